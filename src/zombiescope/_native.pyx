@@ -1,0 +1,8 @@
+# cython: language_level=3
+"""The one native module: what is too hot for Python, and nothing else. Each idea is one file in native/."""
+
+include "native/varint.pxi"
+include "native/kallsyms.pxi"
+include "native/interner.pxi"
+include "native/rings.pxi"
+include "native/elf.pxi"
