@@ -1,0 +1,304 @@
+"""The append-only log: how the recorder's last minutes lie on disk before they become Parquet.
+
+A recording is written as *segments* of about two minutes, one file each. A segment needs no other file to be read.
+
+    segment := "ZSCOPE1\\n"  frame(header JSON, not compressed)  frame ...
+    frame   := u32 length   u32 crc32 of the payload   payload          (little endian)
+    payload := the next piece of one zstd stream that runs through the segment, flushed at the frame's end
+    body    := i64 wall_us   i64 monotonic_ns   block ...               (what a payload decompresses to)
+    block   := u8 table number   varint rows   one column after the other, as schema.py lists them
+    column  := u8 mode   data
+               mode 0  no value in any row; no data
+               mode 1  int, time: `rows` zigzag varints of differences (a time starts from wall_us, an int from 0)
+                       text: `rows` varint byte lengths, then the bytes
+                       ints: `rows` list lengths, then all elements, each run as an int column
+               mode 2  as 1, preceded by a bitmap of ceil(rows/8) bytes; only rows whose bit is set have a value
+
+The crash rule: a frame is written with one write() once a second and never changed. After `kill -9` the tail may hold a
+part of a frame; a reader stops at the first frame that is short or fails its checksum and says how much it left. One
+stream per segment (not per frame) makes frames of a few hundred bytes compress well; the price is that damage in the
+middle of a segment hides the rest of that segment, two minutes at the most.
+
+The last frame of a segment that was closed in order holds a block of table 0 with no rows.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import zstandard
+
+from zombiescope._native import decode_ints, encode_ints
+from zombiescope.recording import schema
+
+MAGIC = b"ZSCOPE1\n"
+SUFFIX = ".seg"
+MAX_FRAME_BYTES = 256 << 20
+
+_FRAME = struct.Struct("<II")
+_CLOCK = struct.Struct("<qq")
+_LEVEL = 6
+_WINDOW_LOG = 17  # 128 kB of history: enough for the repetition from second to second, and the encoder stays small
+
+
+class Damaged(ValueError):
+    """The bytes are not what the format promises."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Some rows of one table. A column is None (no value in any row), array('q'), or a list that may hold None."""
+
+    table: schema.Table
+    rows: int
+    columns: dict[str, Any]
+
+    def column(self, name: str) -> Sequence[Any]:
+        """The column as a sequence of `rows` values."""
+        values = self.columns[name]
+        return [None] * self.rows if values is None else values
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    wall_us: int
+    monotonic_ns: int
+    blocks: tuple[Block, ...]
+    closes: bool
+
+
+# --- writing -----------------------------------------------------------------------------------------------------
+
+
+def encode_rows(table: schema.Table, rows: Sequence[Sequence[Any]], wall_us: int) -> bytes:
+    """A block from rows in the order of the table's columns."""
+    return encode_columns(table, len(rows), list(zip(*rows, strict=True)), wall_us)
+
+
+def encode_columns(table: schema.Table, rows: int, columns: Sequence[Any], wall_us: int) -> bytes:
+    """A block from whole columns; a column may be None (no value in any row)."""
+    parts = [bytes((table.number,)), _varint(rows)]
+    for column, values in zip(table.columns, columns, strict=True):
+        parts.append(_encode_column(column.kind, values, wall_us))
+    return b"".join(parts)
+
+
+def _encode_column(kind: str, values: Sequence[Any] | None, wall_us: int) -> bytes:
+    if values is None:
+        return b"\0"
+    if isinstance(values, array):
+        return b"\1" + encode_ints(values, wall_us if kind == "time" else 0)
+    present = [value for value in values if value is not None]
+    if not present:
+        return b"\0"
+    mode = b"\1"
+    if len(present) != len(values):
+        mode = b"\2" + _bitmap(values)
+    return mode + _encode_values(kind, present, wall_us)
+
+
+def _encode_values(kind: str, values: list[Any], wall_us: int) -> bytes:
+    if kind == "text":
+        encoded = [value.encode("utf-8", "surrogateescape") for value in values]
+        return b"".join([_varint(len(text)) for text in encoded] + encoded)
+    if kind == "ints":
+        flat = [element for value in values for element in value]
+        return encode_ints([len(value) for value in values]) + encode_ints(flat)
+    return encode_ints(values, wall_us if kind == "time" else 0)
+
+
+def _bitmap(values: Sequence[Any]) -> bytes:
+    bits = bytearray((len(values) + 7) // 8)
+    for row, value in enumerate(values):
+        if value is not None:
+            bits[row >> 3] |= 1 << (row & 7)
+    return bytes(bits)
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def _frame(payload: bytes) -> bytes:
+    return _FRAME.pack(len(payload), zlib.crc32(payload)) + payload
+
+
+class SegmentEncoder:
+    """Turns blocks into the bytes of one segment. It does no input or output: the caller decides when bytes are safe."""
+
+    def __init__(self, header: dict[str, Any]) -> None:
+        parameters = zstandard.ZstdCompressionParameters.from_level(_LEVEL, window_log=_WINDOW_LOG)
+        self._stream = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
+        self.preamble = MAGIC + _frame(json.dumps(header, separators=(",", ":")).encode())
+
+    def frame(self, wall_us: int, monotonic_ns: int, blocks: Iterable[bytes], *, closes: bool = False) -> bytes:
+        """The bytes of the next frame; frames must reach the file in the order they were made."""
+        body = _CLOCK.pack(wall_us, monotonic_ns) + b"".join(blocks) + (b"\0\0" if closes else b"")
+        payload = self._stream.compress(body) + self._stream.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
+        return _frame(payload)
+
+
+# --- reading -----------------------------------------------------------------------------------------------------
+
+
+class SegmentReader:
+    """Reads the frames of one segment as far as they are whole; can be asked again for what was appended since."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._stream = zstandard.ZstdDecompressor(max_window_size=1 << _WINDOW_LOG).decompressobj()
+        self._position = 0
+        self.damage: str | None = None
+        self.closed = False
+        self.header = self._read_header()
+
+    def _read_header(self) -> dict[str, Any]:
+        if self._file.read(len(MAGIC)) != MAGIC:
+            raise Damaged("not a zombiescope segment")
+        self._position = len(MAGIC)
+        payload = self._next_payload()
+        if payload is None:
+            raise Damaged(self.damage or "the segment ends inside its header")
+        header = json.loads(payload)
+        if not isinstance(header, dict):
+            raise Damaged("the header is not an object")
+        return header
+
+    @property
+    def position(self) -> int:
+        """Bytes read so far as whole frames."""
+        return self._position
+
+    def frames(self) -> Iterator[Frame]:
+        """Every whole frame not yet given. Sets `damage` when a frame is there but wrong, and then gives no more."""
+        while self.damage is None and not self.closed:
+            payload = self._next_payload()
+            if payload is None:
+                return
+            try:
+                frame = decode_frame(self._stream.decompress(payload))
+            except (Damaged, ValueError, UnicodeDecodeError, zstandard.ZstdError) as error:
+                self.damage = f"frame at byte {self._position - len(payload)}: {error}"
+                return
+            self.closed = frame.closes
+            yield frame
+
+    def _next_payload(self) -> bytes | None:
+        self._file.seek(self._position)
+        head = self._file.read(_FRAME.size)
+        if len(head) < _FRAME.size:
+            return None
+        length, checksum = _FRAME.unpack(head)
+        if length > MAX_FRAME_BYTES:
+            self.damage = f"frame at byte {self._position} claims {length} bytes"
+            return None
+        payload = self._file.read(length)
+        if len(payload) < length:
+            return None
+        if zlib.crc32(payload) != checksum:
+            self.damage = f"frame at byte {self._position} fails its checksum"
+            return None
+        self._position += _FRAME.size + length
+        return payload
+
+
+def decode_frame(body: bytes) -> Frame:
+    """A frame from its decompressed body. Raises Damaged."""
+    if len(body) < _CLOCK.size:
+        raise Damaged("body shorter than its clock")
+    wall_us, monotonic_ns = _CLOCK.unpack_from(body)
+    offset = _CLOCK.size
+    blocks = []
+    closes = False
+    while offset < len(body):
+        number = body[offset]
+        rows, offset = _read_varint(body, offset + 1)
+        if number == 0:
+            closes = True
+            continue
+        table = schema.BY_NUMBER.get(number)
+        if table is None:
+            raise Damaged(f"table {number} is not known to this version")
+        columns: dict[str, Any] = {}
+        for column in table.columns:
+            columns[column.name], offset = _decode_column(column.kind, body, offset, rows, wall_us)
+        blocks.append(Block(table, rows, columns))
+    return Frame(wall_us, monotonic_ns, tuple(blocks), closes)
+
+
+def _decode_column(kind: str, body: bytes, offset: int, rows: int, wall_us: int) -> tuple[Any, int]:
+    if offset >= len(body):
+        raise Damaged("block cut short")
+    mode = body[offset]
+    offset += 1
+    if mode == 0:
+        return None, offset
+    if mode == 1:
+        return _decode_values(kind, body, offset, rows, wall_us)
+    if mode != 2:
+        raise Damaged(f"column mode {mode}")
+    end = offset + (rows + 7) // 8
+    bitmap = body[offset:end]
+    if len(bitmap) != (rows + 7) // 8:
+        raise Damaged("bitmap cut short")
+    present = [row for row in range(rows) if bitmap[row >> 3] >> (row & 7) & 1]
+    values, offset = _decode_values(kind, body, end, len(present), wall_us)
+    sparse: list[Any] = [None] * rows
+    for row, value in zip(present, values, strict=True):
+        sparse[row] = value
+    return sparse, offset
+
+
+def _decode_values(kind: str, body: bytes, offset: int, count: int, wall_us: int) -> tuple[Any, int]:
+    if kind == "text":
+        return _decode_texts(body, offset, count)
+    if kind == "ints":
+        lengths, offset = decode_ints(body, offset, count)
+        if count and min(lengths) < 0:
+            raise Damaged("list of negative length")
+        flat, offset = decode_ints(body, offset, sum(lengths))
+        lists, start = [], 0
+        for length in lengths:
+            lists.append(flat[start : start + length])
+            start += length
+        return lists, offset
+    return decode_ints(body, offset, count, wall_us if kind == "time" else 0)
+
+
+def _decode_texts(body: bytes, offset: int, count: int) -> tuple[list[str], int]:
+    if count > len(body) - offset:
+        raise Damaged("more strings than bytes")
+    lengths = []
+    for _ in range(count):
+        length, offset = _read_varint(body, offset)
+        lengths.append(length)
+    if sum(lengths) > len(body) - offset:
+        raise Damaged("strings cut short")
+    texts = []
+    for length in lengths:
+        texts.append(body[offset : offset + length].decode("utf-8", "replace"))
+        offset += length
+    return texts, offset
+
+
+def _read_varint(body: bytes, offset: int) -> tuple[int, int]:
+    value = shift = 0
+    while offset < len(body) and shift < 64:
+        byte = body[offset]
+        offset += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, offset
+        shift += 7
+    raise Damaged("number cut short")

@@ -1,0 +1,146 @@
+"""The tables of a recording, their columns and units: the one place that says what is stored.
+
+Every table exists in the append-only log and, later, as Parquet, with the same columns. Times are Unix microseconds.
+A missing value (None, null) means "not measured", never zero.
+
+Column kinds:
+    time    Unix microseconds; timestamp[us, UTC] in Parquet
+    int     a signed 64-bit integer
+    text    a string
+    ints    a list of integers
+
+Ids (`stack`, `frame`, `task`, `series`) are small integers that are valid inside one *part*: one log segment, or one set
+of Parquet files that were compacted together. In Parquet every table carries the column `part`, so that
+`JOIN stacks USING (part, stack)` is right over any number of files.
+
+Counters are stored as what was added since the tick before; a counter that did not move has no row. Gauges are stored
+when they change and at the start of each segment.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+FORMAT = "zombiescope.recording/1"
+
+SOFTIRQS = ("hi", "timer", "net_tx", "net_rx", "block", "irq_poll", "tasklet", "sched", "hrtimer", "rcu")
+"""The kernel's softirq vectors, in its own order; columns of `cores` named softirq_<vector>."""
+
+CPU_MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest", "guest_nice")
+"""The columns of a cpu line of /proc/stat; columns of `cores` named <mode>_ms."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    name: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    number: int
+    name: str
+    columns: tuple[Column, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def time_column(self) -> str | None:
+        """The column that a window selects by; dictionaries (stacks, frames, ...) have none."""
+        return next((column.name for column in self.columns if column.kind == "time"), None)
+
+
+def _table(number: int, name: str, /, **columns: str) -> Table:
+    return Table(number, name, tuple(Column(column, kind) for column, kind in columns.items()))
+
+
+SAMPLES = _table(1, "samples", time="time", cpu="int", task="int", stack="int", period="int")
+"""One stack sample that was not idle. `period` only for hardware cycles; with cpu-clock a sample is 1/hz seconds."""
+
+STACKS = _table(2, "stacks", stack="int", frames="ints")
+"""A call stack as frame ids, outermost first. The user part stands before the kernel part."""
+
+FRAMES = _table(3, "frames", frame="int", name="text", module="text", kind="text")
+"""A function. kind: kernel, module, bpf, user, vdso, jit, unknown."""
+
+TASKS = _table(
+    4, "tasks", task="int", pid="int", tid="int", comm="text", ppid="int", start_ticks="int", policy="int",
+    rt_priority="int", cmdline="text", exe="text", cgroup="text", unit="text", container="text", pod="text",
+)  # fmt: skip
+"""Who a sample belongs to. A later row for the same id knows more and replaces the earlier one."""
+
+CORES = _table(
+    5, "cores", time="time", interval_us="int", cpu="int",
+    **{f"{mode}_ms": "int" for mode in CPU_MODES},
+    samples="int", idle_samples="int", expected_samples="int", max_gap_us="int",
+    **{f"softirq_{vector}": "int" for vector in SOFTIRQS},
+    softnet_processed="int", softnet_dropped="int", softnet_squeezed="int",
+    ksoftirqd_delay_us="int", run_us="int", wait_us="int",
+)  # fmt: skip
+"""One core over one tick that ends at `time` and lasted `interval_us`. `max_gap_us`: the longest time without a sample."""
+
+SERIES = _table(6, "series", series="int", source="text", name="text", key="text", kind="text")
+"""What a number in `counters` or `interrupts` is. kind: counter or gauge. key: the device, queue or resource, if any."""
+
+COUNTERS = _table(7, "counters", time="time", series="int", value="int")
+"""Node-wide numbers: vmstat, meminfo, snmp, netdev, pressure, NIC statistics."""
+
+INTERRUPTS = _table(8, "interrupts", time="time", series="int", cpu="int", count="int")
+"""Interrupts taken by a core in the tick that ends at `time`."""
+
+EVENTS = _table(9, "events", time="time", kind="text", source="text", severity="text", text="text", fields="text")
+"""Something that happened. `fields` is a JSON object."""
+
+CENSUS = _table(
+    10, "census", time="time", hierarchy="text", total="int", live="int", dying="int",
+    created="int", removed="int", released="int", lost="int",
+)  # fmt: skip
+"""Memory cgroups: how many there are, and how many were made, removed and released since the recorder started."""
+
+LEAKS = _table(
+    11, "leaks", time="time", path="text", dying="int", created="int", removed="int", released="int", exact="int",
+    comm="text", pid="int", unit="text", container="text",
+)  # fmt: skip
+"""The ledger's line for one normalised path when it changed; the last line at or before a moment holds there.
+`exact` 0: events were lost, so the numbers of this path are a lower bound. The path "" is the sum of the tail."""
+
+CGROUP_STATS = _table(
+    12, "cgroup_stats", time="time", cgroup="text", nr_periods="int", nr_throttled="int", throttled_us="int",
+    memory_max_events="int", memory_high_events="int", oom_kills="int", cpu_some_us="int", memory_some_us="int",
+    has_cpu_quota="int", has_memory_limit="int",
+)  # fmt: skip
+"""At most 64 leaf cgroups that appear in the samples, every ten seconds; what was added since their last row."""
+
+QUEUES = _table(13, "queues", time="time", nic="text", queue="text", irq="int", cpus="text")
+"""Which cores serve a NIC queue's interrupt (cpus as in "0-3,8"); written when it changes and at segment start."""
+
+GAPS = _table(14, "gaps", time="time", end="time", source="text", why="text")
+"""A span in which a source was blind. Blind is not healthy."""
+
+COST = _table(
+    15, "cost", time="time", cpu_us="int", rss_bytes="int", helper_cpu_us="int", tick_late_us="int", lost="int",
+    ring_records="int", log_bytes="int",
+)  # fmt: skip
+"""What the recorder itself used since the row before, once a tick."""
+
+MINUTES = _table(
+    20, "minutes", time="time", boot="text", seconds="int", cores_saturated_ms="int", longest_saturation_ms="int",
+    longest_cpu="int", busy_ms="int", system_ms="int", cores="int", memory_cgroups="int", dying="int", restarts="int",
+    critical_events="int", nic_events="int", lost="int",
+)  # fmt: skip
+"""One minute of the node, kept for thirty days. `seconds` says how many of it were recorded."""
+
+UNIT_HOURS = _table(21, "unit_hours", time="time", boot="text", unit="text", cpu_ms="int", kernel_ms="int",
+                    busiest_minute_ms="int")  # fmt: skip
+"""CPU of one unit (or container, or comm where there is none) in one hour: the baseline of the next incident."""
+
+TABLES = (
+    SAMPLES, STACKS, FRAMES, TASKS, CORES, SERIES, COUNTERS, INTERRUPTS, EVENTS, CENSUS, LEAKS, CGROUP_STATS, QUEUES,
+    GAPS, COST,
+)  # fmt: skip
+ROLLUPS = (MINUTES, UNIT_HOURS)
+
+BY_NUMBER = {table.number: table for table in TABLES + ROLLUPS}
+BY_NAME = {table.name: table for table in TABLES + ROLLUPS}
