@@ -6,7 +6,7 @@ from setuptools import Extension, setup
 native = Extension(
     "zombiescope._native",
     ["src/zombiescope/_native.pyx"],
-    depends=[f"src/zombiescope/native/{part}.pxi" for part in ("varint", "kallsyms", "interner", "rings", "elf")],
+    depends=[f"src/zombiescope/native/{part}.pxi" for part in ("varint", "kallsyms", "interner", "tasks", "rings", "elf")],
     extra_compile_args=["-O2", "-g1", "-Wall", "-Wno-unused-function", "-Wno-unreachable-code"],
 )
 
