@@ -639,6 +639,13 @@ cdef class Sampler:
         """Code maps seen in MMAP2 records since exec: [(start, end, pgoff, (path, build_id, major, minor, inode))] or None."""
         return self.tasks.mappings(pid)
 
+    def comm(self, uint32_t tid):
+        """The name of a task as far as COMM and FORK records told it, or None."""
+        cdef Task* task = self.tasks.get(tid)
+        if task == NULL or not task.named:
+            return None
+        return task.comm[:strlen(task.comm)].decode("utf-8", "replace")
+
     def take_samples(self, int64_t offset_ns, uint64_t give_up_before_ns):
         """Rows whose frames are all known, or that were taken before `give_up_before_ns`: arrays of time_us, cpu, task,
         stack and, for events with a period, period. `offset_ns` is wall clock minus monotonic clock."""
@@ -717,12 +724,15 @@ cdef class Sampler:
             self.unresolved_frame = self.frame("[unresolved]", "", "unknown")
         return self.unresolved_frame
 
-    def take_new(self):
-        """(new frames, new tasks) since the last call: [(frame, name, module, kind)], 
-        [(task, pid, tid, comm, ppid, cgroup id)]."""
-        frames, tasks = self.new_frames, self.new_tasks
-        self.new_frames, self.new_tasks = [], []
-        return frames, tasks
+    def take_frames(self):
+        """Functions that got a number since the last call: [(frame, name, module, kind)]."""
+        taken, self.new_frames = self.new_frames, []
+        return taken
+
+    def take_tasks(self):
+        """Tasks that were sampled for the first time since the last call: [(task, pid, tid, comm, ppid, cgroup id)]."""
+        taken, self.new_tasks = self.new_tasks, []
+        return taken
 
     def take_tracepoints(self):
         """[(kind, monotonic_ns, cpu, pid, tid, raw)] in the order of time."""
