@@ -113,7 +113,8 @@ cdef class Sampler:
     cdef size_t pending_frames_used, pending_frames_room
     cdef Share* shares                   # by task number
     cdef size_t share_room
-    cdef uint32_t drains, next_task, next_frame, zero_task, unresolved_frame
+    cdef uint32_t drains, next_task, next_frame, zero_task
+    cdef uint32_t blanks[8]              # frames of kind "unknown": a run of one of them says no more than one
     cdef dict frame_numbers
     cdef list new_frames, new_tasks, tracepoints, ksymbols, cgroups
     cdef dict wanted                     # space -> (pid, [addresses])
@@ -158,7 +159,7 @@ cdef class Sampler:
         self.next_task = 1
         self.next_frame = 1
         self.zero_task = 0
-        self.unresolved_frame = 0
+        memset(self.blanks, 0, sizeof(self.blanks))
         self.frame_numbers = {}
         self.new_frames, self.new_tasks = [], []
 
@@ -189,6 +190,7 @@ cdef class Sampler:
         if 0 <= cpu < <int>self.core_count and self.rings[cpu].open:
             self.drain()
             self.rings[cpu].open = False
+            self.cores[cpu].last_ns = 0
             PyBuffer_Release(&self.rings[cpu].view)
 
     def register(self, uint64_t event_id, int kind):
@@ -482,9 +484,9 @@ cdef class Sampler:
             if context == CONTEXT_KERNEL:
                 out[kernel] = self._kernel_frame(address, &flags)
                 kernel += 1
-                # From the leaf outwards: an interrupt frame before an idle frame is work on top of idle.
-                if not seen & ZS_INTERRUPT:
-                    seen |= flags
+                # From the leaf outwards, the first of the two decides: an interrupt frame is work on top of idle.
+                if seen == 0:
+                    seen = flags
             elif context == CONTEXT_USER:
                 out[kernel + user] = address
                 user += 1
@@ -511,7 +513,7 @@ cdef class Sampler:
         # Without kernel symbols the context cannot be read: pid 0 of the host is then idle as far as we can know.
         if self.symbols.hidden:
             return self.host_pids
-        return (seen & ZS_IDLE) != 0 and (seen & ZS_INTERRUPT) == 0
+        return seen == ZS_IDLE
 
     cdef int _room_for_pending(self, size_t depth) except -1:
         cdef void* grown
@@ -622,7 +624,16 @@ cdef class Sampler:
             number = self.frame_numbers[key] = self.next_frame
             self.next_frame += 1
             self.new_frames.append((number, name, module, kind))
+            if kind == "unknown":
+                self._note_blank(number)
         return number
+
+    cdef void _note_blank(self, uint32_t frame) noexcept:
+        cdef int i
+        for i in range(8):
+            if self.blanks[i] == 0:
+                self.blanks[i] = frame
+                return
 
     def take_wanted(self):
         """User addresses to resolve: [(space, pid, [addresses])]."""
@@ -709,8 +720,7 @@ cdef class Sampler:
             if frame == FRAME_GARBAGE:
                 self.garbage_frames += 1
                 continue
-            # A run of unresolved frames says no more than one.
-            if used and frame == self.unresolved_frame and stack[used - 1] == frame:
+            if used and stack[used - 1] == frame and self._is_blank(frame):
                 continue
             stack[used] = frame
             used += 1
@@ -720,9 +730,14 @@ cdef class Sampler:
         return self.stacks.put(stack, used)
 
     cdef uint32_t _unresolved(self) except? 0:
-        if self.unresolved_frame == 0:
-            self.unresolved_frame = self.frame("[unresolved]", "", "unknown")
-        return self.unresolved_frame
+        return self.frame("[unresolved]", "", "unknown")
+
+    cdef bint _is_blank(self, uint32_t frame) noexcept nogil:
+        cdef int i
+        for i in range(8):
+            if self.blanks[i] == frame:
+                return True
+        return False
 
     def take_frames(self):
         """Functions that got a number since the last call: [(frame, name, module, kind)]."""
@@ -762,7 +777,7 @@ cdef class Sampler:
         taken = {}
         for i in range(self.core_count):
             core = &self.cores[i]
-            if not self.rings[i].open and core.got == 0:
+            if not self.rings[i].open and core.got == 0 and core.last_ns == 0:
                 continue
             if core.last_ns and now_ns > core.last_ns:
                 core.max_gap_ns = max(core.max_gap_ns, now_ns - core.last_ns)

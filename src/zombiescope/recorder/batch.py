@@ -12,15 +12,15 @@ class Batch:
     """Collects rows by table; whole columns may be added ready-made."""
 
     def __init__(self) -> None:
-        self._rows: dict[schema.Table, list[tuple[Any, ...]]] = {}
+        self._rows: dict[int, list[tuple[Any, ...]]] = {}  # by table number
         self._columns: list[tuple[schema.Table, int, list[Any]]] = []
 
     def add(self, table: schema.Table, row: tuple[Any, ...]) -> None:
-        self._rows.setdefault(table, []).append(row)
+        self._rows.setdefault(table.number, []).append(row)
 
     def extend(self, table: schema.Table, rows: list[tuple[Any, ...]]) -> None:
         if rows:
-            self._rows.setdefault(table, []).extend(rows)
+            self._rows.setdefault(table.number, []).extend(rows)
 
     def add_columns(self, table: schema.Table, rows: int, columns: list[Any]) -> None:
         if rows:
@@ -28,7 +28,7 @@ class Batch:
 
     def take_blocks(self, wall_us: int) -> list[bytes]:
         """Everything as encoded blocks; the batch is empty afterwards."""
-        blocks = [encode_rows(table, rows, wall_us) for table, rows in self._rows.items()]
+        blocks = [encode_rows(schema.BY_NUMBER[number], rows, wall_us) for number, rows in self._rows.items()]
         blocks += [encode_columns(table, rows, columns, wall_us) for table, rows, columns in self._columns]
         self._rows.clear()
         self._columns.clear()

@@ -159,7 +159,9 @@ class Ledger:
     # --- lines --------------------------------------------------------------------------------------------------
 
     def _line_number(self, path: str) -> int:
-        name = self._normalise(path)
+        return self._line_named(self._normalise(path))
+
+    def _line_named(self, name: str) -> int:
         number = self._numbers.get(name)
         if number is None:
             if len(self._numbers) >= MAX_LINES and not self._evict():
@@ -270,7 +272,7 @@ class Ledger:
         """Takes over the zombies of an earlier run of the same boot. Nobody watched meanwhile: lines are not exact."""
         lines: Iterable[dict[str, Any]] = saved.get("lines", [])
         for entry in lines:
-            number = self._line_number(str(entry["path"])) if entry["path"] else 0
+            number = self._line_named(str(entry["path"])) if entry["path"] else 0
             line = self.lines[number]
             line.created += int(entry["created"])
             line.removed += int(entry["removed"])
