@@ -7,9 +7,9 @@ v2: cgroup.stat of the mount's root: nr_descendants and nr_dying_descendants (ec
 the memory controller itself nr_subsys_memory and nr_dying_subsys_memory (ab0312526867, v6.12). These are
 plain counters and flush no statistics.
 
-Cost: one small read a census. Up to about v5.15 reading /proc/cgroups took cgroup_mutex, so a node that is
-busy making cgroups may make the reader wait. In a container cgroup.stat counts the container only: see
-Census.whole.
+Cost: one small read a census. Before v5.16 (822bc9bac9e9) reading /proc/cgroups took cgroup_mutex, so a node
+that is busy making cgroups may make the reader wait. In a container cgroup.stat counts the container only:
+see Census.whole.
 
 Absence: None, and `why` says whether the controller is off, not mounted here or unreadable.
 """
@@ -39,7 +39,9 @@ class MemoryCgroups:
 
 def parse_v1(data: bytes) -> MemoryCgroups | None:
     """From the text of /proc/cgroups; None where it has no enabled memory row."""
-    memory = parse_cgroups(data).get("memory")
+    start = data.find(b"\nmemory\t") + 1
+    row = data[start : data.find(b"\n", start) + 1]
+    memory = parse_cgroups(row).get("memory")
     if memory is None or not memory.enabled:
         return None
     return MemoryCgroups(memory.num_cgroups, None, None)

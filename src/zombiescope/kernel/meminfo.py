@@ -4,7 +4,7 @@ Fields: FIELDS, those that a leak of cgroups or of kernel memory moves (Percpu, 
 ones that tell pressure and writeback. Percpu is the tell-tale of dying memory cgroups on large machines.
 
 Cost: one read of about 1.5 kB; the kernel walks its per-CPU counters for some rows. Absence: a row that the
-kernel lacks is None (MemAvailable before v3.14, Percpu before v4.21).
+kernel lacks is None (MemAvailable before v3.14, Percpu before v4.19, 7e8a6304d541).
 """
 
 from zombiescope.kernel.procfile import at, number, read_file

@@ -2,8 +2,8 @@
 
 Sources: the interrupts of a card (/sys/class/net/IF/device/msi_irqs; for virtio the parent PCI device
 has them), the owners' names in /proc/interrupts (eth0-Tx-Rx-3, mlx5_comp3@pci:0000:00:05.0,
-virtio2-input.0), and where the interrupt goes: /proc/irq/N/effective_affinity_list (v4.14+), else the CPUs
-that it may go to, smp_affinity_list.
+virtio2-input.0), and where the interrupt goes: /proc/irq/N/effective_affinity_list, else (old kernels) the
+CPUs that it may go to, smp_affinity_list.
 
 Cost: a few files per queue. Read it at start, after a hotplug and now and then (irqbalance moves queues),
 not every tick. Absence: virtual interfaces and cards without a device link have no queues here.

@@ -6,7 +6,7 @@ real-time priority (stat); exe; cgroup of each hierarchy; the command line, at m
 comm is chosen by the process: it may hold spaces, parentheses and newlines, so stat is taken apart from its
 last ")". Text is made printable here, so that a name cannot paint a terminal.
 
-Cost: four small files, about 40 us. cmdline is read last: it takes the target's mmap_lock and may wait as
+Cost: four small files, about 70 us. cmdline is read last: it takes the target's mmap_lock and may wait as
 long as a writer holds that (seconds, for a process in trouble); cmdline=False leaves it out.
 
 Absence: a process that is gone, or whose number was reused while it was read, is None. exe needs

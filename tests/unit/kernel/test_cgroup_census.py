@@ -45,7 +45,8 @@ def test_no_memory_controller_is_none_with_the_reason(tmp_path: Path) -> None:
 
 
 def test_a_disabled_controller_counts_nothing() -> None:
-    assert parse_v1(b"memory\t0\t1\t0\n") is None
+    assert parse_v1(b"#subsys_name\thierarchy\tnum_cgroups\tenabled\nmemory\t0\t1\t0\n") is None
+    assert parse_v1(b"#subsys_name\thierarchy\tnum_cgroups\tenabled\ncpu\t1\t1\t1\n") is None
     assert parse_v2(b"nr_descendants 5\n") is None
 
 
@@ -123,6 +124,34 @@ def test_real_cgroups_are_counted_through_one_descriptor(memory_cgroup: Path) ->
     assert after is not None
     assert 150 < after.total - before.total < 400
     census.close()
+
+
+@pytest.mark.kernel
+def test_a_real_cgroup2_counts_its_descendants(needs: Any) -> None:
+    # GIVEN the cgroup2 hierarchy of this machine, whether it has memory or not
+    needs.root()
+    unified = next((found for found in cgroup.hierarchies() if found.version == 2 and found.mount), None)
+    if unified is None:
+        pytest.skip("needs a mounted cgroup2")
+    parent = Path(f"{unified.mount}/zombiescope-test-{os.getpid()}")
+    parent.mkdir()
+    stat = parent / "cgroup.stat"
+
+    # WHEN children come and go
+    children = [parent / f"child_{index}" for index in range(10)]
+    for child in children:
+        child.mkdir()
+    full = parse_v2(stat.read_bytes())
+    for child in children:
+        child.rmdir()
+    empty = parse_v2(stat.read_bytes())
+    parent.rmdir()
+
+    # THEN the living are counted, the parent itself included
+    assert full is not None
+    assert empty is not None
+    assert (full.live, empty.live) == (11, 1)
+    assert full.total == 11 + (full.dying or 0)
 
 
 @pytest.mark.kernel
