@@ -30,6 +30,13 @@ class Needs:
         assert found is not None
         return found
 
+    def file(self, path: str) -> None:
+        if not os.path.exists(path):
+            self._lack(f"needs {path}")
+
+    def program(self, name: str) -> str:
+        return self.binary(name, name)
+
     def perf_events(self) -> None:
         from zombiescope.kernel import perf_event
 
