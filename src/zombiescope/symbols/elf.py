@@ -21,7 +21,7 @@ from zombiescope._native import ElfError, SymbolTable, elf_build_id, open_in_roo
 MAX_LINKS = 40  # the kernel's own limit
 MAX_COMPONENTS = 256
 SYMBOL_BYTES = 12
-KEEP_NAMES_BYTES = 1 << 16
+KEEP_NAMES_BYTES = 1 << 16  # with names, a table of libc or of a Debian python3 is twice its size
 
 _PLACE = os.O_PATH | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
@@ -117,7 +117,12 @@ def _follow(trail: list[int], todo: list[bytes]) -> None:
 class ElfCache:
     """Symbol tables by build id, the least recently used dropped first; used by one thread."""
 
-    def __init__(self, max_bytes: int = 8 << 20, max_failures: int = 1024) -> None:
+    def __init__(
+        self,
+        max_bytes: int = 8 << 20,
+        max_failures: int = 1024,
+        keep_names_bytes: int = KEEP_NAMES_BYTES,
+    ) -> None:
         self.max_bytes = max_bytes
         self.nbytes = 0
         self.hits = 0
@@ -128,6 +133,7 @@ class ElfCache:
         self._failed: OrderedDict[ElfKey, str] = OrderedDict()
         self._keys: OrderedDict[FileIdentity, ElfKey] = OrderedDict()
         self._max_failures = max_failures
+        self._keep_names_bytes = min(keep_names_bytes, max_bytes // 16)
 
     def __len__(self) -> int:
         return len(self._tables)
@@ -169,7 +175,7 @@ class ElfCache:
         try:
             # Three quarters for symbols, so that one table with its names never exceeds the whole.
             most = self.max_bytes * 3 // 4 // SYMBOL_BYTES
-            table = SymbolTable(fd, most, min(KEEP_NAMES_BYTES, self.max_bytes // 16))
+            table = SymbolTable(fd, most, self._keep_names_bytes)
         except ElfError as fault:
             self._fail(key, str(fault))
             return None
