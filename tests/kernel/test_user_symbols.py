@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
 
+from zombiescope.symbols import maps, procmap, resolver
 from zombiescope.symbols.elf import ElfCache
 from zombiescope.symbols.maps import Mappings
-from zombiescope.symbols.process import CHANGED_RETRY_S, Process
+from zombiescope.symbols.process import Process
+from zombiescope.symbols.procmap import CHANGED_AFTER_S, FIRST_WAIT_S, ProcessMaps
 from zombiescope.symbols.resolver import EXITED, UNREADABLE, Frame, UserSymbols
 
 pytestmark = pytest.mark.kernel
@@ -103,11 +107,35 @@ def start() -> Iterator[Start]:
         child.stop()
 
 
-@pytest.fixture
-def symbols() -> Iterator[UserSymbols]:
+def no_query(*_: object) -> None:
+    raise OSError(errno.ENOTTY, "no such request")
+
+
+@pytest.fixture(params=["query", "read"])
+def symbols(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[UserSymbols]:
+    """With the kernel's answer for one address, and with the whole of maps as before kernel 6.11."""
+    monkeypatch.setattr(ProcessMaps, "queries", True)
+    if request.param == "read":
+        monkeypatch.setattr(procmap, "query_map", no_query)
     made = UserSymbols()
     yield made
     made.close()
+
+
+def refused(*_: object) -> int:
+    raise PermissionError
+
+
+@pytest.fixture
+def without_map_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a recorder is meant to run: CAP_SYS_ADMIN is not among its capabilities."""
+    monkeypatch.setattr(Process, "_open_map_file", refused)
+
+
+@pytest.fixture
+def by_path_only(without_map_files: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As for the libraries of a process: /proc/PID/exe does not lead to them."""
+    monkeypatch.setattr(Process, "_open_exe", refused)
 
 
 @pytest.mark.parametrize("options", [("-pie", "-fPIE"), ("-no-pie", "-fno-pie"), ("-static",)])
@@ -147,11 +175,11 @@ def descriptors() -> int:
 
 
 def mappings_of(child: Child) -> Mappings:
-    process = Process(child.pid)
+    directory = os.open(f"/proc/{child.pid}", os.O_PATH)
     try:
-        return process.mappings()
+        return maps.read(directory)
     finally:
-        process.close()
+        os.close(directory)
 
 
 def test_descriptors_are_bounded_and_let_go(build: Build, start: Start) -> None:
@@ -179,17 +207,52 @@ def test_exec_is_noticed_without_being_told(build: Build, start: Start, symbols:
 
 
 def test_library_mapped_later_is_found(build: Build, symbols: UserSymbols) -> None:
-    # GIVEN our own mappings, read before a library was loaded
+    # GIVEN our own mappings, looked at before a library was loaded
     ctypes = pytest.importorskip("ctypes")
     assert symbols.resolve(os.getpid(), [8]) == [None]
     library = ctypes.CDLL(build(LIBRARY, "-shared", "-fPIC", name="liblate.so"))
     address = ctypes.cast(library.library_function, ctypes.c_void_p).value
-    assert symbols.resolve(os.getpid(), [address]) == [None]
     # WHEN a record said that something was mapped
+    time.sleep(CHANGED_AFTER_S)
     symbols.changed(os.getpid())
-    time.sleep(CHANGED_RETRY_S)
     # THEN it is there
     assert symbols.resolve(os.getpid(), [address]) == [Frame("library_function", "liblate.so", "user")]
+
+
+def test_maps_are_not_read_again_for_every_address_that_is_nowhere(
+    build: Build, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # GIVEN a kernel without PROCMAP_QUERY
+    monkeypatch.setattr(ProcessMaps, "queries", False)
+    process = Process(start(build(PROGRAM)).pid)
+    now_s = time.monotonic()
+    monkeypatch.setattr("zombiescope.symbols.procmap.time.monotonic", lambda: now_s)
+    reads: list[float] = []
+    really_read = maps.read
+
+    def counted(directory: int) -> Mappings:
+        reads.append(now_s)
+        return really_read(directory)
+
+    monkeypatch.setattr(maps, "read", counted)
+    counts = []
+    # WHEN an address that is nowhere is looked for once a second
+    for _ in range(20):
+        assert process.maps.locate([8]) == [None]
+        counts.append(len(reads))
+        now_s += FIRST_WAIT_S
+    # THEN the waits between reads double
+    assert [counts.index(n) for n in sorted(set(counts))] == [0, 1, 3, 7, 15]
+    process.close()
+
+
+def test_query_and_text_tell_the_same(build: Build, start: Start) -> None:
+    child = start(build(PROGRAM))
+    process = Process(child.pid)
+    listed = [mapping for mapping in mappings_of(child) if mapping.path != "[vsyscall]"]
+    located = process.maps.locate([mapping.end - 1 for mapping in listed])
+    process.close()
+    assert [mapping and replace(mapping, build_id=None) for mapping in located] == listed
 
 
 def test_process_that_exits_is_said_to_be_gone(build: Build, start: Start, symbols: UserSymbols) -> None:
@@ -210,6 +273,7 @@ def test_names_after_exit_from_mappings_read_before(build: Build, start: Start, 
     assert symbols.resolve(child.pid, [child.function], mappings) == [Frame("work", "agent", "user")]
 
 
+@pytest.mark.usefixtures("without_map_files")
 def test_deleted_program(build: Build, start: Start, symbols: UserSymbols) -> None:
     program = build(PROGRAM)
     child = start(program)
@@ -229,6 +293,7 @@ def test_deleted_library(needs: Needs, build: Build, start: Start, symbols: User
     assert frames == [Frame("library_function", "libwork.so", "user")]
 
 
+@pytest.mark.usefixtures("by_path_only")
 def test_own_mount_namespace(
     needs: Needs, build: Build, start: Start, symbols: UserSymbols, tmp_path: Path
 ) -> None:
@@ -244,6 +309,7 @@ def test_own_mount_namespace(
 
 
 @pytest.mark.parametrize("namespace", [[], ["unshare", "-m"]])
+@pytest.mark.usefixtures("by_path_only")
 def test_own_root(
     needs: Needs, build: Build, start: Start, symbols: UserSymbols, tmp_path: Path, namespace: list[str]
 ) -> None:
@@ -252,18 +318,10 @@ def test_own_root(
     (tmp_path / "opt").mkdir()
     shutil.copy(build(PROGRAM, "-static"), tmp_path / "opt/agent")
     child = start(*namespace, "chroot", tmp_path, "/opt/agent")
-    process = Process(child.pid)
-    mapping = next(mapping for mapping in process.mappings() if mapping.module == "agent")
-    # WHEN the file is opened by its path alone
-    fd = process._open_by_path(mapping, symbols._tally)
-    # THEN it is the right one
-    assert fd is not None
-    assert os.fstat(fd).st_ino == mapping.inode
-    os.close(fd)
-    process.close()
     assert symbols.resolve(child.pid, [child.function]) == [Frame("work", "agent", "user")]
 
 
+@pytest.mark.usefixtures("by_path_only")
 def test_overlay_root(needs: Needs, build: Build, start: Start, symbols: UserSymbols, tmp_path: Path) -> None:
     needs.root()
     # GIVEN a program in the lower layer of an overlay, as in every container
@@ -277,6 +335,32 @@ def test_overlay_root(needs: Needs, build: Build, start: Start, symbols: UserSym
     """
     child = start("unshare", "-m", "sh", "-c", script, "sh", tmp_path, build(PROGRAM, "-static"))
     assert symbols.resolve(child.pid, [child.function]) == [Frame("work", "agent", "user")]
+
+
+@pytest.mark.usefixtures("without_map_files")
+@pytest.mark.parametrize(
+    ("dev", "inode", "believed", "noted"),
+    [
+        (0, 0, True, None),
+        (1, 0, True, "accepted by path and inode"),
+        (1, 1, True, "accepted by path"),
+        (0, 1, False, None),
+    ],
+)
+def test_numbers_that_do_not_agree(
+    build: Build, start: Start, symbols: UserSymbols, dev: int, inode: int, believed: bool, noted: str | None
+) -> None:
+    # GIVEN a process whose maps print other numbers than stat() gives, as on btrfs and older overlayfs
+    child = start(build(PROGRAM))
+    mapping = mappings_of(child).find(child.function)
+    assert mapping is not None
+    other = replace(mapping, dev=mapping.dev + dev, inode=mapping.inode + inode)
+    # WHEN it is resolved
+    frames = symbols.resolve(child.pid, [child.function], [other])
+    # THEN another inode on the same device is another file, and the rest is believed and noted
+    assert (frames == [Frame("work", "agent", "user")]) is believed
+    assert symbols.notes == ({noted: 1} if noted else {})
+    assert ("replaced" in symbols.failures) is not believed
 
 
 def as_user(uid: int, act: Callable[[], object]) -> Any:
@@ -330,3 +414,20 @@ def test_maps_readable_but_root_closed(needs: Needs, build: Build, start: Start)
     # THEN the file of the same device and inode under our own root is used, and the refusals are counted
     assert frames == [["work", "agent", "user"]]
     assert denied["/proc/PID/root"] == 1
+
+
+def test_processes_with_many_mappings_do_not_add_up(
+    build: Build, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # GIVEN room for the mappings of two or three processes, each having more than a few
+    monkeypatch.setattr(ProcessMaps, "queries", False)
+    monkeypatch.setattr(resolver, "FEW_MAPPINGS", 1)
+    monkeypatch.setattr(resolver, "MAX_MAPPINGS", 12)
+    symbols = UserSymbols()
+    # WHEN six of them are resolved
+    for _ in range(6):
+        child = start(build(PROGRAM))
+        assert symbols.resolve(child.pid, [child.function]) == [Frame("work", "agent", "user")]
+    # THEN the oldest were dropped
+    assert sum(len(process.maps) for process in symbols._processes.values()) <= 12
+    symbols.close()

@@ -6,10 +6,10 @@
 # Both classes (32 and 64 bits) are read, in this machine's byte order: no other order can run here.
 
 cimport cython
-from libc.errno cimport EINTR, errno
+from libc.errno cimport EINTR, ENOENT, errno
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, qsort, realloc
-from libc.string cimport memchr, memcmp, memcpy
+from libc.string cimport memchr, memcmp, memcpy, memset
 from posix.stat cimport S_ISREG, fstat, struct_stat
 from posix.unistd cimport pread
 
@@ -47,12 +47,21 @@ cdef extern from "<elf.h>" nogil:
 
 cdef extern from *:
     """
+    #include <sys/ioctl.h>
     #include <sys/syscall.h>
     #include <unistd.h>
     #include <stdint.h>
     #ifndef SYS_openat2
     #define SYS_openat2 437 /* the same number on every architecture that has it (kernel 5.6) */
     #endif
+    /* linux/fs.h of kernel 6.11 */
+    struct zs_procmap_query {
+        uint64_t size, query_flags, query_addr, vma_start, vma_end, vma_flags, vma_page_size, vma_offset, inode;
+        uint32_t dev_major, dev_minor, vma_name_size, build_id_size;
+        uint64_t vma_name_addr, build_id_addr;
+    };
+    #define ZS_PROCMAP_QUERY _IOWR('f', 17, struct zs_procmap_query)
+    #define ZS_PROCMAP_EXECUTABLE 4
     struct zs_open_how { uint64_t flags, mode, resolve; };
     static int zs_openat2(int dirfd, const char *path, uint64_t flags, uint64_t resolve)
     {
@@ -61,6 +70,13 @@ cdef extern from *:
     }
     """
     int zs_openat2(int dirfd, const char* path, uint64_t flags, uint64_t resolve) nogil
+    struct zs_procmap_query:
+        uint64_t size, query_flags, query_addr, vma_start, vma_end, vma_offset, inode
+        uint32_t dev_major, dev_minor, vma_name_size, build_id_size
+        uint64_t vma_name_addr, build_id_addr
+    unsigned long ZS_PROCMAP_QUERY
+    uint64_t ZS_PROCMAP_EXECUTABLE
+    int ioctl(int fd, unsigned long request, ...) nogil
 
 cdef enum:
     ELF_READ_BYTES = 65536
@@ -347,11 +363,15 @@ def elf_build_id(source):
     None when the file has none; ElfError when it is not an ELF file.
     """
     cdef SymbolTable table = SymbolTable.__new__(SymbolTable)
+    cdef const char* fault
     table._open(source)
-    table._check(table._segments_and_notes())
-    if table.build_id is None:
-        table._check(table._sections())
-    table._close()
+    with nogil:
+        fault = elf_header(&table.source, &table.header)
+        if fault == NULL:
+            fault = table._segments_and_notes()
+        if fault == NULL and table.id_size == 0:
+            fault = table._sections()
+    table._finish(fault)
     return table.build_id
 
 
@@ -367,6 +387,33 @@ def open_in_root(int root_fd, bytes path, uint64_t flags):
     if fd < 0:
         raise OSError(errno, "openat2", path)
     return fd
+
+
+def query_map(int maps_fd, uint64_t address):
+    """ioctl PROCMAP_QUERY on an open /proc/PID/maps: the executable mapping at an address, without reading the others.
+
+    (start, end, offset, inode, major, minor, name, build id or None), or None when no executable memory is there.
+    OSError: ENOTTY before kernel 6.11 (commit ed5d583a88a9), ESRCH when the process has no memory any more.
+    """
+    cdef zs_procmap_query query
+    cdef char name[4096]
+    cdef uint8_t build_id[20]
+    cdef int answer
+    memset(&query, 0, sizeof(query))
+    query.size, query.query_flags, query.query_addr = sizeof(query), ZS_PROCMAP_EXECUTABLE, address
+    query.vma_name_addr, query.vma_name_size = <uint64_t><size_t>name, sizeof(name)
+    query.build_id_addr, query.build_id_size = <uint64_t><size_t>build_id, sizeof(build_id)
+    with nogil:
+        answer = ioctl(maps_fd, ZS_PROCMAP_QUERY, &query)
+    if answer < 0:
+        if errno == ENOENT:
+            return None
+        raise OSError(errno, "PROCMAP_QUERY")
+    return (
+        query.vma_start, query.vma_end, query.vma_offset, query.inode, query.dev_major, query.dev_minor,
+        name[: min(query.vma_name_size, <uint32_t>sizeof(name)) - 1] if query.vma_name_size else b"",
+        build_id[: min(query.build_id_size, <uint32_t>sizeof(build_id))] if query.build_id_size else None,
+    )
 
 
 @cython.final
@@ -396,16 +443,18 @@ cdef class SymbolTable:
     cdef bint opened
 
     def __init__(self, source, uint32_t max_symbols=1 << 20, uint64_t keep_names_bytes=1 << 16):
-        self._open(source)
         cdef const char* fault
+        self._open(source)
+        # Without the interpreter's lock: a big file not in the page cache is read for seconds.
         with nogil:
-            fault = self._segments_and_notes()
+            fault = elf_header(&self.source, &self.header)
+            if fault == NULL:
+                fault = self._segments_and_notes()
             if fault == NULL:
                 fault = self._sections()
             if fault == NULL:
                 fault = self._load(max_symbols, keep_names_bytes)
-        self._check(fault)
-        self._close()
+        self._finish(fault)
 
     def __dealloc__(self):
         free(self.symbols)
@@ -422,19 +471,16 @@ cdef class SymbolTable:
         self.cursor.buffer = <uint8_t*>malloc(ELF_READ_BYTES)
         if self.cursor.buffer == NULL:
             raise MemoryError
-        self._check(elf_header(&self.source, &self.header))
 
-    cdef object _check(self, const char* fault):
-        if self.id_size and self.build_id is None:
-            self.build_id = self.id_bytes[: self.id_size]
-        if fault != NULL:
-            self._close()
-            raise ElfError((<bytes>fault).decode())
-
-    cdef void _close(self) noexcept:
+    cdef object _finish(self, const char* fault):
         free(self.cursor.buffer)
         self.cursor.buffer = NULL
         self.source.fd = -1  # the descriptor stays the caller's
+        if fault != NULL:
+            self.count = 0
+            raise ElfError((<bytes>fault).decode())
+        if self.id_size:
+            self.build_id = self.id_bytes[: self.id_size]
 
     cdef const char* _segments_and_notes(self) noexcept nogil:
         cdef Elf64_Phdr segment

@@ -8,30 +8,25 @@ used: it changes at exec, and cannot be read after exit. Three ways lead to a ma
     /proc/PID/exe           needs CAP_SYS_PTRACE; the program itself, also when it was deleted
     /proc/PID/map_files/    needs CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE (5.9); any file, also deleted ones
 
-A file is accepted when device and inode are those that maps prints. On overlayfs and btrfs stat() gives other
-numbers than maps does; then the path decides, and that is noted.
+A file is accepted when its build id is that of the mapping, or, where that is not known, when device and
+inode are. On btrfs and older overlayfs stat() gives other numbers than maps does; then the path decides, and
+that is noted.
 """
 
 from __future__ import annotations
 
 import os
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from zombiescope._native import ElfError
-from zombiescope.symbols import maps
+from zombiescope._native import ElfError, elf_build_id
 from zombiescope.symbols.elf import open_elf, reopen
-from zombiescope.symbols.maps import Mapping, Mappings
+from zombiescope.symbols.maps import Mapping
+from zombiescope.symbols.procmap import ProcessMaps
 
 _PLACE = os.O_PATH | os.O_CLOEXEC
 _DIRECTORY = _PLACE | os.O_DIRECTORY
-
-OLDEST_S = 60.0
-FIRST_RETRY_S = 1.0
-LAST_RETRY_S = 60.0
-CHANGED_RETRY_S = 0.1
 
 
 @dataclass(slots=True)
@@ -46,7 +41,7 @@ class Tally:
 class Process:
     """A living process; ProcessLookupError from any method when it is gone."""
 
-    __slots__ = ("_changed", "_exe", "_mappings", "_read_at_s", "_retry_s", "fd", "pid")
+    __slots__ = ("_exe", "fd", "maps", "pid")
 
     def __init__(self, pid: int, proc: str = "/proc") -> None:
         self.pid = pid
@@ -55,10 +50,7 @@ class Process:
         except FileNotFoundError:
             raise ProcessLookupError from None
         self._exe: str | None = None
-        self._mappings: Mappings | None = None
-        self._changed = False
-        self._read_at_s = 0.0
-        self._retry_s = FIRST_RETRY_S
+        self.maps = ProcessMaps(self.fd)
         if not self.still_there():
             self.close()
             raise ProcessLookupError
@@ -78,41 +70,9 @@ class Process:
         except OSError:
             return False
         if exe != self._exe:
-            self._exe, self._mappings = exe, None
+            self._exe = exe
+            self.maps.forget()
         return True
-
-    def changed(self) -> None:
-        """Something was mapped since: the kept mappings are read again before long."""
-        self._changed = True
-
-    def mappings(self) -> Mappings:
-        """The executable mappings: those kept, unless they are old or known to have changed."""
-        now_s = time.monotonic()
-        age_s = now_s - self._read_at_s
-        if self._mappings is None or age_s > OLDEST_S or (self._changed and age_s > CHANGED_RETRY_S):
-            self._mappings = self._read(now_s)
-        return self._mappings
-
-    def newer_mappings(self) -> Mappings | None:
-        """Mappings read again because an address is in none of those kept; None when that was tried lately.
-
-        Frame-pointer chains end in addresses that are nowhere, so each fruitless attempt doubles the wait.
-        """
-        now_s = time.monotonic()
-        if now_s - self._read_at_s < self._retry_s:
-            return None
-        before = self._mappings
-        self._mappings = self._read(now_s)
-        if self._mappings == before:
-            self._retry_s = min(2 * self._retry_s, LAST_RETRY_S)
-            return None
-        self._retry_s = FIRST_RETRY_S
-        return self._mappings
-
-    def _read(self, now_s: float) -> Mappings:
-        self._changed = False
-        self._read_at_s = now_s
-        return maps.read(self.fd)
 
     def open_mapped(self, mapping: Mapping, tally: Tally) -> int | None:
         """A descriptor of the file behind a mapping, or None, with the reason counted."""
@@ -188,15 +148,27 @@ def open_ours(mapping: Mapping, tally: Tally, root: str = "/") -> int | None:
 
 
 def _accepted(fd: int, mapping: Mapping, tally: Tally, *, certain: bool = False) -> int | None:
+    try:
+        refusal = _refusal(fd, mapping, tally, certain)
+    except ElfError as fault:
+        refusal = str(fault)
+    if refusal is None:
+        return fd
+    os.close(fd)
+    tally.failures[refusal] += 1
+    return None
+
+
+def _refusal(fd: int, mapping: Mapping, tally: Tally, certain: bool) -> str | None:
+    if mapping.build_id is not None:
+        return None if elf_build_id(fd) == mapping.build_id else "another build"
     if mapping.inode == 0:
-        return fd  # a record with a build id has no inode; whoever asked compares the build id
+        return None
     status = os.fstat(fd)
     same_inode, same_device = status.st_ino == mapping.inode, status.st_dev == mapping.dev
     if same_inode and same_device:
-        return fd
-    if same_device or certain:
-        tally.failures["replaced"] += 1
-        os.close(fd)
         return None
+    if same_device or certain:
+        return "replaced"
     tally.notes["accepted by path and inode" if same_inode else "accepted by path"] += 1
-    return fd
+    return None

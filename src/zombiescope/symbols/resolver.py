@@ -33,6 +33,8 @@ from zombiescope.symbols.vdso import Vdso
 FrameKind = Literal["user", "vdso", "jit", "unknown"]
 
 MAX_PROCESSES = 128
+MAX_MAPPINGS = 16384
+FEW_MAPPINGS = 128
 MAX_NAMES = 8192
 MAX_ADDRESSES = 1024
 
@@ -114,7 +116,9 @@ class UserSymbols:
         try:
             process = self._process(pid)
             if mappings is None:
-                return self._living_frames(process, addresses)
+                located = process.maps.locate(addresses)
+                self._trim(process)
+                return self._frames(process, located, addresses)
         except ProcessLookupError:
             self.forget(pid)
             process, answer = None, EXITED
@@ -124,12 +128,12 @@ class UserSymbols:
         if mappings is None:
             return [answer] * len(addresses)
         known = mappings if isinstance(mappings, Mappings) else Mappings(mappings)
-        return self._frames(process, known, addresses)
+        return self._frames(process, [known.find(address) for address in addresses], addresses)
 
     def changed(self, pid: int) -> None:
         """The process mapped executable memory: its mappings are read again."""
         if pid in self._processes:
-            self._processes[pid].changed()
+            self._processes[pid].maps.changed()
 
     def forget(self, pid: int) -> None:
         """The process has exited or executed another program."""
@@ -160,21 +164,22 @@ class UserSymbols:
         self._processes.move_to_end(pid)
         return process
 
-    def _living_frames(self, process: Process, addresses: Sequence[int]) -> list[Frame | None]:
-        frames = self._frames(process, process.mappings(), addresses)
-        if None in frames and (newer := process.newer_mappings()) is not None:
-            return self._frames(process, newer, addresses)
-        return frames
+    def _trim(self, process: Process) -> None:
+        # Few processes have many executable mappings (some JITs); 128 of them must not fill the memory.
+        if len(process.maps) > FEW_MAPPINGS:
+            while (
+                len(self._processes) > 1 and sum(len(p.maps) for p in self._processes.values()) > MAX_MAPPINGS
+            ):
+                self._processes.popitem(last=False)[1].close()
 
     def _frames(
-        self, process: Process | None, mappings: Mappings, addresses: Sequence[int]
+        self, process: Process | None, located: Sequence[Mapping | None], addresses: Sequence[int]
     ) -> list[Frame | None]:
-        frames: list[Frame | None] = []
         with self._files:
-            for address in addresses:
-                mapping = mappings.find(address)
-                frames.append(None if mapping is None else self._frame(process, mapping, address))
-        return frames
+            return [
+                None if mapping is None else self._frame(process, mapping, address)
+                for mapping, address in zip(located, addresses, strict=True)
+            ]
 
     def _frame(self, process: Process | None, mapping: Mapping, address: int) -> Frame:
         if mapping.kind == "vdso":
