@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import pytest
 
+from zombiescope._native import elf_build_id
 from zombiescope.symbols import maps, procmap, resolver
 from zombiescope.symbols.elf import ElfCache
 from zombiescope.symbols.maps import Mappings
@@ -430,4 +431,25 @@ def test_processes_with_many_mappings_do_not_add_up(
         assert symbols.resolve(child.pid, [child.function]) == [Frame("work", "agent", "user")]
     # THEN the oldest were dropped
     assert sum(len(process.maps) for process in symbols._processes.values()) <= 12
+    symbols.close()
+
+
+def test_names_of_the_dead_through_the_living(build: Build, start: Start) -> None:
+    # GIVEN two processes of one program, its names left in a file that only they can reach
+    program = build(PROGRAM)
+    living, dead = start(program), start(program)
+    symbols = UserSymbols(ElfCache(keep_names_bytes=0))
+    main = living.function
+    assert symbols.resolve(living.pid, [main]) == [Frame("work", "agent", "user")]
+    mappings = Mappings(
+        replace(mapping, inode=0, dev=0, build_id=elf_build_id(program.read_bytes()))
+        for mapping in mappings_of(dead)
+        if mapping.module == "agent"
+    )
+    symbols._names.clear()
+    program.unlink()
+    # WHEN one of them is gone
+    dead.stop()
+    # THEN the other leads to its names
+    assert symbols.resolve(dead.pid, [dead.function], mappings) == [Frame("work", "agent", "user")]
     symbols.close()

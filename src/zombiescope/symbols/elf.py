@@ -13,6 +13,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import time
 from collections import Counter, OrderedDict
 from typing import NamedTuple, TypeVar
 
@@ -22,6 +23,10 @@ MAX_LINKS = 40  # the kernel's own limit
 MAX_COMPONENTS = 256
 SYMBOL_BYTES = 12
 KEEP_NAMES_BYTES = 1 << 16  # with names, a table of libc or of a Debian python3 is twice its size
+
+BURST_S = 1.0
+SHARE = 0.01
+PUT_OFF = "put off: too many files for the time allowed"
 
 _PLACE = os.O_PATH | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
@@ -115,7 +120,11 @@ def _follow(trail: list[int], todo: list[bytes]) -> None:
 
 
 class ElfCache:
-    """Symbol tables by build id, the least recently used dropped first; used by one thread."""
+    """Symbol tables by build id, the least recently used dropped first; used by one thread.
+
+    Reading tables costs CPU time too, and where more files are in use than there is room for they would be
+    read over and over: BURST_S of CPU time may be spent on it at once, and SHARE of one core over time.
+    """
 
     def __init__(
         self,
@@ -134,6 +143,8 @@ class ElfCache:
         self._keys: OrderedDict[FileIdentity, ElfKey] = OrderedDict()
         self._max_failures = max_failures
         self._keep_names_bytes = min(keep_names_bytes, max_bytes // 16)
+        self._allowance_s = BURST_S
+        self._allowed_at_s = time.monotonic()
 
     def __len__(self) -> int:
         return len(self._tables)
@@ -167,8 +178,20 @@ class ElfCache:
             return self._fail(identity(fd), str(fault)), None
         table = self.get(key)
         if table is None and key not in self._failed:
-            table = self._read(key, fd)
+            table = self._read_within_allowance(key, fd)
         return key, table
+
+    def _read_within_allowance(self, key: ElfKey, fd: int) -> SymbolTable | None:
+        now_s = time.monotonic()
+        self._allowance_s = min(BURST_S, self._allowance_s + SHARE * (now_s - self._allowed_at_s))
+        self._allowed_at_s = now_s
+        if self._allowance_s <= 0:
+            self.failures[PUT_OFF] += 1
+            return None
+        before_s = time.thread_time()
+        table = self._read(key, fd)
+        self._allowance_s -= time.thread_time() - before_s
+        return table
 
     def _read(self, key: ElfKey, fd: int) -> SymbolTable | None:
         self.misses += 1

@@ -46,11 +46,13 @@ class MappedFiles:
         self._known: OrderedDict[tuple[object, ...], _Known] = OrderedDict()
         self._places: OrderedDict[ElfKey, tuple[int, Mapping]] = OrderedDict()
         self._open: dict[ElfKey, int] = {}
+        self._out_of_reach: set[ElfKey] = set()
 
     def __enter__(self) -> MappedFiles:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._out_of_reach.clear()
         while self._open:
             os.close(self._open.popitem()[1])
 
@@ -60,11 +62,12 @@ class MappedFiles:
             table = self._cache.get(mapping.build_id)
             if table is not None:
                 return MappedFile(mapping.build_id, table)
-        mark = (mapping.dev, mapping.inode, mapping.path, mapping.build_id, mapping.mapped_at_s)
+        when_s = mapping.mapped_at_s if mapping.build_id is None else None
+        mark = (mapping.dev, mapping.inode, mapping.path, mapping.build_id, when_s)
         known = self._known.get(mark)
         now_s = time.monotonic()
         if known is not None and now_s < known.until_s:
-            if known.key is None or self._cache.failure(known.key) is not None:
+            if known.key is None:
                 return None
             table = self._cache.get(known.key)
             if table is not None:
@@ -81,16 +84,12 @@ class MappedFiles:
                 self._know(mark, _Known(None, now_s + UNKNOWN_FOR_S))
             return None
         key, table = self._cache.load(fd)
-        self._know(mark, _Known(key, now_s + KNOWN_FOR_S))
         if table is None:
             os.close(fd)
+            self._know(mark, _Known(None, now_s + UNKNOWN_FOR_S))
             return None
-        self._hold(key, fd)
-        if process is not None:
-            self._places[key] = (process.pid, mapping)
-            self._places.move_to_end(key)
-            if len(self._places) > MAX_FILES:
-                self._places.popitem(last=False)
+        self._know(mark, _Known(key, now_s + KNOWN_FOR_S))
+        self._hold(key, fd, process, mapping)
         return MappedFile(key, table)
 
     def _know(self, mark: tuple[object, ...], known: _Known) -> None:
@@ -99,38 +98,50 @@ class MappedFiles:
         if len(self._known) > MAX_FILES:
             self._known.popitem(last=False)
 
-    def _hold(self, key: ElfKey, fd: int) -> None:
+    def _hold(self, key: ElfKey, fd: int, process: Process | None, mapping: Mapping) -> None:
         if key in self._open:
             os.close(self._open.pop(key))
         elif len(self._open) == MAX_OPEN:
             os.close(self._open.popitem()[1])
         self._open[key] = fd
+        if process is not None:
+            self._places[key] = (process.pid, mapping)
+            self._places.move_to_end(key)
+            if len(self._places) > MAX_FILES:
+                self._places.popitem(last=False)
 
     def name(self, process: Process | None, mapping: Mapping, file: MappedFile, index: int) -> bytes | None:
         """The name of a function of a file that find() gave."""
         if file.table.names_kept:
             return file.table.name(index)
+        if file.key not in self._open and file.key not in self._out_of_reach:
+            self._open_again(process, mapping, file.key)
         fd = self._open.get(file.key)
-        if fd is None:
-            fd = self._open_again(process, mapping, file.key)
         return None if fd is None else file.table.name(index, fd)
 
-    def _open_again(self, process: Process | None, mapping: Mapping, key: ElfKey) -> int | None:
+    def _open_again(self, process: Process | None, mapping: Mapping, key: ElfKey) -> None:
         fd = self._open_same(process, mapping, key)
-        if fd is None and key in self._places:
-            pid, mapping = self._places[key]
-            try:
-                other = Process(pid, self._proc)
-            except OSError:
-                del self._places[key]
-                return None
-            try:
-                fd = self._open_same(other, mapping, key)
-            finally:
-                other.close()
         if fd is not None:
-            self._hold(key, fd)
-        return fd
+            self._hold(key, fd, process, mapping)
+        elif (fd := self._open_elsewhere(key)) is not None:
+            self._hold(key, fd, None, mapping)
+        else:
+            self._out_of_reach.add(key)
+
+    def _open_elsewhere(self, key: ElfKey) -> int | None:
+        """Through the process that had the file mapped when it was last opened."""
+        if key not in self._places:
+            return None
+        pid, mapping = self._places[key]
+        try:
+            other = Process(pid, self._proc)
+        except OSError:
+            del self._places[key]
+            return None
+        try:
+            return self._open_same(other, mapping, key)
+        finally:
+            other.close()
 
     def _open_same(self, process: Process | None, mapping: Mapping, key: ElfKey) -> int | None:
         fd = self._open_file(process, mapping)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from zombiescope._native import ElfError, open_in_root
-from zombiescope.symbols.elf import ElfCache, FileIdentity, open_elf, walk_in_root
+from zombiescope._native import ElfError, SymbolTable, open_in_root
+from zombiescope.symbols.elf import PUT_OFF, ElfCache, FileIdentity, open_elf, walk_in_root
 
 Build = Callable[..., Path]
 Opener = Callable[[bytes, int], int]
@@ -168,3 +168,26 @@ def test_stripped_copy_has_the_same_build_id_and_shares_what_came_first(
     subprocess.run(["strip", "-o", stripped, program], check=True)
     cache = ElfCache()
     assert load(cache, program) is load(cache, stripped)
+
+
+def test_time_spent_on_reading_is_bounded(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    # GIVEN two libraries, room for one, and each reading taking 0.4 s of CPU time
+    paths = [build(f"int f{i}(void) {{ return {i}; }}", "-shared", "-fPIC", name=f"{i}.so") for i in range(2)]
+    clock = {"cpu": 0.0, "wall": 0.0}
+
+    def read(fd: int, *_: object) -> SymbolTable:
+        clock["cpu"] += 0.4
+        return SymbolTable(fd)
+
+    monkeypatch.setattr("zombiescope.symbols.elf.SymbolTable", read)
+    monkeypatch.setattr("zombiescope.symbols.elf.time.thread_time", lambda: clock["cpu"])
+    monkeypatch.setattr("zombiescope.symbols.elf.time.monotonic", lambda: clock["wall"])
+    cache = ElfCache(max_bytes=2000)
+
+    # WHEN they are asked for in turn, THEN a second of CPU time is spent and no more, and one stays held
+    answers = [load(cache, paths[i % 2]) is not None for i in range(6)]
+    assert answers == [True, True, True, False, True, False]
+    assert cache.failures[PUT_OFF] == 2
+    # AND after some minutes it goes on
+    clock["wall"] += 300
+    assert load(cache, paths[1]) is not None
