@@ -17,6 +17,7 @@ from typing import Any
 
 from zombiescope.recording import schema
 from zombiescope.recording.log import SegmentEncoder, encode_columns, encode_rows
+from zombiescope.recording.reader import Recording
 
 START_US = 1_760_000_000_000_000
 """2025-10-09 08:53:20 UTC."""
@@ -378,3 +379,43 @@ def _minute(at: int, boot: str, cpus: int, day: int, minute: int) -> tuple[Any, 
 def _unit_hour(at: int, boot: str) -> list[tuple[Any, ...]]:
     units = (("kubelet.service", 36_000), ("docker.service", 72_000), ("(other)", 9_000))
     return [(at, boot, unit, cpu_ms, cpu_ms // 2, cpu_ms // 40) for unit, cpu_ms in units]
+
+
+# --- what is in a recording, whatever its ids ---------------------------------------------------------------
+
+
+def contents(
+    recording: Recording, start_us: int | None = None, end_us: int | None = None
+) -> dict[str, list[Any]]:
+    """Every table with its ids replaced by what they stand for: equal for equal recordings in any form."""
+    stacks = _stack_names(recording, start_us, end_us)
+    tasks = _by_id(recording, "tasks", "task", start_us, end_us)
+    series = _by_id(recording, "series", "series", start_us, end_us)
+    resolve = {"stack": stacks.get, "task": tasks.get, "series": series.get}
+    found = {}
+    for table in schema.TABLES:
+        if table.time_column is None:
+            continue
+        rows = recording.table(table.name, start_us, end_us).to_pydict()
+        names = [resolve.get(name) for name in table.names]
+        lists = [
+            rows[name] if of is None else [of(i) for i in rows[name]]
+            for name, of in zip(table.names, names, strict=True)
+        ]
+        found[table.name] = list(zip(*lists, strict=True))
+    return found
+
+
+def _by_id(
+    recording: Recording, table: str, kind: str, start_us: int | None, end_us: int | None
+) -> dict[int, Any]:
+    rows = recording.table(table, start_us, end_us).to_pylist()
+    return {row[kind]: tuple(value for name, value in row.items() if name != kind) for row in rows}
+
+
+def _stack_names(
+    recording: Recording, start_us: int | None, end_us: int | None
+) -> dict[int, tuple[Any, ...]]:
+    frames = _by_id(recording, "frames", "frame", start_us, end_us)
+    rows = recording.table("stacks", start_us, end_us).to_pylist()
+    return {row["stack"]: tuple(frames.get(frame) for frame in row["frames"]) for row in rows}
