@@ -118,7 +118,7 @@ def _growth(times: Ints, column: pa.ChunkedArray) -> float | None:
 
 
 def growth_per_hour(times_us: Ints, values: Ints) -> float | None:
-    """The median of the slopes between all pairs of points, which a purge does not bend; None below a minute."""
+    """The median of the slopes between all pairs of points, which no purge bends; None below a minute."""
     if len(times_us) < 2 or times_us[-1] - times_us[0] < _SHORTEST_TREND_US:
         return None
     chosen = np.unique(np.linspace(0, len(times_us) - 1, _TREND_POINTS).astype(int))

@@ -49,7 +49,7 @@ class LeafCost:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """The predicted cost of reading the root's file, and when it will reach one and five seconds (None: it will not)."""
+    """What reading the root's file is predicted to cost, and when that reaches one and five seconds, if ever."""
 
     read_cost_now_s: float | None
     costs_1s_at_us: int | None
@@ -74,12 +74,9 @@ def judge(release: str | None, load: Load, leaf: LeafCost) -> Verdict:
     version = kernel_version(release)
     walks = _walk_cost_ns(version, leaf)
     forecast = _forecast(load, walks, leaf)
-    if (
-        walks is not None
-        and forecast.read_cost_now_s is not None
-        and forecast.read_cost_now_s > COSTLY_READ_S
-    ):
-        why = f"one read of the root's memory statistics costs about {forecast.read_cost_now_s:.1f} s of one core"
+    now_s = forecast.read_cost_now_s
+    if walks is not None and now_s is not None and now_s > COSTLY_READ_S:
+        why = f"one read of the root's memory statistics costs about {now_s:.1f} s of one core"
         return Verdict("costly", _sentence(why, version), forecast)
     concern = _concern(load, forecast)
     if concern is not None:
@@ -121,7 +118,7 @@ def _kernel_says(version: tuple[int, int] | None) -> str:
 
 
 def _walk_cost_ns(version: tuple[int, int] | None, leaf: LeafCost) -> int | None:
-    """What one memory cgroup adds to the most expensive read that walks; None when none does, or it is not known."""
+    """What one memory cgroup adds to the dearest read that walks; None when none does, or it is not known."""
     if version is None:
         return None
     costs = []

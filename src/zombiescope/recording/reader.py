@@ -130,7 +130,7 @@ class Recording:
         return sorted([*self._parquet, *self._segments], key=lambda part: part.start_us)
 
     def boot_start_us(self, at_us: int) -> int:
-        """Since when the recording holds the boot that ran at a moment. Counts of the kernel start over with a boot."""
+        """Since when the recording holds the boot that ran at a moment; a boot starts all counts over."""
         earlier = [part for part in self.parts if part.start_us <= at_us]
         while len(earlier) > 1 and earlier[0].boot != earlier[-1].boot:
             del earlier[0]
