@@ -17,7 +17,7 @@ from pathlib import Path
 MAKER = r"""
 import os, sys
 parent, pins, first, count = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
-own = open(parent + "/cgroup.procs", "w", buffering=1)
+own = os.open(parent + "/cgroup.procs", os.O_WRONLY)
 for number in range(first, first + count):
     child = f"{parent}/job-{number}"
     os.mkdir(child)
@@ -26,7 +26,7 @@ for number in range(first, first + count):
     fd = os.open(f"{pins}/{number}", os.O_CREAT | os.O_WRONLY, 0o600)
     os.write(fd, b"x")
     os.close(fd)
-    own.write("0")
+    os.write(own, b"0")
     os.rmdir(child)
 """
 
