@@ -1,7 +1,7 @@
 # System calls that Python has no name for, about files and memory of other processes.
 
 from libc.errno cimport ENOENT, errno
-from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memset
 
 cdef extern from *:
@@ -31,8 +31,8 @@ cdef extern from *:
     int zs_openat2(int dirfd, const char* path, uint64_t flags, uint64_t resolve) nogil
     struct zs_procmap_query:
         uint64_t size, query_flags, query_addr, vma_start, vma_end, vma_offset, inode
-        uint32_t dev_major, dev_minor, vma_name_size, build_id_size
-        uint64_t vma_name_addr, build_id_addr
+        uint32_t dev_major, dev_minor, vma_name_size
+        uint64_t vma_name_addr
     unsigned long ZS_PROCMAP_QUERY
     uint64_t ZS_PROCMAP_EXECUTABLE
     int ioctl(int fd, unsigned long request, ...) nogil
@@ -55,17 +55,17 @@ def open_in_root(int root_fd, bytes path, uint64_t flags):
 def query_map(int maps_fd, uint64_t address):
     """ioctl PROCMAP_QUERY on an open /proc/PID/maps: the executable mapping at an address, without reading the others.
 
-    (start, end, offset, inode, major, minor, name, build id or None), or None when no executable memory is there.
+    (start, end, offset, inode, major, minor, name), or None when no executable memory is there.
     OSError: ENOTTY before kernel 6.11 (commit ed5d583a88a9), ESRCH when the process has no memory any more.
     """
+    # The build id is not asked for: the kernel then reads the file with the target's mmap lock held, which can
+    # deadlock (Fixes: ed5d583a88a9, "procfs: avoid fetching build ID while holding VMA lock", early 2026).
     cdef zs_procmap_query query
     cdef char name[4096]
-    cdef uint8_t build_id[20]
     cdef int answer
     memset(&query, 0, sizeof(query))
     query.size, query.query_flags, query.query_addr = sizeof(query), ZS_PROCMAP_EXECUTABLE, address
     query.vma_name_addr, query.vma_name_size = <uint64_t><size_t>name, sizeof(name)
-    query.build_id_addr, query.build_id_size = <uint64_t><size_t>build_id, sizeof(build_id)
     with nogil:
         answer = ioctl(maps_fd, ZS_PROCMAP_QUERY, &query)
     if answer < 0:
@@ -75,5 +75,4 @@ def query_map(int maps_fd, uint64_t address):
     return (
         query.vma_start, query.vma_end, query.vma_offset, query.inode, query.dev_major, query.dev_minor,
         name[: min(query.vma_name_size, <uint32_t>sizeof(name)) - 1] if query.vma_name_size else b"",
-        build_id[: min(query.build_id_size, <uint32_t>sizeof(build_id))] if query.build_id_size else None,
     )
