@@ -37,6 +37,13 @@ class Needs:
     def program(self, name: str) -> str:
         return self.binary(name, name)
 
+    def tool(self, name: str) -> None:
+        self.binary(name, name)
+
+    def kmsg(self) -> None:
+        if not os.access("/dev/kmsg", os.R_OK | os.W_OK):
+            self._lack("needs /dev/kmsg, readable and writable")
+
     def perf_events(self) -> None:
         from zombiescope.kernel import perf_event
 

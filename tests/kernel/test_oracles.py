@@ -21,12 +21,6 @@ pytestmark = [pytest.mark.kernel, pytest.mark.slow]
 
 SECONDS = 12
 
-BUSY = {
-    "user": "import hashlib\nwhile True: hashlib.sha256(b'x' * 100000).hexdigest()",
-    "kernel": "import os\nz = open('/dev/zero', 'rb', buffering=0)\nb = bytearray(1 << 20)\nwhile True: z.readinto(b)",
-}
-
-
 @contextmanager
 def load() -> Iterator[None]:
     """One process in user mode, one in the kernel, half the time each asleep: cores are neither idle nor full."""
@@ -60,7 +54,7 @@ def test_each_core_agrees_with_mpstat(needs: Needs, tmp_path: Path) -> None:
             continue
         core = ours[int(row["cpu"])]
         for field, value in (("user", row["usr"]), ("system", row["sys"]), ("softirq", row["soft"]), ("idle", row["idle"])):
-            assert 100 * getattr(core, field) == pytest.approx(value, abs=3), (row, core)
+            assert 100 * getattr(core.modes, field) == pytest.approx(value, abs=3), (row, core)
 
 
 def test_the_hottest_functions_agree_with_perf(needs: Needs, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ thread that hangs is left behind and replaced, at most MAX_STUCK times.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import deque
@@ -67,7 +68,7 @@ Answer = AddressAnswer | TaskAnswer
 
 def _mappings(records: list[RecordedMap]) -> list[Mapping]:
     return [
-        recorded(start, end - start, pgoff, path, dev=major << 20 | minor, inode=inode, build_id=build_id)
+        recorded(start, end - start, pgoff, path, dev=os.makedev(major, minor), inode=inode, build_id=build_id)
         for start, end, pgoff, (path, build_id, major, minor, inode) in records
     ]
 
@@ -137,6 +138,7 @@ class Lookup:
 
     def _work(self, number: int) -> None:
         symbols = self._resolver()
+        spaces: dict[int, int] = {}
         while not self._stopped and number == self._worker:
             if not self._questions:
                 self._idle.set()
@@ -145,6 +147,8 @@ class Lookup:
                 continue
             question = self._questions.popleft()
             self._busy_since = (time.monotonic(), question.pid)
+            if isinstance(question, AddressQuestion):
+                _note_exec(spaces, question, symbols)
             answer = self._answer(question, symbols)
             if number != self._worker:  # given up on meanwhile; the answer still counts
                 self._answers.append(answer)
@@ -171,6 +175,16 @@ class Lookup:
         mappings = _mappings(question.mappings) if question.mappings else None
         frames = symbols.resolve_at(question.pid, question.addresses, mappings)
         return AddressAnswer(question, frames)
+
+
+def _note_exec(spaces: dict[int, int], question: AddressQuestion, symbols: UserSymbols) -> None:
+    """A pid with another space runs another program than before: what was known of its mappings is void."""
+    known = spaces.get(question.pid)
+    if known is not None and known != question.space:
+        symbols.forget(question.pid)
+    if len(spaces) > 4096:
+        spaces.clear()
+    spaces[question.pid] = question.space
 
 
 def _thread_comm(pid: int, tid: int) -> str | None:
