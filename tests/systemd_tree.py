@@ -112,19 +112,18 @@ def boot(*options: str) -> Iterator[BootedSystemd]:
     """A container with its own pid, mount and network namespaces, gone at the end whatever happens."""
     tree = debian_tree()
     name = f"{_GROUP_PREFIX}{os.getpid()}-{next(_serial)}"
-    _remove_stale_groups()
-    with tempfile.TemporaryDirectory(prefix=name) as directory:
-        log = Path(directory) / "console.log"
-        nspawn = _start(tree, name, log, options)
-        try:
-            leader = _leader_of(nspawn, log)
-            machine = BootedSystemd(leader, log)
-            _wait_until_up(machine, nspawn)
-            yield machine
-        finally:
-            _end(nspawn)
-            for group in _groups(name):
-                _remove_group(group)
+    _remove_what_killed_runs_left()
+    log = cache_directory() / f"{name}.log"
+    nspawn = _start(tree, name, log, options)
+    try:
+        machine = BootedSystemd(_leader_of(nspawn, log), log)
+        _wait_until_up(machine, nspawn)
+        yield machine
+    finally:
+        _end(nspawn)
+        for group in _groups(name):
+            _remove_group(group)
+        log.unlink()
 
 
 def _start(tree: Path, name: str, log: Path, options: tuple[str, ...]) -> subprocess.Popen[bytes]:
@@ -172,18 +171,28 @@ def _groups(name: str) -> list[Path]:
     return [hierarchy / name for hierarchy in _hierarchies()]
 
 
-def _remove_stale_groups() -> None:
-    for hierarchy in _hierarchies():
-        for group in hierarchy.glob(f"{_GROUP_PREFIX}*"):
-            owner = group.name.removeprefix(_GROUP_PREFIX).partition("-")[0]
-            if not Path(f"/proc/{owner}").exists():
-                _remove_group(group)
+def _remove_what_killed_runs_left() -> None:
+    """A test run that was killed takes systemd-nspawn with it, but not pid 1 of the container."""
+    for directory in (cache_directory(), *_hierarchies()):
+        for left in directory.glob(f"{_GROUP_PREFIX}*"):
+            owner = left.name.removeprefix(_GROUP_PREFIX).partition("-")[0]
+            if Path(f"/proc/{owner}").exists():
+                continue
+            if left.is_dir():
+                _remove_group(left)
+            else:
+                left.unlink()
 
 
 def _remove_group(group: Path, deadline_s: float = 5.0) -> None:
-    """Innermost first; the kernel takes a moment to empty them."""
+    """With all that still runs in it. Innermost first; the kernel takes a moment to empty them."""
     end = time.monotonic() + deadline_s
     while group.exists() and time.monotonic() < end:
+        for processes in group.rglob("cgroup.procs"):
+            with contextlib.suppress(OSError):  # gone meanwhile
+                for pid in processes.read_text().split():
+                    if pid != "0":  # of another pid namespace; to kill 0 would be to kill ourselves
+                        os.kill(int(pid), signal.SIGKILL)
         for directory, _, _ in os.walk(group, topdown=False):
             with contextlib.suppress(OSError):
                 Path(directory).rmdir()

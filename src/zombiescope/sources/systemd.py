@@ -3,7 +3,7 @@
 Which calls and signals are used stands in :mod:`zombiescope.sources.systemd_bus`, what becomes an event in
 :mod:`zombiescope.sources.systemd_units`. Everything runs in a thread of its own, so that a bus that hangs,
 which is usual on the very nodes that are worth recording, never holds up the recorder. Costs nothing while
-no unit changes, about 0.2 ms per signal when one does. Needs no privilege: every user may read the
+no unit changes, 0.7 ms per restart of a unit (14 signals). Needs no privilege: every user may read the
 properties of units.
 
 Without a bus (a container that does not mount /run/dbus, a machine without systemd) there are no unit
