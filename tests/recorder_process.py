@@ -24,7 +24,7 @@ class RecorderProcess:
     def __init__(self, directory: Path, *, prefix: tuple[str, ...] = (), env: dict[str, str] | None = None, **config: Any) -> None:
         settings = {"dir": str(directory), "node": "here", "json": True, **config}
         self.node_dir = directory / "node=here"
-        runtime = directory.parent / "runtime"
+        runtime = next(place for place in directory.parents if place.is_dir()) / "runtime"
         runtime.mkdir(exist_ok=True)
         runtime.chmod(0o777)
         self._process = subprocess.Popen(

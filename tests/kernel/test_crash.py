@@ -60,5 +60,5 @@ def test_a_recorder_started_after_a_crash_goes_on_and_the_gap_is_told(needs: Nee
     with open_recording(tmp_path / "r") as opened:
         gaps = [gap for gap in opened.gaps() if gap.source == "recorder"]
         assert len(gaps) == 1
-        assert gaps[0].start_us / 1e6 == pytest.approx(last, abs=1.5)
+        assert gaps[0].from_us / 1e6 == pytest.approx(last, abs=1.5)
         assert opened.end_us / 1e6 > killed + 3

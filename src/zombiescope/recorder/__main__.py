@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import sys
-import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from zombiescope.recorder.loop import Loop
 from zombiescope.recorder.recorder import Recorder
 from zombiescope.recording import locate
 
-SETTLE_S = 0.3
+SETTLE_MS = 300
 
 
 def _say(line: str) -> None:
@@ -65,7 +65,7 @@ def record(config: Config) -> int:
     runtime = locate.runtime_directory()
     recorder.open_marks(runtime)
     published = _publish(runtime, recorder)
-    time.sleep(SETTLE_S)  # long enough for the system bus to answer, or not
+    select.poll().poll(SETTLE_MS)  # long enough for the system bus to answer, or not
     recorder.settle_sources()
     if not config.quiet:
         for line in announce.started(recorder):

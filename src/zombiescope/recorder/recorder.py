@@ -302,6 +302,7 @@ class Recorder:
             self._start_segment(self.clock.now_us())
         else:
             self.writer.frame(wall_us, now_ns, self.batch.take_blocks(wall_us))
+        self._note_disk(wall_us)
         if wall_us >= self._next_housekeeping_us:
             self._next_housekeeping_us = wall_us + HOUSEKEEPING_US
             self._housekeeping(wall_us)
@@ -363,7 +364,6 @@ class Recorder:
 
     def _housekeeping(self, wall_us: int) -> None:
         self._note_systemd(wall_us)
-        self._note_disk(wall_us)
         if self.sources.missing != self._told_missing:
             with suppress(OSError):
                 node.write(self.node_dir / "node.json", self._node, self.sources.missing)
