@@ -1,0 +1,240 @@
+"""From log blocks to Arrow and from Arrow to numpy, column by column and without a Python object per number.
+
+Arrow arrays are made from buffers. pa.array(), pa.scalar() and to_numpy() import pandas when it is
+installed, which costs 0.3 s and 40 MB and gives nothing here.
+
+Types: time is timestamp[us, UTC]; ids and cpu are int32; other ints int64; text is string; ints is
+list<int32>.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Sequence
+from itertools import compress
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from zombiescope.recording import schema
+from zombiescope.recording.log import Block
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+ID_KINDS = {"samples": ("task", "stack"), "stacks": ("stack",), "frames": ("frame",), "tasks": ("task",),
+            "series": ("series",), "counters": ("series",), "interrupts": ("series",)}  # fmt: skip
+"""Which columns of a table hold ids; the elements of stacks.frames are ids of kind `frame` too."""
+
+DICTIONARIES = {"stacks": "stack", "frames": "frame", "tasks": "task", "series": "series"}
+"""The tables that say what an id means, and the kind of id."""
+
+_INT32_COLUMNS = {"cpu", "task", "stack", "frame", "series"}
+
+
+def arrow_type(column: schema.Column) -> pa.DataType:
+    if column.kind == "time":
+        return pa.timestamp("us", tz="UTC")
+    if column.kind == "text":
+        return pa.string()
+    if column.kind == "ints":
+        return pa.list_(pa.int32())
+    return pa.int32() if column.name in _INT32_COLUMNS else pa.int64()
+
+
+def arrow_schema(table: schema.Table, columns: Iterable[str] | None = None) -> pa.Schema:
+    wanted = table.names if columns is None else tuple(columns)
+    kinds = {column.name: column for column in table.columns}
+    unknown = [name for name in wanted if name not in kinds]
+    if unknown:
+        raise KeyError(
+            f"table {table.name} has no column {', '.join(unknown)}; it has {', '.join(table.names)}"
+        )
+    return pa.schema([(name, arrow_type(kinds[name])) for name in wanted])
+
+
+def empty(table: schema.Table, columns: Iterable[str] | None = None) -> pa.Table:
+    return arrow_schema(table, columns).empty_table()
+
+
+# --- blocks to Arrow ------------------------------------------------------------------------------------
+
+
+class Gathering:
+    """Collects blocks of one table, cut to a window; gives them as one Arrow table in the order they came."""
+
+    def __init__(
+        self, table: schema.Table, columns: Iterable[str] | None, start_us: int | None, end_us: int | None
+    ) -> None:
+        self._table = table
+        self._schema = arrow_schema(table, columns)
+        self._kinds = {column.name: column.kind for column in table.columns}
+        self._window = (start_us, end_us)
+        self._pieces: dict[str, list[tuple[Any, int]]] = {name: [] for name in self._schema.names}
+        self.rows = 0
+
+    def add(self, block: Block) -> None:
+        keep = _in_window(block, *self._window)
+        rows = block.rows if keep is None else int(keep.sum())
+        if rows == 0:
+            return
+        for name, pieces in self._pieces.items():
+            values = block.columns[name]
+            pieces.append((values if keep is None else _select(values, keep), rows))
+        self.rows += rows
+
+    def table(self) -> pa.Table:
+        arrays = [
+            arrow_array(self._kinds[field.name], field.type, self._pieces[field.name])
+            for field in self._schema
+        ]
+        return pa.Table.from_arrays(arrays, schema=self._schema)
+
+
+def _in_window(block: Block, start_us: int | None, end_us: int | None) -> Mask | None:
+    """None when every row is in the window."""
+    column = block.table.time_column
+    if column is None or (start_us is None and end_us is None):
+        return None
+    times, valid = ints_of(block.columns[column], block.rows)
+    keep = np.ones(block.rows, bool) if valid is None else valid.copy()
+    if start_us is not None:
+        keep &= times >= start_us
+    if end_us is not None:
+        keep &= times < end_us
+    return None if keep.all() else keep
+
+
+def _select(values: Any, keep: Mask) -> Any:
+    if values is None:
+        return None
+    if isinstance(values, list):
+        return list(compress(values, keep))
+    return np.frombuffer(values, np.int64)[keep]
+
+
+def ints_of(values: Any, rows: int) -> tuple[Ints, Mask | None]:
+    """A column of a block as numbers, and which rows have one (None: all)."""
+    if values is None:
+        return np.zeros(rows, np.int64), np.zeros(rows, bool)
+    if isinstance(values, list):
+        valid = np.fromiter((value is not None for value in values), bool, rows)
+        return np.fromiter((value or 0 for value in values), np.int64, rows), valid
+    if isinstance(values, array):
+        return np.frombuffer(values, np.int64), None
+    return values, None
+
+
+def arrow_array(kind: str, type_: pa.DataType, pieces: Sequence[tuple[Any, int]]) -> pa.Array:
+    """Pieces of a column, as blocks hold them, as one Arrow array."""
+    if kind == "text":
+        return text_array([text for values, rows in pieces for text in (values or [None] * rows)])
+    if kind == "ints":
+        return _lists_array([numbers for values, rows in pieces for numbers in (values or [None] * rows)])
+    numbers, valid = _join([ints_of(values, rows) for values, rows in pieces])
+    return ints_array(numbers, valid, type_)
+
+
+def _join(parts: list[tuple[Ints, Mask | None]]) -> tuple[Ints, Mask | None]:
+    if len(parts) == 1:
+        return parts[0]
+    if not parts:
+        return np.zeros(0, np.int64), None
+    numbers = np.concatenate([part for part, _ in parts])
+    if all(valid is None for _, valid in parts):
+        return numbers, None
+    return numbers, np.concatenate(
+        [np.ones(len(part), bool) if valid is None else valid for part, valid in parts]
+    )
+
+
+def ints_array(numbers: Ints, valid: Mask | None, type_: pa.DataType) -> pa.Array:
+    """An int or time column. A number that an int32 column cannot hold becomes null: no id is that large."""
+    if type_ == pa.int32():
+        fits = (numbers >= -(1 << 31)) & (numbers < 1 << 31)
+        if not fits.all():
+            valid = fits if valid is None else valid & fits
+    stored = numbers.astype(np.int32) if type_ == pa.int32() else np.ascontiguousarray(numbers)
+    values = pa.py_buffer(stored)
+    return pa.Array.from_buffers(type_, len(numbers), [_validity(valid), values])
+
+
+def text_array(texts: Sequence[str | None]) -> pa.Array:
+    encoded = [b"" if text is None else text.encode("utf-8", "replace") for text in texts]
+    valid = np.fromiter((text is not None for text in texts), bool, len(texts))
+    buffers = [_validity(valid), pa.py_buffer(_offsets(encoded)), pa.py_buffer(b"".join(encoded))]
+    return pa.Array.from_buffers(pa.string(), len(texts), buffers)
+
+
+def _lists_array(lists: Sequence[Sequence[int] | None]) -> pa.Array:
+    filled = [numbers if numbers is not None else () for numbers in lists]
+    valid = np.fromiter((numbers is not None for numbers in lists), bool, len(lists))
+    flat = array("q")
+    for numbers in filled:
+        flat.extend(numbers)
+    elements = ints_array(np.frombuffer(flat, np.int64) if flat else np.zeros(0, np.int64), None, pa.int32())
+    return lists_array(_offsets(filled), elements, valid)
+
+
+def lists_array(offsets: npt.NDArray[np.int32], elements: pa.Array, valid: Mask | None = None) -> pa.Array:
+    buffers = [_validity(valid), pa.py_buffer(offsets)]
+    return pa.Array.from_buffers(pa.list_(pa.int32()), len(offsets) - 1, buffers, children=[elements])
+
+
+def _offsets(items: Sequence[Any]) -> npt.NDArray[np.int32]:
+    offsets = np.zeros(len(items) + 1, np.int32)
+    np.cumsum(np.fromiter((len(item) for item in items), np.int32, len(items)), out=offsets[1:])
+    return offsets
+
+
+def _validity(valid: Mask | None) -> pa.Buffer | None:
+    if valid is None or valid.all():
+        return None
+    return pa.py_buffer(np.packbits(valid, bitorder="little"))
+
+
+# --- Arrow to numpy -------------------------------------------------------------------------------------
+
+
+def numbers(column: pa.ChunkedArray | pa.Array) -> Ints:
+    """An int or time column as int64; what stands where there is no value is not defined."""
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    parts = [_chunk_numbers(chunk) for chunk in chunks]
+    return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, np.int64), *parts])
+
+
+def _chunk_numbers(chunk: pa.Array) -> Ints:
+    buffer = chunk.buffers()[1]
+    if buffer is None:
+        return np.zeros(len(chunk), np.int64)
+    stored = np.frombuffer(buffer, np.int32 if chunk.type.bit_width == 32 else np.int64)
+    return stored[chunk.offset : chunk.offset + len(chunk)].astype(np.int64, copy=False)
+
+
+def present(column: pa.ChunkedArray | pa.Array) -> Mask:
+    """Which rows have a value."""
+    if column.null_count == 0:
+        return np.ones(len(column), bool)
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    return np.concatenate([_chunk_present(chunk) for chunk in chunks])
+
+
+def _chunk_present(chunk: pa.Array) -> Mask:
+    bitmap = chunk.buffers()[0]
+    if bitmap is None or chunk.null_count == 0:
+        return np.ones(len(chunk), bool)
+    bits = np.unpackbits(np.frombuffer(bitmap, np.uint8), bitorder="little")
+    return bits[chunk.offset : chunk.offset + len(chunk)].astype(bool)
+
+
+def texts(column: pa.ChunkedArray | pa.Array) -> list[str | None]:
+    values: list[str | None] = column.to_pylist()
+    return values
+
+
+def list_parts(chunk: pa.Array) -> tuple[npt.NDArray[np.int32], pa.Array]:
+    """A list array as offsets that start at 0, and its elements."""
+    offsets = np.frombuffer(chunk.buffers()[1], np.int32)[chunk.offset : chunk.offset + len(chunk) + 1]
+    return offsets - offsets[0], chunk.values.slice(offsets[0], offsets[-1] - offsets[0])

@@ -1,0 +1,65 @@
+"""Ids that are unique over all parts of an open recording.
+
+On disk an id means something within its part only. Each part gets a range of numbers when it is first used,
+as long as its own ids reach, so the ids of a recording stay small enough to index arrays with. Nothing is
+compared: the same stack in two parts has two ids. Telling that they are the same is the work of whoever
+adds stacks up by name.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from zombiescope.recording import columns, schema
+from zombiescope.recording.parts import Part
+
+
+class UniqueIds:
+    def __init__(self) -> None:
+        self._bases: dict[tuple[str, str], int] = {}
+        self._next: dict[str, int] = dict.fromkeys(columns.DICTIONARIES.values(), 0)
+
+    def apply(self, part: Part, spec: schema.Table, rows: pa.Table) -> pa.Table:
+        """The same rows with every id moved into the part's range."""
+        for kind in columns.ID_KINDS.get(spec.name, ()):
+            if kind in rows.column_names:
+                rows = _replace(rows, kind, self._shift(part, kind, rows.column(kind)))
+        if spec is schema.STACKS and "frames" in rows.column_names:
+            rows = _replace(rows, "frames", self._shift_lists(part, rows.column("frames")))
+        return rows
+
+    def _base(self, part: Part, kind: str) -> int:
+        if (part.name, kind) not in self._bases:
+            for every, count in part.ids().items():
+                self._bases[part.name, every] = self._next[every]
+                self._next[every] += count
+        return self._bases[part.name, kind]
+
+    def _shift(self, part: Part, kind: str, ids: pa.ChunkedArray | pa.Array) -> pa.Array:
+        """Ids that no row of the part explains become null rather than another part's."""
+        base, count = self._base(part, kind), part.ids().get(kind, 0)
+        local = columns.numbers(ids)
+        known = (local >= 0) & (local < count) & columns.present(ids)
+        return columns.ints_array(local + base, known, pa.int32())
+
+    def _shift_lists(self, part: Part, stacks: pa.ChunkedArray) -> pa.ChunkedArray:
+        return pa.chunked_array([self._shift_chunk(part, chunk) for chunk in stacks.chunks], stacks.type)
+
+    def _shift_chunk(self, part: Part, chunk: pa.Array) -> pa.Array:
+        offsets, elements = columns.list_parts(chunk)
+        return columns.lists_array(offsets, self._shift(part, "frame", elements), columns.present(chunk))
+
+
+def _replace(rows: pa.Table, name: str, column: pa.Array | pa.ChunkedArray) -> pa.Table:
+    at = rows.column_names.index(name)
+    return rows.set_column(at, rows.schema.field(at), column)
+
+
+def relabel(rows: pa.Table, kind: str, new_ids: np.ndarray[tuple[int], np.dtype[np.int64]]) -> pa.Table:
+    """The rows with ids replaced by new_ids[id]; an id that has no new one becomes null."""
+    local = columns.numbers(rows.column(kind))
+    known = (local >= 0) & (local < len(new_ids)) & columns.present(rows.column(kind))
+    moved = np.full(len(local), -1, np.int64)
+    moved[known] = new_ids[local[known]]
+    return _replace(rows, kind, columns.ints_array(moved, moved >= 0, pa.int32()))

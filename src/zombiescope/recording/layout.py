@@ -1,0 +1,172 @@
+"""The files of one node's recording: their names, the manifest of a compacted part, and which of them count.
+
+    node.json                                    who the node is
+    lock                                         held with flock() by the recorder that writes here
+    log/<start_us>.seg                           segments (log.py); the newest one may still grow
+    date=YYYY-MM-DD/<table>-<from>-<to>.parquet  one part, compacted; the date is that of <from>, in UTC
+    date=YYYY-MM-DD/part-<from>-<to>.json        its manifest, renamed into place last: now the part exists
+    rollup/<start_us>.seg                        minutes and hours, kept for thirty days
+    frozen/<id>.json                             windows that retention leaves alone
+
+Two rules make a crash between any two steps of compaction harmless: Parquet files that no manifest names do
+not count, and a segment that a manifest names does not count even if its file is still there.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from zombiescope.recording.store import Entry, Store
+
+NODE_FOLDER = "node="
+LOG_FOLDER = "log/"
+ROLLUP_FOLDER = "rollup/"
+FROZEN_FOLDER = "frozen/"
+
+_SEGMENT = re.compile(r"(?:log|rollup)/(\d{16})\.seg")
+_MANIFEST = re.compile(r"date=[\d-]+/part-(\d{16})-(\d{16})\.json")
+_PARQUET = re.compile(r"date=[\d-]+/([a-z_]+)-(\d{16}-\d{16})\.parquet")
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentFile:
+    """A log file, known by its name alone."""
+
+    name: str
+    start_us: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Time without a hole, by one run of the recorder. The monotonic clock tells a hole from a clock step."""
+
+    from_us: int
+    to_us: int
+    run_us: int
+    boot: str
+    first_seq: int
+    last_seq: int
+    from_monotonic_ns: int
+    to_monotonic_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableFacts:
+    rows: int
+    bytes: int
+    from_us: int | None = None
+    to_us: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A compacted part. `ids` says how many ids of each kind it uses: they run from 0 without holes."""
+
+    part: str
+    from_us: int
+    to_us: int
+    boot: str
+    segments: tuple[str, ...]
+    tables: dict[str, TableFacts]
+    ids: dict[str, int]
+    spans: tuple[Span, ...] = ()
+    damage: tuple[str, ...] = ()
+    size_bytes: int = field(default=0, compare=False)
+
+    @property
+    def stem(self) -> str:
+        return f"{self.from_us:016d}-{self.to_us:016d}"
+
+    @property
+    def folder(self) -> str:
+        return date_folder(self.from_us)
+
+    @property
+    def name(self) -> str:
+        return f"{self.folder}part-{self.stem}.json"
+
+    def file(self, table: str) -> str:
+        return f"{self.folder}{table}-{self.stem}.parquet"
+
+    def to_json(self) -> bytes:
+        document = asdict(self)
+        del document["size_bytes"]
+        return json.dumps(document, separators=(",", ":")).encode()
+
+    @classmethod
+    def from_json(cls, data: bytes) -> Manifest:
+        """Raises ValueError when this is no manifest."""
+        try:
+            document = json.loads(data)
+            return cls(
+                part=str(document["part"]),
+                from_us=int(document["from_us"]),
+                to_us=int(document["to_us"]),
+                boot=str(document["boot"]),
+                segments=tuple(document["segments"]),
+                tables={name: TableFacts(**facts) for name, facts in document["tables"].items()},
+                ids={kind: int(count) for kind, count in document["ids"].items()},
+                spans=tuple(Span(**span) for span in document["spans"]),
+                damage=tuple(document["damage"]),
+                size_bytes=len(data) + sum(facts["bytes"] for facts in document["tables"].values()),
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"not a manifest: {error!r}") from error
+
+
+def date_folder(from_us: int) -> str:
+    return time.strftime("date=%Y-%m-%d/", time.gmtime(from_us // 1_000_000))
+
+
+def segment_name(start_us: int) -> str:
+    return f"{LOG_FOLDER}{start_us:016d}.seg"
+
+
+def segment_files(entries: Iterable[Entry], prefix: str = "") -> list[SegmentFile]:
+    """The log or rollup segments among entries; names lose the prefix."""
+    found = []
+    for entry in entries:
+        name = entry.name.removeprefix(prefix)
+        match = _SEGMENT.fullmatch(name)
+        if match:
+            found.append(SegmentFile(name, int(match[1]), entry.size_bytes))
+    return found
+
+
+def read_manifests(store: Store, prefix: str = "") -> tuple[list[Manifest], list[tuple[str, str]]]:
+    """Every committed part in the order of time, and what could not be read as (name, why)."""
+    manifests, damage = [], []
+    for entry in store.entries(prefix):
+        name = entry.name.removeprefix(prefix)
+        if not _MANIFEST.fullmatch(name):
+            continue
+        try:
+            manifests.append(Manifest.from_json(store.read(entry.name)))
+        except FileNotFoundError:
+            continue
+        except (ValueError, OSError) as error:
+            damage.append((name, str(error)))
+    return sorted(manifests, key=lambda manifest: (manifest.from_us, manifest.to_us)), damage
+
+
+def uncommitted(entries: Iterable[Entry], manifests: Iterable[Manifest]) -> list[str]:
+    """Parquet files (and files being written) that no manifest names: what an interrupted compaction left."""
+    stems = {f"{manifest.folder}{manifest.stem}" for manifest in manifests}
+    left = []
+    for entry in entries:
+        match = _PARQUET.fullmatch(entry.name)
+        orphan = match is not None and f"{entry.name.split('/')[0]}/{match[2]}" not in stems
+        if orphan or (entry.name.startswith("date=") and entry.name.endswith(".tmp")):
+            left.append(entry.name)
+    return left
+
+
+def as_text(document: dict[str, Any]) -> bytes:
+    """A JSON file that people open too."""
+    return (json.dumps(document, indent=1, ensure_ascii=False) + "\n").encode()

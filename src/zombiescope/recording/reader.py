@@ -1,0 +1,334 @@
+"""Reading a recording: every table of any window as Arrow, pandas or numpy, from log and Parquet alike.
+
+Opening lists files and reads manifests and segment headers; data is read when a table is asked for. A
+Recording shows the files as they were when it was opened; `refresh()` looks again.
+
+Ids (`stack`, `frame`, `task`, `series`) are made unique over all parts while a Recording is open: joining
+two of its tables on the id alone is right. They are small and without large holes, so they index arrays;
+they mean nothing in another Recording, nor after `refresh()`.
+
+A window is [start_us, end_us). Tables without a time column give the rows of every part that the window
+touches.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import pyarrow as pa
+
+from zombiescope.recording import columns, layout, schema
+from zombiescope.recording.gaps import Gap, find_gaps
+from zombiescope.recording.ids import UniqueIds
+from zombiescope.recording.log import Damaged, SegmentReader
+from zombiescope.recording.parts import Damage, ParquetPart, Part, SegmentPart, bound
+from zombiescope.recording.store import NotARecordingError, Store, open_store
+
+if TYPE_CHECKING:
+    import pandas
+
+MAX_HELD_SEGMENTS = 128
+"""Segments kept open; compaction runs every quarter of an hour, so there are about eight."""
+
+
+def open_recording(path: Path | str, node: str | None = None) -> Recording:
+    """One node at `path`: a directory, a node's folder in it, or a pack. Raises NotARecordingError."""
+    store = open_store(path)
+    try:
+        prefix, name = _find_node(store, node)
+        return Recording(store, prefix, name)
+    except BaseException:
+        store.close()
+        raise
+
+
+def _find_node(store: Store, wanted: str | None) -> tuple[str, str]:
+    folders = store.folders()
+    names = [
+        folder.removeprefix(layout.NODE_FOLDER) for folder in folders if folder.startswith(layout.NODE_FOLDER)
+    ]
+    if not names and "log" in folders:
+        own = Path(store.place).resolve().name.removeprefix(layout.NODE_FOLDER)
+        return "", own
+    if not names:
+        raise NotARecordingError(
+            f"there is no recording in {store.place}; `zombiescope record {store.place}` starts one"
+        )
+    if wanted is None and len(names) > 1:
+        raise NotARecordingError(
+            f"{store.place} holds {len(names)} nodes, name one of them: {', '.join(names)}"
+        )
+    if wanted is not None and wanted not in names:
+        raise NotARecordingError(f"{store.place} has no node {wanted}; it has {', '.join(names)}")
+    name = wanted or names[0]
+    return f"{layout.NODE_FOLDER}{name}/", name
+
+
+class Recording:
+    """One node's recording. Made by open_recording()."""
+
+    def __init__(self, store: Store, prefix: str, name: str) -> None:
+        self.store = store
+        self.prefix = prefix
+        self.name = name
+        self._segments: list[SegmentPart] = []
+        self.refresh()
+
+    # --- what there is -------------------------------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """Looks at the files again. Ids given out before mean nothing afterwards."""
+        self._close_segments()
+        self._damage: list[Damage] = []
+        self._ids = UniqueIds()
+        self.node = self._read_node()
+        # Segments first: one that compaction deletes meanwhile is named by a manifest that is read after it.
+        self._segments = self._open_segments()
+        manifests, unreadable = layout.read_manifests(self.store, self.prefix)
+        self._damage += [Damage(name, why) for name, why in unreadable]
+        self._drop_compacted(manifests)
+        bound(self._segments)
+        self._parquet = [ParquetPart(self.store, self.prefix, manifest) for manifest in manifests]
+
+    def _read_node(self) -> dict[str, Any]:
+        try:
+            node = json.loads(self.store.read(f"{self.prefix}node.json"))
+            if isinstance(node, dict):
+                return node
+            self._damage.append(Damage("node.json", "is not an object"))
+        except (OSError, ValueError) as error:
+            self._damage.append(Damage("node.json", str(error)))
+        return {}
+
+    def _open_segments(self) -> list[SegmentPart]:
+        found = layout.segment_files(self.store.entries(f"{self.prefix}{layout.LOG_FOLDER}"), self.prefix)
+        opened: list[SegmentPart] = []
+        for segment in found:
+            try:
+                hold = len(opened) < MAX_HELD_SEGMENTS
+                opened.append(SegmentPart(self.store, self.prefix, segment, hold=hold))
+            except FileNotFoundError:
+                continue
+        return opened
+
+    def _drop_compacted(self, manifests: list[layout.Manifest]) -> None:
+        compacted = {f"{layout.LOG_FOLDER}{name}" for manifest in manifests for name in manifest.segments}
+        for segment in self._segments:
+            if segment.name in compacted:
+                segment.close()
+        self._segments = [segment for segment in self._segments if segment.name not in compacted]
+
+    @property
+    def parts(self) -> list[Part]:
+        """Every part, oldest first."""
+        keyed: list[tuple[int, Part]] = [(part.manifest.from_us, part) for part in self._parquet]
+        keyed += [(segment.start_us, segment) for segment in self._segments]
+        return [part for _, part in sorted(keyed, key=lambda item: item[0])]
+
+    @property
+    def segments(self) -> list[SegmentPart]:
+        """The parts that are still log segments."""
+        return list(self._segments)
+
+    @property
+    def manifests(self) -> list[layout.Manifest]:
+        """The parts that are Parquet."""
+        return [part.manifest for part in self._parquet]
+
+    @property
+    def start_us(self) -> int:
+        starts = [manifest.from_us for manifest in self.manifests]
+        starts += [segment.start_us for segment in self._segments]
+        return min(starts, default=self._started_us)
+
+    @property
+    def end_us(self) -> int:
+        """When the last row was written. With a log this decodes its newest segment."""
+        ends = [manifest.to_us for manifest in self.manifests]
+        ends += [segment.start_us for segment in self._segments]
+        for segment in self._segments:
+            if segment.growing:
+                ends += [span.to_us for span in segment.spans()]
+        return max(ends, default=self._started_us)
+
+    @property
+    def _started_us(self) -> int:
+        started = self.node.get("started_us")
+        return started if isinstance(started, int) else 0
+
+    @property
+    def damage(self) -> list[Damage]:
+        """What could not be read so far. Parts that nobody asked for yet are not in it."""
+        return [*self._damage, *(entry for part in self.parts for entry in part.damage)]
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(entry.size_bytes for entry in self.store.entries(self.prefix))
+
+    # --- tables --------------------------------------------------------------------------------------------
+
+    def table(
+        self,
+        name: str,
+        start_us: int | None = None,
+        end_us: int | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> pa.Table:
+        """The rows of a table in the window [start_us, end_us), in the order of time."""
+        spec = _spec(name)
+        wanted = list(spec.names if columns is None else columns)
+        sort_by = spec.time_column
+        read = wanted if sort_by is None or sort_by in wanted else [*wanted, sort_by]
+        pieces = list(self._pieces(spec, start_us, end_us, read))
+        if not pieces:
+            return _no_rows(spec, wanted)
+        rows = pieces[0] if len(pieces) == 1 else pa.concat_tables(pieces)
+        if sort_by is not None:
+            rows = in_order_of_time(rows, sort_by)
+        return rows.select(wanted)
+
+    def batches(
+        self,
+        name: str,
+        start_us: int | None = None,
+        end_us: int | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> Iterator[pa.Table]:
+        """The same rows part by part, for what does not fit into memory; sorted within a part only."""
+        spec = _spec(name)
+        yield from self._pieces(spec, start_us, end_us, list(spec.names if columns is None else columns))
+
+    def numpy(
+        self,
+        name: str,
+        start_us: int | None = None,
+        end_us: int | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> dict[str, np.ndarray[Any, Any]]:
+        """Columns as numpy: times datetime64[us]; ints int64, or float64 with nan for what is missing."""
+        spec = _spec(name)
+        rows = self.table(name, start_us, end_us, columns)
+        kinds = {column.name: column.kind for column in spec.columns}
+        return {column: _to_numpy(kinds[column], rows.column(column)) for column in rows.column_names}
+
+    def pandas(
+        self,
+        name: str,
+        start_us: int | None = None,
+        end_us: int | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> pandas.DataFrame:
+        """The table as a DataFrame. Raises ImportError where pandas is not installed."""
+        try:
+            import pandas as _  # noqa: F401
+        except ImportError as error:
+            raise ImportError(
+                "pandas is not installed; `pip install zombiescope[pandas]` brings it"
+            ) from error
+        frame: pandas.DataFrame = self.table(name, start_us, end_us, columns).to_pandas()
+        return frame
+
+    def _pieces(
+        self, spec: schema.Table, start_us: int | None, end_us: int | None, wanted: Sequence[str]
+    ) -> Iterator[pa.Table]:
+        if spec in schema.ROLLUPS:
+            yield from self._rollups(spec, start_us, end_us, wanted)
+            return
+        for part in self.parts:
+            if part.touches(spec, start_us, end_us):
+                rows = part.rows(spec, start_us, end_us, wanted)
+                if len(rows):
+                    yield self._ids.apply(part, spec, rows)
+
+    def _rollups(
+        self, spec: schema.Table, start_us: int | None, end_us: int | None, wanted: Sequence[str]
+    ) -> Iterator[pa.Table]:
+        gathering = columns.Gathering(spec, wanted, start_us, end_us)
+        found = layout.segment_files(self.store.entries(f"{self.prefix}{layout.ROLLUP_FOLDER}"), self.prefix)
+        for segment in found:
+            try:
+                with self.store.open(self.prefix + segment.name) as file:
+                    reader = SegmentReader(file)
+                    for frame in reader.frames():
+                        for block in frame.blocks:
+                            if block.table is spec:
+                                gathering.add(block)
+            except (Damaged, ValueError, OSError) as error:
+                self._note_damage(segment.name, str(error))
+                continue
+            if reader.damage:
+                self._note_damage(segment.name, reader.damage)
+        if gathering.rows:
+            yield gathering.table()
+
+    def _note_damage(self, name: str, what: str) -> None:
+        entry = Damage(name, what)
+        if entry not in self._damage:
+            self._damage.append(entry)
+
+    # --- holes ---------------------------------------------------------------------------------------------
+
+    def gaps(self, start_us: int | None = None, end_us: int | None = None) -> list[Gap]:
+        """Where the recording is blind: what the recorder said, and the holes between what it wrote."""
+        spans = [span for part in self.parts for span in part.spans()]
+        return [
+            gap
+            for gap in find_gaps(self.table("gaps", None, end_us), spans)
+            if (start_us is None or gap.to_us > start_us) and (end_us is None or gap.from_us < end_us)
+        ]
+
+    # --- closing -------------------------------------------------------------------------------------------
+
+    def _close_segments(self) -> None:
+        for segment in self._segments:
+            segment.close()
+
+    def close(self) -> None:
+        self._close_segments()
+        self.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _spec(name: str) -> schema.Table:
+    if name not in schema.BY_NAME:
+        raise KeyError(f"there is no table {name}; there are {', '.join(sorted(schema.BY_NAME))}")
+    return schema.BY_NAME[name]
+
+
+def _no_rows(spec: schema.Table, wanted: Sequence[str]) -> pa.Table:
+    return columns.empty(spec, wanted)
+
+
+def in_order_of_time(rows: pa.Table, column: str) -> pa.Table:
+    """The rows sorted by time; rows of the same time stay in the order they were written."""
+    times = columns.numbers(rows.column(column))
+    if bool(np.all(times[1:] >= times[:-1])):
+        return rows
+    return rows.take(columns.ints_array(np.argsort(times, kind="stable"), None, pa.int64()))
+
+
+def _to_numpy(kind: str, column: pa.ChunkedArray) -> np.ndarray[Any, Any]:
+    if kind in ("text", "ints"):
+        values = np.empty(len(column), object)
+        values[:] = column.to_pylist()
+        return values
+    numbers, present = columns.numbers(column), columns.present(column)
+    if kind == "time":
+        times = numbers.astype("datetime64[us]")
+        times[~present] = np.datetime64("NaT")
+        return times
+    if present.all():
+        return numbers
+    return np.where(present, numbers, np.nan)

@@ -1,0 +1,177 @@
+"""Where a recording's files lie: a directory, or one zip file (a pack) with the same names inside.
+
+Readers ask for names with "/" between folders, relative to the recording, and never for a path. A pack is a
+zip whose members are stored, not deflated (Parquet and log segments are compressed already), so that a
+member is a plain range of the file and a reader seeks in it as freely as in a file of its own.
+
+What is not there: a name that vanishes between listing and opening raises FileNotFoundError; with a
+recorder running that is ordinary (compaction and retention delete files).
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import struct
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+_LOCAL_HEADER = struct.Struct("<4s5HIII2H")
+_LOCAL_MAGIC = b"PK\x03\x04"
+
+
+class NotARecordingError(ValueError):
+    """There is no recording at the place that was named. The message is meant for a person."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    name: str
+    size_bytes: int
+
+
+class Store(Protocol):
+    """The whole of what readers need; an object store fits behind it."""
+
+    place: str
+
+    def folders(self) -> list[str]:
+        """Names of the folders at the top."""
+
+    def entries(self, prefix: str) -> list[Entry]:
+        """Every file below a folder ("" or a name that ends in "/"), sorted by name."""
+
+    def open(self, name: str) -> BinaryIO:
+        """A seekable reader of one file. Raises FileNotFoundError."""
+
+    def read(self, name: str) -> bytes:
+        """A whole small file. Raises FileNotFoundError."""
+
+    def close(self) -> None: ...
+
+
+class Directory:
+    def __init__(self, path: Path) -> None:
+        self.place = str(path)
+        self._path = path
+
+    def folders(self) -> list[str]:
+        return sorted(entry.name for entry in os.scandir(self._path) if entry.is_dir())
+
+    def entries(self, prefix: str) -> list[Entry]:
+        return sorted(_walk(self._path / prefix, prefix), key=lambda entry: entry.name)
+
+    def open(self, name: str) -> BinaryIO:
+        return open(self._path / name, "rb")
+
+    def read(self, name: str) -> bytes:
+        return (self._path / name).read_bytes()
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+def _walk(folder: Path, prefix: str) -> Iterator[Entry]:
+    try:
+        found = list(os.scandir(folder))
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    for item in found:
+        try:
+            if item.is_dir(follow_symlinks=False):
+                yield from _walk(Path(item.path), f"{prefix}{item.name}/")
+            elif item.is_file():
+                yield Entry(prefix + item.name, item.stat().st_size)
+        except FileNotFoundError:
+            continue
+
+
+class Pack:
+    def __init__(self, path: Path) -> None:
+        self.place = str(path)
+        self._file = open(path, "rb")  # noqa: SIM115 - closed by close(), with the recording
+        try:
+            with zipfile.ZipFile(self._file) as archive:
+                self._members = {info.filename: info for info in archive.infolist() if not info.is_dir()}
+        except zipfile.BadZipFile as error:
+            self._file.close()
+            raise NotARecordingError(
+                f"{path} is not a pack ({error}); name a recording directory or what `zombiescope pack` made"
+            ) from error
+
+    def folders(self) -> list[str]:
+        return sorted({name.split("/", 1)[0] for name in self._members if "/" in name})
+
+    def entries(self, prefix: str) -> list[Entry]:
+        below = (info for name, info in self._members.items() if name.startswith(prefix))
+        return sorted((Entry(info.filename, info.file_size) for info in below), key=lambda entry: entry.name)
+
+    def open(self, name: str) -> BinaryIO:
+        info = self._members.get(name)
+        if info is None:
+            raise FileNotFoundError(f"{name} is not in {self.place}")
+        if info.compress_type != zipfile.ZIP_STORED:
+            raise NotARecordingError(
+                f"{name} in {self.place} is deflated; a pack keeps its members as they are (zip -0)"
+            )
+        return io.BufferedReader(_Range(self._file.fileno(), self._data_start(info), info.file_size))
+
+    def _data_start(self, info: zipfile.ZipInfo) -> int:
+        # The local header has its own extra field, which may differ in length from the directory's.
+        header = os.pread(self._file.fileno(), _LOCAL_HEADER.size, info.header_offset)
+        if len(header) < _LOCAL_HEADER.size or not header.startswith(_LOCAL_MAGIC):
+            raise OSError(f"{self.place} is damaged at byte {info.header_offset}")
+        name_bytes, extra_bytes = _LOCAL_HEADER.unpack(header)[-2:]
+        return int(info.header_offset + _LOCAL_HEADER.size + name_bytes + extra_bytes)
+
+    def read(self, name: str) -> bytes:
+        with self.open(name) as file:
+            return file.read()
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class _Range(io.RawIOBase):
+    """A part of a file as a file. pread keeps readers of different members out of each other's way."""
+
+    def __init__(self, descriptor: int, start: int, size: int) -> None:
+        super().__init__()
+        self._descriptor = descriptor
+        self._start = start
+        self._size = size
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        origin = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._size}[whence]
+        self._position = max(0, origin + offset)
+        return self._position
+
+    def tell(self) -> int:
+        return self._position
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # typeshed's WriteableBuffer has no len()
+        wanted = max(0, min(len(buffer), self._size - self._position))
+        data = os.pread(self._descriptor, wanted, self._start + self._position)
+        buffer[: len(data)] = data
+        self._position += len(data)
+        return len(data)
+
+
+def open_store(path: Path | str) -> Store:
+    """The store at a path. Raises NotARecordingError with a message for a person."""
+    place = Path(path)
+    if place.is_dir():
+        return Directory(place)
+    if place.is_file():
+        return Pack(place)
+    raise NotARecordingError(f"there is no recording at {place}; `zombiescope record {place}` starts one")
