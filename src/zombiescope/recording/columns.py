@@ -56,7 +56,8 @@ def arrow_schema(table: schema.Table, columns: Iterable[str] | None = None) -> p
 
 
 def empty(table: schema.Table, columns: Iterable[str] | None = None) -> pa.Table:
-    return arrow_schema(table, columns).empty_table()
+    target = arrow_schema(table, columns)
+    return pa.Table.from_arrays([pa.nulls(0, field.type) for field in target], schema=target)
 
 
 # --- blocks to Arrow ------------------------------------------------------------------------------------
@@ -238,3 +239,27 @@ def list_parts(chunk: pa.Array) -> tuple[npt.NDArray[np.int32], pa.Array]:
     """A list array as offsets that start at 0, and its elements."""
     offsets = np.frombuffer(chunk.buffers()[1], np.int32)[chunk.offset : chunk.offset + len(chunk) + 1]
     return offsets - offsets[0], chunk.values.slice(offsets[0], offsets[-1] - offsets[0])
+
+
+# --- rows ------------------------------------------------------------------------------------------------
+
+
+def take(rows: pa.Table, positions: Ints) -> pa.Table:
+    return rows.take(ints_array(positions, None, pa.int64()))
+
+
+def in_order_of_time(rows: pa.Table, column: str) -> pa.Table:
+    """The rows sorted by time; rows of the same time stay in the order they were written."""
+    times = numbers(rows.column(column))
+    if bool(np.all(times[1:] >= times[:-1])):
+        return rows
+    return take(rows, np.argsort(times, kind="stable"))
+
+
+def look_up(new_ids: Ints, ids: pa.ChunkedArray | pa.Array) -> Ints:
+    """new_ids[id] for each id; -1 where there is no id or no new one for it."""
+    old = numbers(ids)
+    known = (old >= 0) & (old < len(new_ids)) & present(ids)
+    moved = np.full(len(old), -1, np.int64)
+    moved[known] = new_ids[old[known]]
+    return moved

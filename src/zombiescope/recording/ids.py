@@ -8,7 +8,6 @@ adds stacks up by name.
 
 from __future__ import annotations
 
-import numpy as np
 import pyarrow as pa
 
 from zombiescope.recording import columns, schema
@@ -56,10 +55,7 @@ def _replace(rows: pa.Table, name: str, column: pa.Array | pa.ChunkedArray) -> p
     return rows.set_column(at, rows.schema.field(at), column)
 
 
-def relabel(rows: pa.Table, kind: str, new_ids: np.ndarray[tuple[int], np.dtype[np.int64]]) -> pa.Table:
+def relabel(rows: pa.Table, kind: str, new_ids: columns.Ints) -> pa.Table:
     """The rows with ids replaced by new_ids[id]; an id that has no new one becomes null."""
-    local = columns.numbers(rows.column(kind))
-    known = (local >= 0) & (local < len(new_ids)) & columns.present(rows.column(kind))
-    moved = np.full(len(local), -1, np.int64)
-    moved[known] = new_ids[local[known]]
+    moved = columns.look_up(new_ids, rows.column(kind))
     return _replace(rows, kind, columns.ints_array(moved, moved >= 0, pa.int32()))

@@ -15,11 +15,12 @@ not count, and a segment that a manifest names does not count even if its file i
 from __future__ import annotations
 
 import json
+import os
 import re
 import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from pathlib import Path
 
 from zombiescope.recording.store import Entry, Store
 
@@ -167,6 +168,20 @@ def uncommitted(entries: Iterable[Entry], manifests: Iterable[Manifest]) -> list
     return left
 
 
-def as_text(document: dict[str, Any]) -> bytes:
-    """A JSON file that people open too."""
-    return (json.dumps(document, indent=1, ensure_ascii=False) + "\n").encode()
+def write_synced(path: Path, data: bytes) -> None:
+    """A small file that is there whole or not at all, whatever happens."""
+    aside = path.with_suffix(".tmp")
+    with open(aside, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    aside.rename(path)
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

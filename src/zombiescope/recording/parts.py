@@ -90,6 +90,12 @@ class SegmentPart:
             self._file.close()
             self._file = None
 
+    def forget(self) -> None:
+        """Drops what was decoded; it is decoded again when it is asked for."""
+        self._blocks = None
+        self._spans = []
+        self._sample_rows = 0
+
     @property
     def order(self) -> tuple[int, int]:
         """The order in which segments were written, which the wall clock alone does not tell."""
@@ -234,7 +240,7 @@ def _keep_last(rows: pa.Table, table: schema.Table) -> pa.Table:
     unique, from_the_end = np.unique(ids[::-1], return_index=True)
     if len(unique) == len(ids) and bool(np.all(ids[1:] > ids[:-1])):
         return rows
-    return rows.take(columns.ints_array(len(ids) - 1 - from_the_end, None, pa.int64()))
+    return columns.take(rows, len(ids) - 1 - from_the_end)
 
 
 # --- compacted parts ------------------------------------------------------------------------------------
@@ -352,7 +358,7 @@ def cut(rows: pa.Table, time: str, start_us: int | None, end_us: int | None) -> 
         keep &= times >= start_us
     if end_us is not None:
         keep &= times < end_us
-    return rows.take(columns.ints_array(np.flatnonzero(keep), None, pa.int64()))
+    return columns.take(rows, np.flatnonzero(keep))
 
 
 def _conform(rows: pa.Table, target: pa.Schema) -> pa.Table:

@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from zombiescope.recording import columns, layout, schema
+from zombiescope.recording.columns import in_order_of_time
 from zombiescope.recording.gaps import Gap, find_gaps
 from zombiescope.recording.ids import UniqueIds
 from zombiescope.recording.log import Damaged, SegmentReader
@@ -309,14 +310,6 @@ def _spec(name: str) -> schema.Table:
 
 def _no_rows(spec: schema.Table, wanted: Sequence[str]) -> pa.Table:
     return columns.empty(spec, wanted)
-
-
-def in_order_of_time(rows: pa.Table, column: str) -> pa.Table:
-    """The rows sorted by time; rows of the same time stay in the order they were written."""
-    times = columns.numbers(rows.column(column))
-    if bool(np.all(times[1:] >= times[:-1])):
-        return rows
-    return rows.take(columns.ints_array(np.argsort(times, kind="stable"), None, pa.int64()))
 
 
 def _to_numpy(kind: str, column: pa.ChunkedArray) -> np.ndarray[Any, Any]:

@@ -1,0 +1,189 @@
+"""Several parts become one: one id for a stack, a frame, a task or a series that any number of them knew.
+
+What makes two of them the same is everything that their rows say. Memory is bounded by one source part, one
+row group per table, and the dictionaries of the part that is being made; whoever adds parts looks at
+`stacks` and `samples` and stops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from zombiescope.recording import columns, schema
+from zombiescope.recording.columns import Ints
+from zombiescope.recording.ids import relabel
+from zombiescope.recording.layout import TableFacts
+from zombiescope.recording.parquet import TableWriter
+from zombiescope.recording.parts import Part
+
+
+class Dictionary:
+    """Rows of one dictionary table, each kept once."""
+
+    def __init__(self, table: schema.Table) -> None:
+        self.table = table
+        self._kind = columns.DICTIONARIES[table.name]
+        self._others = [name for name in table.names if name != self._kind]
+        self._ids: dict[Hashable, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def merge(self, rows: pa.Table) -> Ints:
+        """Where each id of the rows went; -1 for ids that none of them explains."""
+        contents = list(zip(*(rows.column(name).to_pylist() for name in self._others), strict=True))
+        return _new_ids(rows.column(self._kind), [self._id(content) for content in contents])
+
+    def _id(self, content: Hashable) -> int:
+        return self._ids.setdefault(content, len(self._ids))
+
+    def rows(self) -> pa.Table:
+        kinds = {column.name: column for column in self.table.columns}
+        values: list[Any] = list(zip(*self._ids, strict=True)) or [[] for _ in self._others]
+        arrays = {self._kind: columns.ints_array(np.arange(len(self)), None, pa.int32())}
+        for name, column in zip(self._others, values, strict=True):
+            pieces = [(list(column), len(self))]
+            arrays[name] = columns.arrow_array(kinds[name].kind, columns.arrow_type(kinds[name]), pieces)
+        target = columns.arrow_schema(self.table)
+        return pa.Table.from_arrays([arrays[name] for name in target.names], schema=target)
+
+
+class Stacks:
+    """The stacks, by the frame ids of the part being made; as bytes, for there may be very many."""
+
+    table = schema.STACKS
+
+    def __init__(self) -> None:
+        self._ids: dict[bytes, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def merge(self, rows: pa.Table, frame_ids: Ints) -> Ints:
+        targets: list[int] = []
+        for chunk in rows.column("frames").chunks:
+            offsets, elements = columns.list_parts(chunk)
+            frames = columns.look_up(frame_ids, elements).astype(np.int32).tobytes()
+            ends = (offsets * 4).tolist()
+            targets += [self._id(frames[start:end]) for start, end in pairwise(ends)]
+        return _new_ids(rows.column("stack"), targets)
+
+    def _id(self, frames: bytes) -> int:
+        return self._ids.setdefault(frames, len(self._ids))
+
+    def rows(self) -> pa.Table:
+        offsets = np.zeros(len(self) + 1, np.int32)
+        np.cumsum(
+            np.fromiter((len(frames) // 4 for frames in self._ids), np.int32, len(self)), out=offsets[1:]
+        )
+        elements = np.frombuffer(b"".join(self._ids), np.int32).astype(np.int64)
+        ids = columns.ints_array(np.arange(len(self)), None, pa.int32())
+        lists = columns.lists_array(offsets, columns.ints_array(elements, elements >= 0, pa.int32()))
+        return pa.Table.from_arrays([ids, lists], schema=columns.arrow_schema(self.table))
+
+
+def _new_ids(old: pa.ChunkedArray, new: list[int]) -> Ints:
+    ids = columns.numbers(old)
+    known = (ids >= 0) & columns.present(old)
+    moved = np.full(int(ids.max()) + 1 if len(ids) else 0, -1, np.int64)
+    moved[ids[known]] = np.array(new, np.int64)[known]
+    return moved
+
+
+class PartMerger:
+    """Writes one part of Parquet files from any number of source parts."""
+
+    def __init__(self, part: str, paths: Callable[[str], Path]) -> None:
+        """`paths` says where the file of a table is written."""
+        self._part = part
+        self._paths = paths
+        self._writers: dict[str, TableWriter] = {}
+        self._frames = Dictionary(schema.FRAMES)
+        self._tasks = Dictionary(schema.TASKS)
+        self._series = Dictionary(schema.SERIES)
+        self._stacks = Stacks()
+        self.samples = 0
+
+    @property
+    def stacks(self) -> int:
+        return len(self._stacks)
+
+    def add(
+        self,
+        source: Part,
+        start_us: int | None = None,
+        end_us: int | None = None,
+        settled_us: int | None = None,
+    ) -> None:
+        """The rows of a source in the window. No later source may have a row older than settled_us."""
+        rows = {table.name: source.rows(table, start_us, end_us, None) for table in _DATA}
+        self.samples += len(rows["samples"])
+        cut = start_us is not None or end_us is not None
+        new_ids = self._merge_dictionaries(source, rows if cut else None)
+        for table in _DATA:
+            for kind in columns.ID_KINDS.get(table.name, ()):
+                rows[table.name] = relabel(rows[table.name], kind, new_ids[kind])
+            if len(rows[table.name]):
+                self._writer(table).add(rows.pop(table.name), settled_us)
+
+    def _merge_dictionaries(self, source: Part, used_by: dict[str, pa.Table] | None) -> dict[str, Ints]:
+        """Ids of this part for those of the source; if rows are given, only for those that they use."""
+        stacks = _used(source.rows(schema.STACKS, None, None, None), "stack", used_by)
+        frames = source.rows(schema.FRAMES, None, None, None)
+        if used_by is not None:
+            frames = _among(frames, "frame", stacks.column("frames").combine_chunks().flatten())
+        tasks = _used(source.rows(schema.TASKS, None, None, None), "task", used_by)
+        series = _used(source.rows(schema.SERIES, None, None, None), "series", used_by)
+        frame_ids = self._frames.merge(frames)
+        return {
+            "frame": frame_ids,
+            "stack": self._stacks.merge(stacks, frame_ids),
+            "task": self._tasks.merge(tasks),
+            "series": self._series.merge(series),
+        }
+
+    def _writer(self, table: schema.Table) -> TableWriter:
+        if table.name not in self._writers:
+            self._writers[table.name] = TableWriter(table, self._part, self._paths(table.name))
+        return self._writers[table.name]
+
+    def finish(self) -> tuple[dict[str, TableFacts], dict[str, int]]:
+        """Writes what is left. Facts of each table that has rows, and how many ids there are of each kind."""
+        for dictionary in (self._stacks, self._frames, self._tasks, self._series):
+            if len(dictionary):
+                self._writer(dictionary.table).add(dictionary.rows())
+        facts = {name: writer.close() for name, writer in self._writers.items()}
+        ids = {
+            "stack": len(self._stacks),
+            "frame": len(self._frames),
+            "task": len(self._tasks),
+            "series": len(self._series),
+        }
+        return facts, ids
+
+    def abandon(self) -> None:
+        for writer in self._writers.values():
+            writer.abandon()
+
+
+_DATA = tuple(table for table in schema.TABLES if table.name not in columns.DICTIONARIES)
+
+
+def _used(rows: pa.Table, kind: str, used_by: dict[str, pa.Table] | None) -> pa.Table:
+    if used_by is None:
+        return rows
+    users = [users.column(kind) for name, users in used_by.items() if kind in columns.ID_KINDS.get(name, ())]
+    return _among(
+        rows, kind, pa.chunked_array([chunk for column in users for chunk in column.chunks], pa.int32())
+    )
+
+
+def _among(rows: pa.Table, kind: str, ids: pa.ChunkedArray | pa.Array) -> pa.Table:
+    wanted = np.unique(columns.numbers(ids)[columns.present(ids)])
+    return columns.take(rows, np.flatnonzero(np.isin(columns.numbers(rows.column(kind)), wanted)))
