@@ -2,9 +2,9 @@
 
     import zombiescope
 
-    zombiescope.mark("epoch 12 starts")                   # a line on the time axis of the recorder running
-    here with zombiescope.open("/var/lib/zombiescope") as recording:
-        table = recording.table("cores")                  # an Arrow table; .pandas() and .numpy() likewise
+    zombiescope.mark("epoch 12 starts")           # a line on the time axis of the recorder running here
+    with zombiescope.open("/var/lib/zombiescope") as recording:
+        cores = recording.table("cores")          # an Arrow table; .pandas() and .numpy() likewise
 
 Importing this package costs nothing: numpy and pyarrow are imported by `open`, not before.
 """

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -101,7 +101,7 @@ class Leak:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What the recorder used over the last minute; rates are None until two ticks were seen."""
+    """What the recorder used; rates are None until two ticks were seen."""
 
     cpu_ratio: float | None
     rss_bytes: int | None
@@ -200,16 +200,9 @@ class Recent:
         return max(named, key=lambda leak: leak.dying, default=None)
 
     def cost(self) -> Cost | None:
-        if not self._costs:
-            return None
-        rows = [row for _, row in self._costs]
-        span_us = self._costs[-1][0] - self._costs[0][0]
-        return Cost(
-            cpu_ratio=_rate([_sum(row, "cpu_us", "helper_cpu_us") for row in rows[1:]], span_us),
-            rss_bytes=rows[-1]["rss_bytes"],
-            bytes_per_hour=_per_hour(_rate([row["log_bytes"] for row in rows[1:]], span_us)),
-            lost=self._lost,
-        )
+        """Rates over the last minute, losses since the beginning."""
+        cost = cost_of([at_us for at_us, _ in self._costs], [row for _, row in self._costs])
+        return None if cost is None else replace(cost, lost=self._lost)
 
     # --- taking in
     # -----------------------------------------------------------------------------------------------
@@ -304,6 +297,19 @@ def _join(ticks: Sequence[Tick], second: int) -> Tick:
     means = {cpu: mean([tick.cores[cpu] for tick in ticks if cpu in tick.cores]) for cpu in cpus}
     return Tick(
         (second + 1) * 1_000_000, 1_000_000, {cpu: core for cpu, core in means.items() if core is not None}
+    )
+
+
+def cost_of(times_us: Sequence[int], rows: Sequence[dict[str, Any]]) -> Cost | None:
+    """The recorder's cost from rows of the table `cost`. The first row only says when the next one began."""
+    if not rows:
+        return None
+    span_us = times_us[-1] - times_us[0]
+    return Cost(
+        cpu_ratio=_rate([_sum(row, "cpu_us", "helper_cpu_us") for row in rows[1:]], span_us),
+        rss_bytes=rows[-1]["rss_bytes"],
+        bytes_per_hour=_per_hour(_rate([row["log_bytes"] for row in rows[1:]], span_us)),
+        lost=sum(row["lost"] or 0 for row in rows),
     )
 
 

@@ -53,7 +53,7 @@ class View:
 def compose(view: View, width: int, height: int) -> list[Text]:
     """Exactly `height` lines of at most `width` columns."""
     head = [_title(view, width), *_contrast(view, width)]
-    foot = _keys(width)
+    foot = _keys(view, width)
     room = max(0, height - len(head) - 1)
     wanted = _rows_wanted(view, width, height)
     below = panels.help_lines() if view.help else panels.lines(view, width, room, wanted)
@@ -216,8 +216,9 @@ def _core_lines(cpu: int, slots: Sequence[Tick | None], space: int, label: int, 
 # ------------------------------------------------------------------------------------------------------
 
 
-def _keys(width: int) -> Text:
-    left = Text().append(" q quit  space pause  s sort  ? help", "dim")
+def _keys(view: View, width: int) -> Text:
+    order = {None: "auto", True: "heat", False: "number"}[view.by_heat]
+    left = Text().append(f" q quit  space pause  s sort: {order}  ? help", "dim")
     right = Text()
     for mode in ("system", "softirq", "irq", "user", "steal"):
         right.append("█ ", colour(mode)).append(f"{SHORT[mode]}  ", "dim")
