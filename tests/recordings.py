@@ -17,6 +17,7 @@ from typing import Any
 
 from zombiescope.recording import schema
 from zombiescope.recording.log import SegmentEncoder, encode_columns, encode_rows
+from zombiescope.recording.reader import Recording
 
 START_US = 1_760_000_000_000_000
 """2025-10-09 08:53:20 UTC."""
@@ -336,6 +337,44 @@ def _write_segment(segment: _Segment, machine: _Node, ticks: range, *, closes: b
             file.write(segment.encoder.frame(wall_us, monotonic_ns, blocks, closes=last and closes))
 
 
+def write_segment(
+    directory: Path | str,
+    tables: dict[str, list[tuple[Any, ...]]],
+    *,
+    node: str = "lab",
+    start_us: int = START_US,
+    kernel: str = "5.4.0-1024-aws",
+    boot: str = BOOT,
+    seq: int = 0,
+) -> Path:
+    """A recording (or one more segment of it) of exactly these rows, for tests that need no whole machine.
+
+    Rows go into the frame of the second in which their time lies; rows without a time into the first.
+    """
+    node_dir = Path(directory) / f"node={node}"
+    (node_dir / "log").mkdir(parents=True, exist_ok=True)
+    header: dict[str, Any] = {
+        "format": schema.FORMAT, "node": node, "boot": boot, "hz": 99, "event": "cpu-clock", "seq": seq,
+        "interval_us": SECOND, "recorder_started_us": START_US, "started_us": start_us,
+    }  # fmt: skip
+    _write_node(node_dir, header, kernel, 2)
+    frames: dict[int, dict[str, list[tuple[Any, ...]]]] = {}
+    for name, rows in tables.items():
+        timed = schema.BY_NAME[name].time_column is not None
+        for row in rows:
+            second = max(0, (row[0] - start_us - 1) // SECOND) if timed else 0
+            frames.setdefault(second, {}).setdefault(name, []).append(row)
+    encoder = SegmentEncoder(header)
+    path = node_dir / "log" / f"{start_us:016d}.seg"
+    with path.open("wb") as file:
+        file.write(encoder.preamble)
+        for second, blocks in sorted(frames.items()):
+            wall_us = start_us + (second + 1) * SECOND
+            encoded = [encode_rows(schema.BY_NAME[name], rows, wall_us) for name, rows in blocks.items()]
+            file.write(encoder.frame(wall_us, (second + 1) * SECOND * 1000, encoded))
+    return path
+
+
 def _write_node(node_dir: Path, header: dict[str, Any], kernel: str, cpus: int) -> None:
     who = {
         **{key: header[key] for key in ("format", "node", "boot", "hz", "event")},
@@ -378,3 +417,43 @@ def _minute(at: int, boot: str, cpus: int, day: int, minute: int) -> tuple[Any, 
 def _unit_hour(at: int, boot: str) -> list[tuple[Any, ...]]:
     units = (("kubelet.service", 36_000), ("docker.service", 72_000), ("(other)", 9_000))
     return [(at, boot, unit, cpu_ms, cpu_ms // 2, cpu_ms // 40) for unit, cpu_ms in units]
+
+
+# --- what is in a recording, whatever its ids ---------------------------------------------------------------
+
+
+def contents(
+    recording: Recording, start_us: int | None = None, end_us: int | None = None
+) -> dict[str, list[Any]]:
+    """Every table with its ids replaced by what they stand for: equal for equal recordings in any form."""
+    stacks = _stack_names(recording, start_us, end_us)
+    tasks = _by_id(recording, "tasks", "task", start_us, end_us)
+    series = _by_id(recording, "series", "series", start_us, end_us)
+    resolve = {"stack": stacks.get, "task": tasks.get, "series": series.get}
+    found = {}
+    for table in schema.TABLES:
+        if table.time_column is None:
+            continue
+        rows = recording.table(table.name, start_us, end_us).to_pydict()
+        names = [resolve.get(name) for name in table.names]
+        lists = [
+            rows[name] if of is None else [of(i) for i in rows[name]]
+            for name, of in zip(table.names, names, strict=True)
+        ]
+        found[table.name] = list(zip(*lists, strict=True))
+    return found
+
+
+def _by_id(
+    recording: Recording, table: str, kind: str, start_us: int | None, end_us: int | None
+) -> dict[int, Any]:
+    rows = recording.table(table, start_us, end_us).to_pylist()
+    return {row[kind]: tuple(value for name, value in row.items() if name != kind) for row in rows}
+
+
+def _stack_names(
+    recording: Recording, start_us: int | None, end_us: int | None
+) -> dict[int, tuple[Any, ...]]:
+    frames = _by_id(recording, "frames", "frame", start_us, end_us)
+    rows = recording.table("stacks", start_us, end_us).to_pylist()
+    return {row["stack"]: tuple(frames.get(frame) for frame in row["frames"]) for row in rows}

@@ -41,6 +41,7 @@ class Damage:
 
 class Part(Protocol):
     name: str
+    start_us: int
     boot: str
     damage: list[Damage]
 
@@ -250,6 +251,7 @@ class ParquetPart:
     def __init__(self, store: Store, prefix: str, manifest: Manifest) -> None:
         self.name = manifest.part
         self.boot = manifest.boot
+        self.start_us = manifest.from_us
         self.manifest = manifest
         self.damage = [Damage(manifest.name, what) for what in manifest.damage]
         self._store = store

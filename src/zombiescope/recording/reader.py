@@ -127,9 +127,14 @@ class Recording:
     @property
     def parts(self) -> list[Part]:
         """Every part, oldest first."""
-        keyed: list[tuple[int, Part]] = [(part.manifest.from_us, part) for part in self._parquet]
-        keyed += [(segment.start_us, segment) for segment in self._segments]
-        return [part for _, part in sorted(keyed, key=lambda item: item[0])]
+        return sorted([*self._parquet, *self._segments], key=lambda part: part.start_us)
+
+    def boot_start_us(self, at_us: int) -> int:
+        """Since when the recording holds the boot that ran at a moment; a boot starts all counts over."""
+        earlier = [part for part in self.parts if part.start_us <= at_us]
+        while len(earlier) > 1 and earlier[0].boot != earlier[-1].boot:
+            del earlier[0]
+        return earlier[0].start_us if earlier else self.start_us
 
     @property
     def segments(self) -> list[SegmentPart]:

@@ -1,0 +1,156 @@
+"""Memory cgroups at the end of a window: how many, how fast they grow, who leaks them, and what they cost.
+
+From the tables `census` (the node's count), `leaks` (the ledger's line per path) and the gauges of source
+"probe" (the cost of reading one leaf). Only the boot that ran at the end counts: a reboot starts all of it
+over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from zombiescope.recording import columns
+from zombiescope.recording.columns import Ints
+from zombiescope.recording.memcg_cost import Forecast, LeafCost, Load, judge
+from zombiescope.recording.parts import cut
+from zombiescope.recording.reader import Recording
+from zombiescope.recording.series import last_value
+
+_SHORTEST_TREND_US = 60 * 1_000_000
+_TREND_POINTS = 200
+_HOUR_US = 3600 * 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Census:
+    """Created, removed and released count since the recorder started; lost are records that were not seen."""
+
+    at_us: int
+    hierarchy: str | None
+    total: int
+    live: int | None
+    dying: int | None
+    created: int | None
+    removed: int | None
+    released: int | None
+    lost: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Creator:
+    comm: str | None
+    pid: int | None
+    unit: str | None
+    container: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Leak:
+    """One normalised path; "" sums those that the ledger does not keep apart. Not exact: a lower bound."""
+
+    path: str
+    dying: int
+    created: int | None
+    removed: int | None
+    released: int | None
+    exact: bool | None
+    creator: Creator
+    changed_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class CgroupsView:
+    memory: Census | None
+    growth_per_hour: float | None
+    verdict: str | None
+    why: str
+    leaks: tuple[Leak, ...]
+    forecast: Forecast
+
+
+def cgroups(recording: Recording, start_us: int | None = None, end_us: int | None = None) -> CgroupsView:
+    """The census at the end of the window; the growth over the window."""
+    end = recording.end_us if end_us is None else end_us
+    boot_us = recording.boot_start_us(end)
+    found = leaks(recording, boot_us, end)
+    counted = _largest_hierarchy(recording.table("census", boot_us, end + 1))
+    if len(counted) == 0:
+        why = "memory cgroups were not counted in this window; `zombiescope info` lists what was missing"
+        return CgroupsView(None, None, None, why, found, Forecast(None, None, None))
+    census = _census(counted)
+    window = cut(counted, "time", start_us, None)
+    times = columns.numbers(window.column("time"))
+    dying_per_hour, total_per_hour = (_growth(times, window.column(name)) for name in ("dying", "total"))
+    load = Load(census.at_us, census.total, census.live, census.dying, dying_per_hour, total_per_hour)
+    verdict = judge(recording.node.get("kernel"), load, _leaf_cost(recording, end))
+    return CgroupsView(census, dying_per_hour, verdict.verdict, verdict.why, found, verdict.forecast)
+
+
+def _largest_hierarchy(rows: pa.Table) -> pa.Table:
+    """The rows of the hierarchy that has most memory cgroups at the end; a hybrid node has two."""
+    hierarchies = columns.texts(rows.column("hierarchy"))
+    totals = columns.numbers(rows.column("total"))
+    usable = columns.present(rows.column("total"))
+    last = {hierarchy: int(totals[row]) for row, hierarchy in enumerate(hierarchies) if usable[row]}
+    if not last:
+        return rows.slice(0, 0)
+    largest = max(last, key=lambda hierarchy: last[hierarchy])
+    same = np.fromiter((hierarchy == largest for hierarchy in hierarchies), bool, len(hierarchies))
+    return columns.take(rows, np.flatnonzero(same & usable))
+
+
+def _census(rows: pa.Table) -> Census:
+    last = rows.slice(len(rows) - 1).to_pylist()[0]
+    at_us = int(columns.numbers(rows.column("time"))[-1])
+    counts = {
+        name: last[name] for name in ("total", "live", "dying", "created", "removed", "released", "lost")
+    }
+    return Census(at_us, last["hierarchy"], **counts)
+
+
+def _growth(times: Ints, column: pa.ChunkedArray) -> float | None:
+    known = columns.present(column)
+    return growth_per_hour(times[known], columns.numbers(column)[known])
+
+
+def growth_per_hour(times_us: Ints, values: Ints) -> float | None:
+    """The median of the slopes between all pairs of points, which no purge bends; None below a minute."""
+    if len(times_us) < 2 or times_us[-1] - times_us[0] < _SHORTEST_TREND_US:
+        return None
+    chosen = np.unique(np.linspace(0, len(times_us) - 1, _TREND_POINTS).astype(int))
+    earlier, later = np.triu_indices(len(chosen), 1)
+    spans = (times_us[chosen[later]] - times_us[chosen[earlier]]) / _HOUR_US
+    slopes = (values[chosen[later]] - values[chosen[earlier]])[spans > 0] / spans[spans > 0]
+    return float(np.median(slopes))
+
+
+def _leaf_cost(recording: Recording, at_us: int) -> LeafCost:
+    numa_stat, stat = (
+        last_value(recording, "probe", name, at_us) for name in ("numa_stat_leaf_ns", "stat_leaf_ns")
+    )
+    return LeafCost(numa_stat, stat)
+
+
+def leaks(recording: Recording, start_us: int, end_us: int) -> tuple[Leak, ...]:
+    """The ledger's last line of each path at or before end_us, most dying first."""
+    rows = recording.table("leaks", start_us, end_us + 1)
+    last: dict[str, int] = {}
+    for row, path in enumerate(columns.texts(rows.column("path"))):
+        last[path or ""] = row
+    chosen = columns.take(rows, np.array(sorted(last.values()), np.int64))
+    times = columns.numbers(chosen.column("time")).tolist()
+    found = [
+        _leak(row, at_us) for row, at_us in zip(chosen.drop_columns(["time"]).to_pylist(), times, strict=True)
+    ]
+    return tuple(sorted(found, key=lambda leak: (-leak.dying, leak.path)))
+
+
+def _leak(row: dict[str, Any], at_us: int) -> Leak:
+    creator = Creator(row["comm"], row["pid"], row["unit"], row["container"])
+    exact = None if row["exact"] is None else bool(row["exact"])
+    counts = (row["dying"] or 0, row["created"], row["removed"], row["released"])
+    return Leak(row["path"] or "", *counts, exact, creator, at_us)

@@ -1,0 +1,81 @@
+"""What is in a recording: who, from when to when, how many rows of what, how many bytes, and where it is
+blind.
+
+Rows of Parquet parts are known from their manifests; log segments and rollups have to be decoded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from zombiescope.recording import schema
+from zombiescope.recording.gaps import Gap
+from zombiescope.recording.parts import Damage
+from zombiescope.recording.reader import Recording
+
+
+@dataclass(frozen=True, slots=True)
+class Info:
+    node: str
+    kernel: str | None
+    machine: str | None
+    os: str | None
+    timezone: str | None
+    cpus: int | None
+    labels: dict[str, str]
+    boots: tuple[str, ...]
+    start_us: int
+    end_us: int
+    samples: int
+    tables: dict[str, int]
+    bytes: int
+    parquet_parts: int
+    log_segments: int
+    gaps: tuple[Gap, ...]
+    damage: tuple[Damage, ...]
+    missing: tuple[dict[str, Any], ...]
+
+
+def info(recording: Recording) -> Info:
+    node = recording.node
+    tables = {table.name: sum(part.count(table) for part in recording.parts) for table in schema.TABLES}
+    tables |= {table.name: len(recording.table(table.name, columns=["time"])) for table in schema.ROLLUPS}
+    gaps = tuple(recording.gaps())
+    return Info(
+        node=recording.name,
+        kernel=_text(node.get("kernel")),
+        machine=_text(node.get("machine")),
+        os=_text(node.get("os")),
+        timezone=_text(node.get("timezone")),
+        cpus=_online(node.get("cpus")),
+        labels={str(key): str(value) for key, value in _object(node.get("labels")).items()},
+        boots=tuple(dict.fromkeys(part.boot for part in recording.parts if part.boot)),
+        start_us=recording.start_us,
+        end_us=recording.end_us,
+        samples=tables["samples"],
+        tables=tables,
+        bytes=recording.size_bytes,
+        parquet_parts=len(recording.manifests),
+        log_segments=len(recording.segments),
+        gaps=gaps,
+        damage=tuple(recording.damage),
+        missing=tuple(entry for entry in _list(node.get("missing")) if isinstance(entry, dict)),
+    )
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _object(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _online(cpus: object) -> int | None:
+    online = _object(cpus).get("online")
+    return len(online) if isinstance(online, list) else None

@@ -1,0 +1,35 @@
+"""Single numbers out of the table `counters`, by the name of their series."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from zombiescope.recording import columns
+from zombiescope.recording.reader import Recording
+
+_LOOK_BACK_US = (10 * 60 * 1_000_000, 60 * 60 * 1_000_000)
+
+
+def last_value(recording: Recording, source: str, name: str, at_us: int) -> int | None:
+    """The last value of a gauge at or before a moment, of whatever key; None when it was never measured.
+
+    A gauge is written at the start of each segment at least, so the last minutes are looked at before all
+    the rest.
+    """
+    for back_us in _LOOK_BACK_US:
+        value = _last_in(recording, source, name, at_us - back_us, at_us)
+        if value is not None:
+            return value
+    return _last_in(recording, source, name, None, at_us)
+
+
+def _last_in(recording: Recording, source: str, name: str, start_us: int | None, at_us: int) -> int | None:
+    series = recording.table("series", start_us, at_us + 1, ("series", "source", "name")).to_pylist()
+    wanted = [row["series"] for row in series if (row["source"], row["name"]) == (source, name)]
+    if not wanted:
+        return None
+    rows = recording.table("counters", start_us, at_us + 1, ("series", "value"))
+    found = np.flatnonzero(
+        np.isin(columns.numbers(rows.column("series")), wanted) & columns.present(rows.column("value"))
+    )
+    return int(columns.numbers(rows.column("value"))[found[-1]]) if len(found) else None
