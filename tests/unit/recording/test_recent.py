@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from tests.recordings import SECOND, START_US, Written, write_recording
+
 from zombiescope.recording import schema
 from zombiescope.recording.log import SegmentReader, decode_frame, encode_rows
 from zombiescope.recording.recent import CoreTick, Recent, Tick, core_tick, heat, mean
@@ -117,7 +117,13 @@ def test_the_recorders_cost_is_per_elapsed_time() -> None:
     recent = Recent()
     for second in range(11):
         at_us = START_US + second * SECOND
-        row = {"time": at_us, "cpu_us": 4000, "helper_cpu_us": 1000, "rss_bytes": 40_000_000, "log_bytes": 1000}
+        row = {
+            "time": at_us,
+            "cpu_us": 4000,
+            "helper_cpu_us": 1000,
+            "rss_bytes": 40_000_000,
+            "log_bytes": 1000,
+        }
         with_rows(recent, "cost", at_us, row | {"lost": 1})
     cost = recent.cost()
     assert cost is not None
