@@ -49,7 +49,7 @@ class LeafCost:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What reading the root's file is predicted to cost, and when that reaches one and five seconds, if ever."""
+    """What reading the root's file is predicted to cost; when that reaches one and five seconds, if ever."""
 
     read_cost_now_s: float | None
     costs_1s_at_us: int | None

@@ -1,0 +1,63 @@
+"""Call stacks by name: their kernel part, leaves that only look hot, and the path on which the time is spent.
+
+A timer interrupt that comes while interrupts are off is taken when they are switched on again, so the
+sample points to the function that does that and not to the one that took the time: such leaves (skid) are
+charged to their callers. Measured with cpu-clock on 6.18: _raw_spin_unlock_irqrestore showed 48 % self,
+finish_task_switch 21 to 36 %, handle_softirqs 34 %.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+KERNEL_KINDS = frozenset({"kernel", "module", "bpf"})
+
+SKID_LEAVES = frozenset(
+    {
+        "_raw_spin_unlock_irqrestore",
+        "_raw_spin_unlock_irq",
+        "finish_task_switch",
+        "handle_softirqs",
+        "__do_softirq",  # its name before 6.10
+        "do_syscall_64",
+        "exc_page_fault",
+        "native_write_msr",
+    }
+)
+
+_FOLLOWED = 3
+"""A path is followed while one callee has at least a third of what passes through the caller."""
+
+
+class NamedFrame(NamedTuple):
+    name: str
+    kind: str
+
+
+def kernel_path(frames: Sequence[NamedFrame]) -> tuple[str, ...]:
+    """The kernel's functions of a stack, outermost first, without skid at its end."""
+    path = [frame.name for frame in frames if frame.kind in KERNEL_KINDS]
+    while len(path) > 1 and path[-1] in SKID_LEAVES:
+        path.pop()
+    return tuple(path)
+
+
+def hottest_path(paths: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    """From the outermost function to where most of the time is spent, following the heaviest callee."""
+    weights = Counter(path for path in paths if path)
+    prefix: tuple[str, ...] = ()
+    while True:
+        depth = len(prefix)
+        through = {path: weight for path, weight in weights.items() if path[:depth] == prefix}
+        callees: Counter[str] = Counter()
+        for path, weight in through.items():
+            if len(path) > depth:
+                callees[path[depth]] += weight
+        if not callees:
+            return prefix
+        name, weight = callees.most_common(1)[0]
+        if prefix and weight * _FOLLOWED < sum(through.values()):
+            return prefix
+        prefix = (*prefix, name)
