@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
+from zombiescope.recording.events import Event, of_frame
 from zombiescope.recording.log import Block, Frame
+from zombiescope.recording.saturation import SATURATED_RATIO, ticks_judged_together
 
-SATURATED_RATIO = 0.95
-"""A core whose kernel time (system, irq, softirq) fills this much of a tick does nothing else."""
-
+_SECOND_US = 1_000_000
 _EVENTS_KEPT = 200
 _GROWTH_NEEDS_S = 60.0
 _COST_SPAN_US = 60_000_000
@@ -26,7 +26,11 @@ _COST_SPAN_US = 60_000_000
 
 @dataclass(frozen=True, slots=True)
 class CoreTick:
-    """How one core, or the mean of all, spent one tick; `user` includes nice."""
+    """How one core, or the mean of all, spent one tick; `user` includes nice.
+
+    A mode of a short tick may read above one (time is accounted in timer ticks); what it adds up to over
+    several ticks is right, so it is cut only in `kernel` and `busy`.
+    """
 
     user: float
     system: float
@@ -73,15 +77,6 @@ class Hottest:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
-    at_us: int
-    kind: str
-    source: str
-    severity: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class Census:
     """Memory cgroups at one moment; None is not measured."""
 
@@ -121,13 +116,13 @@ class Recent:
         self._costs: deque[tuple[int, dict[str, Any]]] = deque()
         self._lost = 0
         self._saturated_us: dict[int, int] = {}
+        self._unjudged: list[Tick] = []
         self.newest_us: int | None = None
 
     def update(self, frame: Frame) -> None:
         """Take in one frame; frames come in the order they were written."""
         takes = {
             "cores": self._take_cores,
-            "events": self._take_events,
             "census": self._take_census,
             "leaks": self._take_leaks,
             "cost": self._take_cost,
@@ -135,6 +130,7 @@ class Recent:
         for block in frame.blocks:
             if take := takes.get(block.table.name):
                 take(block)
+        self.events.extend(of_frame(frame))
         self.newest_us = frame.wall_us
         self._forget(frame.wall_us - self._keep_us)
 
@@ -170,14 +166,15 @@ class Recent:
 
     def _joined(self, count: int) -> list[Tick]:
         interval_us = self.ticks[-1].interval_us
-        per_slot = max(1, 1_000_000 // max(interval_us, 1))
+        per_slot = max(1, _SECOND_US // max(interval_us, 1))
         newest = list(islice(reversed(self.ticks), count * per_slot + per_slot))[::-1]
         if per_slot == 1:
             return newest[-count:]
         seconds: dict[int, list[Tick]] = {}
         for tick in newest:
-            seconds.setdefault((tick.at_us - 1) // 1_000_000, []).append(tick)
-        return [_join(ticks, second) for second, ticks in seconds.items()][-count:]
+            seconds.setdefault((tick.at_us - 1) // _SECOND_US, []).append(tick)
+        joined = [_join(ticks, (second + 1) * _SECOND_US, _SECOND_US) for second, ticks in seconds.items()]
+        return joined[-count:]
 
     def cpus(self) -> list[int]:
         """Every core seen in the time that is kept, in the kernel's order."""
@@ -215,27 +212,30 @@ class Recent:
             for mode in ("user", "nice", "system", "irq", "softirq", "steal", "iowait")
         ]
         for row in range(block.rows):
-            tick = core_tick([mode[row] for mode in modes], intervals[row])
-            if tick is not None:
-                by_time.setdefault((times[row], intervals[row]), {})[cpus[row]] = tick
+            core = core_tick([mode[row] for mode in modes], intervals[row])
+            if core is not None:
+                by_time.setdefault((times[row], intervals[row]), {})[cpus[row]] = core
         for (at_us, interval_us), cores in sorted(by_time.items()):
-            self._count_saturation(at_us, interval_us, cores)
-            self.ticks.append(Tick(at_us, interval_us, cores))
+            tick = Tick(at_us, interval_us, cores)
+            self._judge(tick)
+            self.ticks.append(tick)
 
-    def _count_saturation(self, at_us: int, interval_us: int, cores: dict[int, CoreTick]) -> None:
-        if self.ticks and at_us - self.ticks[-1].at_us > 3 * interval_us:
+    def _judge(self, tick: Tick) -> None:
+        """Count for how long each core has been saturated; a hole in time ends every count."""
+        if self.ticks and tick.at_us - self.ticks[-1].at_us > 3 * tick.interval_us:
             self._saturated_us.clear()
+            self._unjudged.clear()
+        self._unjudged.append(tick)
+        if len(self._unjudged) < ticks_judged_together(tick.interval_us):
+            return
+        judged = _join(self._unjudged, tick.at_us, sum(one.interval_us for one in self._unjudged))
+        self._unjudged.clear()
         before = self._saturated_us
         self._saturated_us = {
-            cpu: before.get(cpu, 0) + interval_us
-            for cpu, core in cores.items()
+            cpu: before.get(cpu, 0) + judged.interval_us
+            for cpu, core in judged.cores.items()
             if core.kernel >= SATURATED_RATIO
         }
-
-    def _take_events(self, block: Block) -> None:
-        columns = [block.column(name) for name in ("time", "kind", "source", "severity", "text")]
-        for at_us, *texts in zip(*columns, strict=True):
-            self.events.append(Event(at_us, *(text or "" for text in texts)))
 
     def _take_census(self, block: Block) -> None:
         columns = [block.column(name) for name in ("time", "total", "live", "dying")]
@@ -280,7 +280,7 @@ def core_tick(mode_ms: Sequence[int | None], interval_us: int | None) -> CoreTic
         return None
     scale = 1000 / interval_us
     user_and_nice = user + (nice or 0)
-    ratios = [min(1.0, max(0.0, (ms or 0) * scale)) for ms in (user_and_nice, system, *rest)]
+    ratios = [max(0.0, (ms or 0) * scale) for ms in (user_and_nice, system, *rest)]
     return CoreTick(*ratios)
 
 
@@ -292,12 +292,13 @@ def mean(ticks: Sequence[CoreTick]) -> CoreTick | None:
     return CoreTick(*(sum(getattr(tick, name) for tick in ticks) / len(ticks) for name in names))
 
 
-def _join(ticks: Sequence[Tick], second: int) -> Tick:
+def _join(ticks: Sequence[Tick], at_us: int, interval_us: int) -> Tick:
+    """Several ticks as one that ends at `at_us`."""
+    if len(ticks) == 1:
+        return Tick(at_us, interval_us, ticks[0].cores)
     cpus = {cpu for tick in ticks for cpu in tick.cores}
     means = {cpu: mean([tick.cores[cpu] for tick in ticks if cpu in tick.cores]) for cpu in cpus}
-    return Tick(
-        (second + 1) * 1_000_000, 1_000_000, {cpu: core for cpu, core in means.items() if core is not None}
-    )
+    return Tick(at_us, interval_us, {cpu: core for cpu, core in means.items() if core is not None})
 
 
 def cost_of(times_us: Sequence[int], rows: Sequence[dict[str, Any]]) -> Cost | None:

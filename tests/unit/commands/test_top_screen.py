@@ -7,8 +7,6 @@ import json
 import tempfile
 from dataclasses import replace
 from datetime import UTC
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from rich.text import Text
@@ -19,6 +17,7 @@ from zombiescope.commands.top.screen import View, compose
 from zombiescope.commands.top.strips import cell, level, strip, tall_strip
 from zombiescope.recording.log import SegmentReader
 from zombiescope.recording.recent import CoreTick, Recent
+from zombiescope.recording.worst import Worst
 
 IDLE = CoreTick(0, 0, 0, 0, 0, 0)
 LOST = CoreTick(0, 1, 0, 0, 0, 0)
@@ -37,10 +36,9 @@ def view_of(cpus: int, passed_s: int = 26) -> View:
                     if frame.wall_us <= written.start_us + passed_s * SECOND:
                         recent.update(frame)
         node = json.loads((written.node_dir / "node.json").read_text())
-    worst: Any = SimpleNamespace(
-        at_us=written.incident.from_us + SECOND, cpu=cpus - 1, kernel_ratio=1.0, comm="kubelet", pid=1201,
-        unit="kubelet.service", frames=WALK,
-    )  # fmt: skip
+    bad = written.incident
+    who = ("kubelet", 1201, "kubelet.service")
+    worst = Worst(bad.from_us, bad.from_us + SECOND, cpus - 1, 1.0, 9, *who, 1.0, WALK)
     return View(node, recent, UTC, "live", worst=worst)
 
 
@@ -85,7 +83,7 @@ def test_few_cores_each_have_their_strip_in_the_kernels_order() -> None:
         for line in compose(replace(view_of(8), by_heat=True), 80, 40)
         if line.plain.strip()
     ]
-    assert [label for label in by_heat if label.isdigit()][0] == "7"
+    assert next(label for label in by_heat if label.isdigit()) == "7"
 
 
 def test_panels_say_who_what_and_what_is_missing() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -22,14 +23,14 @@ def fed(written: Written, until_us: int | None = None) -> Recent:
     return recent
 
 
-def with_rows(recent: Recent, table: str, wall_us: int, *rows: dict[str, object]) -> None:
+def with_rows(recent: Recent, table: str, wall_us: int, *rows: Mapping[str, object]) -> None:
     """One more frame, with these rows of one table; columns not named were not measured."""
     spec = schema.BY_NAME[table]
     block = encode_rows(spec, [tuple(row.get(name) for name in spec.names) for row in rows], wall_us)
     recent.update(decode_frame(wall_us.to_bytes(8, "little") + bytes(8) + block))
 
 
-def core(wall_us: int, cpu: int, interval_us: int = SECOND, **modes: int) -> dict[str, object]:
+def core(wall_us: int, cpu: int, interval_us: int = SECOND, **modes: int) -> dict[str, int]:
     return {"time": wall_us, "interval_us": interval_us, "cpu": cpu, "user_ms": 0, "system_ms": 0} | {
         f"{mode}_ms": ms for mode, ms in modes.items()
     }
@@ -43,7 +44,7 @@ def test_the_hottest_core_is_the_one_lost_to_the_kernel(tmp_path: Path) -> None:
     hottest = fed(written, written.incident.from_us + 4 * SECOND).hottest()
     # THEN it is that core, saturated for four seconds
     assert hottest is not None
-    assert (hottest.cpu, hottest.saturated_s, hottest.tick.mode()) == (3, pytest.approx(4), "system")
+    assert (hottest.cpu, hottest.saturated_s, hottest.tick.mode()) == (3, 4.0, "system")
     # WHEN it is over, THEN nobody is saturated
     after = fed(written).hottest()
     assert after is not None
@@ -82,12 +83,24 @@ def test_ticks_shorter_than_a_second_are_shown_as_seconds() -> None:
     assert [round(slot.cores[0].user, 3) for slot in slots if slot] == [0.5, 0.5, 0.5]
 
 
+def test_short_ticks_are_judged_together_because_one_alone_reads_low() -> None:
+    # GIVEN a core at 100 % system that tick accounting shows as 0.90 and 1.10 by turns
+    recent = Recent()
+    for number in range(1, 21):
+        at_us = START_US + number * SECOND // 10
+        with_rows(recent, "cores", at_us, core(at_us, 0, SECOND // 10, system=90 + 20 * (number % 2)))
+    # THEN it was saturated all the time
+    hottest = recent.hottest()
+    assert hottest is not None
+    assert hottest.saturated_s == 2
+
+
 def test_ratios_are_of_elapsed_time_and_never_above_one() -> None:
     # 30 % of a tick lost with interrupts off: busy is what was seen of the whole second
     assert core_tick([500, 0, 200, 0, 0, 0, 0], SECOND) == CoreTick(0.5, 0.2, 0, 0, 0, 0)
     over = core_tick([700, 700, 0, 0, 0, 0, 0], SECOND)
     assert over is not None
-    assert over.user == over.busy == 1.0
+    assert over.busy == 1.0
     assert core_tick([None, None, None, None, None, None, None], SECOND) is None
     assert mean([]) is None
 
@@ -128,7 +141,8 @@ def test_the_recorders_cost_is_per_elapsed_time() -> None:
     cost = recent.cost()
     assert cost is not None
     assert cost.cpu_ratio == pytest.approx(0.005)
-    assert (cost.bytes_per_hour, cost.rss_bytes, cost.lost) == (pytest.approx(3_600_000), 40_000_000, 11)
+    assert cost.bytes_per_hour == pytest.approx(3_600_000)
+    assert (cost.rss_bytes, cost.lost) == (40_000_000, 11)
 
 
 def test_only_what_is_asked_for_is_kept(tmp_path: Path) -> None:
@@ -144,5 +158,5 @@ def test_only_what_is_asked_for_is_kept(tmp_path: Path) -> None:
 
 def test_nothing_seen_is_nothing_known() -> None:
     recent = Recent()
-    assert recent.hottest() is recent.census() is recent.top_leak() is recent.cost() is None
+    assert (recent.hottest(), recent.census(), recent.top_leak(), recent.cost()) == (None,) * 4
     assert recent.slots(10) == []

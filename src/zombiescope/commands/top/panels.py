@@ -4,14 +4,14 @@ is missing."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
 from zombiescope.commands.quantities import human_bytes, human_count, percent
 from zombiescope.commands.top.strips import ALARM, CAUTION, NOT_MEASURED
 from zombiescope.commands.window import clock
-from zombiescope.recording.recent import Event
+from zombiescope.recording.events import Event
 
 if TYPE_CHECKING:
     from zombiescope.commands.top.screen import View
@@ -19,25 +19,6 @@ if TYPE_CHECKING:
 _LABEL = 11
 _SEVERITY = {"critical": ALARM, "warning": CAUTION, "info": "dim"}
 _KIND = 13
-
-
-class Worst(Protocol):
-    """The second and the core with the most kernel time so far."""
-
-    @property
-    def at_us(self) -> int: ...
-    @property
-    def cpu(self) -> int: ...
-    @property
-    def kernel_ratio(self) -> float: ...
-    @property
-    def comm(self) -> str | None: ...
-    @property
-    def pid(self) -> int | None: ...
-    @property
-    def unit(self) -> str | None: ...
-    @property
-    def frames(self) -> Sequence[str]: ...
 
 
 def lines(view: View, width: int, room: int, for_cores: int) -> list[Text]:
@@ -80,10 +61,10 @@ def _worst(view: View, width: int) -> list[Text]:
         return [_label("worst").append("nothing was sampled yet", "dim")]
     who = worst.comm or "?"
     details = ", ".join(part for part in (f"pid {worst.pid}" if worst.pid else None, worst.unit) if part)
-    line = _label("worst").append(f"{clock(worst.at_us, view.zone)}  core {worst.cpu}  ")
+    line = _label("worst").append(f"{clock(worst.from_us, view.zone)}  core {worst.cpu}  ")
     line.append(f"{percent(worst.kernel_ratio)} kernel  ", ALARM if worst.kernel_ratio >= 0.95 else "")
     line.append(who, "bold").append(f" ({details})" if details else "", "dim")
-    return [line, _indent().append_text(breadcrumb(worst.frames, width - _LABEL))]
+    return [line, _indent().append_text(breadcrumb(worst.path, width - _LABEL))]
 
 
 def breadcrumb(frames: Sequence[str], width: int) -> Text:

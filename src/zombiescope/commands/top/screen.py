@@ -26,7 +26,9 @@ from zombiescope.commands.top.strips import (
     tall_strip,
 )
 from zombiescope.commands.window import clock
-from zombiescope.recording.recent import SATURATED_RATIO, CoreTick, Hottest, Recent, Tick, heat
+from zombiescope.recording.recent import CoreTick, Hottest, Recent, Tick, heat
+from zombiescope.recording.saturation import SATURATED_RATIO
+from zombiescope.recording.worst import Worst
 
 _NARROWEST_STRIP = 12
 _GOOD_STRIP = 20
@@ -44,7 +46,7 @@ class View:
     state: str
     """live, paused, or why it stands still."""
     note: str | None = None
-    worst: panels.Worst | None = None
+    worst: Worst | None = None
     by_heat: bool | None = None
     """None: by heat when not all cores fit, else by number."""
     help: bool = False

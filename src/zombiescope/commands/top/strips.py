@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 
 from rich.text import Text
 
-from zombiescope.recording.recent import SATURATED_RATIO, CoreTick
+from zombiescope.recording.recent import CoreTick
+from zombiescope.recording.saturation import SATURATED_RATIO
 
 _HEIGHTS = "▁▂▃▄▅▆▇"
 _FULL = "█"  # only for a core that is saturated: below that, a gap separates a strip from the one above it
