@@ -399,12 +399,12 @@ def write_rollups(node_dir: Path, until_us: int, *, days: int, boot: str = BOOT,
             file.write(encoder.preamble)
             for minute in range(24 * 60):
                 at = start + minute * 60 * SECOND
-                blocks = [encode_rows(schema.MINUTES, [_minute(at, boot, cpus, day, minute)], at)]
+                wall_us = at + 60 * SECOND
+                blocks = [encode_rows(schema.MINUTES, [_minute(at, boot, cpus, day, minute)], wall_us)]
                 if minute % 60 == 59:
-                    blocks.append(
-                        encode_rows(schema.UNIT_HOURS, _unit_hour(at // hour_us * hour_us, boot), at)
-                    )
-                file.write(encoder.frame(at + 60 * SECOND, 0, blocks, closes=minute == 24 * 60 - 1))
+                    units = _unit_hour(at // hour_us * hour_us, boot)
+                    blocks.append(encode_rows(schema.UNIT_HOURS, units, wall_us))
+                file.write(encoder.frame(wall_us, 0, blocks, closes=minute == 24 * 60 - 1))
 
 
 def _minute(at: int, boot: str, cpus: int, day: int, minute: int) -> tuple[Any, ...]:

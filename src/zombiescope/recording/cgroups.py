@@ -75,9 +75,9 @@ class CgroupsView:
 def cgroups(recording: Recording, start_us: int | None = None, end_us: int | None = None) -> CgroupsView:
     """The census at the end of the window; the growth over the window."""
     end = recording.end_us if end_us is None else end_us
-    boot_us = recording.boot_start_us(end)
-    found = leaks(recording, boot_us, end)
-    counted = _largest_hierarchy(recording.table("census", boot_us, end + 1))
+    boot = recording.boot_at(end)
+    found = leaks(recording, end, boot)
+    counted = _largest_hierarchy(recording.table("census", None, end + 1, boot=boot))
     if len(counted) == 0:
         why = "memory cgroups were not counted in this window; `zombiescope info` lists what was missing"
         return CgroupsView(None, None, None, why, found, Forecast(None, None, None))
@@ -135,9 +135,9 @@ def _leaf_cost(recording: Recording, at_us: int) -> LeafCost:
     return LeafCost(numa_stat, stat)
 
 
-def leaks(recording: Recording, start_us: int, end_us: int) -> tuple[Leak, ...]:
-    """The ledger's last line of each path at or before end_us, most dying first."""
-    rows = recording.table("leaks", start_us, end_us + 1)
+def leaks(recording: Recording, at_us: int, boot: str | None = None) -> tuple[Leak, ...]:
+    """The ledger's last line of each path at or before a moment, most dying first."""
+    rows = recording.table("leaks", None, at_us + 1, boot=boot)
     last: dict[str, int] = {}
     for row, path in enumerate(columns.texts(rows.column("path"))):
         last[path or ""] = row

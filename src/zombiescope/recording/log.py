@@ -44,7 +44,9 @@ MAX_FRAME_BYTES = 256 << 20
 _FRAME = struct.Struct("<II")
 _CLOCK = struct.Struct("<qq")
 _LEVEL = 6
-_WINDOW_LOG = 17  # 128 kB of history: enough for the repetition from second to second, and the encoder stays small
+_WINDOW_LOG = (
+    17  # 128 kB of history: enough for the repetition from second to second, and the encoder stays small
+)
 
 
 class Damaged(ValueError):
@@ -142,7 +144,9 @@ class SegmentEncoder:
         self._stream = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
         self.preamble = MAGIC + _frame(json.dumps(header, separators=(",", ":")).encode())
 
-    def frame(self, wall_us: int, monotonic_ns: int, blocks: Iterable[bytes], *, closes: bool = False) -> bytes:
+    def frame(
+        self, wall_us: int, monotonic_ns: int, blocks: Iterable[bytes], *, closes: bool = False
+    ) -> bytes:
         """The bytes of the next frame; frames must reach the file in the order they were made."""
         body = _CLOCK.pack(wall_us, monotonic_ns) + b"".join(blocks) + (b"\0\0" if closes else b"")
         payload = self._stream.compress(body) + self._stream.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)

@@ -1,4 +1,4 @@
-"""What the ids of the segment being followed stand for, kept up to date frame by frame. Imports nothing heavy."""
+"""What the ids of the segment being followed stand for, kept up to date frame by frame; nothing heavy."""
 
 from __future__ import annotations
 

@@ -129,12 +129,10 @@ class Recording:
         """Every part, oldest first."""
         return sorted([*self._parquet, *self._segments], key=lambda part: part.start_us)
 
-    def boot_start_us(self, at_us: int) -> int:
-        """Since when the recording holds the boot that ran at a moment; a boot starts all counts over."""
-        earlier = [part for part in self.parts if part.start_us <= at_us]
-        while len(earlier) > 1 and earlier[0].boot != earlier[-1].boot:
-            del earlier[0]
-        return earlier[0].start_us if earlier else self.start_us
+    def boot_at(self, at_us: int) -> str | None:
+        """The boot that ran at a moment; counts of the kernel start over with a boot."""
+        earlier = [part.boot for part in self.parts if part.start_us <= at_us]
+        return earlier[-1] if earlier else None
 
     @property
     def segments(self) -> list[SegmentPart]:
@@ -184,13 +182,15 @@ class Recording:
         start_us: int | None = None,
         end_us: int | None = None,
         columns: Sequence[str] | None = None,
+        *,
+        boot: str | None = None,
     ) -> pa.Table:
-        """The rows of a table in the window [start_us, end_us), in the order of time."""
+        """The rows of a table in the window [start_us, end_us), in the order of time; of one boot, if it is named."""
         spec = _spec(name)
         wanted = list(spec.names if columns is None else columns)
         sort_by = spec.time_column
         read = wanted if sort_by is None or sort_by in wanted else [*wanted, sort_by]
-        pieces = list(self._pieces(spec, start_us, end_us, read))
+        pieces = list(self._pieces(spec, start_us, end_us, read, boot))
         if not pieces:
             return _no_rows(spec, wanted)
         rows = pieces[0] if len(pieces) == 1 else pa.concat_tables(pieces)
@@ -240,13 +240,18 @@ class Recording:
         return frame
 
     def _pieces(
-        self, spec: schema.Table, start_us: int | None, end_us: int | None, wanted: Sequence[str]
+        self,
+        spec: schema.Table,
+        start_us: int | None,
+        end_us: int | None,
+        wanted: Sequence[str],
+        boot: str | None = None,
     ) -> Iterator[pa.Table]:
         if spec in schema.ROLLUPS:
             yield from self._rollups(spec, start_us, end_us, wanted)
             return
         for part in self.parts:
-            if part.touches(spec, start_us, end_us):
+            if boot in (None, part.boot) and part.touches(spec, start_us, end_us):
                 rows = part.rows(spec, start_us, end_us, wanted)
                 if len(rows):
                     yield self._ids.apply(part, spec, rows)
@@ -269,6 +274,8 @@ class Recording:
                 continue
             if reader.damage:
                 self._note_damage(segment.name, reader.damage)
+            elif reader.position < segment.size_bytes and segment is not found[-1]:
+                self._note_damage(segment.name, "ends inside a frame")
         if gathering.rows:
             yield gathering.table()
 

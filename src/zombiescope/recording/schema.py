@@ -90,7 +90,9 @@ COUNTERS = _table(7, "counters", time="time", series="int", value="int")
 INTERRUPTS = _table(8, "interrupts", time="time", series="int", cpu="int", count="int")
 """Interrupts taken by a core in the tick that ends at `time`."""
 
-EVENTS = _table(9, "events", time="time", kind="text", source="text", severity="text", text="text", fields="text")
+EVENTS = _table(
+    9, "events", time="time", kind="text", source="text", severity="text", text="text", fields="text"
+)
 """Something that happened. `fields` is a JSON object."""
 
 CENSUS = _table(
