@@ -42,6 +42,7 @@ from zombiescope.sources.systemd_units import UnitEvent
 
 HOUSEKEEPING_US = 10_000_000
 SAVE_STATE_US = 600_000_000
+RETENTION_US = 30_000_000
 UNSCHEDULED_US = 3_000_000
 
 
@@ -121,6 +122,7 @@ class Recorder:
         self._last_lost = self._last_records = self._last_bytes = self._last_helper_us = 0
         self._next_housekeeping_us = now
         self._next_save_us = now + SAVE_STATE_US
+        self._next_retention_us = now
         self._stuck_since_us: int | None = None
         self._start_segment(now)
 
@@ -373,12 +375,24 @@ class Recorder:
             text = f"the compaction helper ended with {finished.exit_code}; its segments stay as they are"
             self.put(Event(wall_us, "helper_failed", "recorder", "warning", text))
         self.helper.start_if_due(wall_us, self._closed_segments())
-        keep_us = int(self.config.keep_s * 1e6)
-        with suppress(OSError):
-            retention.enforce(self.node_dir, keep_us, self.config.max_bytes, wall_us, self.writer.in_use)
+        if wall_us >= self._next_retention_us:
+            self._next_retention_us = wall_us + RETENTION_US
+            self._enforce_retention(wall_us)
         if wall_us >= self._next_save_us:
             self._next_save_us = wall_us + SAVE_STATE_US
             self._save_state()
+
+    def _enforce_retention(self, wall_us: int) -> None:
+        keep_us = int(self.config.keep_s * 1e6)
+        try:
+            freed = retention.enforce(self.node_dir, keep_us, self.config.max_bytes, wall_us, self.writer.in_use)
+        except OSError as error:
+            self.sources.lacks("retention", f"{error.filename}: {error.strerror}", "a writable directory", wall_us)
+            return
+        self.sources.has("retention", wall_us)
+        for window in freed.frozen_given_up:
+            text = f"the frozen window {window} was given up: frozen windows exceed their share of the disk budget"
+            self.put(Event(wall_us, "frozen_given_up", "recorder", "warning", text, {"id": window}))
 
     def _note_systemd(self, wall_us: int) -> None:
         known = self._systemd.state
@@ -426,7 +440,7 @@ class Recorder:
         self._close_segment()
         now = self.clock.now_us()
         self.writer.close(now)
-        self.rollup.flush(now)
+        self.rollup.close(now)
         self.helper.look(now)
         self.helper.stop()
         self._save_state()
