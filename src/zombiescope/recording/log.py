@@ -43,7 +43,7 @@ MAX_FRAME_BYTES = 256 << 20
 
 _FRAME = struct.Struct("<II")
 _CLOCK = struct.Struct("<qq")
-_LEVEL = 6
+_LEVEL = 3
 _WINDOW_LOG = (
     17  # 128 kB of history: enough for the repetition from second to second, and the encoder stays small
 )
