@@ -29,7 +29,7 @@ import pyarrow as pa
 from zombiescope.recording import layout
 from zombiescope.recording.layout import Manifest, Span
 from zombiescope.recording.merge import PartMerger
-from zombiescope.recording.parts import SegmentPart, bound
+from zombiescope.recording.segment_part import SegmentPart, bound
 from zombiescope.recording.store import Directory
 
 PART_US = 15 * 60 * 1_000_000

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from tests.recordings import BOOT, SECOND, START_US, contents, write_recording
 
+from zombiescope.recording import compact
 from zombiescope.recording.reader import open_recording
 from zombiescope.recording.store import NotARecordingError
 
@@ -96,14 +97,16 @@ def test_no_table_imports_pandas(tmp_path: Path) -> None:
     import subprocess
     import sys
 
-    write_recording(tmp_path, seconds=5, rollup_days=1)
+    written = write_recording(tmp_path, rollup_days=1)
+    compact.compact(written.node_dir, [written.segments[0].name])
     program = f"""
 import sys
 from zombiescope.recording import schema
+from zombiescope.recording import compact
 from zombiescope.recording.reader import open_recording
 with open_recording({str(tmp_path)!r}) as recording:
     for name in schema.BY_NAME:
-        recording.numpy(name)
+        recording.numpy(name, {START_US + SECOND}, {START_US + 45 * SECOND})
     recording.gaps()
 sys.exit("pandas" in sys.modules)
 """
