@@ -1,0 +1,201 @@
+"""`zombiescope cgroups`: how many memory cgroups are zombies, who leaks them, and what that costs."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from datetime import UTC, datetime, tzinfo
+from typing import TYPE_CHECKING, Any
+
+from zombiescope.commands.failure import Failure
+from zombiescope.commands.output import Json, console, examples, note, print_document, table
+from zombiescope.commands.quantities import human_count, human_s
+from zombiescope.commands.reading import Dir, Node, opened
+from zombiescope.commands.window import At, From, Last, To, Utc, choose, zone_of
+from zombiescope.recording import locate
+
+if TYPE_CHECKING:
+    from zombiescope.recorder.live_census import LiveCensus
+    from zombiescope.recording.cgroups import CgroupsView, Leak
+    from zombiescope.recording.memcg_cost import Forecast
+    from zombiescope.recording.reader import Recording
+
+EXAMPLES = examples(
+    "cgroups                              # the recorder's newest; a single look where none runs",
+    "cgroups --to 12:03:22                # as it was at that moment",
+    "cgroups --json | jq '.leaks[0]'      # the worst leaker: its path and who made it",
+)
+
+_LEAKS_SHOWN = 15
+_STYLES = {"costly": "bold red", "watch": "bold yellow", "harmless": "green"}
+
+
+def command(
+    directory: Dir = None,
+    last: Last = None,
+    from_: From = None,
+    to: To = None,
+    at: At = None,
+    utc: Utc = False,
+    node: Node = None,
+    json_: Json = False,
+) -> None:
+    """Memory cgroups: how many there are and how many are dying, which path leaks them, and what it costs.
+
+    A dying cgroup (a zombie) was removed but is still held by a page or a dentry. This is the state at the
+    end of the window; growth is measured over the window.
+    """
+    if _look_now(directory, node):
+        _now(json_, UTC if utc else None)
+        return
+    with opened(directory, node) as recording:
+        from zombiescope.recording.cgroups import cgroups
+
+        window = choose(recording, last, from_, to, at, utc)
+        view = cgroups(recording, window.start_us, window.end_us)
+        document = _document(recording, view)
+        zone = zone_of(recording.node, utc)
+    _show(document, zone, json_)
+
+
+def _look_now(directory: str | None, node: str | None) -> bool:
+    named = directory is not None or node is not None or "ZOMBIESCOPE_DIR" in os.environ
+    return not named and locate.running_recorder() is None
+
+
+def _now(json_: bool, zone: tzinfo | None) -> None:
+    from zombiescope.recorder.live_census import live_census
+
+    host = os.uname()
+    found = live_census(host.release)
+    if isinstance(found, str):
+        raise Failure(f"memory cgroups cannot be counted here: {found}")
+    if not found.whole:
+        note("zombiescope: this counts the cgroups of this container only; run it on the host for all")
+    local = zone or datetime.now().astimezone().tzinfo or UTC
+    _show(_live_document(host.nodename, host.release, found), local, json_)
+
+
+def _document(recording: Recording, view: CgroupsView) -> dict[str, Any]:
+    memory = view.memory
+    counts = ("hierarchy", "total", "live", "dying", "created", "removed", "released", "lost")
+    return {
+        "node": recording.name,
+        "kernel": recording.node.get("kernel"),
+        "at": None if memory is None else memory.at_us / 1e6,
+        "source": "recording",
+        "memory": {name: getattr(memory, name, None) for name in counts},
+        "growth_per_hour": view.growth_per_hour,
+        "verdict": view.verdict,
+        "why": view.why,
+        "leaks": [_leak(leak) for leak in view.leaks],
+        "forecast": _forecast(view.forecast),
+    }
+
+
+def _live_document(node: str, kernel: str, found: LiveCensus) -> dict[str, Any]:
+    counts = {name: getattr(found, name) for name in ("hierarchy", "total", "live", "dying")}
+    unknown: dict[str, None] = dict.fromkeys(("created", "removed", "released", "lost"))
+    return {
+        "node": node,
+        "kernel": kernel,
+        "at": found.at_us / 1e6,
+        "source": "now",
+        "memory": {**counts, **unknown},
+        "growth_per_hour": None,
+        "verdict": found.verdict.verdict,
+        "why": found.verdict.why,
+        "leaks": [],
+        "forecast": _forecast(found.verdict.forecast),
+    }
+
+
+def _leak(leak: Leak) -> dict[str, Any]:
+    same = ("path", "dying", "created", "removed", "released", "exact")
+    return {
+        **{name: getattr(leak, name) for name in same},
+        "creator": asdict(leak.creator),
+        "changed": leak.changed_us / 1e6,
+    }
+
+
+def _forecast(forecast: Forecast) -> dict[str, float | None]:
+    def seconds(at_us: int | None) -> float | None:
+        return None if at_us is None else at_us / 1e6
+
+    return {
+        "read_cost_now_s": forecast.read_cost_now_s,
+        "costs_1s_at": seconds(forecast.costs_1s_at_us),
+        "costs_5s_at": seconds(forecast.costs_5s_at_us),
+    }
+
+
+def _show(document: dict[str, Any], zone: tzinfo, json_: bool) -> None:
+    if json_:
+        print_document("cgroups", document)
+    else:
+        _print(document, zone)
+
+
+def _print(document: dict[str, Any], zone: tzinfo) -> None:
+    out = console()
+    at = f"  {_moment(document['at'], zone)}" if document["at"] is not None else ""
+    out.print(f"{document['node']}{at}", style="bold")
+    memory = document["memory"]
+    if memory["total"] is not None:
+        counts = f"{human_count(memory['live'])} live, {human_count(memory['dying'])} dying"
+        growth = document["growth_per_hour"]
+        grows = "" if growth is None else f", {growth:+,.0f} dying an hour"
+        out.print(f"{human_count(memory['total'])} memory cgroups ({memory['hierarchy']}): {counts}{grows}")
+    if document["verdict"] is not None:
+        out.print(f"{document['verdict']}: ", style=_STYLES[document["verdict"]], end="")
+    out.print(document["why"], soft_wrap=False)
+    _print_forecast(document["forecast"], zone)
+    _print_leaks(document)
+
+
+def _moment(at: float, zone: tzinfo) -> str:
+    return f"{datetime.fromtimestamp(at, zone):%Y-%m-%d %H:%M:%S %Z}".rstrip()
+
+
+def _print_forecast(forecast: dict[str, float | None], zone: tzinfo) -> None:
+    out = console()
+    now_s = forecast["read_cost_now_s"]
+    if now_s is not None:
+        out.print(f"one read of the root's memory statistics: about {_read_cost(now_s)}")
+    for key, cost in (("costs_1s_at", "1 s"), ("costs_5s_at", "5 s")):
+        at = forecast[key]
+        if at is not None:
+            out.print(f"it costs {cost} from {_moment(at, zone)} on")
+
+
+def _read_cost(seconds: float) -> str:
+    return f"{seconds * 1e6:.0f} us" if seconds < 0.001 else human_s(seconds)
+
+
+def _print_leaks(document: dict[str, Any]) -> None:
+    out = console()
+    if document["source"] == "now":
+        out.print("who leaks them: only a recorder sees that; 'zombiescope up' starts one", style="dim")
+        return
+    leaks = [leak for leak in document["leaks"] if leak["dying"] or leak["created"]]
+    if not leaks:
+        out.print("no path has left a dying cgroup since the recorder started")
+        return
+    rows = table("dying", "created", "released", "path", "made by", right=("dying", "created", "released"))
+    for leak in leaks[:_LEAKS_SHOWN]:
+        least = "" if leak["exact"] in (True, None) else "≥"
+        counts = [human_count(leak[name]) for name in ("created", "released")]
+        rows.add_row(
+            f"{least}{human_count(leak['dying'])}", *counts, leak["path"] or "(the rest)", _creator(leak)
+        )
+    out.print()
+    out.print(rows)
+    if len(leaks) > _LEAKS_SHOWN:
+        out.print(f"and {len(leaks) - _LEAKS_SHOWN} more paths; --json has them all", style="dim")
+
+
+def _creator(leak: dict[str, Any]) -> str:
+    creator = leak["creator"]
+    pid = f"[{creator['pid']}]" if creator["pid"] is not None else ""
+    return " ".join(part for part in (f"{creator['comm'] or ''}{pid}", creator["unit"] or "") if part) or "?"

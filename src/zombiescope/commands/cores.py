@@ -1,0 +1,132 @@
+"""`zombiescope cores`: mpstat -P ALL of any past window."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from zombiescope.commands.output import Json, console, examples, note, print_document, table
+from zombiescope.commands.quantities import human_s, percent
+from zombiescope.commands.reading import Dir, Node, opened
+from zombiescope.commands.window import At, From, Last, To, Utc, Window, choose
+
+if TYPE_CHECKING:
+    from zombiescope.recording.cores import Core, CoresView, Modes
+    from zombiescope.recording.reader import Recording
+
+EXAMPLES = examples(
+    "cores --last 5m",
+    "cores --at 12:03:22                    # that one second",
+    "cores --hottest 8 --from 12:00 --to 12:10",
+    "cores incident.zscope --json | jq '.cores[] | select(.longest_saturation_s > 1)'",
+)
+
+_MODES = ("user", "nice", "system", "irq", "softirq", "steal", "iowait", "idle")
+_HEADS = ("user", "nice", "sys", "irq", "soft", "steal", "iowait", "idle")
+_WORTH_SAYING_S = 1.0
+
+
+def command(
+    directory: Dir = None,
+    hottest: Annotated[
+        int | None,
+        typer.Option("--hottest", min=1, metavar="N", help="Only the N cores that the kernel held longest."),
+    ] = None,
+    last: Last = None,
+    from_: From = None,
+    to: To = None,
+    at: At = None,
+    utc: Utc = False,
+    node: Node = None,
+    json_: Json = False,
+) -> None:
+    """How each core spent a window, and how long the kernel held it without a break.
+
+    Ratios are of elapsed time. A core is saturated while system, irq and softirq fill 95 % of each tick.
+    """
+    with opened(directory, node) as recording:
+        from zombiescope.recording.cores import cores
+
+        window = choose(recording, last, from_, to, at, utc)
+        view = cores(recording, window.start_us, window.end_us)
+        shown = _order(view, hottest)
+        if json_:
+            print_document("cores", _document(recording, window, view, shown))
+            return
+        _print(recording, window, view, shown)
+
+
+def _order(view: CoresView, hottest: int | None) -> list[Core]:
+    if hottest is None:
+        return list(view.cores)
+    by_heat = sorted(
+        view.cores, key=lambda core: (-(core.longest_saturation_s or 0), -_kernel(core.modes), core.cpu)
+    )
+    return by_heat[:hottest]
+
+
+def _kernel(modes: Modes) -> float:
+    return (modes.system or 0) + (modes.irq or 0) + (modes.softirq or 0)
+
+
+def _document(recording: Recording, window: Window, view: CoresView, shown: list[Core]) -> dict[str, Any]:
+    return {
+        "node": recording.name,
+        "from": window.start_us / 1e6,
+        "to": window.end_us / 1e6,
+        "interval_s": view.interval_s,
+        "aggregate": _modes(view.aggregate),
+        "cores": [
+            {
+                "cpu": core.cpu,
+                **_modes(core.modes),
+                "longest_saturation_s": core.longest_saturation_s,
+                "longest_busy_s": core.longest_busy_s,
+                "busiest": None
+                if core.busiest is None
+                else {"at": core.busiest.at_us / 1e6, "busy": core.busiest.busy},
+            }
+            for core in shown
+        ],
+    }
+
+
+def _modes(modes: Modes) -> dict[str, float | None]:
+    return {mode: getattr(modes, mode) for mode in (*_MODES, "busy")}
+
+
+def _print(recording: Recording, window: Window, view: CoresView, shown: list[Core]) -> None:
+    out = console()
+    out.print(f"{recording.name}  {window.heading()}", style="bold")
+    if not view.cores:
+        note("zombiescope: no tick ends in this window; 'zombiescope info' says what the recording holds")
+        return
+    rows = table("core", *_HEADS, "saturated", "busiest", right=("core", *_HEADS, "saturated"))
+    rows.add_row("all", *_ratios(view.aggregate), "", "")
+    for core in shown:
+        lost = core.longest_saturation_s or 0
+        busiest = core.busiest
+        peak = "" if busiest is None else f"{window.clock(busiest.at_us)} {percent(busiest.busy)}"
+        held = human_s(core.longest_saturation_s) if core.longest_saturation_s != 0 else "-"
+        style = "bold red" if lost >= _WORTH_SAYING_S else None
+        rows.add_row(str(core.cpu), *_ratios(core.modes), held, peak, style=style)
+    out.print(rows)
+    _print_what_the_mean_hides(view)
+
+
+def _ratios(modes: Modes) -> list[str]:
+    ratios = (getattr(modes, mode) for mode in _MODES)
+    return ["?" if ratio is None else f"{ratio * 100:.1f}" for ratio in ratios]
+
+
+def _print_what_the_mean_hides(view: CoresView) -> None:
+    worst = max(view.cores, key=lambda core: core.longest_saturation_s or 0)
+    if (worst.longest_saturation_s or 0) < _WORTH_SAYING_S:
+        return
+    held = human_s(worst.longest_saturation_s)
+    console().print(
+        f"\ncore {worst.cpu} was lost to the kernel for {held} while the mean of all cores "
+        f"was {percent(view.aggregate.busy)}",
+        style="bold red",
+    )

@@ -1,0 +1,53 @@
+"""`zombiescope freeze`: keep a window, whatever retention would do."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from zombiescope.commands.output import Json, console, examples, print_document
+from zombiescope.commands.quantities import human_s
+from zombiescope.commands.reading import Dir, Node, node_dir, opened
+from zombiescope.commands.window import At, From, Last, To, Utc, choose
+
+EXAMPLES = examples(
+    "freeze                                          # the last ten minutes",
+    'freeze --from 12:00 --to 12:10 --why "nic reset"',
+    "freeze --last 30m --json",
+)
+
+
+def command(
+    directory: Dir = None,
+    last: Last = None,
+    from_: From = None,
+    to: To = None,
+    at: At = None,
+    utc: Utc = False,
+    why: Annotated[str, typer.Option("--why", metavar="TEXT", help="Kept with the window.")] = "by hand",
+    node: Node = None,
+    json_: Json = False,
+) -> None:
+    """Exempt a window from retention, now; without a window the last ten minutes.
+
+    Frozen windows may take a quarter of --max-bytes; beyond that the oldest of them go first.
+    """
+    from zombiescope.recording.freeze import freeze
+
+    with opened(directory, node) as recording:
+        whole = not (last or from_ or to or at)
+        window = choose(recording, "10m" if whole else last, from_, to, at, utc)
+    with node_dir(directory, node) as path:
+        frozen = freeze(path, window.start_us, window.end_us, why)
+    if json_:
+        document = {
+            "id": frozen.id,
+            "from": frozen.from_us / 1e6,
+            "to": frozen.to_us / 1e6,
+            "why": frozen.why,
+        }
+        print_document("freeze", document)
+    else:
+        length = human_s((frozen.to_us - frozen.from_us) / 1e6)
+        console().print(f"kept: {window.heading()} ({length}) as {frozen.id}")

@@ -1,0 +1,87 @@
+"""`zombiescope info`: what is in a recording."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from zombiescope.commands.output import Json, console, examples, print_document, table
+from zombiescope.commands.quantities import human_bytes, human_count, human_s
+from zombiescope.commands.reading import Dir, Node, opened
+from zombiescope.commands.window import Utc, Window, clock, zone_of
+
+if TYPE_CHECKING:
+    from datetime import tzinfo
+
+    from zombiescope.recording.info import Info
+
+EXAMPLES = examples(
+    "info",
+    "info incident.zscope",
+    "info ./rec --json | jq '.gaps'",
+)
+
+_GAPS_SHOWN = 10
+
+
+def command(directory: Dir = None, utc: Utc = False, node: Node = None, json_: Json = False) -> None:
+    """Who was recorded, from when to when, how much of what, and where the recording is blind."""
+    with opened(directory, node) as recording:
+        from zombiescope.recording.info import info
+
+        found = info(recording)
+        if json_:
+            print_document("info", _document(found))
+        else:
+            _print(found, zone_of(recording.node, utc))
+
+
+def _document(found: Info) -> dict[str, Any]:
+    same = ("node", "kernel", "machine", "os", "timezone", "cpus", "labels", "samples", "tables", "bytes")
+    return {
+        **{name: getattr(found, name) for name in same},
+        "boots": list(found.boots),
+        "from": found.start_us / 1e6,
+        "to": found.end_us / 1e6,
+        "parquet_parts": found.parquet_parts,
+        "log_segments": found.log_segments,
+        "gaps": [
+            {"from": gap.from_us / 1e6, "to": gap.to_us / 1e6, "source": gap.source, "why": gap.why}
+            for gap in found.gaps
+        ],
+        "damage": [asdict(damage) for damage in found.damage],
+        "missing": list(found.missing),
+    }
+
+
+def _print(found: Info, zone: tzinfo) -> None:
+    out = console()
+    span_s = (found.end_us - found.start_us) / 1e6
+    out.print(found.node, style="bold")
+    facts = table("", "")
+    facts.show_header = False
+    facts.add_row("kernel", f"{found.kernel or '?'} on {found.machine or '?'}, {found.os or '?'}")
+    facts.add_row("cores", str(found.cpus if found.cpus is not None else "?"))
+    facts.add_row("labels", ", ".join(f"{key}={value}" for key, value in found.labels.items()) or "none")
+    facts.add_row("window", f"{Window(found.start_us, found.end_us, zone).heading()}, {human_s(span_s)}")
+    facts.add_row("boots", str(len(found.boots)))
+    facts.add_row("samples", human_count(found.samples))
+    parts = f"{found.parquet_parts} Parquet parts, {found.log_segments} log segments"
+    facts.add_row("on disk", f"{human_bytes(found.bytes)} in {parts}")
+    out.print(facts)
+    rows = ", ".join(f"{name} {human_count(count)}" for name, count in found.tables.items() if count)
+    out.print(f"rows: {rows or 'none'}")
+    _print_blindness(found, zone)
+
+
+def _print_blindness(found: Info, zone: tzinfo) -> None:
+    out = console()
+    for gap in found.gaps[:_GAPS_SHOWN]:
+        span = f"{clock(gap.from_us, zone)} – {clock(gap.to_us, zone)}"
+        out.print(f"blind {span}  {gap.source}: {gap.why}", style="yellow")
+    if len(found.gaps) > _GAPS_SHOWN:
+        out.print(f"and {len(found.gaps) - _GAPS_SHOWN} more gaps; --json has them all", style="yellow")
+    for item in found.missing:
+        out.print(f"missing {item.get('source')}: {item.get('why')}; {item.get('grant')}", style="yellow")
+    for damage in found.damage:
+        out.print(f"damaged {damage.file}: {damage.what}", style="red")

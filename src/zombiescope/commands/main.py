@@ -1,0 +1,118 @@
+"""The entry point `zombiescope`: the list of commands, and what becomes of an error.
+
+Exit codes: 0 done, 1 could not run, 2 wrong usage, 3 done and something was found. An error is one line on
+stderr, never a traceback; ZOMBIESCOPE_DEBUG=1 shows the traceback to whoever wants to report it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Annotated
+
+import typer
+
+from zombiescope.commands import (
+    cgroups,
+    compact,
+    cores,
+    events,
+    freeze,
+    history,
+    info,
+    mark,
+    pack,
+    record,
+    status,
+    top,
+    up,
+)
+from zombiescope.commands.failure import Failure, one_line
+from zombiescope.commands.output import note
+
+_COMMANDS: tuple[tuple[str, tuple[ModuleType, ...]], ...] = (
+    ("Record", (up, record, status, mark)),
+    ("Look", (top, cores, events, cgroups, history, info)),
+    ("Keep", (freeze, pack, compact)),
+)
+
+app = typer.Typer(
+    name="zombiescope",
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        sys.stdout.write(f"zombiescope {version('zombiescope')}\n")
+        raise typer.Exit
+
+
+@app.callback(
+    epilog="New here: [bold]zombiescope up[/bold] records this node, [bold]zombiescope top[/bold] shows it "
+    "live. Every command has examples in its --help."
+)
+def _zombiescope(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """A flight recorder for Linux nodes: which core was starved, by whom, in which kernel function."""
+
+
+for _panel, _modules in _COMMANDS:
+    for _module in _modules:
+        _name = _module.__name__.rpartition(".")[2]
+        app.command(_name, epilog=_module.EXAMPLES, rich_help_panel=_panel)(_module.command)
+
+
+def main() -> None:
+    """What the installed script calls."""
+    # A reader that went away (`| head`) ends this process quietly, as it ends every other Unix tool.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    sys.exit(run(sys.argv[1:] or ["--help"]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command and answer its exit code."""
+    try:
+        result = app(args=list(arguments), prog_name="zombiescope", standalone_mode=False)
+    except typer.TyperException as error:
+        return _wrong_usage(error)
+    except (KeyboardInterrupt, typer.Abort):
+        return 130
+    except Exception as error:  # noqa: BLE001  a person sees one line, never a traceback
+        return _could_not_run(error)
+    return result if isinstance(result, int) else 0
+
+
+def _wrong_usage(error: typer.TyperException) -> int:
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "zombiescope"
+    message = " ".join(error.format_message().removeprefix("Invalid value: ").split())
+    note(f"{path}: {message.rstrip('.')}; see '{path} --help'")
+    return error.exit_code
+
+
+def _could_not_run(error: Exception) -> int:
+    if os.environ.get("ZOMBIESCOPE_DEBUG"):
+        import traceback
+
+        traceback.print_exception(error)
+    expected = isinstance(error, (Failure, OSError))
+    report = (
+        "" if expected else f" ({type(error).__name__}; this is a defect: ZOMBIESCOPE_DEBUG=1 shows where)"
+    )
+    note(f"zombiescope: {one_line(error)}{report}")
+    return 1
+
+
+if __name__ == "__main__":
+    main()

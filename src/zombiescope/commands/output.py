@@ -1,0 +1,62 @@
+"""How a command prints: one JSON document, or text for a person. Nothing else goes to stdout.
+
+Rich leaves out colour and movement when stdout is not a terminal or NO_COLOR is set, and then keeps to 80
+columns.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
+
+
+def print_document(command: str, document: dict[str, Any]) -> None:
+    """The JSON document of a command, its schema first."""
+    print_object(
+        {"schema": f"zombiescope.{command}/1", **document}, indent=2 if sys.stdout.isatty() else None
+    )
+
+
+def print_object(value: dict[str, Any], indent: int | None = None) -> None:
+    """One JSON object on one line, at once: somebody may be reading the other end of the pipe."""
+    sys.stdout.write(json.dumps(value, indent=indent, allow_nan=False) + "\n")
+    sys.stdout.flush()
+
+
+def console() -> Console:
+    """Where text for a person goes."""
+    from rich.console import Console
+
+    return Console(highlight=False, markup=False, emoji=False, soft_wrap=False)
+
+
+def note(text: str) -> None:
+    """A line on stderr: progress, warnings, what is missing."""
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
+
+
+def table(*columns: str, right: Iterable[str] = ()) -> Table:
+    """A table without lines; the columns named in `right` hold numbers."""
+    from rich.table import Table
+
+    made = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    numbers = set(right)
+    for column in columns:
+        made.add_column(column, justify="right" if column in numbers else "left", no_wrap=column in numbers)
+    return made
+
+
+def examples(*lines: str) -> str:
+    """The epilog of a command's help: what to type, one a line."""
+    return "\n\n".join(["[bold]Examples[/bold]", *(f"$ zombiescope {line}" for line in lines)])

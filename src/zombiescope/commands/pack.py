@@ -1,0 +1,51 @@
+"""`zombiescope pack`: one portable file of a window."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from zombiescope.commands.failure import Failure
+from zombiescope.commands.output import Json, console, examples, print_document
+from zombiescope.commands.quantities import human_bytes, human_s
+from zombiescope.commands.reading import Dir, Node, opened
+from zombiescope.commands.window import At, From, Last, To, Utc, choose
+
+EXAMPLES = examples(
+    "pack --from 12:00 --to 12:10 -o incident.zscope",
+    "pack --last 30m -o last.zscope && scp last.zscope laptop:",
+    "cores incident.zscope --at 12:03:22             # every command reads it in place of DIR",
+)
+
+
+def command(
+    out_path: Annotated[
+        Path,
+        typer.Option("-o", "--output", metavar="FILE", help="The file to write, such as incident.zscope."),
+    ],
+    directory: Dir = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace FILE if it exists.")] = False,
+    last: Last = None,
+    from_: From = None,
+    to: To = None,
+    at: At = None,
+    utc: Utc = False,
+    node: Node = None,
+    json_: Json = False,
+) -> None:
+    """Put a window (or all) of a recording into one file that every command reads in place of DIR."""
+    if out_path.exists() and not force:
+        raise Failure(f"{out_path} exists", "choose another name, or say --force")
+    with opened(directory, node) as recording:
+        from zombiescope.recording.pack import pack
+
+        window = choose(recording, last, from_, to, at, utc)
+        size = pack(recording, window.start_us, window.end_us, out_path)
+    if json_:
+        span = {"from": window.start_us / 1e6, "to": window.end_us / 1e6}
+        print_document("pack", {"file": str(out_path), "bytes": size, **span})
+    else:
+        length = human_s((window.end_us - window.start_us) / 1e6)
+        console().print(f"{out_path}: {human_bytes(size)}, {window.heading()} ({length})")

@@ -1,0 +1,87 @@
+"""Durations and sizes as people write them ("20s 5m 12h 250ms 1d", "2GB 512MB 1GiB"), and as people read
+them."""
+
+from __future__ import annotations
+
+import re
+
+import typer
+
+_SECONDS = {
+    "us": 1e-6,
+    "ms": 1e-3,
+    "s": 1.0,
+    "m": 60.0,
+    "min": 60.0,
+    "h": 3600.0,
+    "d": 86400.0,
+    "w": 604800.0,
+}
+_BYTES = {"": 1, "B": 1}
+_BYTES |= {f"{prefix}B": 1000**power for power, prefix in enumerate("kMGT", 1)}
+_BYTES |= {f"{prefix}iB": 1024**power for power, prefix in enumerate("KMGT", 1)}
+_BYTES_BY_LOWER = {unit.lower(): size for unit, size in _BYTES.items()}
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(us|ms|s|min|m|h|d|w)\s*")
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)", re.IGNORECASE)
+
+
+def duration_s(text: str) -> float:
+    """Seconds from "20s", "250ms", "1h30m". Raises typer.BadParameter."""
+    parts = _DURATION.findall(text)
+    if not parts or _DURATION.sub("", text).strip():
+        raise typer.BadParameter(f"{text!r} is not a duration; write it as 250ms, 20s, 5m, 12h or 1d")
+    return float(sum(float(number) * _SECONDS[unit] for number, unit in parts))
+
+
+def size_bytes(text: str) -> int:
+    """Bytes from "2GB" (decimal), "1GiB" (binary) or a bare number. Raises typer.BadParameter."""
+    match = _SIZE.fullmatch(text.strip())
+    unit = _BYTES_BY_LOWER.get(match[2].lower()) if match else None
+    if match is None or unit is None:
+        raise typer.BadParameter(f"{text!r} is not a size; write it as 512MB, 2GB or 1GiB")
+    return int(float(match[1]) * unit)
+
+
+def within(value: float, low: float, high: float, shown: str) -> float:
+    """The value, if it lies between the limits; `shown` says them with their unit. Raises
+    typer.BadParameter."""
+    if not low <= value <= high:
+        raise typer.BadParameter(f"must be {shown}")
+    return value
+
+
+def human_bytes(size: float | None) -> str:
+    """Three digits and a decimal unit: "1.43 GB"."""
+    if size is None:
+        return "?"
+    for unit in ("B", "kB", "MB", "GB"):
+        if abs(size) < 999.5:
+            return f"{size:.0f} B" if unit == "B" else f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:.3g} TB"
+
+
+def human_s(seconds: float | None) -> str:
+    """The two largest units: "2 h 05 m", "6.0 s", "250 ms"."""
+    if seconds is None:
+        return "?"
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    whole = round(seconds)
+    for size, unit, below_size, below in ((86400, "d", 3600, "h"), (3600, "h", 60, "m"), (60, "m", 1, "s")):
+        if whole >= size:
+            return f"{whole // size} {unit} {whole % size // below_size:02d} {below}"
+    raise AssertionError(seconds)
+
+
+def human_count(number: float | None) -> str:
+    """Thousands apart: "68,680"."""
+    return "?" if number is None else f"{number:,.0f}"
+
+
+def percent(ratio: float | None, digits: int = 0) -> str:
+    """A ratio 0..1 as "9 %"; not measured is "?"."""
+    return "?" if ratio is None else f"{ratio * 100:.{digits}f} %"

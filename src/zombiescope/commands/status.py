@@ -1,0 +1,98 @@
+"""`zombiescope status`: is a recorder running here, and how is it doing."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from zombiescope.commands.output import Json, console, examples, print_document
+from zombiescope.commands.quantities import human_bytes, human_count, human_s, percent
+from zombiescope.commands.reading import opened
+from zombiescope.commands.window import clock, zone_of
+from zombiescope.recording import locate
+
+if TYPE_CHECKING:
+    from zombiescope.recording.reader import Recording
+
+EXAMPLES = examples(
+    "status",
+    "status --json | jq .cost        # cpu_ratio, rss_bytes, bytes_per_hour, lost",
+)
+
+_COST_SPAN_US = 600 * 1_000_000
+_GAPS_SHOWN = 5
+
+
+def command(json_: Json = False) -> None:
+    """Is a recorder running here, since when, where is it blind, and what does it cost."""
+    recorder = locate.running_recorder()
+    if recorder is None:
+        document = _not_running()
+    else:
+        with opened(str(recorder.recording), recorder.node) as recording:
+            document = _running(recorder, recording)
+    if json_:
+        print_document("status", document)
+    else:
+        _print(document)
+
+
+def _not_running() -> dict[str, Any]:
+    absent = ("pid", "recording", "node", "since", "until", "cost", "bytes")
+    return {"running": False, **dict.fromkeys(absent), "gaps": [], "missing": [], "incidents": []}
+
+
+def _running(recorder: locate.RunningRecorder, recording: Recording) -> dict[str, Any]:
+    from zombiescope.recording.cost import recorder_cost
+
+    end_us = recording.end_us
+    cost = recorder_cost(recording, max(end_us - _COST_SPAN_US, recorder.started_us), end_us + 1)
+    gaps = recording.gaps(recorder.started_us)
+    return {
+        "running": True,
+        "pid": recorder.pid,
+        "recording": str(recorder.recording),
+        "node": recorder.node,
+        "timezone": recording.node.get("timezone"),
+        "since": recorder.started_us / 1e6,
+        "until": end_us / 1e6,
+        "bytes": recording.size_bytes,
+        "cost": None if cost is None else asdict(cost),
+        "gaps": [
+            {"from": gap.from_us / 1e6, "to": gap.to_us / 1e6, "source": gap.source, "why": gap.why}
+            for gap in gaps
+        ],
+        "missing": recording.node.get("missing") or [],
+        "incidents": [],
+    }
+
+
+def _print(document: dict[str, Any]) -> None:
+    out = console()
+    if not document["running"]:
+        out.print("no recorder is running on this machine; 'zombiescope up' starts one")
+        return
+    zone = zone_of(document)
+    ran_s = document["until"] - document["since"]
+    out.print(f"recording {document['node']} into {document['recording']} (pid {document['pid']})")
+    out.print(f"  since    {clock(round(document['since'] * 1e6), zone)}, {human_s(ran_s)} ago")
+    out.print(f"  on disk  {human_bytes(document['bytes'])}")
+    _print_cost(document["cost"])
+    for gap in document["gaps"][-_GAPS_SHOWN:]:
+        start, end = (clock(round(gap[side] * 1e6), zone) for side in ("from", "to"))
+        out.print(f"  blind    {start} – {end}  {gap['source']}: {gap['why']}", style="yellow")
+    if not document["gaps"]:
+        out.print("  blind    never since it started")
+    for item in document["missing"]:
+        out.print(f"  missing  {item['source']}: {item['why']}; {item['grant']}", style="yellow")
+
+
+def _print_cost(cost: dict[str, Any] | None) -> None:
+    out = console()
+    if cost is None:
+        out.print("  cost     not known yet")
+        return
+    hourly = human_bytes(cost["bytes_per_hour"])
+    lost = f", {human_count(cost['lost'])} records lost" if cost["lost"] else ""
+    shown = f"{percent(cost['cpu_ratio'], 1)} of a core, {human_bytes(cost['rss_bytes'])}, {hourly} an hour"
+    out.print(f"  cost     {shown}{lost}")

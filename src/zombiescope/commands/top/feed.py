@@ -1,0 +1,144 @@
+"""Where top's data comes from: a recording that grows, or one that ended."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from zombiescope.recording import locate, schema
+from zombiescope.recording.layout import LOG_FOLDER, segment_files
+from zombiescope.recording.log import Block, Damaged, Frame, SegmentReader
+from zombiescope.recording.recent import Recent
+from zombiescope.recording.store import Directory
+from zombiescope.recording.tail import Tail
+from zombiescope.recording.worst import Worst, WorstSecond
+
+if TYPE_CHECKING:
+    from zombiescope.recording.reader import Recording
+
+KEEP_S = 300.0
+_SILENT_S = 5.0
+_SHOWN_TABLES = ("cores", "events", "census", "leaks", "cost")
+
+
+class Feed(Protocol):
+    """The newest minutes of a node."""
+
+    node: dict[str, Any]
+    recent: Recent
+
+    @property
+    def worst(self) -> Worst | None:
+        """The worst second so far."""
+
+    def poll(self) -> bool:
+        """Take in what is new; whether there was something, or the state changed."""
+
+    def state(self) -> str:
+        """ "live", or why nothing moves."""
+
+
+class LiveFeed:
+    """Follows a node directory that a recorder writes; reads the log only, never Parquet."""
+
+    def __init__(self, node_dir: Path) -> None:
+        self._node_dir = node_dir
+        self._worst = WorstSecond()
+        self.recent = Recent(KEEP_S)
+        self.node: dict[str, Any] = {}
+        self._read_node()
+        self._tail = Tail(node_dir)
+        self._take(_segment_before(node_dir))
+        self._state = ""
+
+    @property
+    def worst(self) -> Worst | None:
+        return self._worst.worst
+
+    def poll(self) -> bool:
+        frames = self._tail.poll()
+        if frames:
+            self._read_node()
+            self._take(frames)
+        before, self._state = self._state, self.state()
+        return bool(frames) or before != self._state
+
+    def state(self) -> str:
+        newest_us = self.recent.newest_us
+        if newest_us is None:
+            return "live"
+        interval_s = self.recent.ticks[-1].interval_us / 1e6 if self.recent.ticks else 1.0
+        silent_s = time.time() - newest_us / 1e6
+        if silent_s < _SILENT_S + interval_s:
+            return "live"
+        return "ended" if locate.is_locked(self._node_dir) is False else f"silent for {silent_s:.0f} s"
+
+    def close(self) -> None:
+        self._tail.close()
+
+    def _take(self, frames: Iterable[Frame]) -> None:
+        frames = list(frames)
+        for frame in frames:
+            self.recent.update(frame)
+        self._worst.update(frames)
+
+    def _read_node(self) -> None:
+        try:
+            said = json.loads((self._node_dir / "node.json").read_bytes())
+        except (OSError, ValueError):
+            return
+        if isinstance(said, dict):
+            self.node = said
+
+
+def _segment_before(node_dir: Path) -> list[Frame]:
+    """The frames of the segment before the one being written, so that strips do not start empty every two
+    minutes. Only of one that was closed: of a recorder that died, nothing is shown as if it were now."""
+    found = sorted(
+        segment_files(Directory(node_dir).entries(LOG_FOLDER)), key=lambda segment: segment.start_us
+    )
+    try:
+        with (node_dir / found[-2].name).open("rb") as file:
+            reader = SegmentReader(file)
+            frames = list(reader.frames())
+    except (IndexError, OSError, Damaged, ValueError):
+        return []
+    return frames if reader.closed else []
+
+
+class PastFeed:
+    """The end of a recording that nobody writes any more, Parquet or pack included."""
+
+    def __init__(self, recording: Recording) -> None:
+        from zombiescope.recording.worst import worst_second
+
+        end_us = recording.end_us
+        start_us = end_us - round(KEEP_S * 1e6)
+        self.node = recording.node
+        self.recent = Recent(KEEP_S)
+        blocks = tuple(_block(recording, name, start_us, end_us + 1) for name in _SHOWN_TABLES)
+        self.recent.update(Frame(end_us, 0, blocks, False))
+        self.worst = worst_second(recording, start_us, end_us)
+
+    def poll(self) -> bool:
+        return False
+
+    def state(self) -> str:
+        return "ended"
+
+
+def _block(recording: Recording, name: str, start_us: int, end_us: int) -> Block:
+    from zombiescope.recording.columns import numbers
+
+    rows = recording.table(name, start_us, end_us)
+    spec = schema.BY_NAME[name]
+    columns: dict[str, Any] = {
+        column.name: numbers(rows.column(column.name)).tolist()
+        if column.kind == "time"
+        else rows.column(column.name).to_pylist()
+        for column in spec.columns
+    }
+    return Block(spec, len(rows), columns)

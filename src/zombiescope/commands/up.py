@@ -1,0 +1,38 @@
+"""`zombiescope up`: the one command to start with. For now it is the recorder in the foreground."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from zombiescope.commands import record
+from zombiescope.commands.failure import Failure
+from zombiescope.commands.output import examples, note
+from zombiescope.commands.quantities import human_bytes, human_s
+from zombiescope.recording import locate
+
+EXAMPLES = examples(
+    "up                      # records this node; in another terminal: zombiescope top",
+    "up /data/flight         # into a directory of your choice",
+)
+
+
+def command(
+    directory: record.Dir = None,
+    open_: Annotated[  # noqa: ARG001  scripts written today must run when there is a page
+        bool, typer.Option("--open", help="Accepted, and without effect until there is a web page to open.")
+    ] = False,
+) -> None:
+    """Record this node with sensible limits, and say how to look at it. Ctrl-C stops it."""
+    if recorder := locate.running_recorder():
+        raise Failure(
+            f"a recorder (pid {recorder.pid}) already records this node into {recorder.recording}",
+            "watch it with 'zombiescope top', or stop it first",
+        )
+    config = record.configuration(dir=record.writable_dir(directory))
+    note(f"Recording this node into {config['dir']}")
+    note(f"  kept: the last {human_s(config['keep_s'])}, at most {human_bytes(config['max_bytes'])}")
+    note("  look: 'zombiescope top' in another terminal; 'zombiescope cores --last 5m' for any past window")
+    note("  stop: Ctrl-C")
+    record.become_recorder(config)

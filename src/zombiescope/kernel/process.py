@@ -1,0 +1,150 @@
+"""/proc/PID: who a process is, read once while it lives.
+
+Fields: comm, state, ppid, flags (kernel thread), start time in ticks since boot, scheduling policy and
+real-time priority (stat); exe; cgroup of each hierarchy; the command line, at most 4 kB.
+
+comm is chosen by the process: it may hold spaces, parentheses and newlines, so stat is taken apart from its
+last ")". Text is made printable here, so that a name cannot paint a terminal.
+
+Cost: four small files, about 70 us. cmdline is read last: it takes the target's mmap_lock and may wait as
+long as a writer holds that (seconds, for a process in trouble); cmdline=False leaves it out.
+
+Absence: a process that is gone, or whose number was reused while it was read, is None. exe needs
+CAP_SYS_PTRACE for other users' processes and is None for kernel threads, as is the command line. A process
+that is just being executed has no command line yet.
+"""
+
+import os
+from dataclasses import dataclass
+
+from zombiescope.kernel import cgroup
+from zombiescope.kernel.procfile import at, number, read_file, read_link
+
+CMDLINE_BYTES = 4096
+POLICIES = {0: "other", 1: "fifo", 2: "rr", 3: "batch", 5: "idle", 6: "deadline", 7: "ext"}
+
+_PF_KTHREAD = 0x00200000
+_DELETED = " (deleted)"
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessStat:
+    """The fields of /proc/PID/stat that name a process."""
+
+    pid: int
+    comm: str
+    state: str
+    ppid: int
+    is_kernel_thread: bool
+    start_time_ticks: int
+    rt_priority: int | None
+    policy: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    pid: int
+    ppid: int
+    comm: str
+    state: str
+    is_kernel_thread: bool
+    start_time_ticks: int
+    rt_priority: int | None
+    policy: int | None
+    exe: str | None
+    exe_is_deleted: bool
+    cmdline: str | None
+    cgroups: dict[int, str]
+    """Hierarchy number -> path, relative to the reader's cgroup namespace."""
+
+
+def printable(data: bytes) -> str:
+    """Text with every byte kept: what is no printable character becomes an escape such as \\x1b."""
+    text = data.decode("utf-8", "surrogateescape")
+    return text if text.isprintable() else "".join(map(_escape, text))
+
+
+def _escape(character: str) -> str:
+    if character.isprintable():
+        return character
+    code = ord(character)
+    if 0xDC80 <= code <= 0xDCFF:
+        return f"\\x{code - 0xDC00:02x}"
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def parse_stat(data: bytes) -> ProcessStat | None:
+    """None unless the line holds the start time (field 22)."""
+    head, _, tail = data.rpartition(b")")
+    pid, _, comm = head.partition(b"(")
+    fields = tail.split()
+    numbers = [number(field) for field in fields]
+    identity = number(pid.strip())
+    if identity is None or len(fields) < 20 or not data.endswith(b"\n"):
+        return None
+    ppid, flags, started = numbers[1], numbers[6], numbers[19]
+    if ppid is None or flags is None or started is None:
+        return None
+    return ProcessStat(
+        pid=identity,
+        comm=printable(comm),
+        state=fields[0].decode("ascii", "replace"),
+        ppid=ppid,
+        is_kernel_thread=bool(flags & _PF_KTHREAD),
+        start_time_ticks=started,
+        rt_priority=numbers[37] if len(numbers) > 37 else None,
+        policy=numbers[38] if len(numbers) > 38 else None,
+    )
+
+
+def parse_cmdline(data: bytes) -> str | None:
+    """Arguments joined by spaces; None for the empty one of kernel threads and defunct processes."""
+    return printable(data.rstrip(b"\0").replace(b"\0", b" ")) or None
+
+
+def read_stat(pid: int, root: str = "/") -> ProcessStat | None:
+    data = read_file(at(root, f"proc/{pid}/stat"))
+    return None if data is None else parse_stat(data)
+
+
+def read(pid: int, root: str = "/", *, cmdline: bool = True) -> Process | None:
+    """A living process, or None."""
+    stat = read_stat(pid, root)
+    if stat is None:
+        return None
+    membership = cgroup.parse_membership(read_file(at(root, f"proc/{pid}/cgroup")) or b"")
+    exe = _exe(pid, root)
+    process = Process(
+        pid=stat.pid,
+        ppid=stat.ppid,
+        comm=stat.comm,
+        state=stat.state,
+        is_kernel_thread=stat.is_kernel_thread,
+        start_time_ticks=stat.start_time_ticks,
+        rt_priority=stat.rt_priority,
+        policy=stat.policy,
+        exe=None if exe is None else exe.removesuffix(_DELETED),
+        exe_is_deleted=exe is not None and exe.endswith(_DELETED),
+        cmdline=_cmdline(pid, root) if cmdline and not stat.is_kernel_thread else None,
+        cgroups={key: path.removesuffix(_DELETED) for key, (_, path) in membership.items()},
+    )
+    again = read_stat(pid, root)
+    return process if again is not None and again.start_time_ticks == stat.start_time_ticks else None
+
+
+def _exe(pid: int, root: str) -> str | None:
+    target = read_link(at(root, f"proc/{pid}/exe"))
+    return None if target is None else printable(os.fsencode(target))
+
+
+def _cmdline(pid: int, root: str) -> str | None:
+    try:
+        fd = os.open(at(root, f"proc/{pid}/cmdline"), os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        return parse_cmdline(os.read(fd, CMDLINE_BYTES))
+    except OSError:
+        return None
+    finally:
+        os.close(fd)

@@ -1,0 +1,157 @@
+"""Where recordings are, and which recorder runs on this machine.
+
+A running recorder publishes RUNTIME/recorder.json ({"pid", "recording", "node", "started_us", "mark_socket"})
+and holds flock() on its node's `lock` file. The file may outlive its writer; the lock cannot, so the lock
+decides.
+
+RUNTIME is /run/zombiescope for root, else $XDG_RUNTIME_DIR/zombiescope, else /tmp/zombiescope-UID; a reader
+looks in all of them. $ZOMBIESCOPE_RUNTIME_DIR replaces them all: a recorder started under it is invisible to
+everybody else.
+
+Only the standard library is imported here: the recorder uses this module too.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from zombiescope._mark import SOCKET, runtime_directories
+
+SYSTEM_DIR = Path("/var/lib/zombiescope")
+PUBLISHED = "recorder.json"
+
+
+@dataclass(frozen=True, slots=True)
+class RunningRecorder:
+    """A recorder that runs now. `node_dir` is the directory that it writes."""
+
+    pid: int
+    recording: Path
+    node: str
+    started_us: int
+    mark_socket: Path | None
+
+    @property
+    def node_dir(self) -> Path:
+        return self.recording / f"node={self.node}"
+
+
+def runtime_directory() -> Path:
+    """Where a recorder started by this user publishes itself."""
+    places = [Path(place) for place in runtime_directories()]
+    if len(places) == 1 or os.geteuid() == 0:
+        return places[0]
+    return next((place for place in places[1:] if place.parent.is_dir()), places[-1])
+
+
+def running_recorder() -> RunningRecorder | None:
+    """The recorder that runs on this machine, or None."""
+    for place in runtime_directories():
+        recorder = _published(Path(place) / PUBLISHED)
+        if recorder is not None and holds_lock(recorder):
+            return recorder
+    return None
+
+
+def _published(path: Path) -> RunningRecorder | None:
+    """What a recorder said of itself; None when nobody did, or when somebody else could have written it."""
+    try:
+        with path.open("rb") as file:
+            if os.fstat(file.fileno()).st_uid not in (0, os.geteuid()):
+                return None
+            said: dict[str, Any] = json.load(file)
+        socket = said.get("mark_socket") or path.parent / SOCKET
+        return RunningRecorder(
+            pid=int(said["pid"]),
+            recording=Path(said["recording"]),
+            node=str(said["node"]),
+            started_us=int(said["started_us"]),
+            mark_socket=Path(socket),
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def holds_lock(recorder: RunningRecorder) -> bool:
+    """True while somebody holds the lock of the recorder's node directory."""
+    held = is_locked(recorder.node_dir)
+    return is_alive(recorder.pid) if held is None else held
+
+
+def is_locked(node_dir: Path) -> bool | None:
+    """Whether a recorder writes into this node directory now. None: the lock may not be looked at by this
+    user."""
+    try:
+        with (node_dir / "lock").open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError as error:
+        return None if error.errno in (errno.EACCES, errno.EPERM) else False
+    return False
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process of this number exists."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return True
+
+
+def default_dir() -> Path:
+    """The recording that a command reads when none is named."""
+    if chosen := os.environ.get("ZOMBIESCOPE_DIR"):
+        return Path(chosen)
+    if recorder := running_recorder():
+        return recorder.recording
+    return next((place for place in (SYSTEM_DIR, _user_dir()) if has_nodes(place)), SYSTEM_DIR)
+
+
+def default_dir_for_writing() -> Path:
+    """The directory that a recorder started by this user writes when none is named."""
+    if chosen := os.environ.get("ZOMBIESCOPE_DIR"):
+        return Path(chosen)
+    return SYSTEM_DIR if _may_write(SYSTEM_DIR) else _user_dir()
+
+
+def has_nodes(directory: Path) -> bool:
+    """Whether there is a recording in this directory."""
+    return any(nodes_in(directory))
+
+
+def nodes_in(directory: Path) -> list[str]:
+    """The names of the nodes recorded in a directory, sorted."""
+    try:
+        return sorted(
+            entry.name.removeprefix("node=")
+            for entry in directory.iterdir()
+            if entry.name.startswith("node=")
+        )
+    except OSError:
+        return []
+
+
+def _user_dir() -> Path:
+    if state := os.environ.get("XDG_STATE_HOME"):
+        return Path(state) / "zombiescope"
+    try:
+        return Path.home() / ".local/state/zombiescope"
+    except RuntimeError:  # a container's arbitrary uid has no home
+        return Path(f"/var/tmp/zombiescope-{os.geteuid()}")  # noqa: S108
+
+
+def _may_write(directory: Path) -> bool:
+    place = directory
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    return os.access(place, os.W_OK)

@@ -1,0 +1,67 @@
+"""What a node is, and where it runs."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from zombiescope.kernel import host
+
+Node = Callable[[str], str]
+
+
+def test_a_node_with_cloud_init(node: Node) -> None:
+    found = host.read(node("ubuntu-5.4-v1"))
+    assert (found.hostname, found.release) == ("ip-10-0-12-34", "5.4.0-1103-aws")
+    assert found.boot_id == "0f0e0d0c-0b0a-4a0b-8c0d-0e0f00010203"
+    assert (found.os_id, found.os_version) == ("ubuntu", "20.04")
+    assert found.consoles == ("tty1", "ttyS0")
+    assert found.labels == {
+        "zone": "us-east-1a",
+        "image": "ami-0123456789abcdef0",
+        "instance_type": "p4d.24xlarge",
+    }
+
+
+def test_the_instance_type_is_also_in_dmi_on_ec2(node: Node) -> None:
+    found = host.read(node("al2023-6.12-v2"))
+    assert found.labels == {"instance_type": "g6.48xlarge"}
+    assert found.consoles == ("tty0", "ttyS0,115200n8")
+
+
+def test_the_image_is_also_in_os_release(node: Node) -> None:
+    found = host.read(node("debian-6.1-v2"))
+    assert found.labels == {"image": "ml-base-2025.10.1"}
+    assert found.product == "Google Compute Engine"
+
+
+def test_a_machine_in_a_rack_has_no_labels(node: Node) -> None:
+    found = host.read(node("el7-3.10"))
+    assert found.labels == {}
+    assert found.vendor is None
+
+
+def test_azure_keeps_its_own_keys() -> None:
+    compute = {"zone": "", "location": "westeurope", "vmSize": "Standard_ND96asr_v4"}
+    document = {"ds": {"meta_data": {"imds": {"compute": compute}}}, "v1": {"availability_zone": None}}
+    assert host.parse_instance_data(json.dumps(document).encode()) == {
+        "zone": "westeurope",
+        "instance_type": "Standard_ND96asr_v4",
+    }
+
+
+def test_redacted_values_are_absent() -> None:
+    document = {"ds": {"meta_data": {"instance-type": "redacted for non-root user"}}}
+    assert host.parse_instance_data(json.dumps(document).encode()) == {}
+
+
+def test_what_is_no_json_has_no_labels() -> None:
+    assert host.parse_instance_data(b"{") == {}
+    assert host.parse_instance_data(b"[1]") == {}
+    assert host.parse_instance_data(b"[" * 100_000) == {}
+
+
+def test_this_machine() -> None:
+    found = host.read()
+    assert found.release == os.uname().release
+    assert found.boot_id == Path("/proc/sys/kernel/random/boot_id").read_text().strip()

@@ -1,0 +1,116 @@
+"""Which recorder runs here, and which directory is meant when none is named."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from zombiescope.recording import locate
+
+
+@pytest.fixture
+def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A runtime directory of this test's own, and no recording anywhere."""
+    place = tmp_path / "run"
+    place.mkdir()
+    monkeypatch.setenv("ZOMBIESCOPE_RUNTIME_DIR", str(place))
+    monkeypatch.delenv("ZOMBIESCOPE_DIR", raising=False)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(locate, "SYSTEM_DIR", tmp_path / "var")
+    return place
+
+
+def publish(runtime: Path, recording: Path, pid: int) -> Path:
+    node_dir = recording / "node=lab"
+    node_dir.mkdir(parents=True, exist_ok=True)
+    (node_dir / "lock").touch()
+    said = {
+        "pid": pid,
+        "recording": str(recording),
+        "node": "lab",
+        "started_us": 5,
+        "mark_socket": str(runtime / "mark.sock"),
+    }
+    (runtime / locate.PUBLISHED).write_text(json.dumps(said))
+    return node_dir / "lock"
+
+
+def test_a_recorder_runs_while_its_lock_is_held(runtime: Path, tmp_path: Path) -> None:
+    # GIVEN a recorder that published itself and holds its lock
+    lock = publish(runtime, tmp_path / "rec", os.getpid())
+    with lock.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        # THEN it is found, and so is its recording
+        recorder = locate.running_recorder()
+        assert recorder is not None
+        assert (recorder.pid, recorder.node, recorder.node_dir) == (
+            os.getpid(),
+            "lab",
+            tmp_path / "rec" / "node=lab",
+        )
+        assert locate.default_dir() == tmp_path / "rec"
+    # WHEN the lock is gone, though the process lives and its file is still there
+    # THEN no recorder runs: the number may be somebody else's by now
+    assert locate.running_recorder() is None
+
+
+@pytest.mark.parametrize("said", ["", "[]", "null", "{}", '{"pid": "x"}', '{"pid": 1, "recording": 7}'])
+def test_nonsense_in_the_published_file_is_no_recorder(runtime: Path, said: str) -> None:
+    (runtime / locate.PUBLISHED).write_text(said)
+    assert locate.running_recorder() is None
+
+
+def test_a_file_of_another_user_is_not_believed(runtime: Path, tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a file away")
+    lock = publish(runtime, tmp_path / "rec", os.getpid())
+    with lock.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        os.chown(runtime / locate.PUBLISHED, 4242, 4242)
+        assert locate.running_recorder() is None
+
+
+def test_the_environment_names_the_directory_first(runtime: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ZOMBIESCOPE_DIR", "/data/flight")
+    assert locate.default_dir() == locate.default_dir_for_writing() == Path("/data/flight")
+
+
+def test_reading_falls_back_to_the_users_recording(runtime: Path, tmp_path: Path) -> None:
+    # GIVEN no recording for the system, THEN the system's place is named, for the error to say
+    assert locate.default_dir() == tmp_path / "var"
+    # WHEN the user has one, THEN it is that
+    (tmp_path / "state/zombiescope/node=lab").mkdir(parents=True)
+    assert locate.default_dir() == tmp_path / "state/zombiescope"
+    # WHEN the system has one too, THEN it comes first
+    (tmp_path / "var/node=lab").mkdir(parents=True)
+    assert locate.default_dir() == tmp_path / "var"
+
+
+def test_writing_goes_to_the_users_state_where_the_system_place_is_closed(
+    runtime: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert locate.default_dir_for_writing() == tmp_path / "var"
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    assert locate.default_dir_for_writing() == tmp_path / "state/zombiescope"
+
+
+def test_a_user_publishes_in_the_session_directory_or_in_tmp(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ZOMBIESCOPE_RUNTIME_DIR", raising=False)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    assert locate.runtime_directory() == tmp_path / "zombiescope"
+    monkeypatch.delenv("XDG_RUNTIME_DIR")
+    assert locate.runtime_directory() == Path("/tmp/zombiescope-1000")
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert locate.runtime_directory() == Path("/run/zombiescope")
+
+
+def test_nobody_is_alive_under_an_absurd_number() -> None:
+    assert locate.is_alive(os.getpid())
+    assert not locate.is_alive(2**62)
