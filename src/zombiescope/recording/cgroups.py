@@ -131,14 +131,15 @@ def _leaf_cost(recording: Recording, at_us: int) -> LeafCost:
 
 
 def leaks(recording: Recording, at_us: int, boot: str | None = None) -> tuple[Leak, ...]:
-    """The ledger's last line of each path at or before a moment, most dying first."""
+    """The ledger's last line of each path at or before a moment, most dying first, if it tells anything."""
     rows = recording.table("leaks", None, at_us + 1, boot=boot)
     last: dict[str, int] = {}
     for row, path in enumerate(columns.texts(rows.column("path"))):
         last[path or ""] = row
     chosen = columns.take(rows, np.array(sorted(last.values()), np.int64))
     found = [_leak(row) for row in columns.records(chosen)]
-    return tuple(sorted(found, key=lambda leak: (-leak.dying, leak.path)))
+    told = [leak for leak in found if leak.dying or leak.created or leak.released]
+    return tuple(sorted(told, key=lambda leak: (-leak.dying, leak.path)))
 
 
 def _leak(row: dict[str, Any]) -> Leak:

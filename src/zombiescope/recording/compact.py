@@ -15,6 +15,7 @@ segment whose header is unreadable is left to retention.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import fcntl
 import json
 import os
@@ -131,6 +132,15 @@ def _write_parts(node_dir: Path, segments: Sequence[SegmentPart]) -> Iterator[Ma
             raise
         _delete_segments(node_dir, manifest)
         yield manifest
+        del building
+        _give_memory_back()
+
+
+def _give_memory_back() -> None:
+    """Without it each part adds to what malloc keeps: 310 MB after three parts of 96 cores instead of 250."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc has it, musl does not
+    if trim is not None:
+        trim(0)
 
 
 class _Building:
@@ -210,8 +220,6 @@ def _step_back() -> None:
     os.nice(19)
     number = _IOPRIO_SET.get(os.uname().machine)
     if number is not None:
-        import ctypes
-
         ctypes.CDLL(None).syscall(number, 1, 0, _IOPRIO_IDLE)
 
 

@@ -1,4 +1,4 @@
-"""What all views have in common: none of them imports pandas, which would add a third of a second to a command."""
+"""What all views have in common: none imports pandas, which would add a third of a second to a command."""
 
 from __future__ import annotations
 
