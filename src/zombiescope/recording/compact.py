@@ -23,6 +23,7 @@ import resource
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -152,13 +153,11 @@ class _Building:
         self._folder = node_dir / layout.date_folder(first.start_us)
         self._folder.mkdir(exist_ok=True)
         self._part = f"{first.header.get('node', node_dir.name)}-{first.start_us}"
+        self._aside = partial(_aside, self._folder, first.start_us)  # a method of self would keep self alive
         self._merger = PartMerger(self._part, self._aside)
         self._segments: list[str] = []
         self._spans: list[Span] = []
         self._damage: list[str] = []
-
-    def _aside(self, table: str) -> Path:
-        return self._folder / f"{table}-{self._first.start_us:016d}.tmp"
 
     def has_room_for(self, segment: SegmentPart) -> bool:
         first = self._first
@@ -200,6 +199,10 @@ class _Building:
 
     def abandon(self) -> None:
         self._merger.abandon()
+
+
+def _aside(folder: Path, start_us: int, table: str) -> Path:
+    return folder / f"{table}-{start_us:016d}.tmp"
 
 
 def _joined(spans: Sequence[Span]) -> list[Span]:
