@@ -358,6 +358,7 @@ class Recorder:
         for gap in self.sources.open_gaps(self._segment_started_us, wall_us):
             self.batch.add(schema.GAPS, gap)
         self.writer.frame(wall_us, now_ns, self.batch.take_blocks(wall_us), closes=True)
+        self.stacks.refresh_symbols(wall_us)
         self.samples.next_segment()
         self.counters.restart()
         self.cgroups.restart()
