@@ -27,7 +27,9 @@ from zombiescope.recording.columns import in_order_of_time
 from zombiescope.recording.gaps import Gap, find_gaps
 from zombiescope.recording.ids import UniqueIds
 from zombiescope.recording.log import Damaged, SegmentReader
-from zombiescope.recording.parts import Damage, ParquetPart, Part, SegmentPart, bound
+from zombiescope.recording.parquet_part import ParquetPart
+from zombiescope.recording.parts import Damage, Part
+from zombiescope.recording.segment_part import SegmentPart, bound
 from zombiescope.recording.store import NotARecordingError, Store, open_store
 
 if TYPE_CHECKING:
@@ -185,7 +187,7 @@ class Recording:
         *,
         boot: str | None = None,
     ) -> pa.Table:
-        """The rows of a table in the window [start_us, end_us), in the order of time; of one boot, if it is named."""
+        """The rows in the window [start_us, end_us), in the order of time; of one boot, if it is named."""
         spec = _spec(name)
         wanted = list(spec.names if columns is None else columns)
         sort_by = spec.time_column
