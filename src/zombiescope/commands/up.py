@@ -13,8 +13,8 @@ from zombiescope.commands.quantities import human_bytes, human_s
 from zombiescope.recording import locate
 
 EXAMPLES = examples(
-    "up                      # records this node; in another terminal: zombiescope top",
-    "up /data/flight         # into a directory of your choice",
+    "up                # then, in another terminal: zombiescope top",
+    "up /data/flight   # into a directory of your choice",
 )
 
 
@@ -24,7 +24,10 @@ def command(
         bool, typer.Option("--open", help="Accepted, and without effect until there is a web page to open.")
     ] = False,
 ) -> None:
-    """Record this node with sensible limits, and say how to look at it. Ctrl-C stops it."""
+    """Record this node, and say how to look at it.
+
+    It keeps the last twelve hours, at most 2 GB. Ctrl-C stops it.
+    """
     if recorder := locate.running_recorder():
         raise Failure(
             f"a recorder (pid {recorder.pid}) already records this node into {recorder.recording}",

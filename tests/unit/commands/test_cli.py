@@ -15,7 +15,8 @@ import pytest
 from tests.recordings import START_US, Written, write_recording
 
 COMMANDS = (
-    "up", "record", "status", "mark", "top", "cores", "events", "cgroups", "history", "info", "freeze", "pack", "compact",
+    "up", "record", "status", "mark", "top", "cores", "events", "cgroups", "history", "info",
+    "freeze", "pack", "compact",
 )  # fmt: skip
 READERS = ("cores", "events", "cgroups", "history", "info", "freeze", "compact", "top")
 START = START_US / 1e6
@@ -43,15 +44,19 @@ class Cli:
     def __call__(self, *arguments: str, **environment: str) -> Done:
         done = subprocess.run(
             [sys.executable, "-m", "zombiescope.commands.main", *arguments],
-            capture_output=True, text=True, timeout=60, check=False, cwd=self.home, env=self.environment(**environment),
+            capture_output=True, text=True, timeout=60, check=False, cwd=self.home,
+            env=self.environment(**environment),
         )  # fmt: skip
         return Done(done.returncode, done.stdout, done.stderr)
 
     def environment(self, **more: str) -> dict[str, str]:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("ZOMBIESCOPE", "XDG"))}
+        kept = {
+            name: value for name, value in os.environ.items() if not name.startswith(("ZOMBIESCOPE", "XDG"))
+        }
         source = Path(__file__).parents[3] / "src"
         return kept | {
-            "PYTHONPATH": str(source), "HOME": str(self.home), "ZOMBIESCOPE_RUNTIME_DIR": str(self.home / "run"),
+            "PYTHONPATH": str(source), "HOME": str(self.home),
+            "ZOMBIESCOPE_RUNTIME_DIR": str(self.home / "run"),
             "COLUMNS": "80", "LINES": "25", **more,
         }  # fmt: skip
 
@@ -70,7 +75,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
 Shape = Mapping[str, Any]
 """What a document must hold: a type, None for "may be null", a list of one shape, or a shape."""
 NUMBER = (int, float)
-MODES = {mode: NUMBER for mode in ("user", "nice", "system", "irq", "softirq", "steal", "iowait", "idle", "busy")}
+MODES = dict.fromkeys(("user", "nice", "system", "irq", "softirq", "steal", "iowait", "idle", "busy"), NUMBER)
 
 
 def check(value: object, shape: object, where: str = "document") -> None:
@@ -99,7 +104,9 @@ SHAPES: dict[str, Shape] = {
     "cores": {
         "interval_s": NUMBER,
         "aggregate": MODES,
-        "cores": [{"cpu": int, **MODES, "longest_saturation_s": NUMBER, "busiest": {"at": float, "busy": NUMBER}}],
+        "cores": [
+            {"cpu": int, **MODES, "longest_saturation_s": NUMBER, "busiest": {"at": float, "busy": NUMBER}}
+        ],
     },
     "events": {
         "events": [{"at": float, "kind": str, "source": str, "severity": str, "text": str, "fields": dict}],
@@ -219,7 +226,9 @@ def test_freeze_keeps_the_last_ten_minutes_or_the_window_named(cli: Cli, tmp_pat
     written = write_recording(tmp_path / "rec", seconds=20)
     first = cli("freeze", str(written.dir), "--json").document
     assert first["to"] - first["from"] == pytest.approx(600)
-    second = cli("freeze", str(written.dir), "--from", "+5s", "--to", "+9s", "--why", "nic reset", "--json").document
+    second = cli(
+        "freeze", str(written.dir), "--from", "+5s", "--to", "+9s", "--why", "nic reset", "--json"
+    ).document
     assert (second["from"], second["to"]) == (START + 5, START + 9)
     assert {path.stem for path in written.node_dir.glob("frozen/*.json")} == {first["id"], second["id"]}
 
@@ -246,7 +255,10 @@ def test_status_without_a_recorder_is_an_answer_and_no_error(cli: Cli) -> None:
 def test_a_mark_without_a_recorder_says_how_to_start_one(cli: Cli) -> None:
     done = cli("mark", "epoch 12")
     assert (done.code, done.out) == (1, "")
-    assert done.err == "zombiescope: no recorder on this machine took the mark; start one with 'zombiescope up'\n"
+    assert (
+        done.err
+        == "zombiescope: no recorder on this machine took the mark; start one with 'zombiescope up'\n"
+    )
 
 
 @pytest.mark.parametrize("name", READERS)
@@ -340,7 +352,15 @@ def test_help_loads_nothing_heavy(cli: Cli) -> None:
         capture_output=True, text=True, check=True, env=cli.environment(),
     )  # fmt: skip
     loaded = {line.split("|")[-1].strip() for line in done.stderr.splitlines()}
-    heavy = {"numpy", "pyarrow", "pandas", "zstandard", "zombiescope._native", "zombiescope.recording.reader", "asyncio"}
+    heavy = {
+        "numpy",
+        "pyarrow",
+        "pandas",
+        "zstandard",
+        "zombiescope._native",
+        "zombiescope.recording.reader",
+        "asyncio",
+    }
     assert not heavy & loaded
 
 
