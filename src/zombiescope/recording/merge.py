@@ -101,7 +101,7 @@ class PartMerger:
 
     def __init__(self, part: str, paths: Callable[[str], Path]) -> None:
         """`paths` says where the file of a table is written."""
-        self._part = part
+        self.part = part
         self._paths = paths
         self._writers: dict[str, TableWriter] = {}
         self._frames = Dictionary(schema.FRAMES)
@@ -122,15 +122,31 @@ class PartMerger:
         settled_us: int | None = None,
     ) -> None:
         """The rows of a source in the window. No later source may have a row older than settled_us."""
-        rows = {table.name: source.rows(table, start_us, end_us, None) for table in _DATA}
+        rows = {table.name: source.rows(table, start_us, end_us, None) for table in DATA}
         self.samples += len(rows["samples"])
         cut = start_us is not None or end_us is not None
         new_ids = self._merge_dictionaries(source, rows if cut else None)
-        for table in _DATA:
+        for table in DATA:
             for kind in columns.ID_KINDS.get(table.name, ()):
                 rows[table.name] = relabel(rows[table.name], kind, new_ids[kind])
             if len(rows[table.name]):
                 self._writer(table).add(rows.pop(table.name), settled_us)
+
+    def add_rows(self, table: schema.Table, rows: pa.Table) -> None:
+        """Rows of a table without ids."""
+        if len(rows):
+            self._writer(table).add(rows)
+
+    def add_gauges(self, source: Part, before_us: int) -> None:
+        """The last value of each gauge of a source before a moment."""
+        series = source.rows(schema.SERIES, None, None, None)
+        gauges = _among_texts(series, "kind", "gauge")
+        counters = source.rows(schema.COUNTERS, None, before_us, None)
+        counters = columns.in_order_of_time(_among(counters, "series", gauges.column("series")), "time")
+        ids = columns.numbers(counters.column("series"))
+        _, from_the_end = np.unique(ids[::-1], return_index=True)
+        last = columns.take(counters, np.sort(len(ids) - 1 - from_the_end))
+        self.add_rows(schema.COUNTERS, relabel(last, "series", self._series.merge(gauges)))
 
     def _merge_dictionaries(self, source: Part, used_by: dict[str, pa.Table] | None) -> dict[str, Ints]:
         """Ids of this part for those of the source; if rows are given, only for those that they use."""
@@ -150,7 +166,7 @@ class PartMerger:
 
     def _writer(self, table: schema.Table) -> TableWriter:
         if table.name not in self._writers:
-            self._writers[table.name] = TableWriter(table, self._part, self._paths(table.name))
+            self._writers[table.name] = TableWriter(table, self.part, self._paths(table.name))
         return self._writers[table.name]
 
     def finish(self) -> tuple[dict[str, TableFacts], dict[str, int]]:
@@ -172,7 +188,7 @@ class PartMerger:
             writer.abandon()
 
 
-_DATA = tuple(table for table in schema.TABLES if table.name not in columns.DICTIONARIES)
+DATA = tuple(table for table in schema.TABLES if table.name not in columns.DICTIONARIES)
 
 
 def _used(rows: pa.Table, kind: str, used_by: dict[str, pa.Table] | None) -> pa.Table:
@@ -181,6 +197,13 @@ def _used(rows: pa.Table, kind: str, used_by: dict[str, pa.Table] | None) -> pa.
     users = [users.column(kind) for name, users in used_by.items() if kind in columns.ID_KINDS.get(name, ())]
     return _among(
         rows, kind, pa.chunked_array([chunk for column in users for chunk in column.chunks], pa.int32())
+    )
+
+
+def _among_texts(rows: pa.Table, name: str, wanted: str) -> pa.Table:
+    values = columns.texts(rows.column(name))
+    return columns.take(
+        rows, np.array([row for row, value in enumerate(values) if value == wanted], np.int64)
     )
 
 

@@ -273,6 +273,8 @@ class ParquetPart:
     def rows(
         self, table: schema.Table, start_us: int | None, end_us: int | None, wanted: Sequence[str] | None
     ) -> pa.Table:
+        if table.name not in self.manifest.tables:
+            return columns.empty(table, wanted)
         name = self.manifest.file(table.name)
         try:
             with self._store.open(self._prefix + name) as file:

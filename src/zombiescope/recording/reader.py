@@ -185,7 +185,7 @@ class Recording:
         *,
         boot: str | None = None,
     ) -> pa.Table:
-        """The rows of a table in the window [start_us, end_us), in the order of time; of one boot, if it is named."""
+        """The rows in the window [start_us, end_us), in the order of time; of one boot, if it is named."""
         spec = _spec(name)
         wanted = list(spec.names if columns is None else columns)
         sort_by = spec.time_column
