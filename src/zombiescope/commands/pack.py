@@ -45,7 +45,10 @@ def command(
         from zombiescope.recording.pack import pack
 
         window = choose(recording, last, from_, to, at, utc)
-        size = pack(recording, window.start_us, window.end_us, out_path)
+        try:
+            size = pack(recording, window.start_us, window.end_us, out_path)
+        except ValueError as error:
+            raise Failure(str(error)) from error
     if json_:
         span = {"from": window.start_us / 1e6, "to": window.end_us / 1e6}
         print_document("pack", {"file": str(out_path), "bytes": size, **span})

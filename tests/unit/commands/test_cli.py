@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.recordings import START_US, Written, write_recording
+from tests.unit.commands.cli import Cli
 
 COMMANDS = (
     "up", "record", "status", "mark", "top", "cores", "events", "cgroups", "history", "info",
@@ -20,50 +18,6 @@ COMMANDS = (
 )  # fmt: skip
 READERS = ("cores", "events", "cgroups", "history", "info", "freeze", "compact", "top")
 START = START_US / 1e6
-
-
-@dataclass(frozen=True)
-class Done:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def document(self) -> dict[str, Any]:
-        found = json.loads(self.out)
-        assert isinstance(found, dict)
-        return found
-
-
-@dataclass(frozen=True)
-class Cli:
-    """The real entry point in a process of its own, on a machine where no recorder runs."""
-
-    home: Path
-
-    def __call__(self, *arguments: str, **environment: str) -> Done:
-        done = subprocess.run(
-            [sys.executable, "-m", "zombiescope.commands.main", *arguments],
-            capture_output=True, text=True, timeout=60, check=False, cwd=self.home,
-            env=self.environment(**environment),
-        )  # fmt: skip
-        return Done(done.returncode, done.stdout, done.stderr)
-
-    def environment(self, **more: str) -> dict[str, str]:
-        kept = {
-            name: value for name, value in os.environ.items() if not name.startswith(("ZOMBIESCOPE", "XDG"))
-        }
-        source = Path(__file__).parents[3] / "src"
-        return kept | {
-            "PYTHONPATH": str(source), "HOME": str(self.home),
-            "ZOMBIESCOPE_RUNTIME_DIR": str(self.home / "run"),
-            "COLUMNS": "80", "LINES": "25", **more,
-        }  # fmt: skip
-
-
-@pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    return Cli(tmp_path)
 
 
 @pytest.fixture(scope="module")
@@ -261,16 +215,25 @@ def test_a_mark_without_a_recorder_says_how_to_start_one(cli: Cli) -> None:
     )
 
 
-@pytest.mark.parametrize("name", READERS)
-def test_what_is_no_recording_is_one_line_and_exit_1(cli: Cli, name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [*((name, "nowhere") for name in READERS), ("cores", "empty"), ("cores", "text"), ("compact", "text")],
+)
+def test_what_is_no_recording_is_one_line_and_exit_1(cli: Cli, name: str, place: str, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "text").write_text("not a recording")
-    for place in ("empty", "text", "nowhere"):
-        done = cli(name, str(tmp_path / place))
-        assert (done.code, done.out) == (1, ""), place
-        assert done.err.startswith("zombiescope: ")
-        assert done.err.count("\n") == 1
-        assert place in done.err
+    done = cli(name, str(tmp_path / place))
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith("zombiescope: ")
+    assert done.err.count("\n") == 1
+    assert place in done.err
+
+
+def test_an_empty_window_is_not_packed(cli: Cli, written: Written, tmp_path: Path) -> None:
+    done = cli("pack", str(written.dir), "--from", "+2h", "--to", "+3h", "-o", str(tmp_path / "x.zscope"))
+    assert (done.code, done.err.count("\n")) == (1, 1)
+    assert "nothing was recorded in this window" in done.err
+    assert not list(tmp_path.glob("*.zscope"))
 
 
 @pytest.mark.parametrize(
@@ -365,15 +328,14 @@ def test_help_loads_nothing_heavy(cli: Cli) -> None:
 
 
 def test_a_reader_that_goes_away_is_no_error(cli: Cli, written: Written) -> None:
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-m", "zombiescope.commands.main", "events", str(written.dir)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=cli.environment(),
-    )  # fmt: skip
-    assert process.stdout is not None
-    assert process.stderr is not None
-    process.stdout.close()
-    assert process.stderr.read() == b""
-    process.wait(30)
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
 
 
 def test_colour_only_where_it_is_wanted(cli: Cli, written: Written) -> None:
