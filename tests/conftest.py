@@ -1,25 +1,80 @@
-"""What tests may ask of the machine they run on; a test that cannot run says why."""
+"""What every test may ask for. A kernel test that cannot run says why; with ZOMBIESCOPE_REQUIRE_KERNEL=1 that is a failure."""
+
+from __future__ import annotations
 
 import os
 import shutil
+from pathlib import Path
 
 import pytest
 
+REQUIRE = "ZOMBIESCOPE_REQUIRE_KERNEL"
+
 
 class Needs:
-    """Each method skips the test unless the machine has the thing."""
+    """Conditions of a test on the machine it runs on."""
+
+    def _lack(self, what: str) -> None:
+        if os.environ.get(REQUIRE):
+            pytest.fail(f"{what} (and {REQUIRE} is set)")
+        pytest.skip(what)
 
     def root(self) -> None:
         if os.geteuid() != 0:
-            pytest.skip("needs root")
+            self._lack("needs root")
+
+    def binary(self, name: str, package: str) -> str:
+        found = shutil.which(name)
+        if found is None:
+            self._lack(f"needs {name} (Debian package {package})")
+        assert found is not None
+        return found
 
     def file(self, path: str) -> None:
-        if not os.access(path, os.R_OK):
-            pytest.skip(f"needs {path}")
+        if not os.path.exists(path):
+            self._lack(f"needs {path}")
 
-    def program(self, name: str) -> None:
-        if shutil.which(name) is None:
-            pytest.skip(f"needs the program {name}")
+    def program(self, name: str) -> str:
+        return self.binary(name, name)
+
+    def tool(self, name: str) -> None:
+        self.binary(name, name)
+
+    def kmsg(self) -> None:
+        if not os.access("/dev/kmsg", os.R_OK | os.W_OK):
+            self._lack("needs /dev/kmsg, readable and writable")
+
+    def perf_events(self) -> None:
+        from zombiescope.kernel import perf_event
+
+        try:
+            perf_event.probe(0, perf_event.Clock())
+        except OSError as error:
+            self._lack(f"needs perf_event_open: {error.strerror}")
+
+    def tracefs(self) -> Path:
+        """The mounted tracefs; mounted for the rest of the run if it was not."""
+        from zombiescope.kernel import tracefs
+
+        self.root()
+        place = tracefs.find()
+        if place is None:
+            place = Path("/sys/kernel/tracing")
+            if os.system(f"mount -t tracefs nodev {place}") != 0:
+                self._lack("needs tracefs")
+        return place
+
+    def memory_cgroup(self) -> Path:
+        """The mount of the hierarchy that owns the memory controller, writable."""
+        from zombiescope.kernel import cgroup
+
+        self.root()
+        memory = cgroup.of_controller("memory", cgroup.hierarchies())
+        if memory is None or memory.mount is None or not os.access(memory.mount, os.W_OK):
+            self._lack("needs a writable memory cgroup hierarchy")
+        assert memory is not None
+        assert memory.mount is not None
+        return Path(memory.mount)
 
 
 @pytest.fixture

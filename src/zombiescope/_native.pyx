@@ -4,5 +4,6 @@
 include "native/varint.pxi"
 include "native/kallsyms.pxi"
 include "native/interner.pxi"
+include "native/tasks.pxi"
 include "native/rings.pxi"
 include "native/elf.pxi"

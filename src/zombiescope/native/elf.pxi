@@ -1,1 +1,511 @@
-# see the module docstring
+# ELF function symbols: 12 bytes a function in memory, names left in the file until somebody asks.
+#
+# elf_layout.pxi reads the file and checks what it says; here symbols are chosen, ordered and looked up.
+
+cimport cython
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc, qsort, realloc
+from libc.string cimport memchr
+from posix.unistd cimport pread
+
+include "elf_layout.pxi"
+include "process_memory.pxi"
+
+cdef enum:
+    ELF_MAX_SYMTAB_BYTES = 128 << 20  # 5.6 million symbols; an unstripped browser has two
+    ELF_MAX_SEGMENTS = 8  # executable ones; linkers make one, or two with a separate .plt
+    ELF_MAX_SECTIONS = 32  # executable ones; they only bound symbols that have no size
+    ELF_MAX_ALIASES = 32  # identical-code folding puts thousands of names on one address
+    ELF_MAX_OUTWARD = 64  # functions stepped over when looking for one that encloses them
+    ELF_MAX_NAME_BYTES = 4096
+    ELF_NAME_STEP_BYTES = 256
+    # The name word of a symbol: rank, then flags, then the offset of the name in its string table.
+    ELF_RANK_SHIFT = 30  # 0 global or weak function, 1 local function, 2 sized label of assembly code
+    ELF_OPEN = 1 << 29  # the file gives no size: it reaches to the next symbol
+    ELF_DYNAMIC = 1 << 28  # the name stands in the string table of .dynsym
+    ELF_NAME_MASK = (1 << 28) - 1
+
+cdef struct ElfSymbol:
+    uint32_t start  # from the lowest executable address, so that four bytes are enough
+    uint32_t size
+    uint32_t name
+
+cdef struct ElfSegment:
+    uint64_t offset, file_size, vaddr, memory_size
+
+cdef struct ElfExtent:
+    uint64_t offset, size
+
+cdef struct ElfStrings:
+    uint64_t offset, size
+    uint8_t* kept
+
+
+cdef int elf_by_address(const void* left, const void* right) noexcept nogil:
+    cdef const ElfSymbol* a = <const ElfSymbol*>left
+    cdef const ElfSymbol* b = <const ElfSymbol*>right
+    if a.start != b.start:
+        return -1 if a.start < b.start else 1
+    if a.name != b.name:
+        return -1 if a.name < b.name else 1
+    return (a.size < b.size) - (a.size > b.size)
+
+
+def elf_build_id(source):
+    """The GNU build id of an open ELF file (a descriptor) or image (bytes): three or four small reads.
+
+    None when the file has none; ElfError when it is not an ELF file.
+    """
+    cdef SymbolTable table = SymbolTable.__new__(SymbolTable)
+    cdef const char* fault
+    table._open(source)
+    with nogil:
+        fault = elf_header(&table.source, &table.header)
+        if fault == NULL:
+            fault = table._segments_and_notes()
+        if fault == NULL and table.id_size == 0:
+            fault = table._sections()
+    table._finish(fault)
+    return table.build_id
+
+
+@cython.final
+cdef class SymbolTable:
+    """Function symbols of one ELF file, given as a file descriptor (read, not kept) or as bytes (kept).
+
+    .symtab is read, and .dynsym where the former is absent or the smaller one. Names stay in memory only where the
+    string table has at most `keep_names_bytes`; otherwise `name()` reads them from a descriptor of the same file.
+    """
+
+    cdef ElfSource source
+    cdef ElfHeader header
+    cdef ElfCursor cursor
+    cdef ElfSymbol* symbols
+    cdef uint32_t count, capacity
+    cdef ElfSegment segments[ELF_MAX_SEGMENTS]
+    cdef uint32_t segment_count
+    cdef ElfExtent sections[ELF_MAX_SECTIONS]
+    cdef uint32_t section_count
+    cdef ElfSection tables[2]  # .symtab, .dynsym
+    cdef ElfStrings strings[2]
+    cdef uint64_t base, limit
+    cdef uint8_t id_bytes[64]
+    cdef int id_size
+    cdef readonly bytes build_id
+    cdef bytes image
+    cdef bint opened
+
+    def __init__(self, source, uint32_t max_symbols=1 << 20, uint64_t keep_names_bytes=1 << 16):
+        cdef const char* fault
+        self._open(source)
+        # Without the interpreter's lock: a big file not in the page cache is read for seconds.
+        with nogil:
+            fault = elf_header(&self.source, &self.header)
+            if fault == NULL:
+                fault = self._segments_and_notes()
+            if fault == NULL:
+                fault = self._sections()
+            if fault == NULL:
+                fault = self._load(max_symbols, keep_names_bytes)
+        self._finish(fault)
+
+    def __dealloc__(self):
+        free(self.symbols)
+        free(self.cursor.buffer)
+        free(self.strings[0].kept)
+        free(self.strings[1].kept)
+
+    cdef object _open(self, source):
+        if self.opened:
+            raise TypeError("a symbol table is read once")
+        self.opened = True
+        self.image = elf_source(source, &self.source)
+        self.cursor.source = &self.source
+        self.cursor.buffer = <uint8_t*>malloc(ELF_READ_BYTES)
+        if self.cursor.buffer == NULL:
+            raise MemoryError
+
+    cdef object _finish(self, const char* fault):
+        free(self.cursor.buffer)
+        self.cursor.buffer = NULL
+        self.source.fd = -1  # the descriptor stays the caller's
+        if fault != NULL:
+            self.count = 0
+            raise ElfError((<bytes>fault).decode())
+        if self.id_size:
+            self.build_id = self.id_bytes[: self.id_size]
+
+    cdef const char* _segments_and_notes(self) noexcept nogil:
+        cdef Elf64_Phdr segment
+        cdef const uint8_t* raw
+        cdef uint64_t notes[8][3]
+        cdef uint32_t note_count = 0, i
+        if self.header.phnum == 0:
+            return "it has no program headers"
+        elf_rewind(&self.cursor, self.header.phoff, self.header.phnum, self.header.phentsize)
+        raw = elf_next(&self.cursor)
+        while raw != NULL:
+            elf_segment_from(raw, self.header.wide, &segment)
+            if segment.p_type == PT_NOTE and note_count < 8:
+                notes[note_count][0], notes[note_count][1] = segment.p_offset, segment.p_filesz
+                notes[note_count][2] = segment.p_align
+                note_count += 1
+            elif segment.p_type == PT_LOAD and segment.p_flags & PF_X and segment.p_memsz:
+                if not self._add_segment(&segment):
+                    return "an executable segment of it lies outside the address space or the file"
+            raw = elf_next(&self.cursor)
+        if self.cursor.fault != NULL:
+            return self.cursor.fault
+        for i in range(note_count):
+            if self.id_size == 0:
+                self.id_size = elf_note_at(
+                    &self.source, self.cursor.buffer, notes[i][0], notes[i][1], notes[i][2], self.id_bytes
+                )
+        return self._span()
+
+    cdef bint _add_segment(self, const Elf64_Phdr* segment) noexcept nogil:
+        cdef ElfSegment* out
+        if segment.p_filesz > segment.p_memsz or segment.p_memsz > (<uint64_t>-1) - segment.p_vaddr:
+            return False
+        if segment.p_offset > self.source.size:
+            return False
+        if self.segment_count == ELF_MAX_SEGMENTS:
+            return True
+        out = &self.segments[self.segment_count]
+        out.offset, out.file_size = segment.p_offset, segment.p_filesz
+        out.vaddr, out.memory_size = segment.p_vaddr, segment.p_memsz
+        self.segment_count += 1
+        return True
+
+    cdef const char* _span(self) noexcept nogil:
+        cdef uint32_t i
+        cdef ElfSegment* segment
+        self.base = <uint64_t>-1 if self.segment_count else 0
+        for i in range(self.segment_count):
+            segment = &self.segments[i]
+            self.base = min(self.base, segment.vaddr)
+            self.limit = max(self.limit, segment.vaddr + segment.memory_size)
+        if self.segment_count and self.limit - self.base > <uint64_t>0xFFFFFFFF:
+            return "its code spans more than 4 GB"
+        return NULL
+
+    cdef const char* _sections(self) noexcept nogil:
+        cdef ElfSection section
+        cdef const uint8_t* raw
+        if self.header.shnum == 0:
+            return NULL
+        elf_rewind(&self.cursor, self.header.shoff, self.header.shnum, self.header.shentsize)
+        raw = elf_next(&self.cursor)
+        while raw != NULL:
+            elf_section_from(raw, self.header.wide, &section)
+            if section.kind == SHT_SYMTAB:
+                self.tables[0] = section
+            elif section.kind == SHT_DYNSYM:
+                self.tables[1] = section
+            elif section.kind == SHT_NOTE and self.id_size == 0 and section.size <= ELF_NOTE_BYTES:
+                # Read apart from the cursor's buffer, which still holds section headers.
+                self._section_note(&section)
+            elif section.flags & SHF_EXECINSTR and self.section_count < ELF_MAX_SECTIONS:
+                self.sections[self.section_count].offset = section.addr
+                self.sections[self.section_count].size = section.size
+                self.section_count += 1
+            raw = elf_next(&self.cursor)
+        return self.cursor.fault
+
+    cdef void _section_note(self, const ElfSection* section) noexcept nogil:
+        cdef uint8_t* buffer = <uint8_t*>malloc(section.size + 1)
+        if buffer != NULL:
+            self.id_size = elf_note_at(&self.source, buffer, section.offset, section.size, 4, self.id_bytes)
+            free(buffer)
+
+    cdef const char* _load(self, uint32_t max_symbols, uint64_t keep_names_bytes) noexcept nogil:
+        cdef uint32_t i
+        cdef const char* fault
+        if self.segment_count == 0:
+            return NULL
+        for i in range(2):
+            if i == 1 and self.tables[0].size > self.tables[1].size:
+                break
+            if self.tables[i].size:
+                fault = self._load_table(i, max_symbols)
+                if fault == NULL:
+                    fault = self._keep_names(i, keep_names_bytes)
+                if fault != NULL:
+                    return fault
+        self._settle()
+        return NULL
+
+    cdef const char* _load_table(self, uint32_t which, uint32_t max_symbols) noexcept nogil:
+        cdef ElfSection* table = &self.tables[which]
+        cdef ElfSection names
+        cdef Elf64_Sym symbol
+        cdef uint32_t entry_size = sizeof(Elf64_Sym) if self.header.wide else sizeof(Elf32_Sym)
+        cdef const char* fault
+        cdef const uint8_t* raw
+        if table.entsize != entry_size:
+            return "its symbols have an unknown size"
+        if table.size > ELF_MAX_SYMTAB_BYTES:
+            return "its symbol table has more than 128 MB"
+        if table.link >= self.header.shnum:
+            return "its symbol table has no string table"
+        fault = elf_section(&self.source, &self.header, table.link, &names)
+        if fault != NULL:
+            return fault
+        if names.kind != SHT_STRTAB or names.size > ELF_NAME_MASK:
+            return "its string table is none, or has more than 256 MB"
+        if names.offset > self.source.size or names.size > self.source.size - names.offset:
+            return "it ends before what its headers promise"
+        self.strings[which].offset, self.strings[which].size = names.offset, names.size
+        elf_rewind(&self.cursor, table.offset, table.size // entry_size, entry_size)
+        raw = elf_next(&self.cursor)
+        while raw != NULL:
+            elf_symbol_from(raw, self.header.wide, &symbol)
+            fault = self._add_symbol(&symbol, which, max_symbols)
+            if fault != NULL:
+                return fault
+            raw = elf_next(&self.cursor)
+        return self.cursor.fault
+
+    cdef const char* _add_symbol(self, Elf64_Sym* symbol, uint32_t which, uint32_t max_symbols) noexcept nogil:
+        cdef uint8_t kind = symbol.st_info & 15
+        cdef uint32_t rank
+        cdef uint64_t end
+        cdef ElfSymbol* out
+        if symbol.st_shndx == SHN_UNDEF or symbol.st_name == 0 or symbol.st_name >= self.strings[which].size:
+            return NULL
+        if kind == STT_FUNC or kind == STT_GNU_IFUNC:
+            rank = 1 if symbol.st_info >> 4 == STB_LOCAL else 0
+        elif kind == STT_NOTYPE and symbol.st_size:
+            rank = 2
+        else:
+            return NULL
+        if self.header.thumb:
+            symbol.st_value &= ~<uint64_t>1
+        end = self._segment_end(symbol.st_value)
+        if end == 0:
+            return NULL
+        if not self._room(max_symbols):
+            return "it has more functions than the cache of symbols may hold"
+        out = &self.symbols[self.count]
+        out.start = <uint32_t>(symbol.st_value - self.base)
+        out.size = <uint32_t>min(symbol.st_size, end - symbol.st_value)
+        out.name = rank << ELF_RANK_SHIFT | symbol.st_name
+        if symbol.st_size == 0:
+            out.size = <uint32_t>(min(end, self._section_end(symbol.st_value)) - symbol.st_value)
+            out.name |= ELF_OPEN
+        if which:
+            out.name |= ELF_DYNAMIC
+        self.count += 1
+        return NULL
+
+    cdef bint _room(self, uint32_t max_symbols) noexcept nogil:
+        cdef ElfSymbol* grown
+        cdef uint64_t capacity
+        if self.count < self.capacity:
+            return True
+        if self.count >= max_symbols:
+            return False
+        capacity = min(<uint64_t>max_symbols, 256 + <uint64_t>self.capacity * 2)
+        grown = <ElfSymbol*>realloc(self.symbols, capacity * sizeof(ElfSymbol))
+        if grown == NULL:
+            return False
+        self.symbols, self.capacity = grown, <uint32_t>capacity
+        return True
+
+    cdef uint64_t _segment_end(self, uint64_t vaddr) noexcept nogil:
+        cdef uint32_t i
+        for i in range(self.segment_count):
+            if vaddr >= self.segments[i].vaddr and vaddr - self.segments[i].vaddr < self.segments[i].memory_size:
+                return self.segments[i].vaddr + self.segments[i].memory_size
+        return 0
+
+    cdef uint64_t _section_end(self, uint64_t vaddr) noexcept nogil:
+        cdef uint32_t i
+        for i in range(self.section_count):
+            if vaddr >= self.sections[i].offset and vaddr - self.sections[i].offset < self.sections[i].size:
+                # Cannot wrap below vaddr unless the header lies; the segment's end then bounds the symbol.
+                if self.sections[i].size <= (<uint64_t>-1) - self.sections[i].offset:
+                    return self.sections[i].offset + self.sections[i].size
+        return <uint64_t>-1
+
+    cdef const char* _keep_names(self, uint32_t which, uint64_t keep_names_bytes) noexcept nogil:
+        cdef ElfStrings* strings = &self.strings[which]
+        if strings.size > keep_names_bytes or self.source.image != NULL:
+            return NULL
+        strings.kept = <uint8_t*>malloc(strings.size + 1)
+        if strings.kept == NULL:
+            return "there is no memory for its names"
+        return elf_read(&self.source, strings.offset, strings.kept, strings.size)
+
+    cdef void _settle(self) noexcept nogil:
+        # Sorts, and keeps of each address the names of the best rank, each with the largest extent known for it.
+        cdef uint32_t at = 0, end, kept = 0, aliases, i, size, rank
+        cdef ElfSymbol* shrunk
+        if self.count == 0:
+            return
+        qsort(self.symbols, self.count, sizeof(ElfSymbol), elf_by_address)
+        while at < self.count:
+            end = at + 1
+            while end < self.count and self.symbols[end].start == self.symbols[at].start:
+                end += 1
+            size = self._extent(at, end)
+            rank = self.symbols[at].name >> ELF_RANK_SHIFT
+            aliases = 0
+            for i in range(at, end):
+                if self.symbols[i].name >> ELF_RANK_SHIFT != rank or aliases == ELF_MAX_ALIASES:
+                    break
+                self.symbols[kept] = self.symbols[i]
+                self.symbols[kept].size = size
+                kept += 1
+                aliases += 1
+            at = end
+        self.count = self.capacity = kept
+        shrunk = <ElfSymbol*>realloc(self.symbols, kept * sizeof(ElfSymbol))
+        if shrunk != NULL:
+            self.symbols = shrunk
+
+    cdef uint32_t _extent(self, uint32_t at, uint32_t end) noexcept nogil:
+        cdef uint32_t i, sized = 0, open_ended = 0
+        for i in range(at, end):
+            if self.symbols[i].name & ELF_OPEN:
+                open_ended = max(open_ended, self.symbols[i].size)
+            else:
+                sized = max(sized, self.symbols[i].size)
+        if sized == 0 and end < self.count:
+            return min(open_ended, self.symbols[end].start - self.symbols[at].start)
+        return sized if sized else open_ended
+
+    def __len__(self):
+        return self.count
+
+    @property
+    def nbytes(self):
+        """Bytes of memory this table holds."""
+        cdef uint64_t names = 0
+        cdef uint32_t i
+        for i in range(2):
+            if self.strings[i].kept != NULL:
+                names += self.strings[i].size + 1
+        return object.__sizeof__(self) + self.count * sizeof(ElfSymbol) + names + (len(self.image) if self.image else 0)
+
+    @property
+    def names_kept(self):
+        """Whether name() answers without a descriptor of the file."""
+        cdef uint32_t i
+        for i in range(2):
+            if self.image is None and self.strings[i].size and self.strings[i].kept == NULL:
+                return False
+        return True
+
+    def vaddr(self, uint64_t offset):
+        """The address the linker gave to the code at this offset of the file, or None where no code is loaded from."""
+        cdef uint32_t i
+        for i in range(self.segment_count):
+            if offset >= self.segments[i].offset and offset - self.segments[i].offset < self.segments[i].file_size:
+                return self.segments[i].vaddr + (offset - self.segments[i].offset)
+        return None
+
+    def find(self, uint64_t vaddr):
+        """The number of the innermost function that holds this address, for name(); -1 when none does."""
+        return self._find(vaddr)
+
+    def find_offset(self, uint64_t offset):
+        """find() of the address that this offset of the file is loaded at."""
+        cdef uint32_t i
+        for i in range(self.segment_count):
+            if offset >= self.segments[i].offset and offset - self.segments[i].offset < self.segments[i].file_size:
+                return self._find(self.segments[i].vaddr + (offset - self.segments[i].offset))
+        return -1
+
+    cdef int64_t _find(self, uint64_t vaddr) noexcept nogil:
+        cdef uint32_t low = 0, high = self.count, middle
+        cdef int outward
+        cdef uint64_t at
+        if vaddr < self.base or vaddr >= self.limit:
+            return -1
+        at = vaddr - self.base
+        while low < high:
+            middle = low + (high - low) // 2
+            if self.symbols[middle].start <= at:
+                low = middle + 1
+            else:
+                high = middle
+        for outward in range(ELF_MAX_OUTWARD):
+            if low == 0:
+                return -1
+            low -= 1
+            while low > 0 and self.symbols[low - 1].start == self.symbols[low].start:
+                low -= 1
+            if at - self.symbols[low].start < self.symbols[low].size:
+                return low
+        return -1
+
+    def name(self, int64_t index, int fd=-1):
+        """The name of function `index`, without its version; of several on one address always the same one.
+
+        `fd` is a descriptor of the file the table was made from, needed where names_kept is false. None when the
+        name cannot be read.
+        """
+        cdef bytes best = None, one
+        cdef int64_t i = index
+        if index < 0 or index >= self.count:
+            raise IndexError("no function has this number")
+        while i < self.count and self.symbols[i].start == self.symbols[index].start:
+            one = self._name_at(self.symbols[i].name, fd)
+            if one and (best is None or elf_name_order(one) < elf_name_order(best)):
+                best = one
+            i += 1
+        return elf_without_version(best) if best is not None else None
+
+    def lookup(self, uint64_t vaddr, int fd=-1):
+        """The name of the innermost function at this address, or None."""
+        cdef int64_t index = self._find(vaddr)
+        return None if index < 0 else self.name(index, fd)
+
+    def starts(self):
+        """The address and the size of every function, in order of address; one entry for each name kept."""
+        return [(self.base + self.symbols[i].start, self.symbols[i].size) for i in range(self.count)]
+
+    cdef bytes _name_at(self, uint32_t word, int fd):
+        cdef ElfStrings* strings = &self.strings[1 if word & ELF_DYNAMIC else 0]
+        cdef uint64_t at = word & ELF_NAME_MASK
+        cdef uint64_t room = min(strings.size - at, <uint64_t>ELF_MAX_NAME_BYTES)
+        cdef uint8_t buffer[ELF_MAX_NAME_BYTES]
+        cdef uint64_t got = 0
+        if strings.kept != NULL:
+            return elf_bounded(strings.kept + at, room)
+        if self.image is not None:
+            return elf_bounded(self.source.image + strings.offset + at, room)
+        with nogil:
+            got = elf_pull_name(fd, strings.offset + at, buffer, room)
+        return elf_bounded(buffer, got)
+
+
+cdef uint64_t elf_pull_name(int fd, uint64_t offset, uint8_t* buffer, uint64_t room) noexcept nogil:
+    # Names are short and the file is long: read in steps until the NUL is in the buffer.
+    cdef uint64_t got = 0, step
+    cdef ssize_t n
+    while got < room:
+        step = min(room - got, <uint64_t>ELF_NAME_STEP_BYTES)
+        n = pread(fd, buffer + got, step, <int64_t>(offset + got))
+        if n <= 0:
+            return 0
+        got += <uint64_t>n
+        if memchr(buffer + got - n, 0, <size_t>n) != NULL:
+            break
+    return got
+
+
+cdef bytes elf_bounded(const uint8_t* text, uint64_t room):
+    cdef const uint8_t* end = <const uint8_t*>memchr(text, 0, room)
+    return (<const char*>text)[: <Py_ssize_t>(room if end == NULL else <uint64_t>(end - text))]
+
+
+cdef tuple elf_name_order(bytes name):
+    return (b"@" in name, len(name) - len(name.lstrip(b"_")), name)
+
+
+cdef bytes elf_without_version(bytes name):
+    # Linkers write memcpy@GLIBC_2.2.5 and memcpy@@GLIBC_2.14 into .symtab.
+    cdef Py_ssize_t at = name.find(b"@")
+    return name if at <= 0 else name[:at]

@@ -84,7 +84,8 @@ def encode_rows(table: schema.Table, rows: Sequence[Sequence[Any]], wall_us: int
 
 
 def encode_columns(table: schema.Table, rows: int, columns: Sequence[Any], wall_us: int) -> bytes:
-    """A block from whole columns; a column may be None (no value in any row)."""
+    """A block from whole columns. A column may be None (no value in any row); one of kind `ints` may be a pair of
+    array('q'): the lengths of its lists, and all their elements."""
     parts = [bytes((table.number,)), _varint(rows)]
     for column, values in zip(table.columns, columns, strict=True):
         parts.append(_encode_column(column.kind, values, wall_us))
@@ -94,6 +95,8 @@ def encode_columns(table: schema.Table, rows: int, columns: Sequence[Any], wall_
 def _encode_column(kind: str, values: Sequence[Any] | None, wall_us: int) -> bytes:
     if values is None:
         return b"\0"
+    if isinstance(values, tuple) and kind == "ints" and len(values) == 2 and isinstance(values[0], array):
+        return b"\1" + encode_ints(values[0]) + encode_ints(values[1])
     if isinstance(values, array):
         return b"\1" + encode_ints(values, wall_us if kind == "time" else 0)
     present = [value for value in values if value is not None]

@@ -1,0 +1,63 @@
+# Everything a person needs: `make run` and `make test`. Both set the machine up first, nothing is done by hand.
+
+PYTHON ?= python3
+BIN := .venv/bin
+NATIVE := $(wildcard src/zombiescope/*.pyx src/zombiescope/native/*.pxi)
+PYTEST := $(BIN)/python -m pytest
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test test-fast test-packages lint format bench bench-soak docs lock wheel clean
+
+help: ## show this list
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: .venv/.ready ## build .venv with the command zombiescope in it
+
+.venv/.ready: requirements/dev.txt pyproject.toml setup.py $(NATIVE)
+	@scripts/need-build "$(PYTHON)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
+	@touch $@
+
+run: setup ## record this machine until Ctrl-C
+	@$(BIN)/zombiescope up
+
+test-packages: ## install the Debian packages that tests compare with (perf, sysstat, ...)
+	@scripts/need-tests
+
+test: setup test-packages ## run every test
+	$(PYTEST) $(ARGS)
+
+test-fast: setup ## run the tests that need no privileges and take no time
+	$(PYTEST) -m "not kernel and not slow" $(ARGS)
+
+lint: setup ## ruff (lint and format) and mypy in strict mode
+	$(BIN)/ruff check src tests benchmarks setup.py
+	$(BIN)/ruff format --check src tests benchmarks setup.py
+	$(BIN)/mypy
+
+format: setup ## let ruff format the code
+	$(BIN)/ruff check --fix-only src tests benchmarks setup.py
+	$(BIN)/ruff format src tests benchmarks setup.py
+
+bench: setup test-packages ## measure cost against perf and mpstat; figures go to docs/performance.md
+	$(BIN)/python -m benchmarks $(ARGS)
+
+bench-soak: setup test-packages ## an hour of recording: is memory flat?
+	$(BIN)/python -m benchmarks soak $(ARGS)
+
+docs: setup ## check the pages and build them into site/
+	$(BIN)/mkdocs build --strict --quiet
+	@echo "site/index.html"
+
+lock: ## write requirements/*.txt anew, with hashes and without the address of any registry
+	@test -x .venv/lock/bin/uv || ($(PYTHON) -m venv .venv/lock && .venv/lock/bin/pip install --quiet uv)
+	@for name in runtime dev; do cd requirements && ../.venv/lock/bin/uv pip compile --quiet --universal \
+	  --python-version 3.11 --generate-hashes --no-header $$name.in -o $$name.txt && cd ..; done
+
+wheel: setup ## build dist/*.whl
+	$(BIN)/python -m pip wheel --quiet --no-build-isolation --no-deps --wheel-dir dist .
+
+clean: ## remove what was built
+	rm -rf .venv build dist site src/*.egg-info src/zombiescope/_native.c src/zombiescope/_native.*.so

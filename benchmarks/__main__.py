@@ -1,0 +1,59 @@
+"""`make bench`: runs every benchmark, prints tables and writes them into docs/performance.md."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks import cost, loss, memory, size, tick
+from benchmarks.table import Row, as_markdown
+
+PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
+BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
+
+BENCHMARKS: dict[str, tuple[str, Callable[[float], list[Row]], float]] = {
+    "cost": ("CPU, against perf record and mpstat", cost.measure, 60),
+    "memory": ("Memory", memory.measure, 600),
+    "size": ("Disk", size.measure, 60),
+    "tick": ("Independence of the number of cgroups", tick.measure, 30),
+    "loss": ("Records lost", loss.measure, 20),
+    "soak": ("An hour", memory.measure, 3600),
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
+    parser.add_argument("names", nargs="*", help=f"of {', '.join(BENCHMARKS)}; all but soak when none is named")
+    parser.add_argument("--seconds", type=float, help="how long each measures")
+    options = parser.parse_args()
+    names = options.names or [name for name in BENCHMARKS if name != "soak"]
+    if os.geteuid() != 0:
+        print("the benchmarks need root: they compare with system-wide perf and make cgroups", file=sys.stderr)
+        return 1
+    tables = {}
+    for name in names:
+        title, measure, seconds = BENCHMARKS[name]
+        rows = measure(options.seconds or seconds)
+        tables[title] = as_markdown(title, rows)
+        print(tables[title], flush=True)
+    if not options.names and options.seconds is None:
+        _write_page(tables)
+    return 0
+
+
+def _write_page(tables: dict[str, str]) -> None:
+    """Replaces the measured part of the page."""
+    here = f"{os.cpu_count()} CPUs, Linux {platform.release()}, Python {platform.python_version()}"
+    head = f"Measured on {time.strftime('%Y-%m-%d')}: {here}.\n\n"
+    before, _, rest = PAGE.read_text().partition(BEGIN)
+    _, _, after = rest.partition(END)
+    PAGE.write_text(f"{before}{BEGIN}\n{head}" + "\n".join(tables.values()) + f"{END}{after}")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

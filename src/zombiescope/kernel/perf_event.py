@@ -1,0 +1,187 @@
+"""perf_event_open(2): the stack sampler and the tracepoints of one CPU, all writing into one ring.
+
+The attribute structure is packed here in the size of Linux 4.8 (112 bytes); newer kernels take it as it is, and a kernel
+that does not know a flag answers EINVAL, so features are probed newest first and given up one by one:
+    build_id   5.12  MMAP2 records carry the file's build id
+    cgroup     5.7   samples carry the cgroup id of the perf_event controller's hierarchy, CGROUP records its path
+    ksymbol    5.1   BPF programs and trampolines are announced
+
+Conditions under which events may share a ring (same cpu, same clock, IDENTIFIER everywhere) hold by construction.
+CLOCK_MONOTONIC: tracepoints refuse BOOTTIME and REALTIME.
+
+Opening needs CAP_PERFMON (CAP_SYS_ADMIN before 5.8), or perf_event_paranoid <= -1. A ring of 512 kB a CPU is within what
+kernel.perf_event_mlock_kb allows everybody; larger ones count against RLIMIT_MEMLOCK.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import mmap
+import os
+import struct
+import time
+from dataclasses import dataclass, field, replace
+
+from zombiescope._native import perf_event_open
+
+TYPE_HARDWARE, TYPE_SOFTWARE, TYPE_TRACEPOINT = 0, 1, 2
+HARDWARE_CPU_CYCLES, SOFTWARE_CPU_CLOCK = 0, 0
+
+SAMPLE_TID, SAMPLE_TIME, SAMPLE_CALLCHAIN, SAMPLE_CPU = 1 << 1, 1 << 2, 1 << 5, 1 << 7
+SAMPLE_PERIOD, SAMPLE_RAW, SAMPLE_IDENTIFIER, SAMPLE_CGROUP = 1 << 8, 1 << 10, 1 << 16, 1 << 21
+SAMPLE_COMMON = SAMPLE_IDENTIFIER | SAMPLE_TID | SAMPLE_TIME | SAMPLE_CPU
+
+FLAG_DISABLED, FLAG_MMAP, FLAG_COMM, FLAG_FREQ, FLAG_TASK = 1 << 0, 1 << 8, 1 << 9, 1 << 10, 1 << 13
+FLAG_WATERMARK, FLAG_SAMPLE_ID_ALL, FLAG_MMAP2, FLAG_COMM_EXEC = 1 << 14, 1 << 18, 1 << 23, 1 << 24
+FLAG_USE_CLOCKID, FLAG_KSYMBOL, FLAG_BPF_EVENT = 1 << 25, 1 << 29, 1 << 30
+FLAG_CGROUP, FLAG_BUILD_ID = 1 << 32, 1 << 34
+
+FORMAT_LOST = 1 << 4  # 6.0: read(2) also gives how many records did not fit into the ring
+
+OPEN_CLOEXEC = 1 << 3
+IOC_ENABLE, IOC_DISABLE, IOC_SET_OUTPUT = 0x2400, 0x2401, 0x2405
+IOC_SET_FILTER, IOC_ID = 0x40082406, 0x80082407
+
+_ATTR = struct.Struct("<IIQQQQQIIQQQQIiQIHH")
+_CLOCK_MONOTONIC = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """What this kernel puts into its records."""
+
+    build_id: bool = True
+    cgroup: bool = True
+    ksymbol: bool = True
+    lost_count: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """What makes a CPU's stack be taken: cpu-clock ticks of wall time, or hardware cycles that stop when halted."""
+
+    name: str = "cpu-clock"
+    hz: int = 99
+
+    @property
+    def has_period(self) -> bool:
+        return self.name == "cycles"
+
+
+def _attr(
+    kind: int, config: int, *, sample: int, flags: int, period: int, watermark: int = 0, read_format: int = 0
+) -> bytes:
+    return _ATTR.pack(
+        kind, _ATTR.size, config, period, sample, read_format,
+        flags | FLAG_DISABLED | FLAG_SAMPLE_ID_ALL | FLAG_WATERMARK | FLAG_USE_CLOCKID,
+        watermark, 0, 0, 0, 0, 0, 0, _CLOCK_MONOTONIC, 0, 0, 0, 0,
+    )  # fmt: skip
+
+
+def _open_sampler(cpu: int, clock: Clock, features: Features, watermark: int) -> int:
+    sample = SAMPLE_COMMON | SAMPLE_CALLCHAIN
+    flags = FLAG_MMAP | FLAG_MMAP2 | FLAG_COMM | FLAG_COMM_EXEC | FLAG_TASK | FLAG_FREQ
+    kind, config = TYPE_SOFTWARE, SOFTWARE_CPU_CLOCK
+    if clock.has_period:
+        kind, config, sample = TYPE_HARDWARE, HARDWARE_CPU_CYCLES, sample | SAMPLE_PERIOD
+    if features.build_id:
+        flags |= FLAG_BUILD_ID
+    if features.ksymbol:
+        flags |= FLAG_KSYMBOL | FLAG_BPF_EVENT
+    if features.cgroup:
+        flags |= FLAG_CGROUP
+        sample |= SAMPLE_CGROUP
+    attr = _attr(kind, config, sample=sample, flags=flags, period=clock.hz, watermark=watermark)
+    return perf_event_open(attr, -1, cpu, -1, OPEN_CLOEXEC)
+
+
+def probe(cpu: int, clock: Clock) -> Features:
+    """The newest features this kernel takes. Raises OSError when sampling is not possible at all."""
+    features = Features()
+    for step in ("build_id", "cgroup", "ksymbol", None):
+        try:
+            os.close(_open_sampler(cpu, clock, features, 0))
+        except OSError as error:
+            if error.errno != errno.EINVAL or step is None:
+                raise
+            features = replace(features, **{step: False})
+        else:
+            break
+    return features
+
+
+def event_id(fd: int) -> int:
+    """The id that the records of this event carry."""
+    buffer = bytearray(8)
+    fcntl.ioctl(fd, IOC_ID, buffer)
+    return int.from_bytes(buffer, "little")
+
+
+@dataclass(slots=True)
+class CpuRing:
+    """The events of one CPU and the ring they write into."""
+
+    cpu: int
+    fd: int
+    memory: mmap.mmap
+    ids: list[tuple[int, int]]  # (event id, kind): kind 0 is the sampler, n the n-th tracepoint
+    tracepoint_fds: list[int] = field(default_factory=list)
+    lost_count: bool = True
+
+    def add_tracepoint(self, kind: int, config: int, where: str | None) -> None:
+        """Sends a tracepoint's records into this ring, those that match the filter `where`."""
+        fd = self._open_tracepoint(config)
+        try:
+            fcntl.ioctl(fd, IOC_SET_OUTPUT, self.fd)
+            if where is not None:
+                fcntl.ioctl(fd, IOC_SET_FILTER, where.encode() + b"\0")
+            fcntl.ioctl(fd, IOC_ENABLE, 0)
+        except OSError:
+            os.close(fd)
+            raise
+        self.tracepoint_fds.append(fd)
+        self.ids.append((event_id(fd), kind))
+
+    def _open_tracepoint(self, config: int) -> int:
+        for read_format in (FORMAT_LOST, 0) if self.lost_count else (0,):
+            attr = _attr(
+                TYPE_TRACEPOINT, config, sample=SAMPLE_COMMON | SAMPLE_RAW, flags=0, period=1, watermark=1,
+                read_format=read_format,
+            )  # fmt: skip
+            try:
+                return perf_event_open(attr, -1, self.cpu, -1, OPEN_CLOEXEC)
+            except OSError as error:
+                if error.errno != errno.EINVAL or read_format == 0:
+                    raise
+                self.lost_count = False
+        raise AssertionError("unreachable")
+
+    def enable(self) -> None:
+        fcntl.ioctl(self.fd, IOC_ENABLE, 0)
+
+    def counts(self) -> list[int]:
+        """How often each tracepoint fired on this CPU since it was opened, whether its record fitted or not."""
+        return [int.from_bytes(os.read(fd, 64)[:8], "little") for fd in self.tracepoint_fds]
+
+    def close(self) -> None:
+        for fd in self.tracepoint_fds:
+            os.close(fd)
+        self.tracepoint_fds.clear()
+        os.close(self.fd)
+
+
+def open_ring(cpu: int, clock: Clock, features: Features, ring_bytes: int) -> CpuRing:
+    """Opens the sampler of one CPU with its ring, not yet enabled. Raises OSError."""
+    fd = _open_sampler(cpu, clock, features, ring_bytes // 4)
+    try:
+        memory = mmap.mmap(fd, mmap.PAGESIZE + ring_bytes, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE)
+    except OSError:
+        os.close(fd)
+        raise
+    return CpuRing(cpu, fd, memory, [(event_id(fd), 0)], lost_count=features.lost_count)
+
+
+def monotonic_ns() -> int:
+    """The clock of every record."""
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC)

@@ -1,0 +1,278 @@
+# Who is running: what COMM, FORK, EXIT and MMAP2 records say about tasks, kept just long enough that a process which
+# was born, sampled and dead between two drains still has a name and its code still has symbols.
+
+cdef struct Task:
+    uint32_t tid
+    uint32_t pid
+    uint32_t ppid
+    uint32_t number          # id in the tasks table of this segment; 0 = not sampled yet
+    uint32_t space           # program image: see UserFrames; meaningful for the thread-group leader
+    uint32_t exited_in       # drain in which EXIT was seen; 0 = alive
+    uint32_t maps            # index + 1 into TaskTable.maps; 0 = exec was not witnessed
+    uint32_t born_in         # drain in which FORK or exec was seen; 0 = older than the recorder
+    uint64_t cgroup          # id in the hierarchy of the perf_event controller; 0 = not told
+    char comm[16]
+    bint named
+
+cdef struct CodeMap:
+    uint64_t start
+    uint64_t length
+    uint64_t pgoff
+    uint32_t file            # index into TaskTable.files
+
+cdef struct CodeMaps:
+    CodeMap* all
+    uint32_t count
+    uint32_t room
+    uint32_t next_free       # free list
+
+cdef uint32_t MAX_TASKS = 1 << 18
+cdef uint32_t MAX_MAPS_A_PROCESS = 512
+cdef size_t MAX_MAPS = 100_000
+
+
+cdef class TaskTable:
+    """tid -> Task, open addressing, tombstones swept by rebuilding. Code maps are kept for young processes only: an older
+    one can be asked through /proc while it lives."""
+
+    cdef Task* slots
+    cdef size_t mask, used
+    cdef uint32_t next_space
+    cdef CodeMaps* maps
+    cdef size_t maps_room, maps_total
+    cdef uint32_t maps_free
+    cdef list files
+    cdef dict file_numbers
+    cdef readonly uint64_t refused   # tasks not followed because the table was full
+
+    def __cinit__(self):
+        self.mask = 4095
+        self.slots = <Task*>PyMem_Malloc((self.mask + 1) * sizeof(Task))
+        if self.slots == NULL:
+            raise MemoryError
+        memset(self.slots, 0, (self.mask + 1) * sizeof(Task))
+        self.next_space = 1
+        self.files = []
+        self.file_numbers = {}
+
+    def __dealloc__(self):
+        cdef size_t i
+        PyMem_Free(self.slots)
+        for i in range(self.maps_room):
+            PyMem_Free(self.maps[i].all)
+        PyMem_Free(self.maps)
+
+    cdef Task* get(self, uint32_t tid) noexcept:
+        """The task, or NULL. tid 0 (idle) is never in the table."""
+        cdef size_t slot = _mix(tid) & self.mask
+        while self.slots[slot].tid:
+            if self.slots[slot].tid == tid:
+                return &self.slots[slot]
+            slot = (slot + 1) & self.mask
+        return NULL
+
+    cdef Task* make(self, uint32_t pid, uint32_t tid) except? NULL:
+        """The task, made if it is not there. NULL when the table is full. Pointers to other tasks may move."""
+        cdef Task* task = self.get(tid)
+        cdef size_t slot
+        if task != NULL or tid == 0:
+            return task
+        if self.used >= MAX_TASKS:
+            self.refused += 1
+            return NULL
+        if self.used * 2 > self.mask:
+            self._rebuild(self.mask * 2 + 1)
+        slot = _mix(tid) & self.mask
+        while self.slots[slot].tid:
+            slot = (slot + 1) & self.mask
+        task = &self.slots[slot]
+        memset(task, 0, sizeof(Task))
+        task.tid = tid
+        task.pid = pid
+        task.space = self.next_space
+        self.next_space += 1
+        self.used += 1
+        return task
+
+    cdef int _rebuild(self, size_t mask) except -1:
+        cdef Task* old = self.slots
+        cdef size_t i, slot, old_mask = self.mask
+        cdef Task* fresh = <Task*>PyMem_Malloc((mask + 1) * sizeof(Task))
+        if fresh == NULL:
+            raise MemoryError
+        memset(fresh, 0, (mask + 1) * sizeof(Task))
+        for i in range(old_mask + 1):
+            if old[i].tid:
+                slot = _mix(old[i].tid) & mask
+                while fresh[slot].tid:
+                    slot = (slot + 1) & mask
+                fresh[slot] = old[i]
+        PyMem_Free(old)
+        self.slots = fresh
+        self.mask = mask
+        return 0
+
+    cdef int forked(self, uint32_t pid, uint32_t ppid, uint32_t tid, uint32_t ptid, uint32_t drain) except -1:
+        cdef Task* child = self.get(tid)
+        cdef Task* parent
+        cdef uint32_t maps = 0
+        if child != NULL:
+            self._drop_maps(child)
+            child.exited_in = 0
+            child.number = 0
+            child.named = False
+            child.space = self.next_space
+            child.pid = pid
+            self.next_space += 1
+        else:
+            child = self.make(pid, tid)
+        if child == NULL:
+            return 0
+        child.ppid = ppid
+        child.born_in = drain
+        parent = self.get(ptid)
+        if parent != NULL and parent.named:
+            memcpy(child.comm, parent.comm, 16)
+            child.named = True
+        parent = self.get(ppid)
+        if pid != ppid and parent != NULL and parent.maps:
+            maps = self._copy_maps(parent.maps)
+            child = self.get(tid)
+            child.maps = maps
+        return 0
+
+    cdef int renamed(self, uint32_t pid, uint32_t tid, const char* comm, size_t length, bint is_exec, uint32_t drain) except -1:
+        cdef Task* task = self.make(pid, tid)
+        if task == NULL:
+            return 0
+        memset(task.comm, 0, 16)
+        memcpy(task.comm, comm, min(length, <size_t>15))
+        task.named = True
+        task.number = 0
+        if is_exec:
+            self._drop_maps(task)
+            task.space = self.next_space
+            self.next_space += 1
+            task.maps = self._new_maps()
+            task.born_in = drain
+        return 0
+
+    cdef int mapped(self, uint32_t pid, uint64_t start, uint64_t length, uint64_t pgoff, object key) except -1:
+        cdef Task* task = self.get(pid)
+        if task == NULL or task.maps == 0:
+            return 0
+        cdef CodeMaps* maps = &self.maps[task.maps - 1]
+        cdef void* grown
+        if maps.count >= MAX_MAPS_A_PROCESS or self.maps_total >= MAX_MAPS:
+            return 0
+        number = self.file_numbers.get(key)
+        if number is None:
+            number = len(self.files)
+            self.files.append(key)
+            self.file_numbers[key] = number
+        if maps.count == maps.room:
+            grown = PyMem_Realloc(maps.all, (maps.room + 16) * sizeof(CodeMap))
+            if grown == NULL:
+                raise MemoryError
+            maps.all = <CodeMap*>grown
+            maps.room += 16
+        maps.all[maps.count] = CodeMap(start=start, length=length, pgoff=pgoff, file=<uint32_t>number)
+        maps.count += 1
+        self.maps_total += 1
+        return 0
+
+    cdef uint32_t _new_maps(self) except? 0:
+        cdef size_t old = self.maps_room, i
+        cdef void* grown
+        cdef uint32_t index
+        if self.maps_free == 0:
+            grown = PyMem_Realloc(self.maps, (old + 256) * sizeof(CodeMaps))
+            if grown == NULL:
+                raise MemoryError
+            self.maps = <CodeMaps*>grown
+            memset(self.maps + old, 0, 256 * sizeof(CodeMaps))
+            self.maps_room = old + 256
+            for i in range(old, old + 255):
+                self.maps[i].next_free = <uint32_t>i + 2
+            self.maps_free = <uint32_t>old + 1
+        index = self.maps_free
+        self.maps_free = self.maps[index - 1].next_free
+        self.maps[index - 1].count = 0
+        return index
+
+    cdef uint32_t _copy_maps(self, uint32_t source) except? 0:
+        cdef uint32_t target
+        cdef CodeMaps* original
+        cdef CodeMaps* copy
+        if self.maps_total + self.maps[source - 1].count > MAX_MAPS:
+            return 0
+        target = self._new_maps()
+        original = &self.maps[source - 1]
+        copy = &self.maps[target - 1]
+        if copy.room < original.count:
+            PyMem_Free(copy.all)
+            copy.all = <CodeMap*>PyMem_Malloc(original.count * sizeof(CodeMap))
+            if copy.all == NULL:
+                copy.room = 0
+                raise MemoryError
+            copy.room = original.count
+        memcpy(copy.all, original.all, original.count * sizeof(CodeMap))
+        copy.count = original.count
+        self.maps_total += copy.count
+        return target
+
+    cdef void _drop_maps(self, Task* task) noexcept:
+        cdef CodeMaps* maps
+        if task.maps:
+            maps = &self.maps[task.maps - 1]
+            self.maps_total -= maps.count
+            maps.count = 0
+            if maps.room > 64:
+                PyMem_Free(maps.all)
+                maps.all = NULL
+                maps.room = 0
+            maps.next_free = self.maps_free
+            self.maps_free = task.maps
+            task.maps = 0
+
+    cdef int sweep(self, uint32_t exited_before, uint32_t born_before) except -1:
+        """Forgets tasks that exited before one drain, and the code maps of processes born before another."""
+        cdef size_t i, gone = 0
+        for i in range(self.mask + 1):
+            if self.slots[i].tid == 0:
+                continue
+            if self.slots[i].exited_in and self.slots[i].exited_in < exited_before:
+                self._drop_maps(&self.slots[i])
+                self.slots[i].tid = 0
+                gone += 1
+            elif self.slots[i].maps and self.slots[i].born_in < born_before:
+                self._drop_maps(&self.slots[i])
+        if gone:
+            self.used -= gone
+            # Removing from an open table breaks probe runs: lay it anew, smaller when it is nearly empty.
+            i = self.mask
+            while i > 4095 and self.used * 8 < i:
+                i >>= 1
+            self._rebuild(i)
+        if self.maps_total == 0 and len(self.files) > 1024:
+            self.files = []
+            self.file_numbers = {}
+        return 0
+
+    cdef void forget_numbers(self) noexcept:
+        cdef size_t i
+        for i in range(self.mask + 1):
+            self.slots[i].number = 0
+
+    cdef list mappings(self, uint32_t pid):
+        """[(start, end, pgoff, file key)] in the order they were mapped, or None when exec was not witnessed."""
+        cdef Task* task = self.get(pid)
+        cdef CodeMaps* maps
+        cdef uint32_t i
+        if task == NULL or task.maps == 0:
+            return None
+        maps = &self.maps[task.maps - 1]
+        return [
+            (maps.all[i].start, maps.all[i].start + maps.all[i].length, maps.all[i].pgoff, self.files[maps.all[i].file])
+            for i in range(maps.count)
+        ]

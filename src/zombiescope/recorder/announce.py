@@ -1,0 +1,43 @@
+"""What the recorder says: a few lines when it starts, a few when it ends. Plain text: it may be a journal that reads them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+
+from zombiescope.recorder.recorder import Recorder, Result
+
+
+def started(recorder: Recorder) -> Iterator[str]:
+    """Where it records to, what, what not, and what would grant it."""
+    config = recorder.config
+    cpus = len(recorder.stacks.rings)
+    yield f"recording {recorder.name} into {recorder.node_dir.parent}"
+    sources = [f"per-core counters every {config.interval_s:g} s"]
+    if cpus:
+        sources.insert(0, f"stacks of {cpus} CPUs at {config.hz} Hz ({config.event})")
+    if recorder.cgroups.hierarchy is not None:
+        traced = "ledger and census" if cpus and 1 in recorder.stacks.formats else "census only"
+        sources.append(f"memory cgroups v{recorder.cgroups.hierarchy.version} ({traced})")
+    if recorder.kernel_log.source is not None:
+        sources.append(f"kernel log ({recorder.kernel_log.source})")
+    if all(missing.source != "systemd" for missing in recorder.sources.missing):
+        sources.append("systemd units")
+    yield "  recorded: " + ", ".join(sources)
+    for missing in recorder.sources.missing:
+        yield f"  missing:  {missing.source}: {missing.why}"
+        yield f"            granted by {missing.grant}"
+
+
+def result_json(result: Result) -> str:
+    return json.dumps({"schema": "zombiescope.record/1", **asdict(result)})
+
+
+def ended(result: Result) -> Iterator[str]:
+    share = 100 * result.cpu_seconds / result.seconds if result.seconds else 0.0
+    yield f"recorded {result.seconds:.0f} s into {result.recording}: {result.samples} samples, {result.events} events"
+    yield (
+        f"  cost {share:.2f} % of one CPU, {result.max_rss_bytes / 1e6:.0f} MB resident, {result.bytes / 1e3:.0f} kB on disk;"
+        f" {result.lost} records lost, {result.ticks_late} of {result.ticks} ticks late"
+    )

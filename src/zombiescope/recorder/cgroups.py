@@ -1,0 +1,292 @@
+"""Cgroups while they come and go: the ledger fed by tracepoints, the census beside it, churn, and a few leaves.
+
+Nothing here depends on how many cgroups there are: a census is one small read, the ledger moves only when something happens, and
+the statistics files of the root or of every cgroup are never read. The one walk over the directories, at the start, is needed on
+v1 to know how many are live; it goes in small steps between ticks.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator
+
+from zombiescope.kernel import cgroup, process
+from zombiescope.kernel.cgroup import Hierarchy
+from zombiescope.kernel.cgroup_census import Census, MemoryCgroups, walk_directories
+from zombiescope.kernel.cgroup_leaf import LeafStats, NotALeafError, leaf_stats, read_cost
+from zombiescope.kernel.cgroup_path import normalise, owner
+from zombiescope.kernel.tracefs import Format
+from zombiescope.recorder.batch import Batch
+from zombiescope.recorder.event import Event
+from zombiescope.recorder.ledger import Creator, Ledger
+from zombiescope.recorder.sources import Sources
+from zombiescope.recorder.stacks import MKDIR, RELEASE, RENAME, RMDIR, Traced
+from zombiescope.recording import schema
+
+WALK_STEP = 500
+"""Directories per tick of the one walk at the start: 182,000 live directories were seen on a real node."""
+
+MAX_LEAVES = 64
+LEAF_EVERY_US = 10_000_000
+COUNTS_EVERY_US = 10_000_000
+PROBE_EVERY_US = 60_000_000
+
+CHURN_SPAN_US = 300_000_000
+CHURN_SLOW = 6  # removals in CHURN_SPAN_US: an agent's container that dies every 11 to 20 s makes 15 to 27
+CHURN_FAST_SPAN_US = 60_000_000
+CHURN_FAST = 20
+
+
+class Churn:
+    """Removals of cgroups with the same path up to ids: a supervisor that restarts containers inside a healthy unit."""
+
+    def __init__(self) -> None:
+        self._times: dict[str, deque[int]] = {}
+        self._told_us: dict[str, int] = {}
+
+    def removed(self, path: str, wall_us: int) -> tuple[int, float] | None:
+        """Notes a removal; (count, seconds) when this is news worth an event."""
+        times = self._times.setdefault(path, deque(maxlen=1000))
+        times.append(wall_us)
+        while times and times[0] < wall_us - CHURN_SPAN_US:
+            times.popleft()
+        if len(self._times) > 1024:
+            self._forget(wall_us)
+        fast = len(times) >= CHURN_FAST and times[-CHURN_FAST] > wall_us - CHURN_FAST_SPAN_US
+        if not fast and len(times) < CHURN_SLOW:
+            return None
+        if wall_us - self._told_us.get(path, -CHURN_SPAN_US) < (CHURN_FAST_SPAN_US if fast else CHURN_SPAN_US):
+            return None
+        self._told_us[path] = wall_us
+        return len(times), (times[-1] - times[0]) / 1e6
+
+    def _forget(self, wall_us: int) -> None:
+        for path in [path for path, times in self._times.items() if not times or times[-1] < wall_us - CHURN_SPAN_US]:
+            self._times.pop(path, None)
+            self._told_us.pop(path, None)
+
+
+class Cgroups:
+    """Everything the recorder does about cgroups."""
+
+    def __init__(self, batch: Batch, sources: Sources, comm_of: Callable[[int], str | None], now_us: int) -> None:
+        self._batch = batch
+        self._sources = sources
+        self._comm_of = comm_of
+        self._census = Census()
+        self.hierarchy: Hierarchy | None = self._census.hierarchy
+        self._hierarchies = cgroup.hierarchies()
+        self.ledger = Ledger(normalise)
+        self._churn = Churn()
+        self._walk: Iterator[tuple[int, str]] | None = None
+        self._live_at_start: int | None = None
+        self._units: dict[int, tuple[str | None, str | None]] = {}
+        self._leaf_use: dict[str, int] = {}
+        self._leaf_before: dict[str, LeafStats] = {}
+        self._next_leaves_us = self._next_counts_us = self._next_probe_us = 0
+        self.last: MemoryCgroups | None = None
+        if self.hierarchy is None:
+            self._sources.lacks("memory cgroups", self._census.why or "none", "mount cgroup with memory", now_us)
+
+    @property
+    def filter(self) -> str | None:
+        """What the cgroup tracepoints are asked for: only the hierarchy that owns memory."""
+        return None if self.hierarchy is None else f"root=={self.hierarchy.number}"
+
+    def begin(self, now_us: int) -> None:
+        """Starts the walk; call when the tracepoints are open, so that nothing falls between."""
+        hierarchy = self.hierarchy
+        if hierarchy is None or hierarchy.mount is None:
+            return
+        if not hierarchy.whole:
+            grant = "the host's cgroup namespace (hostPath /sys/fs/cgroup, cgroupns host)"
+            self._sources.lacks("cgroup directories", f"{hierarchy.mount} shows only a part of the tree", grant, now_us)
+            return
+        self._walk = walk_directories(hierarchy.mount, per_second=None)
+
+    def walk_on(self) -> bool:
+        """Takes the next steps of the first walk. True while there is more to walk."""
+        if self._walk is None:
+            return False
+        for _ in range(WALK_STEP):
+            step = next(self._walk, None)
+            if step is None:
+                self._walk = None
+                self._live_at_start = self.ledger.live - self.ledger.created + self.ledger.removed
+                return False
+            self.ledger.exists(*step)
+        return True
+
+    # --- tracepoints --------------------------------------------------------------------------------------------
+
+    def traced(self, record: Traced, form: Format, wall_us: int) -> Event | None:
+        """A cgroup tracepoint; gives an event when it completes a churn."""
+        fields, raw = form.fields, record.raw
+        key = fields["id"].number(raw)
+        if record.kind == RENAME:
+            self.ledger.rename(key, fields["path"].text(raw))
+            return None
+        path = fields["path"].text(raw)
+        if record.kind == MKDIR:
+            self.ledger.mkdir(key, path, self._creator(record.pid, record.tid))
+        elif record.kind == RELEASE:
+            self.ledger.release(key, path)
+        elif record.kind == RMDIR:
+            self.ledger.rmdir(key, path)
+            return self._churned(path, wall_us)
+        return None
+
+    def _creator(self, pid: int, tid: int) -> Creator | None:
+        comm = self._comm_of(tid)
+        if pid not in self._units:
+            if len(self._units) > 512:
+                self._units.clear()
+            found = process.read(pid, cmdline=False)
+            comm = comm or (found.comm if found else None)
+            owners = [owner(path) for path in found.cgroups.values()] if found else []
+            who = next((one for one in owners if one.unit or one.container), None)
+            self._units[pid] = (who.unit, who.container) if who else (None, None)
+        if comm is None:
+            stat = process.read_stat(pid)
+            comm = stat.comm if stat else None
+        unit, container = self._units[pid]
+        return None if comm is None else Creator(comm, pid, unit, container)
+
+    def _churned(self, path: str, wall_us: int) -> Event | None:
+        name = normalise(path)
+        news = self._churn.removed(name, wall_us)
+        if news is None:
+            return None
+        count, seconds = news
+        who = owner(path)
+        line = next((line for line in self.ledger.lines if line.path == name), None)
+        creator = line.creator if line else None
+        by = f" by {creator.comm}" if creator else ""
+        text = f"{count} cgroups removed in {seconds:.0f} s at {name}, made{by}" if by else f"{count} cgroups removed in {seconds:.0f} s at {name}"
+        fields = {
+            "path": name, "count": count, "seconds": round(seconds, 1), "unit": who.unit, "container": who.container,
+            "comm": creator.comm if creator else None, "pid": creator.pid if creator else None,
+            "dying": line.dying if line else None,
+        }  # fmt: skip
+        return Event(wall_us, "cgroup_churn", "ledger", "warning", text, fields)
+
+    # --- ticks --------------------------------------------------------------------------------------------------
+
+    def tick(self, wall_us: int, counts: Callable[[], dict[int, int]], lost_seen: bool) -> None:
+        """The census, and the ledger's lines that changed. `counts` are the events' own, asked for only now and then."""
+        if self.hierarchy is None:
+            return
+        if lost_seen or wall_us >= self._next_counts_us:
+            self._next_counts_us = wall_us + COUNTS_EVERY_US
+            found = counts()
+            self.ledger.observe_counts(found.get(MKDIR, 0), found.get(RMDIR, 0), found.get(RELEASE, 0), wall_us)
+        now = self._census.read()
+        if now is None:
+            self._sources.lacks("memory cgroups", self._census.why or "unreadable", "a readable /proc/cgroups", wall_us)
+            return
+        self._sources.has("memory cgroups", wall_us)
+        live = now.live if now.live is not None else self._live_now()
+        dying = now.dying if now.dying is not None else None if live is None else max(0, now.total - live)
+        self.last = MemoryCgroups(now.total, live, dying, now.live_memory, now.dying_memory)
+        book = self.ledger
+        row = (
+            wall_us, f"v{self.hierarchy.version}", now.total, live, dying, book.created, book.removed, book.released,
+            book.lost_records,
+        )  # fmt: skip
+        self._batch.add(schema.CENSUS, row)
+        self._write_lines(wall_us)
+
+    def _live_now(self) -> int | None:
+        if self._live_at_start is None:
+            return None
+        return self._live_at_start + self.ledger.created - self.ledger.removed
+
+    def _write_lines(self, wall_us: int) -> None:
+        exact = int(self.ledger.exact)
+        for line in self.ledger.take_changed():
+            who, place = line.creator, owner(line.path)
+            row = (
+                wall_us, line.path, line.dying, line.created, line.removed, line.released, exact,
+                who.comm if who else None, who.pid if who else None,
+                place.unit or (who.unit if who else None), place.container or (who.container if who else None),
+            )  # fmt: skip
+            self._batch.add(schema.LEAKS, row)
+
+    # --- leaves -------------------------------------------------------------------------------------------------
+
+    def used(self, path: str, samples: int) -> None:
+        """A cgroup of a sampled task; the busiest are looked at every ten seconds."""
+        if path != "/" and (path in self._leaf_use or len(self._leaf_use) < 1024):
+            self._leaf_use[path] = self._leaf_use.get(path, 0) + samples
+
+    def read_leaves(self, wall_us: int) -> None:
+        """cpu.stat, memory.events and pressure of at most 64 cgroups that appear in the samples."""
+        if wall_us < self._next_leaves_us:
+            return
+        self._next_leaves_us = wall_us + LEAF_EVERY_US
+        busiest = sorted(self._leaf_use, key=self._leaf_use.__getitem__, reverse=True)[:MAX_LEAVES]
+        self._leaf_use.clear()
+        before, self._leaf_before = self._leaf_before, {}
+        for path in busiest:
+            stats = self._leaf(path)
+            if stats is None:
+                continue
+            self._leaf_before[path] = stats
+            old = before.get(path)
+            if old is not None:
+                self._batch.add(schema.CGROUP_STATS, (wall_us, path, *_leaf_deltas(old, stats)))
+
+    def _leaf(self, path: str) -> LeafStats | None:
+        cpu, memory = self._directory("cpu", path), self._directory("memory", path)
+        if cpu is None and memory is None:
+            return None
+        try:
+            return leaf_stats(cpu, memory)
+        except (NotALeafError, OSError):
+            return None
+
+    def _directory(self, controller: str, path: str) -> str | None:
+        hierarchy = cgroup.of_controller(controller, self._hierarchies)
+        if hierarchy is None or hierarchy.mount is None:
+            return None
+        directory = hierarchy.mount + path
+        return directory if path.startswith("/") and ".." not in path and os.path.isdir(directory) else None  # noqa: PTH112
+
+    def probe(self, wall_us: int) -> dict[str, int]:
+        """What reading the statistics of one leaf costs, once a minute: the base of every forecast."""
+        if wall_us < self._next_probe_us or self.hierarchy is None:
+            return {}
+        self._next_probe_us = wall_us + PROBE_EVERY_US
+        for path in sorted(self._leaf_before, key=len, reverse=True):
+            directory = self._directory("memory", path)
+            if directory is None:
+                continue
+            try:
+                cost = read_cost(directory)
+            except (NotALeafError, OSError):
+                continue
+            found = {"numa_stat_leaf_ns": cost.numa_stat_s, "stat_leaf_ns": cost.stat_s}
+            return {name: round(seconds * 1e9) for name, seconds in found.items() if seconds is not None}
+        return {}
+
+    def restart(self) -> None:
+        """A new segment must tell every line again."""
+        self.ledger.mark_all_changed()
+
+    def close(self) -> None:
+        self._census.close()
+
+
+def _leaf_deltas(old: LeafStats, new: LeafStats) -> tuple[int | None, ...]:
+    def added(field: str) -> int | None:
+        before, after = getattr(old, field), getattr(new, field)
+        return None if before is None or after is None else max(0, after - before)
+
+    hits = added("memory_max") if new.memory_max is not None else added("memory_failcnt")
+    return (
+        added("nr_periods"), added("nr_throttled"), added("throttled_us"), hits, added("memory_high"),
+        added("memory_oom_kill"), added("cpu_some_us"), added("memory_some_us"),
+        None if new.has_cpu_quota is None else int(new.has_cpu_quota),
+        None if new.has_memory_limit is None else int(new.has_memory_limit),
+    )  # fmt: skip

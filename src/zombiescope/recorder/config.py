@@ -1,0 +1,35 @@
+"""What a recorder was asked to do. It arrives as one JSON argument, checked by the command that starts the recorder."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, fields
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    dir: str
+    node: str | None = None
+    for_s: float | None = None
+    hz: int = 99
+    event: str = "cpu-clock"
+    interval_s: float = 1.0
+    segment_s: float = 120.0
+    keep_s: float = 12 * 3600.0
+    max_bytes: int = 2_000_000_000
+    labels: dict[str, str] = field(default_factory=dict)
+    compact_every_s: float = 900.0
+    json: bool = False
+    quiet: bool = False
+    startup_cpu_s: float = 0.0
+    """CPU that the process used before it became the recorder."""
+
+
+def parse(text: str) -> Config:
+    """The argument as a Config. Raises ValueError for a key that is not known."""
+    given = json.loads(text)
+    known = {one.name for one in fields(Config)}
+    strange = sorted(set(given) - known)
+    if strange:
+        raise ValueError(f"not a setting of the recorder: {', '.join(strange)}")
+    return Config(**given)

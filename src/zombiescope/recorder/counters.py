@@ -1,0 +1,223 @@
+"""Node-wide numbers on every tick: what moved, and the few levels worth keeping.
+
+A counter that did not move and a gauge that did not change have no row. A source that is read rarely because it is dear (a NIC
+whose firmware answers slowly, /proc/interrupts of a large machine) slows itself down: whatever costs more than a millisecond is
+read every ten seconds.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+
+from zombiescope.kernel import conntrack, dentry, loadavg, meminfo, netdev, nic_queue, pressure, snmp, vmstat
+from zombiescope.kernel.ethtool import Ethtool
+from zombiescope.kernel.interrupts import NO_CPU, Interrupts
+from zombiescope.kernel.procfile import ProcFile, at
+from zombiescope.kernel.stat import Stat
+from zombiescope.kernel.txqueue import TxTimeouts
+from zombiescope.recorder.batch import Batch, Series
+from zombiescope.recorder.sources import Sources
+from zombiescope.recording import schema
+
+DEAR_NS = 1_000_000
+RARELY_S = 10.0
+GAUGES = frozenset({"nr_dirty", "nr_writeback", "TcpCurrEstab"})
+
+Figures = Iterable[tuple[str, str | None, int | None, bool]]  # name, key, value, is it a gauge
+
+
+class Counters:
+    """Reads every source when it is due and writes what changed."""
+
+    def __init__(self, batch: Batch, sources: Sources, root: str = "/") -> None:
+        self._batch = batch
+        self._sources = sources
+        self._root = root
+        self._series = Series(batch)
+        self._before: dict[tuple[str, str, str | None], int] = {}
+        self._due_s: dict[str, float] = {}
+        self._was_dear: set[str] = set()
+        self._files: dict[str, ProcFile] = {}
+        self._interrupts = Interrupts()
+        self._ethtool = Ethtool()
+        self._tx_timeouts = TxTimeouts(root)
+        self._cards: tuple[str, ...] = ()
+        self._queues: tuple[nic_queue.NicQueue, ...] = ()
+
+    def restart(self) -> None:
+        """A new segment: series are numbered anew and gauges written again."""
+        self._series.restart()
+        for identity in list(self._before):
+            if identity[0] in ("meminfo", "loadavg", "dentry", "conntrack") or identity[1] in GAUGES:
+                del self._before[identity]
+        self._write_queues()
+
+    def _file(self, path: str) -> ProcFile:
+        file = self._files.get(path)
+        if file is None:
+            file = self._files[path] = ProcFile(at(self._root, path))
+        return file
+
+    def tick(self, wall_us: int, stat: Stat | None) -> None:
+        """Reads what is due at this tick."""
+        self._wall_us = wall_us
+        if stat is not None:
+            self._put("stat", _stat_figures(stat))
+        self._read("pressure", 0.0, self._pressure)
+        self._read("vmstat", 0.0, lambda: self._parsed("vmstat", "proc/vmstat", vmstat.parse))
+        self._read("snmp", 0.0, self._snmp)
+        self._read("netdev", 0.0, self._netdev)
+        self._read("interrupts", 0.0, self._interrupt_rows)
+        self._read("ethtool", 0.0, self._nic_statistics)
+        self._read("meminfo", 5.0, lambda: self._parsed("meminfo", "proc/meminfo", meminfo.parse))
+        self._read("loadavg", 5.0, self._loadavg)
+        self._read("tx_timeout", RARELY_S, self._queue_timeouts)
+        self._read("kernel tables", RARELY_S, self._kernel_tables)
+        self._read("cards", 60.0, self._follow_cards)
+
+    def _read(self, name: str, every_s: float, read: Callable[[], None]) -> None:
+        now = time.monotonic()
+        if now < self._due_s.get(name, 0.0):
+            return
+        started = time.perf_counter_ns()
+        read()
+        # One slow reading may be a preemption; two in a row are the source itself. (A thread's CPU clock would tell them
+        # apart, but reading it costs more than most of these files.)
+        is_dear = time.perf_counter_ns() - started > DEAR_NS
+        rarely = is_dear and name in self._was_dear and every_s < RARELY_S
+        (self._was_dear.add if is_dear else self._was_dear.discard)(name)
+        self._due_s[name] = now + max(every_s - 0.05, RARELY_S - 0.05 if rarely else 0.0)
+
+    def _put(self, source: str, figures: Figures) -> None:
+        for name, key, value, is_gauge in figures:
+            if value is None:
+                continue
+            identity = (source, name, key)
+            before = self._before.get(identity)
+            self._before[identity] = value
+            if is_gauge:
+                if value != before:
+                    number = self._series.number(source, name, key, "gauge")
+                    self._batch.add(schema.COUNTERS, (self._wall_us, number, value))
+            elif before is not None and value > before:  # a smaller value: the counter was reset, nothing is known
+                number = self._series.number(source, name, key, "counter")
+                self._batch.add(schema.COUNTERS, (self._wall_us, number, value - before))
+
+    def gauge(self, wall_us: int, source: str, name: str, key: str | None, value: int) -> None:
+        """A level that another part of the recorder measured."""
+        number = self._series.number(source, name, key, "gauge")
+        self._batch.add(schema.COUNTERS, (wall_us, number, value))
+
+    def _data(self, source: str, path: str, grant: str = "a kernel that has this file") -> bytes | None:
+        file = self._file(path)
+        data = file.read()
+        if data is None:
+            self._sources.lacks(source, f"/{path}: {file.why}", grant, self._wall_us)
+        else:
+            self._sources.has(source, self._wall_us)
+        return data
+
+    def _parsed(self, source: str, path: str, parse: Callable[[bytes], dict[str, int | None]]) -> None:
+        data = self._data(source, path)
+        if data is not None:
+            gauges = source == "meminfo"
+            self._put(source, ((name, None, value, gauges or name in GAUGES) for name, value in parse(data).items()))
+
+    def _snmp(self) -> None:
+        parts = [self._data("snmp", "proc/net/snmp"), self._data("netstat", "proc/net/netstat")]
+        figures = snmp.parse(*(part for part in parts if part is not None))
+        self._put("snmp", ((name, None, value, name in GAUGES) for name, value in figures.items()))
+
+    def _pressure(self) -> None:
+        for resource in pressure.RESOURCES:
+            data = self._file(f"proc/pressure/{resource}").read()
+            if data is None:
+                if resource == "cpu":
+                    why = f"/proc/pressure: {self._file('proc/pressure/cpu').why}"
+                    self._sources.lacks("pressure", why, "boot with psi=1 (CONFIG_PSI)", self._wall_us)
+                continue
+            self._sources.has("pressure", self._wall_us)
+            found = pressure.parse(data)
+            self._put("pressure", (("some_us", resource, found.some_us, False), ("full_us", resource, found.full_us, False)))
+
+    def _netdev(self) -> None:
+        data = self._data("netdev", "proc/net/dev")
+        if data is not None:
+            # Not every veth of a thousand pods: cards, and the loopback that Ray's own traffic takes.
+            for name, row in netdev.parse(data, (*self._cards, "lo")).items():
+                self._put("netdev", ((field, name, value, False) for field, value in row._asdict().items()))
+
+    def _loadavg(self) -> None:
+        data = self._data("loadavg", "proc/loadavg")
+        load = loadavg.parse(data) if data is not None else None
+        if load is not None:
+            self._put("loadavg", (("load1_percent", None, round(load.load1 * 100), True), ("tasks", None, load.tasks, True)))
+
+    def _interrupt_rows(self) -> None:
+        data = self._data("interrupts", "proc/interrupts")
+        if data is None:
+            return
+        deltas = self._interrupts.update(data)
+        devices = self._interrupts.devices() if deltas else {}
+        for label, cpu, count in deltas:
+            if cpu != NO_CPU:
+                number = self._series.number("interrupts", label, devices.get(label) or None, "counter")
+                self._batch.add(schema.INTERRUPTS, (self._wall_us, number, cpu, count))
+
+    def _nic_statistics(self) -> None:
+        for card in self._cards:
+            figures = self._ethtool.statistics(card)
+            if figures:
+                self._put("ethtool", ((name, card, value, False) for name, value in figures.items()))
+
+    def _queue_timeouts(self) -> None:
+        figures = self._tx_timeouts.read()
+        self._put("tx_timeout", ((f"tx-{queue}", card, count, False) for (card, queue), count in figures.items()))
+
+    def _kernel_tables(self) -> None:
+        table, names = conntrack.read(self._root), dentry.read(self._root)
+        if table is not None:
+            self._put("conntrack", (("count", None, table.count, True), ("max", None, table.max, True)))
+        if names is not None:
+            self._put("dentry", (("total", None, names.nr_dentry, True), ("negative", None, names.nr_negative, True)))
+
+    def _follow_cards(self) -> None:
+        cards = nic_queue.physical_interfaces(self._root)
+        if cards != self._cards:
+            self._cards = cards
+            self._tx_timeouts.follow(cards)
+        queues = nic_queue.nic_queues(self._root, self._interrupts.devices())
+        if queues != self._queues:
+            self._queues = queues
+            self._write_queues()
+
+    def _write_queues(self) -> None:
+        for queue in self._queues:
+            cpus = ",".join(map(str, queue.cpus))
+            name = f"{queue.direction}-{queue.queue}"
+            self._batch.add(schema.QUEUES, (self._wall_us, queue.interface, name, queue.irq, cpus))
+
+    def drivers(self) -> dict[str, str]:
+        """Card -> driver and its version, for node.json."""
+        found = {}
+        for card in nic_queue.physical_interfaces(self._root):
+            driver = self._ethtool.driver(card)
+            if driver is not None:
+                found[card] = f"{driver.driver} {driver.version}".strip()
+        return found
+
+    def close(self) -> None:
+        self._ethtool.close()
+        self._tx_timeouts.close()
+        for file in self._files.values():
+            file.close()
+
+
+def _stat_figures(stat: Stat) -> Figures:
+    return (
+        ("ctxt", None, stat.ctxt, False),
+        ("processes", None, stat.processes, False),
+        ("procs_running", None, stat.procs_running, True),
+        ("procs_blocked", None, stat.procs_blocked, True),
+    )

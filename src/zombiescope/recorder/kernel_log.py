@@ -1,0 +1,134 @@
+"""The kernel log, by the best way that is open: /dev/kmsg, the console tracepoint, syslog(2), the journal, in that order.
+
+Which one it is stands in every event (`source`) and in node.json. Stamps of /dev/kmsg run on another clock than everything else;
+the reader estimates the difference from records that it sees the moment they are written.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+from zombiescope.kernel.kmsg import KmsgReader, KmsgRecord, parse_console
+from zombiescope.kernel.log_flood import FloodGuard
+from zombiescope.kernel.log_formats import LogEvent, event_of
+from zombiescope.kernel.syslog import SyslogReader
+from zombiescope.kernel.tracefs import Format
+from zombiescope.recorder.clock import WallClock
+from zombiescope.recorder.event import Event
+from zombiescope.recorder.sources import Sources
+from zombiescope.recorder.stacks import Traced
+from zombiescope.sources.journal import JournalFollower
+
+GRANT = "CAP_SYSLOG (AmbientCapabilities=CAP_SYSLOG), or sysctl kernel.dmesg_restrict=0"
+
+
+class KernelLog:
+    """Follows the kernel log and turns lines into events."""
+
+    def __init__(self, clock: WallClock, sources: Sources, after_seq: int | None, now_us: int) -> None:
+        self._clock = clock
+        self._sources = sources
+        self._guard = FloodGuard()
+        self._kmsg: KmsgReader | None = None
+        self._fallback: SyslogReader | JournalFollower | None = None
+        self.source: str | None = None
+        try:
+            self._kmsg = KmsgReader(after_seq=after_seq)
+            self.source = "kmsg"
+        except OSError as error:
+            self._why = f"/dev/kmsg: {error.strerror}"
+            sources.lacks("kernel log (/dev/kmsg)", self._why, GRANT, now_us)
+
+    @property
+    def wants_console(self) -> bool:
+        """Whether the console tracepoint should be opened."""
+        return self._kmsg is None
+
+    def settle(self, *, console: bool, now_us: int) -> None:
+        """Chooses the fallback once it is known whether the console tracepoint could be opened."""
+        if self._kmsg is not None:
+            return
+        if console:
+            self.source = "printk:console"
+            return
+        try:
+            self._fallback = SyslogReader()
+            self.source = "syslog"
+        except OSError:
+            journal = JournalFollower()
+            if journal.failure is None:
+                self._fallback, self.source = journal, "journal"
+            else:
+                journal.close()
+                self._sources.lacks("kernel log", f"{self._why}; no other way is open either", GRANT, now_us)
+
+    def fileno(self) -> int | None:
+        """What to poll for reading, if there is such a thing."""
+        return self._kmsg.fileno() if self._kmsg is not None else None
+
+    @property
+    def last_seq(self) -> int | None:
+        return self._kmsg.last_seq if self._kmsg is not None else None
+
+    @property
+    def clock_known(self) -> bool:
+        return self._kmsg is not None and self._kmsg.clock.known
+
+    def read(self) -> list[Event]:
+        """What is new. Bounded: a flood is taken a piece at a time."""
+        reader = self._kmsg if self._kmsg is not None else self._fallback
+        if reader is None:
+            return []
+        try:
+            records, lost = reader.read()
+        except OSError as error:
+            self._sources.lacks("kernel log", f"{self.source}: {error.strerror}", GRANT, self._clock.now_us())
+            return []
+        events = self._events(records)
+        if lost:
+            text = f"{lost} kernel log records were overwritten before they could be read"
+            events.append(Event(self._clock.now_us(), "kernel_log_gap", self.source or "kmsg", "warning", text, {"lost": lost}))
+        return events
+
+    def traced(self, record: Traced, form: Format) -> list[Event]:
+        """A line that reached the console (printk:console)."""
+        line = parse_console(form.fields["msg"].text(record.raw).encode("utf-8", "replace"))
+        if line is None:
+            return []
+        return self._admit(event_of(line, "printk:console"), self._clock.wall_us(record.monotonic_ns))
+
+    def held_back(self) -> list[Event]:
+        """Sums of what a flood held back; call about once a second."""
+        now_us = self._clock.now_us()
+        return [_stored(event, now_us) for event in self._guard.flush(time.monotonic_ns())]
+
+    def _events(self, records: Iterable[KmsgRecord]) -> list[Event]:
+        events = []
+        for record in records:
+            events += self._admit(event_of(record, self.source or "kmsg"), self._time_us(record))
+        return events
+
+    def _admit(self, event: LogEvent | None, time_us: int) -> list[Event]:
+        if event is None:
+            return []
+        return [_stored(one, time_us) for one in self._guard.admit(event, time.monotonic_ns())]
+
+    def _time_us(self, record: KmsgRecord) -> int:
+        if record.time_us is None:
+            return self._clock.now_us()
+        offset = self._kmsg.clock if self._kmsg is not None else None
+        if offset is None:
+            return self._clock.wall_us(record.time_us * 1000)
+        return min(self._clock.wall_us(offset.to_monotonic_ns(record.time_us)), self._clock.now_us())
+
+    def close(self) -> None:
+        if self._kmsg is not None:
+            self._kmsg.close()
+        if isinstance(self._fallback, JournalFollower):
+            self._fallback.close()
+
+
+def _stored(event: LogEvent, time_us: int) -> Event:
+    fields = {**event.fields, "line": event.known} if event.known else dict(event.fields)
+    return Event(time_us, event.kind, event.source, event.severity, event.text, fields)

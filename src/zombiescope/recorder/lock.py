@@ -1,0 +1,44 @@
+"""One recorder per node directory: an flock that dies with its holder, and the pid for the one who comes second."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+
+
+class AlreadyRecordingError(Exception):
+    """Somebody else records into this directory."""
+
+    def __init__(self, node_dir: Path, pid: int | None) -> None:
+        holder = f"pid {pid}" if pid else "another process"
+        super().__init__(f"{node_dir} is being recorded into by {holder}; stop it first or choose another directory")
+        self.pid = pid
+
+
+class Lock:
+    def __init__(self, node_dir: Path, started_us: int) -> None:
+        """Raises AlreadyRecordingError, or OSError when the directory cannot be written."""
+        self._fd = os.open(node_dir / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = _holder(self._fd)
+            os.close(self._fd)
+            raise AlreadyRecordingError(node_dir, holder) from None
+        # On a full disk the lock still holds; only the pid cannot be told.
+        with suppress(OSError):
+            os.ftruncate(self._fd, 0)
+            os.pwrite(self._fd, json.dumps({"pid": os.getpid(), "started_us": started_us}).encode(), 0)
+
+    def release(self) -> None:
+        os.close(self._fd)
+
+
+def _holder(fd: int) -> int | None:
+    try:
+        return int(json.loads(os.pread(fd, 4096, 0))["pid"])
+    except (ValueError, KeyError, TypeError, OSError):
+        return None

@@ -1,0 +1,195 @@
+"""Who is that pid, and what function is that address: asked while the process lives, in a thread of its own.
+
+Reading /proc/PID/maps or cmdline waits for the process's mmap lock, and a process that holds it for seconds is just what
+this recorder exists to see. So the loop never does it: it queues questions and takes answers when they are there. A
+thread that hangs is left behind and replaced, at most MAX_STUCK times.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from zombiescope.kernel import process
+from zombiescope.kernel.cgroup_path import Owner, owner
+from zombiescope.kernel.process import Process
+from zombiescope.symbols.maps import Mapping, recorded
+from zombiescope.symbols.resolver import Frame, UserSymbols
+
+STUCK_S = 5.0
+MAX_STUCK = 4
+MAX_QUEUED = 4096
+
+RecordedMap = tuple[int, int, int, tuple[bytes, bytes | None, int, int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class AddressQuestion:
+    segment: int
+    space: int
+    pid: int
+    addresses: list[int]
+    mappings: list[RecordedMap] | None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskQuestion:
+    segment: int
+    task: int
+    pid: int
+    tid: int
+    comm: str | None
+    ppid: int | None
+    cgroup_hint: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class AddressAnswer:
+    question: AddressQuestion
+    frames: list[Frame | None]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskAnswer:
+    question: TaskQuestion
+    process: Process | None
+    cgroup: str | None
+    owner: Owner
+    comm: str | None
+
+
+Question = AddressQuestion | TaskQuestion
+Answer = AddressAnswer | TaskAnswer
+
+
+def _mappings(records: list[RecordedMap]) -> list[Mapping]:
+    return [
+        recorded(start, end - start, pgoff, path, dev=os.makedev(major, minor), inode=inode, build_id=build_id)
+        for start, end, pgoff, (path, build_id, major, minor, inode) in records
+    ]
+
+
+def best_cgroup(cgroups: dict[int, str], memory_hierarchy: int | None) -> str | None:
+    """Of a task's paths in several hierarchies the one that says most: memory's, unless that is the root."""
+    chosen = cgroups.get(memory_hierarchy) if memory_hierarchy is not None else None
+    if chosen and chosen != "/":
+        return chosen
+    return max(cgroups.values(), key=len, default=None)
+
+
+class Lookup:
+    """Answers questions about processes without ever making the caller wait."""
+
+    def __init__(self, memory_hierarchy: int | None, resolver: Callable[[], UserSymbols] = UserSymbols) -> None:
+        self._memory_hierarchy = memory_hierarchy
+        self._resolver = resolver
+        self._questions: deque[Question] = deque()
+        self._answers: deque[Answer] = deque()
+        self._wake = threading.Event()
+        self._idle = threading.Event()
+        self._stopped = False
+        self._busy_since: tuple[float, int] | None = None
+        self._worker = 0
+        self.stuck = 0
+        self.refused = 0
+        self.denied: dict[str, int] = {}
+        self._start_worker()
+
+    def _start_worker(self) -> None:
+        self._worker += 1
+        threading.Thread(target=self._work, args=(self._worker,), name="lookup", daemon=True).start()
+
+    def ask(self, question: Question) -> None:
+        if len(self._questions) >= MAX_QUEUED:
+            self.refused += 1
+            return
+        self._idle.clear()
+        self._questions.append(question)
+        self._wake.set()
+
+    def take_answers(self) -> list[Answer]:
+        answers = []
+        while self._answers:
+            answers.append(self._answers.popleft())
+        return answers
+
+    def settled(self) -> bool:
+        """Nothing is queued or under way."""
+        return self._idle.is_set() or not self._questions and self._busy_since is None
+
+    def stuck_pid(self) -> int | None:
+        """The process whose files have kept the worker waiting too long, if any; then another worker takes over."""
+        busy = self._busy_since
+        if busy is None or time.monotonic() - busy[0] < STUCK_S:
+            return None
+        if self.stuck < MAX_STUCK:
+            self.stuck += 1
+            self._busy_since = None
+            self._start_worker()
+        return busy[1]
+
+    def stop(self) -> None:
+        self._stopped = True
+        self._wake.set()
+
+    def _work(self, number: int) -> None:
+        symbols = self._resolver()
+        spaces: dict[int, int] = {}
+        while not self._stopped and number == self._worker:
+            if not self._questions:
+                self._idle.set()
+                self._wake.wait()
+                self._wake.clear()
+                continue
+            question = self._questions.popleft()
+            self._busy_since = (time.monotonic(), question.pid)
+            if isinstance(question, AddressQuestion):
+                _note_exec(spaces, question, symbols)
+            answer = self._answer(question, symbols)
+            if number != self._worker:  # given up on meanwhile; the answer still counts
+                self._answers.append(answer)
+                return
+            self._busy_since = None
+            self._answers.append(answer)
+            self.denied = dict(symbols.denied)
+
+    def _answer(self, question: Question, symbols: UserSymbols) -> Answer:
+        if isinstance(question, AddressQuestion):
+            return self._resolve(question, symbols)
+        found = process.read(question.pid)
+        comm = question.comm
+        if comm is None and found is not None:
+            comm = found.comm if question.tid == question.pid else _thread_comm(question.pid, question.tid) or found.comm
+        cgroup = best_cgroup(found.cgroups, self._memory_hierarchy) if found is not None else question.cgroup_hint
+        who = owner(cgroup) if cgroup else Owner()
+        if found is not None and who.unit is None and who.container is None:
+            who = next((one for path in found.cgroups.values() if (one := owner(path)).unit or one.container), who)
+        return TaskAnswer(question, found, cgroup, who, comm)
+
+    def _resolve(self, question: AddressQuestion, symbols: UserSymbols) -> AddressAnswer:
+        # A young process is known by its MMAP2 records, which hold when it is gone; an older one is asked itself.
+        mappings = _mappings(question.mappings) if question.mappings else None
+        frames = symbols.resolve_at(question.pid, question.addresses, mappings)
+        return AddressAnswer(question, frames)
+
+
+def _note_exec(spaces: dict[int, int], question: AddressQuestion, symbols: UserSymbols) -> None:
+    """A pid with another space runs another program than before: what was known of its mappings is void."""
+    known = spaces.get(question.pid)
+    if known is not None and known != question.space:
+        symbols.forget(question.pid)
+    if len(spaces) > 4096:
+        spaces.clear()
+    spaces[question.pid] = question.space
+
+
+def _thread_comm(pid: int, tid: int) -> str | None:
+    try:
+        with open(f"/proc/{pid}/task/{tid}/comm", "rb") as file:
+            return process.printable(file.read().rstrip(b"\n"))
+    except OSError:
+        return None

@@ -1,0 +1,110 @@
+"""The loop: waits for rings, the kernel log, marks and the clock, and calls the recorder. The only place that waits."""
+
+from __future__ import annotations
+
+import gc
+import os
+import select
+import signal
+import time
+from contextlib import suppress
+
+from zombiescope.kernel.perf_event import monotonic_ns
+from zombiescope.recorder.recorder import Recorder
+
+WRITE_EVERY_NS = 1_000_000_000
+SETTLE_NS = 100_000_000
+"""How long the lookup thread has for its answers between a drain and the write that follows it."""
+
+
+class Loop:
+    """Runs a recorder until it is told to stop, or its time is over."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._poll = select.poll()
+        self._stopping = False
+        self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._ring_fds: set[int] = set()
+        self.startup_cpu_s = 0.0
+        self._cpu_at_start_s = 0.0
+
+    @property
+    def cpu_s(self) -> float:
+        """CPU used since the loop began."""
+        return time.process_time() - self._cpu_at_start_s
+
+    def run(self) -> None:
+        """Returns when stopped; the recorder is closed by the caller."""
+        signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, self._stop)
+        self._poll.register(self._wake_read, select.POLLIN)
+        log_fd = self._recorder.kernel_log.fileno()
+        if log_fd is not None:
+            self._poll.register(log_fd, select.POLLIN)
+        mark_fd = self._recorder.marks.fileno() if self._recorder.marks is not None else None
+        if mark_fd is not None:
+            self._poll.register(mark_fd, select.POLLIN)
+        self._recorder.tick(0)
+        self._recorder.write()
+        gc.collect()
+        gc.freeze()  # what lives now lives to the end: the collector need not look at it again
+        self._cpu_at_start_s = time.process_time()
+        self.startup_cpu_s = self._cpu_at_start_s + self._recorder.config.startup_cpu_s
+        self._turn(log_fd, mark_fd)
+
+    def _stop(self, *_: object) -> None:
+        self._stopping = True
+
+    def _turn(self, log_fd: int | None, mark_fd: int | None) -> None:
+        recorder = self._recorder
+        interval_ns = int(recorder.config.interval_s * 1e9)
+        started = monotonic_ns()
+        end = started + int(recorder.config.for_s * 1e9) if recorder.config.for_s is not None else None
+        next_tick = started + interval_ns - (started + recorder.clock.offset_ns) % interval_ns
+        next_drain = next_tick if interval_ns == WRITE_EVERY_NS else started + WRITE_EVERY_NS
+        next_write: int | None = None
+        while not self._stopping:
+            self._follow_rings()
+            deadlines = [when for when in (next_tick, next_drain, next_write, end) if when is not None]
+            ready = self._wait(min(deadlines) - monotonic_ns())
+            now = monotonic_ns()
+            if ready & self._ring_fds and now < next_tick:
+                recorder.drain()
+            if log_fd in ready:
+                recorder.read_kernel_log()
+            if mark_fd in ready:
+                recorder.read_marks()
+            if now >= next_tick:
+                recorder.tick(now - next_tick)
+                next_tick += interval_ns * (1 + (now - next_tick) // interval_ns)
+            if now >= next_drain:
+                if interval_ns != WRITE_EVERY_NS:
+                    recorder.drain()
+                next_drain += WRITE_EVERY_NS * (1 + (now - next_drain) // WRITE_EVERY_NS)
+                next_write = now + SETTLE_NS
+            if next_write is not None and monotonic_ns() >= next_write:
+                recorder.write()
+                next_write = None
+            if end is not None and now >= end:
+                return
+
+    def _wait(self, remaining_ns: int) -> set[int]:
+        timeout_ms = max(0, -(-remaining_ns // 1_000_000))
+        ready = {fd for fd, _ in self._poll.poll(timeout_ms)}
+        if self._wake_read in ready:
+            with suppress(BlockingIOError):
+                os.read(self._wake_read, 512)
+        return ready
+
+    def _follow_rings(self) -> None:
+        fds = {ring.fd for ring in self._recorder.stacks.rings.values()}
+        if fds == self._ring_fds:
+            return
+        for fd in self._ring_fds - fds:
+            with suppress(KeyError):
+                self._poll.unregister(fd)
+        for fd in fds - self._ring_fds:
+            self._poll.register(fd, select.POLLIN)
+        self._ring_fds = fds

@@ -1,0 +1,73 @@
+"""node.json: who this recording is of. Written at the start and again when something in it changes."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from zombiescope.kernel import cpu, host, kconfig
+from zombiescope.kernel.host import Host
+from zombiescope.kernel.stat import USER_HZ
+from zombiescope.recorder.config import Config
+from zombiescope.recorder.sources import Missing
+from zombiescope.recording.schema import FORMAT
+
+
+def timezone() -> str:
+    """The zone's name where the system tells it, else its offset now."""
+    for text in (os.environ.get("TZ", ""), _zone_link()):
+        if "/" in text or text == "UTC":
+            return text.lstrip(":")
+    return time.strftime("%z") or "+0000"
+
+
+def _zone_link() -> str:
+    try:
+        return str(Path("/etc/localtime").readlink()).partition("zoneinfo/")[2]
+    except OSError:
+        return ""
+
+
+def describe(config: Config, here: Host, online: tuple[int, ...], possible: int, more: dict[str, Any]) -> dict[str, Any]:
+    """Everything a reader on another machine needs to know about this one."""
+    kernel = kconfig.read()
+    return {
+        "format": FORMAT,
+        "node": config.node or here.hostname,
+        "kernel": here.release,
+        "kernel_version": here.version,
+        "boot": here.boot_id,
+        "machine": here.machine,
+        "os": here.os_name,
+        "vendor": here.vendor,
+        "product": here.product,
+        "consoles": list(here.consoles),
+        "cpus": {
+            "online": list(online),
+            "possible": possible,
+            "topology": [asdict(place) for place in cpu.topology()],
+        },
+        "labels": {**here.labels, **config.labels},
+        "hz": config.hz,
+        "event": config.event,
+        "interval_s": config.interval_s,
+        "user_hz": USER_HZ,
+        "kernel_config": asdict(kernel),
+        "timezone": timezone(),
+        **more,
+    }
+
+
+def write(path: Path, node: dict[str, Any], missing: list[Missing]) -> None:
+    """Replaces node.json in one step. Raises OSError."""
+    aside = path.with_suffix(".new")
+    aside.write_text(json.dumps({**node, "missing": [asdict(one) for one in missing]}, indent=1) + "\n")
+    aside.replace(path)
+
+
+def this_host() -> Host:
+    return host.read()

@@ -1,0 +1,108 @@
+"""From drained rings to rows: asks who and what while processes live, and writes samples once their frames have names."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+
+from zombiescope._native import Sampler
+from zombiescope.recorder.batch import Batch
+from zombiescope.recorder.lookup import AddressAnswer, AddressQuestion, Lookup, TaskAnswer, TaskQuestion
+from zombiescope.recording import schema
+
+GIVE_UP_NS = 1_500_000_000
+"""A sample whose user frames nobody could name by then is written without them."""
+
+YOUNG_DRAINS = 15
+MAX_CGROUP_PATHS = 8192
+
+
+class Samples:
+    """The rows of samples, stacks, frames and tasks of the current segment."""
+
+    def __init__(self, sampler: Sampler, lookup: Lookup, batch: Batch) -> None:
+        self._sampler = sampler
+        self._lookup = lookup
+        self._batch = batch
+        self._segment = 0
+        self._who: dict[int, tuple[str, str | None]] = {}  # task -> (unit or its like, cgroup)
+        self._names: dict[int, str] = {}
+        self._cgroup_paths: dict[int, str] = {}
+        self.rows = 0
+
+    def ask(self) -> None:
+        """Queues what must be asked while the processes live; call right after a drain."""
+        for number, path in self._sampler.take_cgroups():
+            self.cgroup_exists(number, path.decode("utf-8", "replace"))
+        for task, pid, tid, comm, ppid, cgroup_id in self._sampler.take_tasks():
+            self._batch.add(schema.TASKS, (task, pid, tid, comm, ppid, *(None,) * 9))
+            self._names[task] = comm or f"pid {pid}"
+            if tid:
+                hint = self._cgroup_paths.get(cgroup_id) if cgroup_id else None
+                self._lookup.ask(TaskQuestion(self._segment, task, pid, tid, comm, ppid, hint))
+        for space, pid, addresses in self._sampler.take_wanted():
+            maps = self._sampler.mappings(pid)
+            self._lookup.ask(AddressQuestion(self._segment, space, pid, addresses, maps))
+
+    def cgroup_exists(self, number: int, path: str) -> None:
+        """A cgroup of the perf_event hierarchy: it may be all we ever learn of a process that died young."""
+        if len(self._cgroup_paths) >= MAX_CGROUP_PATHS:
+            self._cgroup_paths.clear()
+        self._cgroup_paths[number] = path
+
+    def write(self, offset_ns: int, monotonic_ns: int, *, everything: bool = False) -> None:
+        """Puts finished samples into the batch, with `everything` also those still waiting for a name."""
+        self._take_answers()
+        give_up = monotonic_ns if everything else max(0, monotonic_ns - GIVE_UP_NS)
+        times, cpus, tasks, stacks, periods = self._sampler.take_samples(offset_ns, give_up)
+        self._batch.add_columns(schema.SAMPLES, len(times), [times, cpus, tasks, stacks, periods])
+        first, lengths, flat = self._sampler.stacks.take_new()
+        numbers = array("q", range(first, first + len(lengths)))
+        self._batch.add_columns(schema.STACKS, len(lengths), [numbers, (lengths, flat)])
+        self._batch.extend(schema.FRAMES, self._sampler.take_frames())
+        self.rows += len(times)
+
+    def _take_answers(self) -> None:
+        for answer in self._lookup.take_answers():
+            if answer.question.segment != self._segment:
+                continue
+            if isinstance(answer, AddressAnswer):
+                self._name_addresses(answer)
+            else:
+                self._name_task(answer)
+
+    def _name_addresses(self, answer: AddressAnswer) -> None:
+        space = answer.question.space
+        for address, frame in zip(answer.question.addresses, answer.frames, strict=False):
+            number = None if frame is None else self._sampler.frame(frame.name, frame.module, frame.kind)
+            self._sampler.answer(space, address, number)
+
+    def _name_task(self, answer: TaskAnswer) -> None:
+        asked, found, owner = answer.question, answer.process, answer.owner
+        comm = answer.comm
+        row = (
+            asked.task, asked.pid, asked.tid, comm, found.ppid if found else asked.ppid,
+            found.start_time_ticks if found else None, found.policy if found else None,
+            found.rt_priority if found else None, found.cmdline if found else None, found.exe if found else None,
+            answer.cgroup, owner.unit, owner.container, owner.pod_uid,
+        )  # fmt: skip
+        self._batch.add(schema.TASKS, row)
+        name = owner.unit or owner.container or comm or self._names.get(asked.task, "?")
+        self._who[asked.task] = (name, answer.cgroup)
+
+    def shares(self) -> Iterator[tuple[str, str | None, int, int]]:
+        """(unit or container or comm, cgroup, samples, samples in the kernel) since the last call."""
+        for task, samples, kernel in self._sampler.take_shares():
+            name, cgroup = self._who.get(task, (self._names.get(task, "?"), None))
+            yield name, cgroup, samples, kernel
+
+    def sweep(self) -> None:
+        """Forgets processes that are gone; once a second."""
+        self._sampler.sweep(YOUNG_DRAINS)
+
+    def next_segment(self) -> None:
+        """All samples must have been written. Numbers start anew."""
+        self._sampler.next_segment()
+        self._segment += 1
+        self._who.clear()
+        self._names.clear()

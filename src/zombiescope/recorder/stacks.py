@@ -1,0 +1,216 @@
+"""Stacks of every CPU and the tracepoints beside them: opens rings, follows CPUs that come and go, drains.
+
+A ring is drained when the kernel says that a quarter of it is full (poll), and at every flush. When a CPU goes offline its
+event dies without a word, and after coming back it needs a new one: `follow` compares with the list of online CPUs.
+"""
+
+from __future__ import annotations
+
+import errno
+import mmap
+from dataclasses import dataclass
+from pathlib import Path
+
+from zombiescope._native import KernelSymbols, Sampler
+from zombiescope.kernel import perf_event, privileges, tracefs
+from zombiescope.kernel.perf_event import Clock, CpuRing, Features
+from zombiescope.recorder.sources import Sources
+
+TRACEPOINTS = (
+    ("cgroup", "cgroup_mkdir"),
+    ("cgroup", "cgroup_rmdir"),
+    ("cgroup", "cgroup_release"),
+    ("cgroup", "cgroup_rename"),
+    ("net", "net_dev_xmit_timeout"),
+    ("printk", "console"),
+)
+"""In this order a tracepoint has the number 1, 2, ... in the records; printk:console only where /dev/kmsg is closed."""
+
+MKDIR, RMDIR, RELEASE, RENAME, XMIT_TIMEOUT, CONSOLE = range(1, 7)
+
+KALLSYMS = "/proc/kallsyms"
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """One tracepoint that fired."""
+
+    kind: int
+    monotonic_ns: int
+    cpu: int
+    pid: int
+    tid: int
+    raw: bytes
+
+
+def ring_bytes(cpus: int) -> int:
+    """512 kB a CPU, as everybody may pin; half of that on large machines, where it adds up to real memory."""
+    return 512 << 10 if cpus <= 64 else 256 << 10
+
+
+def load_kernel_symbols(sources: Sources, now_us: int) -> KernelSymbols:
+    """Reads kallsyms in pieces; a file of zeros (kptr_restrict, no CAP_SYSLOG) is a missing source."""
+    symbols = KernelSymbols()
+    try:
+        with open(KALLSYMS, "rb", buffering=0) as file:
+            while piece := file.read(1 << 16):
+                symbols.feed(piece)
+    except OSError as error:
+        sources.lacks("kernel symbols", f"{KALLSYMS}: {error.strerror}", "CONFIG_KALLSYMS in the kernel", now_us)
+    symbols.finish()
+    if symbols.hidden:
+        restrict = privileges.read().kptr_restrict
+        grant = "sysctl kernel.kptr_restrict=1" if restrict == 2 else "CAP_SYSLOG (AmbientCapabilities=CAP_SYSLOG)"
+        sources.lacks("kernel symbols", f"{KALLSYMS} shows no addresses (kptr_restrict={restrict})", grant, now_us)
+    return symbols
+
+
+class Stacks:
+    """The rings of all online CPUs behind one Sampler."""
+
+    def __init__(self, clock: Clock, possible_cpus: int, sources: Sources, *, host_pids: bool, now_us: int) -> None:
+        self._clock = clock
+        self._sources = sources
+        self._ring_bytes = ring_bytes(possible_cpus)
+        self.rings: dict[int, CpuRing] = {}
+        self.formats: dict[int, tracefs.Format] = {}
+        self._where: dict[int, str | None] = {}
+        self._closed_counts: dict[int, int] = {}
+        self._features = self._probe(now_us)
+        self.symbols = load_kernel_symbols(sources, now_us)
+        self.sampler = Sampler(
+            self.symbols,
+            possible_cpus,
+            has_period=clock.has_period,
+            has_cgroup=bool(self._features and self._features.cgroup),
+            host_pids=host_pids,
+        )
+
+    @property
+    def can_sample(self) -> bool:
+        return self._features is not None
+
+    def _probe(self, now_us: int) -> Features | None:
+        try:
+            return perf_event.probe(0, self._clock)
+        except OSError as error:
+            why, grant = _explain(error, self._clock)
+            self._sources.lacks("stack samples", why, grant, now_us)
+            return None
+
+    def trace(self, wanted: dict[int, str | None], now_us: int) -> None:
+        """Chooses the tracepoints to open (number -> filter or None) before the rings are opened."""
+        place = self._find_tracefs(now_us)
+        if place is None or self._features is None:
+            return
+        for number, where in wanted.items():
+            group, name = TRACEPOINTS[number - 1]
+            try:
+                self.formats[number] = tracefs.read_format(place, group, name)
+                self._where[number] = where
+            except (OSError, ValueError) as error:
+                reason = error.strerror if isinstance(error, OSError) else str(error)
+                self._sources.lacks(f"tracepoint {group}:{name}", f"{reason}", "a kernel that has it", now_us)
+
+    def _find_tracefs(self, now_us: int) -> Path | None:
+        try:
+            place = tracefs.find() or tracefs.mount_privately()
+        except PermissionError as error:
+            if error.errno == errno.EPERM:
+                why, grant = "not mounted, and mounting it is not allowed", "mount -t tracefs nodev /sys/kernel/tracing"
+            else:
+                why, grant = f"{error.filename}: {error.strerror}", "CAP_DAC_READ_SEARCH (tracefs is closed to others)"
+            self._sources.lacks("tracefs", why, grant, now_us)
+            return None
+        except OSError as error:
+            self._sources.lacks("tracefs", f"cannot be mounted: {error.strerror}", "CONFIG_TRACING in the kernel", now_us)
+            return None
+        return place
+
+    def follow(self, online: tuple[int, ...], now_us: int) -> tuple[list[int], list[int]]:
+        """Opens rings of CPUs that came, closes those of CPUs that went: (came, went)."""
+        if self._features is None:
+            return [], []
+        went = [cpu for cpu in self.rings if cpu not in online]
+        for cpu in went:
+            self._close(cpu)
+        came = []
+        for cpu in online:
+            if cpu not in self.rings and self._open(cpu, now_us):
+                came.append(cpu)
+        return came, went
+
+    def _open(self, cpu: int, now_us: int) -> bool:
+        assert self._features is not None
+        try:
+            ring = perf_event.open_ring(cpu, self._clock, self._features, self._ring_bytes)
+        except OSError as error:
+            if error.errno != errno.ENODEV:  # ENODEV: it went offline again, the next look will tell
+                why, grant = _explain(error, self._clock)
+                self._sources.lacks(f"stack samples of cpu {cpu}", why, grant, now_us)
+            return False
+        for number, form in self.formats.items():
+            try:
+                ring.add_tracepoint(number, form.number, self._where[number])
+            except OSError as error:
+                group, name = TRACEPOINTS[number - 1]
+                why, grant = _explain(error, self._clock)
+                self._sources.lacks(f"tracepoint {group}:{name}", why, grant, now_us)
+        for event_id, kind in ring.ids:
+            self.sampler.register(event_id, kind)
+        self.sampler.add_ring(cpu, ring.memory, mmap.PAGESIZE)
+        ring.enable()
+        self.rings[cpu] = ring
+        self._sources.has(f"stack samples of cpu {cpu}", now_us)
+        return True
+
+    def _close(self, cpu: int) -> None:
+        ring = self.rings.pop(cpu)
+        self.sampler.remove_ring(cpu)
+        for (_, kind), count in zip(ring.ids[1:], _counts(ring), strict=False):
+            self._closed_counts[kind] = self._closed_counts.get(kind, 0) + count
+        ring.memory.close()
+        ring.close()
+
+    def drain(self) -> int:
+        return self.sampler.drain()
+
+    def traced(self) -> list[Traced]:
+        """Tracepoints that fired since the last call, in the order of time."""
+        return [Traced(*record) for record in self.sampler.take_tracepoints()]
+
+    def counts(self) -> dict[int, int]:
+        """How often each tracepoint fired since the start, by the kernel's own count; includes records that were lost."""
+        totals = dict(self._closed_counts)
+        for ring in self.rings.values():
+            for (_, kind), count in zip(ring.ids[1:], _counts(ring), strict=False):
+                totals[kind] = totals.get(kind, 0) + count
+        return totals
+
+    def close(self) -> None:
+        for cpu in list(self.rings):
+            self._close(cpu)
+
+
+def _counts(ring: CpuRing) -> list[int]:
+    try:
+        return ring.counts()
+    except OSError:
+        return []
+
+
+def _explain(error: OSError, clock: Clock) -> tuple[str, str]:
+    """Why perf_event_open failed and what grants it."""
+    if error.errno in (errno.EACCES, errno.EPERM):
+        paranoid = privileges.read().perf_event_paranoid
+        grant = "CAP_PERFMON (AmbientCapabilities=CAP_PERFMON; before Linux 5.8: CAP_SYS_ADMIN)"
+        if paranoid is not None and paranoid > 2:
+            grant += f", and with perf_event_paranoid={paranoid}: CAP_SYS_ADMIN or sysctl kernel.perf_event_paranoid=2"
+        return f"perf_event_open: {error.strerror} (perf_event_paranoid={paranoid})", grant
+    if error.errno in (errno.ENOENT, errno.EOPNOTSUPP) and clock.has_period:
+        return "this machine has no hardware cycle counter", "--event cpu-clock"
+    if error.errno == errno.ENOSYS:
+        return "perf_event_open: not there (no CONFIG_PERF_EVENTS, or a seccomp profile)", "a seccomp profile that allows it"
+    if error.errno == errno.EMFILE:
+        return "too many open files", "a higher limit: LimitNOFILE=65536"
+    return f"perf_event_open: {error.strerror}", "see `man perf_event_open`"

@@ -1,0 +1,33 @@
+"""Wall time for monotonic stamps, and what a set clock does to it."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from zombiescope.recorder import clock
+from zombiescope.recorder.clock import WallClock
+
+
+def test_wall_time_is_the_clock_on_the_wall() -> None:
+    here = WallClock()
+    assert abs(here.now_us() - time.time() * 1e6) < 50_000
+    assert not here.stepped()
+    assert here.adopt() is None
+
+
+def test_a_step_is_told_once_and_earlier_stamps_keep_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A mock: only root may set the clock, and nobody should for a test. The real thing runs under libfaketime.
+    here = WallClock()
+    stamp = time.monotonic_ns()
+    before = here.wall_us(stamp)
+    real = clock.read_offset_ns
+    monkeypatch.setattr(clock, "read_offset_ns", lambda: real() + 3_600_000_000_000)
+    assert here.stepped()
+    assert here.wall_us(stamp) == before
+    step = here.adopt()
+    assert step is not None
+    assert step.seconds == pytest.approx(3600, abs=0.1)
+    assert here.adopt() is None
+    assert here.wall_us(stamp) - before == pytest.approx(3_600_000_000, abs=100_000)

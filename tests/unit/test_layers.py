@@ -1,0 +1,57 @@
+"""Imports go one way. The order is DESIGN's diagram; docs/design/0001 says what it means for imports."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOMS = {
+    "kernel": {"kernel", "_native"},
+    "sources": {"sources", "kernel", "_native"},
+    "symbols": {"symbols", "_native"},
+    "recording": {"recording", "_native", "_mark"},
+    "recorder": {"recorder", "recording", "symbols", "sources", "kernel", "_native"},
+    "commands": {"commands", "recorder", "recording", "symbols", "sources", "kernel", "_native", "_mark", ""},
+}
+"""Room -> rooms that it may import from. "" is the package itself."""
+
+HEAVY = ("numpy", "pyarrow", "pandas", "typer", "rich", "click", "pydantic")
+SOURCE = Path(__file__).parents[2] / "src" / "zombiescope"
+
+
+def imported_rooms(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            names = [node.module]
+            if node.module == "zombiescope":
+                names = [f"zombiescope.{alias.name}" for alias in node.names]
+        found |= {name.split(".")[1] if "." in name else "" for name in names if name.split(".")[0] == "zombiescope"}
+    return found
+
+
+@pytest.mark.parametrize("room", sorted(ROOMS))
+def test_a_room_imports_only_from_rooms_before_it(room: str) -> None:
+    modules = sorted((SOURCE / room).rglob("*.py"))
+    assert modules
+    for path in modules:
+        strange = imported_rooms(path) - ROOMS[room]
+        assert not strange, f"{path.relative_to(SOURCE)} imports {sorted(strange)}"
+
+
+def test_every_room_is_listed() -> None:
+    rooms = {path.name for path in SOURCE.iterdir() if (path / "__init__.py").exists()}
+    assert rooms == set(ROOMS)
+
+
+def test_the_recorder_loads_nothing_heavy() -> None:
+    script = "import sys, zombiescope.recorder.__main__; print(*sorted(name.split('.')[0] for name in sys.modules))"
+    loaded = set(subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split())
+    assert loaded.isdisjoint(HEAVY)
