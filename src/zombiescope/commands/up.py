@@ -34,8 +34,9 @@ def command(
             "watch it with 'zombiescope top', or stop it first",
         )
     config = record.configuration(dir=record.writable_dir(directory))
-    note(f"Recording this node into {config['dir']}")
-    note(f"  kept: the last {human_s(config['keep_s'])}, at most {human_bytes(config['max_bytes'])}")
-    note("  look: 'zombiescope top' in another terminal; 'zombiescope cores --last 5m' for any past window")
-    note("  stop: Ctrl-C")
+    note(f"The last {human_s(config['keep_s'])} are kept, at most {human_bytes(config['max_bytes'])}.")
+    note(
+        "In another terminal: 'zombiescope top' shows this node, 'zombiescope cores --last 5m' any past window."
+    )
+    note("Ctrl-C stops it.")
     record.become_recorder(config)

@@ -298,7 +298,7 @@ def test_every_command_has_examples_and_a_page(cli: Cli, name: str) -> None:
     assert "Examples" in done.out
     assert f"$ zombiescope {name}" in done.out
     page = Path(__file__).parents[3] / "docs" / "commands" / f"{name}.md"
-    options = {word.strip("│, ") for word in done.out.split() if word.startswith("--") and len(word) > 2}
+    options = {word.strip("│,;. ") for word in done.out.split() if word.startswith("--") and len(word) > 2}
     missing = [option for option in options - {"--help"} if option not in page.read_text()]
     assert not missing, f"{page.name} does not tell of {missing}"
 
