@@ -35,8 +35,6 @@ def command(
         )
     config = record.configuration(dir=record.writable_dir(directory))
     note(f"The last {human_s(config['keep_s'])} are kept, at most {human_bytes(config['max_bytes'])}.")
-    note(
-        "In another terminal: 'zombiescope top' shows this node, 'zombiescope cores --last 5m' any past window."
-    )
+    note("In another terminal: 'zombiescope top' shows it live, 'zombiescope cores --last 5m' the past.")
     note("Ctrl-C stops it.")
     record.become_recorder(config)

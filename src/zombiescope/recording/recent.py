@@ -178,7 +178,7 @@ class Recent:
 
     def cpus(self) -> list[int]:
         """Every core seen in the time that is kept, in the kernel's order."""
-        return sorted({cpu for tick in self.ticks for cpu in tick.cores})
+        return sorted(set[int]().union(*(tick.cores for tick in self.ticks)))
 
     def census(self) -> Census | None:
         return self._census[-1] if self._census else None
