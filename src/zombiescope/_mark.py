@@ -9,7 +9,7 @@ import time
 
 SOCKET = "mark.sock"
 TIMEOUT_S = 0.05
-MAX_TEXT_BYTES = 4096  # far below what a UNIX datagram may carry, far above what an axis can show
+MAX_TEXT = 500  # characters; the recorder keeps no more of a mark either
 
 
 def runtime_directories() -> list[str]:
@@ -36,8 +36,9 @@ def _send(directory: str, text: str, at_us: int) -> bool:
     import json
     import socket
 
-    cut = text.encode("utf-8", "replace")[:MAX_TEXT_BYTES].decode("utf-8", "ignore")
-    message = json.dumps({"text": cut, "at_us": at_us}).encode()
+    message = json.dumps({"text": text[:MAX_TEXT], "at_us": at_us}, ensure_ascii=False).encode(
+        "utf-8", "replace"
+    )
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
         sender.settimeout(TIMEOUT_S)
         try:

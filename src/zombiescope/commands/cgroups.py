@@ -15,15 +15,17 @@ from zombiescope.commands.window import At, From, Last, To, Utc, choose, zone_of
 from zombiescope.recording import locate
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from zombiescope.recorder.live_census import LiveCensus
     from zombiescope.recording.cgroups import CgroupsView, Leak
     from zombiescope.recording.memcg_cost import Forecast
     from zombiescope.recording.reader import Recording
 
 EXAMPLES = examples(
-    "cgroups                              # the recorder's newest; a single look where none runs",
-    "cgroups --to 12:03:22                # as it was at that moment",
-    "cgroups --json | jq '.leaks[0]'      # the worst leaker: its path and who made it",
+    "cgroups                   # now",
+    "cgroups --to 12:03:22     # as it was at that moment",
+    "cgroups --json | jq '.leaks[0]'",
 )
 
 _LEAKS_SHOWN = 15
@@ -40,7 +42,7 @@ def command(
     node: Node = None,
     json_: Json = False,
 ) -> None:
-    """Memory cgroups: how many there are and how many are dying, which path leaks them, and what it costs.
+    """Zombie memory cgroups: how many, whose, at what cost.
 
     A dying cgroup (a zombie) was removed but is still held by a page or a dentry. This is the state at the
     end of the window; growth is measured over the window.
@@ -147,10 +149,8 @@ def _print(document: dict[str, Any], zone: tzinfo) -> None:
         growth = document["growth_per_hour"]
         grows = "" if growth is None else f", {growth:+,.0f} dying an hour"
         out.print(f"{human_count(memory['total'])} memory cgroups ({memory['hierarchy']}): {counts}{grows}")
-    if document["verdict"] is not None:
-        out.print(f"{document['verdict']}: ", style=_STYLES[document["verdict"]], end="")
-    out.print(document["why"], soft_wrap=False)
-    _print_forecast(document["forecast"], zone)
+    out.print(_verdict(document))
+    _print_forecast(document, zone)
     _print_leaks(document)
 
 
@@ -158,15 +158,24 @@ def _moment(at: float, zone: tzinfo) -> str:
     return f"{datetime.fromtimestamp(at, zone):%Y-%m-%d %H:%M:%S %Z}".rstrip()
 
 
-def _print_forecast(forecast: dict[str, float | None], zone: tzinfo) -> None:
+def _verdict(document: dict[str, Any]) -> Text:
+    from rich.text import Text
+
+    verdict = document["verdict"]
+    text = Text("" if verdict is None else f"{verdict}: ", _STYLES.get(verdict, ""))
+    return Text.assemble(text, document["why"])
+
+
+def _print_forecast(document: dict[str, Any], zone: tzinfo) -> None:
     out = console()
+    forecast = document["forecast"]
     now_s = forecast["read_cost_now_s"]
-    if now_s is not None:
-        out.print(f"one read of the root's memory statistics: about {_read_cost(now_s)}")
-    for key, cost in (("costs_1s_at", "1 s"), ("costs_5s_at", "5 s")):
+    if now_s is not None and document["verdict"] != "costly":
+        out.print(f"one read of the root's memory statistics costs about {_read_cost(now_s)} now")
+    for key, cost in (("costs_1s_at", "a second"), ("costs_5s_at", "5 s")):
         at = forecast[key]
-        if at is not None:
-            out.print(f"it costs {cost} from {_moment(at, zone)} on")
+        if at is not None and at > document["at"]:
+            out.print(f"at this pace it costs {cost} on {_moment(at, zone)}")
 
 
 def _read_cost(seconds: float) -> str:
@@ -182,7 +191,15 @@ def _print_leaks(document: dict[str, Any]) -> None:
     if not leaks:
         out.print("no path has left a dying cgroup since the recorder started")
         return
-    rows = table("dying", "created", "released", "path", "made by", right=("dying", "created", "released"))
+    rows = table(
+        "dying",
+        "created",
+        "released",
+        "path",
+        "made by",
+        right=("dying", "created", "released"),
+        wraps="path",
+    )
     for leak in leaks[:_LEAKS_SHOWN]:
         least = "" if leak["exact"] in (True, None) else "≥"
         counts = [human_count(leak[name]) for name in ("created", "released")]

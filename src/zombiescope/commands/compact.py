@@ -8,13 +8,16 @@ from zombiescope.commands.quantities import human_bytes, human_count
 from zombiescope.commands.reading import Dir, Node, node_dir
 
 EXAMPLES = examples(
-    "compact                     # a running recorder does this by itself every 15 minutes",
-    "compact ./rec --json        # before reading ./rec with DuckDB, Polars or Spark",
+    "compact",
+    "compact ./rec     # before DuckDB, Polars or Spark read ./rec",
 )
 
 
 def command(directory: Dir = None, node: Node = None, json_: Json = False) -> None:
-    """Turn closed log segments into Parquet, which other programs read."""
+    """Turn the log into Parquet now.
+
+    A running recorder does this by itself every 15 minutes. Other programs read Parquet.
+    """
     with node_dir(directory, node) as path:
         from zombiescope.recording.compact import BusyError, compact
 

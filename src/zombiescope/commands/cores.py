@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 EXAMPLES = examples(
     "cores --last 5m",
-    "cores --at 12:03:22                    # that one second",
+    "cores --at 12:03:22        # that one second",
     "cores --hottest 8 --from 12:00 --to 12:10",
-    "cores incident.zscope --json | jq '.cores[] | select(.longest_saturation_s > 1)'",
+    "cores incident.zscope --json | jq '.cores[39]'",
 )
 
 _MODES = ("user", "nice", "system", "irq", "softirq", "steal", "iowait", "idle")
@@ -41,7 +41,9 @@ def command(
     node: Node = None,
     json_: Json = False,
 ) -> None:
-    """How each core spent a window, and how long the kernel held it without a break.
+    """mpstat -P ALL of any past window.
+
+    How each core spent its time, and how long the kernel held it without a break.
 
     Ratios are of elapsed time. A core is saturated while system, irq and softirq fill 95 % of each tick.
     """
@@ -102,12 +104,12 @@ def _print(recording: Recording, window: Window, view: CoresView, shown: list[Co
     if not view.cores:
         note("zombiescope: no tick ends in this window; 'zombiescope info' says what the recording holds")
         return
-    rows = table("core", *_HEADS, "saturated", "busiest", right=("core", *_HEADS, "saturated"))
+    rows = table("core", *_HEADS, "saturated", "busiest", right=("core", *_HEADS, "saturated"), gap=1)
     rows.add_row("all", *_ratios(view.aggregate), "", "")
     for core in shown:
         lost = core.longest_saturation_s or 0
         busiest = core.busiest
-        peak = "" if busiest is None else f"{window.clock(busiest.at_us)} {percent(busiest.busy)}"
+        peak = "" if busiest is None else f"{busiest.busy * 100:3.0f}% {window.clock(busiest.at_us)}"
         held = human_s(core.longest_saturation_s) if core.longest_saturation_s != 0 else "-"
         style = "bold red" if lost >= _WORTH_SAYING_S else None
         rows.add_row(str(core.cpu), *_ratios(core.modes), held, peak, style=style)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, tzinfo
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -25,7 +26,7 @@ EXAMPLES = examples(
     "events --last 1h",
     "events --at-least critical --json",
     "events --kind nic_reset --kind soft_lockup",
-    "events --follow --json | jq .text       # one object a line, as they happen",
+    "events --follow --json   # one object a line, as they happen",
 )
 
 _STYLES = {"critical": "bold red", "warning": "yellow"}
@@ -66,7 +67,10 @@ def command(
     node: Node = None,
     json_: Json = False,
 ) -> None:
-    """Everything that happened: kernel log, unit restarts, cgroup churn, marks."""
+    """Everything that happened.
+
+    NIC resets, lockups, restarts, cgroup churn, marks, and what the kernel warned of.
+    """
     if follow and (to or at):
         raise typer.BadParameter("--follow has no end; leave out --to and --at")
     with opened(directory, node) as recording:
@@ -125,17 +129,18 @@ def _writer(json_: bool, zone: tzinfo) -> Callable[[Event], None]:
         if day[-1:] != [at.date()]:
             day.append(at.date())
             out.print(f"{at:%Y-%m-%d %Z}".rstrip(), style="bold")
-        out.print(_line(event, at))
+        out.print(_line(event, at, out.width))
 
     return write
 
 
-def _line(event: Event, at: datetime) -> Text:
+def _line(event: Event, at: datetime, width: int) -> Text:
+    """One event; where its text needs more lines, they are set in below it."""
     from rich.text import Text
 
-    line = Text(f"{at:%H:%M:%S}  ")
-    line.append(f"{event.kind:<{_KIND_WIDTH}} ", _STYLES.get(event.severity, ""))
-    return line.append(" ".join(event.text.split()))
+    line = Text(f"{at:%H:%M:%S}  ").append(f"{event.kind:<{_KIND_WIDTH}} ", _STYLES.get(event.severity, ""))
+    room = max(20, width - line.cell_len)
+    return line.append(f"\n{' ' * line.cell_len}".join(wrap(event.text, room) or [""]))
 
 
 def _follow(place: Path, read_to_us: int, wanted: _Wanted, write: Callable[[Event], None]) -> None:

@@ -12,7 +12,7 @@ from zombiescope.commands.reading import Dir, Node, node_dir, opened
 from zombiescope.commands.window import At, From, Last, To, Utc, choose
 
 EXAMPLES = examples(
-    "freeze                                          # the last ten minutes",
+    "freeze                   # the last ten minutes",
     'freeze --from 12:00 --to 12:10 --why "nic reset"',
     "freeze --last 30m --json",
 )
@@ -29,7 +29,9 @@ def command(
     node: Node = None,
     json_: Json = False,
 ) -> None:
-    """Exempt a window from retention, now; without a window the last ten minutes.
+    """Exempt a window from retention, now.
+
+    Without a window, the last ten minutes.
 
     Frozen windows may take a quarter of --max-bytes; beyond that the oldest of them go first.
     """

@@ -18,14 +18,17 @@ if TYPE_CHECKING:
 EXAMPLES = examples(
     "info",
     "info incident.zscope",
-    "info ./rec --json | jq '.gaps'",
+    "info ./rec --json | jq .gaps",
 )
 
 _GAPS_SHOWN = 10
 
 
 def command(directory: Dir = None, utc: Utc = False, node: Node = None, json_: Json = False) -> None:
-    """Who was recorded, from when to when, how much of what, and where the recording is blind."""
+    """What is in a recording.
+
+    Who was recorded, from when to when, how much of what, and where it is blind.
+    """
     with opened(directory, node) as recording:
         from zombiescope.recording.info import info
 
@@ -58,7 +61,7 @@ def _print(found: Info, zone: tzinfo) -> None:
     out = console()
     span_s = (found.end_us - found.start_us) / 1e6
     out.print(found.node, style="bold")
-    facts = table("", "")
+    facts = table("", " ", wraps=" ")
     facts.show_header = False
     facts.add_row("kernel", f"{found.kernel or '?'} on {found.machine or '?'}, {found.os or '?'}")
     facts.add_row("cores", str(found.cpus if found.cpus is not None else "?"))

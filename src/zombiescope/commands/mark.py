@@ -12,7 +12,7 @@ from zombiescope.commands.output import Json, examples, print_document
 
 EXAMPLES = examples(
     'mark "epoch 12 starts"',
-    'mark "deploy 4f2c91" || true      # in a script that must not care whether a recorder runs',
+    'mark "deploy 4f2c91" || true   # whether a recorder runs or not',
 )
 
 
@@ -20,7 +20,10 @@ def command(
     text: Annotated[str, typer.Argument(metavar="TEXT", help="What to write on the time axis.")],
     json_: Json = False,
 ) -> None:
-    """Put a mark on the time axis of the recorder running here. From Python: zombiescope.mark("epoch 12")."""
+    """Put a mark on the time axis.
+
+    The recorder running here writes it down as an event. From Python: zombiescope.mark("epoch 12").
+    """
     if not text.strip():
         raise typer.BadParameter("TEXT is empty")
     if not mark(text):

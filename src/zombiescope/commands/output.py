@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -46,14 +46,15 @@ def note(text: str) -> None:
     sys.stderr.flush()
 
 
-def table(*columns: str, right: Iterable[str] = ()) -> Table:
-    """A table without lines; the columns named in `right` hold numbers."""
+def table(*columns: str, right: Iterable[str] = (), wraps: str | None = None, gap: int = 2) -> Table:
+    """A table without lines; the columns named in `right` hold numbers, and only `wraps` may break."""
     from rich.table import Table
 
-    made = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    made = Table(box=None, padding=(0, gap, 0, 0), header_style="bold")
     numbers = set(right)
     for column in columns:
-        made.add_column(column, justify="right" if column in numbers else "left", no_wrap=column in numbers)
+        justify: Literal["left", "right"] = "right" if column in numbers else "left"
+        made.add_column(column, justify=justify, no_wrap=column != wraps)
     return made
 
 

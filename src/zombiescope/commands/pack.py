@@ -16,7 +16,7 @@ from zombiescope.commands.window import At, From, Last, To, Utc, choose
 EXAMPLES = examples(
     "pack --from 12:00 --to 12:10 -o incident.zscope",
     "pack --last 30m -o last.zscope && scp last.zscope laptop:",
-    "cores incident.zscope --at 12:03:22             # every command reads it in place of DIR",
+    "cores incident.zscope     # every command reads it",
 )
 
 
@@ -35,14 +35,20 @@ def command(
     node: Node = None,
     json_: Json = False,
 ) -> None:
-    """Put a window (or all) of a recording into one file that every command reads in place of DIR."""
+    """Put a window into one portable file.
+
+    Every command reads it in place of DIR. Without a window, all of the recording.
+    """
     if out_path.exists() and not force:
         raise Failure(f"{out_path} exists", "choose another name, or say --force")
     with opened(directory, node) as recording:
         from zombiescope.recording.pack import pack
 
         window = choose(recording, last, from_, to, at, utc)
-        size = pack(recording, window.start_us, window.end_us, out_path)
+        try:
+            size = pack(recording, window.start_us, window.end_us, out_path)
+        except ValueError as error:
+            raise Failure(str(error)) from error
     if json_:
         span = {"from": window.start_us / 1e6, "to": window.end_us / 1e6}
         print_document("pack", {"file": str(out_path), "bytes": size, **span})

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Dir = Annotated[
     str | None,
     typer.Argument(
-        metavar="[DIR]",
+        metavar="DIR",
         show_default=False,
         help="A recording: a directory, or a file made by pack. Default: $ZOMBIESCOPE_DIR, else that of the "
         "recorder running here, else /var/lib/zombiescope.",

@@ -21,10 +21,10 @@ from zombiescope.commands.quantities import duration_s, size_bytes, within
 from zombiescope.recording import locate
 
 EXAMPLES = examples(
-    "record                                       # until Ctrl-C; the last 12 h, at most 2 GB",
-    "record ./rec --for 20s --json                # twenty seconds, then a summary as JSON",
-    "record --interval 100ms --hz 499             # a closer look",
-    "record --keep 3d --max-bytes 20GB --label zone=us-east-1a --label image=ml-42",
+    "record                         # until Ctrl-C",
+    "record ./rec --for 20s --json  # then a summary",
+    "record --interval 100ms --hz 499",
+    "record --keep 3d --max-bytes 20GB --label zone=us-east-1a",
 )
 
 INTERVAL_S = (0.1, 60.0)
@@ -61,7 +61,7 @@ def _label(text: str) -> tuple[str, str]:
 Dir = Annotated[
     str | None,
     typer.Argument(
-        metavar="[DIR]",
+        metavar="DIR",
         show_default=False,
         help="Where to record. Default: $ZOMBIESCOPE_DIR, else /var/lib/zombiescope, or "
         "~/.local/state/zombiescope where that may not be written.",
@@ -146,7 +146,10 @@ def command(
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing while recording.")] = False,
     json_: Json = False,
 ) -> None:
-    """Record this node until stopped (Ctrl-C or SIGTERM end it cleanly)."""
+    """Record this node until stopped.
+
+    Ctrl-C and SIGTERM end it cleanly. What it may not read it leaves out and names, with what grants it.
+    """
     if event not in ("cpu-clock", "cycles"):
         raise typer.BadParameter(f"--event {event!r} is not known; it is cpu-clock or cycles")
     become_recorder(

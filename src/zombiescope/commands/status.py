@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = examples(
     "status",
-    "status --json | jq .cost        # cpu_ratio, rss_bytes, bytes_per_hour, lost",
+    "status --json | jq .cost",
 )
 
 _COST_SPAN_US = 600 * 1_000_000
@@ -24,7 +24,10 @@ _GAPS_SHOWN = 5
 
 
 def command(json_: Json = False) -> None:
-    """Is a recorder running here, since when, where is it blind, and what does it cost."""
+    """Is a recorder running here, and how is it doing.
+
+    Since when, where it is blind, and what it costs.
+    """
     recorder = locate.running_recorder()
     if recorder is None:
         document = _not_running()

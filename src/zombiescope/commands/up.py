@@ -13,8 +13,8 @@ from zombiescope.commands.quantities import human_bytes, human_s
 from zombiescope.recording import locate
 
 EXAMPLES = examples(
-    "up                      # records this node; in another terminal: zombiescope top",
-    "up /data/flight         # into a directory of your choice",
+    "up                # then, in another terminal: zombiescope top",
+    "up /data/flight   # into a directory of your choice",
 )
 
 
@@ -24,15 +24,17 @@ def command(
         bool, typer.Option("--open", help="Accepted, and without effect until there is a web page to open.")
     ] = False,
 ) -> None:
-    """Record this node with sensible limits, and say how to look at it. Ctrl-C stops it."""
+    """Record this node, and say how to look at it.
+
+    It keeps the last twelve hours, at most 2 GB. Ctrl-C stops it.
+    """
     if recorder := locate.running_recorder():
         raise Failure(
             f"a recorder (pid {recorder.pid}) already records this node into {recorder.recording}",
             "watch it with 'zombiescope top', or stop it first",
         )
     config = record.configuration(dir=record.writable_dir(directory))
-    note(f"Recording this node into {config['dir']}")
-    note(f"  kept: the last {human_s(config['keep_s'])}, at most {human_bytes(config['max_bytes'])}")
-    note("  look: 'zombiescope top' in another terminal; 'zombiescope cores --last 5m' for any past window")
-    note("  stop: Ctrl-C")
+    note(f"The last {human_s(config['keep_s'])} are kept, at most {human_bytes(config['max_bytes'])}.")
+    note("In another terminal: 'zombiescope top' shows it live, 'zombiescope cores --last 5m' the past.")
+    note("Ctrl-C stops it.")
     record.become_recorder(config)

@@ -178,7 +178,7 @@ class Recent:
 
     def cpus(self) -> list[int]:
         """Every core seen in the time that is kept, in the kernel's order."""
-        return sorted({cpu for tick in self.ticks for cpu in tick.cores})
+        return sorted(set[int]().union(*(tick.cores for tick in self.ticks)))
 
     def census(self) -> Census | None:
         return self._census[-1] if self._census else None
@@ -308,7 +308,7 @@ def cost_of(times_us: Sequence[int], rows: Sequence[dict[str, Any]]) -> Cost | N
     span_us = times_us[-1] - times_us[0]
     return Cost(
         cpu_ratio=_rate([_sum(row, "cpu_us", "helper_cpu_us") for row in rows[1:]], span_us),
-        rss_bytes=rows[-1]["rss_bytes"],
+        rss_bytes=next((row["rss_bytes"] for row in reversed(rows) if row["rss_bytes"] is not None), None),
         bytes_per_hour=_per_hour(_rate([row["log_bytes"] for row in rows[1:]], span_us)),
         lost=sum(row["lost"] or 0 for row in rows),
     )

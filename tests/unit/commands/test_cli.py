@@ -2,63 +2,22 @@
 
 from __future__ import annotations
 
-import json
-import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.recordings import START_US, Written, write_recording
+from tests.unit.commands.cli import Cli
 
 COMMANDS = (
-    "up", "record", "status", "mark", "top", "cores", "events", "cgroups", "history", "info", "freeze", "pack", "compact",
+    "up", "record", "status", "mark", "top", "cores", "events", "cgroups", "history", "info",
+    "freeze", "pack", "compact",
 )  # fmt: skip
 READERS = ("cores", "events", "cgroups", "history", "info", "freeze", "compact", "top")
 START = START_US / 1e6
-
-
-@dataclass(frozen=True)
-class Done:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def document(self) -> dict[str, Any]:
-        found = json.loads(self.out)
-        assert isinstance(found, dict)
-        return found
-
-
-@dataclass(frozen=True)
-class Cli:
-    """The real entry point in a process of its own, on a machine where no recorder runs."""
-
-    home: Path
-
-    def __call__(self, *arguments: str, **environment: str) -> Done:
-        done = subprocess.run(
-            [sys.executable, "-m", "zombiescope.commands.main", *arguments],
-            capture_output=True, text=True, timeout=60, check=False, cwd=self.home, env=self.environment(**environment),
-        )  # fmt: skip
-        return Done(done.returncode, done.stdout, done.stderr)
-
-    def environment(self, **more: str) -> dict[str, str]:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("ZOMBIESCOPE", "XDG"))}
-        source = Path(__file__).parents[3] / "src"
-        return kept | {
-            "PYTHONPATH": str(source), "HOME": str(self.home), "ZOMBIESCOPE_RUNTIME_DIR": str(self.home / "run"),
-            "COLUMNS": "80", "LINES": "25", **more,
-        }  # fmt: skip
-
-
-@pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    return Cli(tmp_path)
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +29,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
 Shape = Mapping[str, Any]
 """What a document must hold: a type, None for "may be null", a list of one shape, or a shape."""
 NUMBER = (int, float)
-MODES = {mode: NUMBER for mode in ("user", "nice", "system", "irq", "softirq", "steal", "iowait", "idle", "busy")}
+MODES = dict.fromkeys(("user", "nice", "system", "irq", "softirq", "steal", "iowait", "idle", "busy"), NUMBER)
 
 
 def check(value: object, shape: object, where: str = "document") -> None:
@@ -99,7 +58,9 @@ SHAPES: dict[str, Shape] = {
     "cores": {
         "interval_s": NUMBER,
         "aggregate": MODES,
-        "cores": [{"cpu": int, **MODES, "longest_saturation_s": NUMBER, "busiest": {"at": float, "busy": NUMBER}}],
+        "cores": [
+            {"cpu": int, **MODES, "longest_saturation_s": NUMBER, "busiest": {"at": float, "busy": NUMBER}}
+        ],
     },
     "events": {
         "events": [{"at": float, "kind": str, "source": str, "severity": str, "text": str, "fields": dict}],
@@ -219,7 +180,9 @@ def test_freeze_keeps_the_last_ten_minutes_or_the_window_named(cli: Cli, tmp_pat
     written = write_recording(tmp_path / "rec", seconds=20)
     first = cli("freeze", str(written.dir), "--json").document
     assert first["to"] - first["from"] == pytest.approx(600)
-    second = cli("freeze", str(written.dir), "--from", "+5s", "--to", "+9s", "--why", "nic reset", "--json").document
+    second = cli(
+        "freeze", str(written.dir), "--from", "+5s", "--to", "+9s", "--why", "nic reset", "--json"
+    ).document
     assert (second["from"], second["to"]) == (START + 5, START + 9)
     assert {path.stem for path in written.node_dir.glob("frozen/*.json")} == {first["id"], second["id"]}
 
@@ -246,19 +209,31 @@ def test_status_without_a_recorder_is_an_answer_and_no_error(cli: Cli) -> None:
 def test_a_mark_without_a_recorder_says_how_to_start_one(cli: Cli) -> None:
     done = cli("mark", "epoch 12")
     assert (done.code, done.out) == (1, "")
-    assert done.err == "zombiescope: no recorder on this machine took the mark; start one with 'zombiescope up'\n"
+    assert (
+        done.err
+        == "zombiescope: no recorder on this machine took the mark; start one with 'zombiescope up'\n"
+    )
 
 
-@pytest.mark.parametrize("name", READERS)
-def test_what_is_no_recording_is_one_line_and_exit_1(cli: Cli, name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [*((name, "nowhere") for name in READERS), ("cores", "empty"), ("cores", "text"), ("compact", "text")],
+)
+def test_what_is_no_recording_is_one_line_and_exit_1(cli: Cli, name: str, place: str, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "text").write_text("not a recording")
-    for place in ("empty", "text", "nowhere"):
-        done = cli(name, str(tmp_path / place))
-        assert (done.code, done.out) == (1, ""), place
-        assert done.err.startswith("zombiescope: ")
-        assert done.err.count("\n") == 1
-        assert place in done.err
+    done = cli(name, str(tmp_path / place))
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith("zombiescope: ")
+    assert done.err.count("\n") == 1
+    assert place in done.err
+
+
+def test_an_empty_window_is_not_packed(cli: Cli, written: Written, tmp_path: Path) -> None:
+    done = cli("pack", str(written.dir), "--from", "+2h", "--to", "+3h", "-o", str(tmp_path / "x.zscope"))
+    assert (done.code, done.err.count("\n")) == (1, 1)
+    assert "nothing was recorded in this window" in done.err
+    assert not list(tmp_path.glob("*.zscope"))
 
 
 @pytest.mark.parametrize(
@@ -323,7 +298,7 @@ def test_every_command_has_examples_and_a_page(cli: Cli, name: str) -> None:
     assert "Examples" in done.out
     assert f"$ zombiescope {name}" in done.out
     page = Path(__file__).parents[3] / "docs" / "commands" / f"{name}.md"
-    options = {word.strip("│, ") for word in done.out.split() if word.startswith("--") and len(word) > 2}
+    options = {word.strip("│,;. ") for word in done.out.split() if word.startswith("--") and len(word) > 2}
     missing = [option for option in options - {"--help"} if option not in page.read_text()]
     assert not missing, f"{page.name} does not tell of {missing}"
 
@@ -340,20 +315,27 @@ def test_help_loads_nothing_heavy(cli: Cli) -> None:
         capture_output=True, text=True, check=True, env=cli.environment(),
     )  # fmt: skip
     loaded = {line.split("|")[-1].strip() for line in done.stderr.splitlines()}
-    heavy = {"numpy", "pyarrow", "pandas", "zstandard", "zombiescope._native", "zombiescope.recording.reader", "asyncio"}
+    heavy = {
+        "numpy",
+        "pyarrow",
+        "pandas",
+        "zstandard",
+        "zombiescope._native",
+        "zombiescope.recording.reader",
+        "asyncio",
+    }
     assert not heavy & loaded
 
 
 def test_a_reader_that_goes_away_is_no_error(cli: Cli, written: Written) -> None:
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-m", "zombiescope.commands.main", "events", str(written.dir)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=cli.environment(),
-    )  # fmt: skip
-    assert process.stdout is not None
-    assert process.stderr is not None
-    process.stdout.close()
-    assert process.stderr.read() == b""
-    process.wait(30)
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
 
 
 def test_colour_only_where_it_is_wanted(cli: Cli, written: Written) -> None:

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from zombiescope.commands.top.screen import View
 
 EXAMPLES = examples(
-    "top                      # the recorder running here, or a private one",
-    "top ./rec                # another recording; the end of it, when it is over",
-    "top --once               # one frame, for a script or a bug report",
+    "top               # the recorder running here, or a private one",
+    "top ./rec         # another recording, or the end of it",
+    "top --once        # one frame, for a script or a bug report",
 )
 
 _FIRST_TICKS_S = 10.0
@@ -45,7 +45,9 @@ def command(
     utc: Utc = False,
     node: Node = None,
 ) -> None:
-    """The node live: a strip per core, the average beside the hottest, zombies, the worst second, events.
+    """The node live, core by core.
+
+    A strip per core, the average beside the hottest, zombies, the worst second so far, events.
 
     Keys: q quits, space stands still, s changes the order of cores, ? explains the picture.
     """

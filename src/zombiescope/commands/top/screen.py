@@ -223,7 +223,7 @@ def _keys(view: View, width: int) -> Text:
     left = Text().append(f" q quit  space pause  s sort: {order}  ? help", "dim")
     right = Text()
     for mode in ("system", "softirq", "irq", "user", "steal"):
-        right.append("█ ", colour(mode)).append(f"{SHORT[mode]}  ", "dim")
+        right.append("█ ", colour(mode)).append(f"{SHORT[mode]} ", "dim")
     return _apart(left, right, width)
 
 

@@ -1,0 +1,263 @@
+"""Commands beside a recorder that runs: a stand-in that holds the lock and publishes itself, as the real one
+does."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.recordings import SECOND, Written, write_recording
+from tests.unit.commands.cli import Cli
+
+from zombiescope.commands import main, record
+from zombiescope.commands.failure import Failure
+from zombiescope.commands.top import private
+
+ZOMBIESCOPE = [sys.executable, "-m", "zombiescope.commands.main"]
+
+
+@dataclass(frozen=True)
+class StandIn:
+    """A recorder as seen from outside."""
+
+    written: Written
+    runtime: Path
+
+    def append(self, seconds: int, seq: int) -> None:
+        """Another segment, directly after what there is."""
+        started_us = self.written.start_us
+        write_recording(
+            self.written.dir, start_us=self.written.end_us, seconds=seconds, first_seq=seq, closed=False,
+            recorder_started_us=started_us,
+        )  # fmt: skip
+
+
+@pytest.fixture
+def recorder(cli: Cli) -> Iterator[StandIn]:
+    now_us = time.time_ns() // 1000
+    written = write_recording(cli.home / "flight", start_us=now_us - 30 * SECOND, seconds=30, closed=False)
+    runtime = cli.home / "run"
+    runtime.mkdir()
+    said = {
+        "pid": os.getpid(), "recording": str(written.dir), "node": "lab", "started_us": written.start_us,
+        "mark_socket": str(runtime / "mark.sock"),
+    }  # fmt: skip
+    (runtime / "recorder.json").write_text(json.dumps(said))
+    with (written.node_dir / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield StandIn(written, runtime)
+
+
+def test_status_tells_how_the_recorder_is_doing(cli: Cli, recorder: StandIn) -> None:
+    document = cli("status", "--json").document
+    assert document["running"] is True
+    assert (document["pid"], document["recording"]) == (os.getpid(), str(recorder.written.dir))
+    assert document["since"] == recorder.written.start_us / 1e6
+    assert document["gaps"] == document["incidents"] == []
+    assert document["cost"]["cpu_ratio"] == pytest.approx(0.0025)
+    assert document["cost"]["rss_bytes"] == 41 << 20
+    assert document["cost"]["bytes_per_hour"] == pytest.approx(2100 * 3600)
+    assert document["missing"][0]["source"] == "systemd"
+    assert "no D-Bus socket; mount /run/dbus" in cli("status").out
+
+
+def test_readers_find_the_recording_of_the_recorder(cli: Cli, recorder: StandIn) -> None:
+    assert cli("cores", "--json").document["node"] == "lab"
+    assert cli("cgroups", "--json").document["source"] == "recording"
+
+
+def test_a_second_up_names_the_recorder_that_runs(cli: Cli, recorder: StandIn) -> None:
+    done = cli("up")
+    assert done.code == 1
+    assert f"pid {os.getpid()}" in done.err
+    assert "zombiescope top" in done.err
+
+
+def test_a_mark_lands(cli: Cli, recorder: StandIn) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as marks:
+        marks.bind(str(recorder.runtime / "mark.sock"))
+        assert cli("mark", "epoch 12").code == 0
+        assert json.loads(marks.recv(65536))["text"] == "epoch 12"
+
+
+def test_follow_gives_each_new_event_as_one_line(cli: Cli, recorder: StandIn) -> None:
+    # GIVEN somebody who follows
+    with subprocess.Popen(
+        [*ZOMBIESCOPE, "events", "--follow", "--json", "--kind", "mark"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=cli.environment(),
+    ) as follower:  # fmt: skip
+        assert follower.stdout is not None
+        # WHEN the recorder goes on in a new segment, in which a mark was set
+        time.sleep(1)
+        recorder.append(seconds=8, seq=2)
+        assert select.select([follower.stdout], [], [], 20)[0], "no line came"
+        event = json.loads(follower.stdout.readline())
+        # THEN that mark arrives, and not the one of before
+        assert (event["kind"], event["text"]) == ("mark", "epoch 12 starts")
+        assert event["at"] > recorder.written.end_us / 1e6
+        # AND Ctrl-C is the end, not an error
+        follower.send_signal(signal.SIGINT)
+        assert follower.wait(20) == 0
+
+
+class Terminal:
+    """A program in a terminal of 80 x 24."""
+
+    def __init__(self, arguments: list[str], environment: dict[str, str]) -> None:
+        self.pid, self._fd = pty.fork()
+        if self.pid == 0:
+            os.execve(arguments[0], arguments, environment)
+        self.shown = ""
+
+    def wait_for(self, text: str, within_s: float = 20) -> None:
+        deadline = time.monotonic() + within_s
+        while text not in self.shown:
+            left = deadline - time.monotonic()
+            assert left > 0, f"{text!r} was never shown"
+            if select.select([self._fd], [], [], left)[0]:
+                self.shown += os.read(self._fd, 65536).decode("utf-8", "replace")
+
+    def press(self, key: str) -> None:
+        self.shown = ""
+        os.write(self._fd, key.encode())
+
+    def ended(self) -> int:
+        # The terminal must be read until its end, or the program waits for room.
+        while True:
+            try:
+                if not os.read(self._fd, 65536):
+                    break
+            except OSError:
+                break
+        os.close(self._fd)
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+@pytest.mark.parametrize("end", ["q", "\x03"])
+def test_top_is_driven_by_keys(cli: Cli, recorder: StandIn, end: str) -> None:
+    terminal = Terminal([*ZOMBIESCOPE, "top"], cli.environment(TERM="xterm-256color"))
+    terminal.wait_for("● live")
+    terminal.press("?")
+    terminal.wait_for("stand still")
+    terminal.press("?")
+    terminal.wait_for("blind to")
+    terminal.press(" ")
+    terminal.wait_for("● paused")
+    terminal.press(" ")
+    terminal.wait_for("● live")
+    terminal.press("s")
+    terminal.wait_for("sort: heat")
+    terminal.press(end)
+    assert terminal.ended() == 0
+
+
+def test_top_prints_the_live_node_once(cli: Cli, recorder: StandIn) -> None:
+    shown = cli("top", "--once").out
+    assert "● live" in shown
+    assert "kubelet (pid 1201, kubelet.service)" in shown
+
+
+# --- the recorder that record becomes, and the one that top starts ----------------------------------------
+
+
+@pytest.fixture
+def became(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Any]]:
+    """Runs `zombiescope record ...` and gives the configuration that the recorder would be started with."""
+
+    class Became(Exception):  # noqa: N818  it ends the command as execv would
+        pass
+
+    def execv(path: str, arguments: list[str]) -> None:
+        assert path == sys.executable
+        assert arguments[:3] == [sys.executable, "-m", "zombiescope.recorder"]
+        raise Became(arguments[3])
+
+    def run(*arguments: str) -> dict[str, Any]:
+        with pytest.raises(Became) as ended:
+            main.app(args=list(arguments), standalone_mode=False)
+        found = json.loads(ended.value.args[0])
+        assert isinstance(found, dict)
+        return found
+
+    monkeypatch.setattr(os, "execv", execv)
+    return run
+
+
+def test_record_starts_the_recorder_with_what_was_asked(
+    became: Callable[..., dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    config = became(
+        "record", "rec", "--for", "20s", "--hz", "499", "--interval", "100ms", "--segment", "30s",
+        "--keep", "3d", "--max-bytes", "1GiB", "--label", "zone=us-east-1a", "--label", "image=a=b",
+        "--event", "cycles", "--node", "gpu-7", "--compact-every", "5m", "--json", "--quiet",
+    )  # fmt: skip
+    assert config.pop("startup_cpu_s") > 0
+    assert config == {
+        "dir": str(tmp_path / "rec"), "node": "gpu-7", "for_s": 20, "hz": 499, "event": "cycles",
+        "interval_s": 0.1, "segment_s": 30, "keep_s": 3 * 86400, "max_bytes": 1 << 30,
+        "labels": {"zone": "us-east-1a", "image": "a=b"}, "compact_every_s": 300, "json": True, "quiet": True,
+    }  # fmt: skip
+
+
+def test_record_without_options_is_what_up_records(
+    became: Callable[..., dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ZOMBIESCOPE_DIR", str(tmp_path / "flight"))
+    monkeypatch.setenv("ZOMBIESCOPE_RUNTIME_DIR", str(tmp_path / "run"))
+    recorded, upped = became("record"), became("up", "--open")
+    for config in (recorded, upped):
+        del config["startup_cpu_s"]
+    assert recorded == upped == record.configuration(dir=str(tmp_path / "flight"))
+
+
+def test_a_file_is_nothing_to_record_into(cli: Cli) -> None:
+    (cli.home / "file").touch()
+    done = cli("record", "file")
+    assert (done.code, done.err) == (1, "zombiescope: file is a file; name a directory to record into\n")
+
+
+def test_the_private_recorder_is_gone_afterwards(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    # GIVEN a recorder program that writes a recording and waits
+    code = (
+        "import json, os, sys, time; config = json.loads(sys.argv[1]); home = config['dir'];"
+        "os.makedirs(home + '/node=lab'); open(home + '/node=lab/node.json', 'w').write('{}');"
+        "open(home + '/runtime', 'w').write(os.environ['ZOMBIESCOPE_RUNTIME_DIR']); time.sleep(60)"
+    )
+    monkeypatch.setattr(
+        private, "recorder_arguments", lambda config: [sys.executable, "-c", code, json.dumps(config)]
+    )
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    # WHEN top has it
+    with private.private_recorder() as home:
+        assert (home / "node=lab").is_dir()
+        assert (home / "runtime").read_text() == str(home / "run")
+    # THEN nothing is left of it
+    assert not home.exists()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_private_recorder_that_cannot_start_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    code = "import sys; sys.exit('zombiescope: this kernel has no perf_event_open')"
+    monkeypatch.setattr(private, "recorder_arguments", lambda _: [sys.executable, "-c", code])
+    with (
+        pytest.raises(Failure, match=r"could not start: .* no perf_event_open"),
+        private.private_recorder(),
+    ):
+        pytest.fail("it did not start")
