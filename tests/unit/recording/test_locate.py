@@ -114,3 +114,19 @@ def test_a_user_publishes_in_the_session_directory_or_in_tmp(
 def test_nobody_is_alive_under_an_absurd_number() -> None:
     assert locate.is_alive(os.getpid())
     assert not locate.is_alive(2**62)
+
+
+def test_a_recorder_whose_directory_root_gave_it_is_believed(runtime: Path, tmp_path: Path) -> None:
+    # GIVEN a recorder as a service: a user of its own, and a runtime directory that its unit asked root for
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a directory away")
+    lock = publish(runtime, tmp_path / "rec", os.getpid())
+    os.chown(runtime, 4242, 4242)
+    os.chown(runtime / locate.PUBLISHED, 4242, 4242)
+    with lock.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        # THEN everybody finds it
+        assert locate.running_recorder() is not None
+        # WHEN anybody may make directories beside it, THEN nobody believes it
+        tmp_path.chmod(0o777)
+        assert locate.running_recorder() is None
