@@ -32,7 +32,9 @@ def mirror() -> str:
         site, component, release = [*line.split(), "", "", ""][:3]
         if component == "main" and release in KERNELS:
             return site
-    raise CannotBuildError("apt on this machine knows no Debian mirror", "add a Debian source, run apt-get update")
+    raise CannotBuildError(
+        "apt on this machine knows no Debian mirror", "add a Debian source, run apt-get update"
+    )
 
 
 def userland() -> Path:
@@ -45,8 +47,16 @@ def _bootstrap(into: Path) -> None:
     tree = into / "root"
     include = ",".join(PACKAGES)
     signed = [f"--keyring={KEYRING}"] if KEYRING.exists() else []
-    programs.call(["debootstrap", "--variant=minbase", *signed, f"--include={include}", USERLAND, tree, mirror()])
-    for heavy in ("var/cache/apt/archives", "var/lib/apt/lists", "usr/share/doc", "usr/share/man", "usr/share/locale"):
+    programs.call(
+        ["debootstrap", "--variant=minbase", *signed, f"--include={include}", USERLAND, tree, mirror()]
+    )
+    for heavy in (
+        "var/cache/apt/archives",
+        "var/lib/apt/lists",
+        "usr/share/doc",
+        "usr/share/man",
+        "usr/share/locale",
+    ):
         shutil.rmtree(tree / heavy, ignore_errors=True)
     (tree / "var/cache/apt/archives/partial").mkdir(parents=True)
 

@@ -70,7 +70,9 @@ def run(port: Port, request: dict[str, Any]) -> None:
     work = [
         threading.Thread(target=pump, args=(port, number, "stdout", child.stdout), daemon=True),
         threading.Thread(target=pump, args=(port, number, "stderr", child.stderr), daemon=True),
-        threading.Thread(target=feed, args=(child.stdin, base64.b64decode(request.get("stdin", ""))), daemon=True),
+        threading.Thread(
+            target=feed, args=(child.stdin, base64.b64decode(request.get("stdin", ""))), daemon=True
+        ),
     ]
     for thread in work:
         thread.start()
@@ -85,7 +87,9 @@ def run(port: Port, request: dict[str, Any]) -> None:
     # A daemon left behind may hold the pipe open for ever; the command itself has ended.
     for thread in work[:2]:
         thread.join(_LINGER_S if late else 10 * _LINGER_S)
-    port.send({"id": number, "exit": None if late else child.returncode, "why": "limit reached" if late else None})
+    port.send(
+        {"id": number, "exit": None if late else child.returncode, "why": "limit reached" if late else None}
+    )
 
 
 def main() -> None:

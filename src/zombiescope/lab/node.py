@@ -27,7 +27,9 @@ from zombiescope.lab.qemu import KVM, Hardware, Qemu
 
 BOOT_LIMIT_S = 420.0
 
-_OPTIONS = "root=/dev/vda rw loglevel=4 mitigations=off net.ifnames=0 random.trust_cpu=on systemd.show_status=no"
+_OPTIONS = (
+    "root=/dev/vda rw loglevel=4 mitigations=off net.ifnames=0 random.trust_cpu=on systemd.show_status=no"
+)
 _CGROUP = {"v2": "systemd.unified_cgroup_hierarchy=1", "v1": "systemd.unified_cgroup_hierarchy=0"}
 """v1 is what older distributions call hybrid: the controllers on v1, systemd's own tree on v2."""
 
@@ -106,11 +108,16 @@ class Node:
     def install(self) -> None:
         """Mount the disk with zombiescope in it, and make its user and its unit known, as the documentation says."""
         share = f"{product.PLACE}/share/zombiescope"
-        self.shell(
-            f"mount -o ro /dev/vdb {product.PLACE}; ln -s {product.PLACE}/bin/zombiescope /usr/local/bin/;"
-            f"systemd-sysusers {share}/zombiescope.sysusers; systemctl link {share}/zombiescope.service",
-            limit_s=120.0,
+        setting = "/etc/sysctl.d/60-zombiescope.conf"
+        steps = (
+            f"mount -o ro /dev/vdb {product.PLACE}",
+            f"ln -s {product.PLACE}/bin/zombiescope /usr/local/bin/",
+            f"systemd-sysusers {share}/zombiescope.sysusers",
+            f"install -m 644 {share}/zombiescope.sysctl {setting}",
+            f"sysctl --quiet --load {setting}",
+            f"systemctl link {share}/zombiescope.service",
         )
+        self.shell("\n".join(steps), limit_s=120.0)
 
 
 @contextmanager

@@ -35,7 +35,9 @@ def product_disk() -> Path:
     """The disk with zombiescope installed; built again when any source file changed."""
     source = source_tree()
     if source is None:
-        raise CannotBuildError("zombiescope can only be put into a machine from its source tree", "use a git checkout")
+        raise CannotBuildError(
+            "zombiescope can only be put into a machine from its source tree", "use a git checkout"
+        )
     requirements = source / "requirements/runtime.txt"
     parts = [part for path in _files(source) for part in (str(path.relative_to(source)), path.read_bytes())]
     recipe = (Path(__file__).read_bytes(), requirements.read_bytes(), debian.USERLAND, *debian.PACKAGES)
@@ -45,7 +47,9 @@ def product_disk() -> Path:
 def _files(source: Path) -> Iterator[Path]:
     yield from (source / name for name in _TOP)
     yield from sorted((source / "packaging").iterdir())
-    yield from sorted(path for path in (source / "src").rglob("*") if path.suffix in _KINDS and path.is_file())
+    yield from sorted(
+        path for path in (source / "src").rglob("*") if path.suffix in _KINDS and path.is_file()
+    )
 
 
 def _build(source: Path, into: Path) -> None:
@@ -59,7 +63,14 @@ def _build(source: Path, into: Path) -> None:
     house = _wheelhouse(source / "requirements/runtime.txt")
     tree = debian.userland()
     binds = {rooms: "/opt", wheel.parent: "/mnt", house: "/media"}
-    pip = (f"{PLACE}/bin/pip", "install", "--quiet", "--no-index", "--no-cache-dir", "--disable-pip-version-check")
+    pip = (
+        f"{PLACE}/bin/pip",
+        "install",
+        "--quiet",
+        "--no-index",
+        "--no-cache-dir",
+        "--disable-pip-version-check",
+    )
     script = f'python3 -m venv {PLACE} && exec "$@" --find-links /media "/mnt/{wheel.name}"'
     programs.in_tree(tree, "sh", "-c", script, "sh", *pip, bind=binds)
     make_disk(rooms / "zombiescope", into / "disk", _DISK_BYTES)
@@ -83,7 +94,16 @@ def _wheelhouse(requirements: Path) -> Path:
     """Wheels of everything it needs at run time, as locked and checked against its hashes."""
 
     def download(into: Path) -> None:
-        _pip("download", "--require-hashes", "--only-binary", ":all:", "--dest", into, "--requirement", requirements)
+        _pip(
+            "download",
+            "--require-hashes",
+            "--only-binary",
+            ":all:",
+            "--dest",
+            into,
+            "--requirement",
+            requirements,
+        )
 
     return cache.entry("wheelhouse", cache.key(f"{PYTHON}", requirements.read_bytes()), download)
 

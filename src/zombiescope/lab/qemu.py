@@ -117,4 +117,10 @@ def _channels(ports: Sequence[str], fds: Sequence[int]) -> list[str]:
     for name, fd in zip(ports, fds, strict=True):
         device = "virtconsole" if name == "console" else f"virtserialport,name=zombiescope.{name}"
         made += ["-chardev", f"socket,id={name},fd={fd}", "-device", f"{device},chardev={name}"]
-    return [*made, "-netdev", "user,id=nic,restrict=on,ipv6=off", "-device", "virtio-net-pci,netdev=nic,romfile="]
+    return [
+        *made,
+        "-netdev",
+        "user,id=nic,restrict=on,ipv6=off",
+        "-device",
+        "virtio-net-pci,netdev=nic,romfile=",
+    ]

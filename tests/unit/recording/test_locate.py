@@ -103,10 +103,14 @@ def test_a_user_publishes_in_the_session_directory_or_in_tmp(
 ) -> None:
     monkeypatch.delenv("ZOMBIESCOPE_RUNTIME_DIR", raising=False)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(os, "access", lambda *_: False)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     assert locate.runtime_directory() == tmp_path / "zombiescope"
     monkeypatch.delenv("XDG_RUNTIME_DIR")
     assert locate.runtime_directory() == Path("/tmp/zombiescope-1000")
+    # WHEN it is the user of a unit with RuntimeDirectory=, which may write there, or root
+    monkeypatch.setattr(os, "access", lambda *_: True)
+    assert locate.runtime_directory() == Path("/run/zombiescope")
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     assert locate.runtime_directory() == Path("/run/zombiescope")
 
