@@ -32,9 +32,7 @@ def mirror() -> str:
         site, component, release = [*line.split(), "", "", ""][:3]
         if component == "main" and release in KERNELS:
             return site
-    raise CannotBuildError(
-        "apt on this machine knows no Debian mirror", "add a Debian source, run apt-get update"
-    )
+    raise CannotBuildError("apt on this machine knows no Debian mirror", "add a Debian source, run apt-get update")
 
 
 def userland() -> Path:
@@ -47,9 +45,7 @@ def _bootstrap(into: Path) -> None:
     tree = into / "root"
     include = ",".join(PACKAGES)
     signed = [f"--keyring={KEYRING}"] if KEYRING.exists() else []
-    programs.call(
-        ["debootstrap", "--variant=minbase", *signed, f"--include={include}", USERLAND, tree, mirror()]
-    )
+    programs.call(["debootstrap", "--variant=minbase", *signed, f"--include={include}", USERLAND, tree, mirror()])
     for heavy in (
         "var/cache/apt/archives",
         "var/lib/apt/lists",

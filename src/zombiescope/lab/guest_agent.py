@@ -20,7 +20,7 @@ from typing import IO, Any
 
 PORT = "/dev/virtio-ports/zombiescope.agent"
 _CHUNK = 1 << 16
-_LINGER_S = 0.5
+_LINGER_S = 3.0
 
 
 class Port:
@@ -41,55 +41,72 @@ class Port:
         line = self._lines.readline()
         return json.loads(line) if line.strip() else None
 
+    def close(self) -> None:
+        self._lines.close()
+
 
 def pump(port: Port, number: int, name: str, stream: IO[bytes]) -> None:
-    while chunk := os.read(stream.fileno(), _CHUNK):
-        port.send({"id": number, name: base64.b64encode(chunk).decode()})
+    """Pass on what a command writes until it closes."""
+    with stream:
+        while chunk := os.read(stream.fileno(), _CHUNK):
+            port.send({"id": number, name: base64.b64encode(chunk).decode()})
 
 
 def feed(stream: IO[bytes], data: bytes) -> None:
+    """Give a command its input; it need not want it."""
     with contextlib.suppress(BrokenPipeError), stream:
         stream.write(data)
 
 
 def run(port: Port, request: dict[str, Any]) -> None:
-    """Start the command, pass on its output, and tell how it ended. At the limit its whole session is killed."""
+    """Run one command to its end and tell how it ended."""
     number = request["id"]
-    environment = {**os.environ, **request.get("env", {})}
     try:
-        child = subprocess.Popen(  # noqa: S603  running what we are told is what this is for
-            request["argv"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            start_new_session=True, cwd=request.get("cwd") or "/root", env=environment,
-        )  # fmt: skip
+        child = start(request)
     except OSError as error:
         port.send({"id": number, "exit": 127, "why": str(error)})
         return
     assert child.stdin
     assert child.stdout
     assert child.stderr
-    work = [
-        threading.Thread(target=pump, args=(port, number, "stdout", child.stdout), daemon=True),
-        threading.Thread(target=pump, args=(port, number, "stderr", child.stderr), daemon=True),
-        threading.Thread(
-            target=feed, args=(child.stdin, base64.b64decode(request.get("stdin", ""))), daemon=True
-        ),
+    output = [
+        threading.Thread(target=pump, args=(port, number, name, stream), daemon=True)
+        for name, stream in (("stdout", child.stdout), ("stderr", child.stderr))
     ]
-    for thread in work:
+    data = base64.b64decode(request.get("stdin", ""))
+    for thread in (*output, threading.Thread(target=feed, args=(child.stdin, data), daemon=True)):
         thread.start()
-    late = False
+    late = wait(child, request.get("limit_s"))
+    # A daemon left behind may hold the pipe open for ever; the command itself has ended.
+    for thread in output:
+        thread.join(_LINGER_S)
+    result = {"exit": None, "why": "limit reached"} if late else {"exit": child.returncode, "why": None}
+    port.send({"id": number, **result})
+
+
+def start(request: dict[str, Any]) -> subprocess.Popen[bytes]:
+    environment = {**os.environ, **request.get("env", {})}
+    return subprocess.Popen(  # noqa: S603  running what we are told is what this is for
+        request["argv"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        cwd=request.get("cwd") or "/root",
+        env=environment,
+    )
+
+
+def wait(child: subprocess.Popen[bytes], limit_s: float | None) -> bool:
+    """True when the limit came first; then the whole session was killed."""
     try:
-        child.wait(request.get("limit_s"))
+        child.wait(limit_s)
     except subprocess.TimeoutExpired:
-        late = True
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
         child.wait()
-    # A daemon left behind may hold the pipe open for ever; the command itself has ended.
-    for thread in work[:2]:
-        thread.join(_LINGER_S if late else 10 * _LINGER_S)
-    port.send(
-        {"id": number, "exit": None if late else child.returncode, "why": "limit reached" if late else None}
-    )
+        return True
+    return False
 
 
 def main() -> None:

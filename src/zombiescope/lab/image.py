@@ -73,9 +73,7 @@ def image(suite: str) -> Image:
     if suite not in debian.KERNELS:
         raise CannotBuildError(f"no kernel called {suite}", f"one of {', '.join(debian.KERNELS)}")
     recipe = Path(__file__).read_text() + Path(debian.__file__).read_text()
-    place = cache.entry(
-        "disk", f"{suite}-{cache.key(recipe, agent_source())}", lambda into: _build(suite, into)
-    )
+    place = cache.entry("disk", f"{suite}-{cache.key(recipe, agent_source())}", lambda into: _build(suite, into))
     release = (place / "release").read_text().strip()
     return Image(place / "disk", place / "vmlinuz", place / "initrd", release)
 

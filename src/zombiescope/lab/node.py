@@ -27,9 +27,7 @@ from zombiescope.lab.qemu import KVM, Hardware, Qemu
 
 BOOT_LIMIT_S = 420.0
 
-_OPTIONS = (
-    "root=/dev/vda rw loglevel=4 mitigations=off net.ifnames=0 random.trust_cpu=on systemd.show_status=no"
-)
+_OPTIONS = "root=/dev/vda rw loglevel=4 mitigations=off net.ifnames=0 random.trust_cpu=on systemd.show_status=no"
 _CGROUP = {"v2": "systemd.unified_cgroup_hierarchy=1", "v1": "systemd.unified_cgroup_hierarchy=0"}
 """v1 is what older distributions call hybrid: the controllers on v1, systemd's own tree on v2."""
 

@@ -35,9 +35,7 @@ def product_disk() -> Path:
     """The disk with zombiescope installed; built again when any source file changed."""
     source = source_tree()
     if source is None:
-        raise CannotBuildError(
-            "zombiescope can only be put into a machine from its source tree", "use a git checkout"
-        )
+        raise CannotBuildError("zombiescope can only be put into a machine from its source tree", "use a git checkout")
     requirements = source / "requirements/runtime.txt"
     parts = [part for path in _files(source) for part in (str(path.relative_to(source)), path.read_bytes())]
     recipe = (Path(__file__).read_bytes(), requirements.read_bytes(), debian.USERLAND, *debian.PACKAGES)
@@ -47,9 +45,7 @@ def product_disk() -> Path:
 def _files(source: Path) -> Iterator[Path]:
     yield from (source / name for name in _TOP)
     yield from sorted((source / "packaging").iterdir())
-    yield from sorted(
-        path for path in (source / "src").rglob("*") if path.suffix in _KINDS and path.is_file()
-    )
+    yield from sorted(path for path in (source / "src").rglob("*") if path.suffix in _KINDS and path.is_file())
 
 
 def _build(source: Path, into: Path) -> None:

@@ -57,16 +57,10 @@ def call(
     return done.stdout
 
 
-def in_tree(
-    tree: Path, *arguments: str, bind: Mapping[Path, str] | None = None, limit_s: float = 600.0
-) -> str:
+def in_tree(tree: Path, *arguments: str, bind: Mapping[Path, str] | None = None, limit_s: float = 600.0) -> str:
     """Run a program of another tree in it: own mounts, own processes, and no network at all."""
-    mounts = "".join(
-        f'mount --bind "{source}" "{tree}{target}" && ' for source, target in (bind or {}).items()
-    )
+    mounts = "".join(f'mount --bind "{source}" "{tree}{target}" && ' for source, target in (bind or {}).items())
     script = f'{mounts}exec chroot "{tree}" "$@"'
     isolation = ("--mount", "--net", "--pid", "--fork", "--kill-child", f"--mount-proc={tree}/proc")
     plain = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "DEBIAN_FRONTEND": "noninteractive"}
-    return call(
-        ["unshare", *isolation, "sh", "-c", script, "sh", *arguments], limit_s=limit_s, environment=plain
-    )
+    return call(["unshare", *isolation, "sh", "-c", script, "sh", *arguments], limit_s=limit_s, environment=plain)

@@ -17,8 +17,7 @@ from zombiescope.lab.node import Node
 
 _FOR_EVER_S = 30 * 86_400.0
 _SHELL = (
-    "stty -F /dev/hvc0 rows {rows} cols {columns};"
-    "exec setsid --ctty --wait /bin/bash -l < /dev/hvc0 > /dev/hvc0 2>&1"
+    "stty -F /dev/hvc0 rows {rows} cols {columns};exec setsid --ctty --wait /bin/bash -l < /dev/hvc0 > /dev/hvc0 2>&1"
 )
 
 
