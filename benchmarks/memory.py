@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import time
 
-from benchmarks.loads import MIXED, running
+from benchmarks.loads import LIGHT, running
 from benchmarks.recorder import recorder
 from benchmarks.table import Row
 
 
 def measure(seconds: float) -> list[Row]:
     readings: list[tuple[float, int]] = []
-    with running(MIXED, 1), recorder(segment_s=30.0, compact_every_s=max(60.0, seconds / 4)) as recording:
+    with running(LIGHT), recorder(segment_s=30.0, compact_every_s=max(60.0, seconds / 4)) as recording:
         started = time.monotonic()
         while (elapsed := time.monotonic() - started) < seconds:
             readings.append((elapsed, recording.rss_bytes()))
