@@ -20,7 +20,11 @@ def measure(seconds: float) -> list[Row]:
     half = [reading for reading in readings if reading[0] > seconds / 2]
     limit = 64 + 0.4 * (os.cpu_count() or 1)
     return [
-        Row("resident at the end", f"{readings[-1][1] / 1e6:.1f} MB", f"after {seconds / 60:.0f} min; goal: at most {limit:.1f} MB"),
+        Row(
+            "resident at the end",
+            f"{readings[-1][1] / 1e6:.1f} MB",
+            f"after {seconds / 60:.0f} min; goal: at most {limit:.1f} MB",
+        ),
         Row("trend over the second half", f"{_slope(half) * 3600 / 1e6:+.2f} MB an hour", f"{len(half)} readings"),
         Row("peak", f"{recording.result['max_rss_bytes'] / 1e6:.1f} MB", "start-up included"),
         Row("helper's peak", f"{recording.result['helper_max_rss_bytes'] / 1e6:.0f} MB", "a process of its own, niced"),

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-
 from tests.conftest import Needs
 from tests.recorder_process import recording
+
 from zombiescope.recording.cores import cores
 from zombiescope.recording.reader import open_recording
 
@@ -21,12 +21,14 @@ pytestmark = [pytest.mark.kernel, pytest.mark.slow]
 
 SECONDS = 12
 
+
 @contextmanager
 def load() -> Iterator[None]:
     """One process in user mode, one in the kernel, half the time each asleep: cores are neither idle nor full."""
     nap = "import time, threading, os\n"
     scripts = [
-        nap + "while True:\n  e = time.monotonic() + .3\n  while time.monotonic() < e: sum(range(2000))\n  time.sleep(.2)",
+        nap
+        + "while True:\n  e = time.monotonic() + .3\n  while time.monotonic() < e: sum(range(2000))\n  time.sleep(.2)",
         nap + "z = open('/dev/zero', 'rb', buffering=0); b = bytearray(1 << 20)\n"
         "while True:\n  e = time.monotonic() + .3\n  while time.monotonic() < e: z.readinto(b)\n  time.sleep(.3)",
     ]
@@ -53,7 +55,12 @@ def test_each_core_agrees_with_mpstat(needs: Needs, tmp_path: Path) -> None:
         if row["cpu"] == "all" or row["cpu"] == "-1":
             continue
         core = ours[int(row["cpu"])]
-        for field, value in (("user", row["usr"]), ("system", row["sys"]), ("softirq", row["soft"]), ("idle", row["idle"])):
+        for field, value in (
+            ("user", row["usr"]),
+            ("system", row["sys"]),
+            ("softirq", row["soft"]),
+            ("idle", row["idle"]),
+        ):
             assert 100 * getattr(core.modes, field) == pytest.approx(value, abs=3), (row, core)
 
 
@@ -63,7 +70,22 @@ def test_the_hottest_functions_agree_with_perf(needs: Needs, tmp_path: Path) -> 
     data = tmp_path / "perf.data"
     with load(), recording(tmp_path / "r") as recorder:
         subprocess.run(
-            [perf, "record", "-q", "-F", "99", "-a", "-g", "-e", "cpu-clock", "-o", str(data), "--", "sleep", str(SECONDS)],
+            [
+                perf,
+                "record",
+                "-q",
+                "-F",
+                "99",
+                "-a",
+                "-g",
+                "-e",
+                "cpu-clock",
+                "-o",
+                str(data),
+                "--",
+                "sleep",
+                str(SECONDS),
+            ],
             capture_output=True,
             check=True,
         )
@@ -75,7 +97,11 @@ def test_the_hottest_functions_agree_with_perf(needs: Needs, tmp_path: Path) -> 
         ours = _our_leaves(opened, end - SECONDS * 1_000_000, end)
     for name, share in theirs.most_common(5):
         mine = ours[name] / ours.total()
-        assert 100 * mine == pytest.approx(100 * share / theirs.total(), abs=5), (name, theirs.most_common(8), ours.most_common(8))
+        assert 100 * mine == pytest.approx(100 * share / theirs.total(), abs=5), (
+            name,
+            theirs.most_common(8),
+            ours.most_common(8),
+        )
 
 
 def _perf_leaves(perf: str, data: Path) -> Counter[str]:

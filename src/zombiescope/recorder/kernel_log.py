@@ -1,8 +1,8 @@
-"""The kernel log, by the best way that is open: /dev/kmsg, the console tracepoint, syslog(2), the journal, in that order.
+"""The kernel log, by the best way that is open: /dev/kmsg, the console tracepoint, syslog(2), the journal, in that
+order.
 
-Which one it is stands in every event (`source`) and in node.json. Stamps of /dev/kmsg run on another clock than everything else;
-the reader estimates the difference from records that it sees the moment they are written.
-"""
+Which one it is stands in every event (`source`) and in node.json. Stamps of /dev/kmsg run on another clock than
+everything else; the reader estimates the difference from records that it sees the moment they are written."""
 
 from __future__ import annotations
 
@@ -88,7 +88,9 @@ class KernelLog:
         events = self._events(records)
         if lost:
             text = f"{lost} kernel log records were overwritten before they could be read"
-            events.append(Event(self._clock.now_us(), "kernel_log_gap", self.source or "kmsg", "warning", text, {"lost": lost}))
+            events.append(
+                Event(self._clock.now_us(), "kernel_log_gap", self.source or "kmsg", "warning", text, {"lost": lost})
+            )
         return events
 
     def traced(self, record: Traced, form: Format) -> list[Event]:

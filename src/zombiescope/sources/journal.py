@@ -106,9 +106,7 @@ class JournalFollower:
                 self._command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
             )
         except OSError as error:
-            self._fail(
-                f"cannot run {self._command[0]}: {error.strerror}; install systemd, or grant CAP_SYSLOG"
-            )
+            self._fail(f"cannot run {self._command[0]}: {error.strerror}; install systemd, or grant CAP_SYSLOG")
             return
         os.set_blocking(self.fileno(), False)
         self.failure = None

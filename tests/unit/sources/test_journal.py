@@ -22,9 +22,7 @@ ENTRY = {
 
 
 def entry(**changes: object) -> bytes:
-    return json.dumps(
-        {key: value for key, value in {**ENTRY, **changes}.items() if value is not None}
-    ).encode()
+    return json.dumps({key: value for key, value in {**ENTRY, **changes}.items() if value is not None}).encode()
 
 
 def test_an_entry_of_the_kernel() -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from zombiescope.recording import locate, schema
 from zombiescope.recording.layout import LOG_FOLDER, segment_files
-from zombiescope.recording.log import Block, Damaged, Frame, SegmentReader
+from zombiescope.recording.log import Block, DamagedError, Frame, SegmentReader
 from zombiescope.recording.recent import Recent
 from zombiescope.recording.store import Directory
 from zombiescope.recording.tail import Tail
@@ -104,7 +104,7 @@ def _segment_before(node_dir: Path) -> list[Frame]:
         with (node_dir / found[-2].name).open("rb") as file:
             reader = SegmentReader(file)
             frames = list(reader.frames())
-    except (IndexError, OSError, Damaged, ValueError):
+    except (IndexError, OSError, DamagedError, ValueError):
         return []
     return frames if reader.closed else []
 
