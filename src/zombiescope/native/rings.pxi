@@ -790,6 +790,14 @@ cdef class Sampler:
         cdef uint32_t born_before = self.drains - young_drains if self.drains > young_drains else 0
         self.tasks.sweep(self.drains - 1, born_before)
 
+    def replace_symbols(self, KernelSymbols symbols not None):
+        """Uses another reading of kallsyms (a module was loaded); only right before next_segment."""
+        if self.pending_used:
+            raise RuntimeError("samples are pending")
+        symbols.extra.update(self.symbols.extra)
+        self.symbols = symbols
+        self.unresolved_kernel = 0
+
     def next_segment(self):
         """Starts numbering anew. Samples still held back would lose their frames: take them all first."""
         if self.pending_used:

@@ -11,12 +11,12 @@ import time
 from collections.abc import Callable, Iterable
 
 from zombiescope.kernel import conntrack, dentry, loadavg, meminfo, netdev, nic_queue, pressure, snmp, vmstat
-from zombiescope.kernel.ethtool import Ethtool
 from zombiescope.kernel.interrupts import NO_CPU, Interrupts
 from zombiescope.kernel.procfile import ProcFile, at
 from zombiescope.kernel.stat import Stat
 from zombiescope.kernel.txqueue import TxTimeouts
 from zombiescope.recorder.batch import Batch, Series
+from zombiescope.recorder.nic import NicStatistics
 from zombiescope.recorder.sources import Sources
 from zombiescope.recording import schema
 
@@ -36,11 +36,12 @@ class Counters:
         self._root = root
         self._series = Series(batch)
         self._before: dict[tuple[str, str, str | None], int] = {}
+        self._irq_numbers: dict[str, int] = {}
         self._due_s: dict[str, float] = {}
         self._was_dear: set[str] = set()
         self._files: dict[str, ProcFile] = {}
         self._interrupts = Interrupts()
-        self._ethtool = Ethtool()
+        self._nics = NicStatistics()
         self._tx_timeouts = TxTimeouts(root)
         self._cards: tuple[str, ...] = ()
         self._queues: tuple[nic_queue.NicQueue, ...] = ()
@@ -48,6 +49,7 @@ class Counters:
     def restart(self) -> None:
         """A new segment: series are numbered anew and gauges written again."""
         self._series.restart()
+        self._irq_numbers.clear()
         for identity in list(self._before):
             if identity[0] in ("meminfo", "loadavg", "dentry", "conntrack") or identity[1] in GAUGES:
                 del self._before[identity]
@@ -159,17 +161,25 @@ class Counters:
         if data is None:
             return
         deltas = self._interrupts.update(data)
-        devices = self._interrupts.devices() if deltas else {}
         for label, cpu, count in deltas:
-            if cpu != NO_CPU:
-                number = self._series.number("interrupts", label, devices.get(label) or None, "counter")
-                self._batch.add(schema.INTERRUPTS, (self._wall_us, number, cpu, count))
+            if cpu == NO_CPU:
+                continue
+            number = self._irq_numbers.get(label)
+            if number is None:
+                device = self._interrupts.devices().get(label) or None
+                number = self._irq_numbers[label] = self._series.number("interrupts", label, device, "counter")
+            self._batch.add(schema.INTERRUPTS, (self._wall_us, number, cpu, count))
 
     def _nic_statistics(self) -> None:
-        for card in self._cards:
-            figures = self._ethtool.statistics(card)
-            if figures:
-                self._put("ethtool", ((name, card, value, False) for name, value in figures.items()))
+        for card, figures in (self._nics.take() or {}).items():
+            self._put("ethtool", ((name, card, value, False) for name, value in figures.items()))
+        self._nics.ask(self._cards)
+        stuck_s = self._nics.stuck_s
+        if stuck_s is not None:
+            why = f"no answer for {stuck_s:.0f} s: the kernel's rtnl lock is held by somebody"
+            self._sources.lacks("NIC statistics", why, "nothing: it comes back when the lock is free", self._wall_us)
+        else:
+            self._sources.has("NIC statistics", self._wall_us)
 
     def _queue_timeouts(self) -> None:
         figures = self._tx_timeouts.read()
@@ -202,13 +212,13 @@ class Counters:
         """Card -> driver and its version, for node.json."""
         found = {}
         for card in nic_queue.physical_interfaces(self._root):
-            driver = self._ethtool.driver(card)
+            driver = self._nics.driver(card)
             if driver is not None:
                 found[card] = f"{driver.driver} {driver.version}".strip()
         return found
 
     def close(self) -> None:
-        self._ethtool.close()
+        self._nics.stop()
         self._tx_timeouts.close()
         for file in self._files.values():
             file.close()

@@ -18,6 +18,7 @@ from typing import Any
 
 from zombiescope.kernel import cpu, namespaces
 from zombiescope.kernel.perf_event import Clock, monotonic_ns
+from zombiescope.kernel.procfile import ProcFile
 from zombiescope.recorder import node, state
 from zombiescope.recorder.batch import Batch
 from zombiescope.recorder.cgroups import Cgroups
@@ -85,6 +86,7 @@ class Recorder:
 
         _raise_file_limit()
         self._online = cpu.online() or (0,)
+        self._online_file = ProcFile("/sys/devices/system/cpu/online")
         possible = (max(cpu.possible() or self._online)) + 1
         host_pids = self._check_pid_namespace(now)
         self.batch = Batch()
@@ -231,7 +233,8 @@ class Recorder:
             self.counters.gauge(wall_us, "probe", name, None, value)
 
     def _follow_cpus(self) -> None:
-        online = cpu.online() or self._online
+        said = self._online_file.read()
+        online = cpu.parse_list(said) if said else self._online
         if online == self._online:
             return
         now = self.clock.now_us()
@@ -358,6 +361,7 @@ class Recorder:
         for gap in self.sources.open_gaps(self._segment_started_us, wall_us):
             self.batch.add(schema.GAPS, gap)
         self.writer.frame(wall_us, now_ns, self.batch.take_blocks(wall_us), closes=True)
+        self.stacks.refresh_symbols(wall_us)
         self.samples.next_segment()
         self.counters.restart()
         self.cgroups.restart()

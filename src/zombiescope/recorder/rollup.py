@@ -8,7 +8,7 @@ The files are segments like those of the log (recording/log.py), rollup/<start_u
 day and each start of the recorder. A full disk loses nothing at first: rows wait in memory, at most two
 days of them, and go into a new file when there is room.
 
-Size: 192 cores and 200 units make about 4 MB in thirty days; the number of cores does not matter, units are
+Size: 192 cores and 200 units make about 6 MB in thirty days; the number of cores does not matter, units are
 cut to the hundred with most CPU and a rest "(other)".
 """
 

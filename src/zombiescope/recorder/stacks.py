@@ -29,6 +29,7 @@ TRACEPOINTS = (
 MKDIR, RMDIR, RELEASE, RENAME, XMIT_TIMEOUT, CONSOLE = range(1, 7)
 
 KALLSYMS = "/proc/kallsyms"
+SYMBOLS_EVERY_US = 600_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,7 @@ class Stacks:
         self.formats: dict[int, tracefs.Format] = {}
         self._where: dict[int, str | None] = {}
         self._closed_counts: dict[int, int] = {}
+        self._next_symbols_us = now_us
         self._features = self._probe(now_us)
         self.symbols = load_kernel_symbols(sources, now_us)
         self.sampler = Sampler(
@@ -171,6 +173,14 @@ class Stacks:
             self._closed_counts[kind] = self._closed_counts.get(kind, 0) + count
         ring.memory.close()
         ring.close()
+
+    def refresh_symbols(self, now_us: int) -> None:
+        """Reads kallsyms again when code was seen that it did not know: a module came. Between two segments only."""
+        if not self.sampler.unresolved_kernel or self.symbols.hidden or now_us < self._next_symbols_us:
+            return
+        self._next_symbols_us = now_us + SYMBOLS_EVERY_US
+        self.symbols = load_kernel_symbols(self._sources, now_us)
+        self.sampler.replace_symbols(self.symbols)
 
     def drain(self) -> int:
         return self.sampler.drain()

@@ -16,7 +16,6 @@ import pyarrow as pa
 from zombiescope.recording import columns
 from zombiescope.recording.columns import Ints
 from zombiescope.recording.memcg_cost import Forecast, LeafCost, Load, judge
-from zombiescope.recording.parts import cut
 from zombiescope.recording.reader import Recording
 from zombiescope.recording.series import last_value
 
@@ -82,7 +81,7 @@ def cgroups(recording: Recording, start_us: int | None = None, end_us: int | Non
         why = "memory cgroups were not counted in this window; `zombiescope info` lists what was missing"
         return CgroupsView(None, None, None, why, found, Forecast(None, None, None))
     census = _census(counted)
-    window = cut(counted, "time", start_us, None)
+    window = columns.cut(counted, "time", start_us, None)
     times = columns.numbers(window.column("time"))
     dying_per_hour, total_per_hour = (_growth(times, window.column(name)) for name in ("dying", "total"))
     load = Load(census.at_us, census.total, census.live, census.dying, dying_per_hour, total_per_hour)
@@ -104,12 +103,8 @@ def _largest_hierarchy(rows: pa.Table) -> pa.Table:
 
 
 def _census(rows: pa.Table) -> Census:
-    last = rows.slice(len(rows) - 1).to_pylist()[0]
-    at_us = int(columns.numbers(rows.column("time"))[-1])
-    counts = {
-        name: last[name] for name in ("total", "live", "dying", "created", "removed", "released", "lost")
-    }
-    return Census(at_us, last["hierarchy"], **counts)
+    (last,) = columns.records(rows.slice(len(rows) - 1))
+    return Census(at_us=last.pop("time"), **last)
 
 
 def _growth(times: Ints, column: pa.ChunkedArray) -> float | None:
@@ -136,21 +131,19 @@ def _leaf_cost(recording: Recording, at_us: int) -> LeafCost:
 
 
 def leaks(recording: Recording, at_us: int, boot: str | None = None) -> tuple[Leak, ...]:
-    """The ledger's last line of each path at or before a moment, most dying first."""
+    """The ledger's last line of each path at or before a moment, most dying first, if it tells anything."""
     rows = recording.table("leaks", None, at_us + 1, boot=boot)
     last: dict[str, int] = {}
     for row, path in enumerate(columns.texts(rows.column("path"))):
         last[path or ""] = row
     chosen = columns.take(rows, np.array(sorted(last.values()), np.int64))
-    times = columns.numbers(chosen.column("time")).tolist()
-    found = [
-        _leak(row, at_us) for row, at_us in zip(chosen.drop_columns(["time"]).to_pylist(), times, strict=True)
-    ]
-    return tuple(sorted(found, key=lambda leak: (-leak.dying, leak.path)))
+    found = [_leak(row) for row in columns.records(chosen)]
+    told = [leak for leak in found if leak.dying or leak.created or leak.released]
+    return tuple(sorted(told, key=lambda leak: (-leak.dying, leak.path)))
 
 
-def _leak(row: dict[str, Any], at_us: int) -> Leak:
+def _leak(row: dict[str, Any]) -> Leak:
     creator = Creator(row["comm"], row["pid"], row["unit"], row["container"])
     exact = None if row["exact"] is None else bool(row["exact"])
     counts = (row["dying"] or 0, row["created"], row["removed"], row["released"])
-    return Leak(row["path"] or "", *counts, exact, creator, at_us)
+    return Leak(row["path"] or "", *counts, exact, creator, row["time"])

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from zombiescope.recording import schema
-from zombiescope.recording.log import Block
+from zombiescope.recording.log import Block, Lists
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -111,7 +111,7 @@ def _in_window(block: Block, start_us: int | None, end_us: int | None) -> Mask |
 def _select(values: Any, keep: Mask) -> Any:
     if values is None:
         return None
-    if isinstance(values, list):
+    if isinstance(values, list | Lists):
         return list(compress(values, keep))
     return np.frombuffer(values, np.int64)[keep]
 
@@ -133,7 +133,7 @@ def arrow_array(kind: str, type_: pa.DataType, pieces: Sequence[tuple[Any, int]]
     if kind == "text":
         return text_array([text for values, rows in pieces for text in (values or [None] * rows)])
     if kind == "ints":
-        return _lists_array([numbers for values, rows in pieces for numbers in (values or [None] * rows)])
+        return _lists_of(pieces)
     numbers, valid = _join([ints_of(values, rows) for values, rows in pieces])
     return ints_array(numbers, valid, type_)
 
@@ -167,6 +167,16 @@ def text_array(texts: Sequence[str | None]) -> pa.Array:
     valid = np.fromiter((text is not None for text in texts), bool, len(texts))
     buffers = [_validity(valid), pa.py_buffer(_offsets(encoded)), pa.py_buffer(b"".join(encoded))]
     return pa.Array.from_buffers(pa.string(), len(texts), buffers)
+
+
+def _lists_of(pieces: Sequence[tuple[Any, int]]) -> pa.Array:
+    if not all(isinstance(values, Lists) for values, _ in pieces):
+        return _lists_array([numbers for values, rows in pieces for numbers in (values or [None] * rows)])
+    lengths, _ = _join([ints_of(values.lengths, rows) for values, rows in pieces])
+    flat, _ = _join([ints_of(values.flat, len(values.flat)) for values, _ in pieces])
+    offsets = np.zeros(len(lengths) + 1, np.int32)
+    np.cumsum(lengths, out=offsets[1:])
+    return lists_array(offsets, ints_array(flat, None, pa.int32()))
 
 
 def _lists_array(lists: Sequence[Sequence[int] | None]) -> pa.Array:
@@ -244,8 +254,40 @@ def list_parts(chunk: pa.Array) -> tuple[npt.NDArray[np.int32], pa.Array]:
 # --- rows ------------------------------------------------------------------------------------------------
 
 
+def records(rows: pa.Table) -> list[dict[str, Any]]:
+    """Few rows as dictionaries, times as Unix microseconds. (Table.to_pylist() imports pandas for times.)"""
+    values = [_values(rows.column(name)) for name in rows.column_names]
+    return [dict(zip(rows.column_names, row, strict=True)) for row in zip(*values, strict=True)]
+
+
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    if not pa.types.is_timestamp(column.type):
+        values: list[Any] = column.to_pylist()
+        return values
+    return [
+        time if known else None for time, known in zip(numbers(column).tolist(), present(column), strict=True)
+    ]
+
+
 def take(rows: pa.Table, positions: Ints) -> pa.Table:
     return rows.take(ints_array(positions, None, pa.int64()))
+
+
+def cut(rows: pa.Table, time: str, start_us: int | None, end_us: int | None) -> pa.Table:
+    """Only the rows in the window; a slice when they are in the order of time."""
+    if len(rows) == 0 or (start_us is None and end_us is None):
+        return rows
+    times = numbers(rows.column(time))
+    if bool(np.all(times[1:] >= times[:-1])):
+        first = 0 if start_us is None else int(np.searchsorted(times, start_us, "left"))
+        last = len(times) if end_us is None else int(np.searchsorted(times, end_us, "left"))
+        return rows.slice(first, max(0, last - first))
+    keep = np.ones(len(times), bool)
+    if start_us is not None:
+        keep &= times >= start_us
+    if end_us is not None:
+        keep &= times < end_us
+    return take(rows, np.flatnonzero(keep))
 
 
 def in_order_of_time(rows: pa.Table, column: str) -> pa.Table:

@@ -72,13 +72,14 @@ class CoresView:
 def cores(recording: Recording, start_us: int | None = None, end_us: int | None = None) -> CoresView:
     """Every core that has a tick which ends in (start_us, end_us]."""
     accounts: dict[int, _Account] = {}
-    intervals: list[int] = []
+    elapsed_us = ticks_seen = 0
     after = None if start_us is None else start_us + 1
     until = None if end_us is None else end_us + 1
     for batch in recording.batches("cores", after, until, _COLUMNS):
         cpus = columns.numbers(batch.column("cpu"))
         interval_us = int(np.median(columns.numbers(batch.column("interval_us"))))
-        intervals.append(interval_us)
+        elapsed_us += int(columns.numbers(batch.column("interval_us")).sum())
+        ticks_seen += len(batch)
         order = np.lexsort((columns.numbers(batch.column("time")), cpus))
         ticks = _Ticks.of(batch)
         bounds = np.flatnonzero(np.diff(cpus[order], prepend=-1, append=-1))
@@ -86,7 +87,7 @@ def cores(recording: Recording, start_us: int | None = None, end_us: int | None 
             cpu = int(cpus[order[first]])
             accounts.setdefault(cpu, _Account()).add(ticks.take(order[first:last]), interval_us)
     found = tuple(accounts[cpu].core(cpu) for cpu in sorted(accounts))
-    return CoresView(float(np.median(intervals)) / 1e6 if intervals else None, _mean(found), found)
+    return CoresView(elapsed_us / ticks_seen / 1e6 if ticks_seen else None, _mean(found), found)
 
 
 def _mean(found: tuple[Core, ...]) -> Modes:

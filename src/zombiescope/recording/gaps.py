@@ -9,7 +9,7 @@ them), a monotonic clock that went on (the wall clock was set forward), or none 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import pyarrow as pa
@@ -35,7 +35,21 @@ def find_gaps(rows: pa.Table, spans: Iterable[Span]) -> list[Gap]:
     said = _said(rows)
     recorder = [gap for gap in said if gap.source == "recorder"]
     holes = [hole for hole in _holes(spans) if not any(_covers(gap, hole) for gap in recorder)]
-    return sorted(said + holes, key=lambda gap: (gap.from_us, gap.to_us))
+    return _joined(said + holes)
+
+
+def _joined(gaps: list[Gap]) -> list[Gap]:
+    """In the order of time. A source that stays blind is said anew in each segment; here that is one gap."""
+    joined: list[Gap] = []
+    open_at: dict[tuple[str, str], int] = {}
+    for gap in sorted(gaps, key=lambda gap: (gap.from_us, gap.to_us)):
+        before = open_at.get((gap.source, gap.why))
+        if before is not None and gap.from_us - joined[before].to_us <= HOLE_US:
+            joined[before] = replace(joined[before], to_us=max(joined[before].to_us, gap.to_us))
+        else:
+            open_at[gap.source, gap.why] = len(joined)
+            joined.append(gap)
+    return joined
 
 
 def _said(rows: pa.Table) -> list[Gap]:

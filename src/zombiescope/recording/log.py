@@ -30,7 +30,8 @@ import zlib
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from itertools import accumulate
+from typing import Any, BinaryIO, overload
 
 import zstandard
 
@@ -43,7 +44,7 @@ MAX_FRAME_BYTES = 256 << 20
 
 _FRAME = struct.Struct("<II")
 _CLOCK = struct.Struct("<qq")
-_LEVEL = 6
+_LEVEL = 3
 _WINDOW_LOG = (
     17  # 128 kB of history: enough for the repetition from second to second, and the encoder stays small
 )
@@ -53,9 +54,35 @@ class Damaged(ValueError):
     """The bytes are not what the format promises."""
 
 
+class Lists(Sequence["array[int]"]):
+    """A column of lists as it lies on disk: a frame may bring thousands of stacks, and most readers want them flat."""
+
+    __slots__ = ("_ends", "flat", "lengths")
+
+    def __init__(self, lengths: array[int], flat: array[int]) -> None:
+        self.lengths = lengths
+        self.flat = flat
+        self._ends: list[int] | None = None
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    @overload
+    def __getitem__(self, row: int) -> array[int]: ...
+    @overload
+    def __getitem__(self, row: slice) -> list[array[int]]: ...
+    def __getitem__(self, row: int | slice) -> array[int] | list[array[int]]:
+        if isinstance(row, slice):
+            return [self[at] for at in range(len(self))[row]]
+        if self._ends is None:
+            self._ends = list(accumulate(self.lengths))
+        end = self._ends[row]
+        return self.flat[end - self.lengths[row] : end]
+
+
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Some rows of one table. A column is None (no value in any row), array('q'), or a list that may hold None."""
+    """Some rows of one table. A column is None (no value in any row), array('q'), Lists, or a list with None in it."""
 
     table: schema.Table
     rows: int
@@ -275,11 +302,7 @@ def _decode_values(kind: str, body: bytes, offset: int, count: int, wall_us: int
         if count and min(lengths) < 0:
             raise Damaged("list of negative length")
         flat, offset = decode_ints(body, offset, sum(lengths))
-        lists, start = [], 0
-        for length in lengths:
-            lists.append(flat[start : start + length])
-            start += length
-        return lists, offset
+        return Lists(lengths, flat), offset
     return decode_ints(body, offset, count, wall_us if kind == "time" else 0)
 
 

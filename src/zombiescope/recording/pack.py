@@ -24,8 +24,10 @@ import pyarrow as pa
 from zombiescope.recording import columns, layout, schema
 from zombiescope.recording.layout import Manifest, Span
 from zombiescope.recording.merge import DATA, PartMerger
-from zombiescope.recording.parts import ParquetPart, Part, SegmentPart
+from zombiescope.recording.parquet_part import ParquetPart
+from zombiescope.recording.parts import Part
 from zombiescope.recording.reader import Recording
+from zombiescope.recording.segment_part import SegmentPart
 
 _SEGMENTS_TOGETHER_US = 15 * 60 * 1_000_000
 

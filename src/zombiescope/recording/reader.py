@@ -27,7 +27,9 @@ from zombiescope.recording.columns import in_order_of_time
 from zombiescope.recording.gaps import Gap, find_gaps
 from zombiescope.recording.ids import UniqueIds
 from zombiescope.recording.log import Damaged, SegmentReader
-from zombiescope.recording.parts import Damage, ParquetPart, Part, SegmentPart, bound
+from zombiescope.recording.parquet_part import ParquetPart
+from zombiescope.recording.parts import Damage, Part
+from zombiescope.recording.segment_part import SegmentPart, bound
 from zombiescope.recording.store import NotARecordingError, Store, open_store
 
 if TYPE_CHECKING:

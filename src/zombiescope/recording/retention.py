@@ -25,6 +25,8 @@ from zombiescope.recording.store import Directory, Entry
 FROZEN_RATIO = 0.25
 ROLLUP_KEEP_US = 30 * 86_400 * 1_000_000
 ROLLUP_MAX_BYTES = 50_000_000
+ROLLUP_MAX_FILES = 2000
+"""Each start of the recorder begins a file: one that is restarted all the time must not fill the folder."""
 
 _PART_FILE = re.compile(r"(date=[\d-]+)/([a-z_]+)-((\d{16})-(\d{16}))\.(parquet|json)")
 
@@ -150,9 +152,10 @@ def _outdated_rollups(entries: Sequence[Entry], now_us: int) -> list[_Unit]:
     """All but the newest that are too old or, oldest first, too much."""
     rollups = _segments(entries, ROLLUP_FOLDER, now_us)
     total = sum(unit.size_bytes for unit in rollups)
-    doomed = []
+    doomed: list[_Unit] = []
     for unit in rollups[:-1]:
-        if unit.to_us < now_us - ROLLUP_KEEP_US or total > ROLLUP_MAX_BYTES:
+        too_many = len(rollups) - len(doomed) > ROLLUP_MAX_FILES
+        if unit.to_us < now_us - ROLLUP_KEEP_US or total > ROLLUP_MAX_BYTES or too_many:
             doomed.append(unit)
             total -= unit.size_bytes
     return doomed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from zombiescope.recording import columns
+from zombiescope.recording.columns import numbers, present, records
 from zombiescope.recording.reader import Recording
 
 _LOOK_BACK_US = (10 * 60 * 1_000_000, 60 * 60 * 1_000_000)
@@ -24,12 +24,10 @@ def last_value(recording: Recording, source: str, name: str, at_us: int) -> int 
 
 
 def _last_in(recording: Recording, source: str, name: str, start_us: int | None, at_us: int) -> int | None:
-    series = recording.table("series", start_us, at_us + 1, ("series", "source", "name")).to_pylist()
+    series = records(recording.table("series", start_us, at_us + 1, ("series", "source", "name")))
     wanted = [row["series"] for row in series if (row["source"], row["name"]) == (source, name)]
     if not wanted:
         return None
     rows = recording.table("counters", start_us, at_us + 1, ("series", "value"))
-    found = np.flatnonzero(
-        np.isin(columns.numbers(rows.column("series")), wanted) & columns.present(rows.column("value"))
-    )
-    return int(columns.numbers(rows.column("value"))[found[-1]]) if len(found) else None
+    found = np.flatnonzero(np.isin(numbers(rows.column("series")), wanted) & present(rows.column("value")))
+    return int(numbers(rows.column("value"))[found[-1]]) if len(found) else None

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.recordings import BOOT, SECOND, START_US, contents, write_recording
+from tests.recordings import BOOT, SECOND, START_US, contents, write_recording, write_segment
 
+from zombiescope.recording import compact, schema
 from zombiescope.recording.reader import open_recording
 from zombiescope.recording.store import NotARecordingError
 
@@ -96,14 +97,16 @@ def test_no_table_imports_pandas(tmp_path: Path) -> None:
     import subprocess
     import sys
 
-    write_recording(tmp_path, seconds=5, rollup_days=1)
+    written = write_recording(tmp_path, rollup_days=1)
+    compact.compact(written.node_dir, [written.segments[0].name])
     program = f"""
 import sys
 from zombiescope.recording import schema
+from zombiescope.recording import compact, schema
 from zombiescope.recording.reader import open_recording
 with open_recording({str(tmp_path)!r}) as recording:
     for name in schema.BY_NAME:
-        recording.numpy(name)
+        recording.numpy(name, {START_US + SECOND}, {START_US + 45 * SECOND})
     recording.gaps()
 sys.exit("pandas" in sys.modules)
 """
@@ -139,6 +142,24 @@ def test_segments_that_were_removed_are_a_gap(tmp_path: Path) -> None:
         (gap,) = recording.gaps()
     assert gap.why == "not kept: the segments in between were removed"
     assert gap.to_us - gap.from_us == 20 * SECOND
+
+
+def test_a_source_that_stays_blind_is_one_gap(tmp_path: Path) -> None:
+    gap = ("systemd", "no D-Bus")
+    for seq in range(3):
+        start_us = START_US + seq * 20 * SECOND
+        rows = [
+            (start_us + 1, start_us + 20 * SECOND - 1, *gap),
+            (start_us + 5 * SECOND, start_us + 6 * SECOND, "kmsg", "x"),
+        ]
+        nothing = [None] * (len(schema.CORES.names) - 3)
+        cores = [(start_us + (second + 1) * SECOND, SECOND, 0, *nothing) for second in range(20)]
+        write_segment(tmp_path, {"gaps": rows, "cores": cores}, start_us=start_us, seq=seq)
+    with open_recording(tmp_path) as recording:
+        gaps = recording.gaps()
+    assert [(gap.source, (gap.to_us - gap.from_us) // SECOND) for gap in gaps] == [
+        ("systemd", 59), ("kmsg", 1), ("kmsg", 1), ("kmsg", 1),
+    ]  # fmt: skip
 
 
 # --- several nodes, no node ---------------------------------------------------------------------------------

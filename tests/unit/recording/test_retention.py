@@ -119,6 +119,16 @@ def test_rollups_are_kept_to_their_size(tmp_path: Path, monkeypatch: pytest.Monk
     assert len(list(written.node_dir.glob("rollup/*"))) == 1  # the one being written
 
 
+def test_a_recorder_that_is_restarted_all_the_time_does_not_fill_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zombiescope.recording.retention.ROLLUP_MAX_FILES", 3)
+    written = write_recording(tmp_path, seconds=10)
+    write_rollups(written.node_dir, START_US, days=5)
+    assert enforce(written.node_dir, HOUR_US, PLENTY, START_US).rollups == 2
+    assert len(list(written.node_dir.glob("rollup/*"))) == 3
+
+
 def test_interrupted_in_a_part_no_reader_sees_half_of_it(
     written: Written, monkeypatch: pytest.MonkeyPatch
 ) -> None:

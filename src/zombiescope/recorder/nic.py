@@ -1,0 +1,64 @@
+"""NIC statistics, read in a thread of their own.
+
+An ethtool ioctl takes the kernel's rtnl lock, and on a node that tears down network namespaces that lock may be held for
+seconds. The loop must not wait for it: it takes the newest figures that are there. While the reader hangs there are none, and
+after STUCK_S that is a missing source.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from zombiescope.kernel.ethtool import Driver, Ethtool
+
+STUCK_S = 10.0
+
+
+class NicStatistics:
+    """Asks on demand and keeps the last answer."""
+
+    def __init__(self) -> None:
+        self._ethtool = Ethtool()
+        self._wanted: tuple[str, ...] = ()
+        self._asked_s: float | None = None
+        self._answer: dict[str, dict[str, int]] | None = None
+        self._wake = threading.Event()
+        self._stopped = False
+        threading.Thread(target=self._work, name="nic", daemon=True).start()
+
+    def ask(self, cards: tuple[str, ...]) -> None:
+        """Starts the next reading, unless one is under way."""
+        if self._asked_s is None and cards:
+            self._wanted, self._asked_s = cards, time.monotonic()
+            self._wake.set()
+
+    def take(self) -> dict[str, dict[str, int]] | None:
+        """Card -> counters of the last reading, once; None when there is nothing new."""
+        answer, self._answer = self._answer, None
+        return answer
+
+    @property
+    def stuck_s(self) -> float | None:
+        """How long a reading has been hanging, if it is too long."""
+        asked = self._asked_s
+        waited = 0.0 if asked is None else time.monotonic() - asked
+        return waited if waited > STUCK_S else None
+
+    def driver(self, card: str) -> Driver | None:
+        """For the start only: this one waits."""
+        return self._ethtool.driver(card)
+
+    def _work(self) -> None:
+        while True:
+            self._wake.wait()
+            self._wake.clear()
+            if self._stopped:
+                return
+            read = {card: self._ethtool.statistics(card) for card in self._wanted}
+            self._answer = {card: figures for card, figures in read.items() if figures}
+            self._asked_s = None
+
+    def stop(self) -> None:
+        self._stopped = True
+        self._wake.set()

@@ -1,0 +1,125 @@
+"""The Parquet files of one compaction as a part of a recording.
+
+Only the row groups that touch the window and the columns that were asked for are read. Page checksums are
+verified: a flipped bit costs the table of that part, and never gives a wrong number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from zombiescope.recording import columns, schema
+from zombiescope.recording.layout import Manifest, Span
+from zombiescope.recording.parts import Damage
+from zombiescope.recording.store import Store
+
+
+class ParquetPart:
+    def __init__(self, store: Store, prefix: str, manifest: Manifest) -> None:
+        self.name = manifest.part
+        self.boot = manifest.boot
+        self.start_us = manifest.from_us
+        self.manifest = manifest
+        self.damage = [Damage(manifest.name, what) for what in manifest.damage]
+        self._store = store
+        self._prefix = prefix
+
+    def touches(self, table: schema.Table, start_us: int | None, end_us: int | None) -> bool:
+        facts = self.manifest.tables.get(table.name)
+        if facts is None:
+            return False
+        if table.time_column is not None:
+            return _overlap(facts.from_us, facts.to_us, start_us, end_us)
+        others = self.manifest.tables.values()
+        return any(
+            _overlap(other.from_us, other.to_us, start_us, end_us)
+            for other in others
+            if other.from_us is not None
+        )
+
+    def rows(
+        self, table: schema.Table, start_us: int | None, end_us: int | None, wanted: Sequence[str] | None
+    ) -> pa.Table:
+        if table.name not in self.manifest.tables:
+            return columns.empty(table, wanted)
+        name = self.manifest.file(table.name)
+        try:
+            with self._store.open(self._prefix + name) as file:
+                return _read_parquet(file, table, start_us, end_us, wanted)
+        except (OSError, pa.ArrowException, EOFError) as error:
+            self._damaged(name, str(error).splitlines()[0] if str(error) else repr(error))
+            return columns.empty(table, wanted)
+
+    def _damaged(self, name: str, what: str) -> None:
+        entry = Damage(name, what)
+        if entry not in self.damage:
+            self.damage.append(entry)
+
+    def count(self, table: schema.Table) -> int:
+        facts = self.manifest.tables.get(table.name)
+        return facts.rows if facts else 0
+
+    def ids(self) -> dict[str, int]:
+        return self.manifest.ids
+
+    def spans(self) -> tuple[Span, ...]:
+        return self.manifest.spans
+
+
+def _overlap(from_us: int | None, to_us: int | None, start_us: int | None, end_us: int | None) -> bool:
+    if from_us is None or to_us is None:
+        return False
+    return (start_us is None or to_us >= start_us) and (end_us is None or from_us < end_us)
+
+
+def _read_parquet(
+    file: BinaryIO,
+    table: schema.Table,
+    start_us: int | None,
+    end_us: int | None,
+    wanted: Sequence[str] | None,
+) -> pa.Table:
+    target = columns.arrow_schema(table, wanted)
+    parquet = pq.ParquetFile(file, page_checksum_verification=True)
+    stored = set(parquet.schema_arrow.names)
+    needed = [name for name in target.names if name in stored]
+    time = table.time_column
+    if time is not None and time not in needed:
+        needed.append(time)
+    groups = _row_groups(parquet, time, start_us, end_us)
+    rows = parquet.read_row_groups(groups, columns=needed, use_threads=True)
+    if time is not None:
+        rows = columns.cut(rows, time, start_us, end_us)
+    return _conform(rows, target)
+
+
+def _row_groups(
+    parquet: pq.ParquetFile, time: str | None, start_us: int | None, end_us: int | None
+) -> list[int]:
+    every = list(range(parquet.num_row_groups))
+    if time is None or (start_us is None and end_us is None):
+        return every
+    position = parquet.schema_arrow.get_field_index(time)
+    chosen = []
+    for group in every:
+        statistics = parquet.metadata.row_group(group).column(position).statistics
+        known = statistics is not None and statistics.has_min_max
+        if not known or _overlap(statistics.min_raw, statistics.max_raw, start_us, end_us):
+            chosen.append(group)
+    return chosen
+
+
+def _conform(rows: pa.Table, target: pa.Schema) -> pa.Table:
+    """The columns as this version knows them: one that an older version did not write has no values."""
+    arrays = []
+    for field in target:
+        if field.name not in rows.column_names:
+            arrays.append(pa.chunked_array([pa.nulls(len(rows), field.type)]))
+            continue
+        column = rows.column(field.name)
+        arrays.append(column if column.type == field.type else column.cast(field.type))
+    return pa.Table.from_arrays(arrays, schema=target)

@@ -1,0 +1,208 @@
+"""A log segment as a part of a recording.
+
+A segment is decompressed and decoded whole (there is no index in it); everything but its samples is then
+kept, so the second table of the same segment is cheap.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+
+from zombiescope.recording import columns, schema
+from zombiescope.recording.gaps import HOLE_US
+from zombiescope.recording.layout import SegmentFile, Span
+from zombiescope.recording.log import Block, Damaged, Frame, SegmentReader
+from zombiescope.recording.parts import Damage
+from zombiescope.recording.store import Store
+
+_SLACK_US = 10_000_000  # a row may be this much older than its frame: rings are drained late under load
+
+
+class SegmentPart:
+    """A segment as it was when the part was made: what is appended later is not seen."""
+
+    def __init__(self, store: Store, prefix: str, found: SegmentFile, *, hold: bool) -> None:
+        """`hold` keeps the file open, so that compaction may delete its name. Raises FileNotFoundError."""
+        self.name = found.name
+        self.start_us = found.start_us
+        self.size_bytes = found.size_bytes
+        self.damage: list[Damage] = []
+        self.growing = False
+        self.until_us: int | None = None
+        self.since_us: int | None = found.start_us
+        self._store, self._path = store, prefix + found.name
+        self._file: BinaryIO | None = store.open(self._path)
+        self._blocks: dict[str, list[Block]] | None = None
+        self._sample_rows = 0
+        self._spans: list[Span] = []
+        self._ids: dict[str, int] | None = None
+        self.header = self._read_header(self._file)
+        if not hold:
+            self.close()
+        self.boot = str(self.header.get("boot", ""))
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def forget(self) -> None:
+        """Drops what was decoded; it is decoded again when it is asked for."""
+        self._blocks = None
+        self._spans = []
+        self._sample_rows = 0
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """The order in which segments were written, which the wall clock alone does not tell."""
+        return _int(self.header, "recorder_started_us"), _int(self.header, "seq")
+
+    def _read_header(self, file: BinaryIO) -> dict[str, Any]:
+        try:
+            return SegmentReader(file).header
+        except (Damaged, ValueError, OSError) as error:
+            self.damage.append(Damage(self.name, str(error)))
+            return {}
+
+    def touches(self, table: schema.Table, start_us: int | None, end_us: int | None) -> bool:
+        # A row of events or gaps may tell of something long before its frame; they are few and always read.
+        if table.name in ("events", "gaps"):
+            return True
+        before = self.until_us is not None and start_us is not None and self.until_us + _SLACK_US < start_us
+        after = self.since_us is not None and end_us is not None and self.since_us - _SLACK_US >= end_us
+        return not (before or after)
+
+    def rows(
+        self, table: schema.Table, start_us: int | None, end_us: int | None, wanted: Sequence[str] | None
+    ) -> pa.Table:
+        gathering = columns.Gathering(table, wanted, start_us, end_us)
+        if table is schema.SAMPLES:
+            self._decode(gathering)
+        else:
+            for block in self._kept(table):
+                gathering.add(block)
+        return _keep_last(gathering.table(), table)
+
+    def count(self, table: schema.Table) -> int:
+        kept = self._kept(table)
+        if table is schema.SAMPLES:
+            return self._sample_rows
+        if table.name in columns.DICTIONARIES:
+            return len(set().union(*(block.column(columns.DICTIONARIES[table.name]) for block in kept)))
+        return sum(block.rows for block in kept)
+
+    def ids(self) -> dict[str, int]:
+        if self._ids is None:
+            self._ids = {kind: self._id_count(name, kind) for name, kind in columns.DICTIONARIES.items()}
+        return self._ids
+
+    def _id_count(self, table: str, kind: str) -> int:
+        blocks = [block for block in self._kept(schema.BY_NAME[table]) if block.rows]
+        return max(
+            (int(columns.ints_of(block.columns[kind], block.rows)[0].max()) + 1 for block in blocks),
+            default=0,
+        )
+
+    def spans(self) -> tuple[Span, ...]:
+        self._kept(schema.CORES)
+        return tuple(self._spans)
+
+    def _kept(self, table: schema.Table) -> list[Block]:
+        if self._blocks is None:
+            self._decode(None)
+        assert self._blocks is not None
+        return self._blocks.get(table.name, [])
+
+    def _decode(self, samples: columns.Gathering | None) -> None:
+        first = self._blocks is None
+        kept: dict[str, list[Block]] = {}
+        reader = self._reader()
+        for frame in reader.frames() if reader else ():
+            if first:
+                self._note(frame)
+            for block in frame.blocks:
+                if block.table is not schema.SAMPLES:
+                    kept.setdefault(block.table.name, []).append(block)
+                elif samples is not None:
+                    samples.add(block)
+        if first:
+            self._blocks = kept
+            self._sum_up(reader)
+
+    def _reader(self) -> SegmentReader | None:
+        try:
+            return SegmentReader(io.BytesIO(self._bytes()))
+        except FileNotFoundError:
+            self.damage.append(Damage(self.name, "was removed while the recording was read"))
+        except (Damaged, ValueError, OSError):
+            pass  # said when the header was read
+        return None
+
+    def _bytes(self) -> bytes:
+        if self._file is None:
+            with self._store.open(self._path) as file:
+                return file.read(self.size_bytes)
+        self._file.seek(0)
+        return self._file.read(self.size_bytes)
+
+    def _note(self, frame: Frame) -> None:
+        self._sample_rows += sum(block.rows for block in frame.blocks if block.table is schema.SAMPLES)
+        boot, seq, run = self.boot, _int(self.header, "seq"), _int(self.header, "recorder_started_us")
+        hole = max(HOLE_US, 3 * _int(self.header, "interval_us"))
+        last = self._spans[-1] if self._spans else None
+        if last is not None and last.to_us <= frame.wall_us <= last.to_us + hole:
+            self._spans[-1] = Span(
+                last.from_us, frame.wall_us, run, boot, seq, seq, last.from_monotonic_ns, frame.monotonic_ns
+            )
+            return
+        interval = _int(self.header, "interval_us")
+        from_us = min(self.start_us, frame.wall_us) if last is None else frame.wall_us - interval
+        from_ns = frame.monotonic_ns - (frame.wall_us - from_us) * 1000
+        self._spans.append(Span(from_us, frame.wall_us, run, boot, seq, seq, from_ns, frame.monotonic_ns))
+
+    def _sum_up(self, reader: SegmentReader | None) -> None:
+        if reader is None:
+            return
+        left = self.size_bytes - reader.position
+        if reader.damage:
+            self.damage.append(Damage(self.name, f"{reader.damage}; {left} bytes behind it are lost"))
+        elif left and not self.growing:
+            self.damage.append(Damage(self.name, f"ends inside a frame; its last {left} bytes are lost"))
+
+
+def _int(header: dict[str, Any], key: str) -> int:
+    value = header.get(key)
+    return value if isinstance(value, int) else 0
+
+
+def bound(segments: Sequence[SegmentPart]) -> None:
+    """Tells each segment how far its rows can reach, from the start of the one written after it.
+
+    A clock that is set back inside a segment puts rows before the segment's start; the next segment's start
+    shows it.
+    """
+    in_order = sorted(segments, key=lambda segment: segment.order)
+    for segment, following in pairwise(in_order):
+        segment.until_us = max(segment.start_us, following.start_us)
+        if following.start_us < segment.start_us:
+            segment.since_us = None
+    if in_order:
+        max(in_order, key=lambda segment: segment.start_us).growing = True
+        in_order[-1].growing = True
+
+
+def _keep_last(rows: pa.Table, table: schema.Table) -> pa.Table:
+    kind = columns.DICTIONARIES.get(table.name)
+    if kind is None or kind not in rows.column_names or len(rows) < 2:
+        return rows
+    ids = columns.numbers(rows.column(kind))
+    unique, from_the_end = np.unique(ids[::-1], return_index=True)
+    if len(unique) == len(ids) and bool(np.all(ids[1:] > ids[:-1])):
+        return rows
+    return columns.take(rows, len(ids) - 1 - from_the_end)
