@@ -83,7 +83,7 @@ def test_status_of_a_recorder_that_has_written_nothing_yet(cli: Cli, recorder: S
     assert done.code == 0
     assert (done.document["running"], done.document["pid"]) == (True, os.getpid())
     assert done.document["until"] is done.document["cost"] is None
-    assert cli("status").out.startswith(f"recording lab into {recorder.written.dir}")
+    assert cli("status").out.startswith("recording lab into")
 
 
 def test_readers_find_the_recording_of_the_recorder(cli: Cli, recorder: StandIn) -> None:
