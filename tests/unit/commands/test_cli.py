@@ -12,6 +12,9 @@ import pytest
 from tests.recordings import START_US, Written, write_recording
 from tests.unit.commands.cli import Cli
 
+from zombiescope.commands import main
+from zombiescope.recording import locate
+
 COMMANDS = (
     "up", "record", "status", "mark", "top", "cores", "events", "cgroups", "history", "info",
     "freeze", "pack", "compact",
@@ -336,6 +339,19 @@ def test_a_reader_that_goes_away_is_no_error(cli: Cli, written: Written) -> None
         assert process.stderr is not None
         process.stdout.close()
         assert process.stderr.read() == b""
+
+
+def test_a_defect_is_one_line_that_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken() -> None:
+        raise RuntimeError("two\nlines")
+
+    monkeypatch.setattr(locate, "running_recorder", broken)
+    assert main.run(["status"]) == 1
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "two lines (RuntimeError; this is a defect" in said
 
 
 def test_colour_only_where_it_is_wanted(cli: Cli, written: Written) -> None:

@@ -58,7 +58,7 @@ def compose(view: View, width: int, height: int) -> list[Text]:
     foot = _keys(view, width)
     room = max(0, height - len(head) - 1)
     wanted = _rows_wanted(view, width, height)
-    below = panels.help_lines() if view.help else panels.lines(view, width, room, wanted)
+    below = panels.help_lines(width) if view.help else panels.lines(view, width, room, wanted)
     body = [*_cores(view, width, room - len(below)), *below][:room]
     body += [Text("")] * (room - len(body))
     lines = [*head, *body, foot][:height]
@@ -118,7 +118,7 @@ def _sentence(average: CoreTick | None, hottest: Hottest) -> Text:
     mean = "?" if average is None else f"{average.busy * 100:.0f} %"
     share = f"{core.kernel * 100:.0f} % {core.mode()}"
     lost = f"core {cpu} is at {share} for {hottest.saturated_s:.0f} s"
-    return Text.assemble(f"the average says {mean} · ", (lost, f"bold {colour(core.mode())}"))
+    return Text.assemble((lost, f"bold {colour(core.mode())}"), f" · the average says {mean}")
 
 
 # --- the cores
@@ -151,8 +151,8 @@ def _cores(view: View, width: int, rows: int) -> list[Text]:
     rows_left = rows - len(all_now) - 2
     columns = max(1, width // (label + _GOOD_STRIP + LEVEL_WIDTH))
     shown = (cpus if view.by_heat is False else _by_heat(view, cpus))[: columns * max(0, rows_left)]
-    which = "lowest numbers" if view.by_heat is False else "hottest"
-    caption = f" {len(cpus)} cores now" + (f"; below them the {len(shown)} {which}" if shown else "")
+    which = "the first" if view.by_heat is False else "the hottest"
+    caption = f" {len(cpus)} cores now" + (f"; below: {which}" if shown else "")
     return [Text().append(caption, "dim"), *all_now, *_grid(view, shown, width, rows_left, columns), Text("")]
 
 
