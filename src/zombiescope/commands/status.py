@@ -71,8 +71,7 @@ def _measured(recorder: locate.RunningRecorder, recording: Recording) -> dict[st
         "bytes": recording.size_bytes,
         "cost": None if cost is None else asdict(cost),
         "gaps": [
-            {"from": gap.from_us / 1e6, "to": gap.to_us / 1e6, "source": gap.source, "why": gap.why}
-            for gap in gaps
+            {"from": gap.from_us / 1e6, "to": gap.to_us / 1e6, "source": gap.source, "why": gap.why} for gap in gaps
         ],
         "missing": recording.node.get("missing") or [],
     }

@@ -183,9 +183,7 @@ def test_freeze_keeps_the_last_ten_minutes_or_the_window_named(cli: Cli, tmp_pat
     written = write_recording(tmp_path / "rec", seconds=20)
     first = cli("freeze", str(written.dir), "--json").document
     assert first["to"] - first["from"] == pytest.approx(600)
-    second = cli(
-        "freeze", str(written.dir), "--from", "+5s", "--to", "+9s", "--why", "nic reset", "--json"
-    ).document
+    second = cli("freeze", str(written.dir), "--from", "+5s", "--to", "+9s", "--why", "nic reset", "--json").document
     assert (second["from"], second["to"]) == (START + 5, START + 9)
     assert {path.stem for path in written.node_dir.glob("frozen/*.json")} == {first["id"], second["id"]}
 
@@ -212,10 +210,7 @@ def test_status_without_a_recorder_is_an_answer_and_no_error(cli: Cli) -> None:
 def test_a_mark_without_a_recorder_says_how_to_start_one(cli: Cli) -> None:
     done = cli("mark", "epoch 12")
     assert (done.code, done.out) == (1, "")
-    assert (
-        done.err
-        == "zombiescope: no recorder on this machine took the mark; start one with 'zombiescope up'\n"
-    )
+    assert done.err == "zombiescope: no recorder on this machine took the mark; start one with 'zombiescope up'\n"
 
 
 @pytest.mark.parametrize(
@@ -341,9 +336,7 @@ def test_a_reader_that_goes_away_is_no_error(cli: Cli, written: Written) -> None
         assert process.stderr.read() == b""
 
 
-def test_a_defect_is_one_line_that_says_so(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_defect_is_one_line_that_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def broken() -> None:
         raise RuntimeError("two\nlines")
 

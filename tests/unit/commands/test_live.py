@@ -250,9 +250,7 @@ def test_the_private_recorder_is_gone_afterwards(monkeypatch: pytest.MonkeyPatch
         "os.makedirs(home + '/node=lab'); open(home + '/node=lab/node.json', 'w').write('{}');"
         "open(home + '/runtime', 'w').write(os.environ['ZOMBIESCOPE_RUNTIME_DIR']); time.sleep(60)"
     )
-    monkeypatch.setattr(
-        private, "recorder_arguments", lambda config: [sys.executable, "-c", code, json.dumps(config)]
-    )
+    monkeypatch.setattr(private, "recorder_arguments", lambda config: [sys.executable, "-c", code, json.dumps(config)])
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", None)
     # WHEN top has it

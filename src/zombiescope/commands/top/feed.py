@@ -97,9 +97,7 @@ class LiveFeed:
 def _segment_before(node_dir: Path) -> list[Frame]:
     """The frames of the segment before the one being written, so that strips do not start empty every two
     minutes. Only of one that was closed: of a recorder that died, nothing is shown as if it were now."""
-    found = sorted(
-        segment_files(Directory(node_dir).entries(LOG_FOLDER)), key=lambda segment: segment.start_us
-    )
+    found = sorted(segment_files(Directory(node_dir).entries(LOG_FOLDER)), key=lambda segment: segment.start_us)
     try:
         with (node_dir / found[-2].name).open("rb") as file:
             reader = SegmentReader(file)

@@ -149,9 +149,5 @@ def _missing(view: View) -> list[Text]:
     first = missing[0]
     names = ", ".join(str(item.get("source", "?")) for item in missing)
     line = _label("blind to").append(names, NOT_MEASURED)
-    hint = (
-        f"  ({first.get('why')}: {first.get('grant')})"
-        if len(missing) == 1
-        else "  ('zombiescope status' says why)"
-    )
+    hint = f"  ({first.get('why')}: {first.get('grant')})" if len(missing) == 1 else "  ('zombiescope status' says why)"
     return [line.append(hint, "dim")]

@@ -81,9 +81,7 @@ def _title(view: View, width: int) -> Text:
     newest_us = view.recent.newest_us
     time = clock(newest_us, view.zone) if newest_us is not None else "--:--:--"
     styles = {"live": "bold green"}
-    right = Text.assemble(
-        (f"{time}  ", ""), (f"● {view.state} ", styles.get(view.state, f"bold {NOT_MEASURED}"))
-    )
+    right = Text.assemble((f"{time}  ", ""), (f"● {view.state} ", styles.get(view.state, f"bold {NOT_MEASURED}")))
     return _apart(left, right, width)
 
 
@@ -102,9 +100,7 @@ def _contrast(view: View, width: int) -> list[Text]:
     return [
         Text(""),
         Text.assemble((" average".ljust(label), "bold"), strip(averages, space), level(averages[-1])),
-        Text.assemble(
-            (f" core {hottest.cpu}".ljust(label), "bold"), strip(ticks, space), level(hottest.tick)
-        ),
+        Text.assemble((f" core {hottest.cpu}".ljust(label), "bold"), strip(ticks, space), level(hottest.tick)),
         _apart(sentence, Text().append(f"a cell is {max(1.0, seconds):g} s ", "dim"), width),
         Text(""),
     ]
@@ -181,9 +177,7 @@ def _heat_rows(view: View, cpus: Sequence[int], width: int) -> list[Text]:
     for first in range(0, len(cpus), per_row):
         some = cpus[first : first + per_row]
         rows.append(
-            Text()
-            .append(f"{some[0]:>{label - 1}} ", "dim")
-            .append_text(heat_row(newest.get(cpu) for cpu in some))
+            Text().append(f"{some[0]:>{label - 1}} ", "dim").append_text(heat_row(newest.get(cpu) for cpu in some))
         )
     return rows
 
