@@ -24,7 +24,7 @@ SECONDS = 12
 
 @contextmanager
 def load() -> Iterator[set[int]]:
-    """One process in user mode, one in the kernel, half the time asleep: cores neither idle nor full. Gives the pids."""
+    """One process in user mode, one in the kernel, half the time asleep: neither idle nor full. Gives the pids."""
     nap = "import time, threading, os\n"
     scripts = [
         nap

@@ -28,7 +28,7 @@ def started(recorder: Recorder) -> Iterator[str]:
     yield "  recorded: " + ", ".join(sources)
     for missing in recorder.sources.missing:
         yield f"  missing:  {missing.source}: {missing.why}"
-        yield f"            granted by {missing.grant}"
+        yield f"            grant:  {missing.grant}"
 
 
 def result_json(result: Result) -> str:
