@@ -16,8 +16,8 @@ setup: .venv/.ready ## build .venv with the command zombiescope in it
 .venv/.ready: requirements/dev.txt pyproject.toml setup.py $(NATIVE)
 	@scripts/need-build "$(PYTHON)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-build-isolation --no-deps --editable .
 	@touch $@
 
 run: setup ## record this machine until Ctrl-C

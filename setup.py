@@ -1,6 +1,6 @@
 """Builds the one native module; everything else about the package stands in pyproject.toml."""
 
-from glob import glob
+from pathlib import Path
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
@@ -8,7 +8,7 @@ from setuptools import Extension, setup
 native = Extension(
     "zombiescope._native",
     ["src/zombiescope/_native.pyx"],
-    depends=sorted(glob("src/zombiescope/native/*.pxi")),
+    depends=sorted(str(part) for part in Path("src/zombiescope/native").glob("*.pxi")),
     extra_compile_args=["-O2", "-g1", "-Wall", "-Wno-unused-function", "-Wno-unreachable-code"],
 )
 

@@ -1,1 +1,2 @@
-"""What the recorder costs, measured against the tools that people would run instead. Ratios in one run; nothing is asserted."""
+"""What the recorder costs, measured against the tools that people would run instead. Ratios in one run; nothing is
+asserted."""

@@ -1,4 +1,5 @@
-"""CPU: the whole recorder against `perf record -F 99 -a -g` and `mpstat -P ALL 1`, on the same minute of the same load."""
+"""CPU: the whole recorder against `perf record -F 99 -a -g` and `mpstat -P ALL 1`, on the same minute of the same
+load."""
 
 from __future__ import annotations
 
@@ -15,7 +16,9 @@ def measure(seconds: float) -> list[Row]:
     with tempfile.TemporaryDirectory() as scratch, running(ONE_BUSY_CORE):
         time.sleep(2)
         with recorder() as recording:
-            perf = Beside("perf", "record", "-q", "-F", "99", "-a", "-g", "-e", "cpu-clock", "-o", str(Path(scratch) / "p"))
+            perf = Beside(
+                "perf", "record", "-q", "-F", "99", "-a", "-g", "-e", "cpu-clock", "-o", str(Path(scratch) / "p")
+            )
             mpstat = Beside("mpstat", "-P", "ALL", "1")
             time.sleep(seconds)
             theirs = {"perf record": perf.stop(), "mpstat": mpstat.stop()}

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import time
 
-from benchmarks.loads import MIXED, running
+from benchmarks.loads import LIGHT, running
 from benchmarks.recorder import recorder
 from benchmarks.table import Row
 
 
 def measure(seconds: float) -> list[Row]:
     readings: list[tuple[float, int]] = []
-    with running(MIXED, 1), recorder(segment_s=30.0, compact_every_s=max(60.0, seconds / 4)) as recording:
+    with running(LIGHT), recorder(segment_s=30.0, compact_every_s=max(60.0, seconds / 4)) as recording:
         started = time.monotonic()
         while (elapsed := time.monotonic() - started) < seconds:
             readings.append((elapsed, recording.rss_bytes()))
@@ -20,7 +20,11 @@ def measure(seconds: float) -> list[Row]:
     half = [reading for reading in readings if reading[0] > seconds / 2]
     limit = 64 + 0.4 * (os.cpu_count() or 1)
     return [
-        Row("resident at the end", f"{readings[-1][1] / 1e6:.1f} MB", f"after {seconds / 60:.0f} min; goal: at most {limit:.1f} MB"),
+        Row(
+            "resident at the end",
+            f"{readings[-1][1] / 1e6:.1f} MB",
+            f"after {seconds / 60:.0f} min; goal: at most {limit:.1f} MB",
+        ),
         Row("trend over the second half", f"{_slope(half) * 3600 / 1e6:+.2f} MB an hour", f"{len(half)} readings"),
         Row("peak", f"{recording.result['max_rss_bytes'] / 1e6:.1f} MB", "start-up included"),
         Row("helper's peak", f"{recording.result['helper_max_rss_bytes'] / 1e6:.0f} MB", "a process of its own, niced"),

@@ -34,8 +34,16 @@ def measure(seconds: float) -> list[Row]:
         rows = int(recording.result["scratch"]["samples"])
         return [
             Row("samples table, bytes a row", f"{samples.stat().st_size / rows:.1f}", f"{rows} rows; goal: at most 8"),
-            Row("whole recording as Parquet", f"{parquet / 1e3:.0f} kB", f"{100 * parquet / perf_bytes:.1f} % of perf.data"),
-            Row("whole recording as log", f"{log_bytes / 1e3:.0f} kB", f"{100 * log_bytes / perf_bytes:.1f} % of perf.data"),
+            Row(
+                "whole recording as Parquet",
+                f"{parquet / 1e3:.0f} kB",
+                f"{100 * parquet / perf_bytes:.1f} % of perf.data",
+            ),
+            Row(
+                "whole recording as log",
+                f"{log_bytes / 1e3:.0f} kB",
+                f"{100 * log_bytes / perf_bytes:.1f} % of perf.data",
+            ),
             Row("perf.data of the same load", f"{perf_bytes / 1e3:.0f} kB", f"{seconds:.0f} s"),
         ]
 

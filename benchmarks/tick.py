@@ -34,4 +34,4 @@ def measure(seconds: float, count: int = 70_000) -> list[Row]:
 
 
 def _median_us(cost: list[dict[str, Any]], since: float, until: float) -> float:
-    return statistics.median(row["cpu_us"] for row in cost if since < row["time"].timestamp() < until)
+    return float(statistics.median(row["cpu_us"] for row in cost if since < row["time"].timestamp() < until))

@@ -1,4 +1,5 @@
-"""What every test may ask for. A kernel test that cannot run says why; with ZOMBIESCOPE_REQUIRE_KERNEL=1 that is a failure."""
+"""What every test may ask for. A kernel test that cannot run says why; with ZOMBIESCOPE_REQUIRE_KERNEL=1 that is a
+failure."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ class Needs:
         return found
 
     def file(self, path: str) -> None:
-        if not os.path.exists(path):
+        if not Path(path).exists():
             self.lack(f"needs {path}")
 
     def program(self, name: str) -> str:

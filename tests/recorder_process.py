@@ -21,7 +21,9 @@ DEADLINE_S = 30.0
 class RecorderProcess:
     """Started on construction; `stop` ends it in order and gives its result."""
 
-    def __init__(self, directory: Path, *, prefix: tuple[str, ...] = (), env: dict[str, str] | None = None, **config: Any) -> None:
+    def __init__(
+        self, directory: Path, *, prefix: tuple[str, ...] = (), env: dict[str, str] | None = None, **config: Any
+    ) -> None:
         settings = {"dir": str(directory), "node": "here", "json": True, **config}
         self.node_dir = directory / "node=here"
         runtime = next(place for place in directory.parents if place.is_dir()) / "runtime"
@@ -49,7 +51,7 @@ class RecorderProcess:
             with open(path, "rb") as file:
                 try:
                     count += sum(1 for _ in log.SegmentReader(file).frames())
-                except log.Damaged:
+                except log.DamagedError:
                     continue  # just being made
         return count
 

@@ -168,9 +168,7 @@ class _Node:
         tables: dict[str, list[tuple[Any, ...]]] = {
             "cores": [self._core(wall_us, cpu, counts[cpu]) for cpu in range(self.cpus)],
             "counters": list(self._counters(segment, tick, wall_us, first)),
-            "interrupts": [
-                (wall_us, segment.serie("interrupts", "eth0-0", "41", "counter"), 0, 900 + tick % 50)
-            ],
+            "interrupts": [(wall_us, segment.serie("interrupts", "eth0-0", "41", "counter"), 0, 900 + tick % 50)],
             "census": [self._census(wall_us)],
             "events": self._events(tick, wall_us),
             "cost": [(wall_us, 2500, 41 << 20, 0, 150, 0, 700 + tick % 9, 2100)],
@@ -422,9 +420,7 @@ def _unit_hour(at: int, boot: str) -> list[tuple[Any, ...]]:
 # --- what is in a recording, whatever its ids ---------------------------------------------------------------
 
 
-def contents(
-    recording: Recording, start_us: int | None = None, end_us: int | None = None
-) -> dict[str, list[Any]]:
+def contents(recording: Recording, start_us: int | None = None, end_us: int | None = None) -> dict[str, list[Any]]:
     """Every table with its ids replaced by what they stand for: equal for equal recordings in any form."""
     stacks = _stack_names(recording, start_us, end_us)
     tasks = _by_id(recording, "tasks", "task", start_us, end_us)
@@ -444,16 +440,12 @@ def contents(
     return found
 
 
-def _by_id(
-    recording: Recording, table: str, kind: str, start_us: int | None, end_us: int | None
-) -> dict[int, Any]:
+def _by_id(recording: Recording, table: str, kind: str, start_us: int | None, end_us: int | None) -> dict[int, Any]:
     rows = recording.table(table, start_us, end_us).to_pylist()
     return {row[kind]: tuple(value for name, value in row.items() if name != kind) for row in rows}
 
 
-def _stack_names(
-    recording: Recording, start_us: int | None, end_us: int | None
-) -> dict[int, tuple[Any, ...]]:
+def _stack_names(recording: Recording, start_us: int | None, end_us: int | None) -> dict[int, tuple[Any, ...]]:
     frames = _by_id(recording, "frames", "frame", start_us, end_us)
     rows = recording.table("stacks", start_us, end_us).to_pylist()
     return {row["stack"]: tuple(frames.get(frame) for frame in row["frames"]) for row in rows}

@@ -48,7 +48,9 @@ def lost(count: int, time: int) -> bytes:
     return record(2, struct.pack("<QQ", CLOCK_ID, count) + trailer(0, 0, time))
 
 
-def mmap2(pid: int, start: int, length: int, pgoff: int, name: bytes, time: int, build_id: bytes | None = None) -> bytes:
+def mmap2(
+    pid: int, start: int, length: int, pgoff: int, name: bytes, time: int, build_id: bytes | None = None
+) -> bytes:
     if build_id is not None:
         what, misc = struct.pack("<B3x20s", len(build_id), build_id), 1 << 14
     else:

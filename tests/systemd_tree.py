@@ -69,9 +69,7 @@ def _debootstrap(tree: Path) -> None:
     command = ["debootstrap", "--variant=minbase", f"--include={PACKAGES}", SUITE, str(tree)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     if done.returncode:
-        raise RuntimeError(
-            f"debootstrap failed; is the Debian mirror reachable?\n{done.stdout[-2000:]}{done.stderr}"
-        )
+        raise RuntimeError(f"debootstrap failed; is the Debian mirror reachable?\n{done.stdout[-2000:]}{done.stderr}")
     (tree / "etc/machine-id").write_text("5d41402abc4b2a76b9719d911017c592\n")  # or first boot asks questions
     tree.chmod(0o755)
 
@@ -227,9 +225,7 @@ def _wait_until_up(machine: BootedSystemd, nspawn: subprocess.Popen[bytes]) -> N
             if state in ("running", "degraded"):
                 return
         time.sleep(0.1)
-    raise RuntimeError(
-        f"systemd did not come up ({state}): {machine.log.read_text(errors='replace')[-2000:]}"
-    )
+    raise RuntimeError(f"systemd did not come up ({state}): {machine.log.read_text(errors='replace')[-2000:]}")
 
 
 def _end(nspawn: subprocess.Popen[bytes]) -> None:

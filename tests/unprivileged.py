@@ -1,8 +1,8 @@
 """Running something as an ordinary user, or with a few capabilities and no more.
 
-The interpreter may lie below a directory that only root may enter (a home directory). Then the command runs in a mount namespace of
-its own in which that directory is replaced by an empty one that holds just the interpreter; nothing changes outside.
-"""
+The interpreter may lie below a directory that only root may enter (a home directory). Then the command runs in a
+mount namespace of its own in which that directory is replaced by an empty one that holds just the interpreter;
+nothing changes outside."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Real zombie cgroups, made in a parent of their own and freed on demand.
 
-A child cgroup is made, a process in it touches one page of a tmpfs file (which no idle machine reclaims by itself), leaves, and
-the child is removed: the page keeps the memory cgroup alive until the file goes.
-"""
+A child cgroup is made, a process in it touches one page of a tmpfs file (which no idle machine reclaims by itself),
+leaves, and the child is removed: the page keeps the memory cgroup alive until the file goes."""
 
 from __future__ import annotations
 
@@ -50,7 +49,7 @@ class ZombieFarm:
     def free(self) -> None:
         """Lets all of them go."""
         for entry in os.scandir(self.pins):
-            os.unlink(entry.path)
+            Path(entry.path).unlink()
 
 
 @contextmanager

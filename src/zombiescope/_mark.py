@@ -36,9 +36,7 @@ def _send(directory: str, text: str, at_us: int) -> bool:
     import json
     import socket
 
-    message = json.dumps({"text": text[:MAX_TEXT], "at_us": at_us}, ensure_ascii=False).encode(
-        "utf-8", "replace"
-    )
+    message = json.dumps({"text": text[:MAX_TEXT], "at_us": at_us}, ensure_ascii=False).encode("utf-8", "replace")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
         sender.settimeout(TIMEOUT_S)
         try:

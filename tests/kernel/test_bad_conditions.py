@@ -1,4 +1,5 @@
-"""What users have: no privileges, no tracefs, a full disk, a second recorder, a clock that is set. Each says what and how to mend."""
+"""What users have: no privileges, no tracefs, a full disk, a second recorder, a clock that is set. Each says what and
+how to mend."""
 
 from __future__ import annotations
 
@@ -10,18 +11,20 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-
 from tests.conftest import Needs
 from tests.recorder_process import RecorderProcess, recording
 from tests.unprivileged import unprivileged
+
 from zombiescope.recording import log
 from zombiescope.recording.reader import open_recording
 
 pytestmark = pytest.mark.kernel
+
 
 @pytest.fixture
 def open_tmp() -> Iterator[Path]:
@@ -190,7 +193,7 @@ def test_a_full_disk_stops_nothing_and_nothing_is_lost_when_there_is_room_again(
     assert result["missing"] == [] or "disk" not in missing(result)
     with open_recording(small_disk / "r") as opened:
         times = sorted(set(opened.table("cores").column("time").cast("int64").to_pylist()))
-        steps = [(after - before) / 1e6 for before, after in zip(times, times[1:], strict=False)]
+        steps = [(after - before) / 1e6 for before, after in pairwise(times)]
         # THEN every second of the full disk is there, and the trouble is on record
         assert max(steps) < 2.5
         gaps = [gap for gap in opened.gaps() if gap.source == "disk"]
@@ -233,7 +236,7 @@ def test_a_clock_set_by_an_hour_bends_nothing(needs: Needs, tmp_path: Path) -> N
     assert len(before) >= 2
     assert len(after) >= 2
     for side in (before, after):
-        assert all(0.5e6 < late - early < 2.5e6 for early, late in zip(side, side[1:], strict=False))
+        assert all(0.5e6 < late - early < 2.5e6 for early, late in pairwise(side))
 
 
 def test_sigterm_in_the_middle_of_a_segment_closes_it(tmp_path: Path) -> None:

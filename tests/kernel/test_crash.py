@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-
 from tests.conftest import Needs
 from tests.recorder_process import RecorderProcess
+
 from zombiescope.recording.reader import open_recording
 
 pytestmark = [pytest.mark.kernel, pytest.mark.slow]

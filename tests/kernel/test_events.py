@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from tests import systemd_tree
 from tests.conftest import Needs
 from tests.recorder_process import recording
+
 from zombiescope.recording.reader import open_recording
 
 pytestmark = pytest.mark.kernel
@@ -30,7 +30,9 @@ def test_a_crash_looping_unit_is_on_record_with_its_counter(needs: Needs, tmp_pa
     if lacking:
         needs.binary(lacking, "systemd-container")
     with systemd_tree.boot() as machine:
-        machine.add_service("agent.service", "ExecStart=/bin/false\nRestart=always\nRestartSec=300ms", "StartLimitIntervalSec=0")
+        machine.add_service(
+            "agent.service", "ExecStart=/bin/false\nRestart=always\nRestartSec=300ms", "StartLimitIntervalSec=0"
+        )
         with recording(tmp_path / "r", env={"DBUS_SYSTEM_BUS_ADDRESS": machine.bus_address}) as recorder:
             machine.run("systemctl", "start", "--no-block", "agent.service")
             recorder.wait_for_frames(5)
@@ -80,7 +82,9 @@ def test_a_training_script_puts_its_marks_on_the_axis(tmp_path: Path) -> None:
 def test_a_flood_of_marks_is_cut_and_the_recorder_goes_on(tmp_path: Path) -> None:
     with recording(tmp_path / "r") as recorder:
         script = "import zombiescope\nfor n in range(5000): zombiescope.mark(str(n))"
-        subprocess.run([sys.executable, "-c", script], env={"ZOMBIESCOPE_RUNTIME_DIR": str(tmp_path / "runtime")}, check=True)
+        subprocess.run(
+            [sys.executable, "-c", script], env={"ZOMBIESCOPE_RUNTIME_DIR": str(tmp_path / "runtime")}, check=True
+        )
         recorder.wait_for_frames(2)
         recorder.stop()
     assert 0 < len(events(tmp_path / "r", "mark")) <= 1000

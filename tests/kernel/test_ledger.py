@@ -6,10 +6,10 @@ import time
 from pathlib import Path
 
 import pytest
-
 from tests.conftest import Needs
 from tests.recorder_process import recording
 from tests.zombies import zombie_farm
+
 from zombiescope.recording.cgroups import cgroups
 from zombiescope.recording.reader import open_recording
 

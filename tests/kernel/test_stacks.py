@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-
 from tests.conftest import Needs
 from tests.recorder_process import recording
+
 from zombiescope.kernel import cpu
 from zombiescope.kernel.perf_event import Clock, monotonic_ns
 from zombiescope.recorder.sources import Sources
@@ -25,7 +25,9 @@ pytestmark = pytest.mark.kernel
 
 @contextmanager
 def pinned_hog(number: int) -> Iterator[int]:
-    process = subprocess.Popen([sys.executable, "-c", f"import os; os.sched_setaffinity(0, {{{number}}})\nwhile True: pass"])
+    process = subprocess.Popen(
+        [sys.executable, "-c", f"import os; os.sched_setaffinity(0, {{{number}}})\nwhile True: pass"]
+    )
     try:
         time.sleep(0.3)
         yield process.pid
@@ -114,7 +116,8 @@ def steered_flood(name: str, seconds: int) -> Iterator[None]:
         "import os, socket, time\nos.sched_setaffinity(0, {1})\n"
         "s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
         f"end = time.monotonic() + {seconds + 4}\n"
-        "while time.monotonic() < end:\n  for _ in range(200): s.sendto(b'x' * 64, ('192.0.2.2', 9))\n  time.sleep(.001)"
+        "while time.monotonic() < end:\n"
+        "  for _ in range(200): s.sendto(b'x' * 64, ('192.0.2.2', 9))\n  time.sleep(.001)"
     )
     process = subprocess.Popen(["ip", "netns", "exec", name, sys.executable, "-c", sender])
     try:

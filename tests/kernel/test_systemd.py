@@ -126,9 +126,7 @@ def test_the_start_limit_makes_it_a_failed_unit(
     machine.run("systemctl", "reset-failed", "limited.service")
 
 
-def test_start_kill_and_stop(
-    machine: BootedSystemd, watcher: SystemdWatcher, events: list[UnitEvent]
-) -> None:
+def test_start_kill_and_stop(machine: BootedSystemd, watcher: SystemdWatcher, events: list[UnitEvent]) -> None:
     machine.run("systemctl", "start", "steady.service")
     until(lambda: len(of(events, "steady.service", "unit_state")) == 1, "started")
     machine.run("systemctl", "stop", "steady.service")
@@ -167,9 +165,7 @@ def test_units_that_are_removed_are_forgotten(
     )
 
 
-def test_reload_is_told_and_followed(
-    machine: BootedSystemd, watcher: SystemdWatcher, events: list[UnitEvent]
-) -> None:
+def test_reload_is_told_and_followed(machine: BootedSystemd, watcher: SystemdWatcher, events: list[UnitEvent]) -> None:
     machine.run("systemctl", "daemon-reload")
     until(lambda: len(of(events, "systemd", "unit_state")) == 2, "begin and end of the reload")
     # WHEN pid 1 executes itself anew THEN we still hear of it
@@ -232,9 +228,7 @@ def test_without_a_bus_neither_asyncio_nor_dbus_fast_is_loaded(tmp_path: Path) -
         "while w.state.status == 'starting': time.sleep(0.01)\n"
         "w.stop(); print(w.state.status, 'asyncio' in sys.modules, 'dbus_fast' in sys.modules)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=10, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=10, check=True)
     assert done.stdout.split() == ["absent", "False", "False"]
 
 

@@ -161,9 +161,7 @@ def test_library_of_a_stripped_program(build: Build, start: Start, symbols: User
     ]
 
 
-def test_many_processes_of_one_program_cost_one_table(
-    build: Build, start: Start, symbols: UserSymbols
-) -> None:
+def test_many_processes_of_one_program_cost_one_table(build: Build, start: Start, symbols: UserSymbols) -> None:
     program = build(PROGRAM)
     for _ in range(5):
         child = start(program)
@@ -295,9 +293,7 @@ def test_deleted_library(needs: Needs, build: Build, start: Start, symbols: User
 
 
 @pytest.mark.usefixtures("by_path_only")
-def test_own_mount_namespace(
-    needs: Needs, build: Build, start: Start, symbols: UserSymbols, tmp_path: Path
-) -> None:
+def test_own_mount_namespace(needs: Needs, build: Build, start: Start, symbols: UserSymbols, tmp_path: Path) -> None:
     needs.root()
     # GIVEN a path that is one program for us and another in the namespace of the process
     shutil.copy(build(PROGRAM, function="impostor"), tmp_path / "agent")

@@ -56,5 +56,7 @@ def test_every_room_is_listed() -> None:
 
 def test_the_recorder_loads_nothing_heavy() -> None:
     script = "import sys, zombiescope.recorder.__main__; print(*sorted(name.split('.')[0] for name in sys.modules))"
-    loaded = set(subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split())
+    loaded = set(
+        subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    )
     assert loaded.isdisjoint(HEAVY)

@@ -15,9 +15,7 @@ import zombiescope
 
 
 def in_fresh_python(code: str) -> object:
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30
-    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30)
     return json.loads(done.stdout)
 
 
@@ -38,9 +36,7 @@ def test_importing_and_marking_loads_nothing_heavy() -> None:
     code = "import json, sys, zombiescope; zombiescope.mark('x'); print(json.dumps(sorted(sys.modules)))"
     loaded = in_fresh_python(code)
     assert isinstance(loaded, list)
-    assert not {"numpy", "pyarrow", "zstandard", "typer", "rich", "asyncio", "zombiescope._native"} & set(
-        loaded
-    )
+    assert not {"numpy", "pyarrow", "zstandard", "typer", "rich", "asyncio", "zombiescope._native"} & set(loaded)
 
 
 @pytest.fixture

@@ -203,9 +203,7 @@ def _print_leaks(document: dict[str, Any]) -> None:
     for leak in leaks[:_LEAKS_SHOWN]:
         least = "" if leak["exact"] in (True, None) else "≥"
         counts = [human_count(leak[name]) for name in ("created", "released")]
-        rows.add_row(
-            f"{least}{human_count(leak['dying'])}", *counts, leak["path"] or "(the rest)", _creator(leak)
-        )
+        rows.add_row(f"{least}{human_count(leak['dying'])}", *counts, leak["path"] or "(the rest)", _creator(leak))
     out.print()
     out.print(rows)
     if len(leaks) > _LEAKS_SHOWN:

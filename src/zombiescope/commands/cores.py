@@ -62,9 +62,7 @@ def command(
 def _order(view: CoresView, hottest: int | None) -> list[Core]:
     if hottest is None:
         return list(view.cores)
-    by_heat = sorted(
-        view.cores, key=lambda core: (-(core.longest_saturation_s or 0), -_kernel(core.modes), core.cpu)
-    )
+    by_heat = sorted(view.cores, key=lambda core: (-(core.longest_saturation_s or 0), -_kernel(core.modes), core.cpu))
     return by_heat[:hottest]
 
 

@@ -41,22 +41,16 @@ def _severity(text: str) -> str:
     return text
 
 
-Kind = Annotated[
-    list[str] | None, typer.Option("--kind", metavar="KIND", help="Only this kind; may be repeated.")
-]
+Kind = Annotated[list[str] | None, typer.Option("--kind", metavar="KIND", help="Only this kind; may be repeated.")]
 AtLeast = Annotated[
     str,
-    typer.Option(
-        "--at-least", parser=_severity, metavar="SEVERITY", help="info, warning or critical and worse."
-    ),
+    typer.Option("--at-least", parser=_severity, metavar="SEVERITY", help="info, warning or critical and worse."),
 ]
 
 
 def command(
     directory: Dir = None,
-    follow: Annotated[
-        bool, typer.Option("--follow", help="Go on with what happens next, until Ctrl-C.")
-    ] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="Go on with what happens next, until Ctrl-C.")] = False,
     kinds: Kind = None,
     at_least: AtLeast = "info",
     last: Last = None,

@@ -38,9 +38,7 @@ def command(
     directory: Dir = None,
     step_s: Annotated[
         float | None,
-        typer.Option(
-            "--step", parser=_step_s, metavar="DURATION", help="Time of one point. Default: as fits."
-        ),
+        typer.Option("--step", parser=_step_s, metavar="DURATION", help="Time of one point. Default: as fits."),
     ] = None,
     last: Last = None,
     from_: From = None,
@@ -67,9 +65,7 @@ def command(
             step_us = _step_for(minutes)
         points = history(recording, start_us, end_us, step_us)
         if json_:
-            print_document(
-                "history", {"node": recording.name, "points": [_object(point) for point in points]}
-            )
+            print_document("history", {"node": recording.name, "points": [_object(point) for point in points]})
         elif points:
             _print(recording.name, points, zone)
         else:

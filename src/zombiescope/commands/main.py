@@ -109,9 +109,7 @@ def _could_not_run(error: Exception) -> int:
 
         traceback.print_exception(error)
     expected = isinstance(error, (Failure, OSError))
-    report = (
-        "" if expected else f" ({type(error).__name__}; this is a defect: ZOMBIESCOPE_DEBUG=1 shows where)"
-    )
+    report = "" if expected else f" ({type(error).__name__}; this is a defect: ZOMBIESCOPE_DEBUG=1 shows where)"
     note(f"zombiescope: {one_line(error)}{report}")
     return 1
 

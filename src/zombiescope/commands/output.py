@@ -22,9 +22,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document inst
 
 def print_document(command: str, document: dict[str, Any]) -> None:
     """The JSON document of a command, its schema first."""
-    print_object(
-        {"schema": f"zombiescope.{command}/1", **document}, indent=2 if sys.stdout.isatty() else None
-    )
+    print_object({"schema": f"zombiescope.{command}/1", **document}, indent=2 if sys.stdout.isatty() else None)
 
 
 def print_object(value: dict[str, Any], indent: int | None = None) -> None:

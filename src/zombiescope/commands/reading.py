@@ -57,6 +57,9 @@ def opened(directory: str | None, node: str | None = None) -> Iterator[Recording
         recording = open_recording(place, node_of(directory, node))
     except NotARecordingError as error:
         raise Failure(str(error)) from error
+    except PermissionError as error:
+        what = error.filename or place
+        raise Failure(f"{what} may not be read by this user", "run as the recorder's user") from error
     with recording:
         yield recording
         _tell_damage(recording)

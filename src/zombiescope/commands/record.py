@@ -69,9 +69,7 @@ Dir = Annotated[
 ]
 For = Annotated[
     float | None,
-    typer.Option(
-        "--for", parser=_positive_s, metavar="DURATION", help="Stop after this long. Default: until stopped."
-    ),
+    typer.Option("--for", parser=_positive_s, metavar="DURATION", help="Stop after this long. Default: until stopped."),
 ]
 Hz = Annotated[
     int,
@@ -100,24 +98,19 @@ MaxBytes = Annotated[
 ]
 Label = Annotated[
     list[Any] | None,
-    typer.Option(
-        "--label", parser=_label, metavar="KEY=VALUE", help="Kept with the recording; may be repeated."
-    ),
+    typer.Option("--label", parser=_label, metavar="KEY=VALUE", help="Kept with the recording; may be repeated."),
 ]
 Event = Annotated[
     str,
     typer.Option(
         "--event",
         metavar="EVENT",
-        help="What makes a sample: cpu-clock (counts are time) or cycles (sees code with "
-        "interrupts off; needs a PMU).",
+        help="What makes a sample: cpu-clock (counts are time) or cycles (sees code with interrupts off; needs a PMU).",
     ),
 ]
 Node = Annotated[
     str | None,
-    typer.Option(
-        "--node", metavar="NAME", help="Record under this name. Default: the host's.", show_default=False
-    ),
+    typer.Option("--node", metavar="NAME", help="Record under this name. Default: the host's.", show_default=False),
 ]
 CompactEvery = Annotated[
     float,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from zombiescope.commands.output import Json, console, examples, print_document
+from zombiescope.commands.failure import Failure
+from zombiescope.commands.output import Json, console, examples, note, print_document
 from zombiescope.commands.quantities import human_bytes, human_count, human_s, percent
 from zombiescope.commands.reading import opened
 from zombiescope.commands.window import clock, zone_of
@@ -29,11 +31,7 @@ def command(json_: Json = False) -> None:
     Since when, where it is blind, and what it costs.
     """
     recorder = locate.running_recorder()
-    if recorder is None:
-        document = _not_running()
-    else:
-        with opened(str(recorder.recording), recorder.node) as recording:
-            document = _running(recorder, recording)
+    document = _not_running() if recorder is None else _running(recorder)
     if json_:
         print_document("status", document)
     else:
@@ -41,32 +39,41 @@ def command(json_: Json = False) -> None:
 
 
 def _not_running() -> dict[str, Any]:
-    absent = ("pid", "recording", "node", "since", "until", "cost", "bytes")
+    absent = ("pid", "recording", "node", "timezone", "since", "until", "cost", "bytes")
     return {"running": False, **dict.fromkeys(absent), "gaps": [], "missing": [], "incidents": []}
 
 
-def _running(recorder: locate.RunningRecorder, recording: Recording) -> dict[str, Any]:
+def _running(recorder: locate.RunningRecorder) -> dict[str, Any]:
+    known = {
+        "running": True,
+        "pid": recorder.pid,
+        "recording": str(recorder.recording),
+        "node": recorder.node,
+        "since": recorder.started_us / 1e6,
+    }
+    try:
+        with opened(str(recorder.recording), recorder.node) as recording:
+            return _not_running() | known | _measured(recorder, recording)
+    except Failure as error:
+        note(f"zombiescope: only that much is known: {error}")
+        return _not_running() | known
+
+
+def _measured(recorder: locate.RunningRecorder, recording: Recording) -> dict[str, Any]:
     from zombiescope.recording.cost import recorder_cost
 
     end_us = recording.end_us
     cost = recorder_cost(recording, max(end_us - _COST_SPAN_US, recorder.started_us), end_us + 1)
     gaps = recording.gaps(recorder.started_us)
     return {
-        "running": True,
-        "pid": recorder.pid,
-        "recording": str(recorder.recording),
-        "node": recorder.node,
         "timezone": recording.node.get("timezone"),
-        "since": recorder.started_us / 1e6,
-        "until": end_us / 1e6,
+        "until": end_us / 1e6 if end_us else None,
         "bytes": recording.size_bytes,
         "cost": None if cost is None else asdict(cost),
         "gaps": [
-            {"from": gap.from_us / 1e6, "to": gap.to_us / 1e6, "source": gap.source, "why": gap.why}
-            for gap in gaps
+            {"from": gap.from_us / 1e6, "to": gap.to_us / 1e6, "source": gap.source, "why": gap.why} for gap in gaps
         ],
         "missing": recording.node.get("missing") or [],
-        "incidents": [],
     }
 
 
@@ -76,9 +83,11 @@ def _print(document: dict[str, Any]) -> None:
         out.print("no recorder is running on this machine; 'zombiescope up' starts one")
         return
     zone = zone_of(document)
-    ran_s = document["until"] - document["since"]
+    ran_s = time.time() - document["since"]
     out.print(f"recording {document['node']} into {document['recording']} (pid {document['pid']})")
     out.print(f"  since    {clock(round(document['since'] * 1e6), zone)}, {human_s(ran_s)} ago")
+    if document["until"] is None:
+        return
     out.print(f"  on disk  {human_bytes(document['bytes'])}")
     _print_cost(document["cost"])
     for gap in document["gaps"][-_GAPS_SHOWN:]:

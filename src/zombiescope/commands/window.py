@@ -44,20 +44,14 @@ From = Annotated[
         rich_help_panel=_PANEL,
     ),
 ]
-To = Annotated[
-    str | None, typer.Option("--to", metavar="T", help="Up to T, written likewise.", rich_help_panel=_PANEL)
-]
+To = Annotated[str | None, typer.Option("--to", metavar="T", help="Up to T, written likewise.", rich_help_panel=_PANEL)]
 At = Annotated[
     str | None,
-    typer.Option(
-        "--at", metavar="T", help="The one second (or tick, if longer) at T.", rich_help_panel=_PANEL
-    ),
+    typer.Option("--at", metavar="T", help="The one second (or tick, if longer) at T.", rich_help_panel=_PANEL),
 ]
 Utc = Annotated[
     bool,
-    typer.Option(
-        "--utc", help="Read and print times in UTC, not in the node's zone.", rich_help_panel=_PANEL
-    ),
+    typer.Option("--utc", help="Read and print times in UTC, not in the node's zone.", rich_help_panel=_PANEL),
 ]
 
 

@@ -121,15 +121,11 @@ def hierarchies(root: str = "/") -> tuple[Hierarchy, ...]:
 def _hierarchy(root: str, key: int, names: frozenset[str], mounts: Iterable[CgroupMount]) -> Hierarchy:
     version = 1 if key else 2
     shown = [mount for mount in mounts if mount.version == version and names <= mount.options]
-    paths = sorted(
-        (at(root, mount.path.lstrip("/")) for mount in shown), key=lambda path: (not is_root(path), path)
-    )
+    paths = sorted((at(root, mount.path.lstrip("/")) for mount in shown), key=lambda path: (not is_root(path), path))
     if not paths:
         return Hierarchy(key, version, names, None, False)
     if version == 2:
-        names = frozenset(
-            (read_file(f"{paths[0]}/cgroup.controllers") or b"").decode("utf-8", "replace").split()
-        )
+        names = frozenset((read_file(f"{paths[0]}/cgroup.controllers") or b"").decode("utf-8", "replace").split())
     return Hierarchy(key, version, names, paths[0], is_root(paths[0]))
 
 

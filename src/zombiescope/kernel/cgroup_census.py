@@ -75,9 +75,7 @@ class Census:
 
     def _open(self, root: str, hierarchy: Hierarchy | None) -> ProcFile | None:
         if hierarchy is None:
-            self.why = (
-                "no cgroup hierarchy has the memory controller (cgroup_disable=memory, or not mounted here)"
-            )
+            self.why = "no cgroup hierarchy has the memory controller (cgroup_disable=memory, or not mounted here)"
             return None
         if hierarchy.version == 1:
             return ProcFile(at(root, "proc/cgroups"))
@@ -129,9 +127,7 @@ def _walk(mount: str) -> Iterator[tuple[int, str]]:
             status = os.lstat(mount + path)
             if status.st_nlink > _LEAF_LINKS:
                 with os.scandir(mount + path) as entries:
-                    pending.extend(
-                        f"{path}/{entry.name}" for entry in entries if entry.is_dir(follow_symlinks=False)
-                    )
+                    pending.extend(f"{path}/{entry.name}" for entry in entries if entry.is_dir(follow_symlinks=False))
         except OSError:
             continue  # removed while we walked
         yield status.st_ino, path or "/"

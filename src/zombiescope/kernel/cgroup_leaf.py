@@ -133,9 +133,7 @@ def _memory_limit(directory: str | None) -> tuple[bool, int | None]:
 def read_cost(directory: str, reads: int = 5) -> ReadCost:
     """What one read of memory.numa_stat and of memory.stat costs for this one leaf."""
     if is_root(directory):
-        raise NotALeafError(
-            f"{directory} is the root of its cgroup hierarchy: reading its statistics walks all of it"
-        )
+        raise NotALeafError(f"{directory} is the root of its cgroup hierarchy: reading its statistics walks all of it")
     if os.lstat(directory).st_nlink > 2:
         raise NotALeafError(f"{directory} has child cgroups: choose a cgroup without children")
     return ReadCost(

@@ -118,9 +118,7 @@ class Interrupts:
                 deltas += self._row_deltas(label.decode("ascii", "replace"), old, line, cpus)
         return deltas
 
-    def _row_deltas(
-        self, label: str, old: bytes, new: bytes, cpus: tuple[int, ...]
-    ) -> list[tuple[str, int, int]]:
+    def _row_deltas(self, label: str, old: bytes, new: bytes, cpus: tuple[int, ...]) -> list[tuple[str, int, int]]:
         after = new.split(None, len(cpus) + 1)[1:]
         if len(after) == 1:
             before = old.split()[1:] or [b"0"]
@@ -130,9 +128,7 @@ class Interrupts:
         found = [(label, cpu, _difference(was, now)) for cpu, was, now in pairs]
         return [row for row in found if row[2]]
 
-    def _columns(
-        self, old: bytes, after: list[bytes], cpus: tuple[int, ...]
-    ) -> Iterable[tuple[int, bytes, bytes]]:
+    def _columns(self, old: bytes, after: list[bytes], cpus: tuple[int, ...]) -> Iterable[tuple[int, bytes, bytes]]:
         """(cpu, before, after) where they differ; a CPU that came online has nothing to be compared with."""
         if not old:
             return ((cpu, b"0", now) for cpu, now in zip(cpus, after, strict=False))

@@ -81,11 +81,7 @@ def _text(root: str, release: str) -> bytes:
             return zlib.decompressobj(_GZIP).decompress(packed, _INFLATED_BYTES)
         except zlib.error:
             return b""
-    return (
-        read_file(at(root, f"boot/config-{release}"))
-        or read_file(at(root, f"lib/modules/{release}/config"))
-        or b""
-    )
+    return read_file(at(root, f"boot/config-{release}")) or read_file(at(root, f"lib/modules/{release}/config")) or b""
 
 
 def _preempt_of_boot(root: str) -> str | None:

@@ -143,9 +143,7 @@ class KmsgReader:
     Starts at the end of the log; with `after_seq` (the last record seen by an earlier reader of the same
     boot) at the record after that one. Raises OSError where the file cannot be opened."""
 
-    def __init__(
-        self, path: str = "/dev/kmsg", after_seq: int | None = None, clock: ClockOffset | None = None
-    ) -> None:
+    def __init__(self, path: str = "/dev/kmsg", after_seq: int | None = None, clock: ClockOffset | None = None) -> None:
         self.clock = clock if clock is not None else ClockOffset()
         self.last_seq = after_seq
         self._skipping = after_seq is not None

@@ -18,9 +18,7 @@ from zombiescope.kernel import interrupts
 from zombiescope.kernel.cpu import parse_list
 from zombiescope.kernel.procfile import at, names_in, read_file
 
-_NOT_A_QUEUE = re.compile(
-    r"async|mgmnt|config|ctrl|control|cmd|misc|fdir|adminq|mbx|mailbox|event|pages|-aq\b", re.I
-)
+_NOT_A_QUEUE = re.compile(r"async|mgmnt|config|ctrl|control|cmd|misc|fdir|adminq|mbx|mailbox|event|pages|-aq\b", re.I)
 _QUEUE = re.compile(r"(\d+)$")
 _RECEIVES = re.compile(r"rx|input", re.I)
 _TRANSMITS = re.compile(r"tx|output", re.I)

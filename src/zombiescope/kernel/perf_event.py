@@ -1,7 +1,7 @@
 """perf_event_open(2): the stack sampler and the tracepoints of one CPU, all writing into one ring.
 
-The attribute structure is packed here in the size of Linux 4.8 (112 bytes); newer kernels take it as it is, and a kernel
-that does not know a flag answers EINVAL, so features are probed newest first and given up one by one:
+The attribute structure is packed here in the size of Linux 4.8 (112 bytes); newer kernels take it as it is, and a
+kernel that does not know a flag answers EINVAL, so features are probed newest first and given up one by one:
     build_id   5.12  MMAP2 records carry the file's build id
     cgroup     5.7   samples carry the cgroup id of the perf_event controller's hierarchy, CGROUP records its path
     ksymbol    5.1   BPF programs and trampolines are announced
@@ -9,9 +9,8 @@ that does not know a flag answers EINVAL, so features are probed newest first an
 Conditions under which events may share a ring (same cpu, same clock, IDENTIFIER everywhere) hold by construction.
 CLOCK_MONOTONIC: tracepoints refuse BOOTTIME and REALTIME.
 
-Opening needs CAP_PERFMON (CAP_SYS_ADMIN before 5.8), or perf_event_paranoid <= -1. A ring of 512 kB a CPU is within what
-kernel.perf_event_mlock_kb allows everybody; larger ones count against RLIMIT_MEMLOCK.
-"""
+Opening needs CAP_PERFMON (CAP_SYS_ADMIN before 5.8), or perf_event_paranoid <= -1. A ring of 512 kB a CPU is within
+what kernel.perf_event_mlock_kb allows everybody; larger ones count against RLIMIT_MEMLOCK."""
 
 from __future__ import annotations
 

@@ -12,12 +12,15 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 PLACES = ("sys/kernel/tracing", "sys/kernel/debug/tracing")
 
-_FIELD = re.compile(rb"^\tfield:(?P<what>[^;]+);\toffset:(?P<offset>\d+);\tsize:(?P<size>\d+);\tsigned:(?P<signed>[01]);", re.M)
+_FIELD = re.compile(
+    rb"^\tfield:(?P<what>[^;]+);\toffset:(?P<offset>\d+);\tsize:(?P<size>\d+);\tsigned:(?P<signed>[01]);", re.M
+)
 _ID = re.compile(rb"^ID: (\d+)$", re.M)
 
 
@@ -67,7 +70,7 @@ def find(root: str = "/") -> Path | None:
         events = Path(root, place, "events")
         try:
             if events.is_dir():
-                os.listdir(events)
+                next(events.iterdir(), None)
                 return events.parent
         except PermissionError as error:
             denied = error
@@ -83,10 +86,10 @@ def mount_privately(root: str = "/") -> Path:
     libc = ctypes.CDLL(None, use_errno=True)
     clone_newns, ms_rec, ms_private = 0x20000, 0x4000, 1 << 18
     place = Path(root, PLACES[0])
-    steps = (
-        lambda: libc.unshare(clone_newns),
-        lambda: libc.mount(None, b"/", None, ms_rec | ms_private, None),
-        lambda: libc.mount(b"tracefs", bytes(place), b"tracefs", 0, None),
+    steps: tuple[Callable[[], int], ...] = (
+        lambda: int(libc.unshare(clone_newns)),
+        lambda: int(libc.mount(None, b"/", None, ms_rec | ms_private, None)),
+        lambda: int(libc.mount(b"tracefs", bytes(place), b"tracefs", 0, None)),
     )
     for step in steps:
         if step() != 0:

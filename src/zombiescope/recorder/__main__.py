@@ -1,4 +1,5 @@
-"""The recorder's own process: `python -m zombiescope.recorder '<json>'`, started by `zombiescope record`, which has become it."""
+"""The recorder's own process: `python -m zombiescope.recorder '<json>'`, started by `zombiescope record`, which has
+become it."""
 
 from __future__ import annotations
 

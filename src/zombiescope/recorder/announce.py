@@ -1,4 +1,5 @@
-"""What the recorder says: a few lines when it starts, a few when it ends. Plain text: it may be a journal that reads them."""
+"""What the recorder says: a few lines when it starts, a few when it ends. Plain text: it may be a journal that reads
+them."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ def started(recorder: Recorder) -> Iterator[str]:
     yield "  recorded: " + ", ".join(sources)
     for missing in recorder.sources.missing:
         yield f"  missing:  {missing.source}: {missing.why}"
-        yield f"            granted by {missing.grant}"
+        yield f"            grant:  {missing.grant}"
 
 
 def result_json(result: Result) -> str:
@@ -37,7 +38,6 @@ def result_json(result: Result) -> str:
 def ended(result: Result) -> Iterator[str]:
     share = 100 * result.cpu_seconds / result.seconds if result.seconds else 0.0
     yield f"recorded {result.seconds:.0f} s into {result.recording}: {result.samples} samples, {result.events} events"
-    yield (
-        f"  cost {share:.2f} % of one CPU, {result.max_rss_bytes / 1e6:.0f} MB resident, {result.bytes / 1e3:.0f} kB on disk;"
-        f" {result.lost} records lost, {result.ticks_late} of {result.ticks} ticks late"
-    )
+    resident, disk = f"{result.max_rss_bytes / 1e6:.0f} MB resident", f"{result.bytes / 1e3:.0f} kB on disk"
+    yield f"  cost {share:.2f} % of one CPU, {resident}, {disk}"
+    yield f"  {result.lost} records lost, {result.ticks_late} of {result.ticks} ticks late"

@@ -1,9 +1,8 @@
 """Cgroups while they come and go: the ledger fed by tracepoints, the census beside it, churn, and a few leaves.
 
-Nothing here depends on how many cgroups there are: a census is one small read, the ledger moves only when something happens, and
-the statistics files of the root or of every cgroup are never read. The one walk over the directories, at the start, is needed on
-v1 to know how many are live; it goes in small steps between ticks.
-"""
+Nothing here depends on how many cgroups there are: a census is one small read, the ledger moves only when something
+happens, and the statistics files of the root or of every cgroup are never read. The one walk over the directories, at
+the start, is needed on v1 to know how many are live; it goes in small steps between ticks."""
 
 from __future__ import annotations
 
@@ -163,7 +162,11 @@ class Cgroups:
         line = next((line for line in self.ledger.lines if line.path == name), None)
         creator = line.creator if line else None
         by = f" by {creator.comm}" if creator else ""
-        text = f"{count} cgroups removed in {seconds:.0f} s at {name}, made{by}" if by else f"{count} cgroups removed in {seconds:.0f} s at {name}"
+        text = (
+            f"{count} cgroups removed in {seconds:.0f} s at {name}, made{by}"
+            if by
+            else f"{count} cgroups removed in {seconds:.0f} s at {name}"
+        )
         fields = {
             "path": name, "count": count, "seconds": round(seconds, 1), "unit": who.unit, "container": who.container,
             "comm": creator.comm if creator else None, "pid": creator.pid if creator else None,
@@ -174,7 +177,8 @@ class Cgroups:
     # --- ticks --------------------------------------------------------------------------------------------------
 
     def tick(self, wall_us: int, counts: Callable[[], dict[int, int]], lost_seen: bool) -> None:
-        """The census, and the ledger's lines that changed. `counts` are the events' own, asked for only now and then."""
+        """The census, and the ledger's lines that changed. `counts` are the events' own, asked for only now and
+        then."""
         if self.hierarchy is None:
             return
         if lost_seen or wall_us >= self._next_counts_us:

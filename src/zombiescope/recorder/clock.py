@@ -1,10 +1,9 @@
 """Wall time for monotonic stamps.
 
-Every record is stamped with CLOCK_MONOTONIC, which no one can set. What people know is wall time, so each stored time is
-monotonic plus an offset. The offset is read again before each use; it changes only when somebody sets the clock (a slew by NTP
-bends both clocks alike). Then what was recorded before keeps the old offset and what comes after gets the new one: data is
-not bent, and the step itself becomes an event.
-"""
+Every record is stamped with CLOCK_MONOTONIC, which no one can set. What people know is wall time, so each stored time
+is monotonic plus an offset. The offset is read again before each use; it changes only when somebody sets the clock (a
+slew by NTP bends both clocks alike). Then what was recorded before keeps the old offset and what comes after gets the
+new one: data is not bent, and the step itself becomes an event."""
 
 from __future__ import annotations
 

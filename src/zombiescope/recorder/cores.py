@@ -148,7 +148,8 @@ def _vector_deltas(before: tuple[int | None, ...] | None, after: tuple[int | Non
 def _packet_deltas(before: softnet.SoftnetCpu | None, after: softnet.SoftnetCpu | None) -> tuple[Any, ...]:
     if before is None or after is None:
         return _NO_SOFTNET
-    return tuple((after[field] - before[field]) % softnet.WRAP for field in range(3))
+    then, now = before[:3], after[:3]  # processed, dropped, time_squeeze
+    return tuple((new - old) % softnet.WRAP for old, new in zip(then, now, strict=True))
 
 
 def _added_us(before: schedstat.RunDelay | None, after: schedstat.RunDelay | None, field: str) -> int | None:

@@ -1,9 +1,8 @@
 """Node-wide numbers on every tick: what moved, and the few levels worth keeping.
 
-A counter that did not move and a gauge that did not change have no row. A source that is read rarely because it is dear (a NIC
-whose firmware answers slowly, /proc/interrupts of a large machine) slows itself down: whatever costs more than a millisecond is
-read every ten seconds.
-"""
+A counter that did not move and a gauge that did not change have no row. A source that is read rarely because it is
+dear (a NIC whose firmware answers slowly, /proc/interrupts of a large machine) slows itself down: whatever costs more
+than a millisecond is read every ten seconds."""
 
 from __future__ import annotations
 
@@ -84,8 +83,8 @@ class Counters:
             return
         started = time.perf_counter_ns()
         read()
-        # One slow reading may be a preemption; two in a row are the source itself. (A thread's CPU clock would tell them
-        # apart, but reading it costs more than most of these files.)
+        # One slow reading may be a preemption; two in a row are the source itself. (A thread's CPU clock would tell
+        # them apart, but reading it costs more than most of these files.)
         is_dear = time.perf_counter_ns() - started > DEAR_NS
         rarely = is_dear and name in self._was_dear and every_s < RARELY_S
         (self._was_dear.add if is_dear else self._was_dear.discard)(name)
@@ -141,7 +140,9 @@ class Counters:
                 continue
             self._sources.has("pressure", self._wall_us)
             found = pressure.parse(data)
-            self._put("pressure", (("some_us", resource, found.some_us, False), ("full_us", resource, found.full_us, False)))
+            self._put(
+                "pressure", (("some_us", resource, found.some_us, False), ("full_us", resource, found.full_us, False))
+            )
 
     def _netdev(self) -> None:
         data = self._data("netdev", "proc/net/dev")
@@ -154,7 +155,9 @@ class Counters:
         data = self._data("loadavg", "proc/loadavg")
         load = loadavg.parse(data) if data is not None else None
         if load is not None:
-            self._put("loadavg", (("load1_percent", None, round(load.load1 * 100), True), ("tasks", None, load.tasks, True)))
+            self._put(
+                "loadavg", (("load1_percent", None, round(load.load1 * 100), True), ("tasks", None, load.tasks, True))
+            )
 
     def _interrupt_rows(self) -> None:
         data = self._data("interrupts", "proc/interrupts")

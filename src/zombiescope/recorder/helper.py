@@ -1,5 +1,5 @@
-"""The compaction helper: a niced process of its own that turns closed segments into Parquet, so that pyarrow's memory and
-start-up never belong to the recorder. Its CPU time is counted as ours."""
+"""The compaction helper: a niced process of its own that turns closed segments into Parquet, so that pyarrow's memory
+and start-up never belong to the recorder. Its CPU time is counted as ours."""
 
 from __future__ import annotations
 
@@ -40,7 +40,10 @@ class Helper:
             return
         self._next_us = now_us + self._every_us
         argv = [sys.executable, "-m", "zombiescope.recording.compact", str(self._node_dir), *segments]
-        null = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0), (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
+        null = [
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+        ]
         self._pid = os.posix_spawn(sys.executable, argv, os.environ, file_actions=null)
         self._started_us = now_us
 

@@ -1,8 +1,8 @@
-"""The kernel log, by the best way that is open: /dev/kmsg, the console tracepoint, syslog(2), the journal, in that order.
+"""The kernel log, by the best way that is open: /dev/kmsg, the console tracepoint, syslog(2), the journal, in that
+order.
 
-Which one it is stands in every event (`source`) and in node.json. Stamps of /dev/kmsg run on another clock than everything else;
-the reader estimates the difference from records that it sees the moment they are written.
-"""
+Which one it is stands in every event (`source`) and in node.json. Stamps of /dev/kmsg run on another clock than
+everything else; the reader estimates the difference from records that it sees the moment they are written."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from zombiescope.recorder.clock import WallClock
 from zombiescope.recorder.event import Event
 from zombiescope.recorder.sources import Sources
 from zombiescope.recorder.stacks import Traced
-from zombiescope.sources.journal import JournalFollower
+from zombiescope.sources.journal import JournalFollower, has_system_journal
 
 GRANT = "CAP_SYSLOG (AmbientCapabilities=CAP_SYSLOG), or sysctl kernel.dmesg_restrict=0"
 
@@ -56,12 +56,15 @@ class KernelLog:
             self._fallback = SyslogReader()
             self.source = "syslog"
         except OSError:
-            journal = JournalFollower()
-            if journal.failure is None:
+            journal = JournalFollower() if has_system_journal() else None
+            if journal is not None and journal.failure is None:
                 self._fallback, self.source = journal, "journal"
-            else:
+                return
+            if journal is not None:
                 journal.close()
-                self._sources.lacks("kernel log", f"{self._why}; no other way is open either", GRANT, now_us)
+            self._sources.lacks(
+                "kernel log", "neither console tracepoint, syslog(2) nor journal is open", GRANT, now_us
+            )
 
     def fileno(self) -> int | None:
         """What to poll for reading, if there is such a thing."""
@@ -88,7 +91,9 @@ class KernelLog:
         events = self._events(records)
         if lost:
             text = f"{lost} kernel log records were overwritten before they could be read"
-            events.append(Event(self._clock.now_us(), "kernel_log_gap", self.source or "kmsg", "warning", text, {"lost": lost}))
+            events.append(
+                Event(self._clock.now_us(), "kernel_log_gap", self.source or "kmsg", "warning", text, {"lost": lost})
+            )
         return events
 
     def traced(self, record: Traced, form: Format) -> list[Event]:

@@ -4,16 +4,15 @@ A cgroup that was removed and not yet released is a zombie: the kernel keeps it 
 still points at it. Three tracepoints tell its life: cgroup_mkdir, cgroup_rmdir, cgroup_release. The ledger keeps
 id -> (path, state) from the first to the last, and a line of numbers per normalised path.
 
-It does not matter in which order the records arrive: they come from one ring per CPU, and a release may be read before the
-rmdir it follows. It does matter when records are lost: then totals are still exact, because they come from the events' own
-counters (`observe_counts`), but a line is only a lower bound, and says so (`exact`).
+It does not matter in which order the records arrive: they come from one ring per CPU, and a release may be read
+before the rmdir it follows. It does matter when records are lost: then totals are still exact, because they come from
+the events' own counters (`observe_counts`), but a line is only a lower bound, and says so (`exact`).
 
-Keys are ids of one hierarchy (the one that owns the memory controller). Before 5.5 an id is used again after release, so a
-mkdir for a known id starts it anew.
+Keys are ids of one hierarchy (the one that owns the memory controller). Before 5.5 an id is used again after release,
+so a mkdir for a known id starts it anew.
 
-Bounded: at most MAX_IDS cgroups are followed one by one and at most MAX_LINES paths have a line of their own; what does not fit
-is summed in the line of the tail, whose path is "".
-"""
+Bounded: at most MAX_IDS cgroups are followed one by one and at most MAX_LINES paths have a line of their own; what
+does not fit is summed in the line of the tail, whose path is ""."""
 
 from __future__ import annotations
 
@@ -180,7 +179,9 @@ class Ledger:
 
     def _evict(self) -> bool:
         """Folds the quarter of the lines that matter least, and follow no cgroup, into the tail."""
-        idle = [number for number in self._numbers.values() if not self.lines[number].live and not self.lines[number].dying]
+        idle = [
+            number for number in self._numbers.values() if not self.lines[number].live and not self.lines[number].dying
+        ]
         idle.sort(key=lambda number: self.lines[number].created)
         tail = self.lines[0]
         for number in idle[: max(1, MAX_LINES // 4)]:

@@ -60,10 +60,10 @@ def _counts(found: MemoryCgroups, hierarchy: Hierarchy) -> tuple[int, int | None
     return found.total, live, None if live is None else max(0, found.total - live)
 
 
-def _count_directories(hierarchy: Hierarchy, budget_s: float = WALK_BUDGET_S) -> int | None:
+def _count_directories(hierarchy: Hierarchy) -> int | None:
     if hierarchy.mount is None or not hierarchy.whole:
         return None
-    deadline = time.monotonic() + budget_s
+    deadline = time.monotonic() + WALK_BUDGET_S
     count = 0
     for _ in walk_directories(hierarchy.mount, per_second=None):
         count += 1

@@ -5,8 +5,11 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import select
 from contextlib import suppress
 from pathlib import Path
+
+_TRIES, _PAUSE_MS = 10, 30
 
 
 class AlreadyRecordingError(Exception):
@@ -22,16 +25,25 @@ class Lock:
     def __init__(self, node_dir: Path, started_us: int) -> None:
         """Raises AlreadyRecordingError, or OSError when the directory cannot be written."""
         self._fd = os.open(node_dir / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not self._acquire():
             holder = _holder(self._fd)
             os.close(self._fd)
-            raise AlreadyRecordingError(node_dir, holder) from None
+            raise AlreadyRecordingError(node_dir, holder)
         # On a full disk the lock still holds; only the pid cannot be told.
         with suppress(OSError):
             os.ftruncate(self._fd, 0)
             os.pwrite(self._fd, json.dumps({"pid": os.getpid(), "started_us": started_us}).encode(), 0)
+
+    def _acquire(self) -> bool:
+        # A reader that asks whether somebody records here holds a shared lock for a moment: try more than once.
+        for attempt in range(_TRIES):
+            try:
+                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                select.poll().poll(_PAUSE_MS if attempt < _TRIES - 1 else 0)
+            else:
+                return True
+        return False
 
     def release(self) -> None:
         os.close(self._fd)

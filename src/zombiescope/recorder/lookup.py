@@ -1,9 +1,8 @@
 """Who is that pid, and what function is that address: asked while the process lives, in a thread of its own.
 
-Reading /proc/PID/maps or cmdline waits for the process's mmap lock, and a process that holds it for seconds is just what
-this recorder exists to see. So the loop never does it: it queues questions and takes answers when they are there. A
-thread that hangs is left behind and replaced, at most MAX_STUCK times.
-"""
+Reading /proc/PID/maps or cmdline waits for the process's mmap lock, and a process that holds it for seconds is just
+what this recorder exists to see. So the loop never does it: it queues questions and takes answers when they are
+there. A thread that hangs is left behind and replaced, at most MAX_STUCK times."""
 
 from __future__ import annotations
 
@@ -119,7 +118,7 @@ class Lookup:
 
     def settled(self) -> bool:
         """Nothing is queued or under way."""
-        return self._idle.is_set() or not self._questions and self._busy_since is None
+        return self._idle.is_set() or (not self._questions and self._busy_since is None)
 
     def stuck_pid(self) -> int | None:
         """The process whose files have kept the worker waiting too long, if any; then another worker takes over."""
@@ -163,7 +162,9 @@ class Lookup:
         found = process.read(question.pid)
         comm = question.comm
         if comm is None and found is not None:
-            comm = found.comm if question.tid == question.pid else _thread_comm(question.pid, question.tid) or found.comm
+            comm = (
+                found.comm if question.tid == question.pid else _thread_comm(question.pid, question.tid) or found.comm
+            )
         cgroup = best_cgroup(found.cgroups, self._memory_hierarchy) if found is not None else question.cgroup_hint
         who = owner(cgroup) if cgroup else Owner()
         if found is not None and who.unit is None and who.container is None:

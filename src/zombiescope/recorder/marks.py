@@ -1,8 +1,8 @@
 """Marks from outside: a training script says "epoch 12" and it stands on the time axis.
 
-A datagram socket in the runtime directory that everybody may write to. A datagram is a JSON object with `text` and, if the
-sender knows better than we do, `at_us`. The kernel tells who sent it. A sender that talks too much is cut off by a budget.
-"""
+A datagram socket in the runtime directory that everybody may write to. A datagram is a JSON object with `text` and,
+if the sender knows better than we do, `at_us`. The kernel tells who sent it. A sender that talks too much is cut off
+by a budget."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """NIC statistics, read in a thread of their own.
 
-An ethtool ioctl takes the kernel's rtnl lock, and on a node that tears down network namespaces that lock may be held for
-seconds. The loop must not wait for it: it takes the newest figures that are there. While the reader hangs there are none, and
-after STUCK_S that is a missing source.
-"""
+An ethtool ioctl takes the kernel's rtnl lock, and on a node that tears down network namespaces that lock may be held
+for seconds. The loop must not wait for it: it takes the newest figures that are there. While the reader hangs there
+are none, and after STUCK_S that is a missing source."""
 
 from __future__ import annotations
 

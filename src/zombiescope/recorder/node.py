@@ -32,7 +32,9 @@ def _zone_link() -> str:
         return ""
 
 
-def describe(config: Config, here: Host, online: tuple[int, ...], possible: int, more: dict[str, Any]) -> dict[str, Any]:
+def describe(
+    config: Config, here: Host, online: tuple[int, ...], possible: int, more: dict[str, Any]
+) -> dict[str, Any]:
     """Everything a reader on another machine needs to know about this one."""
     kernel = kconfig.read()
     return {

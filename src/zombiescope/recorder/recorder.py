@@ -1,9 +1,8 @@
 """The recorder: every part of it, and what happens at a tick, at a write and at the end of a segment.
 
-The loop (loop.py) calls in here; nothing in here waits. One second goes like this: rings are drained whenever the kernel says so
-and at the tick; questions about new processes and addresses go to the lookup thread; counters are read; a moment later, when the
-answers are there, one frame is written.
-"""
+The loop (loop.py) calls in here; nothing in here waits. One second goes like this: rings are drained whenever the
+kernel says so and at the tick; questions about new processes and addresses go to the lookup thread; counters are
+read; a moment later, when the answers are there, one frame is written."""
 
 from __future__ import annotations
 

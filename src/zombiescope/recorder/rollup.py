@@ -97,9 +97,7 @@ class Rollup:
 
     # --- what a tick brings ----------------------------------------------------------------------------
 
-    def core(
-        self, wall_us: int, cpu: int, interval_us: int, busy_ms: int | None, kernel_ms: int | None
-    ) -> None:
+    def core(self, wall_us: int, cpu: int, interval_us: int, busy_ms: int | None, kernel_ms: int | None) -> None:
         """One core over the tick that ended at wall_us."""
         minute = self._minute_of(wall_us)
         if wall_us != self._tick_us:

@@ -1,4 +1,5 @@
-"""From drained rings to rows: asks who and what while processes live, and writes samples once their frames have names."""
+"""From drained rings to rows: asks who and what while processes live, and writes samples once their frames have
+names."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
 """The segment being written, and what happens when the disk does not take it.
 
-Frames are appended with one write each. When a write fails (disk full, read-only, gone), the file is cut back to its last whole
-frame and frames are held in memory, at most MAX_HELD_BYTES of them; every later flush tries again. When even that is full the
-oldest held segment is given up and its span becomes a gap. While frames are held, segments are kept short so that
-little is given up at a time.
-"""
+Frames are appended with one write each. When a write fails (disk full, read-only, gone), the file is cut back to its
+last whole frame and frames are held in memory, at most MAX_HELD_BYTES of them; every later flush tries again. When
+even that is full the oldest held segment is given up and its span becomes a gap. While frames are held, segments are
+kept short so that little is given up at a time."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """What is being recorded and what is not: every source that is missing is told with the line that grants it.
 
-Blind is not healthy: a source that failed is in this list for as long as it fails, it is in node.json and in the result, and
-the span it was blind for is a row of the table `gaps`.
-"""
+Blind is not healthy: a source that failed is in this list for as long as it fails, it is in node.json and in the
+result, and the span it was blind for is a row of the table `gaps`."""
 
 from __future__ import annotations
 
@@ -44,7 +43,8 @@ class Sources:
         return sorted(self._missing.values(), key=lambda one: one.source)
 
     def open_gaps(self, since_us: int, now_us: int) -> list[tuple[int, int, str, str]]:
-        """Spans still open, cut at the start of the segment; written once per segment so that each segment tells its own."""
+        """Spans still open, cut at the start of the segment; written once per segment so that each segment tells its
+        own."""
         return [
             (max(self._since_us[source], since_us), now_us, source, missing.why)
             for source, missing in self._missing.items()

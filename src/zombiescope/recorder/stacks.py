@@ -1,8 +1,8 @@
 """Stacks of every CPU and the tracepoints beside them: opens rings, follows CPUs that come and go, drains.
 
-A ring is drained when the kernel says that a quarter of it is full (poll), and at every flush. When a CPU goes offline its
-event dies without a word, and after coming back it needs a new one: `follow` compares with the list of online CPUs.
-"""
+A ring is drained when the kernel says that a quarter of it is full (poll), and at every flush. When a CPU goes
+offline its event dies without a word, and after coming back it needs a new one: `follow` compares with the list of
+online CPUs."""
 
 from __future__ import annotations
 
@@ -125,7 +125,9 @@ class Stacks:
             self._sources.lacks("tracefs", why, grant, now_us)
             return None
         except OSError as error:
-            self._sources.lacks("tracefs", f"cannot be mounted: {error.strerror}", "CONFIG_TRACING in the kernel", now_us)
+            self._sources.lacks(
+                "tracefs", f"cannot be mounted: {error.strerror}", "CONFIG_TRACING in the kernel", now_us
+            )
             return None
         return place
 
@@ -190,7 +192,8 @@ class Stacks:
         return [Traced(*record) for record in self.sampler.take_tracepoints()]
 
     def counts(self) -> dict[int, int]:
-        """How often each tracepoint fired since the start, by the kernel's own count; includes records that were lost."""
+        """How often each tracepoint fired since the start, by the kernel's own count; includes records that were
+        lost."""
         totals = dict(self._closed_counts)
         for ring in self.rings.values():
             for (_, kind), count in zip(ring.ids[1:], _counts(ring), strict=False):
@@ -220,7 +223,10 @@ def _explain(error: OSError, clock: Clock) -> tuple[str, str]:
     if error.errno in (errno.ENOENT, errno.EOPNOTSUPP) and clock.has_period:
         return "this machine has no hardware cycle counter", "--event cpu-clock"
     if error.errno == errno.ENOSYS:
-        return "perf_event_open: not there (no CONFIG_PERF_EVENTS, or a seccomp profile)", "a seccomp profile that allows it"
+        return (
+            "perf_event_open: not there (no CONFIG_PERF_EVENTS, or a seccomp profile)",
+            "a seccomp profile that allows it",
+        )
     if error.errno == errno.EMFILE:
         return "too many open files", "a higher limit: LimitNOFILE=65536"
     return f"perf_event_open: {error.strerror}", "see `man perf_event_open`"

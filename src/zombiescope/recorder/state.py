@@ -1,4 +1,5 @@
-"""state.json: what the next recorder of the same boot must know. The ledger's zombies and the last kernel log record read."""
+"""state.json: what the next recorder of the same boot must know. The ledger's zombies and the last kernel log record
+read."""
 
 from __future__ import annotations
 

@@ -124,9 +124,7 @@ def growth_per_hour(times_us: Ints, values: Ints) -> float | None:
 
 
 def _leaf_cost(recording: Recording, at_us: int) -> LeafCost:
-    numa_stat, stat = (
-        last_value(recording, "probe", name, at_us) for name in ("numa_stat_leaf_ns", "stat_leaf_ns")
-    )
+    numa_stat, stat = (last_value(recording, "probe", name, at_us) for name in ("numa_stat_leaf_ns", "stat_leaf_ns"))
     return LeafCost(numa_stat, stat)
 
 

@@ -49,9 +49,7 @@ def arrow_schema(table: schema.Table, columns: Iterable[str] | None = None) -> p
     kinds = {column.name: column for column in table.columns}
     unknown = [name for name in wanted if name not in kinds]
     if unknown:
-        raise KeyError(
-            f"table {table.name} has no column {', '.join(unknown)}; it has {', '.join(table.names)}"
-        )
+        raise KeyError(f"table {table.name} has no column {', '.join(unknown)}; it has {', '.join(table.names)}")
     return pa.schema([(name, arrow_type(kinds[name])) for name in wanted])
 
 
@@ -87,10 +85,7 @@ class Gathering:
         self.rows += rows
 
     def table(self) -> pa.Table:
-        arrays = [
-            arrow_array(self._kinds[field.name], field.type, self._pieces[field.name])
-            for field in self._schema
-        ]
+        arrays = [arrow_array(self._kinds[field.name], field.type, self._pieces[field.name]) for field in self._schema]
         return pa.Table.from_arrays(arrays, schema=self._schema)
 
 
@@ -146,9 +141,7 @@ def _join(parts: list[tuple[Ints, Mask | None]]) -> tuple[Ints, Mask | None]:
     numbers = np.concatenate([part for part, _ in parts])
     if all(valid is None for _, valid in parts):
         return numbers, None
-    return numbers, np.concatenate(
-        [np.ones(len(part), bool) if valid is None else valid for part, valid in parts]
-    )
+    return numbers, np.concatenate([np.ones(len(part), bool) if valid is None else valid for part, valid in parts])
 
 
 def ints_array(numbers: Ints, valid: Mask | None, type_: pa.DataType) -> pa.Array:
@@ -264,9 +257,7 @@ def _values(column: pa.ChunkedArray) -> list[Any]:
     if not pa.types.is_timestamp(column.type):
         values: list[Any] = column.to_pylist()
         return values
-    return [
-        time if known else None for time, known in zip(numbers(column).tolist(), present(column), strict=True)
-    ]
+    return [time if known else None for time, known in zip(numbers(column).tolist(), present(column), strict=True)]
 
 
 def take(rows: pa.Table, positions: Ints) -> pa.Table:

@@ -115,9 +115,7 @@ class _Ticks:
         return cls(columns.numbers(batch.column("time")), columns.numbers(batch.column("interval_us")), ms)
 
     def take(self, rows: Ints) -> _Ticks:
-        return _Ticks(
-            self.ends_us[rows], self.elapsed_us[rows], {mode: ms[rows] for mode, ms in self.ms.items()}
-        )
+        return _Ticks(self.ends_us[rows], self.elapsed_us[rows], {mode: ms[rows] for mode, ms in self.ms.items()})
 
     def together(self, ticks: int) -> _Ticks:
         """Every `ticks` ticks as one; the rest at the end joins the last."""
@@ -150,9 +148,7 @@ class _Run:
         hot: Mask = ratios >= SATURATED_RATIO  # nan is not hot
         self.measured |= not bool(np.isnan(ratios).all())
         elapsed = ticks.elapsed_us
-        before = np.append(
-            ticks.ends_us[0] - elapsed[0] if self._end_us is None else self._end_us, ticks.ends_us[:-1]
-        )
+        before = np.append(ticks.ends_us[0] - elapsed[0] if self._end_us is None else self._end_us, ticks.ends_us[:-1])
         follows = (ticks.ends_us - elapsed) - before < elapsed
         total = np.cumsum(np.where(hot, elapsed, 0)) + (self._current_us if follows[0] else 0)
         # Where a run starts anew, what was added up before it is taken off again.

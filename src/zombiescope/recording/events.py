@@ -52,10 +52,7 @@ def of_frame(frame: Frame, *, kinds: Collection[str] | None = None, at_least: st
     found = []
     for block in frame.blocks:
         if block.table is schema.EVENTS:
-            found += [
-                _event(*row)
-                for row in zip(*(block.column(name) for name in schema.EVENTS.names), strict=True)
-            ]
+            found += [_event(*row) for row in zip(*(block.column(name) for name in schema.EVENTS.names), strict=True)]
     return _wanted(sorted(found, key=lambda event: event.at_us), kinds, at_least)
 
 

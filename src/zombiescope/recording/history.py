@@ -152,9 +152,7 @@ def unit_baselines(recording: Recording, until_us: int, days: int = 7) -> dict[s
     return baselines
 
 
-def _unit_hours(
-    recording: Recording, start_us: int, end_us: int
-) -> tuple[dict[str, dict[int, int]], dict[str, int]]:
+def _unit_hours(recording: Recording, start_us: int, end_us: int) -> tuple[dict[str, dict[int, int]], dict[str, int]]:
     """CPU milliseconds by unit and hour, and the busiest minute of each unit."""
     rows = recording.table("unit_hours", start_us, end_us, ("time", "unit", "cpu_ms", "busiest_minute_ms"))
     used: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))

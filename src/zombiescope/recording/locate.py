@@ -139,9 +139,7 @@ def nodes_in(directory: Path) -> list[str]:
     """The names of the nodes recorded in a directory, sorted."""
     try:
         return sorted(
-            entry.name.removeprefix("node=")
-            for entry in directory.iterdir()
-            if entry.name.startswith("node=")
+            entry.name.removeprefix("node=") for entry in directory.iterdir() if entry.name.startswith("node=")
         )
     except OSError:
         return []

@@ -45,12 +45,10 @@ MAX_FRAME_BYTES = 256 << 20
 _FRAME = struct.Struct("<II")
 _CLOCK = struct.Struct("<qq")
 _LEVEL = 3
-_WINDOW_LOG = (
-    17  # 128 kB of history: enough for the repetition from second to second, and the encoder stays small
-)
+_WINDOW_LOG = 17  # 128 kB of history: enough for the repetition from second to second, and the encoder stays small
 
 
-class Damaged(ValueError):
+class DamagedError(ValueError):
     """The bytes are not what the format promises."""
 
 
@@ -167,16 +165,15 @@ def _frame(payload: bytes) -> bytes:
 
 
 class SegmentEncoder:
-    """Turns blocks into the bytes of one segment. It does no input or output: the caller decides when bytes are safe."""
+    """Turns blocks into the bytes of one segment. It does no input or output: the caller decides when bytes are
+    safe."""
 
     def __init__(self, header: dict[str, Any]) -> None:
         parameters = zstandard.ZstdCompressionParameters.from_level(_LEVEL, window_log=_WINDOW_LOG)
         self._stream = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
         self.preamble = MAGIC + _frame(json.dumps(header, separators=(",", ":")).encode())
 
-    def frame(
-        self, wall_us: int, monotonic_ns: int, blocks: Iterable[bytes], *, closes: bool = False
-    ) -> bytes:
+    def frame(self, wall_us: int, monotonic_ns: int, blocks: Iterable[bytes], *, closes: bool = False) -> bytes:
         """The bytes of the next frame; frames must reach the file in the order they were made."""
         body = _CLOCK.pack(wall_us, monotonic_ns) + b"".join(blocks) + (b"\0\0" if closes else b"")
         payload = self._stream.compress(body) + self._stream.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
@@ -199,14 +196,14 @@ class SegmentReader:
 
     def _read_header(self) -> dict[str, Any]:
         if self._file.read(len(MAGIC)) != MAGIC:
-            raise Damaged("not a zombiescope segment")
+            raise DamagedError("not a zombiescope segment")
         self._position = len(MAGIC)
         payload = self._next_payload()
         if payload is None:
-            raise Damaged(self.damage or "the segment ends inside its header")
+            raise DamagedError(self.damage or "the segment ends inside its header")
         header = json.loads(payload)
         if not isinstance(header, dict):
-            raise Damaged("the header is not an object")
+            raise DamagedError("the header is not an object")
         return header
 
     @property
@@ -222,7 +219,7 @@ class SegmentReader:
                 return
             try:
                 frame = decode_frame(self._stream.decompress(payload))
-            except (Damaged, ValueError, UnicodeDecodeError, zstandard.ZstdError) as error:
+            except (DamagedError, ValueError, UnicodeDecodeError, zstandard.ZstdError) as error:
                 self.damage = f"frame at byte {self._position - len(payload)}: {error}"
                 return
             self.closed = frame.closes
@@ -248,9 +245,9 @@ class SegmentReader:
 
 
 def decode_frame(body: bytes) -> Frame:
-    """A frame from its decompressed body. Raises Damaged."""
+    """A frame from its decompressed body. Raises DamagedError."""
     if len(body) < _CLOCK.size:
-        raise Damaged("body shorter than its clock")
+        raise DamagedError("body shorter than its clock")
     wall_us, monotonic_ns = _CLOCK.unpack_from(body)
     offset = _CLOCK.size
     blocks = []
@@ -263,7 +260,7 @@ def decode_frame(body: bytes) -> Frame:
             continue
         table = schema.BY_NUMBER.get(number)
         if table is None:
-            raise Damaged(f"table {number} is not known to this version")
+            raise DamagedError(f"table {number} is not known to this version")
         columns: dict[str, Any] = {}
         for column in table.columns:
             columns[column.name], offset = _decode_column(column.kind, body, offset, rows, wall_us)
@@ -273,7 +270,7 @@ def decode_frame(body: bytes) -> Frame:
 
 def _decode_column(kind: str, body: bytes, offset: int, rows: int, wall_us: int) -> tuple[Any, int]:
     if offset >= len(body):
-        raise Damaged("block cut short")
+        raise DamagedError("block cut short")
     mode = body[offset]
     offset += 1
     if mode == 0:
@@ -281,11 +278,11 @@ def _decode_column(kind: str, body: bytes, offset: int, rows: int, wall_us: int)
     if mode == 1:
         return _decode_values(kind, body, offset, rows, wall_us)
     if mode != 2:
-        raise Damaged(f"column mode {mode}")
+        raise DamagedError(f"column mode {mode}")
     end = offset + (rows + 7) // 8
     bitmap = body[offset:end]
     if len(bitmap) != (rows + 7) // 8:
-        raise Damaged("bitmap cut short")
+        raise DamagedError("bitmap cut short")
     present = [row for row in range(rows) if bitmap[row >> 3] >> (row & 7) & 1]
     values, offset = _decode_values(kind, body, end, len(present), wall_us)
     sparse: list[Any] = [None] * rows
@@ -300,7 +297,7 @@ def _decode_values(kind: str, body: bytes, offset: int, count: int, wall_us: int
     if kind == "ints":
         lengths, offset = decode_ints(body, offset, count)
         if count and min(lengths) < 0:
-            raise Damaged("list of negative length")
+            raise DamagedError("list of negative length")
         flat, offset = decode_ints(body, offset, sum(lengths))
         return Lists(lengths, flat), offset
     return decode_ints(body, offset, count, wall_us if kind == "time" else 0)
@@ -308,13 +305,13 @@ def _decode_values(kind: str, body: bytes, offset: int, count: int, wall_us: int
 
 def _decode_texts(body: bytes, offset: int, count: int) -> tuple[list[str], int]:
     if count > len(body) - offset:
-        raise Damaged("more strings than bytes")
+        raise DamagedError("more strings than bytes")
     lengths = []
     for _ in range(count):
         length, offset = _read_varint(body, offset)
         lengths.append(length)
     if sum(lengths) > len(body) - offset:
-        raise Damaged("strings cut short")
+        raise DamagedError("strings cut short")
     texts = []
     for length in lengths:
         texts.append(body[offset : offset + length].decode("utf-8", "replace"))
@@ -331,4 +328,4 @@ def _read_varint(body: bytes, offset: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, offset
         shift += 7
-    raise Damaged("number cut short")
+    raise DamagedError("number cut short")

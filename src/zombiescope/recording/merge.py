@@ -79,9 +79,7 @@ class Stacks:
 
     def rows(self) -> pa.Table:
         offsets = np.zeros(len(self) + 1, np.int32)
-        np.cumsum(
-            np.fromiter((len(frames) // 4 for frames in self._ids), np.int32, len(self)), out=offsets[1:]
-        )
+        np.cumsum(np.fromiter((len(frames) // 4 for frames in self._ids), np.int32, len(self)), out=offsets[1:])
         elements = np.frombuffer(b"".join(self._ids), np.int32).astype(np.int64)
         ids = columns.ints_array(np.arange(len(self)), None, pa.int32())
         lists = columns.lists_array(offsets, columns.ints_array(elements, elements >= 0, pa.int32()))
@@ -195,16 +193,12 @@ def _used(rows: pa.Table, kind: str, used_by: dict[str, pa.Table] | None) -> pa.
     if used_by is None:
         return rows
     users = [users.column(kind) for name, users in used_by.items() if kind in columns.ID_KINDS.get(name, ())]
-    return _among(
-        rows, kind, pa.chunked_array([chunk for column in users for chunk in column.chunks], pa.int32())
-    )
+    return _among(rows, kind, pa.chunked_array([chunk for column in users for chunk in column.chunks], pa.int32()))
 
 
 def _among_texts(rows: pa.Table, name: str, wanted: str) -> pa.Table:
     values = columns.texts(rows.column(name))
-    return columns.take(
-        rows, np.array([row for row, value in enumerate(values) if value == wanted], np.int64)
-    )
+    return columns.take(rows, np.array([row for row, value in enumerate(values) if value == wanted], np.int64))
 
 
 def _among(rows: pa.Table, kind: str, ids: pa.ChunkedArray | pa.Array) -> pa.Table:

@@ -36,9 +36,7 @@ class Names:
                 self.stacks.update(_pairs(block, "stack", "frames"))
             elif block.table is schema.FRAMES:
                 rows = zip(*(block.column(name) for name in schema.FRAMES.names), strict=True)
-                self.frames.update(
-                    {frame: NamedFrame(name or "?", kind or "unknown") for frame, name, _, kind in rows}
-                )
+                self.frames.update({frame: NamedFrame(name or "?", kind or "unknown") for frame, name, _, kind in rows})
             elif block.table is schema.TASKS:
                 tasks = zip(*(block.column(name) for name in _TASK_COLUMNS), strict=True)
                 self.tasks.update({task: Task(*rest) for task, *rest in tasks})

@@ -87,9 +87,7 @@ class _Packing:
             yield group
 
     def _holds(self, manifest: Manifest) -> bool:
-        times = [
-            (facts.from_us, facts.to_us) for facts in manifest.tables.values() if facts.from_us is not None
-        ]
+        times = [(facts.from_us, facts.to_us) for facts in manifest.tables.values() if facts.from_us is not None]
         rows_inside = all(
             self._start_us <= first and last is not None and last <= self._end_us for first, last in times
         )
@@ -161,15 +159,11 @@ class _Packing:
         if boot is None:
             return
         with tempfile.TemporaryDirectory(prefix="zombiescope-pack-") as folder:
-            merger = PartMerger(
-                f"{self._recording.name}-{self._start_us}-before", lambda table: Path(folder) / table
-            )
+            merger = PartMerger(f"{self._recording.name}-{self._start_us}-before", lambda table: Path(folder) / table)
             merger.add_rows(schema.LEAKS, _last_by(self._before("leaks", boot), "path"))
             merger.add_rows(schema.QUEUES, _last_by(self._before("queues", boot), "nic", "queue"))
             merger.add_rows(schema.GAPS, self._open_gaps())
-            earlier = [
-                part for part in self._recording.parts if part.start_us < self._start_us and part.boot == boot
-            ]
+            earlier = [part for part in self._recording.parts if part.start_us < self._start_us and part.boot == boot]
             if earlier:
                 merger.add_gauges(earlier[-1], self._start_us)
             self._write(merger, Path(folder), self._start_us, boot, (), ())
@@ -178,9 +172,7 @@ class _Packing:
         return self._recording.table(table, None, self._start_us, boot=boot)
 
     def _open_gaps(self) -> pa.Table:
-        gaps = [
-            gap for gap in self._recording.gaps(self._start_us, self._end_us) if gap.from_us < self._start_us
-        ]
+        gaps = [gap for gap in self._recording.gaps(self._start_us, self._end_us) if gap.from_us < self._start_us]
         rows = [(gap.from_us, gap.to_us, gap.source, gap.why) for gap in gaps]
         pieces = list(zip(*rows, strict=True)) or [()] * len(schema.GAPS.columns)
         arrays = [

@@ -39,8 +39,7 @@ class TableWriter:
             compression="zstd",
             compression_level=_LEVEL,
             dictionary_pagesize_limit=_DICTIONARY_BYTES,
-            use_dictionary=[column.name for column in table.columns if not _is_delta(table, column)]
-            + ["part"],
+            use_dictionary=[column.name for column in table.columns if not _is_delta(table, column)] + ["part"],
             column_encoding={
                 column.name: "DELTA_BINARY_PACKED" for column in table.columns if _is_delta(table, column)
             },
@@ -100,7 +99,5 @@ def _is_delta(table: schema.Table, column: schema.Column) -> bool:
 
 
 def _with_part(rows: pa.Table, part: str) -> pa.Table:
-    repeated = columns.text_array([part]).take(
-        columns.ints_array(np.zeros(len(rows), np.int64), None, pa.int64())
-    )
+    repeated = columns.text_array([part]).take(columns.ints_array(np.zeros(len(rows), np.int64), None, pa.int64()))
     return rows.append_column(pa.field("part", pa.string()), repeated)

@@ -36,9 +36,7 @@ class ParquetPart:
             return _overlap(facts.from_us, facts.to_us, start_us, end_us)
         others = self.manifest.tables.values()
         return any(
-            _overlap(other.from_us, other.to_us, start_us, end_us)
-            for other in others
-            if other.from_us is not None
+            _overlap(other.from_us, other.to_us, start_us, end_us) for other in others if other.from_us is not None
         )
 
     def rows(
@@ -97,9 +95,7 @@ def _read_parquet(
     return _conform(rows, target)
 
 
-def _row_groups(
-    parquet: pq.ParquetFile, time: str | None, start_us: int | None, end_us: int | None
-) -> list[int]:
+def _row_groups(parquet: pq.ParquetFile, time: str | None, start_us: int | None, end_us: int | None) -> list[int]:
     every = list(range(parquet.num_row_groups))
     if time is None or (start_us is None and end_us is None):
         return every

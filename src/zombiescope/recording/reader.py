@@ -26,7 +26,7 @@ from zombiescope.recording import columns, layout, schema
 from zombiescope.recording.columns import in_order_of_time
 from zombiescope.recording.gaps import Gap, find_gaps
 from zombiescope.recording.ids import UniqueIds
-from zombiescope.recording.log import Damaged, SegmentReader
+from zombiescope.recording.log import DamagedError, SegmentReader
 from zombiescope.recording.parquet_part import ParquetPart
 from zombiescope.recording.parts import Damage, Part
 from zombiescope.recording.segment_part import SegmentPart, bound
@@ -52,9 +52,7 @@ def open_recording(path: Path | str, node: str | None = None) -> Recording:
 
 def _find_node(store: Store, wanted: str | None) -> tuple[str, str]:
     folders = store.folders()
-    names = [
-        folder.removeprefix(layout.NODE_FOLDER) for folder in folders if folder.startswith(layout.NODE_FOLDER)
-    ]
+    names = [folder.removeprefix(layout.NODE_FOLDER) for folder in folders if folder.startswith(layout.NODE_FOLDER)]
     if not names and "log" in folders:
         own = Path(store.place).resolve().name.removeprefix(layout.NODE_FOLDER)
         return "", own
@@ -63,9 +61,7 @@ def _find_node(store: Store, wanted: str | None) -> tuple[str, str]:
             f"there is no recording in {store.place}; `zombiescope record {store.place}` starts one"
         )
     if wanted is None and len(names) > 1:
-        raise NotARecordingError(
-            f"{store.place} holds {len(names)} nodes, name one of them: {', '.join(names)}"
-        )
+        raise NotARecordingError(f"{store.place} holds {len(names)} nodes, name one of them: {', '.join(names)}")
     if wanted is not None and wanted not in names:
         raise NotARecordingError(f"{store.place} has no node {wanted}; it has {', '.join(names)}")
     name = wanted or names[0]
@@ -235,9 +231,7 @@ class Recording:
         try:
             import pandas as _  # noqa: F401
         except ImportError as error:
-            raise ImportError(
-                "pandas is not installed; `pip install zombiescope[pandas]` brings it"
-            ) from error
+            raise ImportError("pandas is not installed; `pip install zombiescope[pandas]` brings it") from error
         frame: pandas.DataFrame = self.table(name, start_us, end_us, columns).to_pandas()
         return frame
 
@@ -271,7 +265,7 @@ class Recording:
                         for block in frame.blocks:
                             if block.table is spec:
                                 gathering.add(block)
-            except (Damaged, ValueError, OSError) as error:
+            except (DamagedError, ValueError, OSError) as error:
                 self._note_damage(segment.name, str(error))
                 continue
             if reader.damage:

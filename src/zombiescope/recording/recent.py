@@ -142,9 +142,7 @@ class Recent:
         if not self.ticks or not self.ticks[-1].cores:
             return None
         cores = self.ticks[-1].cores
-        cpu = max(
-            cores, key=lambda cpu: (self._saturated_us.get(cpu, 0), cores[cpu].kernel, cores[cpu].busy, -cpu)
-        )
+        cpu = max(cores, key=lambda cpu: (self._saturated_us.get(cpu, 0), cores[cpu].kernel, cores[cpu].busy, -cpu))
         return Hottest(cpu, cores[cpu], self._saturated_us.get(cpu, 0) / 1e6)
 
     def slots(self, count: int) -> list[Tick | None]:
@@ -207,10 +205,7 @@ class Recent:
     def _take_cores(self, block: Block) -> None:
         by_time: dict[tuple[int, int], dict[int, CoreTick]] = {}
         times, intervals, cpus = (block.column(name) for name in ("time", "interval_us", "cpu"))
-        modes = [
-            block.column(f"{mode}_ms")
-            for mode in ("user", "nice", "system", "irq", "softirq", "steal", "iowait")
-        ]
+        modes = [block.column(f"{mode}_ms") for mode in ("user", "nice", "system", "irq", "softirq", "steal", "iowait")]
         for row in range(block.rows):
             core = core_tick([mode[row] for mode in modes], intervals[row])
             if core is not None:

@@ -31,9 +31,7 @@ def tasks_by_id(recording: Recording, ids: set[int | None], start_us: int, end_u
     return {task: Task(*rest) for task, *rest in zip(*columns, strict=True)}
 
 
-def stacks_by_id(
-    recording: Recording, ids: set[int | None], start_us: int, end_us: int
-) -> dict[int, list[NamedFrame]]:
+def stacks_by_id(recording: Recording, ids: set[int | None], start_us: int, end_us: int) -> dict[int, list[NamedFrame]]:
     rows = recording.table("stacks", start_us, end_us)
     rows = take(rows, np.flatnonzero(_among(numbers(rows.column("stack")), ids)))
     stacks = dict(zip(rows.column("stack").to_pylist(), rows.column("frames").to_pylist(), strict=True))

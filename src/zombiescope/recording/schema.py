@@ -9,9 +9,9 @@ Column kinds:
     text    a string
     ints    a list of integers
 
-Ids (`stack`, `frame`, `task`, `series`) are small integers that are valid inside one *part*: one log segment, or one set
-of Parquet files that were compacted together. In Parquet every table carries the column `part`, so that
-`JOIN stacks USING (part, stack)` is right over any number of files.
+Ids (`stack`, `frame`, `task`, `series`) are small integers that are valid inside one *part*: one log segment, or one
+set of Parquet files that were compacted together. In Parquet every table carries the column `part`, so that `JOIN
+stacks USING (part, stack)` is right over any number of files.
 
 Counters are stored as what was added since the tick before; a counter that did not move has no row. Gauges are stored
 when they change and at the start of each segment.
@@ -79,10 +79,12 @@ CORES = _table(
     softnet_processed="int", softnet_dropped="int", softnet_squeezed="int",
     ksoftirqd_delay_us="int", run_us="int", wait_us="int",
 )  # fmt: skip
-"""One core over one tick that ends at `time` and lasted `interval_us`. `max_gap_us`: the longest time without a sample."""
+"""One core over one tick that ends at `time` and lasted `interval_us`. `max_gap_us`: the longest time without a
+sample."""
 
 SERIES = _table(6, "series", series="int", source="text", name="text", key="text", kind="text")
-"""What a number in `counters` or `interrupts` is. kind: counter or gauge. key: the device, queue or resource, if any."""
+"""What a number in `counters` or `interrupts` is. kind: counter or gauge. key: the device, queue or resource, if
+any."""
 
 COUNTERS = _table(7, "counters", time="time", series="int", value="int")
 """Node-wide numbers: vmstat, meminfo, snmp, netdev, pressure, NIC statistics."""
@@ -90,9 +92,7 @@ COUNTERS = _table(7, "counters", time="time", series="int", value="int")
 INTERRUPTS = _table(8, "interrupts", time="time", series="int", cpu="int", count="int")
 """Interrupts taken by a core in the tick that ends at `time`."""
 
-EVENTS = _table(
-    9, "events", time="time", kind="text", source="text", severity="text", text="text", fields="text"
-)
+EVENTS = _table(9, "events", time="time", kind="text", source="text", severity="text", text="text", fields="text")
 """Something that happened. `fields` is a JSON object."""
 
 CENSUS = _table(

@@ -55,9 +55,7 @@ def _worst_of(batch: pa.Table) -> CoreSecond | None:
     best = int(np.lexsort((-ends[lasts], counts, np.where(usable, ratios, -1)))[-1])
     count = int(counts[best]) if present(batch.column("samples"))[firsts[best]] else None
     to_us = int(ends[lasts[best]])
-    return CoreSecond(
-        to_us - int(seconds_us[best]), to_us, int(cpus[firsts[best]]), float(ratios[best]), count
-    )
+    return CoreSecond(to_us - int(seconds_us[best]), to_us, int(cpus[firsts[best]]), float(ratios[best]), count)
 
 
 def _by_core(batch: pa.Table) -> tuple[pa.Table, Ints]:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from zombiescope.recording import columns, schema
 from zombiescope.recording.gaps import HOLE_US
 from zombiescope.recording.layout import SegmentFile, Span
-from zombiescope.recording.log import Block, Damaged, Frame, SegmentReader
+from zombiescope.recording.log import Block, DamagedError, Frame, SegmentReader
 from zombiescope.recording.parts import Damage
 from zombiescope.recording.store import Store
 
@@ -66,7 +66,7 @@ class SegmentPart:
     def _read_header(self, file: BinaryIO) -> dict[str, Any]:
         try:
             return SegmentReader(file).header
-        except (Damaged, ValueError, OSError) as error:
+        except (DamagedError, ValueError, OSError) as error:
             self.damage.append(Damage(self.name, str(error)))
             return {}
 
@@ -140,7 +140,7 @@ class SegmentPart:
             return SegmentReader(io.BytesIO(self._bytes()))
         except FileNotFoundError:
             self.damage.append(Damage(self.name, "was removed while the recording was read"))
-        except (Damaged, ValueError, OSError):
+        except (DamagedError, ValueError, OSError):
             pass  # said when the header was read
         return None
 

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, BinaryIO, Self
 
 from zombiescope.recording.layout import LOG_FOLDER, SegmentFile, segment_files
-from zombiescope.recording.log import Damaged, Frame, SegmentReader
+from zombiescope.recording.log import DamagedError, Frame, SegmentReader
 from zombiescope.recording.store import Directory
 
 POLL_S = 0.25
@@ -75,7 +75,7 @@ class Tail:
             return None
         try:
             return file, SegmentReader(file)
-        except (Damaged, ValueError, OSError):
+        except (DamagedError, ValueError, OSError):
             file.close()  # its header may not be written yet: it is looked at again
             return None
 
@@ -111,9 +111,7 @@ def _order(header: dict[str, Any]) -> tuple[int, int]:
     return (run if isinstance(run, int) else 0), (number if isinstance(number, int) else 0)
 
 
-def follow(
-    node_dir: Path, *, stop: Callable[[], bool] = lambda: False, poll_s: float = POLL_S
-) -> Iterator[Frame]:
+def follow(node_dir: Path, *, stop: Callable[[], bool] = lambda: False, poll_s: float = POLL_S) -> Iterator[Frame]:
     """Every frame of the current segment and then each new one as it comes, until stop() is true."""
     with Tail(node_dir) as tail:
         while not stop():

@@ -69,9 +69,7 @@ def _explain(worst: Worst, samples: list[_Sample]) -> Worst:
 # --- from a recording ---------------------------------------------------------------------------------------
 
 
-def worst_second(
-    recording: Recording, start_us: int | None = None, end_us: int | None = None
-) -> Worst | None:
+def worst_second(recording: Recording, start_us: int | None = None, end_us: int | None = None) -> Worst | None:
     """The worst second of a window; None when no core was measured in it."""
     from zombiescope.recording.seconds import worst_core_second
 
@@ -135,9 +133,7 @@ class WorstSecond:
         """Whether a core of the block had a second worse than any before."""
         wanted = ("time", "interval_us", "cpu", "samples", *_KERNEL_COLUMNS)
         worse = False
-        for time, interval_us, cpu, samples, *modes in zip(
-            *(block.column(name) for name in wanted), strict=True
-        ):
+        for time, interval_us, cpu, samples, *modes in zip(*(block.column(name) for name in wanted), strict=True):
             if all(ms is None for ms in modes):
                 continue
             second = self._seconds.setdefault(cpu, _Second())

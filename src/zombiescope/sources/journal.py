@@ -17,6 +17,7 @@ import os
 import subprocess
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 from zombiescope.kernel.kmsg import KmsgRecord
 
@@ -26,6 +27,12 @@ _READ_BYTES = 65536
 _LINE_MAX_BYTES = 1 << 20
 _FIRST_RETRY_S = 1.0
 _LAST_RETRY_S = 60.0
+
+
+def has_system_journal(root: str = "/") -> bool:
+    """Whether there is a journal of the system that we may read; journalctl itself would wait for one in silence."""
+    places = (Path(root, place) for place in ("var/log/journal", "run/log/journal"))
+    return any(os.access(file, os.R_OK) for place in places for file in place.glob("*/system*.journal"))
 
 
 def parse(line: bytes) -> KmsgRecord | None:
@@ -106,9 +113,7 @@ class JournalFollower:
                 self._command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
             )
         except OSError as error:
-            self._fail(
-                f"cannot run {self._command[0]}: {error.strerror}; install systemd, or grant CAP_SYSLOG"
-            )
+            self._fail(f"cannot run {self._command[0]}: {error.strerror}; install systemd, or grant CAP_SYSLOG")
             return
         os.set_blocking(self.fileno(), False)
         self.failure = None

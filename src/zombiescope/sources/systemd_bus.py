@@ -123,9 +123,7 @@ class BusSession:
         try:
             for rule in _MATCHES:
                 await self._call(_DBUS, "/org/freedesktop/DBus", _DBUS, "AddMatch", "s", [rule])
-            (self._owner,) = await self._call(
-                _DBUS, "/org/freedesktop/DBus", _DBUS, "GetNameOwner", "s", [_SYSTEMD]
-            )
+            (self._owner,) = await self._call(_DBUS, "/org/freedesktop/DBus", _DBUS, "GetNameOwner", "s", [_SYSTEMD])
             await self._subscribe()
             connected()
             await self._until_disconnected(bus)
@@ -211,9 +209,7 @@ class BusSession:
             return
         try:
             (service,) = await self._call(_SYSTEMD, path, _PROPERTIES, "GetAll", "s", [SERVICE_INTERFACE])
-            (invocation,) = await self._call(
-                _SYSTEMD, path, _PROPERTIES, "Get", "ss", [UNIT_INTERFACE, "InvocationID"]
-            )
+            (invocation,) = await self._call(_SYSTEMD, path, _PROPERTIES, "Get", "ss", [UNIT_INTERFACE, "InvocationID"])
         except CallFailedError:
             return  # the unit is gone, or this systemd does not have the property
         except TimeoutError:
@@ -268,11 +264,7 @@ class BusSession:
             self._reloading(bool(body[0]), now_ns)
 
     def _reloading(self, begins: bool, now_ns: int) -> None:
-        text = (
-            "systemd is reading its configuration again"
-            if begins
-            else "systemd has read its configuration again"
-        )
+        text = "systemd is reading its configuration again" if begins else "systemd has read its configuration again"
         self._tell([UnitEvent(now_ns, "unit_state", "info", "systemd", text, {"unit": "systemd"})])
         if not begins:
             self._relist = True
@@ -305,9 +297,7 @@ class BusSession:
         if reply is None:
             raise EOFError("the bus closed the connection")
         if reply.message_type is MessageType.ERROR:
-            raise CallFailedError(
-                reply.error_name or "unknown error", str(reply.body[0]) if reply.body else ""
-            )
+            raise CallFailedError(reply.error_name or "unknown error", str(reply.body[0]) if reply.body else "")
         return list(reply.body)
 
     def _silent(self) -> WatcherState:
@@ -321,16 +311,10 @@ class BusSession:
         if isinstance(error, (FileNotFoundError, ConnectionRefusedError)):
             return no_bus(self._address)
         if isinstance(error, CallFailedError) and error.name.endswith((".ServiceUnknown", ".NameHasNoOwner")):
-            return WatcherState(
-                "absent", f"no systemd on {self._address}", "give the address of the host's bus"
-            )
+            return WatcherState("absent", f"no systemd on {self._address}", "give the address of the host's bus")
         if isinstance(error, (PermissionError, AuthError)) or "AccessDenied" in str(error):
-            return WatcherState(
-                "failed", f"{self._address}: {error}", "run as root, or allow it in the bus policy"
-            )
-        return WatcherState(
-            "failed", f"{self._address}: {error or type(error).__name__}", "it is tried again"
-        )
+            return WatcherState("failed", f"{self._address}: {error}", "run as root, or allow it in the bus policy")
+        return WatcherState("failed", f"{self._address}: {error or type(error).__name__}", "it is tried again")
 
 
 def _path_of(unit: str) -> str:

@@ -198,17 +198,13 @@ class UnitBook:
 
     def restarting(self) -> list[str]:
         """Services that systemd is bringing up at this moment."""
-        return [
-            unit for unit, service in self._services.items() if service.state.active_state == "activating"
-        ]
+        return [unit for unit, service in self._services.items() if service.state.active_state == "activating"]
 
     def _add(self, unit: str, n_restarts: int | None) -> _Service | None:
         if len(self._services) >= _SERVICES_MAX:
             self.overflow += 1
             return None
-        service = self._services[unit] = _Service(
-            UnitState(unit, n_restarts=n_restarts), told_state="inactive"
-        )
+        service = self._services[unit] = _Service(UnitState(unit, n_restarts=n_restarts), told_state="inactive")
         return service
 
     def _count_restarts(self, service: _Service, old: UnitState, now_ns: int) -> None:
@@ -303,12 +299,8 @@ def _told(before: str | None, state: UnitState, new_run: bool) -> str:
     return words.get(state.active_state, f"is {state.active_state}")
 
 
-def _event(
-    at_ns: int, kind: str, severity: str, state: UnitState, what: str, before: str | None
-) -> UnitEvent:
-    return UnitEvent(
-        at_ns, kind, severity, state.unit, f"{state.unit} {what}", {**_fields(state), "before": before}
-    )
+def _event(at_ns: int, kind: str, severity: str, state: UnitState, what: str, before: str | None) -> UnitEvent:
+    return UnitEvent(at_ns, kind, severity, state.unit, f"{state.unit} {what}", {**_fields(state), "before": before})
 
 
 def _fields(state: UnitState) -> dict[str, str | int | None]:

@@ -81,9 +81,7 @@ def reopen(place: int) -> int:
 def walk_in_root(path: bytes, root_fd: int) -> int:
     """Do what open_in_root does, one component at a time; returns an O_PATH descriptor."""
     todo = [part for part in reversed(path.split(b"/")) if part not in (b"", b".")]
-    trail = [
-        os.dup(root_fd)
-    ]  # from the root to where we stand: `..` steps back on it and never above its start
+    trail = [os.dup(root_fd)]  # from the root to where we stand: `..` steps back on it and never above its start
     links = steps = 0
     try:
         while todo:

@@ -167,9 +167,7 @@ class UserSymbols:
     def _trim(self, process: Process) -> None:
         # Few processes have many executable mappings (some JITs); 128 of them must not fill the memory.
         if len(process.maps) > FEW_MAPPINGS:
-            while (
-                len(self._processes) > 1 and sum(len(p.maps) for p in self._processes.values()) > MAX_MAPPINGS
-            ):
+            while len(self._processes) > 1 and sum(len(p.maps) for p in self._processes.values()) > MAX_MAPPINGS:
                 self._processes.popitem(last=False)[1].close()
 
     def _frames(

@@ -28,9 +28,7 @@ class Vdso:
         own, table = self._mapping, self._table
         if own is None or table is None or mapping.path != "[vdso]":
             return None
-        if mapping.end - mapping.start != own.end - own.start or (mapping.start < FOUR_GB) != (
-            own.start < FOUR_GB
-        ):
+        if mapping.end - mapping.start != own.end - own.start or (mapping.start < FOUR_GB) != (own.start < FOUR_GB):
             return None
         index = table.find_offset(ip - mapping.start)
         name = table.name(index) if index >= 0 else None

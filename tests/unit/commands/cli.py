@@ -39,9 +39,7 @@ class Cli:
         return Done(done.returncode, done.stdout, done.stderr)
 
     def environment(self, **more: str) -> dict[str, str]:
-        kept = {
-            name: value for name, value in os.environ.items() if not name.startswith(("ZOMBIESCOPE", "XDG"))
-        }
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("ZOMBIESCOPE", "XDG"))}
         source = Path(__file__).parents[3] / "src"
         return kept | {
             "PYTHONPATH": str(source), "HOME": str(self.home),

@@ -12,6 +12,9 @@ import pytest
 from tests.recordings import START_US, Written, write_recording
 from tests.unit.commands.cli import Cli
 
+from zombiescope.commands import main
+from zombiescope.recording import locate
+
 COMMANDS = (
     "up", "record", "status", "mark", "top", "cores", "events", "cgroups", "history", "info",
     "freeze", "pack", "compact",
@@ -180,9 +183,7 @@ def test_freeze_keeps_the_last_ten_minutes_or_the_window_named(cli: Cli, tmp_pat
     written = write_recording(tmp_path / "rec", seconds=20)
     first = cli("freeze", str(written.dir), "--json").document
     assert first["to"] - first["from"] == pytest.approx(600)
-    second = cli(
-        "freeze", str(written.dir), "--from", "+5s", "--to", "+9s", "--why", "nic reset", "--json"
-    ).document
+    second = cli("freeze", str(written.dir), "--from", "+5s", "--to", "+9s", "--why", "nic reset", "--json").document
     assert (second["from"], second["to"]) == (START + 5, START + 9)
     assert {path.stem for path in written.node_dir.glob("frozen/*.json")} == {first["id"], second["id"]}
 
@@ -209,10 +210,7 @@ def test_status_without_a_recorder_is_an_answer_and_no_error(cli: Cli) -> None:
 def test_a_mark_without_a_recorder_says_how_to_start_one(cli: Cli) -> None:
     done = cli("mark", "epoch 12")
     assert (done.code, done.out) == (1, "")
-    assert (
-        done.err
-        == "zombiescope: no recorder on this machine took the mark; start one with 'zombiescope up'\n"
-    )
+    assert done.err == "zombiescope: no recorder on this machine took the mark; start one with 'zombiescope up'\n"
 
 
 @pytest.mark.parametrize(
@@ -336,6 +334,17 @@ def test_a_reader_that_goes_away_is_no_error(cli: Cli, written: Written) -> None
         assert process.stderr is not None
         process.stdout.close()
         assert process.stderr.read() == b""
+
+
+def test_a_defect_is_one_line_that_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def broken() -> None:
+        raise RuntimeError("two\nlines")
+
+    monkeypatch.setattr(locate, "running_recorder", broken)
+    assert main.run(["status"]) == 1
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "two lines (RuntimeError; this is a defect" in said
 
 
 def test_colour_only_where_it_is_wanted(cli: Cli, written: Written) -> None:

@@ -75,6 +75,17 @@ def test_status_tells_how_the_recorder_is_doing(cli: Cli, recorder: StandIn) -> 
     assert "no D-Bus socket; mount /run/dbus" in cli("status").out
 
 
+def test_status_of_a_recorder_that_has_written_nothing_yet(cli: Cli, recorder: StandIn) -> None:
+    recorder.written.node_dir.rename(recorder.written.dir / "aside")
+    (recorder.written.dir / "node=lab").mkdir()
+    (recorder.written.dir / "aside" / "lock").rename(recorder.written.node_dir / "lock")
+    done = cli("status", "--json")
+    assert done.code == 0
+    assert (done.document["running"], done.document["pid"]) == (True, os.getpid())
+    assert done.document["until"] is done.document["cost"] is None
+    assert cli("status").out.startswith("recording lab into")
+
+
 def test_readers_find_the_recording_of_the_recorder(cli: Cli, recorder: StandIn) -> None:
     assert cli("cores", "--json").document["node"] == "lab"
     assert cli("cgroups", "--json").document["source"] == "recording"
@@ -239,9 +250,7 @@ def test_the_private_recorder_is_gone_afterwards(monkeypatch: pytest.MonkeyPatch
         "os.makedirs(home + '/node=lab'); open(home + '/node=lab/node.json', 'w').write('{}');"
         "open(home + '/runtime', 'w').write(os.environ['ZOMBIESCOPE_RUNTIME_DIR']); time.sleep(60)"
     )
-    monkeypatch.setattr(
-        private, "recorder_arguments", lambda config: [sys.executable, "-c", code, json.dumps(config)]
-    )
+    monkeypatch.setattr(private, "recorder_arguments", lambda config: [sys.executable, "-c", code, json.dumps(config)])
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", None)
     # WHEN top has it

@@ -47,9 +47,7 @@ def text_of(view: View, width: int = 80, height: int = 24) -> str:
 
 
 @pytest.mark.parametrize("cpus", [1, 2, 8, 96, 192])
-@pytest.mark.parametrize(
-    ("width", "height"), [(80, 24), (120, 40), (250, 80), (80, 12), (40, 24), (20, 6), (80, 1)]
-)
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40), (250, 80), (80, 12), (40, 24), (20, 6), (80, 1)])
 def test_a_frame_fills_the_terminal_and_never_more(cpus: int, width: int, height: int) -> None:
     lines = compose(view_of(cpus), width, height)
     assert len(lines) == height
@@ -79,9 +77,7 @@ def test_few_cores_each_have_their_strip_in_the_kernels_order() -> None:
     labels = [line.plain.split()[0] for line in compose(view_of(8), 80, 40) if line.plain.strip()]
     assert [label for label in labels if label.isdigit()] == [str(cpu) for cpu in range(8)]
     by_heat = [
-        line.plain.split()[0]
-        for line in compose(replace(view_of(8), by_heat=True), 80, 40)
-        if line.plain.strip()
+        line.plain.split()[0] for line in compose(replace(view_of(8), by_heat=True), 80, 40) if line.plain.strip()
     ]
     assert next(label for label in by_heat if label.isdigit()) == "7"
 
@@ -130,11 +126,7 @@ def test_the_height_of_a_cell_is_busy_time_and_only_saturation_is_full() -> None
 
 def test_the_colour_of_a_cell_is_the_mode_that_took_the_time() -> None:
     styles = [
-        cell(
-            CoreTick(
-                **{"user": 0, "system": 0, "irq": 0, "softirq": 0, "steal": 0, "iowait": 0} | {mode: 1.0}
-            )
-        )[1]
+        cell(CoreTick(**{"user": 0, "system": 0, "irq": 0, "softirq": 0, "steal": 0, "iowait": 0} | {mode: 1.0}))[1]
         for mode in ("user", "system", "irq", "softirq", "steal")
     ]
     assert len(set(styles)) == 5

@@ -114,8 +114,7 @@ def test_a_heading_names_the_second_day_only_where_there_is_one() -> None:
     recorded = Recorded()
     zone = zone_of(recorded.node)
     assert (
-        Window(recorded.start_us, recorded.end_us, zone).heading()
-        == "2026-06-01 22:00:00 – 2026-06-02 03:00:00 CEST"
+        Window(recorded.start_us, recorded.end_us, zone).heading() == "2026-06-01 22:00:00 – 2026-06-02 03:00:00 CEST"
     )
     assert (
         Window(recorded.start_us, recorded.start_us + 1_000_000, zone).heading()

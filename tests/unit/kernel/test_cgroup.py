@@ -96,10 +96,7 @@ def test_the_directory_of_a_process_path(node: Node) -> None:
     root = node("debian-6.1-v2")
     memory = of_controller("memory", hierarchies(root))
     assert memory is not None
-    assert (
-        cgroup.directory(memory, "/system.slice/cron.service")
-        == f"{root}/sys/fs/cgroup/system.slice/cron.service"
-    )
+    assert cgroup.directory(memory, "/system.slice/cron.service") == f"{root}/sys/fs/cgroup/system.slice/cron.service"
     assert cgroup.directory(memory, "/") == f"{root}/sys/fs/cgroup"
     assert cgroup.directory(memory, "/system.slice/gone.service") is None
     assert cgroup.directory(memory, "/../../system.slice/cron.service") is None
@@ -108,9 +105,7 @@ def test_the_directory_of_a_process_path(node: Node) -> None:
 @pytest.mark.kernel
 def test_roots_of_this_machine_are_told_from_their_children(needs: Any) -> None:
     needs.root()
-    mounted = [
-        (h.mount, h.whole) for h in hierarchies() if h.mount is not None and os.access(h.mount, os.W_OK)
-    ]
+    mounted = [(h.mount, h.whole) for h in hierarchies() if h.mount is not None and os.access(h.mount, os.W_OK)]
     for mount, whole in mounted:
         child = Path(mount, f"zombiescope-test-{os.getpid()}")
         child.mkdir()

@@ -20,11 +20,7 @@ ENA = [
     "total_resets",
     "suspected_poll_starvation",
     "bw_in_allowance_exceeded",
-    *(
-        f"queue_{queue}_tx_{name}"
-        for queue in range(32)
-        for name in ("cnt", "bytes", "missed_tx", "unmask_interrupt")
-    ),
+    *(f"queue_{queue}_tx_{name}" for queue in range(32) for name in ("cnt", "bytes", "missed_tx", "unmask_interrupt")),
 ]
 
 
@@ -128,9 +124,7 @@ def test_a_real_veth(veth_namespace: str) -> None:
     assert first == second == dict.fromkeys(first, 0)
 
 
-def test_the_count_that_grows_while_it_is_read_is_not_mixed_up(
-    asked: Ethtool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_count_that_grows_while_it_is_read_is_not_mixed_up(asked: Ethtool, monkeypatch: pytest.MonkeyPatch) -> None:
     # GIVEN a driver that has two counters when asked how many, and three when asked for them
     answers = iter(
         [

@@ -43,9 +43,7 @@ def test_context_tracking_is_exact_where_cpus_are_nohz_full(tmp_path: Path) -> N
 
 
 def test_a_container_knows_nothing(node: Node) -> None:
-    assert kconfig.read(node("container-6.1-v2"), "6.1") == KernelConfig(
-        None, None, None, None, None, None, None
-    )
+    assert kconfig.read(node("container-6.1-v2"), "6.1") == KernelConfig(None, None, None, None, None, None, None)
 
 
 def test_a_broken_config_gz_is_nothing(tmp_path: Path) -> None:

@@ -105,9 +105,7 @@ def test_a_defunct_process_is_still_a_process() -> None:
     assert (found.cmdline, found.exe) == (None, None)
 
 
-def test_a_number_that_was_reused_while_it_was_read_is_none(
-    monkeypatch: pytest.MonkeyPatch, node: Node
-) -> None:
+def test_a_number_that_was_reused_while_it_was_read_is_none(monkeypatch: pytest.MonkeyPatch, node: Node) -> None:
     # GIVEN a process whose start time is another one at the second look
     root = node("ubuntu-5.4-v1")
     data = Path(root, "proc/4242/stat").read_bytes()

@@ -69,9 +69,7 @@ def test_a_read_error_is_none_with_the_reason(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("code", [errno.ENODEV, errno.ESTALE, errno.EBADF])
-def test_an_object_made_anew_is_opened_again_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
-) -> None:
+def test_an_object_made_anew_is_opened_again_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
     # GIVEN an open file whose object is replaced, so that the descriptor answers an error
     path = tmp_path / "count"
     path.write_bytes(b"old\n")

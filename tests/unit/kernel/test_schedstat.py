@@ -33,9 +33,9 @@ def test_a_kernel_without_schedstats_is_none(node: Node) -> None:
 
 
 def test_cpu_lines_of_another_length_are_left_out() -> None:
-    assert schedstat.parse(
-        b"version 14\ncpu0 1 2 3\ncpu1 0 0 0 0 0 0 7 8 9 10\ncpu2 0 0 0 0 0 0 7 8 9\n"
-    ).cpus == {2: RunDelay(7, 8, 9)}
+    assert schedstat.parse(b"version 14\ncpu0 1 2 3\ncpu1 0 0 0 0 0 0 7 8 9 10\ncpu2 0 0 0 0 0 0 7 8 9\n").cpus == {
+        2: RunDelay(7, 8, 9)
+    }
 
 
 def test_this_process_runs() -> None:

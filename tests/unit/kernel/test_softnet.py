@@ -34,8 +34,7 @@ def test_rows_without_a_number_are_the_online_cpus_in_order() -> None:
 
 def test_fifteen_columns_of_a_large_machine() -> None:
     text = b"".join(
-        b" ".join(b"%08x" % value for value in (*range(cpu, cpu + 12), cpu, 0, 0)) + b"\n"
-        for cpu in range(192)
+        b" ".join(b"%08x" % value for value in (*range(cpu, cpu + 12), cpu, 0, 0)) + b"\n" for cpu in range(192)
     )
     found = softnet.parse(text)
     assert found.cpus[191] == SoftnetCpu(191, 192, 193, 200, 201, 202)

@@ -51,9 +51,7 @@ def test_a_line_that_is_cut_off_is_absent() -> None:
 def test_a_large_machine_keeps_every_cpu() -> None:
     # GIVEN 192 CPUs and an intr line longer than a page
     lines = [b"cpu  " + b" ".join([b"192"] * 10)]
-    lines += [
-        b"cpu%d " % cpu + b" ".join(b"%d" % (cpu * 10 + column) for column in range(10)) for cpu in range(192)
-    ]
+    lines += [b"cpu%d " % cpu + b" ".join(b"%d" % (cpu * 10 + column) for column in range(10)) for cpu in range(192)]
     lines += [b"intr 777" + b" 0" * 5000, b"ctxt 1", b"btime 2", b"processes 3", b"procs_running 4"]
 
     # WHEN parsed THEN each has its own figures

@@ -7,9 +7,9 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from tests import records
 from tests.records import KERNEL, USER
+
 from zombiescope._native import KernelSymbols, Sampler
 
 KALLSYMS = b"""\
@@ -138,7 +138,9 @@ def test_a_forked_child_has_its_parents_name_until_it_execs() -> None:
 def test_a_tid_used_again_is_another_task() -> None:
     decoder = sampler()
     decoder.feed(0, records.comm(60, 60, b"first", 1, is_exec=True) + records.sample(60, 60, 2, [KERNEL, WALK]))
-    decoder.feed(0, records.leave(60, 60, 3) + records.fork(60, 1, 60, 1, 4) + records.sample(60, 60, 5, [KERNEL, WALK]))
+    decoder.feed(
+        0, records.leave(60, 60, 3) + records.fork(60, 1, 60, 1, 4) + records.sample(60, 60, 5, [KERNEL, WALK])
+    )
     tasks = decoder.take_tasks()
     assert [task[0] for task in tasks] == [1, 2]
 
@@ -194,7 +196,9 @@ def test_exec_makes_known_addresses_unknown_again() -> None:
 def test_bpf_programs_are_named_while_they_are_loaded() -> None:
     decoder = sampler()
     address = 0xFFFFFFFFC0500000
-    decoder.feed(0, records.ksymbol(address, 64, b"bpf_prog_abc_watch", 1) + records.sample(5, 5, 2, [KERNEL, address + 8]))
+    decoder.feed(
+        0, records.ksymbol(address, 64, b"bpf_prog_abc_watch", 1) + records.sample(5, 5, 2, [KERNEL, address + 8])
+    )
     decoder.feed(0, records.ksymbol(address, 64, b"bpf_prog_abc_watch", 3, gone=True))
     decoder.feed(0, records.sample(5, 5, 4, [KERNEL, address + 8]))
     assert [stack for _, _, stack in stacks_of(decoder)] == [["bpf_prog_abc_watch"], ["[unknown kernel code]"]]
@@ -202,7 +206,9 @@ def test_bpf_programs_are_named_while_they_are_loaded() -> None:
 
 def test_gaps_and_losses_are_counted_per_core() -> None:
     decoder = sampler()
-    decoder.feed(1, records.sample(5, 5, 10_000_000, [KERNEL, WALK]) + records.sample(5, 5, 400_000_000, [KERNEL, WALK]))
+    decoder.feed(
+        1, records.sample(5, 5, 10_000_000, [KERNEL, WALK]) + records.sample(5, 5, 400_000_000, [KERNEL, WALK])
+    )
     decoder.feed(1, records.lost(17, 410_000_000))
     assert decoder.take_cores(450_000_000)[1] == (2, 0, 390_000_000, 17)
     # an open gap grows until the next sample

@@ -37,9 +37,7 @@ def _rows(node_dir: Path, table: str) -> list[dict[str, Any]]:
     return [{**row, "time": int(row["time"].timestamp() * 1e6)} for row in rows]
 
 
-def _run(
-    rollup: Rollup, kernel_ms: list[int], start_us: int = NOON_US, cpu: int = 0, interval_us: int = SECOND
-) -> int:
+def _run(rollup: Rollup, kernel_ms: list[int], start_us: int = NOON_US, cpu: int = 0, interval_us: int = SECOND) -> int:
     wall_us = start_us
     for milliseconds in kernel_ms:
         wall_us += interval_us
@@ -103,10 +101,7 @@ def test_events_census_and_losses(node_dir: Path) -> None:
     rollup.lost(4)
     rollup.close(NOON_US + 2 * SECOND)
     (minute,) = _rows(node_dir, "minutes")
-    found = [
-        minute[name]
-        for name in ("memory_cgroups", "dying", "restarts", "critical_events", "nic_events", "lost")
-    ]
+    found = [minute[name] for name in ("memory_cgroups", "dying", "restarts", "critical_events", "nic_events", "lost")]
     assert found == [71, 21, 1, 1, 1, 4]
 
 

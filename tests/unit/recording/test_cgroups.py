@@ -52,9 +52,7 @@ def test_the_view_holds_at_the_end_of_the_window(tmp_path: Path) -> None:
 
 def test_an_earlier_boot_does_not_count(tmp_path: Path) -> None:
     before = write_recording(tmp_path, seconds=70)
-    write_recording(
-        tmp_path, seconds=70, start_us=before.end_us + 60 * SECOND, boot="later", dying=3, leak_per_hour=0
-    )
+    write_recording(tmp_path, seconds=70, start_us=before.end_us + 60 * SECOND, boot="later", dying=3, leak_per_hour=0)
     with open_recording(tmp_path) as recording:
         view = cgroups(recording)
     assert view.memory
@@ -148,9 +146,7 @@ def test_which_files_walk(release: str, files: str) -> None:
 def test_before_5_2_the_dearer_file_is_what_counts() -> None:
     dear_stat = LeafCost(numa_stat_ns=1_000, stat_ns=100_000)
     assert judge("4.19.0", _load(), dear_stat).verdict == "costly"
-    assert judge("5.4.0", _load(per_hour=None), dear_stat).forecast.read_cost_now_s == pytest.approx(
-        0.0687, abs=1e-3
-    )
+    assert judge("5.4.0", _load(per_hour=None), dear_stat).forecast.read_cost_now_s == pytest.approx(0.0687, abs=1e-3)
 
 
 def test_7_1_is_said_to_be_unseen() -> None:

@@ -72,9 +72,7 @@ def test_a_part_is_bounded_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("limit", ["PART_SAMPLES", "PART_STACKS"])
-def test_a_part_is_bounded_in_what_it_holds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str
-) -> None:
+def test_a_part_is_bounded_in_what_it_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
     monkeypatch.setattr(compact, limit, 1)
     written = write_recording(tmp_path, segment_s=20)
     assert len(compact.compact(written.node_dir).parts) == 3
@@ -109,11 +107,7 @@ def test_the_part_column_and_the_ids_join_without_the_reader(tmp_path: Path) -> 
         compact.compact(written.node_dir, [path.name])
     # WHEN samples are joined with stacks by part and stack
     samples, stacks = (
-        [
-            row
-            for path in written.node_dir.glob(f"date=*/{table}-*.parquet")
-            for row in pq.read_table(path).to_pylist()
-        ]
+        [row for path in written.node_dir.glob(f"date=*/{table}-*.parquet") for row in pq.read_table(path).to_pylist()]
         for table in ("samples", "stacks")
     )
     known = {(row["part"], row["stack"]) for row in stacks}
@@ -178,9 +172,7 @@ def test_killed_at_any_step_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
         assert _contents(place) == before
         assert list((written.node_dir / "log").iterdir()) == []
         assert list(written.node_dir.glob("date=*/*.tmp")) == []
-        assert len(_parquet(written.node_dir)) == len(
-            {path.name.split("-")[0] for path in _parquet(written.node_dir)}
-        )
+        assert len(_parquet(written.node_dir)) == len({path.name.split("-")[0] for path in _parquet(written.node_dir)})
         if finished:
             break
     assert finished

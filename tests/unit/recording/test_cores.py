@@ -117,9 +117,7 @@ def test_user_time_is_busy_but_not_saturation(tmp_path: Path) -> None:
 def test_short_ticks_are_judged_by_the_half_second(tmp_path: Path) -> None:
     # GIVEN a core that is always busy, read every tenth of a second through timer ticks of 10 ms
     noise = [90, 110, 100, 90, 110] * 8
-    ticks = [
-        _tick(START_US + (i + 1) * 100_000, interval_us=100_000, system=ms) for i, ms in enumerate(noise)
-    ]
+    ticks = [_tick(START_US + (i + 1) * 100_000, interval_us=100_000, system=ms) for i, ms in enumerate(noise)]
     _write(tmp_path, ticks)
     with open_recording(tmp_path) as recording:
         (core,) = cores(recording).cores

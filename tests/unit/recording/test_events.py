@@ -43,9 +43,7 @@ def test_fields_that_are_no_object_are_kept_as_they_are(tmp_path: Path) -> None:
     with open_recording(tmp_path) as recording:
         found = events(recording, at_least="critical")
         every = events(recording)
-    assert [event.fields for event in found] == [
-        {"unreadable": "{broken"}
-    ]  # an unknown severity is not hidden
+    assert [event.fields for event in found] == [{"unreadable": "{broken"}]  # an unknown severity is not hidden
     assert every[1].severity == "info"
     assert every[1].fields == {"unreadable": "[1]"}
 
@@ -59,7 +57,5 @@ def test_events_of_frames_are_those_of_the_table(tmp_path: Path) -> None:
 
 
 def test_following_needs_nothing_heavy() -> None:
-    program = (
-        "import sys, zombiescope.recording.events; sys.exit(bool({'numpy', 'pyarrow'} & set(sys.modules)))"
-    )
+    program = "import sys, zombiescope.recording.events; sys.exit(bool({'numpy', 'pyarrow'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -28,9 +28,7 @@ def _write(directory: Path, **tables: list[dict[str, Any]]) -> Recording:
     blocks = []
     for name, rows in tables.items():
         table = schema.BY_NAME[name]
-        blocks.append(
-            encode_rows(table, [tuple(row.get(key) for key in table.names) for row in rows], NOON_US)
-        )
+        blocks.append(encode_rows(table, [tuple(row.get(key) for key in table.names) for row in rows], NOON_US))
     (folder / f"{NOON_US:016d}.seg").write_bytes(encoder.preamble + encoder.frame(NOON_US, 0, blocks))
     return open_recording(directory)
 

@@ -98,9 +98,7 @@ def test_writing_goes_to_the_users_state_where_the_system_place_is_closed(
     assert locate.default_dir_for_writing() == tmp_path / "state/zombiescope"
 
 
-def test_a_user_publishes_in_the_session_directory_or_in_tmp(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_user_publishes_in_the_session_directory_or_in_tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ZOMBIESCOPE_RUNTIME_DIR", raising=False)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setattr(os, "access", lambda *_: False)

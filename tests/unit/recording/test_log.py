@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.recordings import START_US, write_recording
 
 from zombiescope.recording import schema
-from zombiescope.recording.log import Damaged, SegmentEncoder, SegmentReader, encode_columns, encode_rows
+from zombiescope.recording.log import DamagedError, SegmentEncoder, SegmentReader, encode_columns, encode_rows
 from zombiescope.recording.reader import open_recording
 
 _INT = st.integers(-(1 << 63), (1 << 63) - 1)
@@ -67,7 +67,7 @@ def small_segment(tmp_path: Path) -> bytes:
 def _frames(data: bytes) -> tuple[int, SegmentReader | None]:
     try:
         reader = SegmentReader(io.BytesIO(data))
-    except Damaged:
+    except DamagedError:
         return 0, None
     return sum(1 for _ in reader.frames()), reader
 

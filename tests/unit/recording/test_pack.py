@@ -23,9 +23,7 @@ WINDOW = (START_US + 12_345_678, START_US + 41_000_000)
 
 
 @pytest.mark.parametrize("compacted", ["nothing", "some", "all"])
-def test_a_pack_reads_like_the_recording(
-    tmp_path: Path, compacted: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pack_reads_like_the_recording(tmp_path: Path, compacted: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compact, "PART_US", 15 * SECOND)
     written = write_recording(tmp_path / "whole", segment_s=5)
     if compacted != "nothing":

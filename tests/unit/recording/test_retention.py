@@ -129,9 +129,7 @@ def test_a_recorder_that_is_restarted_all_the_time_does_not_fill_the_folder(
     assert len(list(written.node_dir.glob("rollup/*"))) == 3
 
 
-def test_interrupted_in_a_part_no_reader_sees_half_of_it(
-    written: Written, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_interrupted_in_a_part_no_reader_sees_half_of_it(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
     unlink, left = Path.unlink, 3
 
     def interrupted(self: Path, missing_ok: bool = False) -> None:

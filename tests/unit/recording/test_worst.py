@@ -97,9 +97,7 @@ def test_equal_seconds_are_told_apart_by_samples(tmp_path: Path) -> None:
 
 
 def test_without_samples_nobody_is_named(tmp_path: Path) -> None:
-    path = write_segment(
-        tmp_path, {"cores": _cores([{"time": START_US + SECOND, "cpu": 0, "softirq_ms": 300}])}
-    )
+    path = write_segment(tmp_path, {"cores": _cores([{"time": START_US + SECOND, "cpu": 0, "softirq_ms": 300}])})
     with open_recording(tmp_path) as recording:
         worst = worst_second(recording)
     live = WorstSecond()

@@ -4,11 +4,12 @@ import json
 import select
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from zombiescope.kernel.kmsg import KmsgRecord
-from zombiescope.sources.journal import JournalFollower, parse
+from zombiescope.sources.journal import JournalFollower, has_system_journal, parse
 
 ENTRY = {
     "_TRANSPORT": "kernel",
@@ -22,9 +23,7 @@ ENTRY = {
 
 
 def entry(**changes: object) -> bytes:
-    return json.dumps(
-        {key: value for key, value in {**ENTRY, **changes}.items() if value is not None}
-    ).encode()
+    return json.dumps({key: value for key, value in {**ENTRY, **changes}.items() if value is not None}).encode()
 
 
 def test_an_entry_of_the_kernel() -> None:
@@ -123,3 +122,13 @@ def test_no_journalctl_is_reported_not_raised() -> None:
     assert follower.failure is not None
     assert follower.read() == ([], 0)
     follower.close()
+
+
+def test_a_journal_counts_only_where_it_can_be_read(tmp_path: Path) -> None:
+    assert not has_system_journal(str(tmp_path))
+    place = tmp_path / "var/log/journal/abc"
+    place.mkdir(parents=True)
+    (place / "user-1000.journal").write_bytes(b"")
+    assert not has_system_journal(str(tmp_path))
+    (place / "system.journal").write_bytes(b"")
+    assert has_system_journal(str(tmp_path))

@@ -43,9 +43,7 @@ def by_kernel(path: bytes, root: int) -> int:
 
 
 @pytest.mark.parametrize("opener", [by_kernel, walk_in_root])
-@pytest.mark.parametrize(
-    "path", ["/usr/lib/real.so", "/lib/link.so", "/up", "/../../usr/lib/../lib//./real.so"]
-)
+@pytest.mark.parametrize("path", ["/usr/lib/real.so", "/lib/link.so", "/up", "/../../usr/lib/../lib//./real.so"])
 def test_links_stay_inside_the_root(root: int, opener: Opener, path: str) -> None:
     fd = opener(path.encode(), root)
     try:
@@ -55,9 +53,7 @@ def test_links_stay_inside_the_root(root: int, opener: Opener, path: str) -> Non
 
 
 @pytest.mark.parametrize("opener", [by_kernel, walk_in_root])
-@pytest.mark.parametrize(
-    ("path", "code"), [("/escape", errno.ENOENT), ("/loop", errno.ELOOP), ("/no", errno.ENOENT)]
-)
+@pytest.mark.parametrize(("path", "code"), [("/escape", errno.ENOENT), ("/loop", errno.ELOOP), ("/no", errno.ENOENT)])
 def test_links_that_lead_out_or_nowhere(root: int, opener: Opener, path: str, code: int) -> None:
     before = descriptors()
     with pytest.raises(OSError) as caught:  # noqa: PT011 - the number is checked below
@@ -161,9 +157,7 @@ def test_table_over_the_budget_is_refused_and_counted(build: Build) -> None:
     assert cache.failures == {"it has more functions than the cache of symbols may hold": 1}
 
 
-def test_stripped_copy_has_the_same_build_id_and_shares_what_came_first(
-    program: Path, tmp_path: Path
-) -> None:
+def test_stripped_copy_has_the_same_build_id_and_shares_what_came_first(program: Path, tmp_path: Path) -> None:
     stripped = tmp_path / "stripped"
     subprocess.run(["strip", "-o", stripped, program], check=True)
     cache = ElfCache()

@@ -126,12 +126,8 @@ def test_return_address_behind_a_last_call_belongs_to_the_caller(build: Build, g
 
     # THEN the leaf is what it points at, and the return address is one byte earlier
     assert names == ["behind", "caller"]
-    assert [frame and frame.name for frame in symbols.resolve(gone, [end], [mapping], leaf_first=False)] == [
-        "caller"
-    ]
-    assert [frame and frame.name for frame in symbols.resolve_at(gone, [end, end], [mapping])] == [
-        "behind"
-    ] * 2
+    assert [frame and frame.name for frame in symbols.resolve(gone, [end], [mapping], leaf_first=False)] == ["caller"]
+    assert [frame and frame.name for frame in symbols.resolve_at(gone, [end, end], [mapping])] == ["behind"] * 2
 
 
 def test_code_without_a_file(gone: int) -> None:

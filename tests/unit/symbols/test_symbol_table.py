@@ -45,9 +45,7 @@ def readelf_functions(path: Path | str) -> Symbols:
 
 def chosen(aliases: list[tuple[str, str, int]]) -> bytes:
     names = [name for binding, name, _ in aliases if binding != "LOCAL"] or [name for _, name, _ in aliases]
-    return min(
-        (os.fsencode(name) for name in names), key=lambda name: (len(name) - len(name.lstrip(b"_")), name)
-    )
+    return min((os.fsencode(name) for name in names), key=lambda name: (len(name) - len(name.lstrip(b"_")), name))
 
 
 def check_against_readelf(path: Path | str) -> int:
@@ -87,13 +85,9 @@ def test_every_function_of_real_binaries_is_named_as_readelf_names_it() -> None:
     assert sum(check_against_readelf(path) for path in binaries) > 5_000
 
 
-@pytest.mark.parametrize(
-    "options", [("-pie", "-fPIE"), ("-no-pie", "-fno-pie"), ("-static",), ("-shared", "-fPIC")]
-)
+@pytest.mark.parametrize("options", [("-pie", "-fPIE"), ("-no-pie", "-fno-pie"), ("-static",), ("-shared", "-fPIC")])
 def test_kinds_of_files(build: Build, options: tuple[str, ...]) -> None:
-    source = (
-        "int first(int x) { return x + 1; } int second(int x) { return x * 2; } int main(void) { return 0; }"
-    )
+    source = "int first(int x) { return x + 1; } int second(int x) { return x * 2; } int main(void) { return 0; }"
     path = build(source, *options)
     assert check_against_readelf(path) >= 3
 
@@ -261,9 +255,7 @@ def test_file_and_image_give_the_same_table(program: Path) -> None:
     with opened(program) as fd:
         from_file, from_image = SymbolTable(fd), SymbolTable(image)
     assert from_file.starts() == from_image.starts()
-    assert [from_file.name(i) for i in range(len(from_file))] == [
-        from_image.name(i) for i in range(len(from_image))
-    ]
+    assert [from_file.name(i) for i in range(len(from_file))] == [from_image.name(i) for i in range(len(from_image))]
 
 
 def test_what_is_no_program_is_refused_with_the_reason(program: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Damaged ELF files: any field may lie; the answer is ElfError, or a table that can be asked anything."""
+"""DamagedError ELF files: any field may lie; the answer is ElfError, or a table that can be asked anything."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from zombiescope.recording import locate, schema
 from zombiescope.recording.layout import LOG_FOLDER, segment_files
-from zombiescope.recording.log import Block, Damaged, Frame, SegmentReader
+from zombiescope.recording.log import Block, DamagedError, Frame, SegmentReader
 from zombiescope.recording.recent import Recent
 from zombiescope.recording.store import Directory
 from zombiescope.recording.tail import Tail
@@ -97,14 +97,12 @@ class LiveFeed:
 def _segment_before(node_dir: Path) -> list[Frame]:
     """The frames of the segment before the one being written, so that strips do not start empty every two
     minutes. Only of one that was closed: of a recorder that died, nothing is shown as if it were now."""
-    found = sorted(
-        segment_files(Directory(node_dir).entries(LOG_FOLDER)), key=lambda segment: segment.start_us
-    )
+    found = sorted(segment_files(Directory(node_dir).entries(LOG_FOLDER)), key=lambda segment: segment.start_us)
     try:
         with (node_dir / found[-2].name).open("rb") as file:
             reader = SegmentReader(file)
             frames = list(reader.frames())
-    except (IndexError, OSError, Damaged, ValueError):
+    except (IndexError, OSError, DamagedError, ValueError):
         return []
     return frames if reader.closed else []
 

@@ -4,6 +4,7 @@ is missing."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
@@ -31,20 +32,22 @@ def lines(view: View, width: int, room: int, for_cores: int) -> list[Text]:
     return [*above, *events, *below][: max(room - min(for_cores, 4), 0)]
 
 
-def help_lines() -> list[Text]:
+_HELP = (
+    "A cell is one second of one core: its height is how busy the core was, its colour with what. Red is the "
+    "kernel working for a process (system), magenta the network and timers (softirq), green programs. A full "
+    "red strip is a core on which nothing else runs: no packets, no heartbeats. ╌ was not measured."
+)
+_KEYS = (
+    "space  stand still, and go on",
+    "s      order of cores: automatic, by heat, by number",
+    "q      quit",
+    "?      close this",
+)
+
+
+def help_lines(width: int) -> list[Text]:
     """What the picture means."""
-    return [
-        Text(f" {line}")
-        for line in (
-            "A cell is one second of one core: its height is how busy the core was, its colour",
-            "with what. Red is the kernel working for a process (system), magenta the network",
-            "and timers (softirq), green programs. A full red strip is a core on which nothing",
-            "else runs: no packets, no heartbeats. ╌ was not measured.",
-            "",
-            "space  stand still, and go on     s  sort by heat or by number",
-            "q      quit                       ?  close this",
-        )
-    ]
+    return [Text(f" {line}") for line in (*wrap(_HELP, max(20, width - 2)), "", *_KEYS)]
 
 
 def _label(name: str) -> Text:
@@ -146,9 +149,5 @@ def _missing(view: View) -> list[Text]:
     first = missing[0]
     names = ", ".join(str(item.get("source", "?")) for item in missing)
     line = _label("blind to").append(names, NOT_MEASURED)
-    hint = (
-        f"  ({first.get('why')}: {first.get('grant')})"
-        if len(missing) == 1
-        else "  ('zombiescope status' says why)"
-    )
+    hint = f"  ({first.get('why')}: {first.get('grant')})" if len(missing) == 1 else "  ('zombiescope status' says why)"
     return [line.append(hint, "dim")]

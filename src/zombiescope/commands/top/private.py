@@ -66,11 +66,7 @@ def _wait_for_data(home: Path, process: subprocess.Popen[bytes]) -> None:
     while not any((home / f"node={node}" / "node.json").exists() for node in locate.nodes_in(home)):
         if process.poll() is not None:
             said = (home / "stderr").read_text(errors="replace").strip().splitlines()
-            raise Failure(
-                f"the recorder could not start: {said[-1] if said else f'exit {process.returncode}'}"
-            )
+            raise Failure(f"the recorder could not start: {said[-1] if said else f'exit {process.returncode}'}")
         if time.monotonic() > deadline:
-            raise Failure(
-                f"the recorder wrote nothing in {_START_S:.0f} s", "see 'zombiescope record --for 10s'"
-            )
+            raise Failure(f"the recorder wrote nothing in {_START_S:.0f} s", "see 'zombiescope record --for 10s'")
         time.sleep(0.05)

@@ -58,7 +58,7 @@ def compose(view: View, width: int, height: int) -> list[Text]:
     foot = _keys(view, width)
     room = max(0, height - len(head) - 1)
     wanted = _rows_wanted(view, width, height)
-    below = panels.help_lines() if view.help else panels.lines(view, width, room, wanted)
+    below = panels.help_lines(width) if view.help else panels.lines(view, width, room, wanted)
     body = [*_cores(view, width, room - len(below)), *below][:room]
     body += [Text("")] * (room - len(body))
     lines = [*head, *body, foot][:height]
@@ -81,9 +81,7 @@ def _title(view: View, width: int) -> Text:
     newest_us = view.recent.newest_us
     time = clock(newest_us, view.zone) if newest_us is not None else "--:--:--"
     styles = {"live": "bold green"}
-    right = Text.assemble(
-        (f"{time}  ", ""), (f"● {view.state} ", styles.get(view.state, f"bold {NOT_MEASURED}"))
-    )
+    right = Text.assemble((f"{time}  ", ""), (f"● {view.state} ", styles.get(view.state, f"bold {NOT_MEASURED}")))
     return _apart(left, right, width)
 
 
@@ -102,9 +100,7 @@ def _contrast(view: View, width: int) -> list[Text]:
     return [
         Text(""),
         Text.assemble((" average".ljust(label), "bold"), strip(averages, space), level(averages[-1])),
-        Text.assemble(
-            (f" core {hottest.cpu}".ljust(label), "bold"), strip(ticks, space), level(hottest.tick)
-        ),
+        Text.assemble((f" core {hottest.cpu}".ljust(label), "bold"), strip(ticks, space), level(hottest.tick)),
         _apart(sentence, Text().append(f"a cell is {max(1.0, seconds):g} s ", "dim"), width),
         Text(""),
     ]
@@ -118,7 +114,7 @@ def _sentence(average: CoreTick | None, hottest: Hottest) -> Text:
     mean = "?" if average is None else f"{average.busy * 100:.0f} %"
     share = f"{core.kernel * 100:.0f} % {core.mode()}"
     lost = f"core {cpu} is at {share} for {hottest.saturated_s:.0f} s"
-    return Text.assemble(f"the average says {mean} · ", (lost, f"bold {colour(core.mode())}"))
+    return Text.assemble((lost, f"bold {colour(core.mode())}"), f" · the average says {mean}")
 
 
 # --- the cores
@@ -151,8 +147,8 @@ def _cores(view: View, width: int, rows: int) -> list[Text]:
     rows_left = rows - len(all_now) - 2
     columns = max(1, width // (label + _GOOD_STRIP + LEVEL_WIDTH))
     shown = (cpus if view.by_heat is False else _by_heat(view, cpus))[: columns * max(0, rows_left)]
-    which = "lowest numbers" if view.by_heat is False else "hottest"
-    caption = f" {len(cpus)} cores now" + (f"; below them the {len(shown)} {which}" if shown else "")
+    which = "the first" if view.by_heat is False else "the hottest"
+    caption = f" {len(cpus)} cores now" + (f"; below: {which}" if shown else "")
     return [Text().append(caption, "dim"), *all_now, *_grid(view, shown, width, rows_left, columns), Text("")]
 
 
@@ -181,9 +177,7 @@ def _heat_rows(view: View, cpus: Sequence[int], width: int) -> list[Text]:
     for first in range(0, len(cpus), per_row):
         some = cpus[first : first + per_row]
         rows.append(
-            Text()
-            .append(f"{some[0]:>{label - 1}} ", "dim")
-            .append_text(heat_row(newest.get(cpu) for cpu in some))
+            Text().append(f"{some[0]:>{label - 1}} ", "dim").append_text(heat_row(newest.get(cpu) for cpu in some))
         )
     return rows
 

@@ -69,10 +69,7 @@ def tall_strip(cores: Sequence[CoreTick | None], width: int, rows: int) -> list[
         return [strip(cores, width)]
     shown = cores[-width:] if width > 0 else ()
     blank = " " * (width - len(shown))
-    return [
-        _append_runs(Text(blank), (_tall_cell(core, row, rows) for core in shown))
-        for row in reversed(range(rows))
-    ]
+    return [_append_runs(Text(blank), (_tall_cell(core, row, rows) for core in shown)) for row in reversed(range(rows))]
 
 
 def _tall_cell(core: CoreTick | None, row: int, rows: int) -> tuple[str, str]:
