@@ -83,8 +83,8 @@ def main() -> None:
 
 
 def _leave(code: int) -> NoReturn:
-    """End at once. In an orderly exit a thread of pyarrow's now and then aborts the process after its work is done
-    ("terminate called without an active exception", one run in forty on a loaded machine), and the exit code is lost."""
+    """End at once. In an orderly exit a thread of pyarrow's now and then aborts the process when its work is done
+    ("terminate called without an active exception", one run in forty on a loaded machine): the exit code is lost."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
