@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,7 @@ class Told:
 
 
 @pytest.fixture(scope="module", params=sorted(RELEASES))
-def told(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
+def told(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Told:
     with booted(Plan("v2", request.param)) as node:
         assert node.shell("uname -r").startswith(RELEASES[request.param])
         start_recorder(node)
@@ -39,7 +38,7 @@ def told(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         counted, at = steady(node, _cgroup_stat)
         node.shell("systemctl stop zombiescope.service", limit_s=120.0)
         out = node.get(RECORDING, tmp_path_factory.mktemp(request.param))
-    yield Told(RELEASES[request.param], out, counted, at)
+    return Told(RELEASES[request.param], out, counted, at)
 
 
 def _cgroup_stat(node: Node) -> dict[str, int]:
