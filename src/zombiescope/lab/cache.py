@@ -17,6 +17,9 @@ from pathlib import Path
 
 _ASIDE = ".building"
 
+KEPT = {"debian": 2, "disk": 6, "wheelhouse": 2, "product": 3, "accelerator": 1}
+"""What may lie in the cache, and how many of each; nothing else there is ours to remove."""
+
 
 def directory() -> Path:
     """The cache's own directory; it need not exist yet."""
@@ -50,6 +53,7 @@ def entry(kind: str, name: str, build: Callable[[Path], None]) -> Path:
     with _locked(place.parent / f"{name}.lock"):
         if not place.is_dir():
             _build(place, build)
+            _prune(place.parent, KEPT[kind])
     return place
 
 
@@ -62,6 +66,16 @@ def _build(place: Path, build: Callable[[Path], None]) -> None:
         aside.rename(place)
     finally:
         remove(aside)
+
+
+def _prune(kind: Path, kept: int) -> None:
+    """Of the entries only the newest stay: every changed source file makes another. A machine that runs from one that
+    goes has its files open."""
+    built = [path for path in kind.iterdir() if path.is_dir() and not path.name.endswith(_ASIDE)]
+    built.sort(key=lambda path: path.stat().st_mtime, reverse=True)
+    for old in built[kept:]:
+        remove(old)
+        old.with_name(f"{old.name}.lock").unlink(missing_ok=True)
 
 
 @contextmanager
@@ -86,11 +100,7 @@ def clear() -> int:
     """Remove every image; answers the bytes freed."""
     place = directory()
     freed = 0
-    for kind in KINDS:
+    for kind in KEPT:
         freed += size_bytes(place / kind) if (place / kind).exists() else 0
         remove(place / kind)
     return freed
-
-
-KINDS = ("debian", "disk", "wheelhouse", "product", "accelerator")
-"""What may lie in the cache; nothing else there is ours to remove."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -49,3 +50,15 @@ def test_clearing_removes_images_and_nothing_else(own_cache: Path) -> None:
     (own_cache / "theirs").write_text("kept")
     assert cache.clear() >= 100_000
     assert [path.name for path in own_cache.iterdir()] == ["theirs"]
+
+
+def test_only_the_newest_are_kept(own_cache: Path) -> None:
+    def build(into: Path) -> None:
+        (into / "disk").touch()
+
+    for number in range(cache.KEPT["product"] + 2):
+        made = cache.entry("product", f"key{number}", build)
+        os.utime(made, (number, number))
+    assert cache.find("product", "key0") is None
+    assert cache.find("product", made.name) == made
+    assert len([path for path in (own_cache / "product").iterdir() if path.is_dir()]) == cache.KEPT["product"]
