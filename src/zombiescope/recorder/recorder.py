@@ -117,7 +117,6 @@ class Recorder:
         self.events = self.ticks = self.ticks_late = self.idle_samples = 0
         self._sequence = 0
         self._ledger_lost = 0
-        self._last_tick_us = now
         self._last_tick_ns = monotonic_ns()
         self._last_cpu_ns = time.process_time_ns()
         self._last_lost = self._last_records = self._last_bytes = self._last_helper_us = 0
@@ -204,7 +203,7 @@ class Recorder:
         now_ns = monotonic_ns()
         wall_us = self.clock.wall_us(now_ns)
         interval_us = max(1, (now_ns - self._last_tick_ns) // 1000)
-        self._last_tick_ns, self._last_tick_us = now_ns, wall_us
+        self._last_tick_ns = now_ns
         self.ticks += 1
         self.ticks_late += late_ns > self.config.interval_s * 5e8
         if late_ns // 1000 > UNSCHEDULED_US:
@@ -218,7 +217,7 @@ class Recorder:
             self.rollup.core(wall_us, core.cpu, interval_us, core.busy_ms, core.kernel_ms)
         self.counters.tick(wall_us, stat)
         self._tick_cgroups(wall_us)
-        self._tell_lost(wall_us, sampled)
+        self._tell_lost(wall_us - interval_us, wall_us, sampled)
         self._write_cost(wall_us, late_ns // 1000)
 
     def _tick_cgroups(self, wall_us: int) -> None:
@@ -252,19 +251,18 @@ class Recorder:
         self._close_segment()
         step = self.clock.adopt()
         now = self.clock.now_us()
-        self._last_tick_us = now
         if step is not None:
             text = f"the clock was set {abs(step.seconds):.3f} s {'forward' if step.seconds > 0 else 'back'}"
             fields = {"seconds": step.seconds, "before_us": step.before_us, "after_us": step.after_us}
             self.put(Event(now, "clock_step", "recorder", "warning", text, fields))
         self._start_segment(now)
 
-    def _tell_lost(self, wall_us: int, sampled: dict[int, tuple[int, int, int | None, int]]) -> None:
+    def _tell_lost(self, since_us: int, wall_us: int, sampled: dict[int, tuple[int, int, int | None, int]]) -> None:
         for number, (_, _, _, lost) in sampled.items():
             if lost:
                 self.rollup.lost(lost)
                 why = f"{lost} records of cpu {number} did not fit into its ring"
-                self.batch.add(schema.GAPS, (self._last_tick_us, wall_us, "stack samples", why))
+                self.batch.add(schema.GAPS, (since_us, wall_us, "stack samples", why))
 
     def _write_cost(self, wall_us: int, late_us: int) -> None:
         cpu_ns, sampler = time.process_time_ns(), self.stacks.sampler
