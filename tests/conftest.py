@@ -15,25 +15,25 @@ REQUIRE = "ZOMBIESCOPE_REQUIRE_KERNEL"
 class Needs:
     """Conditions of a test on the machine it runs on."""
 
-    def _lack(self, what: str) -> None:
+    def lack(self, what: str) -> None:
         if os.environ.get(REQUIRE):
             pytest.fail(f"{what} (and {REQUIRE} is set)")
         pytest.skip(what)
 
     def root(self) -> None:
         if os.geteuid() != 0:
-            self._lack("needs root")
+            self.lack("needs root")
 
     def binary(self, name: str, package: str) -> str:
         found = shutil.which(name)
         if found is None:
-            self._lack(f"needs {name} (Debian package {package})")
+            self.lack(f"needs {name} (Debian package {package})")
         assert found is not None
         return found
 
     def file(self, path: str) -> None:
         if not Path(path).exists():
-            self._lack(f"needs {path}")
+            self.lack(f"needs {path}")
 
     def program(self, name: str) -> str:
         return self.binary(name, name)
@@ -43,7 +43,7 @@ class Needs:
 
     def kmsg(self) -> None:
         if not os.access("/dev/kmsg", os.R_OK | os.W_OK):
-            self._lack("needs /dev/kmsg, readable and writable")
+            self.lack("needs /dev/kmsg, readable and writable")
 
     def perf_events(self) -> None:
         from zombiescope.kernel import perf_event
@@ -51,7 +51,7 @@ class Needs:
         try:
             perf_event.probe(0, perf_event.Clock())
         except OSError as error:
-            self._lack(f"needs perf_event_open: {error.strerror}")
+            self.lack(f"needs perf_event_open: {error.strerror}")
 
     def tracefs(self) -> Path:
         """The mounted tracefs; mounted for the rest of the run if it was not."""
@@ -62,7 +62,7 @@ class Needs:
         if place is None:
             place = Path("/sys/kernel/tracing")
             if os.system(f"mount -t tracefs nodev {place}") != 0:
-                self._lack("needs tracefs")
+                self.lack("needs tracefs")
         return place
 
     def memory_cgroup(self) -> Path:
@@ -72,7 +72,7 @@ class Needs:
         self.root()
         memory = cgroup.of_controller("memory", cgroup.hierarchies())
         if memory is None or memory.mount is None or not os.access(memory.mount, os.W_OK):
-            self._lack("needs a writable memory cgroup hierarchy")
+            self.lack("needs a writable memory cgroup hierarchy")
         assert memory is not None
         assert memory.mount is not None
         return Path(memory.mount)

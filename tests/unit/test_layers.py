@@ -15,7 +15,10 @@ ROOMS = {
     "symbols": {"symbols", "_native"},
     "recording": {"recording", "_native", "_mark"},
     "recorder": {"recorder", "recording", "symbols", "sources", "kernel", "_native"},
-    "commands": {"commands", "recorder", "recording", "symbols", "sources", "kernel", "_native", "_mark", ""},
+    "lab": {"lab", "recorder", "recording", "symbols", "sources", "kernel", "_native", "_mark", ""},
+    "commands": {
+        "commands", "lab", "recorder", "recording", "symbols", "sources", "kernel", "_native", "_mark", "",
+    },
 }
 """Room -> rooms that it may import from. "" is the package itself."""
 

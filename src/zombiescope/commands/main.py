@@ -23,6 +23,7 @@ from zombiescope.commands import (
     freeze,
     history,
     info,
+    lab,
     mark,
     pack,
     record,
@@ -71,6 +72,7 @@ for _panel, _modules in _COMMANDS:
     for _module in _modules:
         _name = _module.__name__.rpartition(".")[2]
         app.command(_name, epilog=_module.EXAMPLES, rich_help_panel=_panel)(_module.command)
+app.add_typer(lab.app, name="lab", rich_help_panel="Try")
 
 
 def main() -> None:

@@ -4,8 +4,8 @@ A running recorder publishes RUNTIME/recorder.json ({"pid", "recording", "node",
 and holds flock() on its node's `lock` file. The file may outlive its writer; the lock cannot, so the lock
 decides.
 
-RUNTIME is /run/zombiescope for root, else $XDG_RUNTIME_DIR/zombiescope, else /tmp/zombiescope-UID; a reader
-looks in all of them. $ZOMBIESCOPE_RUNTIME_DIR replaces them all: a recorder started under it is invisible to
+RUNTIME is /run/zombiescope for root and for the user that root gave that directory to (RuntimeDirectory= of a
+unit), else $XDG_RUNTIME_DIR/zombiescope, else /tmp/zombiescope-UID; a reader looks in all of them. $ZOMBIESCOPE_RUNTIME_DIR replaces them all: a recorder started under it is invisible to
 everybody else.
 
 Only the standard library is imported here: the recorder uses this module too.
@@ -45,7 +45,7 @@ class RunningRecorder:
 def runtime_directory() -> Path:
     """Where a recorder started by this user publishes itself."""
     places = [Path(place) for place in runtime_directories()]
-    if len(places) == 1 or os.geteuid() == 0:
+    if len(places) == 1 or os.geteuid() == 0 or os.access(places[0], os.W_OK):
         return places[0]
     return next((place for place in places[1:] if place.parent.is_dir()), places[-1])
 
@@ -63,7 +63,7 @@ def _published(path: Path) -> RunningRecorder | None:
     """What a recorder said of itself; None when nobody did, or when somebody else could have written it."""
     try:
         with path.open("rb") as file:
-            if os.fstat(file.fileno()).st_uid not in (0, os.geteuid()):
+            if os.fstat(file.fileno()).st_uid not in {0, os.geteuid(), _appointed(path.parent)}:
                 return None
             said: dict[str, Any] = json.load(file)
         socket = said.get("mark_socket") or path.parent / SOCKET
@@ -76,6 +76,12 @@ def _published(path: Path) -> RunningRecorder | None:
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
+
+
+def _appointed(place: Path) -> int:
+    """The user that root gave a runtime directory to: nobody else can have made one in /run. Else root."""
+    above = place.parent.stat()
+    return place.stat().st_uid if above.st_uid == 0 and not above.st_mode & 0o022 else 0
 
 
 def holds_lock(recorder: RunningRecorder) -> bool:

@@ -101,10 +101,14 @@ def test_writing_goes_to_the_users_state_where_the_system_place_is_closed(
 def test_a_user_publishes_in_the_session_directory_or_in_tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ZOMBIESCOPE_RUNTIME_DIR", raising=False)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(os, "access", lambda *_: False)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     assert locate.runtime_directory() == tmp_path / "zombiescope"
     monkeypatch.delenv("XDG_RUNTIME_DIR")
     assert locate.runtime_directory() == Path("/tmp/zombiescope-1000")
+    # WHEN it is the user of a unit with RuntimeDirectory=, which may write there, or root
+    monkeypatch.setattr(os, "access", lambda *_: True)
+    assert locate.runtime_directory() == Path("/run/zombiescope")
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     assert locate.runtime_directory() == Path("/run/zombiescope")
 
@@ -112,3 +116,19 @@ def test_a_user_publishes_in_the_session_directory_or_in_tmp(tmp_path: Path, mon
 def test_nobody_is_alive_under_an_absurd_number() -> None:
     assert locate.is_alive(os.getpid())
     assert not locate.is_alive(2**62)
+
+
+def test_a_recorder_whose_directory_root_gave_it_is_believed(runtime: Path, tmp_path: Path) -> None:
+    # GIVEN a recorder as a service: a user of its own, and a runtime directory that its unit asked root for
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a directory away")
+    lock = publish(runtime, tmp_path / "rec", os.getpid())
+    os.chown(runtime, 4242, 4242)
+    os.chown(runtime / locate.PUBLISHED, 4242, 4242)
+    with lock.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        # THEN everybody finds it
+        assert locate.running_recorder() is not None
+        # WHEN anybody may make directories beside it, THEN nobody believes it
+        tmp_path.chmod(0o777)
+        assert locate.running_recorder() is None

@@ -1,0 +1,137 @@
+"""A whole node to try things on: Debian with its own kernel, systemd, D-Bus, journal, and four CPUs; thrown away.
+
+    with boot(Plan(cgroup="v1")) as node:
+        node.run("systemctl", "is-system-running")
+
+Commands and files go over a virtio-serial port; the machine has a NIC, and it leads nowhere. It is gone when the
+block ends, however it ends. A boot takes half a minute to two minutes in software emulation.
+"""
+
+from __future__ import annotations
+
+import io
+import posixpath
+import tarfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from zombiescope.lab import accelerator, product
+from zombiescope.lab.channel import Channel, Done
+from zombiescope.lab.failure import LabError
+from zombiescope.lab.image import Image, image
+from zombiescope.lab.qemu import KVM, Hardware, Qemu
+
+BOOT_LIMIT_S = 420.0
+
+_OPTIONS = "root=/dev/vda rw loglevel=4 mitigations=off net.ifnames=0 random.trust_cpu=on systemd.show_status=no"
+_CGROUP = {"v2": "systemd.unified_cgroup_hierarchy=1", "v1": "systemd.unified_cgroup_hierarchy=0"}
+"""v1 is what older distributions call hybrid: the controllers on v1, systemd's own tree on v2."""
+
+Cgroup = Literal["v1", "v2"]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Which node. `kernel` is the Debian suite whose kernel it boots; `product` puts zombiescope into it."""
+
+    cgroup: Cgroup = "v2"
+    kernel: str = "bookworm"
+    product: bool = True
+
+
+class Node:
+    """A node that is up. `boot` makes it."""
+
+    def __init__(self, plan: Plan, made: Image, machine: Qemu, accelerated: bool) -> None:
+        self.plan = plan
+        self.image = made
+        self.accelerated = accelerated
+        self.boot_seconds: float | None = None
+        self._machine = machine
+        self._channel = Channel(machine.ports["agent"])
+
+    @property
+    def pid(self) -> int:
+        """Of QEMU."""
+        return self._machine.pid
+
+    def console(self) -> str:
+        return self._machine.console()
+
+    @property
+    def terminal(self) -> Any:
+        """The socket of the machine's second console, for a shell."""
+        return self._machine.ports["console"]
+
+    def wait_until_up(self, limit_s: float = BOOT_LIMIT_S) -> None:
+        """Until systemd has started everything it was asked to and our agent answers."""
+        begun = time.monotonic()
+        try:
+            self._channel.wait_for_agent(limit_s, self._machine.must_run)
+        except LabError as error:
+            last = " | ".join(line.strip() for line in self.console().strip().splitlines()[-3:])
+            raise LabError(f"{error}; its console ends: {last}") from error
+        self.boot_seconds = time.monotonic() - begun
+
+    def run(self, *argv: str, stdin: bytes = b"", limit_s: float = 60.0, **more: Any) -> Done:
+        """Run a command as root in the node; see Channel.run."""
+        return self._channel.run(argv, stdin=stdin, limit_s=limit_s, alive=self._machine.must_run, **more)
+
+    def shell(self, script: str, *, limit_s: float = 60.0) -> str:
+        """What a shell script prints; an error if it fails."""
+        return self.run("/bin/sh", "-euc", script, limit_s=limit_s).check().text
+
+    def put(self, path: str, data: bytes | str) -> None:
+        """Write a file in the node."""
+        content = data.encode() if isinstance(data, str) else data
+        script = 'mkdir -p "$(dirname "$0")" && cat > "$0"'
+        self.run("/bin/sh", "-euc", script, path, stdin=content, limit_s=300.0).check()
+
+    def get(self, path: str, into: Path) -> Path:
+        """Copy a file or a tree out of the node; answers where it lies now."""
+        parent, name = posixpath.split(path.rstrip("/"))
+        done = self.run("tar", "--create", "--directory", parent or "/", name, limit_s=300.0)
+        # tar ends with 1 when a file grew under it, which a recording in use does.
+        if done.exit not in (0, 1) or not done.stdout:
+            done.check()
+        into.mkdir(parents=True, exist_ok=True)
+        with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
+            archive.extractall(into, filter="data")
+        return into / name
+
+    def install(self) -> None:
+        """Mount the disk with zombiescope in it, and make its user and its unit known, as the documentation says."""
+        share = f"{product.PLACE}/share/zombiescope"
+        setting = "/etc/sysctl.d/60-zombiescope.conf"
+        steps = (
+            f"mount -o ro /dev/vdb {product.PLACE}",
+            f"ln -s {product.PLACE}/bin/zombiescope /usr/local/bin/",
+            f"systemd-sysusers {share}/zombiescope.sysusers",
+            f"install -m 644 {share}/zombiescope.sysctl {setting}",
+            f"sysctl --quiet --load {setting}",
+            f"systemctl link {share}/zombiescope.service",
+        )
+        self.shell("\n".join(steps), limit_s=120.0)
+
+
+@contextmanager
+def boot(plan: Plan, note: Callable[[str], None] = lambda _: None) -> Iterator[Node]:
+    """A node that is up, and gone afterwards. `note` is told what takes time."""
+    made = image(plan.kernel)
+    disks = [made.disk, *([product.product_disk()] if plan.product else [])]
+    chosen = accelerator.accelerator(made.kernel, note)
+    options = f"{_OPTIONS} {_CGROUP[plan.cgroup]}"
+    hardware = Hardware(made.kernel, chosen, made.initrd, disks, options, ports=("agent", "console"))
+    machine = Qemu(hardware)
+    try:
+        node = Node(plan, made, machine, chosen == KVM)
+        node.wait_until_up()
+        if plan.product:
+            node.install()
+        yield node
+    finally:
+        machine.close()

@@ -1,0 +1,126 @@
+"""One QEMU process: four CPUs, a read-only disk under a throw-away overlay, and a NIC that reaches nothing.
+
+Nothing of it has a name on this machine: the channels are socket pairs, the overlay and the console's log are files
+that were removed when they were opened. So nothing is left behind however the process ends, and it ends with us:
+PR_SET_PDEATHSIG kills it when we are killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from zombiescope.lab import programs
+from zombiescope.lab.failure import LabError
+
+TCG = ("-accel", "tcg,thread=multi", "-cpu", "max")
+KVM = ("-accel", "kvm", "-cpu", "host")
+
+_BARE = ("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-machine", "q35")
+_CONSOLE = "console=ttyS0 panic=-1"
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """What the machine is made of. The first disk is the root; a disk that `keeps` nothing gets an overlay."""
+
+    kernel: Path
+    accelerator: Sequence[str]
+    initrd: Path | None = None
+    disks: Sequence[Path] = ()
+    options: str = ""
+    cpus: int = 4
+    memory_bytes: int = 1536 << 20
+    ports: Sequence[str] = field(default=())
+
+
+class Qemu:
+    """The running process, its console and its ports."""
+
+    def __init__(self, hardware: Hardware) -> None:
+        self._console: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  lives as long as the process
+        self.ports: dict[str, socket.socket] = {}
+        theirs: list[socket.socket] = []
+        for name in hardware.ports:
+            self.ports[name], end = socket.socketpair()
+            theirs.append(end)
+        fds = [end.fileno() for end in theirs]
+        command = [*_end_with_us(), *_machine(hardware), *_channels(hardware.ports, fds)]
+        try:
+            self._process = subprocess.Popen(  # noqa: S603  QEMU, its arguments made here
+                command, stdin=subprocess.DEVNULL, stdout=self._console, stderr=self._console, pass_fds=fds,
+                start_new_session=True,
+            )  # fmt: skip
+        finally:
+            for end in theirs:
+                end.close()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def console(self) -> str:
+        """Everything that was written to the serial console, and QEMU's own complaints."""
+        self._console.seek(0)
+        return self._console.read().decode(errors="replace")
+
+    def running(self) -> bool:
+        return self._process.poll() is None
+
+    def wait(self, limit_s: float) -> bool:
+        """True when it ended by itself within the limit."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(limit_s)
+        return not self.running()
+
+    def must_run(self) -> None:
+        """An error that tells the console's last words if it does not."""
+        if not self.running():
+            last = " | ".join(line.strip() for line in self.console().strip().splitlines()[-3:])
+            raise LabError(f"the machine stopped: {last or 'QEMU said nothing'}")
+
+    def close(self) -> None:
+        """Power off at once; the disk is thrown away, so there is nothing to write back."""
+        self._process.terminate()
+        if not self.wait(5.0):
+            self._process.kill()
+            self._process.wait()
+        for port in self.ports.values():
+            port.close()
+        self._console.close()
+
+
+def _end_with_us() -> tuple[str, ...]:
+    return (programs.find("setpriv"), "--pdeathsig", "KILL", "--")
+
+
+def _machine(hardware: Hardware) -> list[str]:
+    made = [programs.find("qemu-system-x86_64"), *_BARE, *hardware.accelerator]
+    made += ["-smp", str(hardware.cpus), "-m", f"{hardware.memory_bytes >> 20}", "-serial", "stdio"]
+    made += ["-kernel", str(hardware.kernel), "-append", f"{_CONSOLE} {hardware.options}".strip()]
+    made += ["-initrd", str(hardware.initrd)] if hardware.initrd else []
+    for disk in hardware.disks:
+        made += ["-drive", f"file={disk},if=virtio,format=raw,snapshot=on,cache=unsafe"]
+    made += ["-object", "rng-random,id=random,filename=/dev/urandom", "-device", "virtio-rng-pci,rng=random"]
+    return made
+
+
+def _channels(ports: Sequence[str], fds: Sequence[int]) -> list[str]:
+    """virtio-serial ports over the given sockets, and a NIC that is restricted to QEMU itself."""
+    made = ["-device", "virtio-serial-pci"]
+    for name, fd in zip(ports, fds, strict=True):
+        device = "virtconsole" if name == "console" else f"virtserialport,name=zombiescope.{name}"
+        made += ["-chardev", f"socket,id={name},fd={fd}", "-device", f"{device},chardev={name}"]
+    return [
+        *made,
+        "-netdev",
+        "user,id=nic,restrict=on,ipv6=off",
+        "-device",
+        "virtio-net-pci,netdev=nic,romfile=",
+    ]

@@ -1,0 +1,77 @@
+"""Nothing is left of a machine, however its owner ends. It need not come up for that."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Needs
+from zombiescope.lab import programs
+from zombiescope.lab.failure import CannotBuildError
+from zombiescope.lab.image import image
+
+pytestmark = [pytest.mark.node, pytest.mark.slow]
+
+OWNER = """
+import sys, time
+from zombiescope.lab import accelerator
+from zombiescope.lab.node import Node, Plan, boot
+accelerator.why_not_kvm = lambda kernel: "not asked here"
+came = Node.wait_until_up
+def wait(self, limit_s=0.0):
+    print(self.pid, flush=True)
+    came(self, 300.0)
+Node.wait_until_up = wait
+with boot(Plan(product=False)):
+    pass
+"""
+
+
+@pytest.fixture
+def temporary(tmp_path: Path) -> Path:
+    """Where the machine may leave things, and must not."""
+    try:
+        programs.find("qemu-system-x86_64")
+        image("bookworm")
+    except CannotBuildError as error:
+        Needs().lack(str(error))
+    return tmp_path
+
+
+def started(temporary: Path) -> tuple[subprocess.Popen[str], int]:
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    owner = subprocess.Popen(
+        [sys.executable, "-c", OWNER], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    )
+    assert owner.stdout
+    machine = int(owner.stdout.readline())
+    assert "qemu" in Path(f"/proc/{machine}/cmdline").read_text()
+    return owner, machine
+
+
+def gone(process: int) -> bool:
+    end = time.monotonic() + 10
+    while time.monotonic() < end:
+        if not Path(f"/proc/{process}").exists() or "qemu" not in Path(f"/proc/{process}/cmdline").read_text():
+            return True
+        time.sleep(0.1)
+    return False
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_the_machine_goes_with_its_owner(temporary: Path, how: signal.Signals) -> None:
+    # GIVEN a machine that is booting
+    owner, machine = started(temporary)
+    time.sleep(1)
+    # WHEN its owner is interrupted, or killed
+    owner.send_signal(how)
+    owner.communicate(timeout=30)
+    # THEN it is gone, and so is everything it wrote
+    assert gone(machine)
+    assert list(temporary.iterdir()) == []
