@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 
 import pytest
-
 from tests.conftest import Needs
+
 from zombiescope.lab import programs
 from zombiescope.lab.failure import CannotBuildError
 from zombiescope.lab.image import image

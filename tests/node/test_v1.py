@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from tests.booted_node import RECORDING, booted, on_host, start_leaks, start_recorder, steady, stop_leaks, until
+
 from zombiescope.lab.node import Node, Plan
 
 pytestmark = [pytest.mark.node, pytest.mark.slow]

@@ -17,7 +17,16 @@ ROOMS = {
     "recorder": {"recorder", "recording", "symbols", "sources", "kernel", "_native"},
     "lab": {"lab", "recorder", "recording", "symbols", "sources", "kernel", "_native", "_mark", ""},
     "commands": {
-        "commands", "lab", "recorder", "recording", "symbols", "sources", "kernel", "_native", "_mark", "",
+        "commands",
+        "lab",
+        "recorder",
+        "recording",
+        "symbols",
+        "sources",
+        "kernel",
+        "_native",
+        "_mark",
+        "",
     },
 }
 """Room -> rooms that it may import from. "" is the package itself."""
