@@ -5,8 +5,8 @@ and holds flock() on its node's `lock` file. The file may outlive its writer; th
 decides.
 
 RUNTIME is /run/zombiescope for root and for the user that root gave that directory to (RuntimeDirectory= of a
-unit), else $XDG_RUNTIME_DIR/zombiescope, else /tmp/zombiescope-UID; a reader looks in all of them. $ZOMBIESCOPE_RUNTIME_DIR replaces them all: a recorder started under it is invisible to
-everybody else.
+unit), else $XDG_RUNTIME_DIR/zombiescope, else /tmp/zombiescope-UID; a reader looks in all of them.
+$ZOMBIESCOPE_RUNTIME_DIR replaces them all: a recorder started under it is invisible to everybody else.
 
 Only the standard library is imported here: the recorder uses this module too.
 """
