@@ -6,7 +6,7 @@ NATIVE := $(wildcard src/zombiescope/*.pyx src/zombiescope/native/*.pxi)
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-fast test-packages lint format bench bench-soak docs lock wheel clean
+.PHONY: help setup run test test-node test-fast test-packages lint format bench bench-soak docs lock wheel clean
 
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,8 +29,11 @@ test-packages: ## install the Debian packages that tests compare with (perf, sys
 test: setup test-packages ## run every test
 	$(PYTEST) $(ARGS)
 
+test-node: setup test-packages ## boot whole machines under QEMU and try the recorder on them
+	$(PYTEST) tests/node $(ARGS)
+
 test-fast: setup ## run the tests that need no privileges and take no time
-	$(PYTEST) -m "not kernel and not slow" $(ARGS)
+	$(PYTEST) -m "not kernel and not node and not slow" $(ARGS)
 
 lint: setup ## ruff (lint and format) and mypy in strict mode
 	$(BIN)/ruff check src tests benchmarks setup.py

@@ -16,12 +16,13 @@ if TYPE_CHECKING:
     from zombiescope.lab.node import Node, Plan
 
 EXAMPLES = examples(
-    "lab node                                # a shell in it; exit powers it off",
-    "lab node -- systemctl list-units        # one command",
+    "lab node                     # a shell in it; exit powers it off",
+    "lab node -- systemctl list-units",
     "lab node --cgroup v1 --kernel bullseye -- zombiescope cgroups",
+    "lab clean                    # removes cached images",
 )
 
-app = typer.Typer(help="A throw-away machine to try things on.", no_args_is_help=True)
+app = typer.Typer(help="A throw-away machine to try things on.", epilog=EXAMPLES, no_args_is_help=True)
 
 _UNTIL_IT_ENDS_S = 30 * 86_400.0
 
@@ -36,9 +37,9 @@ def node(
 ) -> int:
     """Boot a whole node under QEMU, run a command in it, and throw it away.
 
-    Debian with systemd, D-Bus and four CPUs, zombiescope installed, and no network. The image is built once, as
-    root, from the Debian mirror that apt is configured with, and kept in ~/.cache/zombiescope. The exit code is the
-    command's.
+    Debian with systemd, D-Bus and four CPUs, zombiescope installed, and no network. The exit code is the command's.
+
+    The image is built once, as root, from apt's own Debian mirror, and kept in ~/.cache/zombiescope.
     """
     from zombiescope.lab.failure import LabError
     from zombiescope.lab.node import Plan

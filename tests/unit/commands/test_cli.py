@@ -17,7 +17,7 @@ from zombiescope.recording import locate
 
 COMMANDS = (
     "up", "record", "status", "mark", "top", "cores", "events", "cgroups", "history", "info",
-    "freeze", "pack", "compact",
+    "freeze", "pack", "compact", "lab",
 )  # fmt: skip
 READERS = ("cores", "events", "cgroups", "history", "info", "freeze", "compact", "top")
 START = START_US / 1e6
@@ -141,6 +141,15 @@ def test_cgroups_names_the_leaker_and_the_cost(cli: Cli, written: Written) -> No
     assert document["memory"]["dying"] == 68_446
     assert document["leaks"][0]["path"] == "/ecs/*"
     assert document["leaks"][0]["creator"]["unit"] == "ecs.service"
+
+
+def test_no_zombies_on_a_kernel_that_makes_none_is_not_called_health(cli: Cli, tmp_path: Path) -> None:
+    # GIVEN a node whose kernel lets page cache go with its cgroup, so that a leak does not show
+    found = write_recording(tmp_path / "r", seconds=5, kernel="7.1.2", dying=0, leak_per_hour=0.0, incident=False)
+    # THEN a script and a person are both told why there are none
+    wanted = "page cache should no longer keep removed cgroups"
+    assert wanted in cli("cgroups", str(found.dir), "--json").document["why"]
+    assert wanted in " ".join(cli("cgroups", str(found.dir)).out.split())
 
 
 @pytest.mark.parametrize("name", ["info", "cores", "events", "cgroups", "history"])
