@@ -11,7 +11,6 @@ from benchmarks.loads import ONE_BUSY_CORE, running
 from benchmarks.recorder import Beside, recorder
 from benchmarks.table import Row
 
-
 SETTLE_S = 5
 
 
