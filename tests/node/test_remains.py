@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -44,34 +46,43 @@ def temporary(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def started(temporary: Path) -> tuple[subprocess.Popen[str], int]:
-    environment = {**os.environ, "TMPDIR": str(temporary)}
-    owner = subprocess.Popen(
-        [sys.executable, "-c", OWNER], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
-    )
-    assert owner.stdout
-    machine = int(owner.stdout.readline())
-    assert "qemu" in Path(f"/proc/{machine}/cmdline").read_text()
-    return owner, machine
+def is_machine(process: int) -> bool:
+    try:
+        return "-kernel" in Path(f"/proc/{process}/cmdline").read_text()
+    except FileNotFoundError:
+        return False
 
 
-def gone(process: int) -> bool:
+def becomes(process: int, *, machine: bool) -> bool:
     end = time.monotonic() + 10
-    while time.monotonic() < end:
-        if not Path(f"/proc/{process}").exists() or "qemu" not in Path(f"/proc/{process}/cmdline").read_text():
-            return True
+    while is_machine(process) != machine and time.monotonic() < end:
         time.sleep(0.1)
-    return False
+    return is_machine(process) == machine
+
+
+@contextmanager
+def owner_of_a_machine(temporary: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    with subprocess.Popen(
+        [sys.executable, "-c", OWNER], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    ) as owner:
+        try:
+            assert owner.stdout
+            machine = int(owner.stdout.readline())
+            assert becomes(machine, machine=True)
+            yield owner, machine
+        finally:
+            owner.kill()
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_the_machine_goes_with_its_owner(temporary: Path, how: signal.Signals) -> None:
     # GIVEN a machine that is booting
-    owner, machine = started(temporary)
-    time.sleep(1)
-    # WHEN its owner is interrupted, or killed
-    owner.send_signal(how)
-    owner.communicate(timeout=30)
+    with owner_of_a_machine(temporary) as (owner, machine):
+        time.sleep(1)
+        # WHEN its owner is interrupted, or killed
+        owner.send_signal(how)
+        owner.communicate(timeout=30)
     # THEN it is gone, and so is everything it wrote
-    assert gone(machine)
+    assert becomes(machine, machine=False)
     assert list(temporary.iterdir()) == []

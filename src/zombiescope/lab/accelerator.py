@@ -32,12 +32,19 @@ def why_not_kvm(kernel: Path) -> str | None:
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
         return "no /dev/kvm" if not os.path.exists("/dev/kvm") else "/dev/kvm cannot be opened"  # noqa: PTH110
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    place = cache.entry("accelerator", cache.key(boot), lambda into: _ask(kernel, into / "verdict.json"))
+    try:
+        place = cache.entry("accelerator", cache.key(boot), lambda into: _remember(kernel, into / "verdict.json"))
+    except PermissionError:  # the cache is somebody else's
+        return _ask(kernel)
     why: str | None = json.loads((place / "verdict.json").read_text())["why_not"]
     return why
 
 
-def _ask(kernel: Path, answer: Path) -> None:
+def _remember(kernel: Path, answer: Path) -> None:
+    answer.write_text(json.dumps({"why_not": _ask(kernel)}))
+
+
+def _ask(kernel: Path) -> str | None:
     machine = Qemu(Hardware(kernel, KVM, options="loglevel=7"))
     try:
         ended = machine.wait(_LIMIT_S)
@@ -45,9 +52,8 @@ def _ask(kernel: Path, answer: Path) -> None:
     finally:
         machine.close()
     if _REACHED in console:
-        why = None
-    elif ended:
-        why = "QEMU says: " + (" ".join(console.split())[-120:] or "nothing")
-    else:
-        why = f"/dev/kvm opens, but a kernel booted in it hung for {_LIMIT_S:.0f} s"
-    answer.write_text(json.dumps({"why_not": why}))
+        return None
+    if ended:
+        said = console.strip().splitlines() or ["nothing"]
+        return f"QEMU says: {said[0].removeprefix('qemu-system-x86_64: ')}"
+    return f"/dev/kvm opens, but a kernel booted in it hung for {_LIMIT_S:.0f} s"

@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from zombiescope.lab import cache
 from zombiescope.lab.failure import CannotBuildError
 
 PACKAGES = {
@@ -35,7 +36,10 @@ def find(name: str) -> str:
 def root(what: str) -> None:
     """Images hold files of root and device nodes, so building them needs root, once."""
     if os.geteuid() != 0:
-        raise CannotBuildError(f"{what} needs root, once", "sudo zombiescope lab node -- true")
+        place = cache.directory()
+        raise CannotBuildError(
+            f"{what} needs root, once", f"sudo ZOMBIESCOPE_CACHE={place} zombiescope lab node -- true"
+        )
 
 
 def call(

@@ -201,12 +201,19 @@ class Recorder:
     def _tick_cgroups(self, wall_us: int) -> None:
         self.cgroups.walk_on()
         lost, self._ledger_lost = self.stacks.sampler.lost != self._ledger_lost, self.stacks.sampler.lost
-        self.cgroups.tick(wall_us, self.stacks.counts, lost)
+        self.cgroups.tick(wall_us, self._counts, lost)
         if self.cgroups.last is not None:
             self.rollup.census(self.cgroups.last.total, self.cgroups.last.dying)
         self.cgroups.read_leaves(wall_us)
         for name, value in self.cgroups.probe(wall_us).items():
             self.counters.gauge(wall_us, "probe", name, None, value)
+
+    def _counts(self) -> dict[int, int]:
+        """The events' own counts, and after that every record they counted: what fires between the last drain and the
+        reading of a counter is late, not lost."""
+        counts = self.stacks.counts()
+        self.drain()
+        return counts
 
     def _follow_cpus(self) -> None:
         said = self._online_file.read()

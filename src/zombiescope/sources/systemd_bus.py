@@ -89,6 +89,7 @@ class BusSession:
         self._to_ask: dict[str, None] = {}  # unit paths in the order asked for
         self._asked_s: dict[str, float] = {}
         self._relist = False
+        self._reads_again = False  # from the start of a reload until units were listed after it
         self._missed = 0
         self._wake = asyncio.Event()
 
@@ -189,6 +190,8 @@ class BusSession:
             self._tell(self._book.listed(name, active_state, sub_state, now_ns))
             if active_state != "inactive" or job_id:
                 self._ask(path, again=True)
+        self._book.list_ended()
+        self._reads_again = False
 
     def _ask(self, path: str, again: bool = False) -> None:
         """Puts a unit in the queue; without `again` only if it was never asked about."""
@@ -252,6 +255,8 @@ class BusSession:
 
     def _manager_signal(self, member: str, body: list[Any]) -> None:
         now_ns = time.monotonic_ns()
+        if member in ("UnitNew", "UnitRemoved") and self._reads_again:
+            return  # a reload takes every unit out and puts it in again; the list after it tells the difference
         if member == "UnitNew" and body[0].endswith(".service"):
             self._book.appeared(body[0])
         elif member == "UnitRemoved":
@@ -266,7 +271,9 @@ class BusSession:
     def _reloading(self, begins: bool, now_ns: int) -> None:
         text = "systemd is reading its configuration again" if begins else "systemd has read its configuration again"
         self._tell([UnitEvent(now_ns, "unit_state", "info", "systemd", text, {"unit": "systemd"})])
-        if not begins:
+        if begins:
+            self._reads_again = True
+        else:
             self._relist = True
             self._wake.set()
 

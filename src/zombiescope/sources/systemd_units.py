@@ -109,6 +109,7 @@ class UnitBook:
         self._services: dict[str, _Service] = {}
         self._untold: set[str] = set()
         self._jobs_told_ns: dict[str, int] = {}
+        self._filled = False
         self.overflow = 0
 
     def snapshot(self) -> list[UnitState]:
@@ -118,7 +119,10 @@ class UnitBook:
         return unit in self._services
 
     def listed(self, unit: str, active_state: str, sub_state: str, now_ns: int) -> list[UnitEvent]:
-        """A row of ListUnits. For a unit that is new to us its state is where we begin, not news."""
+        """A row of ListUnits. In the first list a unit's state is where we begin, not news. One that only a later list
+        shows was loaded in between, and its UnitNew is late or was not heard."""
+        if self._filled:
+            self.appeared(unit)
         if unit not in self._services:
             service = self._add(unit, None)
             if service is not None:
@@ -140,6 +144,10 @@ class UnitBook:
         self._untold.discard(unit)
         events = self._tell_state(service, now_ns) if service.changed_ns is not None else []
         return [*self._tell_restarts(service, now_ns), *events]
+
+    def list_ended(self) -> None:
+        """All rows of a list were told: a unit that is not known now was not loaded now."""
+        self._filled = True
 
     def keep_only(self, units: set[str]) -> None:
         """After a reconnect: forget those that were removed while nobody listened."""

@@ -257,3 +257,16 @@ def test_bad_jobs_are_told_once_a_minute(signals: Signals) -> None:
 )
 def test_names_from_paths(path: str, name: str) -> None:
     assert unit_name(path) == name
+
+
+def test_a_unit_that_only_a_later_list_shows_is_news() -> None:
+    # GIVEN a unit that was there before us, and one that was loaded while we did not hear of it
+    book = UnitBook()
+    book.listed("old.service", "activating", "auto-restart", 0)
+    book.list_ended()
+    book.listed("late.service", "activating", "auto-restart", 0)
+    # WHEN both say that they were restarted three times
+    # THEN those of the second are news, and those of the first are where we begin
+    assert book.changed("old.service", {"NRestarts": 3}, 10_000_000_000) == []
+    (told,) = book.changed("late.service", {"NRestarts": 3}, 10_000_000_000)
+    assert told.fields["delta"] == 3
