@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,16 +23,22 @@ pytestmark = [pytest.mark.kernel, pytest.mark.slow]
 SECONDS = 12
 
 
+USER = "sum(range(2000))"
+KERNEL = "zero.readinto(room)"
+SCRIPT = """
+import time
+zero, room = open('/dev/zero', 'rb', buffering=0), bytearray(1 << 20)
+while True:
+    end = time.monotonic() + 0.3
+    while time.monotonic() < end: {work}
+    time.sleep({rest})
+"""
+
+
 @contextmanager
-def load() -> Iterator[set[int]]:
-    """One process in user mode, one in the kernel, half the time asleep: neither idle nor full. Gives the pids."""
-    nap = "import time, threading, os\n"
-    scripts = [
-        nap
-        + "while True:\n  e = time.monotonic() + .3\n  while time.monotonic() < e: sum(range(2000))\n  time.sleep(.2)",
-        nap + "z = open('/dev/zero', 'rb', buffering=0); b = bytearray(1 << 20)\n"
-        "while True:\n  e = time.monotonic() + .3\n  while time.monotonic() < e: z.readinto(b)\n  time.sleep(.3)",
-    ]
+def load(rest: float) -> Iterator[set[int]]:
+    """One process in user mode, one in the kernel; with a rest cores are neither idle nor full. Gives the pids."""
+    scripts = [SCRIPT.format(work=work, rest=rest) for work in (USER, KERNEL)]
     processes = [subprocess.Popen([sys.executable, "-c", script]) for script in scripts]
     try:
         yield {process.pid for process in processes}
@@ -43,14 +50,15 @@ def load() -> Iterator[set[int]]:
 
 def test_each_core_agrees_with_mpstat(needs: Needs, tmp_path: Path) -> None:
     mpstat = needs.binary("mpstat", "sysstat")
-    with load(), recording(tmp_path / "r") as recorder:
+    with load(rest=0.2), recording(tmp_path / "r") as recorder:
+        began = time.time()
         said = subprocess.run([mpstat, "-P", "ALL", "-o", "JSON", str(SECONDS), "1"], capture_output=True, check=True)
         recorder.wait_for_frames(1)
         recorder.stop()
     theirs = json.loads(said.stdout)["sysstat"]["hosts"][0]["statistics"][-1]["cpu-load"]
     with open_recording(tmp_path / "r") as opened:
-        end = opened.end_us - 1_000_000
-        ours = {core.cpu: core for core in cores(opened, end - SECONDS * 1_000_000, end).cores}
+        start = int(began * 1e6)
+        ours = {core.cpu: core for core in cores(opened, start, start + SECONDS * 1_000_000).cores}
     for row in theirs:
         if row["cpu"] == "all" or row["cpu"] == "-1":
             continue
@@ -68,33 +76,16 @@ def test_the_hottest_functions_agree_with_perf(needs: Needs, tmp_path: Path) -> 
     needs.perf_events()
     perf = needs.binary("perf", "linux-perf")
     data = tmp_path / "perf.data"
-    with load() as pids, recording(tmp_path / "r") as recorder:
-        subprocess.run(
-            [
-                perf,
-                "record",
-                "-q",
-                "-F",
-                "99",
-                "-a",
-                "-g",
-                "-e",
-                "cpu-clock",
-                "-o",
-                str(data),
-                "--",
-                "sleep",
-                str(SECONDS),
-            ],
-            capture_output=True,
-            check=True,
-        )
+    record = [perf, "record", "-q", "-F", "99", "-a", "-g", "-e", "cpu-clock", "-k", "CLOCK_MONOTONIC", "-o", str(data)]
+    with load(rest=0) as pids, recording(tmp_path / "r") as recorder:
+        subprocess.run([*record, "--", "sleep", str(SECONDS)], capture_output=True, check=True)
         recorder.wait_for_frames(2)
         recorder.stop()
-    theirs = _perf_leaves(perf, data, pids)
+    theirs, first_us, last_us = _perf_leaves(perf, data, pids)
+    offset_us = int((time.time() - time.monotonic()) * 1e6)
     with open_recording(tmp_path / "r") as opened:
-        end = opened.end_us - 2_000_000
-        ours = _our_leaves(opened, end - SECONDS * 1_000_000, end, pids)
+        ours = _our_leaves(opened, first_us + offset_us, last_us + offset_us, pids)
+    assert ours.total() == pytest.approx(theirs.total(), rel=0.1)
     for name, share in theirs.most_common(5):
         mine = ours[name] / ours.total()
         assert 100 * mine == pytest.approx(100 * share / theirs.total(), abs=5), (
@@ -104,17 +95,21 @@ def test_the_hottest_functions_agree_with_perf(needs: Needs, tmp_path: Path) -> 
         )
 
 
-def _perf_leaves(perf: str, data: Path, pids: set[int]) -> Counter[str]:
-    """Leaf functions that perf saw in these processes, unresolved user code under one name."""
-    text = subprocess.run(
-        [perf, "script", "-i", str(data), "-F", "pid,ip,sym"], capture_output=True, text=True, check=True
-    ).stdout
+def _perf_leaves(perf: str, data: Path, pids: set[int]) -> tuple[Counter[str], int, int]:
+    """Leaf functions that perf saw in these processes, and the monotonic microseconds of its first and last sample."""
+    script = [perf, "script", "-i", str(data), "-F", "pid,time,ip,sym"]
+    text = subprocess.run(script, capture_output=True, text=True, check=True).stdout
     leaves: Counter[str] = Counter()
+    times = []
     for block in text.split("\n\n"):
         lines = block.strip().splitlines()
-        if len(lines) > 1 and int(lines[0]) in pids:
+        if len(lines) < 2:
+            continue
+        pid, time_s = lines[0].split()[:2]
+        times.append(float(time_s.rstrip(":")))
+        if int(pid) in pids:
             leaves[_plain(lines[1].split(None, 1)[1])] += 1
-    return leaves
+    return leaves, int(min(times) * 1e6), int(max(times) * 1e6)
 
 
 def _our_leaves(opened, start: int, end: int, pids: set[int]) -> Counter[str]:  # type: ignore[no-untyped-def]

@@ -55,7 +55,8 @@ def test_the_disk_budget_holds_while_it_runs(tmp_path: Path) -> None:
         recorder.stop()
     before = {path.name for path in recorder.segments()}
     assert len(before) >= 8
-    with recording(tmp_path / "r", segment_s=1.0, max_bytes=30_000) as recorder:
+    half = sum(path.stat().st_size for path in recorder.node_dir.rglob("*") if path.is_file()) // 2
+    with recording(tmp_path / "r", segment_s=1.0, max_bytes=half) as recorder:
         recorder.wait_for_frames(2)
         left = {path.name for path in recorder.segments()} & before
         recorder.stop()

@@ -15,9 +15,12 @@ from tests.conftest import Needs
 from tests.recorder_process import recording
 
 from zombiescope.kernel import cpu
+from zombiescope.kernel.cgroup_path import normalise
 from zombiescope.kernel.perf_event import Clock, monotonic_ns
+from zombiescope.recorder import stacks as module
+from zombiescope.recorder.ledger import Ledger
 from zombiescope.recorder.sources import Sources
-from zombiescope.recorder.stacks import MKDIR, Stacks
+from zombiescope.recorder.stacks import MKDIR, RELEASE, RMDIR, Stacks
 from zombiescope.recording.reader import open_recording
 
 pytestmark = pytest.mark.kernel
@@ -140,3 +143,38 @@ def test_cycles_without_a_counter_say_so(needs: Needs, tmp_path: Path) -> None:
     else:  # a machine with a PMU: every sample carries its period
         with open_recording(tmp_path / "r") as opened:
             assert opened.table("samples").column("period").null_count == 0
+
+
+def test_lost_records_are_counted_and_totals_stay_exact(needs: Needs, monkeypatch: pytest.MonkeyPatch) -> None:
+    needs.perf_events()
+    needs.tracefs()
+    mount = needs.memory_cgroup()
+    # GIVEN rings of two pages that nobody drains
+    monkeypatch.setattr(module, "ring_bytes", lambda _: 8192)
+    stacks = Stacks(Clock(), max(cpu.online() or (0,)) + 1, Sources(), host_pids=True, now_us=0)
+    stacks.trace(dict.fromkeys((MKDIR, RMDIR, RELEASE)), 0)
+    book = Ledger(normalise)
+    try:
+        stacks.follow(cpu.online() or (0,), 0)
+        # WHEN more cgroups come and go than fit
+        for number in range(500):
+            child = mount / f"zombiescope-test-{os.getpid()}-{number}"
+            child.mkdir()
+            child.rmdir()
+        stacks.drain()
+        received = [record for record in stacks.traced() if record.kind == MKDIR]
+        for record in received:
+            form = stacks.formats[MKDIR].fields
+            book.mkdir(form["id"].number(record.raw), form["path"].text(record.raw), None)
+        counts = stacks.counts()
+        # (the kernel tells of the loss only once there is room again)
+        time.sleep(0.2)
+        stacks.drain()
+    finally:
+        stacks.close()
+    # THEN the kernel's own count says how many, and the ledger knows that its lines are not exact
+    assert stacks.sampler.lost > 0
+    assert len(received) < 500 <= counts[MKDIR]
+    book.observe_counts(counts[MKDIR], counts[RMDIR], counts[RELEASE], now_us=1)
+    assert book.created == counts[MKDIR]
+    assert not book.exact

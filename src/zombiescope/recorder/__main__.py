@@ -77,7 +77,7 @@ def record(config: Config) -> int:
     finally:
         recorder.close()
         _withdraw(published)
-    result = recorder.result(loop.startup_cpu_s, loop.cpu_s)
+    result = recorder.summary(loop.startup_cpu_s, loop.cpu_s)
     lines = [announce.result_json(result)] if config.json else announce.ended(result)
     with suppress(BrokenPipeError):
         for line in lines:

@@ -7,7 +7,8 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from zombiescope.recorder.recorder import Recorder, Result
+from zombiescope.recorder.recorder import Recorder
+from zombiescope.recorder.result import Result
 
 
 def started(recorder: Recorder) -> Iterator[str]:

@@ -15,6 +15,7 @@ from zombiescope.kernel.cgroup import Hierarchy
 from zombiescope.kernel.cgroup_census import Census, MemoryCgroups, walk_directories
 from zombiescope.kernel.cgroup_leaf import LeafStats, NotALeafError, leaf_stats, read_cost
 from zombiescope.kernel.cgroup_path import normalise, owner
+from zombiescope.kernel.procfile import read_file
 from zombiescope.kernel.tracefs import Format
 from zombiescope.recorder.batch import Batch
 from zombiescope.recorder.event import Event
@@ -85,8 +86,16 @@ class Cgroups:
         self._leaf_before: dict[str, LeafStats] = {}
         self._next_leaves_us = self._next_counts_us = self._next_probe_us = 0
         self.last: MemoryCgroups | None = None
+        self._own = self._own_directory()
         if self.hierarchy is None:
             self._sources.lacks("memory cgroups", self._census.why or "none", "mount cgroup with memory", now_us)
+
+    def _own_directory(self) -> str | None:
+        """Where this process is in the hierarchy that owns memory."""
+        membership = cgroup.parse_membership(read_file("/proc/self/cgroup") or b"")
+        if self.hierarchy is None or self.hierarchy.number not in membership:
+            return None
+        return self._directory("memory", membership[self.hierarchy.number][1])
 
     @property
     def filter(self) -> str | None:
@@ -258,21 +267,20 @@ class Cgroups:
         return directory if path.startswith("/") and ".." not in path and os.path.isdir(directory) else None  # noqa: PTH112
 
     def probe(self, wall_us: int) -> dict[str, int]:
-        """What reading the statistics of one leaf costs, once a minute: the base of every forecast."""
-        if wall_us < self._next_probe_us or self.hierarchy is None:
+        """What reading the statistics of one leaf costs, once a minute: the base of every forecast.
+
+        Timed on our own cgroup, if it is a leaf, and on no other: one without directories below it may still have
+        thousands of dying ones there, and reading it is then the very thing that hurts.
+        """
+        if wall_us < self._next_probe_us or self._own is None:
             return {}
         self._next_probe_us = wall_us + PROBE_EVERY_US
-        for path in sorted(self._leaf_before, key=len, reverse=True):
-            directory = self._directory("memory", path)
-            if directory is None:
-                continue
-            try:
-                cost = read_cost(directory)
-            except (NotALeafError, OSError):
-                continue
-            found = {"numa_stat_leaf_ns": cost.numa_stat_s, "stat_leaf_ns": cost.stat_s}
-            return {name: round(seconds * 1e9) for name, seconds in found.items() if seconds is not None}
-        return {}
+        try:
+            cost = read_cost(self._own)
+        except (NotALeafError, OSError):
+            return {}
+        found = {"numa_stat_leaf_ns": cost.numa_stat_s, "stat_leaf_ns": cost.stat_s}
+        return {name: round(seconds * 1e9) for name, seconds in found.items() if seconds is not None}
 
     def restart(self) -> None:
         """A new segment must tell every line again."""

@@ -11,14 +11,13 @@ import resource
 import time
 from collections import deque
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from zombiescope.kernel import cpu, namespaces
 from zombiescope.kernel.perf_event import Clock, monotonic_ns
 from zombiescope.kernel.procfile import ProcFile
-from zombiescope.recorder import node, state
+from zombiescope.recorder import node, result, state
 from zombiescope.recorder.batch import Batch
 from zombiescope.recorder.cgroups import Cgroups
 from zombiescope.recorder.clock import WallClock
@@ -44,27 +43,6 @@ HOUSEKEEPING_US = 10_000_000
 SAVE_STATE_US = 600_000_000
 RETENTION_US = 30_000_000
 UNSCHEDULED_US = 3_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """What `record` says at the end."""
-
-    recording: str
-    samples: int
-    idle_samples: int
-    lost: int
-    ticks: int
-    ticks_late: int
-    events: int
-    cpu_seconds: float
-    startup_cpu_seconds: float
-    max_rss_bytes: int
-    bytes: int
-    missing: list[Missing]
-    helper_cpu_seconds: float
-    helper_max_rss_bytes: int
-    seconds: float
 
 
 class Recorder:
@@ -117,7 +95,6 @@ class Recorder:
         self.events = self.ticks = self.ticks_late = self.idle_samples = 0
         self._sequence = 0
         self._ledger_lost = 0
-        self._last_tick_us = now
         self._last_tick_ns = monotonic_ns()
         self._last_cpu_ns = time.process_time_ns()
         self._last_lost = self._last_records = self._last_bytes = self._last_helper_us = 0
@@ -204,7 +181,7 @@ class Recorder:
         now_ns = monotonic_ns()
         wall_us = self.clock.wall_us(now_ns)
         interval_us = max(1, (now_ns - self._last_tick_ns) // 1000)
-        self._last_tick_ns, self._last_tick_us = now_ns, wall_us
+        self._last_tick_ns = now_ns
         self.ticks += 1
         self.ticks_late += late_ns > self.config.interval_s * 5e8
         if late_ns // 1000 > UNSCHEDULED_US:
@@ -218,7 +195,7 @@ class Recorder:
             self.rollup.core(wall_us, core.cpu, interval_us, core.busy_ms, core.kernel_ms)
         self.counters.tick(wall_us, stat)
         self._tick_cgroups(wall_us)
-        self._tell_lost(wall_us, sampled)
+        self._tell_lost(wall_us - interval_us, wall_us, sampled)
         self._write_cost(wall_us, late_ns // 1000)
 
     def _tick_cgroups(self, wall_us: int) -> None:
@@ -259,23 +236,22 @@ class Recorder:
         self._close_segment()
         step = self.clock.adopt()
         now = self.clock.now_us()
-        self._last_tick_us = now
         if step is not None:
             text = f"the clock was set {abs(step.seconds):.3f} s {'forward' if step.seconds > 0 else 'back'}"
             fields = {"seconds": step.seconds, "before_us": step.before_us, "after_us": step.after_us}
             self.put(Event(now, "clock_step", "recorder", "warning", text, fields))
         self._start_segment(now)
 
-    def _tell_lost(self, wall_us: int, sampled: dict[int, tuple[int, int, int | None, int]]) -> None:
+    def _tell_lost(self, since_us: int, wall_us: int, sampled: dict[int, tuple[int, int, int | None, int]]) -> None:
         for number, (_, _, _, lost) in sampled.items():
             if lost:
                 self.rollup.lost(lost)
                 why = f"{lost} records of cpu {number} did not fit into its ring"
-                self.batch.add(schema.GAPS, (self._last_tick_us, wall_us, "stack samples", why))
+                self.batch.add(schema.GAPS, (since_us, wall_us, "stack samples", why))
 
     def _write_cost(self, wall_us: int, late_us: int) -> None:
         cpu_ns, sampler = time.process_time_ns(), self.stacks.sampler
-        rss = _rss_bytes() if self.ticks % 10 == 1 else None
+        rss = result.rss_bytes() if self.ticks % 10 == 1 else None
         row = (
             wall_us, (cpu_ns - self._last_cpu_ns) // 1000, rss, self.helper.cpu_us - self._last_helper_us, late_us,
             sampler.lost - self._last_lost, sampler.records - self._last_records,
@@ -464,9 +440,9 @@ class Recorder:
             part.close()
         self._lock.release()
 
-    def result(self, startup_cpu_s: float, cpu_s: float) -> Result:
+    def summary(self, startup_cpu_s: float, cpu_s: float) -> result.Result:
         now = self.clock.now_us()
-        return Result(
+        return result.Result(
             recording=str(self.node_dir.parent),
             samples=self.samples.rows,
             idle_samples=self.idle_samples,
@@ -477,7 +453,7 @@ class Recorder:
             cpu_seconds=round(cpu_s + self.helper.cpu_us / 1e6, 4),
             startup_cpu_seconds=round(startup_cpu_s, 4),
             max_rss_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-            bytes=_tree_bytes(self.node_dir),
+            bytes=result.tree_bytes(self.node_dir),
             missing=self.sources.missing,
             helper_cpu_seconds=round(self.helper.cpu_us / 1e6, 4),
             helper_max_rss_bytes=self.helper.peak_rss_bytes,
@@ -498,20 +474,3 @@ def _raise_file_limit() -> None:
     if soft < hard:
         with suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
-def _rss_bytes() -> int | None:
-    try:
-        with open("/proc/self/statm", "rb") as file:
-            return int(file.read().split()[1]) * resource.getpagesize()
-    except (OSError, IndexError, ValueError):
-        return None
-
-
-def _tree_bytes(directory: Path) -> int:
-    total = 0
-    for place, _, names in os.walk(directory):
-        for name in names:
-            with suppress(OSError):
-                total += os.lstat(os.path.join(place, name)).st_size  # noqa: PTH118 - os.walk gives strings
-    return total

@@ -41,7 +41,7 @@ class Samples:
             if tid:
                 hint = self._cgroup_paths.get(cgroup_id) if cgroup_id else None
                 self._lookup.ask(TaskQuestion(self._segment, task, pid, tid, comm, ppid, hint))
-        for space, pid, addresses in self._sampler.take_wanted():
+        for space, pid, addresses in self._sampler.rows.take_wanted():
             maps = self._sampler.mappings(pid)
             self._lookup.ask(AddressQuestion(self._segment, space, pid, addresses, maps))
 
@@ -55,12 +55,12 @@ class Samples:
         """Puts finished samples into the batch, with `everything` also those still waiting for a name."""
         self._take_answers()
         give_up = monotonic_ns if everything else max(0, monotonic_ns - GIVE_UP_NS)
-        times, cpus, tasks, stacks, periods = self._sampler.take_samples(offset_ns, give_up)
+        times, cpus, tasks, stacks, periods = self._sampler.rows.take_samples(offset_ns, give_up)
         self._batch.add_columns(schema.SAMPLES, len(times), [times, cpus, tasks, stacks, periods])
-        first, lengths, flat = self._sampler.stacks.take_new()
+        first, lengths, flat = self._sampler.rows.stacks.take_new()
         numbers = array("q", range(first, first + len(lengths)))
         self._batch.add_columns(schema.STACKS, len(lengths), [numbers, (lengths, flat)])
-        self._batch.extend(schema.FRAMES, self._sampler.take_frames())
+        self._batch.extend(schema.FRAMES, self._sampler.rows.take_frames())
         self.rows += len(times)
 
     def _take_answers(self) -> None:
@@ -75,8 +75,8 @@ class Samples:
     def _name_addresses(self, answer: AddressAnswer) -> None:
         space = answer.question.space
         for address, frame in zip(answer.question.addresses, answer.frames, strict=False):
-            number = None if frame is None else self._sampler.frame(frame.name, frame.module, frame.kind)
-            self._sampler.answer(space, address, number)
+            number = None if frame is None else self._sampler.rows.frame(frame.name, frame.module, frame.kind)
+            self._sampler.rows.answer(space, address, number)
 
     def _name_task(self, answer: TaskAnswer) -> None:
         asked, found, owner = answer.question, answer.process, answer.owner

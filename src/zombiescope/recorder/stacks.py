@@ -178,11 +178,11 @@ class Stacks:
 
     def refresh_symbols(self, now_us: int) -> None:
         """Reads kallsyms again when code was seen that it did not know: a module came. Between two segments only."""
-        if not self.sampler.unresolved_kernel or self.symbols.hidden or now_us < self._next_symbols_us:
+        if not self.sampler.rows.unresolved_kernel or self.symbols.hidden or now_us < self._next_symbols_us:
             return
         self._next_symbols_us = now_us + SYMBOLS_EVERY_US
         self.symbols = load_kernel_symbols(self._sources, now_us)
-        self.sampler.replace_symbols(self.symbols)
+        self.sampler.rows.replace_symbols(self.symbols)
 
     def drain(self) -> int:
         return self.sampler.drain()

@@ -48,9 +48,9 @@ def sampler(**options: bool) -> Sampler:
 
 def stacks_of(decoder: Sampler) -> list[tuple[int, int, list[str]]]:
     """(time_us, task, frame names outermost first) of every finished sample."""
-    times, _, tasks, stacks, _ = decoder.take_samples(0, FOR_EVER)
-    names = {number: name for number, name, _, _ in decoder.take_frames()}
-    first, lengths, flat = decoder.stacks.take_new()
+    times, _, tasks, stacks, _ = decoder.rows.take_samples(0, FOR_EVER)
+    names = {number: name for number, name, _, _ in decoder.rows.take_frames()}
+    first, lengths, flat = decoder.rows.stacks.take_new()
     runs: dict[int, list[str]] = {}
     start = 0
     for number, length in enumerate(lengths, first):
@@ -168,14 +168,14 @@ def test_code_maps_of_a_dead_process_are_kept_for_one_more_drain() -> None:
 def test_user_frames_wait_for_their_names_and_garbage_is_dropped() -> None:
     decoder = sampler()
     decoder.feed(0, records.sample(80, 80, 1000, [KERNEL, WALK, USER, 0x5000, 0x6001, 0x7001]))
-    [(space, pid, addresses)] = decoder.take_wanted()
+    [(space, pid, addresses)] = decoder.rows.take_wanted()
     assert (pid, addresses) == (80, [0x5000, 0x6000, 0x7000])
-    assert len(decoder.take_samples(0, 0)[0]) == 0
-    decoder.answer(space, 0x5000, decoder.frame("leaf", "a.out", "user"))
-    decoder.answer(space, 0x6000, None)
-    decoder.answer(space, 0x7000, decoder.frame("main", "a.out", "user"))
+    assert len(decoder.rows.take_samples(0, 0)[0]) == 0
+    decoder.rows.answer(space, 0x5000, decoder.rows.frame("leaf", "a.out", "user"))
+    decoder.rows.answer(space, 0x6000, None)
+    decoder.rows.answer(space, 0x7000, decoder.rows.frame("main", "a.out", "user"))
     assert stacks_of(decoder)[0][2] == ["main", "leaf", "walk"]
-    assert decoder.garbage_frames == 1
+    assert decoder.rows.garbage_frames == 1
 
 
 def test_a_sample_nobody_could_name_is_still_written() -> None:
@@ -187,9 +187,9 @@ def test_a_sample_nobody_could_name_is_still_written() -> None:
 def test_exec_makes_known_addresses_unknown_again() -> None:
     decoder = sampler()
     decoder.feed(0, records.sample(80, 80, 1, [USER, 0x5000]))
-    before = decoder.take_wanted()[0][0]
+    before = decoder.rows.take_wanted()[0][0]
     decoder.feed(0, records.comm(80, 80, b"new", 2, is_exec=True) + records.sample(80, 80, 3, [USER, 0x5000]))
-    after = decoder.take_wanted()[0][0]
+    after = decoder.rows.take_wanted()[0][0]
     assert before != after
 
 
@@ -260,7 +260,7 @@ VALID = b"".join(
 def test_arbitrary_bytes_do_no_harm(data: bytes) -> None:
     decoder = sampler()
     decoder.feed(0, data)
-    decoder.take_samples(0, FOR_EVER)
+    decoder.rows.take_samples(0, FOR_EVER)
 
 
 @settings(max_examples=300)
@@ -275,7 +275,7 @@ def test_flipped_and_cut_records_do_no_harm(seed: int) -> None:
     decoder.feed(0, bytes(data))
     decoder.sweep(1)
     decoder.mappings(41)
-    decoder.take_samples(0, FOR_EVER)
+    decoder.rows.take_samples(0, FOR_EVER)
     decoder.take_cores(1 << 40)
 
 
