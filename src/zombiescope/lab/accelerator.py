@@ -54,6 +54,6 @@ def _ask(kernel: Path) -> str | None:
     if _REACHED in console:
         return None
     if ended:
-        said = console.strip().splitlines() or ["nothing"]
+        said = [line for line in console.splitlines() if line.strip() and "warning:" not in line] or ["nothing"]
         return f"QEMU says: {said[0].removeprefix('qemu-system-x86_64: ')}"
     return f"/dev/kvm opens, but a kernel booted in it hung for {_LIMIT_S:.0f} s"
