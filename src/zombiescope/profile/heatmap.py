@@ -59,12 +59,18 @@ class Heatmap:
         return self.start_us + self.columns * self.column_us
 
     def narrowed(self, columns: int, rows: int | None = None) -> Heatmap:
-        """At most so many columns (and rows), by adding neighbours up; a column is then several seconds."""
+        """At most so many columns (and rows of a second), by adding neighbours up. Cores stay apart: a sum over cores
+        hides the one that was lost."""
         by = -(-self.columns // columns) if self.columns else 1
-        down = 1 if rows is None or not self.rows else -(-self.rows // rows)
-        values = _add_up(_add_up(self.values, by, 0), down, 1)
-        cores = None if self.cores is None else self.cores[::down]
-        return Heatmap(self.start_us, self.column_us * by, values, cores, self.blind)
+        values = _add_up(self.values, by, 0)
+        if rows is not None and self.cores is None:
+            values = _add_up(values, _rows_together(self.rows, rows), 1)
+        return Heatmap(self.start_us, self.column_us * by, values, self.cores, self.blind)
+
+
+def _rows_together(rows: int, most: int) -> int:
+    """How many rows are added up: such that every sum has as many, or the last would look colder than it is."""
+    return next(by for by in range(1, rows + 1) if rows % by == 0 and rows // by <= most)
 
 
 def _add_up(values: Counts, by: int, axis: int) -> Counts:
@@ -109,7 +115,9 @@ def by_core(selection: Selection, column_us: int = SECOND_US) -> Heatmap:
 def grid(selection: Selection, column_us: int) -> tuple[int, int]:
     """When the first column begins, and how many cover the window."""
     first = selection.start_us // column_us * column_us
-    return first, max(0, -(-(selection.end_us - first) // column_us))
+    columns, rest_us = divmod(max(0, selection.end_us - first), column_us)
+    # A window up to the last row of a recording ends a microsecond after it: a column only if a sample is there.
+    return first, columns + (rest_us > 1 or (rest_us == 1 and selection.any_at(selection.end_us - 1)))
 
 
 def cores(selection: Selection, sampled: Iterable[int]) -> tuple[int, ...]:

@@ -42,7 +42,7 @@ def page(
 ) -> str:
     """The file. `base`: how often each stack was sampled in another window, to compare with."""
     data = _data(selection, zone, rows, base) | {"heading": heading, "by": by, "invert": invert}
-    packed = base64.b64encode(zlib.compress(json.dumps(data, separators=(",", ":")).encode(), 9)).decode()
+    packed = base64.b64encode(zlib.compress(json.dumps(data, separators=(",", ":")).encode(), 6)).decode()
     parts = {
         name: files("zombiescope.profile").joinpath(name).read_text() for name in ("page.html", "page.css", "page.js")
     }

@@ -36,37 +36,40 @@ function undoDifferences(numbers) {
 function isByCore() { return state.by === "core"; }
 function rowCount() { return isByCore() ? data.cores.length : data.rows; }
 
-function countCells() {
-  const rows = rowCount(), rowOf = new Map(data.cores.map((cpu, row) => [cpu, row]));
-  const values = new Uint32Array(data.columns * rows);
+// `per` seconds share a column where there are more seconds than pixels.
+function countCells(per) {
+  const rows = rowCount(), columns = Math.ceil(data.columns / per), rowOf = new Map(data.cores.map((cpu, row) => [cpu, row]));
+  const values = new Uint32Array(columns * rows);
   for (let i = 0; i < data.cell.length; i++) {
-    if (!isByCore()) values[data.cell[i]]++;
-    else if (rowOf.has(data.cpu[i])) values[Math.floor(data.cell[i] / data.rows) * rows + rowOf.get(data.cpu[i])]++;
+    const column = Math.floor(data.cell[i] / data.rows / per);
+    const row = isByCore() ? rowOf.get(data.cpu[i]) : data.cell[i] % data.rows;
+    if (row !== undefined) values[column * rows + row]++;
   }
   let most = 0;
   for (const value of values) most = Math.max(most, value);
-  return { values, rows, most };
+  return { values, rows, columns, most, per };
 }
 
 function layHeat() {
-  const room = $("heat").parentElement.clientWidth - LEFT;
-  heat = countCells();
-  heat.w = Math.max(1, Math.min(24, room / Math.max(1, data.columns)));
+  const room = Math.max(100, $("heat").parentElement.clientWidth - LEFT);
+  heat = countCells(Math.max(1, Math.ceil(data.columns / room)));
+  heat.w = Math.min(24, room / Math.max(1, heat.columns));
   heat.h = Math.max(4, Math.min(isByCore() ? 18 : 6, 420 / Math.max(1, heat.rows)));
 }
 
 function lineOf(row) { return isByCore() ? row : heat.rows - 1 - row; }
 
 function drawHeat() {
-  const wide = Math.max($("heat").parentElement.clientWidth, LEFT + data.columns * heat.w), tall = heat.rows * heat.h;
+  const wide = $("heat").parentElement.clientWidth, tall = heat.rows * heat.h;
   const paint = sized($("heat"), wide, tall + FOOT);
   paint.fillStyle = css("--empty");
-  paint.fillRect(LEFT, 0, data.columns * heat.w, tall);
+  paint.fillRect(LEFT, 0, heat.columns * heat.w, tall);
   paint.fillStyle = css("--blind");
-  for (const [from, to] of data.blind) paint.fillRect(LEFT + (from - data.start) * heat.w, 0, (to - from) * heat.w, tall);
+  const second = heat.w / heat.per;
+  for (const [from, to] of data.blind) paint.fillRect(LEFT + (from - data.start) * second, 0, (to - from) * second, tall);
   drawCells(paint);
   drawSelection(paint, tall);
-  drawAxes(paint, tall);
+  drawAxes(paint, tall, wide);
 }
 
 function drawCells(paint) {
@@ -84,10 +87,10 @@ function drawSelection(paint, tall) {
   if (state.from === null) return;
   paint.fillStyle = css("--ground");
   paint.globalAlpha = 0.72;
-  const step = isByCore() ? 1 : 1 / data.rows;
-  for (let column = 0; column < data.columns; column++) {
+  const step = isWhole() ? heat.per : 1 / data.rows;
+  for (let column = 0; column < heat.columns; column++) {
     for (let row = 0; row < heat.rows; row++) {
-      const at = column + (isByCore() ? 0 : row * step);
+      const at = timeOf({ column, row });
       const core = isByCore() && state.core !== null && data.cores[row] !== state.core;
       if (core || at + step <= state.from + 1e-9 || at >= state.to - 1e-9) {
         paint.fillRect(LEFT + column * heat.w, lineOf(row) * heat.h, heat.w, heat.h);
@@ -97,16 +100,19 @@ function drawSelection(paint, tall) {
   paint.globalAlpha = 1;
   paint.strokeStyle = css("--pick");
   paint.lineWidth = 2;
-  const first = Math.floor(state.from), last = Math.ceil(state.to - 1e-9);
+  const first = Math.floor(state.from / heat.per), last = Math.ceil(state.to / heat.per - 1e-9);
   paint.strokeRect(LEFT + first * heat.w, 1, Math.max(2, (last - first) * heat.w), tall - 2);
 }
 
-function drawAxes(paint, tall) {
+function drawAxes(paint, tall, wide) {
   paint.fillStyle = css("--faint");
   paint.font = "10px ui-monospace, monospace";
   paint.textAlign = "left";
   const every = Math.max(1, Math.ceil(80 / heat.w));
-  for (let column = 0; column < data.columns; column += every) paint.fillText(clock(column), LEFT + column * heat.w, tall + 13);
+  for (let column = 0; column < heat.columns; column += every) {
+    const x = LEFT + column * heat.w;
+    if (x + 50 <= wide) paint.fillText(clock(column * heat.per), x, tall + 13);
+  }
   paint.textAlign = "right";
   if (isByCore()) {
     const each = Math.max(1, Math.ceil(11 / heat.h));
@@ -124,21 +130,23 @@ function clock(seconds, digits = 0) {
 function cellAt(event) {
   const box = $("heat").getBoundingClientRect();
   const column = Math.floor((event.clientX - box.left - LEFT) / heat.w), line = Math.floor((event.clientY - box.top) / heat.h);
-  if (column < 0 || column >= data.columns || line < 0 || line >= heat.rows) return null;
+  if (column < 0 || column >= heat.columns || line < 0 || line >= heat.rows) return null;
   return { column, row: lineOf(line) };
 }
 
 // --- selection -----------------------------------------------------------------------------------------------------
 
-function timeOf(cell) { return cell.column + (isByCore() ? 0 : cell.row / data.rows); }
+// Whether a column is only taken as a whole: a row is then a core, or parts of several seconds.
+function isWhole() { return isByCore() || heat.per > 1; }
+function timeOf(cell) { return cell.column * heat.per + (isWhole() ? 0 : cell.row / data.rows); }
 
 // A click takes the whole second, or on the core map that second of that core; a drag takes from cell to cell.
 function select(start, end) {
   const moved = start.column !== end.column || start.row !== end.row;
   state.core = isByCore() && start.row === end.row ? data.cores[start.row] : null;
-  if (!moved || isByCore()) {
-    state.from = Math.min(start.column, end.column);
-    state.to = Math.max(start.column, end.column) + 1;
+  if (!moved || isWhole()) {
+    state.from = Math.min(start.column, end.column) * heat.per;
+    state.to = Math.min(data.columns, (Math.max(start.column, end.column) + 1) * heat.per);
   } else {
     const [low, high] = [timeOf(start), timeOf(end)].sort((a, b) => a - b);
     state.from = low;
@@ -367,7 +375,7 @@ function listenToHeat() {
     if (start && cell) { select(start, cell); drawHeat(); }
     if (!cell) return tip(event, "");
     const value = heat.values[cell.column * heat.rows + cell.row];
-    const where = isByCore() ? `${clock(cell.column)}, core ${data.cores[cell.row]}` : clock(timeOf(cell), 2);
+    const where = isByCore() ? `${clock(timeOf(cell))}, core ${data.cores[cell.row]}` : clock(timeOf(cell), 2);
     tip(event, `${where}\n${count(value)} samples`);
   });
   canvas.addEventListener("mouseleave", (event) => tip(event, ""));

@@ -95,6 +95,10 @@ class Selection:
             self._stacks = stacks.load(self.recording, [self.span])
         return self._stacks
 
+    def any_at(self, at_us: int) -> bool:
+        """Whether a sample, selected or not, was taken in this microsecond."""
+        return any(len(rows) for rows in self.recording.batches("samples", at_us, at_us + 1, ("time",)))
+
     def batches(self) -> Iterator[Rows]:
         """The selected samples, part by part; within a part in the order of time, or core by core."""
         filters = self.filters

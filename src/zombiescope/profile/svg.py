@@ -82,7 +82,7 @@ def says_pruned(tree: Tree) -> str:
     pruned = tree.pruned
     if not pruned.branches:
         return ""
-    part = f" ({pruned.samples / tree.total:.1%} of the samples)" if tree.total else ""
+    part = f"; {pruned.samples / tree.total:.1%} of the samples end in them" if tree.total else ""
     return f"{pruned.branches:,} branches narrower than {pruned.below_ratio:.2%} are not drawn{part}"
 
 

@@ -14,7 +14,7 @@ from zombiescope.profile.flame import Tree
 from zombiescope.profile.heatmap import Heatmap
 
 _SHADES = "·░▒▓█"
-_MAX_LINES = 24
+_MAX_LINES = 25
 
 
 class Piece(NamedTuple):
@@ -102,9 +102,7 @@ def _blind_columns(drawn: Heatmap) -> set[int]:
 def _row_label(drawn: Heatmap, row: int) -> str:
     if drawn.cores is not None:
         return str(drawn.cores[row])
-    if row in (0, drawn.rows // 2):
-        return f"{row / drawn.rows:.2g}s"
-    return "1s" if row == drawn.rows - 1 else ""
+    return f"{row / drawn.rows:.2g}s" if row in (0, drawn.rows // 2, drawn.rows - 1) else ""
 
 
 def _clock_marks(drawn: Heatmap, zone: tzinfo) -> str:
