@@ -86,6 +86,13 @@ def print_lines(lines: Sequence[Line]) -> None:
         out.print(text)
 
 
+def wrapped(text: str) -> str:
+    """The lines of a text file, none wider than a terminal."""
+    from textwrap import fill
+
+    return "\n".join(fill(line, TEXT_COLUMNS) for line in text.splitlines())
+
+
 def text_width() -> int:
     return min(console().width, MAX_COLUMNS)
 

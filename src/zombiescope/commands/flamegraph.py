@@ -146,7 +146,7 @@ def _picture(tree: Tree, title: str, kind: str | None, invert: bool) -> str:
     from zombiescope.profile import terminal
 
     lines = terminal.flamegraph(tree, drawing.TEXT_COLUMNS)
-    return f"{title}\n{terminal.plain(lines)}{_legend(tree)}\n"
+    return f"{drawing.wrapped(title)}\n{terminal.plain(lines)}{drawing.wrapped(_legend(tree))}\n"
 
 
 def _print(tree: Tree, title: str, selection: Selection) -> None:

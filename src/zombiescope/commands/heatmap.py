@@ -111,7 +111,7 @@ def _picture(drawn: Heatmap, title: str, window: Window, kind: str | None) -> st
     from zombiescope.profile import terminal
 
     lines = terminal.heatmap(drawn, drawing.TEXT_COLUMNS, window.zone)
-    return f"{title}\n{terminal.plain(lines)}{_legend(drawn)}\n"
+    return f"{drawing.wrapped(title)}\n{terminal.plain(lines)}{_legend(drawn)}\n"
 
 
 def _print(drawn: Heatmap, title: str, window: Window, selection: Selection) -> None:

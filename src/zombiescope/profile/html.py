@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import zlib
 from datetime import datetime, tzinfo
 from html import escape
@@ -46,16 +47,14 @@ def page(
     parts = {
         name: files("zombiescope.profile").joinpath(name).read_text() for name in ("page.html", "page.css", "page.js")
     }
-    text = parts["page.html"]
-    for mark, value in (
-        ("{{policy}}", _POLICY),
-        ("{{heading}}", escape(heading)),
-        ("{{style}}", parts["page.css"]),
-        ("{{script}}", parts["page.js"]),
-        ("{{data}}", packed),
-    ):
-        text = text.replace(mark, value)
-    return text
+    fill = {
+        "policy": _POLICY,
+        "heading": escape(heading),
+        "style": parts["page.css"],
+        "script": parts["page.js"],
+        "data": packed,
+    }
+    return re.sub(r"\{\{(\w+)\}\}", lambda mark: fill[mark[1]], parts["page.html"])
 
 
 def _data(selection: Selection, zone: tzinfo, rows: int, base: Ints | None) -> dict[str, Any]:

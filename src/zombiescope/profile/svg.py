@@ -82,8 +82,8 @@ def says_pruned(tree: Tree) -> str:
     pruned = tree.pruned
     if not pruned.branches:
         return ""
-    part = f"; {pruned.samples / tree.total:.1%} of the samples end in them" if tree.total else ""
-    return f"{pruned.branches:,} branches narrower than {pruned.below_ratio:.2%} are not drawn{part}"
+    part = f"; {pruned.samples / tree.total:.1%} of samples end in them" if tree.total else ""
+    return f"{pruned.branches:,} branches under {pruned.below_ratio:.2%} are not drawn{part}"
 
 
 def says_colours(tree: Tree) -> str:

@@ -37,7 +37,8 @@ def browser(tmp_path: Path, needs: Needs) -> Browser:
     chromium = needs.binary("chromium", "chromium")
 
     def opened(text: str, hash_: str = "", script: str = "") -> dict[str, str]:
-        acting = f"<script>const ready = setInterval(() => {{ if (document.body.dataset.ready) {{ clearInterval(ready); {script} }} }}, 5);</script>"
+        wait = "const wait = setInterval(() => { if (!document.body.dataset.ready) return; clearInterval(wait);"
+        acting = f"<script>{wait} {script} }}, 5);</script>"
         file = tmp_path / "page.html"
         file.write_text(text.replace("</body>", f"{acting}</body>"))
         done = subprocess.run(
@@ -55,13 +56,12 @@ def browser(tmp_path: Path, needs: Needs) -> Browser:
 
 def mouse(canvas: str, *moves: tuple[str, str, str]) -> str:
     """Real mouse events at places of a canvas, each written as (event, x, y) in JavaScript."""
-    lines = [f"const canvas = document.getElementById('{canvas}');"]
-    for event, x, y in moves:
-        lines.append(
-            f"{{ const box = canvas.getBoundingClientRect(); canvas.dispatchEvent(new MouseEvent('{event}', "
-            f"{{bubbles: true, clientX: box.left + {x}, clientY: box.top + {y}}})); }}"
-        )
-    return "\n".join(lines)
+    return "\n".join(
+        f"{{ const canvas = document.getElementById('{canvas}'), box = canvas.getBoundingClientRect();"
+        f"canvas.dispatchEvent(new MouseEvent('{event}', "
+        f"{{bubbles: true, clientX: box.left + {x}, clientY: box.top + {y}}})); }}"
+        for event, x, y in moves
+    )
 
 
 def column(second: int) -> str:
@@ -128,13 +128,10 @@ def test_the_tooltip_names_the_frame(written: Written, browser: Browser) -> None
 
 def test_two_selections_are_compared_inside_the_page(written: Written, browser: Browser) -> None:
     first, second = (column(2), "20"), (column(10), "20")
-    script = mouse("heat", ("mousedown", *first), ("mouseup", *first)) + "document.getElementById('compare').click();"
-    later = (
-        mouse("heat", ("mousedown", *second), ("mouseup", *second))
-        .replace("const canvas", "const again")
-        .replace("canvas.", "again.")
-    )
-    shown = browser(page(written), script=script + later)
+    script = mouse("heat", ("mousedown", *first), ("mouseup", *first))
+    script += "document.getElementById('compare').click();"
+    script += mouse("heat", ("mousedown", *second), ("mouseup", *second))
+    shown = browser(page(written), script=script)
     assert "Red grew, blue shrank or vanished" in shown["notes"]
     assert shown["compare"] == "stop comparing"
 
