@@ -172,7 +172,7 @@ def test_no_zombies_on_a_kernel_that_makes_none_is_not_called_health(cli: Cli, t
     assert wanted in " ".join(cli("cgroups", str(found.dir)).out.split())
 
 
-@pytest.mark.parametrize("name", ["info", "cores", "events", "cgroups", "history"])
+@pytest.mark.parametrize("name", SHAPES)
 def test_text_is_plain_and_fits_eighty_columns(cli: Cli, written: Written, name: str) -> None:
     done = cli(name, str(written.dir))
     assert (done.code, done.err) == (0, "")

@@ -25,10 +25,10 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
     return write_recording(tmp_path_factory.mktemp("rec"), cpus=4, seconds=20)
 
 
-def page(written: Written, **options: object) -> str:
+def page(written: Written, heading: str = "lab <node>", **options: object) -> str:
     with open_recording(written.dir) as recording:
         selection = Selection(recording, recording.start_us, recording.end_us + 1)
-        return html.page(selection, "lab <node>", UTC, **options)  # type: ignore[arg-type]  # passed on as they are
+        return html.page(selection, heading, UTC, **options)  # type: ignore[arg-type]  # passed on as they are
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_the_file_asks_nobody_for_anything(written: Written) -> None:
     assert "default-src 'none'" in text
     assert not re.search(r"https?:|//[a-z]+\.|@import|fetch\(|XMLHttpRequest|import\(", text)
     assert "lab &lt;node&gt;" in text
-    assert "{{" not in text
+    assert "{{data}}" in page(written, heading="{{data}}"), "a heading is text, and no mark to fill in"
 
 
 def test_it_opens_with_everything(written: Written, browser: Browser) -> None:
