@@ -83,8 +83,8 @@ def subsecond(selection: Selection, rows: int = DEFAULT_ROWS) -> Heatmap:
     """Whole seconds by parts of a second."""
     first, columns = grid(selection, SECOND_US)
     values = np.zeros(columns * rows, np.int64)
-    for batch in selection.batches():
-        values += np.bincount(cells(batch.time_us, first, rows), minlength=len(values))
+    for (time_us,) in selection.columns("time"):
+        values += np.bincount(cells(time_us, first, rows), minlength=len(values))
     return Heatmap(first, SECOND_US, values.reshape(columns, rows), None, blind(selection))
 
 
@@ -99,9 +99,9 @@ def by_core(selection: Selection, column_us: int = SECOND_US) -> Heatmap:
     """Time by core. Every core that the recording knows has a row, also one on which nothing was sampled."""
     first, columns = grid(selection, column_us)
     values = np.zeros((columns, 0), np.int64)
-    for batch in selection.batches():
-        known = batch.cpu >= 0
-        column, cpu = (batch.time_us[known] - first) // column_us, batch.cpu[known]
+    for time_us, cpu in selection.columns("time", "cpu"):
+        known = cpu >= 0
+        column, cpu = (time_us[known] - first) // column_us, cpu[known]
         width = max(values.shape[1], int(cpu.max(initial=-1)) + 1)
         counted = np.bincount(column * width + cpu, minlength=columns * width).reshape(columns, width)
         counted[:, : values.shape[1]] += values

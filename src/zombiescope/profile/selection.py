@@ -101,30 +101,44 @@ class Selection:
 
     def batches(self) -> Iterator[Rows]:
         """The selected samples, part by part; within a part in the order of time, or core by core."""
-        filters = self.filters
-        tasks = _tasks(self.recording, self.span, filters) if filters.on_tasks else None
-        wanted_stacks = _wanted_stacks(self.stacks, filters) if filters.on_stacks else None
-        wanted = ("time", "cpu", "task", "stack") if filters.on_tasks else ("time", "cpu", "stack")
-        for batch in self.recording.batches("samples", self.start_us, self.end_us, wanted):
-            cpu, stack = _ids(batch, "cpu"), _ids(batch, "stack")
-            keep = np.ones(len(batch), bool)
-            if filters.cpus:
-                keep &= np.isin(cpu, sorted(filters.cpus))
-            if tasks is not None:
-                keep &= _holds(tasks, _ids(batch, "task"))
-            if wanted_stacks is not None:
-                keep &= wanted_stacks[self.stacks.rows_of(stack)]
-            time = columns.numbers(batch.column("time"))
-            if keep.all():
-                yield Rows(time, cpu, stack)
-            elif keep.any():
-                yield Rows(time[keep], cpu[keep], stack[keep])
+        for time_us, cpu, stack in self.columns("time", "cpu", "stack"):
+            yield Rows(time_us, cpu, stack)
+
+    def columns(self, *names: str) -> Iterator[tuple[Ints, ...]]:
+        """Only these columns of the selected samples, part by part: what is not asked for is not read from disk."""
+        keeps = self._keeps()
+        read = {*names, *keeps}
+        for batch in self.recording.batches("samples", self.start_us, self.end_us, sorted(read)):
+            values = {
+                name: columns.numbers(batch.column(name)) if name == "time" else _ids(batch, name) for name in read
+            }
+            kept = np.ones(len(batch), bool)
+            for name, keep in keeps.items():
+                kept &= keep(values[name])
+            if kept.all():
+                yield tuple(values[name] for name in names)
+            elif kept.any():
+                yield tuple(values[name][kept] for name in names)
+
+    def _keeps(self) -> dict[str, Callable[[Ints], Mask]]:
+        """Column -> what tells which of its values pass."""
+        keeps: dict[str, Callable[[Ints], Mask]] = {}
+        if self.filters.cpus:
+            cpus = sorted(self.filters.cpus)
+            keeps["cpu"] = lambda cpu: np.isin(cpu, cpus)
+        if self.filters.on_tasks:
+            tasks = _tasks(self.recording, self.span, self.filters)
+            keeps["task"] = lambda task: _holds(tasks, task)
+        if self.filters.on_stacks:
+            wanted = _wanted_stacks(self.stacks, self.filters)
+            keeps["stack"] = lambda stack: np.asarray(wanted[self.stacks.rows_of(stack)], bool)
+        return keeps
 
     def counts(self) -> Ints:
         """How often each stack of `stacks` was sampled."""
         total = np.zeros(self.stacks.count, np.int64)
-        for rows in self.batches():
-            total += np.bincount(self.stacks.rows_of(rows.stack), minlength=len(total))
+        for (stack,) in self.columns("stack"):
+            total += np.bincount(self.stacks.rows_of(stack), minlength=len(total))
         return total
 
 

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.recordings import SECOND, START_US
+from tests.recordings import SECOND, START_US, write_segment
 from tests.unit.profile.made import Sample, Task, opened, write
 
 from zombiescope.profile.selection import EVERYTHING, Filters, Selection
@@ -83,3 +83,20 @@ def test_a_stack_is_the_same_in_every_part(tmp_path: Path) -> None:
     with open_recording(tmp_path) as recording:
         known = Selection(recording, START_US, START_US + 3 * SECOND).stacks
         assert [function.name for function in known.functions].count("main") == 1
+
+
+def test_the_last_row_of_a_task_says_who_it_is(tmp_path: Path) -> None:
+    # GIVEN a shell that became python
+    tasks = [(0, 7, 7, comm, *[None] * 10) for comm in ("bash", "python3")]
+    write_segment(tmp_path, {"tasks": tasks, "samples": [(START_US + 10, 0, 0, None, None)]})
+    # THEN its samples are python's only
+    with open_recording(tmp_path) as recording:
+        assert times(recording, Filters(comms=("python3",))) == [10]
+        assert times(recording, Filters(comms=("bash",))) == []
+
+
+def test_only_the_columns_asked_for_come_also_with_filters_on_others(recording: Recording) -> None:
+    with recording:
+        selection = Selection(recording, START_US, START_US + SECOND, Filters(cpus=frozenset({1}), mode="kernel"))
+        assert [len(columns) for columns in selection.columns("time")] == [1]
+        assert [time.tolist() for (time,) in selection.columns("time")] == [[START_US + 20]]
