@@ -14,11 +14,13 @@ ROOMS = {
     "sources": {"sources", "kernel", "_native"},
     "symbols": {"symbols", "_native"},
     "recording": {"recording", "_native", "_mark"},
+    "profile": {"profile", "recording", "_native"},
     "recorder": {"recorder", "recording", "symbols", "sources", "kernel", "_native"},
     "lab": {"lab", "recorder", "recording", "symbols", "sources", "kernel", "_native", "_mark", ""},
     "commands": {
         "commands",
         "lab",
+        "profile",
         "recorder",
         "recording",
         "symbols",

@@ -20,13 +20,16 @@ from zombiescope.commands import (
     compact,
     cores,
     events,
+    flamegraph,
     freeze,
+    heatmap,
     history,
     info,
     lab,
     mark,
     pack,
     record,
+    stacks,
     status,
     top,
     up,
@@ -36,7 +39,7 @@ from zombiescope.commands.output import note
 
 _COMMANDS: tuple[tuple[str, tuple[ModuleType, ...]], ...] = (
     ("Record", (up, record, status, mark)),
-    ("Look", (top, cores, events, cgroups, history, info)),
+    ("Look", (top, cores, heatmap, flamegraph, stacks, events, cgroups, history, info)),
     ("Keep", (freeze, pack, compact)),
 )
 

@@ -16,10 +16,22 @@ from zombiescope.commands import main
 from zombiescope.recording import locate
 
 COMMANDS = (
-    "up", "record", "status", "mark", "top", "cores", "events", "cgroups", "history", "info",
-    "freeze", "pack", "compact", "lab",
+    "up", "record", "status", "mark", "top", "cores", "heatmap", "flamegraph", "stacks", "events", "cgroups",
+    "history", "info", "freeze", "pack", "compact", "lab",
 )  # fmt: skip
-READERS = ("cores", "events", "cgroups", "history", "info", "freeze", "compact", "top")
+READERS = (
+    "cores",
+    "heatmap",
+    "flamegraph",
+    "stacks",
+    "events",
+    "cgroups",
+    "history",
+    "info",
+    "freeze",
+    "compact",
+    "top",
+)
 START = START_US / 1e6
 
 
@@ -53,6 +65,7 @@ def check(value: object, shape: object, where: str = "document") -> None:
 
 GAP = {"from": float, "to": float, "source": str}
 CREATOR = {name: (str, int, type(None)) for name in ("comm", "pid", "unit", "container")}
+FRAME = {"name": str, "module": (str, type(None)), "kind": str, "value": int, "self": int, "children": list}
 SHAPES: dict[str, Shape] = {
     "info": {
         "node": str, "kernel": str, "cpus": int, "from": float, "to": float, "samples": int, "tables": dict,
@@ -63,6 +76,13 @@ SHAPES: dict[str, Shape] = {
         "aggregate": MODES,
         "cores": [
             {"cpu": int, **MODES, "longest_saturation_s": NUMBER, "busiest": {"at": float, "busy": NUMBER}}
+        ],
+    },
+    "heatmap": {"start": float, "columns": int, "rows": int, "values": [[int]], "max": int},
+    "flamegraph": {"total": int, "root": {**FRAME, "children": [{**FRAME, "children": [FRAME]}]}},
+    "stacks": {
+        "functions": [
+            {"name": str, "module": str, "self": int, "total": int, "self_ratio": float, "total_ratio": float}
         ],
     },
     "events": {
@@ -92,7 +112,7 @@ def test_a_document_holds_what_is_promised(cli: Cli, written: Written, name: str
     assert (done.code, done.err) == (0, "")
     assert done.document["schema"] == f"zombiescope.{name}/1"
     check(done.document, SHAPES[name])
-    lists = [value for value in done.document.values() if isinstance(value, list)]
+    lists = [value for value in done.document.values() if isinstance(value, list | dict)]
     assert name == "info" or any(lists), "an empty document proves nothing"
 
 
@@ -152,7 +172,7 @@ def test_no_zombies_on_a_kernel_that_makes_none_is_not_called_health(cli: Cli, t
     assert wanted in " ".join(cli("cgroups", str(found.dir)).out.split())
 
 
-@pytest.mark.parametrize("name", ["info", "cores", "events", "cgroups", "history"])
+@pytest.mark.parametrize("name", SHAPES)
 def test_text_is_plain_and_fits_eighty_columns(cli: Cli, written: Written, name: str) -> None:
     done = cli(name, str(written.dir))
     assert (done.code, done.err) == (0, "")
@@ -252,6 +272,17 @@ def test_an_empty_window_is_not_packed(cli: Cli, written: Written, tmp_path: Pat
         ["cores", "DIR", "--at", "noon"],
         ["cores", "DIR", "--at", "+1s", "--last", "5s"],
         ["cores", "DIR", "--hottest", "0"],
+        ["heatmap", "DIR", "--by", "week"],
+        ["heatmap", "DIR", "--rows", "0"],
+        ["heatmap", "DIR", "--cpu", "3-1"],
+        ["heatmap", "DIR", "--cpu", "all"],
+        ["heatmap", "DIR", "-o", "picture.png"],
+        ["flamegraph", "DIR", "--match", "("],
+        ["flamegraph", "DIR", "--against", "+5s"],
+        ["flamegraph", "DIR", "--against", "+9s..+5s"],
+        ["flamegraph", "DIR", "--prune", "2"],
+        ["stacks", "DIR", "--top", "0"],
+        ["stacks", "DIR", "--pid", "kubelet"],
         ["events", "DIR", "--at-least", "terrible"],
         ["events", "DIR", "--follow", "--to", "+5s"],
         ["record", "--hz", "1000"],

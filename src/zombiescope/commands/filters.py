@@ -1,0 +1,107 @@
+"""The options that choose samples, the same on every command that reads stacks. profile/selection.py says what they
+mean; each may be given several times, and then any of the values will do."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from zombiescope.profile.selection import Filters, Mode
+
+_PANEL = "Filters"
+_CPUS = re.compile(r"(\d+)(?:-(\d+))?")
+_MAX_CPU = 65_535
+
+
+def _option(name: str, metavar: str, help_: str) -> typer.models.OptionInfo:
+    option: typer.models.OptionInfo = typer.Option(
+        name, metavar=metavar, help=help_, rich_help_panel=_PANEL, show_default=False
+    )
+    return option
+
+
+Cpu = Annotated[list[str] | None, _option("--cpu", "LIST", "On these cores: 3, or 0-3,8.")]
+Pid = Annotated[list[int] | None, _option("--pid", "N", "Of this process.")]
+Tid = Annotated[list[int] | None, _option("--tid", "N", "Of this thread.")]
+Comm = Annotated[list[str] | None, _option("--comm", "NAME", "Of tasks of this name; * and ? match.")]
+Unit = Annotated[list[str] | None, _option("--unit", "NAME", "Of this systemd unit; * and ? match.")]
+Container = Annotated[
+    list[str] | None, _option("--container", "ID", "Of this container; the start of the id is enough.")
+]
+Kernel = Annotated[
+    bool | None,
+    typer.Option(
+        "--kernel/--user", help="Taken inside the kernel, or outside of it.", rich_help_panel=_PANEL, show_default=False
+    ),
+]
+Match = Annotated[str | None, _option("--match", "RE", "With a frame in whose name the regular expression is found.")]
+
+
+def chosen(
+    cpu: list[str] | None = None,
+    pid: list[int] | None = None,
+    tid: list[int] | None = None,
+    comm: list[str] | None = None,
+    unit: list[str] | None = None,
+    container: list[str] | None = None,
+    kernel: bool | None = None,
+    match: str | None = None,
+) -> Filters:
+    """The filters that the options mean. Raises typer.BadParameter."""
+    from zombiescope.profile.selection import Filters
+
+    mode: Mode | None = None if kernel is None else "kernel" if kernel else "user"
+    return Filters(
+        frozenset(number for text in cpu or () for number in _cpus(text)),
+        frozenset(pid or ()),
+        frozenset(tid or ()),
+        tuple(comm or ()),
+        tuple(unit or ()),
+        tuple(container or ()),
+        mode,
+        _pattern(match),
+    )
+
+
+def _cpus(text: str) -> set[int]:
+    found: set[int] = set()
+    for part in text.split(","):
+        match = _CPUS.fullmatch(part.strip())
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, -1)
+        if not first <= last <= _MAX_CPU:
+            raise typer.BadParameter(f"--cpu {text!r} is not a list of cores; write 3, or 0-3,8")
+        found.update(range(first, last + 1))
+    return found
+
+
+def _pattern(text: str | None) -> re.Pattern[str] | None:
+    if text is None:
+        return None
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise typer.BadParameter(f"--match {text!r} is not a regular expression: {error}") from None
+
+
+def words(filters: Filters) -> str:
+    """The filters for a heading: "comm kubelet, in the kernel"; empty without any."""
+    parts = [
+        f"{name} {', '.join(map(str, sorted(values)))}"
+        for name, values in (
+            ("core", filters.cpus),
+            ("pid", filters.pids),
+            ("tid", filters.tids),
+            ("comm", filters.comms),
+            ("unit", filters.units),
+            ("container", filters.containers),
+        )
+        if values
+    ]
+    if filters.mode is not None:
+        parts.append("in the kernel" if filters.mode == "kernel" else "in user space")
+    if filters.match is not None:
+        parts.append(f"matching {filters.match.pattern}")
+    return ", ".join(parts)

@@ -1,0 +1,169 @@
+"""`zombiescope flamegraph`: where the time of a window went, and how that differs from another window."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from zombiescope.commands import drawing
+from zombiescope.commands.drawing import Output
+from zombiescope.commands.filters import Comm, Container, Cpu, Kernel, Match, Pid, Tid, Unit, chosen
+from zombiescope.commands.output import Json, console, examples, print_document
+from zombiescope.commands.reading import Dir, Node, opened
+from zombiescope.commands.window import At, From, Last, To, Utc, Window, choose, moment
+
+if TYPE_CHECKING:
+    from zombiescope.profile.flame import Tree
+    from zombiescope.profile.selection import Selection
+    from zombiescope.profile.stacks import Stacks
+    from zombiescope.recording.columns import Ints
+    from zombiescope.recording.reader import Recording
+
+EXAMPLES = examples(
+    "flamegraph --last 5m",
+    "flamegraph --at 12:03:22 --cpu 39 -o bad-second.svg",
+    "flamegraph --last 10m --comm kubelet --invert",
+    "flamegraph --from 12:03 --to 12:04 --against 11:00..11:01 -o diff.html",
+    "flamegraph --last 5m --json | jq .total",
+)
+
+
+def command(
+    directory: Dir = None,
+    invert: Annotated[bool, typer.Option("--invert", help="Start from where the time was spent.")] = False,
+    against: Annotated[
+        str | None,
+        typer.Option("--against", metavar="FROM..TO", help="Show how the window differs from this one."),
+    ] = None,
+    prune: Annotated[
+        float,
+        typer.Option("--prune", min=0, max=1, metavar="RATIO", help="Leave out what is narrower; 0 keeps everything."),
+    ] = 0.0005,
+    output: Output = None,
+    cpu: Cpu = None,
+    pid: Pid = None,
+    tid: Tid = None,
+    comm: Comm = None,
+    unit: Unit = None,
+    container: Container = None,
+    kernel: Kernel = None,
+    match: Match = None,
+    last: Last = None,
+    from_: From = None,
+    to: To = None,
+    at: At = None,
+    utc: Utc = False,
+    node: Node = None,
+    json_: Json = False,
+) -> None:
+    """Where the time went: the flame graph of any past window.
+
+    With --against it shows the difference of two windows, as if they were equally long; what vanished stays visible.
+
+    What is too narrow to be seen is left out, and said.
+    """
+    kind = drawing.format_of(output) if output else None
+    filters = chosen(cpu, pid, tid, comm, unit, container, kernel, match)
+    with opened(directory, node) as recording:
+        window = choose(recording, last, from_, to, at, utc)
+        other = _other(against, recording, window)
+        title = drawing.heading(recording, window, filters)
+        if other is not None:
+            title += f"  against {other.heading()}"
+        selection = drawing.selected(recording, window, filters)
+        selection, base = _with_base(selection, other)
+        if output and kind == "html":
+            from zombiescope.profile import html
+
+            drawing.write(output, html.page(selection, title, window.zone, invert=invert, base=base))
+            if not json_:
+                return
+        from zombiescope.profile import flame
+
+        tree = flame.fold(selection.stacks, selection.counts(), base, invert=invert, below_ratio=prune)
+        if output and kind != "html":
+            drawing.write(output, _picture(tree, title, kind, invert))
+        if json_:
+            print_document("flamegraph", _document(recording.name, window, other, tree))
+        elif not output:
+            _print(tree, title, selection)
+
+
+def _other(against: str | None, recording: Recording, window: Window) -> Window | None:
+    if against is None:
+        return None
+    first, dots, last = against.partition("..")
+    if not (first and dots and last):
+        raise typer.BadParameter(f"--against {against!r} is not FROM..TO; write 11:00..11:05, or +0s..+30s")
+    start, end = (moment(text, recording, window.zone, "--against") for text in (first, last))
+    if start >= end:
+        raise typer.BadParameter(f"--against {against!r} ends before it starts")
+    return Window(start, end, window.zone)
+
+
+def _with_base(selection: Selection, other: Window | None) -> tuple[Selection, Ints | None]:
+    """Both windows over the same stacks, and the counts of the other one."""
+    if other is None:
+        return selection, None
+    from zombiescope.profile import stacks
+    from zombiescope.profile.selection import Selection
+
+    spans = [selection.span, (other.start_us, other.end_us)]
+    known: Stacks = stacks.load(selection.recording, spans)
+    first, second = (Selection(selection.recording, *span, selection.filters, known) for span in spans)
+    return first, second.counts()
+
+
+def _document(node: str, window: Window, other: Window | None, tree: Tree) -> dict[str, Any]:
+    from zombiescope.profile import flame
+
+    document: dict[str, Any] = {
+        "node": node,
+        "from": window.start_us / 1e6,
+        "to": window.end_us / 1e6,
+        "total": tree.total,
+        "pruned": {
+            "branches": tree.pruned.branches,
+            "samples": tree.pruned.samples,
+            "below_ratio": tree.pruned.below_ratio,
+        },
+    }
+    if other is not None and tree.base is not None:
+        document["against"] = {
+            "from": other.start_us / 1e6,
+            "to": other.end_us / 1e6,
+            "total": int(tree.base[0]),
+        }
+    return document | {"root": flame.nested(tree)}
+
+
+def _picture(tree: Tree, title: str, kind: str | None, invert: bool) -> str:
+    from zombiescope.profile import svg
+
+    if kind == "svg":
+        return svg.flamegraph(tree, title, icicle=invert)
+    from zombiescope.profile import terminal
+
+    lines = terminal.flamegraph(tree, drawing.TEXT_COLUMNS)
+    return f"{drawing.wrapped(title)}\n{terminal.plain(lines)}{drawing.wrapped(_legend(tree))}\n"
+
+
+def _print(tree: Tree, title: str, selection: Selection) -> None:
+    from zombiescope.profile import terminal
+
+    out = console()
+    out.print(title, style="bold")
+    if not tree.width[0]:
+        drawing.say_empty(selection.filters)
+        return
+    drawing.print_lines(terminal.flamegraph(tree, drawing.text_width()))
+    out.print(_legend(tree))
+
+
+def _legend(tree: Tree) -> str:
+    from zombiescope.profile import svg
+
+    return "\n".join(
+        text for text in (f"{tree.total:,} samples", svg.says_pruned(tree), svg.says_colours(tree)) if text
+    )

@@ -1,0 +1,135 @@
+"""Samples over time, as counts: by the offset within the second, or by core.
+
+The sub-second map has a column for each whole second and a row for each part of a second, so a stall of 40 ms is
+visible in hours of data, and a thing that happens every second at the same moment is a line. The core map has a
+column for a span of time and a row for each core: one saturated core among many is a line.
+
+values[column][row]; row 0 is the start of the second, or the first core. A cell in which nothing ran and a cell
+that was not recorded are both 0: `blind` tells them apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from zombiescope.profile.selection import Selection
+from zombiescope.recording.columns import Ints
+
+SECOND_US = 1_000_000
+DEFAULT_ROWS = 50
+
+BLINDING = frozenset({"recorder", "stack samples"})
+"""Sources without which there are no samples."""
+
+Counts = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Heatmap:
+    """`cores` names the rows of a core map and is None in a sub-second map."""
+
+    start_us: int
+    column_us: int
+    values: Counts
+    cores: tuple[int, ...] | None = None
+    blind: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def columns(self) -> int:
+        return len(self.values)
+
+    @property
+    def rows(self) -> int:
+        return int(self.values.shape[1])
+
+    @property
+    def max(self) -> int:
+        return int(self.values.max(initial=0))
+
+    @property
+    def total(self) -> int:
+        return int(self.values.sum())
+
+    @property
+    def end_us(self) -> int:
+        return self.start_us + self.columns * self.column_us
+
+    def narrowed(self, columns: int, rows: int | None = None) -> Heatmap:
+        """At most so many columns (and rows of a second), by adding neighbours up. Cores stay apart: a sum over cores
+        hides the one that was lost."""
+        by = -(-self.columns // columns) if self.columns else 1
+        values = _add_up(self.values, by, 0)
+        if rows is not None and self.cores is None:
+            values = _add_up(values, _rows_together(self.rows, rows), 1)
+        return Heatmap(self.start_us, self.column_us * by, values, self.cores, self.blind)
+
+
+def _rows_together(rows: int, most: int) -> int:
+    """How many rows are added up: such that every sum has as many, or the last would look colder than it is."""
+    return next(by for by in range(1, rows + 1) if rows % by == 0 and rows // by <= most)
+
+
+def _add_up(values: Counts, by: int, axis: int) -> Counts:
+    if by == 1 or values.shape[axis] == 0:
+        return values
+    return np.add.reduceat(values, np.arange(0, values.shape[axis], by), axis=axis)
+
+
+def subsecond(selection: Selection, rows: int = DEFAULT_ROWS) -> Heatmap:
+    """Whole seconds by parts of a second."""
+    first, columns = grid(selection, SECOND_US)
+    values = np.zeros(columns * rows, np.int64)
+    for (time_us,) in selection.columns("time"):
+        values += np.bincount(cells(time_us, first, rows), minlength=len(values))
+    return Heatmap(first, SECOND_US, values.reshape(columns, rows), None, blind(selection))
+
+
+def cells(time_us: Ints, first_us: int, rows: int) -> Ints:
+    """The cell of each moment, column * rows + row, when columns begin at a whole second."""
+    offset = time_us - first_us
+    cell: Ints = offset // SECOND_US * rows + offset % SECOND_US * rows // SECOND_US
+    return cell
+
+
+def by_core(selection: Selection, column_us: int = SECOND_US) -> Heatmap:
+    """Time by core. Every core that the recording knows has a row, also one on which nothing was sampled."""
+    first, columns = grid(selection, column_us)
+    values = np.zeros((columns, 0), np.int64)
+    for time_us, cpu in selection.columns("time", "cpu"):
+        known = cpu >= 0
+        column, cpu = (time_us[known] - first) // column_us, cpu[known]
+        width = max(values.shape[1], int(cpu.max(initial=-1)) + 1)
+        counted = np.bincount(column * width + cpu, minlength=columns * width).reshape(columns, width)
+        counted[:, : values.shape[1]] += values
+        values = counted
+    named = cores(selection, np.flatnonzero(values.sum(axis=0)).tolist())
+    wide = np.zeros((columns, max(named, default=-1) + 1), np.int64)
+    wide[:, : values.shape[1]] = values
+    return Heatmap(first, column_us, wide[:, list(named)], named, blind(selection))
+
+
+def grid(selection: Selection, column_us: int) -> tuple[int, int]:
+    """When the first column begins, and how many cover the window."""
+    first = selection.start_us // column_us * column_us
+    columns, rest_us = divmod(max(0, selection.end_us - first), column_us)
+    # A window up to the last row of a recording ends a microsecond after it: a column only if a sample is there.
+    return first, columns + (rest_us > 1 or (rest_us == 1 and selection.any_at(selection.end_us - 1)))
+
+
+def cores(selection: Selection, sampled: Iterable[int]) -> tuple[int, ...]:
+    """The cores that were sampled, and those that the node has and the filters allow."""
+    wanted = selection.filters.cpus
+    cpus = selection.recording.node.get("cpus")
+    online = cpus.get("online", ()) if isinstance(cpus, dict) else ()
+    return tuple(sorted({*sampled} | {cpu for cpu in online if isinstance(cpu, int) and (not wanted or cpu in wanted)}))
+
+
+def blind(selection: Selection) -> tuple[tuple[int, int], ...]:
+    """Spans of the window in which no stack could be sampled, because nothing was recorded or the sampler failed."""
+    gaps = selection.recording.gaps(selection.start_us, selection.end_us)
+    spans = [(gap.from_us, gap.to_us) for gap in gaps if gap.source in BLINDING]
+    return tuple((max(start, selection.start_us), min(end, selection.end_us)) for start, end in sorted(spans))

@@ -1,0 +1,195 @@
+"""Which samples of a recording are looked at: a window, and filters.
+
+Filters are resolved to the ids of tasks and stacks first, once; what is done for each sample is then a look-up in
+an array. Samples come part by part, so that memory does not grow with the window.
+
+A filter keeps whole samples and never cuts a stack:
+    cpus, pids, tids   the sample was taken there
+    comms, units       the task's name or unit matches one of the patterns (`*` and `?` as in a shell)
+    containers         likewise, or the id begins with what was given, as people write container ids
+    mode               "kernel": the sample was taken inside the kernel; "user": outside of it
+    match              a regular expression that is found in the name of at least one frame
+Within one filter any value will do; of several filters all must hold. A sample whose task is not known passes no
+filter on tasks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+
+from zombiescope.profile import stacks
+from zombiescope.profile.stacks import Span, Stacks
+from zombiescope.recording import columns
+from zombiescope.recording.columns import Ints, Mask
+from zombiescope.recording.reader import Recording
+
+Mode = Literal["kernel", "user"]
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    cpus: frozenset[int] = frozenset()
+    pids: frozenset[int] = frozenset()
+    tids: frozenset[int] = frozenset()
+    comms: tuple[str, ...] = ()
+    units: tuple[str, ...] = ()
+    containers: tuple[str, ...] = ()
+    mode: Mode | None = None
+    match: re.Pattern[str] | None = None
+
+    @property
+    def on_tasks(self) -> bool:
+        return bool(self.pids or self.tids or self.comms or self.units or self.containers)
+
+    @property
+    def on_stacks(self) -> bool:
+        return self.mode is not None or self.match is not None
+
+
+EVERYTHING = Filters()
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Selected samples of one part, column by column; -1 is a stack or a core that is not known."""
+
+    time_us: Ints
+    cpu: Ints
+    stack: Ints
+
+    def __len__(self) -> int:
+        return len(self.time_us)
+
+
+class Selection:
+    """The samples of one window that pass the filters. Nothing is read before it is asked for."""
+
+    def __init__(
+        self,
+        recording: Recording,
+        start_us: int,
+        end_us: int,
+        filters: Filters = EVERYTHING,
+        known: Stacks | None = None,
+    ) -> None:
+        self.recording = recording
+        self.start_us = start_us
+        self.end_us = end_us
+        self.filters = filters
+        self._stacks = known
+
+    @property
+    def span(self) -> Span:
+        return self.start_us, self.end_us
+
+    @property
+    def stacks(self) -> Stacks:
+        if self._stacks is None:
+            self._stacks = stacks.load(self.recording, [self.span])
+        return self._stacks
+
+    def any_at(self, at_us: int) -> bool:
+        """Whether a sample, selected or not, was taken in this microsecond."""
+        return any(len(rows) for rows in self.recording.batches("samples", at_us, at_us + 1, ("time",)))
+
+    def batches(self) -> Iterator[Rows]:
+        """The selected samples, part by part; within a part in the order of time, or core by core."""
+        for time_us, cpu, stack in self.columns("time", "cpu", "stack"):
+            yield Rows(time_us, cpu, stack)
+
+    def columns(self, *names: str) -> Iterator[tuple[Ints, ...]]:
+        """Only these columns of the selected samples, part by part: what is not asked for is not read from disk."""
+        keeps = self._keeps()
+        read = {*names, *keeps}
+        for batch in self.recording.batches("samples", self.start_us, self.end_us, sorted(read)):
+            values = {
+                name: columns.numbers(batch.column(name)) if name == "time" else _ids(batch, name) for name in read
+            }
+            kept = np.ones(len(batch), bool)
+            for name, keep in keeps.items():
+                kept &= keep(values[name])
+            if kept.all():
+                yield tuple(values[name] for name in names)
+            elif kept.any():
+                yield tuple(values[name][kept] for name in names)
+
+    def _keeps(self) -> dict[str, Callable[[Ints], Mask]]:
+        """Column -> what tells which of its values pass."""
+        keeps: dict[str, Callable[[Ints], Mask]] = {}
+        if self.filters.cpus:
+            cpus = sorted(self.filters.cpus)
+            keeps["cpu"] = lambda cpu: np.isin(cpu, cpus)
+        if self.filters.on_tasks:
+            tasks = _tasks(self.recording, self.span, self.filters)
+            keeps["task"] = lambda task: _holds(tasks, task)
+        if self.filters.on_stacks:
+            wanted = _wanted_stacks(self.stacks, self.filters)
+            keeps["stack"] = lambda stack: np.asarray(wanted[self.stacks.rows_of(stack)], bool)
+        return keeps
+
+    def counts(self) -> Ints:
+        """How often each stack of `stacks` was sampled."""
+        total = np.zeros(self.stacks.count, np.int64)
+        for (stack,) in self.columns("stack"):
+            total += np.bincount(self.stacks.rows_of(stack), minlength=len(total))
+        return total
+
+
+def _ids(batch: pa.Table, name: str) -> Ints:
+    column = batch.column(name)
+    return np.where(columns.present(column), columns.numbers(column), -1)
+
+
+def _holds(mask: Mask, ids: Ints) -> Mask:
+    """mask[id], false for ids beyond it."""
+    known = (ids >= 0) & (ids < len(mask))
+    held = np.zeros(len(ids), bool)
+    held[known] = mask[ids[known]]
+    return held
+
+
+def _wanted_stacks(known: Stacks, filters: Filters) -> Mask:
+    keep = np.ones(known.count, bool)
+    if filters.match is not None:
+        keep &= known.where([filters.match.search(function.name) is not None for function in known.functions])
+    if filters.mode is not None:
+        keep &= known.in_kernel() == (filters.mode == "kernel")
+        keep[-1] = False  # a sample without a stack was taken who knows where
+    return keep
+
+
+def _tasks(recording: Recording, span: Span, filters: Filters) -> Mask:
+    """Task id -> whether it passes. A later row of the same task knows more and replaces the earlier one."""
+    rows = recording.table("tasks", *span, ("task", "pid", "tid", "comm", "unit", "container"))
+    ids = columns.numbers(rows.column("task"))
+    keep = np.ones(len(rows), bool)
+    for name, wanted in (("pid", filters.pids), ("tid", filters.tids)):
+        if wanted:
+            keep &= np.isin(_ids(rows, name), sorted(wanted))
+    for name, patterns, fits in (
+        ("comm", filters.comms, fnmatchcase),
+        ("unit", filters.units, fnmatchcase),
+        ("container", filters.containers, _fits_container),
+    ):
+        if patterns:
+            keep &= _fitting(columns.texts(rows.column(name)), patterns, fits)
+    passes = np.zeros(int(ids.max(initial=-1)) + 1, bool)
+    known = ids >= 0
+    passes[ids[known]] = keep[known]
+    return passes
+
+
+def _fitting(texts: list[str | None], patterns: tuple[str, ...], fits: Callable[[str, str], bool]) -> Mask:
+    verdict = {text: text is not None and any(fits(text, each) for each in patterns) for text in set(texts)}
+    return np.fromiter((verdict[text] for text in texts), bool, len(texts))
+
+
+def _fits_container(container: str, pattern: str) -> bool:
+    return container.startswith(pattern) or fnmatchcase(container, pattern)

@@ -1,0 +1,114 @@
+"""Flame graph and heat map as text for a terminal. Lines are lists of pieces (text, colour): a terminal that has
+colours paints the pieces, a file or a pipe keeps the text, and either can be read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, tzinfo
+from typing import NamedTuple
+
+import numpy as np
+
+from zombiescope.profile import colours, flame
+from zombiescope.profile.flame import Tree
+from zombiescope.profile.heatmap import Heatmap
+
+_SHADES = "·░▒▓█"
+_MAX_LINES = 25
+
+
+class Piece(NamedTuple):
+    """Text, and the colour behind it or of it (#rrggbb)."""
+
+    text: str
+    behind: str | None = None
+    colour: str | None = None
+
+
+Line = list[Piece]
+
+
+def plain(lines: Sequence[Line]) -> str:
+    return "".join("".join(piece.text for piece in line).rstrip() + "\n" for line in lines)
+
+
+def flamegraph(tree: Tree, width: int) -> list[Line]:
+    """The root on top. A frame starts with ▏ and is as wide as its samples; one below a character is left out."""
+    if not tree.width[0]:
+        return []
+    scale = width / tree.width[0]
+    left, delta = flame.lefts(tree), tree.delta
+    lines: list[Line] = []
+    for depth in range(int(tree.depth[-1]) + 1):
+        line: Line = []
+        at = 0
+        for node in np.flatnonzero(tree.depth == depth).tolist():
+            first, last = round(left[node] * scale), round((left[node] + tree.width[node]) * scale)
+            if last <= first or first < at:
+                continue
+            if first > at:
+                line.append(Piece(" " * (first - at)))
+            function = tree.name(node)
+            fill = colours.of(function) if delta is None else colours.of_delta(float(delta[node]), tree.width[node])
+            line.append(Piece(_cell(function.name, last - first), behind=fill))
+            at = last
+        if not line:
+            break
+        lines.append(line)
+    return lines
+
+
+def _cell(name: str, width: int) -> str:
+    text = "▏" + "".join(letter if letter.isprintable() else "?" for letter in name)
+    if len(text) > width:
+        text = text[: width - 1] + "…" if width > 3 else text[:width]
+    return text.ljust(width)
+
+
+def heatmap(drawn: Heatmap, width: int, zone: tzinfo) -> list[Line]:
+    """Time to the right; the second goes upwards from its start, cores go downwards."""
+    label = 6
+    drawn = drawn.narrowed(max(1, width - label), _MAX_LINES)
+    blind = _blind_columns(drawn)
+    lines: list[Line] = []
+    for line in range(drawn.rows):
+        row = line if drawn.cores is not None else drawn.rows - 1 - line
+        lines.append([Piece(_row_label(drawn, row).rjust(label - 1) + " "), *_cells(drawn, row, blind)])
+    lines.append([Piece(" " * label + _clock_marks(drawn, zone))])
+    return lines
+
+
+def _cells(drawn: Heatmap, row: int, blind: set[int]) -> Line:
+    most = drawn.max
+    cells: Line = []
+    for column, count in enumerate(drawn.values[:, row].tolist()):
+        if count:
+            shade = _SHADES[min(len(_SHADES) - 1, count * len(_SHADES) // (most + 1))]
+            cells.append(Piece(shade, colour=colours.of_count(count, most)))
+        else:
+            cells.append(Piece("?" if column in blind else " "))
+    return cells
+
+
+def _blind_columns(drawn: Heatmap) -> set[int]:
+    """Columns that lie in a hole of the recording as a whole."""
+    found: set[int] = set()
+    for start, end in drawn.blind:
+        first = -(-(start - drawn.start_us) // drawn.column_us)
+        found.update(range(first, (end - drawn.start_us) // drawn.column_us))
+    return found
+
+
+def _row_label(drawn: Heatmap, row: int) -> str:
+    if drawn.cores is not None:
+        return str(drawn.cores[row])
+    return f"{row / drawn.rows:.2g}s" if row in (0, drawn.rows // 2, drawn.rows - 1) else ""
+
+
+def _clock_marks(drawn: Heatmap, zone: tzinfo) -> str:
+    text = ""
+    for column in range(0, drawn.columns, 20):
+        at = datetime.fromtimestamp((drawn.start_us + column * drawn.column_us) / 1e6, zone)
+        if column + 8 <= max(8, drawn.columns):
+            text = text.ljust(column) + f"{at:%H:%M:%S}"
+    return text
