@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from zombiescope.lab import accelerator, product
+from zombiescope.lab import accelerator, product, programs
 from zombiescope.lab.channel import Channel, Done
 from zombiescope.lab.failure import LabError
 from zombiescope.lab.image import Image, image
@@ -121,6 +121,7 @@ class Node:
 @contextmanager
 def boot(plan: Plan, note: Callable[[str], None] = lambda _: None) -> Iterator[Node]:
     """A node that is up, and gone afterwards. `note` is told what takes time."""
+    programs.find("qemu-system-x86_64")  # before anything is built for it
     made = image(plan.kernel)
     disks = [made.disk, *([product.product_disk()] if plan.product else [])]
     chosen = accelerator.accelerator(made.kernel, note)

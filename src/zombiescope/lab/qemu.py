@@ -44,6 +44,7 @@ class Qemu:
     """The running process, its console and its ports."""
 
     def __init__(self, hardware: Hardware) -> None:
+        program = [*_end_with_us(), *_machine(hardware)]
         self._console: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  lives as long as the process
         self.ports: dict[str, socket.socket] = {}
         theirs: list[socket.socket] = []
@@ -51,7 +52,7 @@ class Qemu:
             self.ports[name], end = socket.socketpair()
             theirs.append(end)
         fds = [end.fileno() for end in theirs]
-        command = [*_end_with_us(), *_machine(hardware), *_channels(hardware.ports, fds)]
+        command = [*program, *_channels(hardware.ports, fds)]
         try:
             self._process = subprocess.Popen(  # noqa: S603  QEMU, its arguments made here
                 command, stdin=subprocess.DEVNULL, stdout=self._console, stderr=self._console, pass_fds=fds,
