@@ -355,6 +355,11 @@ cdef class Sampler(Rings):
         self.new_tasks = []
 
     @property
+    def files(self):
+        """Mapped files that are remembered."""
+        return len(self.tasks.files)
+
+    @property
     def nbytes(self):
         return (
             self.rows.nbytes + (self.tasks.mask + 1) * sizeof(Task) + self.tasks.maps_total * sizeof(CodeMap)

@@ -29,6 +29,7 @@ cdef struct CodeMaps:
 cdef uint32_t MAX_TASKS = 1 << 18
 cdef uint32_t MAX_MAPS_A_PROCESS = 512
 cdef size_t MAX_MAPS = 100_000
+cdef Py_ssize_t MAX_FILES = 2048
 
 
 cdef class TaskTable:
@@ -254,9 +255,27 @@ cdef class TaskTable:
             while i > 4095 and self.used * 8 < i:
                 i >>= 1
             self._rebuild(i)
-        if self.maps_total == 0 and len(self.files) > 1024:
-            self.files = []
-            self.file_numbers = {}
+        if len(self.files) > MAX_FILES:
+            self._repack_files()
+        return 0
+
+    cdef int _repack_files(self) except -1:
+        """Forgets files that no code map refers to any more."""
+        cdef size_t i
+        cdef uint32_t j
+        cdef CodeMaps* maps
+        old, self.files, self.file_numbers = self.files, [], {}
+        for i in range(self.mask + 1):
+            if self.slots[i].tid == 0 or self.slots[i].maps == 0:
+                continue
+            maps = &self.maps[self.slots[i].maps - 1]
+            for j in range(maps.count):
+                key = old[maps.all[j].file]
+                number = self.file_numbers.get(key)
+                if number is None:
+                    number = self.file_numbers[key] = len(self.files)
+                    self.files.append(key)
+                maps.all[j].file = <uint32_t>number
         return 0
 
     cdef void forget_numbers(self) noexcept:

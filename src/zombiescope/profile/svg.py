@@ -4,7 +4,7 @@ shows its name in full. Colours of text and ground follow the reader's light or 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, tzinfo
 from html import escape
 
@@ -40,8 +40,7 @@ def flamegraph(tree: Tree, heading: str, *, icicle: bool = False) -> str:
     return _document(height + 8, heading, f"{tree.total:,} samples", "".join(body) + below)
 
 
-def _frames(tree: Tree, y_of: object) -> Iterator[str]:
-    assert callable(y_of)
+def _frames(tree: Tree, y_of: Callable[[int], int]) -> Iterator[str]:
     width, left, delta = tree.width, flame.lefts(tree), tree.delta
     scale = (WIDTH - 2 * _MARGIN) / width[0] if width[0] else 0.0
     for node in range(len(width)):

@@ -37,7 +37,7 @@ class Samples:
             self.cgroup_exists(number, path.decode("utf-8", "replace"))
         for task, pid, tid, comm, ppid, cgroup_id in self._sampler.take_tasks():
             self._batch.add(schema.TASKS, (task, pid, tid, comm, ppid, *(None,) * 9))
-            self._names[task] = comm or f"pid {pid}"
+            self._names[task] = comm or "(unknown)"
             if tid:
                 hint = self._cgroup_paths.get(cgroup_id) if cgroup_id else None
                 self._lookup.ask(TaskQuestion(self._segment, task, pid, tid, comm, ppid, hint))

@@ -227,6 +227,24 @@ def test_compact_makes_parquet_and_changes_no_answer(cli: Cli, tmp_path: Path) -
     assert cli("compact", str(written.dir), "--json").document["segments"] == 0
 
 
+@pytest.mark.slow
+def test_a_command_that_read_parquet_ends_well(cli: Cli, tmp_path: Path) -> None:
+    # GIVEN Parquet, whose reader may still hold a file while the process ends (one abort in ten runs before)
+    written = write_recording(tmp_path / "rec", seconds=40)
+    assert cli("compact", str(written.dir)).code == 0
+    # THEN every run ends with its own exit code
+    assert {cli("events", str(written.dir), "--last", "10s", "--json").code for _ in range(40)} == {0}
+
+
+def test_a_full_disk_behind_stdout_is_one_line(written: Written, cli: Cli) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "zombiescope.commands.main", "cores", str(written.dir)],
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False, env=cli.environment(),
+        )  # fmt: skip
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+
+
 def test_status_without_a_recorder_is_an_answer_and_no_error(cli: Cli) -> None:
     done = cli("status", "--json")
     assert done.code == 0

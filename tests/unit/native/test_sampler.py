@@ -165,6 +165,20 @@ def test_code_maps_of_a_dead_process_are_kept_for_one_more_drain() -> None:
     assert decoder.mappings(70) is None
 
 
+def test_files_that_nobody_maps_any_more_are_forgotten() -> None:
+    decoder = sampler()
+    for number in range(1, 9000):
+        pid = 100 + number
+        burst = records.comm(pid, pid, b"x", number, is_exec=True)
+        burst += records.mmap2(pid, 0x1000, 0x1000, 0, b"/tmp/unique-%d" % number, number)
+        decoder.feed(0, burst + (records.leave(pid, pid, number) if number % 1000 else b""))
+        decoder.sweep(1 << 20)
+    # THEN those still mapped keep their names
+    assert decoder.mappings(1100) == [(0x1000, 0x2000, 0, (b"/tmp/unique-1000", None, 8, 1, 4242))]
+    assert decoder.mappings(8100) == [(0x1000, 0x2000, 0, (b"/tmp/unique-8000", None, 8, 1, 4242))]
+    assert decoder.files < 2100
+
+
 def test_user_frames_wait_for_their_names_and_garbage_is_dropped() -> None:
     decoder = sampler()
     decoder.feed(0, records.sample(80, 80, 1000, [KERNEL, WALK, USER, 0x5000, 0x6001, 0x7001]))
