@@ -61,9 +61,9 @@ def test_a_line_of_a_process_arrives_and_is_not_the_kernels(reader: KmsgReader) 
     assert (event.kind, event.source) == ("kernel_log", "kmsg-user")
 
 
-def test_a_line_of_the_kernel_arrives_and_is_recognised(reader: KmsgReader) -> None:
+def test_a_line_of_the_kernel_arrives_and_is_recognised(needs: Needs, reader: KmsgReader) -> None:
     if Path("/proc/sys/debug/exception-trace").read_text().strip() != "1":
-        pytest.skip("needs debug.exception-trace=1, the default")
+        needs.lack("needs debug.exception-trace=1, the default")
     # WHEN a process crashes, the kernel says so in its own name
     child = subprocess.run([sys.executable, "-c", CRASH])
     assert child.returncode == -signal.SIGSEGV
@@ -127,7 +127,7 @@ def test_syslog_sees_the_same_line_with_its_facility(needs: Needs) -> None:
 def test_without_the_right_syslog_says_what_to_grant(needs: Needs) -> None:
     needs.root()
     if Path("/proc/sys/kernel/dmesg_restrict").read_text().strip() != "1":
-        pytest.skip("needs kernel.dmesg_restrict=1")
+        needs.lack("needs kernel.dmesg_restrict=1")
     # GIVEN an ordinary user (who may not be able to read our source either: all is imported before)
     code = (
         "import ctypes, os; from zombiescope.kernel.syslog import SyslogReader\n"
@@ -155,7 +155,7 @@ def _memory_hierarchy() -> Path:
         return Path("/sys/fs/cgroup/memory")
     controllers = Path("/sys/fs/cgroup/cgroup.subtree_control")
     if not controllers.exists() or "memory" not in controllers.read_text().split():
-        pytest.skip("needs a memory hierarchy to make a cgroup in")
+        Needs().lack("needs a memory hierarchy to make a cgroup in")
     return Path("/sys/fs/cgroup")
 
 

@@ -90,7 +90,7 @@ def test_softirq_work_on_top_of_idle_is_kept(needs: Needs, tmp_path: Path) -> No
     needs.root()
     needs.binary("ip", "iproute2")
     if (os.cpu_count() or 1) < 2:
-        pytest.skip("needs two CPUs")
+        needs.lack("needs two CPUs")
     with steered_flood(f"zs{os.getpid()}", seconds=6), recording(tmp_path / "r") as recorder:
         recorder.wait_for_frames(3)
         recorder.stop()
