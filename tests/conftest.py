@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -15,7 +16,7 @@ REQUIRE = "ZOMBIESCOPE_REQUIRE_KERNEL"
 class Needs:
     """Conditions of a test on the machine it runs on."""
 
-    def lack(self, what: str) -> None:
+    def lack(self, what: str) -> NoReturn:
         if os.environ.get(REQUIRE):
             pytest.fail(f"{what} (and {REQUIRE} is set)")
         pytest.skip(what)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests import systemd_tree
+from tests.conftest import Needs
 from tests.systemd_tree import BootedSystemd
 
 from zombiescope.kernel.kmsg import KmsgRecord
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.kernel
 def machine() -> Iterator[BootedSystemd]:
     lacking = systemd_tree.missing_tool()
     if lacking is not None:
-        pytest.skip(f"needs {lacking}")
+        Needs().lack(f"needs {lacking}")
     # journald inside shall read the real kernel log
     with systemd_tree.boot("--bind=/dev/kmsg:/dev/kmsg", "--capability=CAP_SYSLOG") as booted:
         booted.add_service("steady.service", "ExecStart=/bin/sleep infinity")

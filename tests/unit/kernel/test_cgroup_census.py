@@ -97,11 +97,7 @@ def test_walk_survives_directories_that_vanish(tmp_path: Path) -> None:
 @pytest.fixture
 def memory_cgroup(needs: Any) -> Iterator[Path]:
     """An own directory in the memory hierarchy of this machine."""
-    needs.root()
-    hierarchy = cgroup.of_controller("memory", cgroup.hierarchies())
-    if hierarchy is None or hierarchy.mount is None or not os.access(hierarchy.mount, os.W_OK):
-        pytest.skip("needs a writable memory hierarchy")
-    path = Path(hierarchy.mount, f"zombiescope-test-{os.getpid()}")
+    path = needs.memory_cgroup() / f"zombiescope-test-{os.getpid()}"
     path.mkdir()
     yield path
     for directory, _, _ in os.walk(path, topdown=False):
@@ -132,7 +128,8 @@ def test_a_real_cgroup2_counts_its_descendants(needs: Any) -> None:
     needs.root()
     unified = next((found for found in cgroup.hierarchies() if found.version == 2 and found.mount), None)
     if unified is None:
-        pytest.skip("needs a mounted cgroup2")
+        needs.lack("needs a mounted cgroup2")
+    assert unified is not None
     parent = Path(f"{unified.mount}/zombiescope-test-{os.getpid()}")
     parent.mkdir()
     stat = parent / "cgroup.stat"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from zombiescope.kernel import cgroup, cgroup_leaf, procfile
+from zombiescope.kernel import cgroup_leaf, procfile
 from zombiescope.kernel.cgroup_leaf import NotALeafError, leaf_stats, read_cost
 
 Node = Callable[[str], str]
@@ -90,15 +90,11 @@ def test_statistics_of_the_tree_are_never_opened(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.kernel
 def test_a_real_leaf(needs: Any) -> None:
-    needs.root()
-    hierarchy = cgroup.of_controller("memory", cgroup.hierarchies())
-    if hierarchy is None or hierarchy.mount is None or not os.access(hierarchy.mount, os.W_OK):
-        pytest.skip("needs a writable memory hierarchy")
-    path = Path(hierarchy.mount, f"zombiescope-leaf-{os.getpid()}")
+    path = needs.memory_cgroup() / f"zombiescope-leaf-{os.getpid()}"
     path.mkdir()
     try:
         with pytest.raises(NotALeafError):
-            read_cost(hierarchy.mount)
+            read_cost(str(path.parent))
         cost = read_cost(str(path))
         stats = leaf_stats(None, str(path))
     finally:

@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.conftest import Needs
 
 from zombiescope.recording import locate
 
@@ -64,9 +65,8 @@ def test_nonsense_in_the_published_file_is_no_recorder(runtime: Path, said: str)
     assert locate.running_recorder() is None
 
 
-def test_a_file_of_another_user_is_not_believed(runtime: Path, tmp_path: Path) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("only root can give a file away")
+def test_a_file_of_another_user_is_not_believed(needs: Needs, runtime: Path, tmp_path: Path) -> None:
+    needs.root()  # only root can give a file away
     lock = publish(runtime, tmp_path / "rec", os.getpid())
     with lock.open() as held:
         fcntl.flock(held, fcntl.LOCK_EX)
@@ -118,10 +118,9 @@ def test_nobody_is_alive_under_an_absurd_number() -> None:
     assert not locate.is_alive(2**62)
 
 
-def test_a_recorder_whose_directory_root_gave_it_is_believed(runtime: Path, tmp_path: Path) -> None:
+def test_a_recorder_whose_directory_root_gave_it_is_believed(needs: Needs, runtime: Path, tmp_path: Path) -> None:
     # GIVEN a recorder as a service: a user of its own, and a runtime directory that its unit asked root for
-    if os.geteuid() != 0:
-        pytest.skip("only root can give a directory away")
+    needs.root()  # only root can give a file away
     lock = publish(runtime, tmp_path / "rec", os.getpid())
     os.chown(runtime, 4242, 4242)
     os.chown(runtime / locate.PUBLISHED, 4242, 4242)
