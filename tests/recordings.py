@@ -203,7 +203,7 @@ class _Node:
                 stacks.append(stack)
                 counts[cpu] += 1
         self.samples += len(times)
-        return counts, encode_columns(schema.SAMPLES, len(times), [times, cpus, tasks, stacks, None], wall_us)
+        return counts, encode_columns(schema.SAMPLES, len(times), [times, cpus, tasks, stacks, None, None], wall_us)
 
     def _running(self, segment: _Segment, bad: bool) -> tuple[int, int]:
         if bad:

@@ -16,9 +16,13 @@ ROOMS = {
     "recording": {"recording", "_native", "_mark"},
     "profile": {"profile", "recording", "_native"},
     "recorder": {"recorder", "recording", "symbols", "sources", "kernel", "_native"},
+    "importing": {"importing", "recorder", "recording", "symbols", "kernel", "_native"},
+    "exporting": {"exporting", "profile", "recording", "_native"},
     "lab": {"lab", "recorder", "recording", "symbols", "sources", "kernel", "_native", "_mark", ""},
     "commands": {
         "commands",
+        "importing",
+        "exporting",
         "lab",
         "profile",
         "recorder",

@@ -38,6 +38,11 @@ Kernel = Annotated[
     ),
 ]
 Match = Annotated[str | None, _option("--match", "RE", "With a frame in whose name the regular expression is found.")]
+Event = Annotated[str | None, _option("--event", "NAME", "Samples of this event, where an import holds several.")]
+Idle = Annotated[
+    bool,
+    typer.Option("--idle", help="Idle cores too, which an import keeps.", rich_help_panel=_PANEL, show_default=False),
+]
 
 
 def chosen(
@@ -49,6 +54,8 @@ def chosen(
     container: list[str] | None = None,
     kernel: bool | None = None,
     match: str | None = None,
+    event: str | None = None,
+    idle: bool = False,
 ) -> Filters:
     """The filters that the options mean. Raises typer.BadParameter."""
     from zombiescope.profile.selection import Filters
@@ -63,6 +70,8 @@ def chosen(
         tuple(container or ()),
         mode,
         _pattern(match),
+        event,
+        idle,
     )
 
 
@@ -104,4 +113,6 @@ def words(filters: Filters) -> str:
         parts.append("in the kernel" if filters.mode == "kernel" else "in user space")
     if filters.match is not None:
         parts.append(f"matching {filters.match.pattern}")
+    if filters.event is not None:
+        parts.append(f"event {filters.event}")
     return ", ".join(parts)

@@ -8,7 +8,7 @@ import typer
 
 from zombiescope.commands import drawing
 from zombiescope.commands.drawing import Output
-from zombiescope.commands.filters import Comm, Container, Cpu, Kernel, Match, Pid, Tid, Unit, chosen
+from zombiescope.commands.filters import Comm, Container, Cpu, Event, Idle, Kernel, Match, Pid, Tid, Unit, chosen
 from zombiescope.commands.output import Json, console, examples, print_document
 from zombiescope.commands.reading import Dir, Node, opened
 from zombiescope.commands.window import At, From, Last, To, Utc, Window, choose, moment
@@ -49,6 +49,8 @@ def command(
     container: Container = None,
     kernel: Kernel = None,
     match: Match = None,
+    event: Event = None,
+    idle: Idle = False,
     last: Last = None,
     from_: From = None,
     to: To = None,
@@ -64,7 +66,7 @@ def command(
     What is too narrow to be seen is left out, and said.
     """
     kind = drawing.format_of(output) if output else None
-    filters = chosen(cpu, pid, tid, comm, unit, container, kernel, match)
+    filters = chosen(cpu, pid, tid, comm, unit, container, kernel, match, event, idle)
     with opened(directory, node) as recording:
         window = choose(recording, last, from_, to, at, utc)
         other = _other(against, recording, window)

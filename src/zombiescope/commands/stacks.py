@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from zombiescope.commands import drawing
-from zombiescope.commands.filters import Comm, Container, Cpu, Kernel, Match, Pid, Tid, Unit, chosen
+from zombiescope.commands.filters import Comm, Container, Cpu, Event, Idle, Kernel, Match, Pid, Tid, Unit, chosen
 from zombiescope.commands.output import Json, console, examples, print_document, table
 from zombiescope.commands.quantities import human_count
 from zombiescope.commands.reading import Dir, Node, opened
@@ -39,6 +39,8 @@ def command(
     container: Container = None,
     kernel: Kernel = None,
     match: Match = None,
+    event: Event = None,
+    idle: Idle = False,
     last: Last = None,
     from_: From = None,
     to: To = None,
@@ -53,7 +55,7 @@ def command(
 
     Functions that only switch interrupts back on look hot and are not: they are charged to their callers.
     """
-    filters = chosen(cpu, pid, tid, comm, unit, container, kernel, match)
+    filters = chosen(cpu, pid, tid, comm, unit, container, kernel, match, event, idle)
     with opened(directory, node) as recording:
         from zombiescope.profile import top as hottest
 

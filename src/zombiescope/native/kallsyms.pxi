@@ -244,3 +244,9 @@ _CLONE_SUFFIX = __import__("re").compile(r"\.(?:isra|constprop|part|cold|lto_pri
 def plain_name(str name not None):
     """The function's own name: what the compiler added for a clone or a cold part (.isra.0, .cold) is not part of it."""
     return _CLONE_SUFFIX.sub("", name) if "." in name else name
+
+
+def context_of(str name not None):
+    """What a kernel function says of the stack it is in: 1 the CPU idles, 2 an interrupt came on top, 0 nothing."""
+    cdef bytes text = name.encode("utf-8", "replace")
+    return zs_symbol_flags(text)

@@ -9,6 +9,8 @@ A filter keeps whole samples and never cuts a stack:
     containers         likewise, or the id begins with what was given, as people write container ids
     mode               "kernel": the sample was taken inside the kernel; "user": outside of it
     match              a regular expression that is found in the name of at least one frame
+    event              samples of this event; an import may hold several, and then it is the first one of them
+    idle               samples of cores that had nothing to do, which an import keeps, are left out unless this is set
 Within one filter any value will do; of several filters all must hold. A sample whose task is not known passes no
 filter on tasks.
 """
@@ -43,6 +45,8 @@ class Filters:
     containers: tuple[str, ...] = ()
     mode: Mode | None = None
     match: re.Pattern[str] | None = None
+    event: str | None = None
+    idle: bool = False
 
     @property
     def on_tasks(self) -> bool:
@@ -54,6 +58,8 @@ class Filters:
 
 
 EVERYTHING = Filters()
+EVENT_SOURCE = "event"
+"""The source of series that name the event of imported samples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,17 +135,51 @@ class Selection:
         if self.filters.on_tasks:
             tasks = _tasks(self.recording, self.span, self.filters)
             keeps["task"] = lambda task: _holds(tasks, task)
-        if self.filters.on_stacks:
+        imported = Imported.of(self.recording)
+        if self.filters.on_stacks or (imported.idle and not self.filters.idle):
             wanted = _wanted_stacks(self.stacks, self.filters)
             keeps["stack"] = lambda stack: np.asarray(wanted[self.stacks.rows_of(stack)], bool)
+        event = self.filters.event or imported.event
+        if event is not None:
+            series = _series(self.recording, self.span, event)
+            keeps["series"] = lambda ids: _holds(series, ids)
         return keeps
 
     def counts(self) -> Ints:
         """How often each stack of `stacks` was sampled."""
         total = np.zeros(self.stacks.count, np.int64)
+        if Imported.of(self.recording).weighted:
+            for stack, weight in self.columns("stack", "period"):
+                np.add.at(total, self.stacks.rows_of(stack), weight)
+            return total
         for (stack,) in self.columns("stack"):
             total += np.bincount(self.stacks.rows_of(stack), minlength=len(total))
         return total
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What node.json says of a recording that was imported; a recording of our own has none of it."""
+
+    events: tuple[str, ...] = ()
+    weighted: bool = False
+    """A row stands for as many samples as its period says."""
+    idle: bool = False
+    """Samples of idle cores are among the others."""
+
+    @property
+    def event(self) -> str | None:
+        """The one that is shown when nobody names one."""
+        return self.events[0] if len(self.events) > 1 else None
+
+    @classmethod
+    def of(cls, recording: Recording) -> Imported:
+        said = recording.node.get("imported")
+        if not isinstance(said, dict):
+            return cls()
+        events = said.get("events")
+        names = tuple(str(name) for name in events) if isinstance(events, list) else ()
+        return cls(names, bool(said.get("weighted")), bool(said.get("idle_samples")))
 
 
 def _ids(batch: pa.Table, name: str) -> Ints:
@@ -162,7 +202,19 @@ def _wanted_stacks(known: Stacks, filters: Filters) -> Mask:
     if filters.mode is not None:
         keep &= known.in_kernel() == (filters.mode == "kernel")
         keep[-1] = False  # a sample without a stack was taken who knows where
+    if not filters.idle:
+        keep &= ~known.idle()
     return keep
+
+
+def _series(recording: Recording, span: Span, event: str) -> Mask:
+    """Series id -> whether it is this event."""
+    rows = recording.table("series", *span, ("series", "source", "name"))
+    ids = columns.numbers(rows.column("series"))
+    named = zip(columns.texts(rows.column("source")), columns.texts(rows.column("name")), strict=True)
+    passes = np.zeros(int(ids.max(initial=-1)) + 1, bool)
+    passes[ids] = [source == EVENT_SOURCE and name == event for source, name in named]
+    return passes
 
 
 def _tasks(recording: Recording, span: Span, filters: Filters) -> Mask:

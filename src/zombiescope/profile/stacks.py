@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from zombiescope._native import context_of
 from zombiescope.recording import columns
 from zombiescope.recording.columns import Ints, Mask
 from zombiescope.recording.reader import Recording
@@ -67,6 +68,14 @@ class Stacks:
         mask: Mask = kernel[self.flat[self.ends - 1]]
         return mask
 
+    def idle(self) -> Mask:
+        """Stacks of a core that had nothing to do. From the leaf outwards, the first frame that tells decides: the idle
+        loop, or an interrupt on top of it, which is work."""
+        contexts = np.fromiter(map(_context, self.functions), np.int8, len(self.functions))[self.flat]
+        last = np.maximum.accumulate(np.where(contexts > 0, np.arange(len(contexts)), -1))[self.ends - 1]
+        mask: Mask = (last >= self.starts) & (contexts[last] == _IDLE)
+        return mask
+
     def without_skid(self) -> Stacks:
         """The same stacks without leaves that only look hot; recording/stacks.py says why."""
         skid = np.fromiter(map(is_skid, self.functions), bool, len(self.functions))
@@ -76,6 +85,13 @@ class Stacks:
             if not cut.any():
                 return Stacks(self.functions, self.flat, self.starts, ends)
             ends[cut] -= 1
+
+
+_IDLE = 1
+
+
+def _context(function: Function) -> int:
+    return context_of(function.name) if function.kind in KERNEL_KINDS else 0
 
 
 def is_skid(function: Function) -> bool:

@@ -56,7 +56,7 @@ class Samples:
         self._take_answers()
         give_up = monotonic_ns if everything else max(0, monotonic_ns - GIVE_UP_NS)
         times, cpus, tasks, stacks, periods = self._sampler.rows.take_samples(offset_ns, give_up)
-        self._batch.add_columns(schema.SAMPLES, len(times), [times, cpus, tasks, stacks, periods])
+        self._batch.add_columns(schema.SAMPLES, len(times), [times, cpus, tasks, stacks, periods, None])
         first, lengths, flat = self._sampler.rows.stacks.take_new()
         numbers = array("q", range(first, first + len(lengths)))
         self._batch.add_columns(schema.STACKS, len(lengths), [numbers, (lengths, flat)])

@@ -24,7 +24,7 @@ from zombiescope.recording.log import Block, Lists
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-ID_KINDS = {"samples": ("task", "stack"), "stacks": ("stack",), "frames": ("frame",), "tasks": ("task",),
+ID_KINDS = {"samples": ("task", "stack", "series"), "stacks": ("stack",), "frames": ("frame",), "tasks": ("task",),
             "series": ("series",), "counters": ("series",), "interrupts": ("series",)}  # fmt: skip
 """Which columns of a table hold ids; the elements of stacks.frames are ids of kind `frame` too."""
 

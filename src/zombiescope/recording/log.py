@@ -258,11 +258,12 @@ def decode_frame(body: bytes) -> Frame:
         if number == 0:
             closes = True
             continue
-        table = schema.BY_NUMBER.get(number)
-        if table is None:
+        stored = schema.RETIRED.get(number) or schema.BY_NUMBER.get(number)
+        if stored is None:
             raise DamagedError(f"table {number} is not known to this version")
-        columns: dict[str, Any] = {}
-        for column in table.columns:
+        table = schema.BY_NAME[stored.name]
+        columns: dict[str, Any] = dict.fromkeys(table.names)
+        for column in stored.columns:
             columns[column.name], offset = _decode_column(column.kind, body, offset, rows, wall_us)
         blocks.append(Block(table, rows, columns))
     return Frame(wall_us, monotonic_ns, tuple(blocks), closes)

@@ -56,8 +56,12 @@ def _table(number: int, name: str, /, **columns: str) -> Table:
     return Table(number, name, tuple(Column(column, kind) for column, kind in columns.items()))
 
 
-SAMPLES = _table(1, "samples", time="time", cpu="int", task="int", stack="int", period="int")
-"""One stack sample that was not idle. `period` only for hardware cycles; with cpu-clock a sample is 1/hz seconds."""
+SAMPLES = _table(16, "samples", time="time", cpu="int", task="int", stack="int", period="int", series="int")
+"""One stack sample. The recorder leaves out idle ones; an import keeps them, and views leave them out.
+
+`period` only for hardware cycles; with cpu-clock a sample is 1/hz seconds. `series` says which event an imported sample
+is of (a series of source "event"; its kind is "sample", or "weight" where one row stands for `period` samples, as in
+collapsed stacks); null is the recorder's own clock."""
 
 STACKS = _table(2, "stacks", stack="int", frames="ints")
 """A call stack as frame ids, outermost first. The user part stands before the kernel part."""
@@ -143,6 +147,9 @@ TABLES = (
     GAPS, COST,
 )  # fmt: skip
 ROLLUPS = (MINUTES, UNIT_HOURS)
+
+RETIRED = {1: _table(1, "samples", time="time", cpu="int", task="int", stack="int", period="int")}
+"""Blocks of older segments: read into the table that has their name now; columns they lack have no values."""
 
 BY_NUMBER = {table.number: table for table in TABLES + ROLLUPS}
 BY_NAME = {table.name: table for table in TABLES + ROLLUPS}

@@ -181,6 +181,12 @@ def _int(header: dict[str, Any], key: str) -> int:
     return value if isinstance(value, int) else 0
 
 
+def _last_row_us(header: dict[str, Any], known: int | None) -> int | None:
+    """An import knows its rows before it writes the header, and says how far they reach: files may overlap."""
+    last = header.get("last_row_us")
+    return last if isinstance(last, int) else known
+
+
 def bound(segments: Sequence[SegmentPart]) -> None:
     """Tells each segment how far its rows can reach, from the start of the one written after it.
 
@@ -192,6 +198,8 @@ def bound(segments: Sequence[SegmentPart]) -> None:
         segment.until_us = max(segment.start_us, following.start_us)
         if following.start_us < segment.start_us:
             segment.since_us = None
+    for segment in segments:
+        segment.until_us = _last_row_us(segment.header, segment.until_us)
     if in_order:
         max(in_order, key=lambda segment: segment.start_us).growing = True
         in_order[-1].growing = True

@@ -135,3 +135,14 @@ def test_the_tail_of_a_killed_recorder_is_said_once_another_segment_follows(tmp_
         recording.table("cores")
         (damage,) = recording.damage
     assert "ends inside a frame" in damage.what
+
+
+def test_samples_of_an_older_segment_are_read_into_the_table_of_today() -> None:
+    old = schema.RETIRED[1]
+    encoder = SegmentEncoder({"format": schema.FORMAT})
+    block = encode_rows(old, [(1_000, 3, 7, 9, None)], 1_000)
+    file = io.BytesIO(encoder.preamble + encoder.frame(1_000, 0, [block]))
+    (frame,) = SegmentReader(file).frames()
+    assert frame.blocks[0].table is schema.SAMPLES
+    assert list(frame.blocks[0].column("stack")) == [9]
+    assert frame.blocks[0].column("series") == [None]
