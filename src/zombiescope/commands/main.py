@@ -19,6 +19,7 @@ from zombiescope.commands import (
     cgroups,
     compact,
     cores,
+    diff,
     events,
     flamegraph,
     freeze,
@@ -39,7 +40,7 @@ from zombiescope.commands.output import note
 
 _COMMANDS: tuple[tuple[str, tuple[ModuleType, ...]], ...] = (
     ("Record", (up, record, status, mark)),
-    ("Look", (top, cores, heatmap, flamegraph, stacks, events, cgroups, history, info)),
+    ("Look", (top, cores, heatmap, flamegraph, stacks, diff, events, cgroups, history, info)),
     ("Keep", (freeze, pack, compact)),
 )
 
