@@ -18,11 +18,13 @@ ROOMS = {
     "recorder": {"recorder", "recording", "symbols", "sources", "kernel", "_native"},
     "importing": {"importing", "recorder", "recording", "symbols", "kernel", "_native"},
     "exporting": {"exporting", "profile", "recording", "_native"},
+    "diagnosis": {"diagnosis", "profile", "recording", "_native"},
     "lab": {"lab", "recorder", "recording", "symbols", "sources", "kernel", "_native", "_mark", ""},
     "commands": {
         "commands",
         "importing",
         "exporting",
+        "diagnosis",
         "lab",
         "profile",
         "recorder",

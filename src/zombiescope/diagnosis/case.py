@@ -1,0 +1,187 @@
+"""One incident under examination: its time, who was the hog, and what the kernel did on its behalf.
+
+The hog is who burnt the core. Waiters are neither hog nor culprit: a task that spins for a lock or waits for other
+cores to answer is the victim of the one that is not waiting, so that one is looked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+
+from zombiescope.diagnosis.core_grid import SECOND_US
+from zombiescope.diagnosis.facts import Facts
+from zombiescope.diagnosis.incident import Actor, Symptom
+from zombiescope.diagnosis.incidents import Group
+from zombiescope.diagnosis.sample_grid import KernelProfile, Task, kernel_functions
+from zombiescope.diagnosis.symptoms.above_baseline import baselines
+from zombiescope.diagnosis.symptoms.kernel_hog import LEVELS
+from zombiescope.recording.columns import Mask
+from zombiescope.recording.stacks import hottest_path
+
+WAITING = frozenset(
+    {
+        "native_queued_spin_lock_slowpath", "__pv_queued_spin_lock_slowpath", "queued_spin_lock_slowpath",
+        "queued_read_lock_slowpath", "queued_write_lock_slowpath", "multi_cpu_stop", "smp_call_function_many_cond",
+        "smp_call_function_single", "rwsem_spin_on_owner", "rwsem_optimistic_spin", "rwsem_down_read_slowpath",
+        "rwsem_down_write_slowpath", "mutex_spin_on_owner", "osq_lock", "csd_lock_wait",
+    }
+)  # fmt: skip
+MOSTLY = 0.6
+LED_TO_US = 10_000_000
+"""An incident that is only an event was caused by what happened in the ten seconds before it."""
+
+_PLACED = ("core_saturated", "kernel_hog", "rt_hog", "stall", "throttled", "above_baseline", "nic_starved", "steal")
+
+
+class Case:
+    def __init__(self, facts: Facts, group: Group) -> None:
+        self.facts = facts
+        self.group = group
+        self.primary = group.primary
+        self.from_us, self.to_us = self._span()
+
+    def _span(self) -> tuple[int, int]:
+        placed = [symptom for symptom in self.group.symptoms if symptom.kind in _PLACED]
+        from_us = min((symptom.from_us for symptom in placed), default=self.group.from_us - LED_TO_US)
+        to_us = max((symptom.to_us for symptom in placed), default=self.group.to_us + SECOND_US)
+        return max(from_us, self.facts.start_us), min(max(to_us, from_us + 1), self.facts.end_us)
+
+    @property
+    def seconds(self) -> float:
+        return max((self.to_us - self.from_us) / 1e6, 1e-6)
+
+    def kinds(self) -> set[str]:
+        return {symptom.kind for symptom in self.group.symptoms}
+
+    def of_kind(self, *kinds: str) -> list[Symptom]:
+        return [symptom for symptom in self.group.symptoms if symptom.kind in kinds]
+
+    def event(self, *kinds: str) -> Symptom | None:
+        """The first event of one of these kinds."""
+        return next((s for s in self.of_kind("event") if s.facts.get("event") in kinds), None)
+
+    @property
+    def cpus(self) -> tuple[int, ...]:
+        """The cores that the symptoms name."""
+        return tuple(sorted({symptom.cpu for symptom in self.group.symptoms if symptom.cpu is not None}))
+
+    # --- the hog -----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def in_span(self) -> Mask:
+        return self.facts.samples.where(self.from_us, self.to_us)
+
+    @cached_property
+    def hog_samples(self) -> Mask:
+        """Which samples are the hog's."""
+        chosen = self._suspect()
+        if self._waits(chosen):
+            worker = self._who_does_not_wait()
+            if worker is not None:
+                return worker
+        return chosen
+
+    def _suspect(self) -> Mask:
+        grid = self.facts.samples
+        for symptom in (self.primary, *self.group.symptoms):
+            if symptom.group is not None and symptom.kind in ("kernel_hog", "rt_hog", "stall", "above_baseline"):
+                return self._members(symptom)
+        cores = {symptom.cpu for symptom in self.of_kind("core_saturated", "nic_starved", "stall")} - {None}
+        chosen = self.in_span & grid.in_kernel
+        if cores:
+            chosen &= np.isin(grid.cpu, sorted(cpu for cpu in cores if cpu is not None))
+        return self._largest_thread(chosen)
+
+    def _members(self, symptom: Symptom) -> Mask:
+        grid = self.facts.samples
+        for _, key in (*LEVELS, ("any", lambda task: task.unit or task.container or task.comm)):
+            group, names = grid.groups(key)
+            if symptom.group in names:
+                members: Mask = self.in_span & (group == names.index(symptom.group))
+                return members
+        return np.zeros(len(grid), bool)
+
+    def _largest_thread(self, chosen: Mask) -> Mask:
+        tasks, counts = np.unique(self.facts.samples.task[chosen], return_counts=True)
+        if not len(tasks):
+            return chosen
+        thread: Mask = self.in_span & (self.facts.samples.task == tasks[np.argmax(counts)])
+        return thread
+
+    def _waits(self, chosen: Mask) -> bool:
+        profile = kernel_functions(self.facts.samples, chosen)
+        return profile.kernel_samples > 0 and profile.total(*WAITING) >= MOSTLY * profile.kernel_samples
+
+    def _who_does_not_wait(self) -> Mask | None:
+        grid = self.facts.samples
+        waiting = grid.stacks.where([function.name in WAITING for function in grid.stacks.functions])
+        working = self.in_span & grid.in_kernel & ~waiting[grid.stack]
+        hottest = grid.hottest_task(working)
+        if hottest is None or hottest[1] < 0.5 * grid.hz * self.seconds:
+            return None
+        return self._largest_thread(working)
+
+    @cached_property
+    def hog_task(self) -> Task | None:
+        hottest = self.facts.samples.hottest_task(self.hog_samples)
+        return None if hottest is None else hottest[0]
+
+    @cached_property
+    def hog(self) -> Actor:
+        task = self.hog_task
+        if task is None:
+            return Actor(cgroup=self.primary.group if self.primary.kind == "throttled" else None)
+        cores = int(np.count_nonzero(self.hog_samples)) / self.facts.hz / self.seconds
+        name = task.unit or task.container or task.comm or ""
+        return replace(task.actor(round(cores, 3)), baseline_cpu_ratio=self._baselines.get(name))
+
+    @cached_property
+    def _baselines(self) -> dict[str, float]:
+        return baselines(self.facts)
+
+    # --- what the kernel did -----------------------------------------------------------------------------------------
+
+    @cached_property
+    def profile(self) -> KernelProfile:
+        """The hog's."""
+        return kernel_functions(self.facts.samples, self.hog_samples)
+
+    @cached_property
+    def core_profile(self) -> KernelProfile:
+        """Of the cores that the symptoms name, whoever ran there; of all cores when none is named."""
+        chosen = self.in_span
+        if self.cpus:
+            chosen = chosen & np.isin(self.facts.samples.cpu, self.cpus)
+        return kernel_functions(self.facts.samples, chosen)
+
+    @cached_property
+    def node_profile(self) -> KernelProfile:
+        return kernel_functions(self.facts.samples, self.in_span)
+
+    @cached_property
+    def frames(self) -> tuple[str, ...]:
+        """The hog's hottest kernel path, outermost first."""
+        paths = self.profile.paths
+        # Repeating a path by its weight is what hottest_path counts; a few hundred are enough to tell shares.
+        scale = max(1, self.profile.kernel_samples // 2000)
+        return hottest_path(path for path, count in paths.items() for _ in range(max(1, count // scale)))
+
+    # --- numbers -----------------------------------------------------------------------------------------------------
+
+    def rate(self, source: str, name: str) -> float | None:
+        """Per second, over the incident."""
+        return self.facts.rate(source, name, self.from_us, self.to_us)
+
+    def core_mean(self, mode: str) -> float | None:
+        """The mean of a mode over the cores and seconds of the incident, 0 to 1."""
+        cores = self.facts.cores
+        if cores is None:
+            return None
+        first = max(0, (self.from_us - cores.start_us) // SECOND_US)
+        last = max(first + 1, -(-(self.to_us - cores.start_us) // SECOND_US))
+        rows = [row for cpu in self.cpus if (row := cores.row(cpu)) is not None] or list(range(len(cores.cpus)))
+        part = cores.ratios[mode][rows, first:last]
+        return float(np.nanmean(part)) if part.size and not np.isnan(part).all() else None

@@ -1,0 +1,117 @@
+"""What a diagnosis says: incidents, each with its symptoms, its causes (best first) and what was ruled out.
+
+These are values between layers: detectors make symptoms, patterns make causes, reports print them. Every number that
+stands in a chain says where it was read, so that a reader can look for himself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Severity = Literal["info", "warning", "critical"]
+Proof = Literal["kernel", "golden", "literature"]
+State = Literal["open", "closed"]
+
+SEVERITIES: tuple[Severity, ...] = ("info", "warning", "critical")
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """A task, or a group of them. `cpu_ratio` is in cores: 1.0 kept one core busy."""
+
+    comm: str | None = None
+    pid: int | None = None
+    unit: str | None = None
+    cgroup: str | None = None
+    container: str | None = None
+    pod: str | None = None
+    cpu_ratio: float | None = None
+    baseline_cpu_ratio: float | None = None
+
+    @property
+    def name(self) -> str:
+        """As a person would say it: the unit, else the program."""
+        who = self.comm or "an unknown task"
+        return f"{who} ({self.unit})" if self.unit and self.unit != self.comm else who
+
+
+@dataclass(frozen=True, slots=True)
+class Symptom:
+    """Something that a user of the node can feel, or that led to it. `group` says which task or owner it is about."""
+
+    kind: str
+    from_us: int
+    to_us: int
+    text: str
+    severity: Severity = "warning"
+    cpu: int | None = None
+    group: str | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def seconds(self) -> float:
+        return (self.to_us - self.from_us) / 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One step of a chain from symptom to culprit: a fact, its number, when it held, and where it was read."""
+
+    step: str
+    fact: str
+    value: float | int | str | None = None
+    value_unit: str | None = None
+    at_us: int | None = None
+    source: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    summary: str
+    steps: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    pattern: str
+    proof: Proof
+    confidence: float
+    summary: str
+    hog: Actor
+    culprit: Actor | None
+    frames: tuple[str, ...]
+    chain: tuple[Link, ...]
+    fix: Fix
+
+
+@dataclass(frozen=True, slots=True)
+class RuledOut:
+    pattern: str
+    because: str
+    value: float | int | str | None = None
+    value_unit: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    id: str
+    from_us: int
+    to_us: int
+    state: State
+    severity: Severity
+    symptoms: tuple[Symptom, ...]
+    causes: tuple[Cause, ...] = ()
+    ruled_out: tuple[RuledOut, ...] = ()
+    recurrences: tuple[int, ...] = ()
+    """When the same thing happened again, in Unix microseconds."""
+    not_checked: tuple[str, ...] = ()
+    """What could not be looked at, and why; blind is not healthy."""
+
+    @property
+    def seconds(self) -> float:
+        return (self.to_us - self.from_us) / 1e6
+
+
+def worst(severities: list[Severity]) -> Severity:
+    return max(severities, key=SEVERITIES.index, default="info")

@@ -1,0 +1,100 @@
+"""Symptoms that are close in time and place are one incident.
+
+Place is a core or a group of tasks; what has neither (a NIC reset, a dead job) belongs to whatever is near in time. A
+symptom that is only an event joins what came up to fifteen seconds before it, because the cause comes first: the core
+is held, the driver waits five seconds, the card is reset, the job dies.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from zombiescope.diagnosis.incident import SEVERITIES, Severity, Symptom, worst
+
+NEAR_US = 5_000_000
+FOLLOWS_US = 15_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The symptoms of one incident, in the order of time."""
+
+    symptoms: tuple[Symptom, ...]
+
+    @property
+    def from_us(self) -> int:
+        return min(symptom.from_us for symptom in self.symptoms)
+
+    @property
+    def to_us(self) -> int:
+        return max(symptom.to_us for symptom in self.symptoms)
+
+    @property
+    def severity(self) -> Severity:
+        return worst([symptom.severity for symptom in self.symptoms])
+
+    @property
+    def primary(self) -> Symptom:
+        """What the incident is about: the symptom that names a place and lasted longest."""
+        return max(
+            self.symptoms,
+            key=lambda symptom: (
+                symptom.kind in ("core_saturated", "kernel_hog", "rt_hog", "throttled"),
+                symptom.seconds,
+                SEVERITIES.index(symptom.severity),
+                -symptom.from_us,
+            ),
+        )
+
+    def identity(self, node: str, boot: str) -> str:
+        """The same live and offline: of the node, the boot, the place and the second in which it began."""
+        first = min(self.symptoms, key=lambda symptom: (symptom.from_us, symptom.kind))
+        text = f"{node}|{boot}|{first.kind}|{first.cpu}|{first.group}|{first.from_us // 1_000_000}"
+        return hashlib.sha256(text.encode()).hexdigest()[:10]
+
+
+def group(symptoms: Sequence[Symptom]) -> list[Group]:
+    """Incidents in the order of time."""
+    parent = list(range(len(symptoms)))
+
+    def root(number: int) -> int:
+        while parent[number] != number:
+            parent[number] = parent[parent[number]]
+            number = parent[number]
+        return number
+
+    for number, other in _pairs(symptoms):
+        parent[root(other)] = root(number)
+    found: dict[int, list[Symptom]] = {}
+    for number, symptom in enumerate(symptoms):
+        found.setdefault(root(number), []).append(symptom)
+    groups = [Group(tuple(sorted(members, key=lambda symptom: symptom.from_us))) for members in found.values()]
+    return sorted(groups, key=lambda each: each.from_us)
+
+
+def _pairs(symptoms: Sequence[Symptom]) -> Iterator[tuple[int, int]]:
+    order = sorted(range(len(symptoms)), key=lambda number: symptoms[number].from_us)
+    for at, number in enumerate(order):
+        for other in order[at + 1 :]:
+            if symptoms[other].from_us - symptoms[number].to_us > FOLLOWS_US:
+                continue
+            if _belong(symptoms[number], symptoms[other]):
+                yield number, other
+
+
+def _belong(earlier: Symptom, later: Symptom) -> bool:
+    distance_us = later.from_us - earlier.to_us
+    if _nowhere(earlier) or _nowhere(later):
+        return distance_us <= FOLLOWS_US
+    if distance_us > NEAR_US:
+        return False
+    same_core = earlier.cpu is not None and earlier.cpu == later.cpu
+    same_group = earlier.group is not None and earlier.group == later.group
+    one_each = (earlier.cpu is None) != (later.cpu is None) and "kernel_hog" in (earlier.kind, later.kind)
+    return same_core or same_group or one_each
+
+
+def _nowhere(symptom: Symptom) -> bool:
+    return symptom.cpu is None and symptom.group is None

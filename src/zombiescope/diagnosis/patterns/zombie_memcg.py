@@ -1,0 +1,123 @@
+"""Zombie memory cgroups: removed, still counted, and walked by whoever reads statistics or reclaims memory."""
+
+from __future__ import annotations
+
+from zombiescope.diagnosis import leak
+from zombiescope.diagnosis.case import Case
+from zombiescope.diagnosis.incident import Actor, Fix
+from zombiescope.diagnosis.leak import Culprit
+from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured, signature
+
+MANY = 1_000
+MANY_PER_LIVE = 5
+
+_WALK = "mem_cgroup_iter css_next_descendant_pre css_next_child css_rightmost_descendant"
+_SUM = "mem_cgroup_nr_lru_pages mem_cgroup_node_nr_lru_pages memcg_sum_events cpumask_next find_next_bit _find_next_bit"
+
+NUMA_STAT = signature("memcg_numa_stat_show", f"{_SUM} {_WALK}", before=(5, 8), means="memory.numa_stat is read")
+STAT = signature("memcg_stat_show", f"{_SUM} {_WALK} memcg_page_state", before=(5, 2), means="memory.stat is read")
+LIMIT = signature(
+    "try_charge try_charge_memcg", _WALK, means="a limited parent is full, and reclaim walks its children"
+)
+EMPTY = signature(
+    "mem_cgroup_force_empty mem_cgroup_force_empty_write memory_reclaim", _WALK, means="memory is reclaimed by hand"
+)
+RECLAIM = signature(
+    "shrink_node shrink_node_memcgs shrink_many do_try_to_free_pages try_to_free_mem_cgroup_pages balance_pgdat", _WALK,
+    means="reclaim walks them",
+)  # fmt: skip
+SLAB = signature(
+    "drop_slab drop_slab_node drop_caches_sysctl_handler shrink_slab", _WALK, means="slab caches are dropped"
+)
+
+
+def examine(case: Case) -> Finding:
+    memory = case.facts.cgroups.memory
+    dying, live = (memory.dying, memory.live) if memory else (None, None)
+    culprit = leak.attribute(case.facts)
+    return Finding(
+        tuple(_measurements(case, dying, live, culprit)),
+        culprit.actor if culprit else None,
+        _summary(case, dying, live, culprit),
+        _fix(case, culprit.actor if culprit else None),
+    )
+
+
+def _measurements(case: Case, dying: int | None, live: int | None, culprit: Culprit | None) -> list[Measurement]:
+    memory = case.facts.cgroups.memory
+    at_us = memory.at_us if memory else None
+    many = None if dying is None else dying >= MANY and (live is None or dying >= MANY_PER_LIVE * live)
+    found = []
+    if memory is not None and dying is None:
+        found.append(
+            measured(f"{memory.total:,} memory cgroups are tracked; how many are in use is not known", memory.total,
+                     "cgroups", "census", True if memory.total >= 10 * MANY else None, at_us=at_us, step="zombies")
+        )  # fmt: skip
+    else:
+        found.append(measured(_counted(dying, live), dying, "cgroups", "census", many, at_us=at_us, step="zombies"))
+    view = case.facts.cgroups
+    if view.growth_per_hour is not None:
+        found.append(
+            measured(
+                f"{view.growth_per_hour:,.0f} more every hour",
+                round(view.growth_per_hour, 1),
+                "cgroups/hour",
+                "census",
+                None,
+            )
+        )
+    if view.forecast.read_cost_now_s is not None:
+        found.append(
+            measured(
+                f"one read of the root's statistics costs {view.forecast.read_cost_now_s:.2f} s", view.forecast.read_cost_now_s,
+                "s", "counters", None,
+            )
+        )  # fmt: skip
+    if culprit is not None:
+        found.append(measured(culprit.how, culprit.value, culprit.unit, culprit.source, None, step="leak"))
+    return found
+
+
+def _counted(dying: int | None, live: int | None) -> str:
+    if dying is None:
+        return "memory cgroups were not counted"
+    if live is None:
+        return f"{dying:,} memory cgroups are dying"
+    return f"{dying:,} memory cgroups are dying, {live:,} are in use"
+
+
+def _summary(case: Case, dying: int | None, live: int | None, culprit: Culprit | None) -> str:
+    zombies = f"{dying:,} removed memory cgroups" if dying is not None else "removed memory cgroups"
+    text = f"{case.hog.name} makes the kernel walk {zombies}"
+    if live is not None:
+        text += f" (only {live:,} are in use)"
+    return text + (f"; they are leaked by {culprit.actor.name}" if culprit else "; who leaks them was not seen")
+
+
+def _fix(case: Case, culprit: Actor | None) -> Fix:
+    steps = []
+    if culprit is not None and culprit.unit is not None and culprit.unit.endswith(".service"):
+        steps.append(f"systemctl disable --now {culprit.unit}")
+    elif culprit is not None:
+        steps.append(f"stop what makes and removes cgroups under {culprit.cgroup}")
+    steps.append("zombiescope cgroups   # do they still grow?")
+    steps.append("release them: write to memory.force_empty (v1) or memory.reclaim (v2) of the surviving parent")
+    if case.facts.kernel is not None and case.facts.kernel < (5, 8):
+        steps.append("a kernel from 5.8 on reads these statistics without walking (dd8657b6c1cb)")
+    who = culprit.name if culprit else "whatever leaks them"
+    return Fix(f"stop {who}, then release the zombies", tuple(steps))
+
+
+PATTERN = Pattern(
+    id="zombie-memcg",
+    title="Zombie memory cgroups are walked",
+    proof="kernel",
+    looks_like="A task that reads memory statistics or reclaims memory spends seconds in the kernel walking memory cgroups "
+    "that have no directory any more.",
+    confirmed_by="At least 1,000 dying memory cgroups, five times as many as there are in use.",
+    refuted_by="Few dying memory cgroups: then the walk is long because live ones are many (cgroup-litter) or because "
+    "memory is short.",
+    remedy="Stop what leaks them, then release them by reclaiming from the parent that is still there.",
+    examine=examine,
+    signatures=(NUMA_STAT, STAT, LIMIT, EMPTY, SLAB, RECLAIM),
+)

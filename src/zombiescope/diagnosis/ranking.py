@@ -1,0 +1,138 @@
+"""From patterns to causes: how sure, in which order, and what was ruled out.
+
+    confidence = 0.10                                     it was thought of at all
+               + 0.35 x min(1, share / 0.6)               how much of the kernel time its frames explain
+               + 0.35 x confirmed                         its own measurement, or none
+               + 0.15 x culprit named
+               + 0.05 x nothing needed was unmeasured
+
+A pattern without frames (throttling, steal) has 0.35 for its symptom instead. Without a confirming measurement
+confidence stays at or below 0.5, and a pattern that is only known from literature at or below 0.6. One refuting
+measurement removes a pattern; so does a share of frames below its least. A confirmed cause stands before any that is
+not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from zombiescope.diagnosis.case import Case
+from zombiescope.diagnosis.incident import Cause, Fix, Link, RuledOut
+from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, Signature
+
+UNCONFIRMED_MOST = 0.5
+LITERATURE_MOST = 0.6
+FULL_SHARE = 0.6
+FALLBACK = "unknown-kernel-hog"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    pattern: Pattern
+    share: float
+    signature: Signature | None
+    finding: Finding
+    confirmed: bool
+    confidence: float
+
+
+def rank(case: Case, patterns: list[Pattern]) -> tuple[tuple[Cause, ...], tuple[RuledOut, ...]]:
+    """Causes, best first, and every pattern that was considered and refuted, with the number that did it."""
+    judged: list[Judged] = []
+    ruled_out: list[RuledOut] = []
+    for pattern in patterns:
+        verdict = judge(case, pattern)
+        if isinstance(verdict, Judged):
+            judged.append(verdict)
+        elif verdict is not None:
+            ruled_out.append(verdict)
+    named = [one for one in judged if one.pattern.id != FALLBACK]
+    if any(one.confirmed for one in named):
+        judged = named
+    judged.sort(key=lambda one: (one.pattern.id == FALLBACK, -one.confirmed, -one.confidence, one.pattern.id))
+    return tuple(_cause(case, one) for one in judged), tuple(sorted(ruled_out, key=lambda one: one.pattern))
+
+
+def judge(case: Case, pattern: Pattern) -> Judged | RuledOut | None:
+    """None: the pattern has nothing to do with this case."""
+    share, signature = pattern.share(case)
+    if pattern.symptoms and not pattern.symptoms & case.kinds():
+        return None
+    finding = pattern.examine(case)
+    against = next((one for one in finding.measurements if one.says == "refutes"), None)
+    if against is not None:
+        return _refuted(pattern, against)
+    if pattern.signatures and share < pattern.least_share:
+        because = f"its frames hold {share * 100:.1f} % of the kernel time"
+        return RuledOut(pattern.id, because, round(share, 4), "ratio")
+    confirmed = any(one.says == "confirms" for one in finding.measurements)
+    if not pattern.signatures and not confirmed and pattern.id != FALLBACK:
+        return None
+    return Judged(pattern, share, signature, finding, confirmed, _confidence(pattern, share, finding, confirmed))
+
+
+def _refuted(pattern: Pattern, against: Measurement) -> RuledOut:
+    return RuledOut(pattern.id, against.fact, against.value, against.value_unit)
+
+
+def _confidence(pattern: Pattern, share: float, finding: Finding, confirmed: bool) -> float:
+    frames = min(1.0, share / FULL_SHARE) if pattern.signatures else 1.0
+    complete = all(one.value is not None for one in finding.measurements)
+    confidence = 0.10 + 0.35 * frames + 0.35 * confirmed + 0.15 * (finding.culprit is not None) + 0.05 * complete
+    if not confirmed:
+        confidence = min(confidence, UNCONFIRMED_MOST)
+    if pattern.proof == "literature":
+        confidence = min(confidence, LITERATURE_MOST)
+    return round(min(confidence, 1.0), 3)
+
+
+def _cause(case: Case, one: Judged) -> Cause:
+    finding = one.finding
+    return Cause(
+        one.pattern.id,
+        one.pattern.proof,
+        one.confidence,
+        finding.summary or one.pattern.title,
+        case.hog,
+        finding.culprit,
+        case.frames,
+        tuple(_chain(case, one)),
+        finding.fix or Fix(one.pattern.remedy),
+    )
+
+
+def _chain(case: Case, one: Judged) -> list[Link]:
+    links = [
+        Link("symptom", symptom.text, round(symptom.seconds, 3), "s", symptom.from_us, _source(symptom.kind))
+        for symptom in case.group.symptoms
+    ]
+    hog = case.hog
+    if case.hog_task is not None:
+        links.append(
+            Link(
+                "hog", f"{hog.name} used {hog.cpu_ratio:.2f} of a CPU", hog.cpu_ratio, "cores", case.from_us, "samples"
+            )
+        )
+    if case.frames:
+        path = " > ".join(case.frames[-4:])
+        means = f": {one.signature.means}" if one.signature and one.signature.means else ""
+        links.append(Link("kernel function", f"{path}{means}", round(one.share, 4), "ratio", case.from_us, "samples"))
+    links += [
+        Link(
+            measure.step, measure.fact, measure.value, measure.value_unit, measure.at_us or case.from_us, measure.source
+        )
+        for measure in one.finding.measurements
+    ]
+    if finding_culprit := one.finding.culprit:
+        links.append(Link("culprit", finding_culprit.name, None, None, case.from_us, None))
+    return links
+
+
+def _source(kind: str) -> str:
+    return {
+        "kernel_hog": "samples",
+        "stall": "samples",
+        "rt_hog": "samples",
+        "event": "events",
+        "throttled": "cgroup_stats",
+    }.get(kind, "cores")

@@ -1,0 +1,43 @@
+"""A core that the kernel held for a second or more while the node as a whole had room.
+
+Read from the table `cores`: system, irq and softirq time by elapsed time, second by second. A node whose cores are all
+busy is not this: there, everybody waits for everybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from zombiescope.diagnosis.facts import Facts
+from zombiescope.diagnosis.incident import Symptom
+from zombiescope.diagnosis.spans import runs
+from zombiescope.recording.saturation import SATURATED_RATIO
+
+NODE_BUSY_RATIO = 0.9
+_MODES = ("system", "softirq", "irq")
+
+
+def find(facts: Facts) -> Iterator[Symptom]:
+    cores = facts.cores
+    if cores is None:
+        return
+    kernel = cores.kernel
+    room = cores.node_busy() < NODE_BUSY_RATIO
+    for row, cpu in enumerate(cores.cpus):
+        for first, last in runs((kernel[row] >= SATURATED_RATIO) & room, least=1, bridge=1):
+            seconds = last - first
+            shares = {mode: float(np.nanmean(cores.ratios[mode][row, first:last])) for mode in _MODES}
+            mode = max(shares, key=lambda mode: shares[mode])
+            average = cores.mean(cores.busy, first, last)
+            yield Symptom(
+                "core_saturated",
+                cores.at_us(first),
+                cores.at_us(last),
+                f"core {cpu} spent {shares[mode] * 100:.0f} % of {seconds} s in {mode}"
+                + ("" if average is None else f" while all cores together were {average * 100:.0f} % busy"),
+                "warning",
+                cpu,
+                facts={"mode": mode, "ratio": float(np.nanmean(kernel[row, first:last])), "node_busy_ratio": average},
+            )

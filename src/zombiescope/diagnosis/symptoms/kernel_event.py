@@ -1,0 +1,50 @@
+"""What the kernel, systemd or a job said by itself: NIC resets, lockups, stalls, OOM kills, crash loops, dead jobs.
+
+Warnings and worse; the same words of the same source within a few seconds are one symptom with a count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+
+from zombiescope.diagnosis.facts import Facts
+from zombiescope.diagnosis.incident import Severity, Symptom
+from zombiescope.recording.events import Event
+
+TOGETHER_US = 10_000_000
+_HARMLESS = frozenset({"mark", "cgroup_churn", "unit_restart"})
+
+
+def find(facts: Facts) -> Iterator[Symptom]:
+    told = [event for event in facts.events if event.severity != "info" and event.kind not in _HARMLESS]
+    for (kind, cpu), same in groupby(sorted(told, key=_place), key=_place):
+        for burst in _bursts(list(same)):
+            first, last = burst[0], burst[-1]
+            more = f" (and {len(burst) - 1} more)" if len(burst) > 1 else ""
+            severity: Severity = "critical" if any(event.severity == "critical" for event in burst) else "warning"
+            yield Symptom(
+                "event",
+                first.at_us,
+                last.at_us,
+                f"{first.text}{more}",
+                severity,
+                cpu if cpu >= 0 else None,
+                facts={"event": kind, "source": first.source, "count": len(burst), **first.fields},
+            )
+
+
+def _place(event: Event) -> tuple[str, int]:
+    cpu = event.fields.get("cpu")
+    return event.kind, cpu if isinstance(cpu, int) else -1
+
+
+def _bursts(events: list[Event]) -> Iterator[list[Event]]:
+    burst: list[Event] = []
+    for event in sorted(events, key=lambda event: event.at_us):
+        if burst and event.at_us - burst[-1].at_us > TOGETHER_US:
+            yield burst
+            burst = []
+        burst.append(event)
+    if burst:
+        yield burst

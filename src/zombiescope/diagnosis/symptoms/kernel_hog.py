@@ -1,0 +1,111 @@
+"""A task, or a group of tasks, that spent 0.9 of a CPU or more inside the kernel for a second, on whatever cores.
+
+Hogs migrate, so no single core need be saturated; and storms are made of processes that live for a millisecond, so the
+samples are added up by thread, by name, by unit or cgroup, and by parent. A group is told only when no smaller one
+explains it, and only when most of its own time is the kernel's: sixty training processes with a little kernel time
+each are no hog.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from zombiescope.diagnosis.facts import Facts
+from zombiescope.diagnosis.incident import Symptom
+from zombiescope.diagnosis.sample_grid import BIN_US, SampleGrid, Task
+from zombiescope.diagnosis.spans import runs
+
+HOG_RATIO = 0.9
+SECOND_BINS = 1_000_000 // BIN_US
+MOSTLY_KERNEL = 0.5
+EXPLAINED = 0.8
+"""A smaller group that has this much of a larger one's kernel time explains it."""
+
+LEVELS: tuple[tuple[str, Callable[[Task], str | None]], ...] = (
+    ("thread", lambda task: None if not task.tid else f"tid {task.tid}"),
+    ("comm", lambda task: None if not task.tid else task.comm),
+    ("owner", lambda task: task.unit or task.container or task.cgroup),
+    ("parent", lambda task: None if not task.ppid or task.ppid <= 2 else f"children of {task.ppid}"),
+)
+
+
+class _Hog(NamedTuple):
+    level: str
+    name: str
+    first: int
+    last: int
+    samples: int
+    ratio: float
+    peak: float
+    task: Task
+    cpus: tuple[int, ...]
+
+
+def find(facts: Facts) -> Iterator[Symptom]:
+    grid = facts.samples
+    told: list[_Hog] = []
+    for level, key in LEVELS:
+        for hog in _hogs(grid, level, key):
+            if not any(_explains(smaller, hog) for smaller in told):
+                told.append(hog)
+    for hog in told:
+        yield _symptom(grid, hog)
+
+
+def _hogs(grid: SampleGrid, level: str, key: Callable[[Task], str | None]) -> Iterator[_Hog]:
+    group, names = grid.groups(key)
+    if not names:
+        return
+    kernel = grid.per_bin(group, len(names), grid.in_kernel)
+    everything = grid.per_bin(group, len(names), np.ones(len(grid), bool))
+    if kernel.shape[1] < SECOND_BINS:
+        return
+    summed = np.cumsum(np.pad(kernel, ((0, 0), (1, 0))), axis=1)
+    in_a_second = summed[:, SECOND_BINS:] - summed[:, :-SECOND_BINS]
+    for number in np.flatnonzero((in_a_second >= HOG_RATIO * grid.hz).any(axis=1)).tolist():
+        for first, last in runs(in_a_second[number] >= HOG_RATIO * grid.hz, bridge=SECOND_BINS):
+            end = last + SECOND_BINS - 1
+            samples = int(kernel[number, first:end].sum())
+            if samples < MOSTLY_KERNEL * everything[number, first:end].sum():
+                continue
+            span = grid.where(grid.start_us + first * BIN_US, grid.start_us + end * BIN_US)
+            chosen = span & (group == number) & grid.in_kernel
+            hottest = grid.hottest_task(chosen)
+            if hottest is None:
+                continue
+            cpus = tuple(int(cpu) for cpu in np.unique(grid.cpu[chosen]) if cpu >= 0)
+            ratio = samples / grid.hz / ((end - first) * BIN_US / 1e6)
+            peak = float(in_a_second[number, first:last].max()) / grid.hz
+            yield _Hog(level, names[number], first, end, samples, ratio, peak, hottest[0], cpus)
+
+
+def _explains(smaller: _Hog, larger: _Hog) -> bool:
+    overlap = min(smaller.last, larger.last) - max(smaller.first, larger.first)
+    return overlap > 0 and smaller.samples >= EXPLAINED * larger.samples
+
+
+def _symptom(grid: SampleGrid, hog: _Hog) -> Symptom:
+    seconds = (hog.last - hog.first) * BIN_US / 1e6
+    who = hog.task.comm or hog.name
+    name = who if hog.level == "thread" else f"{hog.name} (many tasks)" if hog.level != "comm" else f"all {hog.name}"
+    where = f"core {hog.cpus[0]}" if len(hog.cpus) == 1 else f"{len(hog.cpus)} cores"
+    return Symptom(
+        "kernel_hog",
+        grid.start_us + hog.first * BIN_US,
+        grid.start_us + hog.last * BIN_US,
+        f"{name} was in the kernel for {hog.ratio:.2f} of a CPU over {seconds:.1f} s, on {where}",
+        "info",
+        hog.cpus[0] if len(hog.cpus) == 1 else None,
+        hog.name,
+        {
+            "level": hog.level,
+            "ratio": hog.ratio,
+            "peak": hog.peak,
+            "pid": hog.task.pid,
+            "tid": hog.task.tid,
+            "comm": who,
+        },
+    )

@@ -1,0 +1,113 @@
+"""A network card whose poll loop did not get its core.
+
+Three kinds of proof, strongest first: the driver counted it (ENA's suspected_poll_starvation, missing completions),
+the core that serves the card's queue was busy elsewhere while its NET_RX count stood still, or packets were dropped
+because the backlog of a core was full. The run delay of ksoftirqd proves it only up to kernel 6.4: since 6.5 softirqs
+run at every interrupt's end even when ksoftirqd waits (d15121be7485).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from zombiescope.diagnosis.core_grid import SECOND_US, CoreGrid
+from zombiescope.diagnosis.facts import Facts
+from zombiescope.diagnosis.incident import Symptom
+from zombiescope.diagnosis.spans import runs
+
+KSOFTIRQD_TELLS_BEFORE = (6, 5)
+DELAY_US = 500_000
+BUSY_RATIO = 0.9
+SERVES_PER_S = 50
+DRIVER_COUNTERS = ("suspected_poll_starvation", "missing_tx_cmpl", "os_netdev_wd", "tx_timeout", "tx_timeouts")
+DROPS_PER_S = 100
+
+
+def find(facts: Facts) -> Iterator[Symptom]:
+    yield from _driver(facts)
+    if facts.cores is not None:
+        yield from _standing_still(facts, facts.cores)
+        yield from _backlog(facts.cores)
+        if facts.kernel is not None and facts.kernel < KSOFTIRQD_TELLS_BEFORE:
+            yield from _ksoftirqd(facts.cores)
+
+
+def _driver(facts: Facts) -> Iterator[Symptom]:
+    for name in DRIVER_COUNTERS:
+        rose = facts.added("ethtool", name)
+        if rose:
+            yield Symptom(
+                "nic_starved",
+                facts.start_us,
+                facts.end_us,
+                f"the network driver counted {name} {rose:,} times",
+                "critical",
+                facts={"counter": name, "count": rose},
+            )
+
+
+def _standing_still(facts: Facts, cores: CoreGrid) -> Iterator[Symptom]:
+    received, kernel = cores.counts["softirq_net_rx"], cores.kernel
+    serving = _served_cores(facts)
+    for row, cpu in enumerate(cores.cpus):
+        usual = float(np.nanmedian(received[row])) if not np.isnan(received[row]).all() else 0.0
+        if usual < SERVES_PER_S or (serving and cpu not in serving):
+            continue
+        still = (np.nan_to_num(received[row], nan=usual) < usual / 20) & (kernel[row] >= BUSY_RATIO)
+        for first, last in runs(still):
+            yield Symptom(
+                "nic_starved",
+                cores.at_us(first),
+                cores.at_us(last),
+                f"core {cpu} polled its network queue {np.nansum(received[row, first:last]):,.0f} times in {last - first} s"
+                f" (usually {usual:,.0f} a second) while the kernel kept it {kernel[row, first:last].mean() * 100:.0f} %"
+                " busy",
+                "critical",
+                cpu,
+                facts={"net_rx": float(np.nansum(received[row, first:last])), "usual_per_s": usual},
+            )
+
+
+def _backlog(cores: CoreGrid) -> Iterator[Symptom]:
+    dropped = np.nan_to_num(cores.counts["softnet_dropped"])
+    for row, cpu in enumerate(cores.cpus):
+        for first, last in runs(dropped[row] >= DROPS_PER_S, bridge=2):
+            count = int(dropped[row, first:last].sum())
+            yield Symptom(
+                "nic_starved",
+                cores.at_us(first),
+                cores.at_us(last),
+                f"core {cpu} dropped {count:,} packets because its backlog was full",
+                "warning",
+                cpu,
+                facts={"softnet_dropped": count},
+            )
+
+
+def _ksoftirqd(cores: CoreGrid) -> Iterator[Symptom]:
+    delay = np.nan_to_num(cores.counts["ksoftirqd_delay_us"])
+    for row, cpu in enumerate(cores.cpus):
+        for first, last in runs(delay[row] >= DELAY_US, bridge=1):
+            waited_us = int(delay[row, first:last].sum())
+            yield Symptom(
+                "nic_starved",
+                cores.at_us(first),
+                cores.at_us(last),
+                f"ksoftirqd/{cpu} was ready to run and did not get core {cpu} for {waited_us / 1e6:.1f} s",
+                "warning",
+                cpu,
+                facts={"ksoftirqd_delay_us": waited_us, "seconds": (last - first) * SECOND_US / 1e6},
+            )
+
+
+def _served_cores(facts: Facts) -> set[int]:
+    """Cores that serve a queue of a card; empty when that was not recorded."""
+    served: set[int] = set()
+    for row in facts.queues:
+        for part in (row["cpus"] or "").split(","):
+            first, _, last = part.partition("-")
+            if first.isdigit():
+                served.update(range(int(first), int(last or first) + 1))
+    return served

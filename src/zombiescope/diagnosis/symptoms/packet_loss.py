@@ -1,0 +1,34 @@
+"""Packets that were lost on this node: a card or its queue dropped them, or TCP had to send them again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from zombiescope.diagnosis.facts import Facts
+from zombiescope.diagnosis.incident import Symptom
+
+DROPS_PER_S = 100
+RESENT_RATIO = 0.02
+LEAST_RESENT = 200
+
+
+def find(facts: Facts) -> Iterator[Symptom]:
+    for name, what in (("rx_dropped", "received"), ("tx_dropped", "sent"), ("rx_missed_errors", "received")):
+        dropped = facts.added("netdev", name)
+        if dropped is not None and dropped / max(facts.seconds, 1) >= DROPS_PER_S:
+            yield Symptom(
+                "packet_loss",
+                facts.start_us,
+                facts.end_us,
+                f"network cards dropped {dropped:,} packets that were {what} ({name})",
+                facts={"counter": name, "count": dropped},
+            )
+    resent, sent = facts.added("snmp", "RetransSegs"), facts.added("snmp", "OutSegs")
+    if resent and sent and resent >= LEAST_RESENT and resent / sent >= RESENT_RATIO:
+        yield Symptom(
+            "packet_loss",
+            facts.start_us,
+            facts.end_us,
+            f"TCP sent {resent:,} of {sent:,} segments again",
+            facts={"counter": "RetransSegs", "count": resent, "ratio": resent / sent},
+        )

@@ -1,0 +1,65 @@
+"""A real-time task that kept a core for itself: whatever else was to run there waited.
+
+Told by the scheduling policy of the task (SCHED_FIFO 1, SCHED_RR 2), not by kernel frames: it may never enter the
+kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from zombiescope.diagnosis.facts import Facts
+from zombiescope.diagnosis.incident import Symptom
+from zombiescope.diagnosis.sample_grid import BIN_US, Task
+from zombiescope.diagnosis.spans import runs
+
+REAL_TIME = {1: "SCHED_FIFO", 2: "SCHED_RR"}
+HOG_RATIO = 0.85
+"""Real-time throttling leaves 5 % to the others."""
+
+
+def find(facts: Facts) -> Iterator[Symptom]:
+    grid = facts.samples
+    group, names = grid.groups(_real_time)
+    if not names:
+        return
+    counted = grid.per_bin(group, len(names), np.ones(len(grid), bool))
+    bins = 1_000_000 // BIN_US
+    if counted.shape[1] < bins:
+        return
+    summed = np.cumsum(np.pad(counted, ((0, 0), (1, 0))), axis=1)
+    in_a_second = summed[:, bins:] - summed[:, :-bins]
+    for number, name in enumerate(names):
+        for first, last in runs(in_a_second[number] >= HOG_RATIO * grid.hz, bridge=bins):
+            from_us, to_us = grid.start_us + first * BIN_US, grid.start_us + (last + bins - 1) * BIN_US
+            chosen = grid.where(from_us, to_us) & (group == number)
+            hottest = grid.hottest_task(chosen)
+            if hottest is None:
+                continue
+            task = hottest[0]
+            ratio = int(np.count_nonzero(chosen)) / grid.hz / ((to_us - from_us) / 1e6)
+            cpus = np.unique(grid.cpu[chosen])
+            yield Symptom(
+                "rt_hog",
+                from_us,
+                to_us,
+                f"{task.comm} (pid {task.pid}, {REAL_TIME[task.policy or 1]} {task.rt_priority}) ran for "
+                f"{ratio:.2f} of a CPU; ordinary tasks of its core waited",
+                "warning",
+                int(cpus[0]) if len(cpus) == 1 else None,
+                name,
+                {
+                    "policy": task.policy,
+                    "rt_priority": task.rt_priority,
+                    "ratio": ratio,
+                    "pid": task.pid,
+                    "comm": task.comm,
+                },
+            )
+
+
+def _real_time(task: Task) -> str | None:
+    kernel_thread = task.ppid == 2 or (task.pid is not None and task.pid <= 2)
+    return f"tid {task.tid}" if task.policy in REAL_TIME and task.tid and not kernel_thread else None

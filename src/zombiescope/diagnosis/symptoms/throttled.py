@@ -1,0 +1,41 @@
+"""A cgroup that its CPU quota stopped: its tasks stood still although cores were idle.
+
+Nothing of this is in the samples: who is throttled does not run. It is read from cpu.stat of the cgroups that appear in
+the samples and have a quota.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+from zombiescope.diagnosis.facts import Facts
+from zombiescope.diagnosis.incident import Symptom
+
+THROTTLED_PERIODS = 0.2
+THROTTLED_RATIO = 0.05
+
+
+def find(facts: Facts) -> Iterator[Symptom]:
+    by_cgroup: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in facts.cgroup_stats:
+        if row["nr_periods"]:
+            by_cgroup[row["cgroup"] or ""].append(row)
+    for cgroup, rows in sorted(by_cgroup.items()):
+        periods = sum(row["nr_periods"] for row in rows)
+        throttled = sum(row["nr_throttled"] or 0 for row in rows)
+        stood_us = sum(row["throttled_us"] or 0 for row in rows)
+        ratio = throttled / periods
+        span_us = max(rows[-1]["time"] - rows[0]["time"], 0) + 10_000_000
+        if ratio < THROTTLED_PERIODS or stood_us / span_us < THROTTLED_RATIO:
+            continue
+        yield Symptom(
+            "throttled",
+            max(facts.start_us, rows[0]["time"] - 10_000_000),
+            rows[-1]["time"],
+            f"{cgroup} was stopped by its CPU quota in {ratio * 100:.0f} % of its periods, for {stood_us / 1e6:.1f} s",
+            "warning",
+            group=cgroup,
+            facts={"periods": periods, "throttled": throttled, "throttled_us": stood_us, "ratio": ratio},
+        )
