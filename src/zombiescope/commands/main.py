@@ -19,6 +19,7 @@ from zombiescope.commands import (
     cgroups,
     compact,
     cores,
+    diagnose,
     diff,
     events,
     flamegraph,
@@ -41,6 +42,7 @@ from zombiescope.commands.output import note
 _COMMANDS: tuple[tuple[str, tuple[ModuleType, ...]], ...] = (
     ("Record", (up, record, status, mark)),
     ("Look", (top, cores, heatmap, flamegraph, stacks, diff, events, cgroups, history, info)),
+    ("Explain", (diagnose,)),
     ("Keep", (freeze, pack, compact)),
 )
 

@@ -58,21 +58,11 @@ def _measurements(case: Case, dying: int | None, live: int | None, culprit: Culp
     view = case.facts.cgroups
     if view.growth_per_hour is not None:
         found.append(
-            measured(
-                f"{view.growth_per_hour:,.0f} more every hour",
-                round(view.growth_per_hour, 1),
-                "cgroups/hour",
-                "census",
-                None,
-            )
+            measured(f"{view.growth_per_hour:,.0f} more every hour", view.growth_per_hour, "cgroups/h", "census", None)
         )
-    if view.forecast.read_cost_now_s is not None:
-        found.append(
-            measured(
-                f"one read of the root's statistics costs {view.forecast.read_cost_now_s:.2f} s", view.forecast.read_cost_now_s,
-                "s", "counters", None,
-            )
-        )  # fmt: skip
+    cost_s = view.forecast.read_cost_now_s
+    if cost_s is not None:
+        found.append(measured(f"one read of the root's statistics costs {cost_s:.2f} s", cost_s, "s", "counters", None))
     if culprit is not None:
         found.append(measured(culprit.how, culprit.value, culprit.unit, culprit.source, None, step="leak"))
     return found
@@ -101,7 +91,7 @@ def _fix(case: Case, culprit: Actor | None) -> Fix:
     elif culprit is not None:
         steps.append(f"stop what makes and removes cgroups under {culprit.cgroup}")
     steps.append("zombiescope cgroups   # do they still grow?")
-    steps.append("release them: write to memory.force_empty (v1) or memory.reclaim (v2) of the surviving parent")
+    steps.append("release them: memory.force_empty (v1) or memory.reclaim (v2) of the surviving parent")
     if case.facts.kernel is not None and case.facts.kernel < (5, 8):
         steps.append("a kernel from 5.8 on reads these statistics without walking (dd8657b6c1cb)")
     who = culprit.name if culprit else "whatever leaks them"
@@ -112,8 +102,8 @@ PATTERN = Pattern(
     id="zombie-memcg",
     title="Zombie memory cgroups are walked",
     proof="kernel",
-    looks_like="A task that reads memory statistics or reclaims memory spends seconds in the kernel walking memory cgroups "
-    "that have no directory any more.",
+    looks_like="A task that reads memory statistics or reclaims memory spends seconds in the kernel walking memory "
+    "cgroups that have no directory any more.",
     confirmed_by="At least 1,000 dying memory cgroups, five times as many as there are in use.",
     refuted_by="Few dying memory cgroups: then the walk is long because live ones are many (cgroup-litter) or because "
     "memory is short.",

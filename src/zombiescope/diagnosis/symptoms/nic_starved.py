@@ -57,16 +57,16 @@ def _standing_still(facts: Facts, cores: CoreGrid) -> Iterator[Symptom]:
             continue
         still = (np.nan_to_num(received[row], nan=usual) < usual / 20) & (kernel[row] >= BUSY_RATIO)
         for first, last in runs(still):
+            polled, busy = float(np.nansum(received[row, first:last])), float(kernel[row, first:last].mean())
             yield Symptom(
                 "nic_starved",
                 cores.at_us(first),
                 cores.at_us(last),
-                f"core {cpu} polled its network queue {np.nansum(received[row, first:last]):,.0f} times in {last - first} s"
-                f" (usually {usual:,.0f} a second) while the kernel kept it {kernel[row, first:last].mean() * 100:.0f} %"
-                " busy",
+                f"core {cpu} polled its network queue {polled:,.0f} times in {last - first} s (usually {usual:,.0f} a"
+                f" second) while the kernel kept it {busy * 100:.0f} % busy elsewhere",
                 "critical",
                 cpu,
-                facts={"net_rx": float(np.nansum(received[row, first:last])), "usual_per_s": usual},
+                facts={"net_rx": polled, "usual_per_s": usual},
             )
 
 

@@ -1,8 +1,8 @@
 """A hole in the samples of a core that was not stolen: code ran with interrupts off, which no clock can look inside.
 
 The clock of the sampler is an interrupt. While interrupts are off it cannot fire, and /proc/stat loses the time too.
-What is seen is a gap far longer than the period; a hypervisor that took the core away makes the same gap, so time that was
-stolen rules it out.
+What is seen is a gap far longer than the period; a hypervisor that took the core away makes the same gap, so time
+that was stolen rules it out.
 """
 
 from __future__ import annotations

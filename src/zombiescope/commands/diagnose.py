@@ -1,0 +1,96 @@
+"""`zombiescope diagnose`: from a dead job to the culprit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from zombiescope.commands import drawing
+from zombiescope.commands.output import Json, console, examples, print_document
+from zombiescope.commands.reading import Dir, Node, opened
+from zombiescope.commands.window import At, From, Last, To, Utc, Window, choose
+
+if TYPE_CHECKING:
+    from zombiescope.diagnosis.diagnose import Diagnosis
+
+EXAMPLES = examples(
+    "diagnose --last 10m",
+    "diagnose --at 12:03:22",
+    "diagnose incident.zscope -o report.md",
+    "diagnose --last 1h --json | jq '.incidents[0].causes[0].culprit'",
+)
+
+AROUND_US = 60_000_000
+"""With --at: a minute before and after, since causes come before what they cause."""
+
+FOUND = 3
+
+
+def command(
+    directory: Dir = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write a report: FILE.md.", show_default=False),
+    ] = None,
+    fail_on: Annotated[
+        str, typer.Option("--fail-on", metavar="SEVERITY", help="Exit with 3 from this on: info, warning, critical.")
+    ] = "warning",
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Everything that was ruled out.")] = False,
+    last: Last = None,
+    from_: From = None,
+    to: To = None,
+    at: At = None,
+    utc: Utc = False,
+    node: Node = None,
+    json_: Json = False,
+) -> None:
+    """What happened, who did it, how we know, what else it could have been, and what to do.
+
+    Looks for cores that were lost, tasks that hog the kernel, starved network cards and what the kernel said, and
+    explains each with the numbers that prove it.
+    """
+    if fail_on not in ("info", "warning", "critical"):
+        raise typer.BadParameter(f"--fail-on {fail_on!r} is none of info, warning, critical")
+    if output is not None and output.suffix != ".md":
+        raise typer.BadParameter(f"--output {output}: the name must end in .md")
+    with opened(directory, node) as recording:
+        from zombiescope.diagnosis.diagnose import diagnose
+
+        window = choose(recording, last, from_, to, at, utc)
+        if at is not None:
+            window = Window(window.start_us - AROUND_US, window.end_us + AROUND_US, window.zone)
+        found = diagnose(recording, window.start_us, window.end_us)
+        if output is not None:
+            from zombiescope.diagnosis.report.markdown import markdown
+
+            heading = f"{recording.name}  {window.heading()}"
+            drawing.write(output, markdown(found, heading, lambda at_us: window.clock(at_us, 1)))
+        if json_:
+            from zombiescope.diagnosis.report.document import document
+
+            print_document("diagnose", document(found))
+        elif output is None:
+            _print(found, f"{recording.name}  {window.heading()}", window, verbose)
+    if _found(found, fail_on):
+        raise typer.Exit(FOUND)
+
+
+def _print(found: Diagnosis, heading: str, window: Window, verbose: bool) -> None:
+    from rich.text import Text
+
+    from zombiescope.diagnosis.report.terminal import lines
+
+    out = console()
+    out.print(heading, style="bold")
+    out.print()
+    for line in lines(found, lambda at_us: window.clock(at_us, 1), wordy=verbose):
+        out.print(Text.assemble(*line))
+
+
+def _found(found: Diagnosis, fail_on: str) -> bool:
+    from zombiescope.diagnosis.incident import SEVERITIES
+
+    severities = [str(severity) for severity in SEVERITIES]
+    return any(severities.index(incident.severity) >= severities.index(fail_on) for incident in found.incidents)

@@ -1,0 +1,74 @@
+"""A diagnosis as JSON: times in Unix seconds, what was not measured null."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from zombiescope.diagnosis.diagnose import Diagnosis
+from zombiescope.diagnosis.incident import Actor, Cause, Incident, Symptom
+
+
+def document(found: Diagnosis) -> dict[str, Any]:
+    return {
+        "node": found.node,
+        "window": {"from": found.from_us / 1e6, "to": found.to_us / 1e6},
+        "incidents": [incident(each) for each in found.incidents],
+        "not_checked": list(found.not_checked),
+    }
+
+
+def incident(each: Incident) -> dict[str, Any]:
+    return {
+        "id": each.id,
+        "from": each.from_us / 1e6,
+        "to": each.to_us / 1e6,
+        "state": each.state,
+        "severity": each.severity,
+        "symptoms": [_symptom(symptom) for symptom in each.symptoms],
+        "causes": [_cause(cause) for cause in each.causes],
+        "ruled_out": [asdict(one) for one in each.ruled_out],
+        "recurrences": [at_us / 1e6 for at_us in each.recurrences],
+    }
+
+
+def _symptom(symptom: Symptom) -> dict[str, Any]:
+    return {
+        **symptom.facts,
+        "kind": symptom.kind,
+        "at": symptom.from_us / 1e6,
+        "to": symptom.to_us / 1e6,
+        "cpu": symptom.cpu,
+        "seconds": symptom.seconds,
+        "severity": symptom.severity,
+        "group": symptom.group,
+        "text": symptom.text,
+    }
+
+
+def _cause(cause: Cause) -> dict[str, Any]:
+    return {
+        "pattern": cause.pattern,
+        "proof": cause.proof,
+        "confidence": cause.confidence,
+        "summary": cause.summary,
+        "hog": _actor(cause.hog),
+        "culprit": _actor(cause.culprit) if cause.culprit else None,
+        "frames": list(cause.frames),
+        "chain": [
+            {
+                "step": link.step,
+                "fact": link.fact,
+                "value": link.value,
+                "value_unit": link.value_unit,
+                "at": None if link.at_us is None else link.at_us / 1e6,
+                "source": link.source,
+            }
+            for link in cause.chain
+        ],
+        "fix": {"summary": cause.fix.summary, "steps": list(cause.fix.steps)},
+    }
+
+
+def _actor(actor: Actor) -> dict[str, Any]:
+    return asdict(actor)
