@@ -14,11 +14,12 @@ from zombiescope.commands.window import At, From, Last, To, Utc, Window, choose
 
 if TYPE_CHECKING:
     from zombiescope.diagnosis.diagnose import Diagnosis
+    from zombiescope.recording.reader import Recording
 
 EXAMPLES = examples(
     "diagnose --last 10m",
     "diagnose --at 12:03:22",
-    "diagnose incident.zscope -o report.md",
+    "diagnose incident.zscope -o report.html",
     "diagnose --last 1h --json | jq '.incidents[0].causes[0].culprit'",
 )
 
@@ -32,7 +33,9 @@ def command(
     directory: Dir = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write a report: FILE.md.", show_default=False),
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Write a report: FILE.html or FILE.md.", show_default=False
+        ),
     ] = None,
     fail_on: Annotated[
         str, typer.Option("--fail-on", metavar="SEVERITY", help="Exit with 3 from this on: info, warning, critical.")
@@ -53,8 +56,8 @@ def command(
     """
     if fail_on not in ("info", "warning", "critical"):
         raise typer.BadParameter(f"--fail-on {fail_on!r} is none of info, warning, critical")
-    if output is not None and output.suffix != ".md":
-        raise typer.BadParameter(f"--output {output}: the name must end in .md")
+    if output is not None and output.suffix not in (".html", ".md"):
+        raise typer.BadParameter(f"--output {output}: the name must end in .html or .md")
     with opened(directory, node) as recording:
         from zombiescope.diagnosis.diagnose import diagnose
 
@@ -63,10 +66,7 @@ def command(
             window = Window(window.start_us - AROUND_US, window.end_us + AROUND_US, window.zone)
         found = diagnose(recording, window.start_us, window.end_us)
         if output is not None:
-            from zombiescope.diagnosis.report.markdown import markdown
-
-            heading = f"{recording.name}  {window.heading()}"
-            drawing.write(output, markdown(found, heading, lambda at_us: window.clock(at_us, 1)))
+            drawing.write(output, _report(output.suffix, recording, found, window))
         if json_:
             from zombiescope.diagnosis.report.document import document
 
@@ -75,6 +75,17 @@ def command(
             _print(found, f"{recording.name}  {window.heading()}", window, verbose)
     if _found(found, fail_on):
         raise typer.Exit(FOUND)
+
+
+def _report(kind: str, recording: Recording, found: Diagnosis, window: Window) -> str:
+    heading = f"{recording.name}  {window.heading()}"
+    if kind == ".html":
+        from zombiescope.diagnosis.report import html
+
+        return html.page(recording, found, heading, html.Looks(lambda at_us: window.clock(at_us, 1), window.zone))
+    from zombiescope.diagnosis.report.markdown import markdown
+
+    return markdown(found, heading, lambda at_us: window.clock(at_us, 1))
 
 
 def _print(found: Diagnosis, heading: str, window: Window, verbose: bool) -> None:
@@ -86,7 +97,11 @@ def _print(found: Diagnosis, heading: str, window: Window, verbose: bool) -> Non
     out.print(heading, style="bold")
     out.print()
     for line in lines(found, lambda at_us: window.clock(at_us, 1), wordy=verbose):
-        out.print(Text.assemble(*line))
+        head, rest = Text.assemble(*line.head), Text.assemble(*line.text)
+        room = max(out.width - head.cell_len, 20)
+        for number, part in enumerate(rest.wrap(out, room) if line.text else [rest]):
+            part.rstrip()
+            out.print(head + part if number == 0 else Text.assemble(*line.below(head.cell_len)) + part)
 
 
 def _found(found: Diagnosis, fail_on: str) -> bool:

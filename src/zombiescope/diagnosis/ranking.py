@@ -1,6 +1,6 @@
 """From patterns to causes: how sure, in which order, and what was ruled out.
 
-    confidence = 0.10                                     it was thought of at all
+    confidence = 0.05                                     it was thought of at all
                + 0.35 x min(1, share / 0.6)               how much of the kernel time its frames explain
                + 0.35 x confirmed                         its own measurement, or none
                + 0.15 x culprit named
@@ -78,7 +78,7 @@ def _refuted(pattern: Pattern, against: Measurement) -> RuledOut:
 def _confidence(pattern: Pattern, share: float, finding: Finding, confirmed: bool) -> float:
     frames = min(1.0, share / FULL_SHARE) if pattern.signatures else 1.0
     complete = all(one.value is not None for one in finding.measurements)
-    confidence = 0.10 + 0.35 * frames + 0.35 * confirmed + 0.15 * (finding.culprit is not None) + 0.05 * complete
+    confidence = 0.05 + 0.35 * frames + 0.35 * confirmed + 0.15 * (finding.culprit is not None) + 0.05 * complete
     if not confirmed:
         confidence = min(confidence, UNCONFIRMED_MOST)
     if pattern.proof == "literature":
