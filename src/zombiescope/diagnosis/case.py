@@ -6,13 +6,14 @@ cores to answer is the victim of the one that is not waiting, so that one is loo
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
-from zombiescope.diagnosis.core_grid import SECOND_US
-from zombiescope.diagnosis.facts import Facts
+from zombiescope.diagnosis.core_grid import SECOND_US, Grid
+from zombiescope.diagnosis.facts import Count, Facts
 from zombiescope.diagnosis.incident import Actor, Symptom
 from zombiescope.diagnosis.incidents import Group
 from zombiescope.diagnosis.sample_grid import KernelProfile, Task, kernel_functions
@@ -32,6 +33,9 @@ WAITING = frozenset(
 MOSTLY = 0.6
 LED_TO_US = 10_000_000
 """An incident that is only an event was caused by what happened in the ten seconds before it."""
+
+GAUGE_EVERY_US = 11 * SECOND_US
+"""Levels are read every five or ten seconds, so the one that belongs to an incident may come after it."""
 
 _PLACED = ("core_saturated", "kernel_hog", "rt_hog", "stall", "throttled", "above_baseline", "nic_starved", "steal")
 
@@ -171,17 +175,92 @@ class Case:
 
     # --- numbers -----------------------------------------------------------------------------------------------------
 
-    def rate(self, source: str, name: str) -> float | None:
-        """Per second, over the incident."""
-        return self.facts.rate(source, name, self.from_us, self.to_us)
+    def count(self, source: str, name: str, key: str | None = None) -> Count | None:
+        """What a counter counted during the incident."""
+        return self.facts.count(source, name, self.from_us, self.to_us, key)
 
-    def core_mean(self, mode: str) -> float | None:
-        """The mean of a mode over the cores and seconds of the incident, 0 to 1."""
+    def interrupts(self, label: str) -> Count | None:
+        return self.facts.interrupts(label, self.from_us, self.to_us)
+
+    def peak(self, source: str, name: str) -> int | None:
+        """The highest level of a gauge in the incident, or up to the next time that it was read."""
+        return self.facts.peak(source, name, self.from_us, self.to_us + GAUGE_EVERY_US)
+
+    def cores_in(self, *names: str, chosen: Mask | None = None) -> float | None:
+        """CPU, in cores, that was spent below one of these kernel functions; on the whole node, or in some samples."""
+        if not len(self.facts.samples):
+            return None
+        return int(np.count_nonzero(self.below(*names, chosen=chosen))) / self.facts.hz / self.seconds
+
+    def below(self, *names: str, chosen: Mask | None = None) -> Mask:
+        """Samples of the incident in which one of the functions is on the stack."""
+        grid = self.facts.samples
+        wanted = expand(frozenset(names), (function.name for function in grid.stacks.functions))
+        found = grid.stacks.where([function.name in wanted for function in grid.stacks.functions])[grid.stack]
+        inside: Mask = (self.in_span if chosen is None else chosen) & grid.in_kernel & found
+        return inside
+
+    def caller(self, *names: str) -> Actor | None:
+        """Who spent most time below one of these functions, and how much; kernel threads work for somebody else."""
+        grid = self.facts.samples
+        chosen = self.below(*names)
+        best = grid.hottest_group(chosen, lambda task: None if is_kernel_thread(task) else task.unit or task.comm)
+        if best is None:
+            return None
+        task, count = best
+        return task.actor(round(count / self.facts.hz / self.seconds, 3))
+
+    def cores_of(self, *comms: str) -> float:
+        """CPU, in cores, of all tasks with one of these names; a name may end in *."""
+        grid = self.facts.samples
+        known = {task.comm for number in np.unique(grid.task).tolist() if (task := grid.task_of(number)).comm}
+        wanted = expand(frozenset(comms), (comm for comm in known if comm))
+        mine, names = grid.groups(lambda task: task.comm if task.comm in wanted else None)
+        return int(np.count_nonzero(self.in_span & (mine >= 0))) / grid.hz / self.seconds if names else 0.0
+
+    def seconds_of_cores(self) -> tuple[int, int] | None:
+        """[first, last) of the incident in the grid of cores."""
         cores = self.facts.cores
         if cores is None:
             return None
         first = max(0, (self.from_us - cores.start_us) // SECOND_US)
-        last = max(first + 1, -(-(self.to_us - cores.start_us) // SECOND_US))
-        rows = [row for cpu in self.cpus if (row := cores.row(cpu)) is not None] or list(range(len(cores.cpus)))
-        part = cores.ratios[mode][rows, first:last]
+        return first, max(first + 1, -(-(self.to_us - cores.start_us) // SECOND_US))
+
+    def core_rows(self) -> list[int]:
+        """Rows of the cores that the symptoms name; of all when they name none."""
+        cores = self.facts.cores
+        if cores is None:
+            return []
+        return [row for cpu in self.cpus if (row := cores.row(cpu)) is not None] or list(range(len(cores.cpus)))
+
+    def core_count(self, name: str) -> Count | None:
+        """What the named cores counted (softnet_processed, softirq_net_rx) during the incident."""
+        cores, span = self.facts.cores, self.seconds_of_cores()
+        if cores is None or span is None:
+            return None
+        part = cores.counts[name][self.core_rows(), span[0] : span[1]]
+        known = ~np.isnan(part)
+        return Count(int(part[known].sum()), float(known.any(axis=0).sum())) if known.any() else None
+
+    def core_mean(self, mode: str) -> float | None:
+        """The mean of a mode over the named cores and the seconds of the incident, 0 to 1."""
+        cores, span = self.facts.cores, self.seconds_of_cores()
+        if cores is None or span is None:
+            return None
+        part = cores.ratios[mode][self.core_rows(), span[0] : span[1]]
         return float(np.nanmean(part)) if part.size and not np.isnan(part).all() else None
+
+    def node_mean(self, grid: Grid) -> float | None:
+        """The mean over all cores and the seconds of the incident."""
+        cores, span = self.facts.cores, self.seconds_of_cores()
+        return None if cores is None or span is None else cores.mean(grid, *span)
+
+
+def is_kernel_thread(task: Task) -> bool:
+    return not task.pid or task.pid == 2 or task.ppid == 2
+
+
+def expand(names: frozenset[str], known: Iterable[str]) -> frozenset[str]:
+    """Names that end in * stand for all known ones that begin so."""
+    starts = tuple(name[:-1] for name in names if name.endswith("*"))
+    return names if not starts else names | {name for name in known if name.startswith(starts)}

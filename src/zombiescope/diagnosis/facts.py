@@ -6,6 +6,7 @@ needs it can neither be confirmed nor ruled out by it.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -22,6 +23,20 @@ from zombiescope.recording.memcg_cost import kernel_version
 from zombiescope.recording.reader import Recording
 
 DEFAULT_HZ = 99.0
+LATE_US = 15 * SECOND_US
+"""A dear source is read every ten seconds; a reading that comes later than this tells nothing about a span."""
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How much a counter rose between the two readings that enclose a span, and how far apart those are."""
+
+    added: int
+    seconds: float
+
+    @property
+    def rate(self) -> float:
+        return self.added / max(self.seconds, 1e-6)
 
 
 class Facts:
@@ -110,10 +125,32 @@ class Facts:
             chosen &= time <= to_us
         return int(value[chosen].sum())
 
-    def rate(self, source: str, name: str, from_us: int, to_us: int) -> float | None:
-        """Per second."""
-        added = self.added(source, name, from_us=from_us, to_us=to_us + SECOND_US)
-        return None if added is None else added / max((to_us - from_us) / 1e6, 1.0)
+    def count(self, source: str, name: str, from_us: int, to_us: int, key: str | None = None) -> Count | None:
+        """What a counter, of one key or of all together, counted in a span. None when its source was not read there.
+
+        Counters are read at ticks, and dear ones at every tenth: the readings before and after the span count, or the
+        last one where the recording ends sooner. A source that was read and has no row of this name counted nothing.
+        """
+        time, series, value = self._counters
+        mine = {number: known for number, known in self._series.items() if known[0] == source}
+        wanted = [number for number, known in mine.items() if known[1] == name and key in (None, known[2])]
+        return _between(time, value, np.isin(series, list(mine)), np.isin(series, wanted), from_us, to_us)
+
+    def interrupts(self, label: str, from_us: int, to_us: int) -> Count | None:
+        """Interrupts of one row of /proc/interrupts (TLB, CAL, RES), all cores together."""
+        rows = self.recording.table("interrupts", self.start_us, self.end_us, ("time", "series", "count"))
+        time, series, value = (columns.numbers(rows.column(name)) for name in ("time", "series", "count"))
+        ids = [n for n, known in self._series.items() if known[:2] == ("interrupts", label)]
+        return _between(time, value, np.ones(len(time), bool), np.isin(series, ids), from_us, to_us)
+
+    def peak(self, source: str, name: str, from_us: int, to_us: int) -> int | None:
+        """The highest level of a gauge in a span; the one before it where it did not change."""
+        time, series, value = self._counters
+        ids = [n for n, known in self._series.items() if known[:2] == (source, name)]
+        inside = np.isin(series, ids) & (time >= from_us) & (time <= to_us)
+        before = self.gauge(source, name, from_us)
+        levels = [int(value[inside].max())] if inside.any() else []
+        return max([*levels, *([] if before is None else [before])], default=None)
 
     def gauge(self, source: str, name: str, at_us: int | None = None) -> int | None:
         """The last value at or before a moment (the window's end), of whatever key."""
@@ -143,3 +180,18 @@ class Facts:
     def missing(self) -> list[dict[str, Any]]:
         listed = self.node.get("missing")
         return [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+
+
+def _between(
+    time: columns.Ints, value: columns.Ints, mine: columns.Mask, chosen: columns.Mask, from_us: int, to_us: int
+) -> Count | None:
+    readings = np.unique(time[mine])
+    before, after = readings[readings <= from_us], readings[readings > from_us]
+    if not len(after):
+        return None
+    first = int(before[-1]) if len(before) and from_us - before[-1] <= LATE_US else from_us
+    later = after[after >= to_us]
+    last = int(later[0]) if len(later) else int(after[-1])
+    if last - to_us > LATE_US:
+        return None
+    return Count(int(value[chosen & (time > first) & (time <= last)].sum()), (last - first) / 1e6)

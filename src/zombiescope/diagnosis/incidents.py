@@ -92,8 +92,13 @@ def _belong(earlier: Symptom, later: Symptom) -> bool:
         return False
     same_core = earlier.cpu is not None and earlier.cpu == later.cpu
     same_group = earlier.group is not None and earlier.group == later.group
-    one_each = (earlier.cpu is None) != (later.cpu is None) and "kernel_hog" in (earlier.kind, later.kind)
+    one_each = (earlier.cpu is None) != (later.cpu is None) and _migrates(earlier, later)
     return same_core or same_group or one_each
+
+
+def _migrates(one: Symptom, other: Symptom) -> bool:
+    """A hog on many cores, and what was felt on one of them. A throttled cgroup does not run at all."""
+    return "kernel_hog" in (one.kind, other.kind) and "throttled" not in (one.kind, other.kind)
 
 
 def _nowhere(symptom: Symptom) -> bool:

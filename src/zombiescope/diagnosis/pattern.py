@@ -10,11 +10,12 @@ below) and measurements, each of which confirms it, refutes it, or says nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from zombiescope.diagnosis.case import Case
+from zombiescope.diagnosis.case import Case, expand
+from zombiescope.diagnosis.facts import Count
 from zombiescope.diagnosis.incident import Actor, Fix, Proof
 from zombiescope.diagnosis.sample_grid import KernelProfile
 
@@ -27,7 +28,8 @@ Scope = Literal["hog", "core", "node"]
 class Signature:
     """Samples in which one of `inner` runs below one of `outer`; with no `inner`, in which one of `outer` runs.
 
-    Where kernels differ, `since` and `before` say which ones have it; a kernel that is not known may have any.
+    A name that ends in * stands for all that begin so. Where kernels differ, `since` and `before` say which ones have
+    it; a kernel that is not known may have any.
     """
 
     outer: frozenset[str]
@@ -43,7 +45,8 @@ class Signature:
         return (self.since is None or kernel >= self.since) and (self.before is None or kernel < self.before)
 
     def samples(self, profile: KernelProfile) -> int:
-        return profile.under(self.outer, self.inner) if self.inner else profile.total(*self.outer)
+        outer, inner = expand(self.outer, profile.names), expand(self.inner, profile.names)
+        return profile.under(outer, inner) if inner else profile.total(*outer)
 
 
 def signature(outer: str, inner: str = "", **more: object) -> Signature:
@@ -84,6 +87,10 @@ class Pattern:
     refuted_by: str
     remedy: str
     examine: Callable[[Case], Finding]
+    hog: str = "The task whose samples hold the frames."
+    culprit: str = "The hog itself."
+    known_from: str = ""
+    """Where the frames and the thresholds come from: a report, a commit, a measurement."""
     signatures: tuple[Signature, ...] = ()
     scope: Scope = "hog"
     """Whose samples the signatures are looked for in."""
@@ -91,6 +98,15 @@ class Pattern:
     """Of the kernel samples in that scope; below it the frames do not speak for the pattern."""
     symptoms: frozenset[str] = frozenset()
     """A pattern without frames is only thought of when one of these symptoms is there."""
+
+    @property
+    def reason(self) -> str:
+        """As a Kubernetes event or an alert is named: ZombieMemcg."""
+        return "".join(word.capitalize() for word in self.id.split("-"))
+
+    def annotations(self) -> dict[str, str]:
+        """Of an alert about this pattern."""
+        return {"summary": self.title, "description": f"{self.looks_like} {self.remedy}", "page": f"patterns/{self.id}"}
 
     def share(self, case: Case) -> tuple[float, Signature | None]:
         """The largest share of kernel samples that one of its signatures has, and which."""
@@ -116,5 +132,48 @@ def measured(
     return Measurement(fact, value, unit, source, says, at_us, step)
 
 
-def all_known(values: Iterable[float | int | None]) -> bool:
-    return all(value is not None for value in values)
+def counted(
+    what: str,
+    count: Count | None,
+    source: str,
+    *,
+    confirms_from: float | None = None,
+    refutes_below: float | None = None,
+) -> Measurement:
+    """A counter during the incident, judged by its rate: `what` is "page faults (pgfault)".
+
+    The value is what was added, as it can be summed up from the table; the rate stands in the sentence.
+    """
+    unit = what.partition(" (")[0]
+    if count is None:
+        return Measurement(f"{what} were not counted", None, unit, source, "nothing")
+    says: Says = "nothing"
+    if confirms_from is not None and count.rate >= confirms_from:
+        says = "confirms"
+    elif refutes_below is not None and count.rate < refutes_below:
+        says = "refutes"
+    rate = f"{count.rate:,.0f}" if count.rate >= 10 or not count.added else f"{count.rate:.1f}"
+    return Measurement(
+        f"{what}: {rate} a second, {count.added:,} in {count.seconds:.0f} s", count.added, unit, source, says
+    )
+
+
+def cpu_below(case: Case, what: str, names: str, *, confirms_from: float) -> Measurement:
+    """CPU that all tasks together spent below functions that serve one purpose only, so that the time is the proof."""
+    cores = case.cores_in(*names.split())
+    if cores is None:
+        return Measurement(f"{what} was not sampled", None, "cores", "samples", "nothing")
+    enough = True if cores >= confirms_from else None
+    return measured(
+        f"{what} took {cores:.2f} of a CPU for {case.seconds:.1f} s", round(cores, 4), "cores", "samples", enough
+    )
+
+
+def level(
+    what: str, value: int | None, unit: str, source: str, *, confirms_from: float, refutes_below: float
+) -> Measurement:
+    """A gauge: `what` is a sentence with {} where the number goes."""
+    if value is None:
+        return Measurement(what.format("an unknown number of"), None, unit, source, "nothing")
+    says: Says = "confirms" if value >= confirms_from else "refutes" if value < refutes_below else "nothing"
+    return Measurement(what.format(f"{value:,}"), value, unit, source, says)

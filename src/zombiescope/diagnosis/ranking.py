@@ -6,7 +6,8 @@
                + 0.15 x culprit named
                + 0.05 x nothing needed was unmeasured
 
-A pattern without frames (throttling, steal) has 0.35 for its symptom instead. Without a confirming measurement
+A pattern without frames (throttling, steal) has 0.35 for its symptom instead; the fallback, which explains nothing, has
+none. Without a confirming measurement
 confidence stays at or below 0.5, and a pattern that is only known from literature at or below 0.6. One refuting
 measurement removes a pattern; so does a share of frames below its least. A confirmed cause stands before any that is
 not.
@@ -76,7 +77,7 @@ def _refuted(pattern: Pattern, against: Measurement) -> RuledOut:
 
 
 def _confidence(pattern: Pattern, share: float, finding: Finding, confirmed: bool) -> float:
-    frames = min(1.0, share / FULL_SHARE) if pattern.signatures else 1.0
+    frames = min(1.0, share / FULL_SHARE) if pattern.signatures else float(pattern.id != FALLBACK)
     complete = all(one.value is not None for one in finding.measurements)
     confidence = 0.05 + 0.35 * frames + 0.35 * confirmed + 0.15 * (finding.culprit is not None) + 0.05 * complete
     if not confirmed:

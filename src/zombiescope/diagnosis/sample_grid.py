@@ -114,6 +114,20 @@ class SampleGrid:
         best = int(np.argmax(counts))
         return self.task_of(int(tasks[best])), int(counts[best])
 
+    def hottest_group(self, chosen: Mask, key: Callable[[Task], str | None]) -> tuple[Task, int] | None:
+        """The task with most of the chosen samples in the group with most of them, and the group's count."""
+        group, names = self.groups(key)
+        use = chosen & (group >= 0)
+        if not names or not use.any():
+            return None
+        counted = np.bincount(group[use], minlength=len(names))
+        best = int(np.argmax(counted))
+        hottest = self.hottest_task(use & (group == best))
+        return None if hottest is None else (hottest[0], int(counted[best]))
+
+    def task_with_pid(self, pid: int) -> Task | None:
+        return next((task for task in self._tasks.values() if task.pid == pid), None)
+
 
 def _read_tasks(recording: Recording, start_us: int, end_us: int) -> dict[int, Task]:
     rows = recording.table("tasks", start_us, end_us, ("task", *_COLUMNS))
@@ -141,6 +155,10 @@ class KernelProfile:
     def kernel_samples(self) -> int:
         return sum(self.paths.values())
 
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(name for path in self.paths for name in path)
+
     def total(self, *names: str) -> int:
         """Samples in which one of the functions is on the kernel's stack."""
         wanted = frozenset(names)
@@ -163,5 +181,5 @@ class KernelProfile:
 def _calls(path: tuple[str, ...], outer: frozenset[str], inner: frozenset[str]) -> bool:
     for at, name in enumerate(path):
         if name in outer:
-            return not inner or not inner.isdisjoint(path[at + 1 :]) or not inner.isdisjoint(outer & {name})
+            return not inner or not inner.isdisjoint(path[at:])
     return False

@@ -1,4 +1,4 @@
-"""No pattern fits: the hog, its unit and its kernel path are named all the same."""
+"""No pattern fits: the hog, its unit and its kernel path are named all the same, and what to record next time."""
 
 from __future__ import annotations
 
@@ -6,24 +6,38 @@ from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Finding, Pattern
 
+MOST_GRANTS = 4
+
 
 def examine(case: Case) -> Finding:
-    if case.hog_task is None:
-        return Finding((), None, "the cause is not known: nothing ran there that was sampled", Fix(_NEXT, _STEPS))
-    where = f" in {case.frames[-1]}" if case.frames else ""
     return Finding(
-        (),
-        None,
-        f"the cause is not known; {case.hog.name} was busy in the kernel{where}",
-        Fix(_NEXT, _STEPS),
+        (), None, _summary(case), Fix("look at what it does, and record more next time", tuple(_steps(case)))
     )
 
 
-_NEXT = "look at what it does, and record more next time"
-_STEPS = (
-    "zombiescope flamegraph --at TIME   # what it did, second by second",
-    "zombiescope diff QUIET BAD         # what is different from a quiet minute",
-)
+def _summary(case: Case) -> str:
+    if case.hog_task is None:
+        return "the cause is not known: nothing ran there that was sampled"
+    where = f" in {' > '.join(case.frames[-2:])}" if case.frames else ""
+    return f"the cause is not known; {case.hog.name} was busy{' in the kernel' if where else ''}{where}"
+
+
+def _steps(case: Case) -> list[str]:
+    at, node = case.from_us / 1e6, case.facts
+    steps = [
+        f"zombiescope flamegraph --at @{at:.0f}   # what it did, second by second",
+        "zombiescope diff QUIET BAD   # what is different from a quiet minute",
+    ]
+    # What would have told more: sources that were missing, with what they need.
+    for entry in node.missing[:MOST_GRANTS]:
+        if entry.get("grant"):
+            steps.append(f"next time record {entry.get('source')}: {entry['grant']}")
+    if node.cores is None:
+        steps.append(
+            "next time record with zombiescope record: a profile alone has no counters to confirm anything with"
+        )
+    return steps
+
 
 PATTERN = Pattern(
     id="unknown-kernel-hog",
@@ -37,4 +51,5 @@ PATTERN = Pattern(
     symptoms=frozenset(
         {"core_saturated", "kernel_hog", "stall", "nic_starved", "rt_hog", "run_queue_delay", "above_baseline", "event"}
     ),
+    culprit="Not known.",
 )

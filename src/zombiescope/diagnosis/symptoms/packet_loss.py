@@ -13,7 +13,7 @@ LEAST_RESENT = 200
 
 
 def find(facts: Facts) -> Iterator[Symptom]:
-    for name, what in (("rx_dropped", "received"), ("tx_dropped", "sent"), ("rx_missed_errors", "received")):
+    for name, what in (("rx_drop", "received"), ("tx_drop", "sent"), ("rx_fifo", "received")):
         dropped = facts.added("netdev", name)
         if dropped is not None and dropped / max(facts.seconds, 1) >= DROPS_PER_S:
             yield Symptom(
@@ -23,12 +23,12 @@ def find(facts: Facts) -> Iterator[Symptom]:
                 f"network cards dropped {dropped:,} packets that were {what} ({name})",
                 facts={"counter": name, "count": dropped},
             )
-    resent, sent = facts.added("snmp", "RetransSegs"), facts.added("snmp", "OutSegs")
+    resent, sent = facts.added("snmp", "TcpRetransSegs"), facts.added("snmp", "TcpOutSegs")
     if resent and sent and resent >= LEAST_RESENT and resent / sent >= RESENT_RATIO:
         yield Symptom(
             "packet_loss",
             facts.start_us,
             facts.end_us,
             f"TCP sent {resent:,} of {sent:,} segments again",
-            facts={"counter": "RetransSegs", "count": resent, "ratio": resent / sent},
+            facts={"counter": "TcpRetransSegs", "count": resent, "ratio": resent / sent},
         )

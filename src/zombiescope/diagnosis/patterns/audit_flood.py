@@ -1,0 +1,58 @@
+"""Every system call is audited: rules are matched and records written for calls that nobody wants to know of."""
+
+from __future__ import annotations
+
+from zombiescope.diagnosis.case import Case
+from zombiescope.diagnosis.incident import Fix
+from zombiescope.diagnosis.pattern import Finding, Pattern, cpu_below, measured, signature
+
+_AUDIT = (
+    "__audit_syscall_exit __audit_syscall_entry audit_filter_syscall audit_filter_rules audit_filter_inodes "
+    "audit_log_start"
+    " audit_log_exit audit_log_end audit_log_format kauditd_thread kauditd_send_queue audit_receive audit_log_vformat"
+    " audit_filter"
+)
+LITTLE_CORES = 0.05
+
+
+def examine(case: Case) -> Finding:
+    told = [event for event in case.facts.events if event.kind == "audit_backlog"]
+    cores = case.cores_in(*_AUDIT.split())
+    found = [cpu_below(case, "auditing", _AUDIT, confirms_from=1e9)]
+    if told:
+        text = f"{len(told)} times the kernel said that audit records pile up"
+        found.append(measured(text, len(told), "lines", "events", True, at_us=told[0].at_us))
+    elif cores is not None and cores < LITTLE_CORES:
+        found.append(measured(f"auditing took {cores:.3f} of a CPU", round(cores, 4), "cores", "samples", False))
+    else:
+        found.append(measured("whether audit records piled up is not known", None, "lines", "events", None))
+    return Finding(
+        tuple(found),
+        case.hog if case.hog_task is not None else None,
+        f"the system calls of {case.hog.name} are audited one by one",
+        Fix(
+            "audit fewer system calls",
+            (
+                "auditctl -s; auditctl -l   # backlog, lost, and the rules",
+                "auditctl -D   # no rules at all, for a test",
+                "put an exclude rule for the busy program first: -a never,exit -F exe=/path",
+            ),
+        ),
+    )
+
+
+PATTERN = Pattern(
+    id="audit-flood",
+    title="System calls are audited one by one",
+    proof="literature",
+    looks_like="Tasks with many system calls spend their kernel time in audit functions, and kauditd cannot send the "
+    "records as fast as they come.",
+    confirmed_by="The kernel's own line that the audit backlog is exceeded or that records were lost.",
+    refuted_by="Audit functions took less than 0.05 of a CPU, and no such line.",
+    remedy="Narrow the audit rules; exclude the busy program; give audit a rate limit.",
+    examine=examine,
+    signatures=(signature(_AUDIT, means="a system call is matched with audit rules and recorded"),),
+    least_share=0.15,
+    culprit="The program whose system calls are audited.",
+    known_from="audit-userspace 273",
+)

@@ -1,0 +1,95 @@
+"""BPF programs of a security or tracing agent run at every system call, fault or packet."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from zombiescope.diagnosis.case import Case
+from zombiescope.diagnosis.incident import Actor, Fix
+from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured, signature
+
+CORES = 0.3
+AGENTS = (
+    "falco", "tetragon", "tracee", "cilium-agent", "datadog-agent", "system-probe", "security-agent", "sysdig",
+    "dragent", "osqueryd", "pixie*", "parca-agent", "beyla", "inspektor*", "kubearmor", "falcon-sensor*", "bpftrace",
+)  # fmt: skip
+_PROGRAMS = (
+    "bpf_prog_* __bpf_prog_run* trace_call_bpf bpf_trace_run* __bpf_trace_* kprobe_ftrace_handler bpf_overflow_handler"
+)
+_HELPERS = (
+    "__htab_map_lookup_elem htab_lock_bucket __bpf_ringbuf_reserve bpf_perf_event_output bpf_get_stackid "
+    "htab_map_update_elem"
+)
+
+
+def examine(case: Case) -> Finding:
+    agent = _agent(case)
+    return Finding(
+        tuple(_programs(case)),
+        agent,
+        "BPF programs run at every event" + (f"; {agent.name} is the agent that listens" if agent else ""),
+        Fix(
+            "let the agent listen to fewer events",
+            (
+                "sysctl -w kernel.bpf_stats_enabled=1; sleep 5; bpftool prog show | grep -B1 run_time_ns",
+                "bpftool perf show   # which events they are attached to",
+                "narrow the agent's event list, then measure again; sysctl -w kernel.bpf_stats_enabled=0",
+            ),
+        ),
+    )
+
+
+def _programs(case: Case) -> list[Measurement]:
+    """The program with most samples, by name: the frame of a BPF program carries its tag and name."""
+    cores = case.cores_in(*_PROGRAMS.split(), *_HELPERS.split())
+    if cores is None:
+        return [Measurement("BPF programs were not sampled", None, "cores", "samples", "nothing")]
+    counted: dict[str, int] = {}
+    for path, count in case.node_profile.paths.items():
+        for name in {name for name in path if name.startswith("bpf_prog_")}:
+            counted[name] = counted.get(name, 0) + count
+    found = [
+        measured(
+            f"BPF programs and their helpers took {cores:.2f} of a CPU",
+            round(cores, 4),
+            "cores",
+            "samples",
+            True if cores >= CORES and counted else False if cores < 0.05 else None,
+        )
+    ]
+    for name in sorted(counted, key=lambda name: -counted[name])[:1]:
+        each = counted[name] / case.facts.hz / case.seconds
+        found.append(measured(f"most of it in {name}", round(each, 4), "cores", "samples", None))
+    return found
+
+
+def _agent(case: Case) -> Actor | None:
+    grid = case.facts.samples
+    known = {task.comm for number in np.unique(grid.task).tolist() if (task := grid.task_of(number)).comm}
+    running = [name for name in AGENTS if any((comm or "").startswith(name.rstrip("*")) for comm in known)]
+    if not running:
+        return None
+    best = grid.hottest_group(
+        case.in_span,
+        lambda task: task.comm if (task.comm or "").startswith(tuple(n.rstrip("*") for n in running)) else None,
+    )
+    return None if best is None else best[0].actor(round(best[1] / grid.hz / case.seconds, 3))
+
+
+PATTERN = Pattern(
+    id="bpf-agent",
+    title="BPF programs of an agent run all the time",
+    proof="literature",
+    looks_like="Kernel time in bpf_prog_ functions, map lookups and ring buffers, charged to whatever program "
+    "happened to "
+    "make the system call.",
+    confirmed_by="0.3 of a CPU or more in BPF programs and their helpers, with the program's name.",
+    refuted_by="Less than 0.05 of a CPU in them.",
+    remedy="Narrow the agent's events, or switch off the probe that costs most (bpftool prog, run_time_ns).",
+    examine=examine,
+    signatures=(signature(f"{_PROGRAMS} {_HELPERS}", means="a BPF program runs"),),
+    scope="node",
+    hog="Whoever made the system calls: the victim, not the agent.",
+    culprit="The agent that loaded the programs, where a known one runs.",
+    known_from="falco 2475, 1809, 3630, 896",
+)

@@ -1,0 +1,97 @@
+"""Connection tracking is full, or is dumped again and again."""
+
+from __future__ import annotations
+
+from zombiescope.diagnosis.case import Case
+from zombiescope.diagnosis.incident import Fix
+from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured, signature
+
+FULL_RATIO = 0.85
+"""Entries are dropped early from here on; at 1.0 packets are."""
+EMPTY_RATIO = 0.3
+DUMP_CORES = 0.3
+
+_TRACKS = (
+    "nf_conntrack_in __nf_conntrack_confirm early_drop gc_worker nf_conntrack_tuple_taken nf_ct_delete "
+    "init_conntrack __nf_conntrack_alloc nf_conntrack_hash_check_insert"
+)
+_DUMPS = (
+    "ctnetlink_dump_table ctnetlink_get_conntrack ctnetlink_del_conntrack ctnetlink_flush_iterate ct_seq_show "
+    "ct_seq_next"
+)
+
+
+def examine(case: Case) -> Finding:
+    tracking, dumping = case.cores_in(*_TRACKS.split()), case.cores_in(*_DUMPS.split())
+    dumps = dumping is not None and dumping > (tracking or 0)
+    culprit = (
+        case.caller(*_DUMPS.split())
+        if dumps
+        else case.caller("raw_sendmsg", "udp_sendmsg", "tcp_connect", "tcp_sendmsg")
+    )
+    found = [_dump(dumping or 0)] if dumps else _table(case)
+    return Finding(
+        tuple(found),
+        culprit or (case.hog if dumps and case.hog_task else None),
+        f"{culprit.name if culprit else 'somebody'} dumps the connection table"
+        if dumps
+        else "connections are made faster than connection tracking forgets them"
+        + (f"; {culprit.name} sends most" if culprit else ""),
+        Fix(
+            "make room in the table, or have less tracked",
+            (
+                "conntrack -S; cat /proc/sys/net/netfilter/nf_conntrack_count",
+                "sysctl -w net.netfilter.nf_conntrack_max=1048576",
+                "conntrack -D with a filter instead of conntrack -L | grep: a filter is applied in the kernel",
+            ),
+        ),
+    )
+
+
+def _table(case: Case) -> list[Measurement]:
+    count, most = case.peak("conntrack", "count"), case.facts.gauge("conntrack", "max", case.to_us + 11_000_000)
+    full = [event for event in case.facts.events if event.kind == "conntrack_full"]
+    found = (
+        [measured(f"{len(full)} times the kernel said that the table is full", len(full), "lines", "events", True)]
+        if full
+        else []
+    )
+    if count is None or not most:
+        return [
+            *found,
+            Measurement("how full the connection table was is not known", None, "entries", "counters", "nothing"),
+        ]
+    says = True if count >= FULL_RATIO * most else False if count < EMPTY_RATIO * most and not full else None
+    return [*found, measured(f"{count:,} of {most:,} connections were tracked", count, "entries", "counters", says)]
+
+
+def _dump(cores: float) -> Measurement:
+    return measured(
+        f"dumping the connection table took {cores:.2f} of a CPU",
+        round(cores, 4),
+        "cores",
+        "samples",
+        True if cores >= DUMP_CORES else None,
+    )
+
+
+PATTERN = Pattern(
+    id="conntrack",
+    title="Connection tracking is full or is dumped",
+    proof="kernel",
+    looks_like="Softirq time in nf_conntrack_in and early_drop: the table is full and each new connection looks "
+    "for one "
+    "to drop. Or an agent lists the whole table for every pod that goes.",
+    confirmed_by="The table is 85 % full, the kernel said that it is full, or dumping it takes 0.3 of a CPU.",
+    refuted_by="Less than 30 % full and never said to be full. (A table of another network namespace is not seen.)",
+    remedy="Raise nf_conntrack_max, do not track what needs no tracking, and delete entries with filters.",
+    examine=examine,
+    signatures=(
+        signature(_TRACKS, means="packets are tracked"),
+        signature(_DUMPS, means="the connection table is listed"),
+    ),
+    scope="core",
+    hog="Whoever was interrupted by packets, or the task that lists the table.",
+    culprit="Who lists the table, or who sends most on this node.",
+    known_from="calico 7948; measured on 6.18",
+)

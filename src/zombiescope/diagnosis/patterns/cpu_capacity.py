@@ -1,0 +1,51 @@
+"""All cores are busy with the work of the programs: the node is too small, and no fault of the kernel explains it."""
+
+from __future__ import annotations
+
+from zombiescope.diagnosis.case import Case
+from zombiescope.diagnosis.incident import Fix
+from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, counted, measured
+
+FULL_RATIO = 0.95
+ROOM_RATIO = 0.85
+MOSTLY = 0.5
+
+
+def examine(case: Case) -> Finding:
+    waited = counted(
+        "us in which a task waited for a CPU (pressure)", case.count("pressure", "some_us", "cpu"), "counters"
+    )
+    found = [*_busy(case), waited]
+    return Finding(
+        tuple(found),
+        None,
+        "all cores are busy: the node has too little CPU for its work",
+        Fix("give the node less work or more cores", ("zombiescope top", "zombiescope stacks --top 20")),
+    )
+
+
+def _busy(case: Case) -> list[Measurement]:
+    cores = case.facts.cores
+    busy = case.node_mean(cores.busy) if cores is not None else None
+    kernel = case.node_mean(cores.kernel) if cores is not None else None
+    if busy is None or kernel is None:
+        return [Measurement("how busy all cores were was not measured", None, "ratio", "cores", "nothing")]
+    by_programs = kernel < MOSTLY * busy
+    says = True if busy >= FULL_RATIO and by_programs else False if busy < ROOM_RATIO else None
+    text = f"all cores together were {busy * 100:.0f} % busy, {kernel * 100:.0f} % in the kernel"
+    return [measured(text, round(busy, 4), "ratio", "cores", says)]
+
+
+PATTERN = Pattern(
+    id="cpu-capacity",
+    title="The node has too little CPU",
+    proof="literature",
+    looks_like="Everything is slow and every core is busy, mostly in the programs themselves.",
+    confirmed_by="All cores together 95 % busy or more, less than half of it in the kernel.",
+    refuted_by="All cores together below 85 %: there is room, and more cores would not help.",
+    remedy="More cores, or less work on the node.",
+    examine=examine,
+    hog="Everybody.",
+    culprit="Nobody in particular.",
+    known_from="the definition",
+)

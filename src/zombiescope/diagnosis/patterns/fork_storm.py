@@ -1,0 +1,92 @@
+"""Processes are started and end again, hundreds a second; or a large process forks, which copies its page tables."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from zombiescope.diagnosis.case import Case
+from zombiescope.diagnosis.incident import Actor, Fix
+from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, counted, measured, signature
+
+MANY_PER_S = 50
+"""A process costs about a millisecond of CPU to start and end; nodes without a storm start one to twenty a second."""
+LARGE_CORES = 0.5
+FEW_PER_S = 1.0
+
+_FORK = "kernel_clone _do_fork do_fork copy_process dup_mm dup_mmap copy_page_range ret_from_fork"
+_EXEC = (
+    "__x64_sys_execve __x64_sys_execveat do_execveat_common bprm_execve begin_new_exec load_elf_binary "
+    "exec_mmap do_execve"
+)
+_EXIT = "do_exit do_group_exit exit_mmap mmput release_task wait_consider_task"
+
+
+def examine(case: Case) -> Finding:
+    made = case.count("stat", "processes")
+    culprit = _parent(case)
+    return Finding(
+        tuple(_measurements(case)),
+        culprit,
+        f"{culprit.name if culprit else 'somebody'} starts processes all the time"
+        + ("" if made is None else f": {made.rate:,.0f} a second"),
+        Fix(
+            f"let {culprit.name if culprit else 'the parent'} do the work itself, or in batches",
+            (
+                f"ps -fp {culprit.pid}" if culprit and culprit.pid else "ps -ef --forest",
+                "perf trace -e execve -a -- sleep 2   # what is started",
+                "Python: multiprocessing with forkserver or spawn; subprocess does not fork with close_fds and "
+                "vfork (3.10+)",
+            ),
+        ),
+    )
+
+
+def _measurements(case: Case) -> list[Measurement]:
+    made = case.count("stat", "processes")
+    copying = case.cores_in("copy_page_range", "dup_mmap", "exit_mmap", chosen=case.hog_samples)
+    found = [counted("new processes (processes)", made, "counters", confirms_from=MANY_PER_S, refutes_below=FEW_PER_S)]
+    if copying is not None and made is not None and made.added:
+        # Forks of a process with gigabytes are few and take a tenth of a second each.
+        enough = True if copying >= LARGE_CORES and made.rate >= FEW_PER_S else None
+        text = (
+            f"copying and dropping address spaces took {copying:.2f} of a CPU, {copying / made.rate * 1000:.1f} "
+            "ms a process"
+        )
+        found.append(measured(text, round(copying, 4), "cores", "samples", enough))
+    return found
+
+
+def _parent(case: Case) -> Actor | None:
+    """Storms are made of children; who started most of those that were sampled is to blame."""
+    grid = case.facts.samples
+    tasks, counts = np.unique(grid.task[case.hog_samples], return_counts=True)
+    by_parent: dict[int, int] = {}
+    for number, count in zip(tasks.tolist(), counts.tolist(), strict=True):
+        parent = grid.task_of(number).ppid
+        if parent is not None and parent > 2:
+            by_parent[parent] = by_parent.get(parent, 0) + count
+    if len(tasks) < 5 or not by_parent:
+        return case.hog if case.hog_task is not None else None
+    parent = max(by_parent, key=lambda pid: by_parent[pid])
+    own = grid.task_with_pid(parent)
+    if own is not None:
+        return own.actor(round(by_parent[parent] / grid.hz / case.seconds, 3))
+    return Actor(pid=parent, unit=case.hog.unit, cgroup=case.hog.cgroup, container=case.hog.container, pod=case.hog.pod)
+
+
+PATTERN = Pattern(
+    id="fork-storm",
+    title="Processes are started all the time",
+    proof="kernel",
+    looks_like="Kernel time in fork, exec and exit, spread over hundreds of processes that live for milliseconds, "
+    "so that "
+    "no list of processes shows them. Or a process with gigabytes forks, which copies its page tables.",
+    confirmed_by="50 or more new processes a second; or 0.5 of a CPU in copying and dropping address spaces.",
+    refuted_by="Less than one new process a second.",
+    remedy="Do the work in one process or in batches; start helpers by vfork or posix_spawn.",
+    examine=examine,
+    signatures=(signature(f"{_FORK} {_EXEC} {_EXIT}", means="processes are made, and end"),),
+    hog="The children, added up by their parent, name or unit.",
+    culprit="The parent that starts them.",
+    known_from="kubernetes 61793; measured on 6.18 (1,180 exec a second on one core)",
+)

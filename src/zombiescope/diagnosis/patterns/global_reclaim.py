@@ -1,0 +1,88 @@
+"""The node is short of memory: kswapd, or every task that allocates, looks for pages to free."""
+
+from __future__ import annotations
+
+from zombiescope.diagnosis.case import Case, is_kernel_thread
+from zombiescope.diagnosis.incident import Actor, Fix
+from zombiescope.diagnosis.pattern import Finding, Pattern, counted, measured, signature
+
+SCANNED_PER_S = 25_000
+"""100 MB of pages looked at in a second; a node with free memory looks at none."""
+
+_SHRINK = (
+    "shrink_node shrink_node_memcgs shrink_many shrink_one lru_gen_shrink_node shrink_lruvec shrink_inactive_list"
+    " shrink_active_list shrink_folio_list shrink_page_list evict_folios shrink_slab do_shrink_slab isolate_lru_folios"
+)
+_ALLOCATES = (
+    "__alloc_pages __alloc_pages_noprof __alloc_frozen_pages_noprof __alloc_pages_nodemask filemap_add_folio"
+    " add_to_page_cache_lru do_anonymous_page page_cache_ra_unbounded"
+)
+
+
+def examine(case: Case) -> Finding:
+    by_kswapd, direct = case.count("vmstat", "pgscan_kswapd"), case.count("vmstat", "pgscan_direct")
+    both = None if by_kswapd is None or direct is None else by_kswapd.rate + direct.rate
+    found = [
+        counted(
+            "pages looked at by kswapd (pgscan_kswapd)",
+            by_kswapd,
+            "counters",
+            confirms_from=SCANNED_PER_S,
+            refutes_below=1 if both is not None and both < 1 else None,
+        ),
+        counted("pages looked at by allocating tasks (pgscan_direct)", direct, "counters", confirms_from=SCANNED_PER_S),
+        counted("allocations that had to wait (allocstall)", case.count("vmstat", "allocstall"), "counters"),
+    ]
+    available = case.peak("meminfo", "mem_available_bytes")
+    if available is not None:
+        found.append(measured(f"{available:,} bytes of memory were available", available, "bytes", "counters", None))
+    culprit = _culprit(case)
+    return Finding(
+        tuple(found),
+        culprit,
+        f"the node is short of memory and {case.hog.name} reclaims it"
+        + (f"; {culprit.name} allocates most" if culprit and culprit.name != case.hog.name else ""),
+        Fix(
+            "limit what fills memory, and let kswapd begin sooner",
+            (
+                "ps -eo pid,rss,comm --sort=-rss | head",
+                "sysctl vm.min_free_kbytes   # 1 to 3 % of memory lets kswapd begin before tasks have to wait",
+                "set memory.high for the cgroups that read large files",
+            ),
+        ),
+    )
+
+
+def _culprit(case: Case) -> Actor | None:
+    allocates = case.caller(*_ALLOCATES.split())
+    if allocates is not None:
+        return allocates
+    return case.hog if case.hog_task is not None and not is_kernel_thread(case.hog_task) else None
+
+
+PATTERN = Pattern(
+    id="global-reclaim",
+    title="The node reclaims memory",
+    proof="literature",
+    looks_like="kswapd, or the tasks that allocate (direct reclaim), scan page lists for pages that can be freed.",
+    confirmed_by="25,000 or more pages scanned a second (100 MB/s), by kswapd or by allocating tasks.",
+    refuted_by="No page scanned: then what shrinks is a cgroup at its limit, or a cache that is dropped by hand.",
+    remedy="Limit what fills memory; raise vm.min_free_kbytes so that kswapd begins before tasks have to wait.",
+    examine=examine,
+    signatures=(
+        signature("balance_pgdat kswapd", _SHRINK, means="kswapd frees memory"),
+        signature(
+            "try_to_free_pages __alloc_pages_direct_reclaim __perform_reclaim",
+            _SHRINK,
+            means="allocation waits for reclaim",
+        ),
+        signature(
+            "user_proactive_reclaim reclaim_store __node_reclaim node_reclaim",
+            _SHRINK,
+            means="a node is reclaimed by hand",
+        ),
+    ),
+    hog="kswapd, or the allocating tasks.",
+    culprit="Who allocates most in the same seconds, if that was sampled.",
+    known_from="kernel documentation of vmstat; global reclaim alone counts pgscan_kswapd and pgscan_direct",
+)

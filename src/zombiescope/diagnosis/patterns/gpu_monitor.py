@@ -1,0 +1,78 @@
+"""GPU monitoring asks the driver so often, or a driver without persistence so slowly, that a core is lost to it."""
+
+from __future__ import annotations
+
+from zombiescope.diagnosis.case import Case
+from zombiescope.diagnosis.incident import Fix
+from zombiescope.diagnosis.pattern import Finding, Pattern, counted, measured, signature
+
+MONITORS = (
+    "nvidia-smi",
+    "dcgm*",
+    "nv-hostengine",
+    "nvidia-persist*",
+    "gpu-feature-di*",
+    "nvidia-device-*",
+    "rocm-smi",
+    "amd-smi",
+    "nvtop",
+    "nvitop",
+    "gpustat",
+)
+CORES = 0.3
+LITTLE_CORES = 0.05
+_DRIVER = (
+    "nvidia_ioctl nvidia_unlocked_ioctl rm_ioctl nvidia_open nvidia_close nvidia_poll rm_init_adapter "
+    "rm_shutdown_adapter"
+    " os_acquire_mutex os_acquire_spinlock os_acquire_semaphore os_cond_acquire_mutex nv_* _nv0* rm_*"
+    " amdgpu_drm_ioctl amdgpu_ioctl kfd_ioctl"
+)
+
+
+def examine(case: Case) -> Finding:
+    used = case.cores_of(*MONITORS)
+    driver = case.cores_in(*_DRIVER.split())
+    sampled = len(case.facts.samples) > 0
+    says = True if used >= CORES else False if used < LITTLE_CORES else None
+    culprit = case.facts.samples.hottest_group(
+        case.in_span,
+        lambda task: task.comm if (task.comm or "").startswith(tuple(n.rstrip("*") for n in MONITORS)) else None,
+    )
+    return Finding(
+        (
+            measured(
+                f"GPU monitors used {used:.2f} of a CPU", round(used, 4) if sampled else None, "cores", "samples", says
+            ),
+            measured(
+                f"the GPU driver took {driver or 0:.2f} of a CPU", driver and round(driver, 4), "cores", "samples", None
+            ),
+            counted("new processes (processes)", case.count("stat", "processes"), "counters"),
+        ),
+        culprit[0].actor(round(culprit[1] / case.facts.hz / case.seconds, 3)) if culprit else None,
+        f"{culprit[0].comm if culprit else 'a GPU monitor'} keeps the GPU driver busy",
+        Fix(
+            "ask the GPU less often, and keep its driver loaded",
+            (
+                "nvidia-smi -pm 1   # persistence mode: the driver is not started for each question",
+                "dcgm-exporter --collect-interval 30000",
+                "no nvidia-smi in loops or probes: read DCGM instead",
+            ),
+        ),
+    )
+
+
+PATTERN = Pattern(
+    id="gpu-monitor",
+    title="GPU monitoring holds a core in the driver",
+    proof="literature",
+    looks_like="nvidia-smi in a loop, or dcgm-exporter at short intervals, spends its time in the GPU driver; without "
+    "persistence mode each call starts the driver anew.",
+    confirmed_by="0.3 of a CPU or more used by GPU monitors while the driver's functions are hot.",
+    refuted_by="GPU monitors used less than 0.05 of a CPU: then the driver works for the job itself.",
+    remedy="Turn persistence mode on, and scrape more slowly.",
+    examine=examine,
+    signatures=(signature(_DRIVER, means="the GPU driver is asked"),),
+    hog="The monitor.",
+    culprit="The monitor.",
+    known_from="dcgm-exporter 311, k8s-device-plugin 77 and 341",
+)

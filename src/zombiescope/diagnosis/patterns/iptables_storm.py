@@ -1,0 +1,89 @@
+"""Firewall rules are too many for the packets that pass them, or are replaced too often."""
+
+from __future__ import annotations
+
+from zombiescope.diagnosis.case import Case
+from zombiescope.diagnosis.incident import Fix
+from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured, signature
+
+LONG_US = 4.0
+"""CPU a packet inside the rules: a few dozen rules take well below a microsecond, 2,000 took more than 10 on 6.18."""
+FEW_PACKETS_PER_S = 100
+RELOAD_CORES = 0.3
+
+_PACKETS = "ipt_do_table ip6t_do_table arpt_do_table ebt_do_table nft_do_chain"
+_RELOADS = (
+    "do_replace do_ipt_set_ctl do_ip6t_set_ctl xt_replace_table get_counters alloc_counters translate_table "
+    "compat_do_replace"
+    " nf_tables_newrule nf_tables_commit nfnetlink_rcv_batch nf_tables_newtable nft_netdev_event"
+)
+
+
+def examine(case: Case) -> Finding:
+    passing, reloading = case.cores_in(*_PACKETS.split()), case.cores_in(*_RELOADS.split())
+    reloads = reloading is not None and passing is not None and reloading > passing
+    culprit = (
+        case.caller(*_RELOADS.split())
+        if reloads
+        else case.caller("udp_sendmsg", "tcp_sendmsg", "raw_sendmsg", "packet_sendmsg")
+    )
+    return Finding(
+        (_reload(reloading) if reloads else _cost(case, passing),),
+        culprit,
+        f"{culprit.name if culprit else 'somebody'} replaces firewall rules"
+        if reloads
+        else "each packet passes too many firewall rules" + (f"; {culprit.name} sends most" if culprit else ""),
+        Fix(
+            "have fewer rules for a packet to pass, and replace them less often",
+            (
+                "iptables-save | wc -l; nft list ruleset | wc -l",
+                "kube-proxy: --iptables-min-sync-period=10s, or the nftables mode, which looks services up in a map",
+                "put a rule that accepts established connections first",
+            ),
+        ),
+    )
+
+
+def _cost(case: Case, cores: float | None) -> Measurement:
+    """CPU a packet, from two sources: samples in the rules, and packets that the cores took from their queues."""
+    packets = case.core_count("softnet_processed")
+    if cores is None or packets is None:
+        return Measurement("packets were not counted", None, "packets", "cores", "nothing")
+    each_us = cores * case.seconds * 1e6 / packets.added if packets.added else 0.0
+    says: bool | None = True if each_us >= LONG_US else None
+    if packets.rate < FEW_PACKETS_PER_S:
+        says = False
+    text = f"{packets.added:,} packets, {packets.rate:,.0f} a second, spent {each_us:.1f} us each in the rules"
+    return measured(text, packets.added, "packets", "cores", says)
+
+
+def _reload(cores: float | None) -> Measurement:
+    return measured(
+        f"replacing rules took {cores or 0:.2f} of a CPU",
+        round(cores or 0, 4),
+        "cores",
+        "samples",
+        True if (cores or 0) >= RELOAD_CORES else None,
+    )
+
+
+PATTERN = Pattern(
+    id="iptables-storm",
+    title="Packets pass thousands of firewall rules",
+    proof="kernel",
+    looks_like="Softirq time in ipt_do_table or nft_do_chain: every packet is held against thousands of rules, one "
+    "after "
+    "the other. Or a task replaces the whole rule set again and again.",
+    confirmed_by="Four microseconds or more of CPU a packet inside the rules, or 0.3 of a CPU in replacing them.",
+    refuted_by="Fewer than 100 packets a second on those cores.",
+    remedy="Shorten the chains (ipsets, maps, nftables or eBPF), and replace rules less often.",
+    examine=examine,
+    signatures=(
+        signature(_PACKETS, means="packets pass firewall rules"),
+        signature(_RELOADS, means="firewall rules are replaced"),
+    ),
+    scope="core",
+    hog="Whoever was interrupted by packets, or ksoftirqd; the reloading task.",
+    culprit="Who replaces the rules; for packets, who sends most on this node.",
+    known_from="kubernetes 37853; measured on 6.18 with 2,000 nft rules",
+)

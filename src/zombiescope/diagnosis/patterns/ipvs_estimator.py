@@ -1,0 +1,68 @@
+"""IPVS adds up the rates of all services in one timer: with thousands of services a core stops every two seconds."""
+
+from __future__ import annotations
+
+from zombiescope.diagnosis.case import Case
+from zombiescope.diagnosis.incident import Actor, Fix
+from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, cpu_below, measured, signature
+
+SOFTIRQ_RATIO = 0.1
+"""50 to 200 ms of every two seconds were reported: 2.5 to 10 % of the core, and all of it while it lasts."""
+LITTLE_RATIO = 0.005
+_TIMER = "estimation_timer"
+_THREAD = "ip_vs_estimation_kthread ip_vs_chain_estimation ip_vs_tick_estimation"
+
+
+def examine(case: Case) -> Finding:
+    thread = case.cores_in(*_THREAD.split())
+    found = [cpu_below(case, "the IPVS estimator", f"{_TIMER} {_THREAD}", confirms_from=1e9)]
+    if not thread:
+        found.append(_softirq(case))
+    else:
+        found.append(
+            measured(f"its own thread used {thread:.2f} of a CPU", round(thread, 4), "cores", "samples", thread >= 0.2)
+        )
+    return Finding(
+        tuple(found),
+        Actor(comm="kube-proxy") if case.cores_of("kube-proxy") else None,
+        "the IPVS rate estimator holds a core: it visits every service and every core in one timer",
+        Fix(
+            "turn the estimator off, or take a kernel that has it in a thread",
+            (
+                "ipvsadm -Ln | wc -l   # how many services and servers",
+                "sysctl -w net.ipv4.vs.run_estimation=0   # where the kernel has it",
+                "a kernel from 6.2 on estimates in threads, which can be preempted",
+            ),
+        ),
+    )
+
+
+def _softirq(case: Case) -> Measurement:
+    ratio = case.core_mean("softirq")
+    if ratio is None:
+        return Measurement("softirq time was not measured", None, "ratio", "cores", "nothing")
+    says = True if ratio >= SOFTIRQ_RATIO else False if ratio < LITTLE_RATIO else None
+    return measured(f"softirqs took {ratio * 100:.1f} % of the core", round(ratio, 4), "ratio", "cores", says)
+
+
+PATTERN = Pattern(
+    id="ipvs-estimator",
+    title="The IPVS rate estimator holds a core",
+    proof="literature",
+    looks_like="Every two seconds one core spends 50 to 200 ms in a timer of ip_vs, in softirq: packets and tasks "
+    "of that "
+    "core wait. Many services times many cores make it long.",
+    confirmed_by="At least 10 % softirq time on the core whose samples show the estimator (or 0.2 of a CPU in its "
+    "thread).",
+    refuted_by="Hardly any softirq time on that core (below 0.5 %).",
+    remedy="Set net.ipv4.vs.run_estimation=0, use fewer services a node, or a kernel from 6.2 on.",
+    examine=examine,
+    signatures=(
+        signature(_TIMER, before=(6, 2), means="rates of IPVS services are estimated in a timer"),
+        signature(_THREAD, since=(6, 2), means="rates of IPVS services are estimated in a thread"),
+    ),
+    scope="core",
+    hog="Whoever was interrupted; the work is the kernel's.",
+    culprit="kube-proxy in IPVS mode, if it runs.",
+    known_from="Alibaba Cloud documentation of run_estimation; kernel 6.2 moved it into threads",
+)

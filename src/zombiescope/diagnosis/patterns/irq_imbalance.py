@@ -1,0 +1,99 @@
+"""One core takes the packets of the whole card, and has no time for anything else."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from zombiescope.diagnosis.case import Case
+from zombiescope.diagnosis.incident import Fix
+from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured, signature
+
+ONE_CORE_SHARE = 0.8
+SPREAD_SHARE = 0.5
+SOFTIRQ_RATIO = 0.5
+BUSY_PER_S = 1_000
+"""NET_RX softirqs or packets a second below which packets are not what keeps a core busy."""
+
+_POLL = (
+    "net_rx_action __napi_poll napi_poll process_backlog ena_io_poll mlx5e_napi_poll virtnet_poll bnxt_poll ixgbe_poll"
+    " i40e_napi_poll ice_napi_poll gve_napi_poll gve_napi_poll_dqo netvsc_poll __netif_receive_skb_core"
+)
+
+
+def examine(case: Case) -> Finding:
+    found = _shares(case)
+    squeezed = case.core_count("softnet_squeezed")
+    if squeezed is not None:
+        found.append(
+            measured(f"polling was cut short {squeezed.added:,} times", squeezed.added, "times", "cores", None)
+        )
+    busiest = _busiest(case)
+    place = "one core" if busiest is None else f"core {busiest[0]}"
+    return Finding(
+        tuple(found),
+        case.caller("udp_sendmsg", "tcp_sendmsg", "raw_sendmsg", "packet_sendmsg")
+        or (case.hog if case.hog_task else None),
+        f"{place} polls the network card alone while the others have room",
+        Fix(
+            "spread the card's queues over the cores",
+            (
+                "grep -E 'eth|ens|Tx-Rx|virtio|mlx' /proc/interrupts   # on which cores",
+                "ethtool -L eth0 combined 8",
+                "systemctl enable --now irqbalance",
+                "echo ffff > /sys/class/net/eth0/queues/rx-0/rps_cpus   # where the card has one queue",
+            ),
+        ),
+    )
+
+
+def _busiest(case: Case) -> tuple[int, float, float] | None:
+    """(core, its part of all packets, packets a second on the node)."""
+    cores, span = case.facts.cores, case.seconds_of_cores()
+    if cores is None or span is None:
+        return None
+    packets = np.nan_to_num(cores.counts["softnet_processed"][:, span[0] : span[1]]).sum(axis=1)
+    if np.isnan(cores.counts["softnet_processed"]).all():
+        return None
+    total = float(packets.sum())
+    row = int(np.argmax(packets))
+    return cores.cpus[row], (float(packets[row]) / total if total else 0.0), total / (span[1] - span[0])
+
+
+def _shares(case: Case) -> list[Measurement]:
+    busiest = _busiest(case)
+    if busiest is None:
+        return [Measurement("packets were not counted by core", None, "ratio", "cores", "nothing")]
+    cpu, share, per_s = busiest
+    many = len(case.facts.cores.cpus) if case.facts.cores else 1
+    ratio = case.core_mean("softirq")
+    says: bool | None = None
+    if per_s < BUSY_PER_S or share < min(SPREAD_SHARE, 3 / many):
+        says = False
+    elif share >= ONE_CORE_SHARE and many > 1 and (ratio or 0) >= SOFTIRQ_RATIO:
+        says = True
+    text = f"core {cpu} took {share * 100:.0f} % of {per_s:,.0f} packets a second"
+    found = [measured(text, round(share, 4), "ratio", "cores", says)]
+    if ratio is not None:
+        found.append(
+            measured(f"softirqs took {ratio * 100:.0f} % of the core", round(ratio, 4), "ratio", "cores", None)
+        )
+    return found
+
+
+PATTERN = Pattern(
+    id="irq-imbalance",
+    title="One core takes all packets",
+    proof="kernel",
+    looks_like="ksoftirqd of one core, or whatever runs there, spends its time in net_rx_action; softirq time, not "
+    "system "
+    "time, fills that core while the others are idle.",
+    confirmed_by="One core takes 80 % of all packets and spends half of its time in softirqs.",
+    refuted_by="Packets are spread over the cores, or there are fewer than 1,000 a second.",
+    remedy="Use more queues, spread their interrupts (irqbalance), or spread packets by RPS.",
+    examine=examine,
+    signatures=(signature(_POLL, means="packets are taken from the card"),),
+    scope="core",
+    hog="ksoftirqd of that core, or whoever was interrupted.",
+    culprit="Who sends most, where it is a task of this node.",
+    known_from="coreos 2135, irqbalance 122 and 125; measured on 6.18 with RPS to one core",
+)

@@ -1,0 +1,57 @@
+"""The table of mounts is long and is read, or changed, again and again."""
+
+from __future__ import annotations
+
+from zombiescope.diagnosis.case import Case
+from zombiescope.diagnosis.incident import Fix
+from zombiescope.diagnosis.pattern import Finding, Pattern, cpu_below, signature
+
+LEAST_CORES = 0.4
+"""A line of mountinfo takes 1 to 2 us, so this is a table of 1,000 mounts read 200 times a second, or the like."""
+
+_READS = "show_mountinfo show_vfsmnt show_vfsstat mounts_open_common m_show"
+_CHANGES = (
+    "__do_loopback do_loopback attach_recursive_mnt propagate_mnt copy_tree clone_mnt umount_tree propagate_umount"
+    " namespace_unlock path_umount do_umount is_subdir copy_mnt_ns do_new_mount"
+)
+
+
+def examine(case: Case) -> Finding:
+    reader, changer = case.caller(*_READS.split()), case.caller(*_CHANGES.split())
+    culprit = case.hog if case.hog_task is not None else reader or changer
+    return Finding(
+        (
+            cpu_below(case, "reading the table of mounts", _READS, confirms_from=LEAST_CORES),
+            cpu_below(case, "mounting and unmounting", _CHANGES, confirms_from=LEAST_CORES),
+        ),
+        culprit,
+        f"{culprit.name if culprit else 'somebody'} keeps the kernel busy with the table of mounts",
+        Fix(
+            "have fewer mounts, and fewer that read all of them",
+            (
+                "wc -l < /proc/1/mountinfo",
+                "findmnt -rno TARGET | sed 's|/[^/]*$||' | sort | uniq -c | sort -rn | head   # where they are",
+                "a runc without bind mounts for each exec (1.0.0-rc93 and later), fewer exec probes",
+            ),
+        ),
+    )
+
+
+PATTERN = Pattern(
+    id="mount-storm",
+    title="The table of mounts is read all the time",
+    proof="kernel",
+    looks_like="pid 1 and every other reader of /proc/self/mountinfo format thousands of lines at each change of a "
+    "mount; "
+    "exec probes that mount and unmount make them do it again.",
+    confirmed_by="0.4 of a CPU or more in formatting or changing the table of mounts; these functions do nothing else.",
+    refuted_by="Its frames hold less than a fifth of the hog's kernel time.",
+    remedy="Unmount what is left over, run fewer exec probes, and take a runc that does not mount for each of them.",
+    examine=examine,
+    signatures=(
+        signature(_READS, means="lines of mountinfo are formatted"),
+        signature(_CHANGES, means="mounts are made and removed"),
+    ),
+    culprit="Who reads the table, or who mounts and unmounts.",
+    known_from="runc 2532 and 3973, systemd 37642; measured on 6.18 with 5,000 mounts",
+)

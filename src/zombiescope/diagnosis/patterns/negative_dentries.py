@@ -1,0 +1,69 @@
+"""Millions of names that do not exist are cached in one directory, and something walks them all under a lock."""
+
+from __future__ import annotations
+
+from zombiescope.diagnosis.case import Case
+from zombiescope.diagnosis.incident import Fix
+from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, level, measured, signature
+
+MANY = 200_000
+"""A million makes one inotify_add_watch take 62 ms on 6.18; below a fifth of that a walk is short."""
+FEW = 50_000
+
+_WALKS = (
+    "fsnotify_set_children_dentry_flags __fsnotify_update_child_dentry_flags fsnotify_update_flags d_walk"
+    " shrink_dcache_sb shrink_dcache_parent shrink_dentry_list dentry_lru_isolate prune_dcache_sb __dentry_kill"
+    " dcache_readdir d_genocide shrink_dcache_for_umount simple_empty"
+)
+
+
+def examine(case: Case) -> Finding:
+    negative = case.peak("dentry", "negative")
+    return Finding(
+        (
+            level(
+                "{} names that do not exist are cached (negative dentries)",
+                negative,
+                "dentries",
+                "counters",
+                confirms_from=MANY,
+                refutes_below=FEW,
+            ),
+            *_all(case),
+        ),
+        case.hog if case.hog_task is not None else None,
+        f"{case.hog.name} makes the kernel walk {'many' if negative is None else f'{negative:,}'} cached names that "
+        "do not "
+        "exist",
+        Fix(
+            "find who looks up names that do not exist, and drop the cached ones",
+            (
+                "cat /proc/sys/fs/dentry-state   # the fifth number",
+                "echo 2 > /proc/sys/vm/drop_caches   # on a core that serves no network queue: it walks them too",
+                "perf trace -e 'openat,newfstatat' --failure -a -- sleep 5   # who looks up what does not exist",
+            ),
+        ),
+    )
+
+
+def _all(case: Case) -> list[Measurement]:
+    total = case.peak("dentry", "total")
+    return (
+        [] if total is None else [measured(f"{total:,} names are cached in all", total, "dentries", "counters", None)]
+    )
+
+
+PATTERN = Pattern(
+    id="negative-dentries",
+    title="Cached names that do not exist are walked",
+    proof="kernel",
+    looks_like="Setting or removing an inotify watch, or shrinking the cache, walks all cached names of a directory; "
+    "failing lookups (temporary files, NSS, module searches) have filled it with millions of names that do not exist.",
+    confirmed_by="200,000 or more negative dentries.",
+    refuted_by="Fewer than 50,000.",
+    remedy="Stop the failing lookups, then drop the cache once.",
+    examine=examine,
+    signatures=(signature(_WALKS, means="all cached names of a directory are walked"),),
+    culprit="Who walks them; who made them is not in the samples any more.",
+    known_from="linux-fsdevel on soft lockups in fsnotify; measured on 6.18 with a million",
+)

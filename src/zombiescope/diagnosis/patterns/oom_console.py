@@ -1,0 +1,98 @@
+"""The report of an OOM kill is printed to a slow serial console, with interrupts off."""
+
+from __future__ import annotations
+
+from zombiescope.diagnosis.case import Case
+from zombiescope.diagnosis.incident import Actor, Fix
+from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured
+
+HOLE_US = 100_000
+SERIAL = ("ttyS", "ttyAMA", "hvc", "ttyUSB", "ttyMSM")
+OOM = ("oom_kill", "oom_invoked", "oom_summary", "memcg_oom")
+_PRINTS = (
+    "console_flush_all console_unlock console_emit_next_record serial8250_console_write univ8250_console_write "
+    "wait_for_xmitr io_serial_in"
+)
+AROUND_US = 15_000_000
+
+
+def examine(case: Case) -> Finding:
+    told = [event for event in case.facts.events if event.kind in OOM and _near(case, event.at_us)]
+    found = [_console(case), _oom(len(told), told[0].at_us if told else None), *_hole(case)]
+    printing = case.cores_in(*_PRINTS.split())
+    if printing:
+        found.append(
+            measured(f"console functions took {printing:.2f} of a CPU", round(printing, 4), "cores", "samples", None)
+        )
+    victim = next((event.fields.get("comm") for event in told if event.fields.get("comm")), None)
+    return Finding(
+        tuple(found),
+        Actor(comm=victim) if isinstance(victim, str) else None,
+        "the kernel prints an OOM report to a serial console, with interrupts off while each line goes out",
+        Fix(
+            "keep long kernel reports off the serial console",
+            (
+                "sysctl -w vm.oom_dump_tasks=0   # no table of all tasks at each OOM kill",
+                "sysctl -w kernel.printk='4 4 1 7'   # only errors to the console; the log keeps everything",
+                "remove console=ttyS0 from the kernel's command line, where nobody reads it",
+            ),
+        ),
+    )
+
+
+def _near(case: Case, at_us: int) -> bool:
+    return case.from_us - AROUND_US <= at_us <= case.to_us + AROUND_US
+
+
+def _console(case: Case) -> Measurement:
+    consoles = case.facts.node.get("consoles")
+    if not isinstance(consoles, list):
+        return Measurement("consoles are not known", None, None, "node.json", "nothing")
+    serial = [str(name) for name in consoles if str(name).startswith(SERIAL)]
+    text = f"the kernel prints to {', '.join(serial)}" if serial else "the kernel prints to no serial console"
+    return Measurement(text, ", ".join(serial) or "none", None, "node.json", "nothing" if serial else "refutes")
+
+
+def _oom(count: int, at_us: int | None) -> Measurement:
+    return measured(
+        f"{count:,} lines about an OOM kill", count, "lines", "events", None if count else False, at_us=at_us
+    )
+
+
+def _hole(case: Case) -> list[Measurement]:
+    """Interrupts were off: no clock can look inside, so the gap itself is what is seen."""
+    holes = [symptom for symptom in case.of_kind("stall") if symptom.facts.get("interrupts_off")]
+    if not holes:
+        known = case.facts.cores is not None
+        return [measured("no core was without interrupts for 100 ms", 0 if known else None, "us", "cores", None)]
+    longest = max(holes, key=lambda symptom: symptom.facts["gap_us"])
+    gap_us = int(longest.facts["gap_us"])
+    return [
+        measured(
+            f"core {longest.cpu} took no interrupt for {gap_us / 1000:.0f} ms",
+            gap_us,
+            "us",
+            "cores",
+            True if gap_us >= HOLE_US else None,
+            at_us=longest.from_us,
+        )
+    ]
+
+
+PATTERN = Pattern(
+    id="oom-console",
+    title="An OOM report on a slow serial console",
+    proof="literature",
+    looks_like="After an OOM kill the kernel prints a line for every task to a serial line at 115,200 baud. It does so "
+    "with interrupts off: cores stand still for seconds, and profiles show a hole rather than a function.",
+    confirmed_by="A hole of 100 ms or more in the interrupts of a core within fifteen seconds of an OOM kill, on a "
+    "node "
+    "with a serial console.",
+    refuted_by="No OOM kill near, or no serial console on the kernel's command line.",
+    remedy="Set vm.oom_dump_tasks=0 and a lower console log level, or drop the serial console.",
+    examine=examine,
+    symptoms=frozenset({"stall", "event", "nic_starved", "core_saturated"}),
+    hog="Whoever happened to print: the task that ran out of memory.",
+    culprit="The task that was killed, whose memory caused the report.",
+    known_from="cep.dev, OOM killer and ENA reset; holes of console writes measured on 6.18",
+)

@@ -1,0 +1,68 @@
+"""Cgroup statistics are flushed under one lock, and many cores wait for it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from zombiescope.diagnosis.case import Case
+from zombiescope.diagnosis.incident import Fix
+from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, cpu_below, measured, signature
+
+CORES = 2
+"""Waiting needs two; Cloudflare saw twelve kswapd threads at it."""
+LEAST_SHARE_OF_CORE = 0.05
+
+_FLUSH = (
+    "cgroup_rstat_flush cgroup_rstat_flush_locked cgroup_rstat_flush_irqsafe css_rstat_flush css_rstat_updated_list"
+    " mem_cgroup_flush_stats mem_cgroup_css_rstat_flush __mem_cgroup_flush_stats do_flush_stats flush_memcg_stats_dwork"
+    " mem_cgroup_flush_stats_ratelimited"
+)
+_SPIN = (
+    "native_queued_spin_lock_slowpath __pv_queued_spin_lock_slowpath queued_spin_lock_slowpath __cgroup_rstat_lock"
+    " _raw_spin_lock_irq _raw_spin_lock_irqsave"
+)
+
+
+def examine(case: Case) -> Finding:
+    readers = case.caller(*_FLUSH.split())
+    return Finding(
+        (_waiting(case), cpu_below(case, "flushing cgroup statistics", _FLUSH, confirms_from=1e9)),
+        readers or (case.hog if case.hog_task is not None else None),
+        "cores wait for the lock of cgroup statistics" + (f"; {readers.name} reads them most" if readers else ""),
+        Fix(
+            "read cgroup statistics less often, and take a kernel that does not flush while another flush runs",
+            (
+                "zombiescope stacks --top 20   # who calls mem_cgroup_flush_stats",
+                "lengthen the scrape interval of every agent that reads memory.stat",
+            ),
+        ),
+    )
+
+
+def _waiting(case: Case) -> Measurement:
+    """On how many cores somebody spins below a flush."""
+    grid = case.facts.samples
+    spinning = case.below(*_FLUSH.split()) & case.below(*_SPIN.split())
+    if not len(grid) or (grid.cpu < 0).all():
+        return Measurement("on which cores it was waited for is not known", None, "cores", "samples", "nothing")
+    cpus, counts = np.unique(grid.cpu[spinning], return_counts=True)
+    busy = int(np.count_nonzero(counts >= LEAST_SHARE_OF_CORE * grid.hz * case.seconds))
+    text = f"{busy} cores spun for the lock of cgroup statistics"
+    return measured(text, busy, "cores", "samples", True if busy >= CORES else False if not len(cpus) else None)
+
+
+PATTERN = Pattern(
+    id="rstat-lock",
+    title="Many cores wait for the lock of cgroup statistics",
+    proof="literature",
+    looks_like="kswapd threads and readers of memory.stat spin for the lock under which per-CPU cgroup statistics are "
+    "added up (kernels from 5.13 on).",
+    confirmed_by="Two or more cores that spin below a flush of statistics.",
+    refuted_by="Nobody spins there: then the flush itself is the work.",
+    remedy="Read statistics less often, from fewer agents; newer kernels skip a flush while another one runs.",
+    examine=examine,
+    signatures=(signature(_FLUSH, since=(5, 13), means="cgroup statistics are flushed"),),
+    scope="node",
+    culprit="Who reads the statistics most, if it is not a kernel thread.",
+    known_from="Jesper Dangaard Brouer, 2024, on kswapd and cgroup rstat",
+)

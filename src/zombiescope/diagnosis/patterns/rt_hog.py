@@ -1,0 +1,98 @@
+"""A real-time task does not give its core back: nothing else runs there, softirqs in ksoftirqd included."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from zombiescope.diagnosis.case import Case, is_kernel_thread
+from zombiescope.diagnosis.incident import Actor, Fix
+from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured
+from zombiescope.diagnosis.symptoms.rt_hog import HOG_RATIO, REAL_TIME
+
+
+def examine(case: Case) -> Finding:
+    hogs = case.of_kind("rt_hog")
+    if not hogs:
+        return Finding((_none(case),))
+    worst = max(hogs, key=lambda symptom: float(symptom.facts["ratio"]))
+    policy = REAL_TIME.get(int(worst.facts["policy"] or 0), "a real-time policy")
+    ratio = float(worst.facts["ratio"])
+    found = [
+        measured(
+            f"{worst.facts['comm']} runs with {policy} {worst.facts['rt_priority']} and used {ratio:.2f} of a CPU",
+            round(ratio, 4),
+            "cores",
+            "samples",
+            True,
+        )
+    ]
+    told = [event for event in case.facts.events if event.kind == "rt_throttling"]
+    if told:
+        found.append(
+            measured(
+                "the kernel had to throttle real-time tasks", len(told), "lines", "events", None, at_us=told[0].at_us
+            )
+        )
+    actor = _actor(case, worst.facts["pid"]) or case.hog
+    return Finding(
+        tuple(found),
+        actor,
+        f"{actor.name} runs at real-time priority and does not give its core back",
+        Fix(
+            f"run {actor.name} without real-time priority, or let it sleep",
+            (
+                f"chrt -o -p 0 {worst.facts['pid']}",
+                "sysctl kernel.sched_rt_runtime_us   # 950000: real-time tasks get 95 % of a core at most",
+            ),
+        ),
+    )
+
+
+def _actor(case: Case, pid: object) -> Actor | None:
+    task = case.facts.samples.task_with_pid(pid) if isinstance(pid, int) else None
+    if task is None:
+        return None
+    grid = case.facts.samples
+    mine, names = grid.groups(lambda one: "it" if one.pid == pid else None)
+    used = int(np.count_nonzero(case.in_span & (mine >= 0))) / grid.hz / case.seconds if names else None
+    return task.actor(None if used is None else round(used, 3))
+
+
+def _none(case: Case) -> Measurement:
+    """The most that any real-time task used; kernel threads (migration, watchdog) are not counted."""
+    grid = case.facts.samples
+    known = [
+        task
+        for number in np.unique(grid.task[case.in_span]).tolist()
+        if (task := grid.task_of(number)).policy is not None
+    ]
+    if not known:
+        return Measurement("scheduling policies were not recorded", None, "cores", "samples", "nothing")
+    best = grid.hottest_group(
+        case.in_span, lambda t: f"{t.tid}" if t.policy in REAL_TIME and not is_kernel_thread(t) else None
+    )
+    used = 0.0 if best is None else best[1] / grid.hz / case.seconds
+    return measured(
+        f"no real-time task used more than {used:.2f} of a CPU",
+        round(used, 4),
+        "cores",
+        "samples",
+        False if used < HOG_RATIO / 2 else None,
+    )
+
+
+PATTERN = Pattern(
+    id="rt-hog",
+    title="A real-time task keeps a core for itself",
+    proof="kernel",
+    looks_like="A task with SCHED_FIFO or SCHED_RR runs without sleeping. It may never enter the kernel; the tasks "
+    "that "
+    "share its core, and ksoftirqd up to kernel 6.4, wait.",
+    confirmed_by="A task with a real-time policy that used 0.85 of a CPU or more (throttling leaves 5 % to the "
+    "others).",
+    refuted_by="No real-time task used 0.4 of a CPU.",
+    remedy="Take its real-time priority away, or let it sleep; keep kernel.sched_rt_runtime_us below its period.",
+    examine=examine,
+    hog="The real-time task.",
+    known_from="sched(7); measured on 6.18, and on 6.1 with starved network",
+)

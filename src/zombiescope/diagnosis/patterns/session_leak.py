@@ -1,0 +1,75 @@
+"""Login sessions or scopes are left behind, and systemd, logind and D-Bus carry all of them around."""
+
+from __future__ import annotations
+
+import re
+
+from zombiescope.diagnosis.case import Case
+from zombiescope.diagnosis.incident import Actor, Fix
+from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured
+
+MANY = 500
+"""Thousands of abandoned sessions kept pid 1 at 50 to 90 % (systemd 37880)."""
+CORES = 0.4
+LITTLE_CORES = 0.1
+WHO = ("systemd", "systemd-logind", "(sd-pam)", "dbus-daemon", "dbus-broker", "elogind-daemon")
+_SESSION = re.compile(r"(session-|user-|run-r|run-u|run-p|user@)[^/]*\.(scope|slice|service)")
+
+
+def examine(case: Case) -> Finding:
+    used = case.cores_of(*WHO)
+    sampled = len(case.facts.samples) > 0
+    says = None if used >= LITTLE_CORES else False
+    found = [
+        measured(
+            f"systemd, logind and D-Bus used {used:.2f} of a CPU",
+            round(used, 4) if sampled else None,
+            "cores",
+            "samples",
+            says,
+        )
+    ]
+    left = _left_behind(case)
+    if left is not None and used >= CORES:
+        found.append(left)
+    return Finding(
+        tuple(found),
+        Actor(comm="systemd", pid=1, unit="init.scope", cpu_ratio=round(used, 3)),
+        "systemd and D-Bus are busy with sessions and scopes that were left behind",
+        Fix(
+            "end the sessions that nobody uses, and mend what opens them",
+            (
+                "loginctl list-sessions --no-legend | wc -l; ls /run/systemd/transient | wc -l",
+                "loginctl list-sessions --no-legend | awk '{print $1}' | xargs -r loginctl terminate-session",
+                "monitoring by ssh: keep one connection (ControlMaster), do not log in for every check",
+            ),
+        ),
+    )
+
+
+def _left_behind(case: Case) -> Measurement | None:
+    """Session scopes that were made and not removed since the recorder started."""
+    lines = [line for line in case.facts.cgroups.leaks if _SESSION.search(line.path) and line.created]
+    if not lines:
+        return None
+    worst = max(lines, key=lambda line: (line.created or 0) - (line.removed or 0))
+    left = (worst.created or 0) - (worst.removed or 0)
+    text = f"{worst.created:,} scopes were made at {worst.path}, {left:,} of them are still there"
+    return measured(text, worst.created, "cgroups", "leaks", True if left >= MANY else None)
+
+
+PATTERN = Pattern(
+    id="session-leak",
+    title="Abandoned login sessions keep systemd busy",
+    proof="literature",
+    looks_like="pid 1 at 50 to 90 % of a core, D-Bus calls that time out, thousands of sessions in state closing: each "
+    "login by ssh or cron left a scope behind.",
+    confirmed_by="500 or more session scopes that were made and not removed, with systemd, logind and D-Bus at 0.4 "
+    "of a CPU.",
+    refuted_by="systemd, logind and D-Bus together used less than 0.1 of a CPU.",
+    remedy="Terminate the sessions, and mend what opens them (monitoring by ssh, cron).",
+    examine=examine,
+    hog="systemd (pid 1), systemd-logind or the D-Bus daemon.",
+    culprit="systemd carries them; who logs in is in the journal.",
+    known_from="systemd 8015, 1961, 20198, 37880",
+)

@@ -1,0 +1,52 @@
+"""The hypervisor gave the core to somebody else: nothing on this node is to blame."""
+
+from __future__ import annotations
+
+from zombiescope.diagnosis.case import Case
+from zombiescope.diagnosis.incident import Fix
+from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured
+from zombiescope.diagnosis.symptoms.steal import STOLEN_RATIO
+
+LITTLE_RATIO = 0.05
+
+
+def examine(case: Case) -> Finding:
+    return Finding(
+        (_stolen(case),),
+        None,
+        "the hypervisor took the core away; nothing on this node is to blame",
+        Fix(
+            "move the node, or take an instance that does not share its cores",
+            (
+                "zombiescope cores   # the column steal",
+                "burstable instances (t3, t4g): look at the CPU credits",
+                "ask the provider about the host, with the times of this incident",
+            ),
+        ),
+    )
+
+
+def _stolen(case: Case) -> Measurement:
+    ratio = case.core_mean("steal")
+    if ratio is None:
+        return Measurement("stolen time was not measured", None, "ratio", "cores", "nothing")
+    stolen = case.of_kind("steal")
+    says = True if stolen and ratio >= STOLEN_RATIO / 2 else False if ratio < LITTLE_RATIO else None
+    return measured(
+        f"{ratio * 100:.1f} % of the core was stolen by the hypervisor", round(ratio, 4), "ratio", "cores", says
+    )
+
+
+PATTERN = Pattern(
+    id="steal",
+    title="The hypervisor takes the core away",
+    proof="literature",
+    looks_like="Tasks are ready and do not run, samples have holes, and no kernel function is hot.",
+    confirmed_by="30 % or more of a core stolen for two seconds or longer (steal of /proc/stat).",
+    refuted_by="Less than 5 % stolen on the cores of the incident.",
+    remedy="Move the node or take another instance type; nothing on the node helps.",
+    examine=examine,
+    hog="Nobody on this node.",
+    culprit="Nobody on this node.",
+    known_from="proc(5)",
+)

@@ -1,0 +1,78 @@
+"""Memory is compacted to make huge pages: pages are moved aside, by the task that faults or by kcompactd."""
+
+from __future__ import annotations
+
+from zombiescope.diagnosis.case import Case, is_kernel_thread
+from zombiescope.diagnosis.incident import Fix
+from zombiescope.diagnosis.pattern import Finding, Pattern, counted, signature
+
+SCANNED_PER_S = 50_000
+"""200 MB of pages looked at in a second. One compaction took 113 ms in the example of bcc's compactsnoop."""
+
+_COMPACT = (
+    "compact_zone compact_zone_order isolate_migratepages_block isolate_freepages_block isolate_freepages"
+    " isolate_migratepages migrate_pages fast_isolate_freepages"
+)
+
+
+def examine(case: Case) -> Finding:
+    scanned, stalls = case.count("vmstat", "compact_migrate_scanned"), case.count("vmstat", "compact_stall")
+    still = scanned is not None and stalls is not None and scanned.added == 0 and stalls.added == 0
+    found = (
+        counted(
+            "tasks that waited for compaction (compact_stall)",
+            stalls,
+            "counters",
+            refutes_below=1e-9 if still else None,
+        ),
+        counted(
+            "pages looked at for compaction (compact_migrate_scanned)", scanned, "counters", confirms_from=SCANNED_PER_S
+        ),
+        counted(
+            "huge pages that could not be had (thp_fault_fallback)",
+            case.count("vmstat", "thp_fault_fallback"),
+            "counters",
+        ),
+    )
+    own = case.hog_task is not None and not is_kernel_thread(case.hog_task)
+    return Finding(
+        found,
+        case.hog if own else case.caller("__alloc_pages_direct_compact", "do_huge_pmd_anonymous_page"),
+        f"{case.hog.name} compacts memory for huge pages",
+        Fix(
+            "let huge pages be made in the background, or only for programs that ask for them",
+            (
+                "cat /sys/kernel/mm/transparent_hugepage/defrag",
+                "echo defer+madvise > /sys/kernel/mm/transparent_hugepage/defrag",
+                "sysctl -w vm.compaction_proactiveness=20   # from kernel 5.9 on",
+            ),
+        ),
+    )
+
+
+PATTERN = Pattern(
+    id="thp-compaction",
+    title="Memory is compacted for huge pages",
+    proof="kernel",
+    looks_like="Tasks that fault, or kcompactd and khugepaged, move pages aside to make room for huge pages.",
+    confirmed_by="50,000 or more pages scanned for compaction in a second.",
+    refuted_by="compact_stall and compact_migrate_scanned did not move: huge pages have nothing to do with it.",
+    remedy="Set transparent_hugepage/defrag to defer+madvise; keep memory free for kcompactd.",
+    examine=examine,
+    signatures=(
+        signature("__alloc_pages_direct_compact try_to_compact_pages", _COMPACT, means="an allocation compacts memory"),
+        signature("kcompactd kcompactd_do_work", _COMPACT, means="kcompactd compacts memory"),
+        signature(
+            "sysctl_compaction_handler compact_store compact_nodes compact_node",
+            _COMPACT,
+            means="memory is compacted by hand",
+        ),
+        signature(
+            "khugepaged collapse_huge_page hpage_collapse_scan_pmd khugepaged_scan_pmd",
+            means="khugepaged makes huge pages",
+        ),
+    ),
+    hog="The task that faults, or kcompactd.",
+    culprit="The task that asked for huge pages.",
+    known_from="vmstat of the kernel; bcc compactsnoop; on 6.18 with vm.compact_memory",
+)

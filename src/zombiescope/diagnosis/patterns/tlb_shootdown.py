@@ -1,0 +1,63 @@
+"""Threads of one address space unmap memory, and every core that runs one of them is interrupted for it."""
+
+from __future__ import annotations
+
+from zombiescope.diagnosis.case import Case
+from zombiescope.diagnosis.incident import Fix
+from zombiescope.diagnosis.pattern import Finding, Pattern, counted, signature
+
+MANY_PER_S = 10_000
+"""An interrupt on another core takes 1 to 5 us there, and the sender waits for the slowest."""
+FEW_PER_S = 1_000
+
+_FLUSH = (
+    "flush_tlb_mm_range flush_tlb_func arch_tlbbatch_flush flush_tlb_page native_flush_tlb_multi "
+    "native_flush_tlb_others"
+    " tlb_finish_mmu tlb_flush_mmu ptep_clear_flush try_to_unmap_flush flush_tlb_multi"
+)
+_SEND = (
+    "smp_call_function_many_cond on_each_cpu_cond_mask smp_call_function_many native_flush_tlb_multi"
+    " __x2apic_send_IPI_mask x2apic_send_IPI_mask native_send_call_func_ipi default_send_IPI_mask_sequence_phys"
+)
+
+
+def examine(case: Case) -> Finding:
+    return Finding(
+        (
+            counted(
+                "TLB shootdowns (TLB of /proc/interrupts)",
+                case.interrupts("TLB"),
+                "interrupts",
+                confirms_from=MANY_PER_S,
+                refutes_below=FEW_PER_S,
+            ),
+        ),
+        case.hog if case.hog_task is not None else None,
+        f"{case.hog.name} unmaps memory that its threads share, and interrupts their cores for it",
+        Fix(
+            "unmap less: keep memory in the allocator, or use processes instead of threads",
+            (
+                "grep TLB /proc/interrupts",
+                "MALLOC_TRIM_THRESHOLD_=-1 MALLOC_MMAP_THRESHOLD_=4294967296 COMMAND   # glibc",
+                "a core that answers late is the victim of something else: zombiescope cores --at TIME",
+            ),
+        ),
+    )
+
+
+PATTERN = Pattern(
+    id="tlb-shootdown",
+    title="Unmapping memory interrupts other cores",
+    proof="kernel",
+    looks_like="munmap, madvise or mprotect of a program with many threads waits until every core that runs one of "
+    "them "
+    "has forgotten the pages.",
+    confirmed_by="10,000 or more TLB shootdowns a second.",
+    refuted_by="Fewer than 1,000 a second: then one core does not answer, and it is the one to look at.",
+    remedy="Keep memory in the allocator; batch what is unmapped; fewer threads an address space.",
+    examine=examine,
+    signatures=(signature(_FLUSH, _SEND, means="other cores are told to forget pages"),),
+    least_share=0.12,
+    culprit="The program that unmaps.",
+    known_from="kubernetes 65142 (the victim of a stuck core); measured on 6.18",
+)
