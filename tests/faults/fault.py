@@ -66,7 +66,7 @@ class Fault:
     hog: str
     script: str
     culprit: str = ""
-    place: Callable[[Path], AbstractContextManager[list[str]]] = lambda directory: nullcontext([])
+    place: Callable[[Path], AbstractContextManager[list[str]]] = lambda _: nullcontext([])
     """Makes what the program needs, gives its arguments, and removes everything again."""
     seconds: float = 4.0
     """How long it should hurt for a diagnosis that is sure."""
@@ -107,7 +107,7 @@ class Fault:
     def demonstrate(self) -> None:
         """For `python -m tests.faults.<name>`."""
         with tempfile.TemporaryDirectory() as directory, self.ready(Path(directory)) as running:
-            print(f"{self.pattern}: {self.hog} (pid {running.pid}) for {self.seconds} s", flush=True)
+            sys.stdout.write(f"{self.pattern}: {self.hog} (pid {running.pid}) for {self.seconds} s\n")
             running.go()
             time.sleep(self.seconds)
 

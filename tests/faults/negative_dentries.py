@@ -15,8 +15,8 @@ for number in range(500_000):
     os.access(f"{place}/missing-{number}", os.F_OK)
 fd = libc.inotify_init1(0)
 wait_for_the_word()
-while True:
-    watch = libc.inotify_add_watch(fd, place.encode(), 0x100)
+while True:  # IN_MODIFY: an event of children, for which each of them is marked
+    watch = libc.inotify_add_watch(fd, place.encode(), 0x2)
     libc.inotify_rm_watch(fd, watch)
 """
 

@@ -19,6 +19,7 @@ from zombiescope.diagnosis.incidents import Group
 from zombiescope.diagnosis.sample_grid import KernelProfile, Task, kernel_functions
 from zombiescope.diagnosis.symptoms.above_baseline import baselines
 from zombiescope.diagnosis.symptoms.kernel_hog import LEVELS
+from zombiescope.recording.cgroups import CgroupsView, cgroups
 from zombiescope.recording.columns import Mask
 from zombiescope.recording.stacks import hottest_path
 
@@ -172,6 +173,13 @@ class Case:
         # Repeating a path by its weight is what hottest_path counts; a few hundred are enough to tell shares.
         scale = max(1, self.profile.kernel_samples // 2000)
         return hottest_path(path for path, count in paths.items() for _ in range(max(1, count // scale)))
+
+    # --- cgroups -----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def cgroups(self) -> CgroupsView:
+        """As they were when the incident ended: whoever mends a leak removes the evidence."""
+        return cgroups(self.facts.recording, None, self.to_us)
 
     # --- numbers -----------------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.incident import Actor
-from zombiescope.recording.cgroups import Leak
+from zombiescope.recording.cgroups import CgroupsView, Leak
 from zombiescope.recording.events import events
 
 HOUR_US = 3_600_000_000
@@ -36,13 +36,13 @@ class Culprit:
     leak: Leak | None = None
 
 
-def attribute(facts: Facts) -> Culprit | None:
+def attribute(facts: Facts, view: CgroupsView) -> Culprit | None:
     """The best rung that holds; None when nothing tells."""
-    return _by_ledger(facts) or _by_rhythm(facts)
+    return _by_ledger(view) or _by_rhythm(facts, view)
 
 
-def _by_ledger(facts: Facts) -> Culprit | None:
-    leaks = [leak for leak in facts.cgroups.leaks if leak.path and leak.dying > 0]
+def _by_ledger(view: CgroupsView) -> Culprit | None:
+    leaks = [leak for leak in view.leaks if leak.path and leak.dying > 0]
     total = sum(leak.dying for leak in leaks)
     if not leaks or leaks[0].dying < LEAST_SHARE * total:
         return None
@@ -68,9 +68,9 @@ def unit_of(path: str) -> str | None:
     return named[-1] if named else units[-1] if units else None
 
 
-def _by_rhythm(facts: Facts) -> Culprit | None:
+def _by_rhythm(facts: Facts, view: CgroupsView) -> Culprit | None:
     """A unit whose restarts (or a container runtime whose containers) come as fast as zombies do."""
-    growth = facts.cgroups.growth_per_hour
+    growth = view.growth_per_hour
     restarts = restarts_per_hour(facts)
     if not restarts:
         return None

@@ -110,11 +110,18 @@ class Pattern:
 
     def share(self, case: Case) -> tuple[float, Signature | None]:
         """The largest share of kernel samples that one of its signatures has, and which."""
-        profile = {"hog": case.profile, "core": case.core_profile, "node": case.node_profile}[self.scope]
+        profile = self._profile(case)
         found = [
             (profile.share(one.samples(profile)), one) for one in self.signatures if one.applies(case.facts.kernel)
         ]
         return max(found, key=lambda pair: pair[0], default=(0.0, None))
+
+    def cores(self, case: Case, one: Signature) -> float:
+        """CPU that a signature's samples stand for."""
+        return one.samples(self._profile(case)) / case.facts.hz / case.seconds
+
+    def _profile(self, case: Case) -> KernelProfile:
+        return case.profile if self.scope == "hog" else case.core_profile if self.scope == "core" else case.node_profile
 
 
 def measured(

@@ -7,10 +7,9 @@
                + 0.05 x nothing needed was unmeasured
 
 A pattern without frames (throttling, steal) has 0.35 for its symptom instead; the fallback, which explains nothing, has
-none. Without a confirming measurement
-confidence stays at or below 0.5, and a pattern that is only known from literature at or below 0.6. One refuting
-measurement removes a pattern; so does a share of frames below its least. A confirmed cause stands before any that is
-not.
+none. Without a confirming measurement confidence stays at or below 0.5, and a pattern that is only known from
+literature at or below 0.6. One refuting measurement removes a pattern; so does a share of frames below its least. A
+confirmed cause stands before any that is not.
 """
 
 from __future__ import annotations
@@ -24,6 +23,8 @@ from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, Signatu
 UNCONFIRMED_MOST = 0.5
 LITERATURE_MOST = 0.6
 FULL_SHARE = 0.6
+LEAST_CORES = 0.02
+"""Most of next to nothing is nothing: a program that computes has a few kernel samples, and they are of something."""
 FALLBACK = "unknown-kernel-hog"
 
 
@@ -66,6 +67,9 @@ def judge(case: Case, pattern: Pattern) -> Judged | RuledOut | None:
     if pattern.signatures and share < pattern.least_share:
         because = f"its frames hold {share * 100:.1f} % of the kernel time"
         return RuledOut(pattern.id, because, round(share, 4), "ratio")
+    cores = pattern.cores(case, signature) if signature else 0.0
+    if pattern.signatures and cores < LEAST_CORES:
+        return RuledOut(pattern.id, f"its frames took {cores:.3f} of a CPU", round(cores, 4), "cores")
     confirmed = any(one.says == "confirms" for one in finding.measurements)
     if not pattern.signatures and not confirmed and pattern.id != FALLBACK:
         return None
@@ -114,7 +118,7 @@ def _chain(case: Case, one: Judged) -> list[Link]:
                 "hog", f"{hog.name} used {hog.cpu_ratio:.2f} of a CPU", hog.cpu_ratio, "cores", case.from_us, "samples"
             )
         )
-    if case.frames:
+    if case.frames and (one.pattern.signatures or one.pattern.id == FALLBACK):
         path = " > ".join(case.frames[-4:])
         means = f": {one.signature.means}" if one.signature and one.signature.means else ""
         links.append(Link("kernel function", f"{path}{means}", round(one.share, 4), "ratio", case.from_us, "samples"))

@@ -126,7 +126,10 @@ class SampleGrid:
         return None if hottest is None else (hottest[0], int(counted[best]))
 
     def task_with_pid(self, pid: int) -> Task | None:
-        return next((task for task in self._tasks.values() if task.pid == pid), None)
+        """The one with most samples: a process that was given another name is another task."""
+        numbers = [number for number, task in self._tasks.items() if task.pid == pid]
+        counted = {number: int(np.count_nonzero(self.task == number)) for number in numbers}
+        return self._tasks[max(numbers, key=lambda number: counted[number])] if numbers else None
 
 
 def _read_tasks(recording: Recording, start_us: int, end_us: int) -> dict[int, Task]:

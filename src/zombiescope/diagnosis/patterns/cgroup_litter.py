@@ -20,10 +20,10 @@ _KERNFS = (
 
 
 def examine(case: Case) -> Finding:
-    memory = case.facts.cgroups.memory
+    memory = case.cgroups.memory
     live = memory.live if memory else None
     litter = max(
-        (line for line in case.facts.cgroups.leaks if line.created),
+        (line for line in case.cgroups.leaks if line.created),
         key=lambda line: _left(line.created, line.removed),
         default=None,
     )

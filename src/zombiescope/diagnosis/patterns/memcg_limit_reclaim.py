@@ -77,7 +77,7 @@ def _hits(worst: _Limited | None) -> Measurement:
 
 def _walks_instead(case: Case) -> list[Measurement]:
     """With thousands of zombies below the limit the time goes into visiting them, not into freeing pages."""
-    memory = case.facts.cgroups.memory
+    memory = case.cgroups.memory
     if memory is None or memory.dying is None or memory.dying < MANY_ZOMBIES:
         return []
     walks, frees = case.profile.own(*_WALK, "shrink_node", "shrink_lruvec"), case.profile.total(*_FREES)

@@ -49,7 +49,7 @@ def examine(case: Case) -> Finding:
 
 def _left_behind(case: Case) -> Measurement | None:
     """Session scopes that were made and not removed since the recorder started."""
-    lines = [line for line in case.facts.cgroups.leaks if _SESSION.search(line.path) and line.created]
+    lines = [line for line in case.cgroups.leaks if _SESSION.search(line.path) and line.created]
     if not lines:
         return None
     worst = max(lines, key=lambda line: (line.created or 0) - (line.removed or 0))

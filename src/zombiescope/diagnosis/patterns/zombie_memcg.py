@@ -32,9 +32,9 @@ SLAB = signature(
 
 
 def examine(case: Case) -> Finding:
-    memory = case.facts.cgroups.memory
+    memory = case.cgroups.memory
     dying, live = (memory.dying, memory.live) if memory else (None, None)
-    culprit = leak.attribute(case.facts)
+    culprit = leak.attribute(case.facts, case.cgroups)
     return Finding(
         tuple(_measurements(case, dying, live, culprit)),
         culprit.actor if culprit else None,
@@ -44,7 +44,7 @@ def examine(case: Case) -> Finding:
 
 
 def _measurements(case: Case, dying: int | None, live: int | None, culprit: Culprit | None) -> list[Measurement]:
-    memory = case.facts.cgroups.memory
+    memory = case.cgroups.memory
     at_us = memory.at_us if memory else None
     many = None if dying is None else dying >= MANY and (live is None or dying >= MANY_PER_LIVE * live)
     found = []
@@ -55,7 +55,7 @@ def _measurements(case: Case, dying: int | None, live: int | None, culprit: Culp
         )  # fmt: skip
     else:
         found.append(measured(_counted(dying, live), dying, "cgroups", "census", many, at_us=at_us, step="zombies"))
-    view = case.facts.cgroups
+    view = case.cgroups
     if view.growth_per_hour is not None:
         found.append(
             measured(f"{view.growth_per_hour:,.0f} more every hour", view.growth_per_hour, "cgroups/h", "census", None)
