@@ -347,7 +347,8 @@ def write_segment(
 ) -> Path:
     """A recording (or one more segment of it) of exactly these rows, for tests that need no whole machine.
 
-    Rows go into the frame of the second in which their time lies; rows without a time into the first.
+    Rows go into the frame of the second in which their time lies; rows without a time into the first. Columns that a
+    row leaves out at its end have no value.
     """
     node_dir = Path(directory) / f"node={node}"
     (node_dir / "log").mkdir(parents=True, exist_ok=True)
@@ -359,7 +360,9 @@ def write_segment(
     frames: dict[int, dict[str, list[tuple[Any, ...]]]] = {}
     for name, rows in tables.items():
         timed = schema.BY_NAME[name].time_column is not None
-        for row in rows:
+        width = len(schema.BY_NAME[name].names)
+        for short in rows:
+            row = (*short, *(None,) * (width - len(short)))
             second = max(0, (row[0] - start_us - 1) // SECOND) if timed else 0
             frames.setdefault(second, {}).setdefault(name, []).append(row)
     encoder = SegmentEncoder(header)

@@ -44,7 +44,7 @@ def test_joins_on_ids_alone_are_right_over_segments(tmp_path: Path) -> None:
     # THEN all of them are kubelet's walk, in every segment
     bad = [
         (task, stack)
-        for time, cpu, task, stack, _ in samples
+        for time, cpu, task, stack, *_ in samples
         if cpu == written.incident.cpu and written.incident.from_us <= time.timestamp() * 1e6 < written.incident.to_us
     ]
     assert len(bad) > 500
