@@ -68,8 +68,8 @@ class ImportStore:
             batch.add(schema.SERIES, (number, EVENT_SOURCE, event.name, None, kind))
             self._events.setdefault(event.name)
             self._weighted |= event.weight
-        self._cpus.update(set(rows.cpu) - {-1})
-        self._segment(min(rows.time_us), max(rows.time_us))
+        self._cpus.update(set(rows.cpu) - {-1} if rows.cpus is None else rows.cpus)
+        self._segment(*(rows.span_us or (min(rows.time_us), max(rows.time_us))))
 
     def add_table(self, table: schema.Table, rows: Sequence[tuple[Any, ...]]) -> None:
         """Rows of a table that has a time column and no ids, as one segment. Raises StoreError."""
