@@ -19,6 +19,7 @@ from benchmarks.table import Row
 
 CPUS, HZ, PATHS, VARIANTS = 64, 49, 6000, 8
 MEGABYTES = 250
+RAYLET = "/opt/ray/python3.10/site-packages/_raylet.so"
 IDLE = ("pv_native_safe_halt", "default_idle", "default_idle_call", "cpuidle_idle_call", "do_idle", "cpu_startup_entry",
         "start_secondary", "secondary_startup_64_no_verify")  # fmt: skip
 
@@ -51,7 +52,8 @@ def write(path: Path, size: int) -> int:
     chance = random.Random(7)
     idle = _chains(chance, [_kernel(name) for name in IDLE])
     paths = [_chains(chance, _path(chance)) for _ in range(PATHS)]
-    tasks = [(f"{name}-{at}" if at % 3 else name, 1000 + at) for at, name in enumerate(["ray::IDLE", "python3", "kubelet"] * 40)]  # fmt: skip
+    names = ["ray::IDLE", "python3", "kubelet"] * 40
+    tasks = [(f"{name}-{at}" if at % 3 else name, 1000 + at) for at, name in enumerate(names)]
     samples = 0
     with path.open("w", encoding="ascii") as file:
         file.write("# ========\n# captured on    : Sun Nov 15 11:38:06 2026\n# hostname : bench\n# ========\n#\n")
@@ -72,9 +74,9 @@ def write(path: Path, size: int) -> int:
 
 
 def _path(chance: random.Random) -> list[tuple[int, str, str]]:
-    user = [(0x400000 + chance.randrange(3000) * 512, "/opt/ray/python3.10/site-packages/_raylet.so") for _ in range(chance.randrange(4, 20))]  # fmt: skip
+    user = [0x400000 + chance.randrange(3000) * 512 for _ in range(chance.randrange(4, 20))]
     kernel = [_kernel(f"kernel_function_number_{chance.randrange(1500)}") for _ in range(chance.randrange(0, 14))]
-    return [*kernel, *((at, f"ray::core::Function{at >> 9}::Call", dso) for at, dso in user)]
+    return [*kernel, *((at, f"ray::core::Function{at >> 9}::Call", RAYLET) for at in user)]
 
 
 def _kernel(name: str) -> tuple[int, str, str]:
@@ -85,7 +87,9 @@ def _chains(chance: random.Random, frames: list[tuple[int, str, str]]) -> list[s
     chains = []
     for _ in range(VARIANTS):
         offsets = [chance.randrange(32) * 7 for _ in frames]
-        lines = (f"\t{at + off:16x} {name}+0x{off:x} ({dso})\n" for (at, name, dso), off in zip(frames, offsets, strict=True))
+        lines = (
+            f"\t{at + off:16x} {name}+0x{off:x} ({dso})\n" for (at, name, dso), off in zip(frames, offsets, strict=True)
+        )
         chains.append("".join(lines))
     return chains
 
