@@ -100,6 +100,66 @@ class Sampler(Rings):
 
 def perf_event_open(attr: bytes, pid: int, cpu: int, group: int, flags: int) -> int: ...
 
+# perf_stream.pxi
+class PerfStream:
+    records: int
+    damaged: int
+    damaged_bytes: int
+    malformed: int
+    unknown_records: int
+    unknown_events: int
+    def __init__(self, meaning: object) -> None: ...
+    def add_event(
+        self,
+        sample_type: int,
+        read_format: int,
+        sample_id_all: bool,
+        branch_type: int,
+        regs_user: int,
+        regs_intr: int,
+        period: int,
+        event: int,
+        ids: Sequence[int],
+    ) -> None: ...
+    def fill(self, file: object, limit: int) -> int: ...
+    def feed(self, data: Buffer) -> None: ...
+    def pump(self) -> bool: ...
+    def finish(self) -> tuple[int, int]: ...
+    def span_ns(self) -> tuple[int | None, int | None]: ...
+
+# perf_data.pxi
+@final
+class PerfData(PerfStream):
+    lost: int
+    throttled: int
+    user_stacks: int
+    timeless: int
+    samples: int
+    def __init__(self, meaning: object, max_rows: int) -> None: ...
+    def use_kernel(self, symbols: KernelSymbols, shift: int, text_start: int, text_end: int) -> None: ...
+    def take(
+        self,
+    ) -> tuple[
+        array[int],
+        array[int],
+        array[int],
+        array[int],
+        array[int],
+        array[int],
+        array[int],
+        array[int],
+        list[tuple[str, str, str]],
+        list[tuple[int, int, str | None, int | None, str | None]],
+        int,
+        tuple[int, int] | None,
+        frozenset[int],
+        list[int],
+    ]: ...
+    @property
+    def refused(self) -> int: ...
+    @property
+    def waiting_rows(self) -> int: ...
+
 # elf.pxi
 class ElfError(ValueError): ...
 
