@@ -53,11 +53,11 @@ class FileClock:
     """Time of the last record."""
     offset_us: int | None = None
     """Unix time minus file clock, when the file itself says so."""
-    captured_wall_us: int | None = None
-    """When perf closed the file, as the header of a text says."""
     modified_wall_us: int | None = None
     """Modification time; for a pipe, when it ended."""
     host: str | None = None
+    captured_wall_us: int | None = None
+    """When perf closed the file, as the header of a text says."""
 
 
 Clock = FileClock

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from zombiescope.importing import collapsed, kernel_log, proc_cgroups
-from zombiescope.importing.perf_data import is_perf_data
+from zombiescope.importing import proc_cgroups
 
 Format = Literal["perf-data", "perf-script", "collapsed", "kernel-log", "mpstat", "proc-cgroups", "cgroup-list"]
 FORMATS: tuple[Format, ...] = (
@@ -23,6 +22,8 @@ NAMES: dict[Format, str] = {
     "cgroup-list": "list of cgroup directories",
 }
 
+_PERF_DATA = (b"PERFILE2", b"2ELIFREP")
+"""As perf_data.is_perf_data, which loads all that decoding needs."""
 _LOOKED_AT = 400
 _BINARY = re.compile(rb"[\x00-\x08\x0e-\x1a]")
 _FRAME = re.compile(r"\t? +[0-9a-f]{1,16} \S|\t[0-9a-f]{1,16} \S|\t *[0-9a-f]{1,16}$")
@@ -32,7 +33,7 @@ _PERF_HEADER = ("# captured on", "# hostname :", "# cmdline :", "# perf version 
 
 def detect(head: bytes) -> Format | None:
     """The format of a file that begins so; None when it is none that can be imported."""
-    if is_perf_data(head):
+    if head.startswith(_PERF_DATA):
         return "perf-data"
     # A text with more than a stray control character is none.
     if len(_BINARY.findall(head[:4096])) > len(head[:4096]) // 50:
@@ -52,6 +53,8 @@ def detect(head: bytes) -> Format | None:
 
 def _by_votes(lines: list[str]) -> Format | None:
     """What most lines look like. A line of a log has a time as an event line does, so the log is asked first."""
+    from zombiescope.importing import collapsed, kernel_log  # not for who imports perf.data: they take a while to load
+
     votes: dict[Format, int] = dict.fromkeys(("kernel-log", "perf-script", "cgroup-list", "collapsed"), 0)
     for line in lines:
         if line.startswith("#"):

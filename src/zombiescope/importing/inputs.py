@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from zombiescope.importing import formats, perf_data, perf_script
+from zombiescope.importing import formats, perf_script
 from zombiescope.importing.clock import FileClock
 from zombiescope.importing.formats import Format
 from zombiescope.importing.stream import Progress, Stream
@@ -117,6 +117,8 @@ def _clock(given: Input, name: str) -> FileClock | None:
     if given.format == "perf-data":
         if given.packed:
             return None
+        from zombiescope.importing import perf_data  # loads all that decoding needs
+
         given.file.seek(0)
         return perf_data.file_clock(given.file, name)
     if given.format != "perf-script":

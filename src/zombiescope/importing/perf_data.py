@@ -176,7 +176,9 @@ class PerfDataImport:
         if decoder.user_stacks:
             note("user stacks recorded with --call-graph dwarf were not unwound: only what the kernel walked is there")
         if any(attr.branch_type & _LBR_CALL_STACK for attr, _ in session.attrs):
-            note("call stacks of the branch record (--call-graph lbr) were not unwound: only what the kernel walked is there")
+            note(
+                "call stacks of the branch record (--call-graph lbr) were not unwound: only what the kernel walked is there"
+            )
         if decoder.timeless:
             note("some samples have no time (perf record without -T): they lie where the record before them was")
         if decoder.throttled:

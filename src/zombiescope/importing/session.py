@@ -14,21 +14,22 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from zombiescope._native import shift_ints
-from zombiescope.importing import clock, formats, kernel_log, mpstat, proc_cgroups
+from zombiescope.importing import clock, formats, proc_cgroups
 from zombiescope.importing.clock import FileClock
-from zombiescope.importing.collapsed import CollapsedImport
 from zombiescope.importing.formats import Format
 from zombiescope.importing.inputs import Input, UnusableError, expand, look, script_clock
-from zombiescope.importing.perf_data import PerfDataImport
 from zombiescope.importing.perf_script import PerfScriptImport
 from zombiescope.importing.rows import Outcome, Rows
 from zombiescope.importing.store import ImportStore
 from zombiescope.importing.stream import Stream, text_of
 from zombiescope.recorder.lock import AlreadyRecordingError, Lock
 from zombiescope.recording import layout, locate, schema
+
+if TYPE_CHECKING:
+    from zombiescope.importing.perf_data import PerfDataImport
 
 DEFAULT_NODE = "imported"
 _MOST_SIDE_BYTES = 256 << 20
@@ -221,6 +222,8 @@ class Session:
             yield from self._read_collapsed(given)
 
     def _read_perf_data(self, given: Input) -> Iterator[Rows]:
+        from zombiescope.importing.perf_data import PerfDataImport
+
         options = self._options
         if self._perf_data is None:
             self._perf_data = PerfDataImport(
@@ -243,6 +246,8 @@ class Session:
             given.clock = script_clock(given.name, reader.header, reader.span_us, given.modified_us)
 
     def _read_collapsed(self, given: Input) -> Iterator[Rows]:
+        from zombiescope.importing.collapsed import CollapsedImport
+
         reader = CollapsedImport(self._outcome)
         given.clock = FileClock(given.name, 0, 0, modified_wall_us=given.modified_us)
         yield from reader.read(given.open_stream(self._progress.advance))
@@ -288,6 +293,8 @@ class Session:
     def _side_rows(
         self, given: Input, text: str, boot_offset_us: int | None, live: int | None
     ) -> tuple[schema.Table, Sequence[tuple[Any, ...]]]:
+        from zombiescope.importing import kernel_log, mpstat
+
         if given.format == "mpstat":
             rows, _ = mpstat.read(text, given.modified_us, self._outcome)
             return schema.CORES, rows
