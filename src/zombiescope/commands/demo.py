@@ -14,7 +14,7 @@ from zombiescope.commands import diagnose
 from zombiescope.commands.failure import Failure
 from zombiescope.commands.output import Json, console, examples, note, print_document
 from zombiescope.commands.quantities import human_bytes
-from zombiescope.commands.window import choose
+from zombiescope.commands.window import Window, choose
 
 if TYPE_CHECKING:
     from zombiescope.recording.reader import Recording
@@ -61,7 +61,7 @@ def _rebuild(place: Path, raw: Path | None, *, quiet: bool) -> None:
     from zombiescope.lab import founding_case
 
     with tempfile.TemporaryDirectory(prefix="zombiescope-demo-") as temporary:
-        files = founding_case.write(raw or Path(temporary))
+        files = founding_case.CASE.write(raw or Path(temporary))
         size = sum(file.stat().st_size for file in files)
         session = Session(place, Options(), _Silence())
         result = session.run([str(file) for file in files])
@@ -82,8 +82,10 @@ class _Silence:
 def _explain(recording: Recording, place: Path, json_: bool) -> None:
     from zombiescope.diagnosis.diagnose import diagnose as examine
 
-    window = choose(recording)
-    found = examine(recording, recording.end_us - 60_000_000, recording.end_us + 1)
+    whole = choose(recording)
+    # The journal goes back for an hour; the profile is its last half minute.
+    window = Window(recording.end_us - 30_000_000, recording.end_us + 1, whole.zone)
+    found = examine(recording, window.start_us, window.end_us)
     if json_:
         from zombiescope.diagnosis.report.document import document
 
