@@ -87,7 +87,7 @@ def _hogs(grid: SampleGrid, level: str, key: Callable[[Task], str | None], least
 
 
 def _trimmed(kernel: npt.NDArray[np.int64], first: int, last: int, least: float) -> tuple[int, int]:
-    """Without the quarters at both ends that the moving second took in and in which it was not yet, or no longer, hot."""
+    """Without the quarters at both ends in which it was not yet, or no longer, hot: the moving second took them in."""
     hot = np.flatnonzero(kernel[first:last] >= least)
     return (first + int(hot[0]), first + int(hot[-1]) + 1) if len(hot) else (first, last)
 
