@@ -72,7 +72,7 @@ def command(
 
             print_document("diagnose", document(found))
         elif output is None:
-            _print(found, f"{recording.name}  {window.heading()}", window, verbose)
+            show(found, f"{recording.name}  {window.heading()}", window, verbose=verbose)
     if _found(found, fail_on):
         raise typer.Exit(FOUND)
 
@@ -88,7 +88,8 @@ def _report(kind: str, recording: Recording, found: Diagnosis, window: Window) -
     return markdown(found, heading, lambda at_us: window.clock(at_us, 1))
 
 
-def _print(found: Diagnosis, heading: str, window: Window, verbose: bool) -> None:
+def show(found: Diagnosis, heading: str, window: Window, *, verbose: bool = False) -> None:
+    """For a person."""
     from rich.text import Text
 
     from zombiescope.diagnosis.report.terminal import lines

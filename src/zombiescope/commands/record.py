@@ -178,6 +178,7 @@ def configuration(**changes: Any) -> dict[str, Any]:
         "max_bytes": 2 * 10**9,
         "labels": {},
         "compact_every_s": 900.0,
+        "diagnose": False,
         "json": False,
         "quiet": False,
     } | changes

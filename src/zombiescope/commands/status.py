@@ -11,7 +11,7 @@ from zombiescope.commands.output import Json, console, examples, note, print_doc
 from zombiescope.commands.quantities import human_bytes, human_count, human_s, percent
 from zombiescope.commands.reading import opened
 from zombiescope.commands.window import clock, zone_of
-from zombiescope.recording import locate
+from zombiescope.recording import incidents, locate
 
 if TYPE_CHECKING:
     from zombiescope.recording.reader import Recording
@@ -74,6 +74,7 @@ def _measured(recorder: locate.RunningRecorder, recording: Recording) -> dict[st
             {"from": gap.from_us / 1e6, "to": gap.to_us / 1e6, "source": gap.source, "why": gap.why} for gap in gaps
         ],
         "missing": recording.node.get("missing") or [],
+        "incidents": incidents.open_ones(recorder.recording / recording.prefix),
     }
 
 
@@ -90,6 +91,11 @@ def _print(document: dict[str, Any]) -> None:
         return
     out.print(f"  on disk  {human_bytes(document['bytes'])}")
     _print_cost(document["cost"])
+    for incident in document["incidents"]:
+        causes = incident.get("causes") or [{"summary": "not explained"}]
+        since = clock(round(incident["from"] * 1e6), zone)
+        style = "bold red" if incident["severity"] == "critical" else "yellow"
+        out.print(f"  {incident['severity']:<8} since {since}: {causes[0]['summary']}", style=style)
     for gap in document["gaps"][-_GAPS_SHOWN:]:
         start, end = (clock(round(gap[side] * 1e6), zone) for side in ("from", "to"))
         out.print(f"  blind    {start} – {end}  {gap['source']}: {gap['why']}", style="yellow")

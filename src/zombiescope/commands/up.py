@@ -33,7 +33,7 @@ def command(
             f"a recorder (pid {recorder.pid}) already records this node into {recorder.recording}",
             "watch it with 'zombiescope top', or stop it first",
         )
-    config = record.configuration(dir=record.writable_dir(directory))
+    config = record.configuration(dir=record.writable_dir(directory), diagnose=True)
     note(f"The last {human_s(config['keep_s'])} are kept, at most {human_bytes(config['max_bytes'])}.")
     note("In another terminal: 'zombiescope top' shows it live, 'zombiescope cores --last 5m' the past.")
     note("Ctrl-C stops it.")

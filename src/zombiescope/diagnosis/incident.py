@@ -32,8 +32,8 @@ class Actor:
     @property
     def name(self) -> str:
         """As a person would say it: the unit, else the program."""
-        who = self.comm or "an unknown task"
-        return f"{who} ({self.unit})" if self.unit and self.unit != self.comm else who
+        who = self.comm or self.unit or self.container or self.cgroup or "an unknown task"
+        return f"{who} ({self.unit})" if self.unit and self.unit != who else who
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,8 +55,9 @@ class Group:
         return hashlib.sha256(text.encode()).hexdigest()[:10]
 
 
-def group(symptoms: Sequence[Symptom]) -> list[Group]:
+def group(found: Sequence[Symptom]) -> list[Group]:
     """Incidents in the order of time."""
+    symptoms = _without_echoes(found)
     parent = list(range(len(symptoms)))
 
     def root(number: int) -> int:
@@ -67,11 +68,28 @@ def group(symptoms: Sequence[Symptom]) -> list[Group]:
 
     for number, other in _pairs(symptoms):
         parent[root(other)] = root(number)
-    found: dict[int, list[Symptom]] = {}
+    together: dict[int, list[Symptom]] = {}
     for number, symptom in enumerate(symptoms):
-        found.setdefault(root(number), []).append(symptom)
-    groups = [Group(tuple(sorted(members, key=lambda symptom: symptom.from_us))) for members in found.values()]
+        together.setdefault(root(number), []).append(symptom)
+    groups = [Group(tuple(sorted(members, key=lambda symptom: symptom.from_us))) for members in together.values()]
     return sorted(groups, key=lambda each: each.from_us)
+
+
+def _without_echoes(found: Sequence[Symptom]) -> list[Symptom]:
+    """Short stalls by a task that is told as a hog at the same time say nothing new."""
+    hogs = [symptom for symptom in found if symptom.kind == "kernel_hog"]
+    return [
+        symptom
+        for symptom in found
+        if symptom.kind != "stall"
+        or symptom.facts.get("comm") is None
+        or not any(_echoes(symptom, hog) for hog in hogs)
+    ]
+
+
+def _echoes(stall: Symptom, hog: Symptom) -> bool:
+    overlap = stall.from_us < hog.to_us and hog.from_us < stall.to_us
+    return overlap and stall.facts.get("comm") == hog.facts.get("comm")
 
 
 def _pairs(symptoms: Sequence[Symptom]) -> Iterator[tuple[int, int]]:

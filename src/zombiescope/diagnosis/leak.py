@@ -90,7 +90,7 @@ def restarts_per_hour(facts: Facts) -> list[tuple[str, float]]:
     for event in events(facts.recording, start_us, facts.end_us, kinds={"unit_restart"}):
         unit = event.fields.get("unit")
         if isinstance(unit, str):
-            times = event.fields.get("restarts")
+            times = event.fields.get("delta")
             counts[unit] += times if isinstance(times, int) and times > 0 else 1
     hours = max(facts.end_us - start_us, 1) / HOUR_US
     return [(unit, count / hours) for unit, count in counts.most_common()]

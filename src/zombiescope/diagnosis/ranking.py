@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Cause, Fix, Link, RuledOut
+from zombiescope.diagnosis.incident import SEVERITIES, Cause, Fix, Link, RuledOut, Symptom
 from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, Signature
 
 UNCONFIRMED_MOST = 0.5
@@ -26,6 +26,9 @@ FULL_SHARE = 0.6
 LEAST_CORES = 0.02
 """Most of next to nothing is nothing: a program that computes has a few kernel samples, and they are of something."""
 FALLBACK = "unknown-kernel-hog"
+MOST_SYMPTOMS = 5
+"""In a chain; the incident lists all of them."""
+_TELLING = ("core_saturated", "nic_starved", "event", "rt_hog", "throttled", "kernel_hog")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,17 +110,18 @@ def _cause(case: Case, one: Judged) -> Cause:
 
 
 def _chain(case: Case, one: Judged) -> list[Link]:
+    shown = sorted(case.group.symptoms, key=_weight)[:MOST_SYMPTOMS]
     links = [
         Link("symptom", symptom.text, round(symptom.seconds, 3), "s", symptom.from_us, _source(symptom.kind))
-        for symptom in case.group.symptoms
+        for symptom in sorted(shown, key=lambda symptom: symptom.from_us)
     ]
     hog = case.hog
     if case.hog_task is not None:
-        links.append(
-            Link(
-                "hog", f"{hog.name} used {hog.cpu_ratio:.2f} of a CPU", hog.cpu_ratio, "cores", case.from_us, "samples"
-            )
-        )
+        used = hog.cpu_ratio or 0.0
+        fact = f"{hog.name} used {used:.2f} cores, {used / max(case.facts.cpus, 1) * 100:.1f} % of the node"
+        if hog.baseline_cpu_ratio is not None:
+            fact += f" (usually {hog.baseline_cpu_ratio:.2f} cores)"
+        links.append(Link("hog", fact, hog.cpu_ratio, "cores", case.from_us, "samples"))
     if case.frames and (one.pattern.signatures or one.pattern.id == FALLBACK):
         path = " > ".join(case.frames[-4:])
         means = f": {one.signature.means}" if one.signature and one.signature.means else ""
@@ -131,6 +135,11 @@ def _chain(case: Case, one: Judged) -> list[Link]:
     if finding_culprit := one.finding.culprit:
         links.append(Link("culprit", finding_culprit.name, None, None, case.from_us, None))
     return links
+
+
+def _weight(symptom: Symptom) -> tuple[int, int, float]:
+    told = _TELLING.index(symptom.kind) if symptom.kind in _TELLING else len(_TELLING)
+    return -SEVERITIES.index(symptom.severity), told, -symptom.seconds
 
 
 def _source(kind: str) -> str:

@@ -19,6 +19,8 @@ class Config:
     max_bytes: int = 2_000_000_000
     labels: dict[str, str] = field(default_factory=dict)
     compact_every_s: float = 900.0
+    diagnose: bool = False
+    """Whether a doctor looks when something is suspicious."""
     json: bool = False
     quiet: bool = False
     startup_cpu_s: float = 0.0

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import resource
 import time
-from collections import deque
+from collections import Counter, deque
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from zombiescope.recorder.clock import WallClock
 from zombiescope.recorder.config import Config
 from zombiescope.recorder.cores import Cores
 from zombiescope.recorder.counters import Counters
+from zombiescope.recorder.doctor import Doctor
 from zombiescope.recorder.event import Event
 from zombiescope.recorder.helper import Helper
 from zombiescope.recorder.kernel_log import KernelLog
@@ -87,6 +88,7 @@ class Recorder:
         self.rollup = Rollup(self.node_dir, here.boot_id or "")
         self.writer = SegmentWriter(self.node_dir / "log")
         self.helper = Helper(self.node_dir, int(config.compact_every_s * 1e6))
+        self.doctor = Doctor(self.node_dir, wanted=config.diagnose)
         self.marks: MarkSocket | None = None
 
         more = {"started_us": now, "kernel_log": self.kernel_log.source, "nics": self.counters.drivers()}
@@ -160,6 +162,8 @@ class Recorder:
         self.events += 1
         self.batch.add(schema.EVENTS, event.row())
         self.rollup.event(event.kind, event.severity)
+        if event.time_us >= self.started_us:  # what the kernel said before is history, not news
+            self.doctor.alarm.event(event.time_us, event.kind, event.severity)
 
     def read_kernel_log(self) -> None:
         for event in self.kernel_log.read():
@@ -193,6 +197,9 @@ class Recorder:
         stat, times = self.cores.tick(wall_us, interval_us, self._online, sampled, expected)
         for core in times:
             self.rollup.core(wall_us, core.cpu, interval_us, core.busy_ms, core.kernel_ms)
+            self.doctor.alarm.core(wall_us, core.cpu, interval_us, core.kernel_ms)
+        for number, (_, _, gap_us, _) in sampled.items():
+            self.doctor.alarm.hole(wall_us, number, gap_us)
         self.counters.tick(wall_us, stat)
         self._tick_cgroups(wall_us)
         self._tell_lost(wall_us - interval_us, wall_us, sampled)
@@ -251,14 +258,15 @@ class Recorder:
 
     def _write_cost(self, wall_us: int, late_us: int) -> None:
         cpu_ns, sampler = time.process_time_ns(), self.stacks.sampler
+        helper_us = self.helper.cpu_us + self.doctor.cpu_us
         rss = result.rss_bytes() if self.ticks % 10 == 1 else None
         row = (
-            wall_us, (cpu_ns - self._last_cpu_ns) // 1000, rss, self.helper.cpu_us - self._last_helper_us, late_us,
+            wall_us, (cpu_ns - self._last_cpu_ns) // 1000, rss, helper_us - self._last_helper_us, late_us,
             sampler.lost - self._last_lost, sampler.records - self._last_records,
             self.writer.bytes_written - self._last_bytes,
         )  # fmt: skip
         self.batch.add(schema.COST, row)
-        self._last_cpu_ns, self._last_helper_us = cpu_ns, self.helper.cpu_us
+        self._last_cpu_ns, self._last_helper_us = cpu_ns, helper_us
         self._last_lost, self._last_records = sampler.lost, sampler.records
         self._last_bytes = self.writer.bytes_written
 
@@ -293,6 +301,7 @@ class Recorder:
         if wall_us >= self._next_housekeeping_us:
             self._next_housekeeping_us = wall_us + HOUSEKEEPING_US
             self._housekeeping(wall_us)
+        self.doctor.second(wall_us)
 
     def _take_unit_events(self) -> None:
         while self._unit_events:
@@ -302,10 +311,15 @@ class Recorder:
 
     def _account_shares(self) -> None:
         sample_ms = 1000 / self.config.hz
+        in_kernel: Counter[str] = Counter()
         for name, cgroup, samples, kernel in self.samples.shares():
             self.rollup.unit_cpu(name, round(samples * sample_ms), round(kernel * sample_ms))
+            in_kernel[name] += kernel
             if cgroup:
                 self.cgroups.used(cgroup, samples)
+        now_us = self.clock.now_us()
+        for name, kernel in in_kernel.items():
+            self.doctor.alarm.unit(now_us, name, kernel, self.config.hz)
 
     def _watch_lookup(self, wall_us: int) -> None:
         pid = self.lookup.stuck_pid()
@@ -429,6 +443,7 @@ class Recorder:
         self.rollup.close(now)
         self.helper.look(now)
         self.helper.stop()
+        self.doctor.stop()
         self._save_state()
         with suppress(OSError):
             node.write(self.node_dir / "node.json", self._node, self.sources.missing)
@@ -450,7 +465,7 @@ class Recorder:
             ticks=self.ticks,
             ticks_late=self.ticks_late,
             events=self.events,
-            cpu_seconds=round(cpu_s + self.helper.cpu_us / 1e6, 4),
+            cpu_seconds=round(cpu_s + (self.helper.cpu_us + self.doctor.cpu_us) / 1e6, 4),
             startup_cpu_seconds=round(startup_cpu_s, 4),
             max_rss_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
             bytes=result.tree_bytes(self.node_dir),

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -285,9 +286,12 @@ class Recording:
     def gaps(self, start_us: int | None = None, end_us: int | None = None) -> list[Gap]:
         """Where the recording is blind: what the recorder said, and the holes between what it wrote."""
         spans = [span for part in self.parts for span in part.spans()]
+        found = find_gaps(self.table("gaps", None, end_us), spans)
+        if isinstance(self.node.get("imported"), dict):
+            found = [replace(gap, why="no imported file covers it") for gap in found if gap.source == "recorder"]
         return [
             gap
-            for gap in find_gaps(self.table("gaps", None, end_us), spans)
+            for gap in found
             if (start_us is None or gap.to_us > start_us) and (end_us is None or gap.from_us < end_us)
         ]
 

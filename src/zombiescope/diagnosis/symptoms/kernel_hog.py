@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.incident import Symptom
@@ -19,6 +20,8 @@ from zombiescope.diagnosis.sample_grid import BIN_US, SampleGrid, Task
 from zombiescope.diagnosis.spans import runs
 
 HOG_RATIO = 0.9
+GROUP_RATIO = 0.02
+"""Of all cores: on a large node many tasks of one name together are in the kernel for a core's worth at any time."""
 SECOND_BINS = 1_000_000 // BIN_US
 MOSTLY_KERNEL = 0.5
 EXPLAINED = 0.8
@@ -48,14 +51,15 @@ def find(facts: Facts) -> Iterator[Symptom]:
     grid = facts.samples
     told: list[_Hog] = []
     for level, key in LEVELS:
-        for hog in _hogs(grid, level, key):
+        least = HOG_RATIO if level == "thread" else max(HOG_RATIO, GROUP_RATIO * facts.cpus)
+        for hog in _hogs(grid, level, key, least):
             if not any(_explains(smaller, hog) for smaller in told):
                 told.append(hog)
     for hog in told:
         yield _symptom(grid, hog)
 
 
-def _hogs(grid: SampleGrid, level: str, key: Callable[[Task], str | None]) -> Iterator[_Hog]:
+def _hogs(grid: SampleGrid, level: str, key: Callable[[Task], str | None], least: float) -> Iterator[_Hog]:
     group, names = grid.groups(key)
     if not names:
         return
@@ -65,9 +69,9 @@ def _hogs(grid: SampleGrid, level: str, key: Callable[[Task], str | None]) -> It
         return
     summed = np.cumsum(np.pad(kernel, ((0, 0), (1, 0))), axis=1)
     in_a_second = summed[:, SECOND_BINS:] - summed[:, :-SECOND_BINS]
-    for number in np.flatnonzero((in_a_second >= HOG_RATIO * grid.hz).any(axis=1)).tolist():
-        for first, last in runs(in_a_second[number] >= HOG_RATIO * grid.hz, bridge=SECOND_BINS):
-            end = last + SECOND_BINS - 1
+    for number in np.flatnonzero((in_a_second >= least * grid.hz).any(axis=1)).tolist():
+        for first, last in runs(in_a_second[number] >= least * grid.hz, bridge=SECOND_BINS):
+            first, end = _trimmed(kernel[number], first, last + SECOND_BINS - 1, least * grid.hz / SECOND_BINS / 2)
             samples = int(kernel[number, first:end].sum())
             if samples < MOSTLY_KERNEL * everything[number, first:end].sum():
                 continue
@@ -78,8 +82,14 @@ def _hogs(grid: SampleGrid, level: str, key: Callable[[Task], str | None]) -> It
                 continue
             cpus = tuple(int(cpu) for cpu in np.unique(grid.cpu[chosen]) if cpu >= 0)
             ratio = samples / grid.hz / ((end - first) * BIN_US / 1e6)
-            peak = float(in_a_second[number, first:last].max()) / grid.hz
+            peak = float(in_a_second[number, max(0, first - SECOND_BINS) : last].max()) / grid.hz
             yield _Hog(level, names[number], first, end, samples, ratio, peak, hottest[0], cpus)
+
+
+def _trimmed(kernel: npt.NDArray[np.int64], first: int, last: int, least: float) -> tuple[int, int]:
+    """Without the quarters at both ends in which it was not yet, or no longer, hot: the moving second took them in."""
+    hot = np.flatnonzero(kernel[first:last] >= least)
+    return (first + int(hot[0]), first + int(hot[-1]) + 1) if len(hot) else (first, last)
 
 
 def _explains(smaller: _Hog, larger: _Hog) -> bool:
@@ -90,13 +100,14 @@ def _explains(smaller: _Hog, larger: _Hog) -> bool:
 def _symptom(grid: SampleGrid, hog: _Hog) -> Symptom:
     seconds = (hog.last - hog.first) * BIN_US / 1e6
     who = hog.task.comm or hog.name
-    name = who if hog.level == "thread" else f"{hog.name} (many tasks)" if hog.level != "comm" else f"all {hog.name}"
+    names = {"thread": who, "comm": f"{hog.name} (all its threads)"}
+    name = names.get(hog.level, f"{hog.name} (many tasks)")
     where = f"core {hog.cpus[0]}" if len(hog.cpus) == 1 else f"{len(hog.cpus)} cores"
     return Symptom(
         "kernel_hog",
         grid.start_us + hog.first * BIN_US,
         grid.start_us + hog.last * BIN_US,
-        f"{name} was in the kernel for {hog.ratio:.2f} of a CPU over {seconds:.1f} s, on {where}",
+        f"{name} was in the kernel on {hog.ratio:.2f} cores for {seconds:.1f} s, on {where}",
         "info",
         hog.cpus[0] if len(hog.cpus) == 1 else None,
         hog.name,

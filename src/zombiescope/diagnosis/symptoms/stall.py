@@ -1,62 +1,101 @@
 """A core that one task held in the kernel without a break, for 100 ms or more, while others waited for it.
 
-Seen in the stacks: sample after sample of one task, all in the kernel. That alone is any busy program; it is a stall
-when somebody waited meanwhile: ksoftirqd (its run delay) or the run queue of that core. Where waiting was not measured
-(imported profiles), only half a second and more is told.
+Seen in the stacks: sample after sample of one task on one core, all in the kernel. That alone is any busy program; it
+is a stall when somebody waited meanwhile: ksoftirqd (its run delay) or the run queue of that core. Where waiting was
+not measured (imported profiles), one that is long, or that comes again and again, is told. All stalls of a core by one
+task in a window are one symptom.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.incident import Symptom
+from zombiescope.diagnosis.sample_grid import SampleGrid
 
 STALL_US = 100_000
-STALL_UNSEEN_US = 500_000
+LONG_UNSEEN_US = 300_000
+OFTEN_UNSEEN = 3
 WAITED_US = 100_000
 ENOUGH_US = 1_000_000
 """From here on it is a kernel hog or a saturated core, which other detectors tell."""
 
 
+class _Stall(NamedTuple):
+    from_us: int
+    to_us: int
+    waited_us: int | None
+
+    @property
+    def length_us(self) -> int:
+        return self.to_us - self.from_us
+
+
 def find(facts: Facts) -> Iterator[Symptom]:
-    grid = facts.samples
+    found: dict[tuple[int, int], list[_Stall]] = defaultdict(list)
+    for cpu, task, from_us, to_us in _runs(facts.samples):
+        if STALL_US <= to_us - from_us < ENOUGH_US and facts.samples.task_of(task).tid:
+            found[cpu, task].append(_Stall(from_us, to_us, _waited(facts, cpu, from_us, to_us)))
+    for (cpu, task), stalls in sorted(found.items(), key=lambda item: item[1][0].from_us):
+        hurt = _that_hurt(stalls)
+        if hurt:
+            yield _symptom(facts.samples, cpu, task, hurt)
+
+
+def _runs(grid: SampleGrid) -> Iterator[tuple[int, int, int, int]]:
+    """(core, task, from, to) of each unbroken run of kernel samples of one task on one core."""
     if not len(grid):
         return
     order = np.lexsort((grid.time_us, grid.cpu))
-    time, cpu, task = grid.time_us[order], grid.cpu[order], grid.task[order]
+    time, cpu, task, kernel = grid.time_us[order], grid.cpu[order], grid.task[order], grid.in_kernel[order]
     period_us = 1e6 / grid.hz
-    goes_on = (
-        (cpu[1:] == cpu[:-1])
-        & (task[1:] == task[:-1])
-        & grid.in_kernel[order][1:]
-        & grid.in_kernel[order][:-1]
-        & (time[1:] - time[:-1] < 2.5 * period_us)
-    )
+    goes_on = (cpu[1:] == cpu[:-1]) & (task[1:] == task[:-1]) & kernel[1:] & kernel[:-1]
+    goes_on &= time[1:] - time[:-1] < 2.5 * period_us
     breaks = np.flatnonzero(~goes_on)
     firsts, lasts = np.concatenate([[0], breaks + 1]), np.concatenate([breaks, [len(time) - 1]])
-    lengths = time[lasts] - time[firsts] + int(period_us)
-    for first, last in zip(firsts[lengths >= STALL_US].tolist(), lasts[lengths >= STALL_US].tolist(), strict=True):
-        length_us = int(time[last] - time[first] + period_us)
-        who = grid.task_of(int(task[first]))
-        if length_us >= ENOUGH_US or not who.tid:
-            continue
-        waited = _waited(facts, int(cpu[first]), int(time[first]), int(time[last]))
-        if length_us < STALL_UNSEEN_US if waited is None else waited < WAITED_US:
-            continue
-        yield Symptom(
-            "stall",
-            int(time[first]),
-            int(time[last]) + int(period_us),
-            f"core {int(cpu[first])} was held in the kernel by {who.comm} for {length_us / 1000:.0f} ms"
-            + ("" if waited is None else f" while others waited {waited / 1000:.0f} ms for it"),
-            "info",
-            int(cpu[first]) if cpu[first] >= 0 else None,
-            f"tid {who.tid}",
-            {"pid": who.pid, "tid": who.tid, "comm": who.comm, "waited_us": waited},
-        )
+    long = np.flatnonzero((time[lasts] - time[firsts] + period_us >= STALL_US) & kernel[firsts])
+    for first, last in zip(firsts[long].tolist(), lasts[long].tolist(), strict=True):
+        yield int(cpu[first]), int(task[first]), int(time[first]), int(time[last] + period_us)
+
+
+def _that_hurt(stalls: list[_Stall]) -> list[_Stall]:
+    hurt = [stall for stall in stalls if stall.waited_us is not None and stall.waited_us >= WAITED_US]
+    unseen = [stall for stall in stalls if stall.waited_us is None]
+    if len(unseen) >= OFTEN_UNSEEN or any(stall.length_us >= LONG_UNSEEN_US for stall in unseen):
+        hurt += unseen
+    return sorted(hurt)
+
+
+def _symptom(grid: SampleGrid, cpu: int, task: int, stalls: list[_Stall]) -> Symptom:
+    who = grid.task_of(task)
+    longest = max(stalls, key=lambda stall: stall.length_us)
+    waited = [stall.waited_us for stall in stalls if stall.waited_us is not None]
+    times = "once" if len(stalls) == 1 else f"{len(stalls)} times"
+    text = f"core {cpu} was held in the kernel by {who.comm} {times}, for up to {longest.length_us / 1000:.0f} ms"
+    if waited:
+        text += f" while others waited up to {max(waited) / 1000:.0f} ms for it"
+    return Symptom(
+        "stall",
+        stalls[0].from_us,
+        stalls[-1].to_us,
+        text,
+        "info",
+        cpu if cpu >= 0 else None,
+        f"tid {who.tid}",
+        {
+            "pid": who.pid,
+            "tid": who.tid,
+            "comm": who.comm,
+            "count": len(stalls),
+            "longest_us": longest.length_us,
+            "waited_us": max(waited, default=None),
+        },
+    )
 
 
 def _waited(facts: Facts, cpu: int, from_us: int, to_us: int) -> int | None:

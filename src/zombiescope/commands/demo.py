@@ -1,0 +1,101 @@
+"""`zombiescope demo`: the founding case, rebuilt on this machine and diagnosed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from zombiescope.commands import diagnose
+from zombiescope.commands.failure import Failure
+from zombiescope.commands.output import Json, console, examples, note, print_document
+from zombiescope.commands.quantities import human_bytes
+from zombiescope.commands.window import Window, choose
+
+if TYPE_CHECKING:
+    from zombiescope.recording.reader import Recording
+
+EXAMPLES = examples(
+    "demo",
+    "demo --json | jq '.incidents[0].causes[0]'",
+    "demo --keep ./case   # raw files and recording stay there",
+)
+
+
+def command(
+    keep: Annotated[
+        Path | None,
+        typer.Option("--keep", metavar="DIR", help="Leave raw files and recording in DIR.", show_default=False),
+    ] = None,
+    json_: Json = False,
+) -> None:
+    """The case that this tool was made for, rebuilt from its published figures and diagnosed. Needs no root.
+
+    Writes the files that the founding team had in hand (a profile of 96 cores, mpstat, dmesg, the journal, a copy of
+    /proc/cgroups), imports them as anybody's files, and explains them. Nothing on this machine is recorded or touched.
+    """
+    place = _place() if keep is None else keep / "recording"
+    try:
+        shutil.rmtree(place, ignore_errors=True)
+        _rebuild(place, keep / "raw" if keep else None, quiet=json_)
+    except OSError as error:
+        raise Failure(f"{error.filename or place} could not be written: {error.strerror}") from error
+    from zombiescope.recording.reader import open_recording
+
+    with open_recording(place) as recording:
+        _explain(recording, place, json_)
+
+
+def _place() -> Path:
+    """Where the recording stays, so that a newcomer can look around in it; replaced each time."""
+    state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
+    return Path(state).expanduser() / "zombiescope" / "demo"
+
+
+def _rebuild(place: Path, raw: Path | None, *, quiet: bool) -> None:
+    from zombiescope.importing.session import Options, Session
+    from zombiescope.lab import founding_case
+
+    with tempfile.TemporaryDirectory(prefix="zombiescope-demo-") as temporary:
+        files = founding_case.CASE.write(raw or Path(temporary))
+        size = sum(file.stat().st_size for file in files)
+        session = Session(place, Options(), _Silence())
+        result = session.run([str(file) for file in files])
+    if not quiet:
+        note(
+            f"rebuilt the founding case: {len(files)} files, {human_bytes(size)}, "
+            f"{result.outcome.samples:,} samples of {founding_case.CPUS} cores"
+        )
+
+
+class _Silence:
+    """An import of a second needs no progress bar."""
+
+    def begin(self, name: str, size: int | None) -> None: ...
+    def advance(self, size: int) -> None: ...
+
+
+def _explain(recording: Recording, place: Path, json_: bool) -> None:
+    from zombiescope.diagnosis.diagnose import diagnose as examine
+
+    whole = choose(recording)
+    # The journal goes back for an hour; the profile is its last half minute.
+    window = Window(recording.end_us - 30_000_000, recording.end_us + 1, whole.zone)
+    found = examine(recording, window.start_us, window.end_us)
+    if json_:
+        from zombiescope.diagnosis.report.document import document
+
+        print_document("demo", document(found))
+        return
+    diagnose.show(found, f"{recording.name}  {window.heading()}", window)
+    first = found.incidents[0] if found.incidents else None
+    at = f"--from {window.clock(first.from_us)} --to {window.clock(first.to_us)}" if first else ""
+    out = console()
+    out.print("\nlook at it yourself", style="bold")
+    out.print(f"  zombiescope heatmap {place} --by core")
+    out.print(f"  zombiescope flamegraph {place} {at}")
+    out.print(f"  zombiescope diagnose {place} -o report.html")

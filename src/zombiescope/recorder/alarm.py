@@ -1,0 +1,74 @@
+"""When the doctor should look: a cheap suspicion, kept up to date at every tick, without stacks and without pyarrow.
+
+Suspicious is a core that the kernel holds, a unit that is in the kernel for a CPU's worth, a hole in the samples, and
+every warning of the kernel or systemd. A suspicion is not an incident: the doctor (diagnosis/live.py, a process of its
+own) looks at the recording and says what it is. It looks three seconds after a suspicion arose, then ever more rarely
+while it lasts, and once more when it is over. A look costs more than a minute of recording, so a suspicion that turned
+out to be nothing is not looked at again until something new comes up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from zombiescope.recording.saturation import SATURATED_RATIO
+
+FIRST_LOOK_US = 3_000_000
+LOOKS_US = (7_000_000, 20_000_000, 60_000_000, 300_000_000, 600_000_000)
+OVER_US = 12_000_000
+HOG_RATIO = 0.9
+HOLE_US = 100_000
+_NO_ALARM = frozenset({"mark", "cgroup_churn", "unit_restart", "clock_step", "lookup_stuck", "helper_failed"})
+
+
+@dataclass(slots=True)
+class Alarm:
+    """Call due() once a second; True means look now, at what happened since `since_us`."""
+
+    since_us: int | None = None
+    _last_us: int = 0
+    _next_us: int = 0
+    _looks: int = 0
+    _known: set[str] = field(default_factory=set)
+
+    def core(self, now_us: int, cpu: int, interval_us: int, kernel_ms: int | None) -> None:
+        if kernel_ms is not None and kernel_ms * 1000 >= SATURATED_RATIO * interval_us and interval_us >= 500_000:
+            self._suspect(now_us, f"core {cpu}")
+
+    def unit(self, now_us: int, name: str, kernel_samples: int, hz: int) -> None:
+        """Samples in the kernel since the last call, a second ago."""
+        if kernel_samples >= HOG_RATIO * hz:
+            self._suspect(now_us, f"unit {name}")
+
+    def hole(self, now_us: int, cpu: int, gap_us: int | None) -> None:
+        if gap_us is not None and gap_us >= HOLE_US:
+            self._suspect(now_us, f"hole {cpu}")
+
+    def event(self, now_us: int, kind: str, severity: str) -> None:
+        if severity != "info" and kind not in _NO_ALARM:
+            self._suspect(now_us, f"event {kind}")
+
+    def _suspect(self, now_us: int, what: str) -> None:
+        if self.since_us is None:
+            self.since_us, self._looks = now_us, 0
+            self._next_us = now_us + FIRST_LOOK_US
+        elif what not in self._known:
+            self._next_us = min(self._next_us, now_us + FIRST_LOOK_US)
+        self._known.add(what)
+        self._last_us = now_us
+
+    def due(self, now_us: int) -> bool:
+        if self.since_us is None:
+            return False
+        if now_us - self._last_us >= OVER_US:
+            self._clear()
+            return True
+        if now_us < self._next_us:
+            return False
+        self._next_us = now_us + LOOKS_US[min(self._looks, len(LOOKS_US) - 1)]
+        self._looks += 1
+        return True
+
+    def _clear(self) -> None:
+        self.since_us = None
+        self._known.clear()
