@@ -9,7 +9,8 @@ from pathlib import Path
 from tests.faults.fault import Fault, cgroup
 
 SCRIPT = r"""
-open(args[0] + "/cgroup.procs", "w").write("0")
+for directory in args:  # in both hierarchies, as container runtimes do
+    open(directory + "/cgroup.procs", "w").write("0")
 wait_for_the_word()
 while True:
     pass
@@ -19,8 +20,9 @@ NAME = "zs-fault-quota"
 
 @contextmanager
 def place(directory: Path) -> Iterator[list[str]]:
-    with cgroup("cpu", NAME, cpu__cfs_period_us=100_000, cpu__cfs_quota_us=10_000) as made:
-        yield [str(made)]
+    quota = cgroup("cpu", NAME, cpu__cfs_period_us=100_000, cpu__cfs_quota_us=10_000)
+    with quota as made, cgroup("memory", NAME) as memory:
+        yield [str(made), str(memory)]
 
 
 FAULT = Fault("cfs-throttle", "throttled", SCRIPT, culprit=NAME, place=place, seconds=24.0, caged=False)

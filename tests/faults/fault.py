@@ -60,11 +60,13 @@ class Running:
 
 @dataclass(frozen=True)
 class Fault:
-    """`hog` is the name of the process; `culprit` too, or a part of the cgroup that is to blame."""
+    """`hog` is who uses the CPU and `culprit` who is to blame, both by the name of a process (`comm` is that of the
+    fault's own program, where it is not the hog), the culprit perhaps by a part of its cgroup."""
 
     pattern: str
     hog: str
     script: str
+    comm: str = ""
     culprit: str = ""
     place: Callable[[Path], AbstractContextManager[list[str]]] = lambda _: nullcontext([])
     """Makes what the program needs, gives its arguments, and removes everything again."""
@@ -90,7 +92,7 @@ class Fault:
 
     def _start(self, arguments: list[str]) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            [sys.executable, "-c", PREAMBLE + self.script, self.hog, str(LONGEST_S), *arguments],
+            [sys.executable, "-c", PREAMBLE + self.script, self.comm or self.hog, str(LONGEST_S), *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

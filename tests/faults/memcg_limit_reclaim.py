@@ -1,7 +1,7 @@
 """Random reads of a file six times as large as the memory limit of their cgroup.
 
 The recorder looks at a cgroup every ten seconds, and only at those that it saw running; so the reader runs lightly
-before the word comes.
+before the word comes, and after five bad seconds again.
 """
 
 from __future__ import annotations
@@ -19,18 +19,20 @@ import threading
 open(args[0] + "/cgroup.procs", "w").write("0")
 fd, size = os.open(args[1], os.O_RDONLY), int(args[2])
 os.posix_fadvise(fd, 0, size, os.POSIX_FADV_RANDOM)
-begun = threading.Event()
-def lightly():
-    while not begun.is_set():
+def lightly(until):
+    while not until():
         end = time.monotonic() + 0.02
         while time.monotonic() < end:
             pass
         time.sleep(0.1)
-threading.Thread(target=lightly, daemon=True).start()
+begun = threading.Event()
+threading.Thread(target=lightly, args=(begun.is_set,), daemon=True).start()
 wait_for_the_word()
 begun.set()
-while True:
-    os.pread(fd, 4096, random.randrange(size >> 12) << 12)
+end = time.monotonic() + 5
+while time.monotonic() < end:
+    os.pread(fd, 128 << 10, random.randrange(size >> 17) << 17)
+lightly(lambda: False)
 """
 
 
@@ -46,7 +48,7 @@ def place(directory: Path) -> Iterator[list[str]]:
         file.unlink()
 
 
-FAULT = Fault("memcg-limit-reclaim", "reader", SCRIPT, culprit=NAME, place=place, seconds=5.0)
+FAULT = Fault("memcg-limit-reclaim", "reader", SCRIPT, culprit=NAME, place=place, seconds=16.0)
 
 if __name__ == "__main__":
     FAULT.demonstrate()

@@ -91,6 +91,11 @@ class Case:
 
     def _suspect(self) -> Mask:
         grid = self.facts.samples
+        if self.primary.kind == "throttled":  # whoever ran meanwhile has nothing to do with it
+            group, names = grid.groups(lambda task: task.cgroup)
+            here = names.index(self.primary.group) if self.primary.group in names else -2
+            stopped: Mask = self.in_span & (group == here)
+            return stopped
         for symptom in (self.primary, *self.group.symptoms):
             if symptom.group is not None and symptom.kind in ("kernel_hog", "rt_hog", "stall", "above_baseline"):
                 return self._members(symptom)
@@ -178,8 +183,10 @@ class Case:
 
     @cached_property
     def cgroups(self) -> CgroupsView:
-        """As they were when the incident ended: whoever mends a leak removes the evidence."""
-        return cgroups(self.facts.recording, None, self.to_us)
+        """As they were when the incident ended: whoever mends a leak removes the evidence. Where they were counted only
+        later, as in an imported copy of /proc/cgroups, that is better than nothing."""
+        then = cgroups(self.facts.recording, None, self.to_us)
+        return then if then.memory is not None else self.facts.cgroups
 
     # --- numbers -----------------------------------------------------------------------------------------------------
 

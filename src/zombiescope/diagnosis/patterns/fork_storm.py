@@ -13,7 +13,7 @@ MANY_PER_S = 50
 LARGE_CORES = 0.5
 FEW_PER_S = 1.0
 
-_FORK = "kernel_clone _do_fork do_fork copy_process dup_mm dup_mmap copy_page_range ret_from_fork"
+_FORK = "kernel_clone _do_fork do_fork copy_process dup_mm dup_mmap copy_page_range"
 _EXEC = (
     "__x64_sys_execve __x64_sys_execveat do_execveat_common bprm_execve begin_new_exec load_elf_binary "
     "exec_mmap do_execve"

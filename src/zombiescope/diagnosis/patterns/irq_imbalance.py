@@ -11,6 +11,7 @@ from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measure
 ONE_CORE_SHARE = 0.8
 SPREAD_SHARE = 0.5
 SOFTIRQ_RATIO = 0.5
+MOSTLY_RULES = 0.5
 BUSY_PER_S = 1_000
 """NET_RX softirqs or packets a second below which packets are not what keeps a core busy."""
 
@@ -22,6 +23,7 @@ _POLL = (
 
 def examine(case: Case) -> Finding:
     found = _shares(case)
+    found += _rules(case)
     squeezed = case.core_count("softnet_squeezed")
     if squeezed is not None:
         found.append(
@@ -44,6 +46,19 @@ def examine(case: Case) -> Finding:
             ),
         ),
     )
+
+
+def _rules(case: Case) -> list[Measurement]:
+    """Where most of the polling is spent in firewall rules, the work for a packet is too much, not the packets."""
+    polling = case.core_profile.total(*_POLL.split())
+    rules = case.core_profile.under(
+        frozenset(_POLL.split()), frozenset({"nft_do_chain", "ipt_do_table", "ip6t_do_table"})
+    )
+    if not polling or not rules:
+        return []
+    share = rules / polling
+    text = f"firewall rules took {share * 100:.0f} % of the polling"
+    return [measured(text, round(share, 4), "ratio", "samples", False if share >= MOSTLY_RULES else None)]
 
 
 def _busiest(case: Case) -> tuple[int, float, float] | None:
@@ -88,7 +103,9 @@ PATTERN = Pattern(
     "system "
     "time, fills that core while the others are idle.",
     confirmed_by="One core takes 80 % of all packets and spends half of its time in softirqs.",
-    refuted_by="Packets are spread over the cores, or there are fewer than 1,000 a second.",
+    refuted_by="Packets are spread over the cores, or there are fewer than 1,000 a second; or firewall rules take "
+    "half of "
+    "the polling, which is iptables-storm.",
     remedy="Use more queues, spread their interrupts (irqbalance), or spread packets by RPS.",
     examine=examine,
     signatures=(signature(_POLL, means="packets are taken from the card"),),
