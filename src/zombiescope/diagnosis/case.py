@@ -69,6 +69,12 @@ class Case:
         return next((s for s in self.of_kind("event") if s.facts.get("event") in kinds), None)
 
     @property
+    def stolen(self) -> float | None:
+        """How much of the core the hypervisor took, where that alone was felt and nobody held it."""
+        taken = [float(symptom.facts["ratio"]) for symptom in self.of_kind("steal")]
+        return max(taken) if taken and not self.of_kind("kernel_hog", "core_saturated", "rt_hog") else None
+
+    @property
     def cpus(self) -> tuple[int, ...]:
         """The cores that the symptoms name."""
         return tuple(sorted({symptom.cpu for symptom in self.group.symptoms if symptom.cpu is not None}))

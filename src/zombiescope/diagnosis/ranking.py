@@ -67,6 +67,9 @@ def judge(case: Case, pattern: Pattern) -> Judged | RuledOut | None:
     against = next((one for one in finding.measurements if one.says == "refutes"), None)
     if against is not None:
         return _refuted(pattern, against)
+    if pattern.signatures and case.stolen is not None:
+        because = f"nobody held the core: {case.stolen * 100:.0f} % of it was stolen by the hypervisor"
+        return RuledOut(pattern.id, because, round(case.stolen, 4), "ratio")
     if pattern.signatures and share < pattern.least_share:
         because = f"its frames hold {share * 100:.1f} % of the kernel time"
         return RuledOut(pattern.id, because, round(share, 4), "ratio")

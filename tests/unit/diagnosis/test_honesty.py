@@ -1,0 +1,149 @@
+"""What holds for every diagnosis: confidences mean something, and every number can be found where it was read."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.scenes import HZ, Scene
+from tests.unit.diagnosis.test_patterns import ROWS, Row
+
+from zombiescope.diagnosis.diagnose import diagnose
+from zombiescope.diagnosis.incident import Cause, Link
+from zombiescope.recording import columns, schema
+from zombiescope.recording.reader import Recording, open_recording
+
+SCENES = [(row, which) for row in ROWS for which in ("confirms", "refutes")]
+
+
+@pytest.mark.parametrize(("row", "which"), SCENES, ids=lambda value: value if isinstance(value, str) else value.pattern)
+def test_confidences_and_numbers(row: Row, which: str, tmp_path: Path) -> None:
+    scene = getattr(row, which)(row.base(Scene()))
+    with open_recording(scene.write(tmp_path)) as recording:
+        found = diagnose(recording, recording.start_us, recording.end_us + 1)
+        for incident in found.incidents:
+            sure = [cause.confidence for cause in incident.causes]
+            assert sure == sorted(sure, reverse=True)
+            assert not {cause.pattern for cause in incident.causes} & {one.pattern for one in incident.ruled_out}
+            for cause in incident.causes:
+                assert 0 <= cause.confidence <= 1
+                assert cause.proof != "literature" or cause.confidence <= 0.6
+                for link in cause.chain:
+                    assert_can_be_found(recording, cause, link)
+
+
+def assert_can_be_found(recording: Recording, cause: Cause, link: Link) -> None:
+    """A number is in the table that is named, or is a sum, a mean or a share of what is there."""
+    if link.value is None or link.step in ("symptom", "hog", "culprit"):
+        return
+    assert link.source is not None, link
+    if link.source == "node.json":
+        assert link.value == "none" or str(link.value) in str(recording.node)
+        return
+    if isinstance(link.value, str):
+        assert link.value in str(recording.table(link.source).to_pydict()), link
+        return
+    check = {"counters": _in_counters, "interrupts": _in_counters, "samples": _in_samples, "cores": _in_cores}
+    assert check.get(link.source, _in_rows)(recording, float(link.value), link), (cause.pattern, link)
+
+
+def _in_counters(recording: Recording, value: float, link: Link) -> bool:
+    rows = recording.table(str(link.source))
+    amounts = "value" if link.source == "counters" else "count"
+    series, numbers = (columns.numbers(rows.column(name)) for name in ("series", amounts))
+    for one in np.unique(series):
+        mine = numbers[series == one]
+        sums = np.concatenate([[0], np.cumsum(mine)])
+        if value in (sums[:, None] - sums[None, :]) or value in mine:
+            return True
+    return value == 0
+
+
+def _in_samples(recording: Recording, value: float, link: Link) -> bool:
+    """CPU is samples by rate and time; more than all of them is invented."""
+    return 0 <= value <= recording.table("samples").num_rows / HZ
+
+
+def _in_cores(recording: Recording, value: float, link: Link) -> bool:
+    """A level that some core had, a sum over seconds of one core or of all, or a mean between what they had."""
+    rows = recording.table("cores")
+    cpu, interval = (columns.numbers(rows.column(name)) for name in ("cpu", "interval_us"))
+    for name in rows.column_names[3:]:
+        numbers = columns.numbers(rows.column(name))
+        levels = numbers * 1000 / interval if name.endswith("_ms") else numbers / max(int(numbers.sum()), 1)
+        if link.value_unit == "ratio" and levels.min() - 1e-4 <= value <= min(levels.max() * 3, 1) + 1e-4:
+            return True
+        for mine in (numbers, *(numbers[cpu == one] for one in np.unique(cpu))):
+            sums = np.concatenate([[0], np.cumsum(mine)])
+            if value in mine or value in (sums[:, None] - sums[None, :]):
+                return True
+    return False
+
+
+def _in_rows(recording: Recording, value: float, link: Link) -> bool:
+    rows = recording.table(str(link.source))
+    known = {each for name in rows.column_names for each in rows.column(name).to_pylist() if not isinstance(each, list)}
+    return value in known or value <= rows.num_rows
+
+
+@pytest.fixture(scope="module")
+def rich(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A recording in which every table has something to say."""
+    scene = Scene().vmstat(pgfault=700_000, pgscan_kswapd=90_000).census(6_000, 70_000).interrupts("TLB", 90_000)
+    scene.leak("/ecs/*", 68_000, 500, 500, "ecs-agent").cgroup_stats(
+        "/a", nr_periods=100, nr_throttled=90, throttled_us=9_000_000
+    )
+    scene.gauge("dentry", "negative", 1_000_000).event("nic_reset", "reset", nic="eth0").mode(
+        2, steal=0.5, softnet_dropped=900
+    )
+    scene.hog("do_syscall_64 vfs_read memcg_numa_stat_show mem_cgroup_nr_lru_pages", "kubelet")
+    scene.hog("asm_exc_page_fault exc_page_fault handle_mm_fault", "python", cpu=0, pid=77)
+    return scene.write(tmp_path_factory.mktemp("rich"))
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_a_damaged_recording_is_diagnosed_as_far_as_it_goes(seed: int, rich: Path, tmp_path: Path) -> None:
+    (whole,) = rich.rglob("*.seg")
+    dice, data = random.Random(seed), bytearray(whole.read_bytes())
+    if seed % 3 == 0:
+        del data[dice.randrange(200, len(data)) :]
+    for _ in range(0 if seed % 3 == 0 else dice.choice((1, 5, 40))):
+        data[dice.randrange(100, len(data))] ^= 1 << dice.randrange(8)
+    log = tmp_path / "node=lab" / "log"
+    log.mkdir(parents=True)
+    (log / whole.name).write_bytes(data)
+    (tmp_path / "node=lab" / "node.json").write_bytes((rich / "node=lab" / "node.json").read_bytes())
+    with open_recording(tmp_path) as recording:
+        diagnose(recording, recording.start_us, recording.end_us + 1)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_any_rows_at_all_are_diagnosed(seed: int, rich: Path, tmp_path: Path) -> None:
+    """Rows that no recorder writes: columns without values, ids that nothing explains, tables left out."""
+    dice = random.Random(seed)
+    scene = Scene().vmstat().census(5, 7).hog("do_syscall_64 vfs_read").cgroup_stats("/a", nr_periods=0)
+    scene.write(tmp_path)
+    with open_recording(rich) as recording:
+        tables = {
+            table.name: [
+                _spoilt(row, dice) for row in zip(*recording.table(table.name).to_pydict().values(), strict=True)
+            ]
+            for table in schema.TABLES
+            if dice.random() < 0.8
+        }
+    from tests.recordings import write_segment
+
+    other = tmp_path / "other"
+    write_segment(other, {name: [_integers(row) for row in rows] for name, rows in tables.items()})
+    with open_recording(other) as recording:
+        diagnose(recording, recording.start_us, recording.end_us + 1)
+
+
+def _spoilt(row: tuple[object, ...], dice: random.Random) -> tuple[object, ...]:
+    return tuple(value if place == 0 or dice.random() < 0.97 else None for place, value in enumerate(row))
+
+
+def _integers(row: tuple[object, ...]) -> tuple[object, ...]:
+    return tuple(int(value.timestamp() * 1e6) if hasattr(value, "timestamp") else value for value in row)
