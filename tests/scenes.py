@@ -74,7 +74,9 @@ class Scene:
         return self
 
     def gauge(self, source: str, name: str, value: int) -> Scene:
-        self._add("counters", (START_US + SECOND, self._series(source, name, None, "gauge"), value))
+        number = self._series(source, name, None, "gauge")
+        for second in (1, 8, 15):
+            self._add("counters", (START_US + second * SECOND, number, value))
         return self
 
     def interrupts(self, label: str, per_s: int) -> Scene:

@@ -35,7 +35,7 @@ def place(directory: Path) -> Iterator[list[str]]:
         parent.rmdir()
 
 
-FAULT = Fault("cgroup-litter", "scanner", SCRIPT, culprit="", place=place)
+FAULT = Fault("cgroup-litter", "scanner", SCRIPT, culprit="zs-fault-litter", place=place)
 
 if __name__ == "__main__":
     FAULT.demonstrate()

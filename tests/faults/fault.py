@@ -51,6 +51,7 @@ class Running:
         self.began_us = time.time_ns() // 1000
 
     def stop(self) -> None:
+        """The program is gone; what was made for it stays until the block is left."""
         self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
@@ -80,7 +81,11 @@ class Fault:
 
     @contextmanager
     def ready(self, directory: Path) -> Iterator[Running]:
-        cage = cgroup("cpu", "zs-fault-cage", cpu__shares=262_144) if self.caged and V1_CPU.is_dir() else nullcontext()
+        cage = (
+            cgroup("cpu", f"zs-cage-{self.pattern}", cpu__shares=262_144)
+            if self.caged and V1_CPU.is_dir()
+            else nullcontext()
+        )
         with self.place(directory) as arguments, cage as directory_of_cage:
             running = Running(self._start(arguments))
             try:

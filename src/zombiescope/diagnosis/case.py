@@ -203,9 +203,9 @@ class Case:
     def interrupts(self, label: str) -> Count | None:
         return self.facts.interrupts(label, self.from_us, self.to_us)
 
-    def peak(self, source: str, name: str) -> int | None:
+    def peak(self, source: str, name: str, *, fresh: bool = False) -> int | None:
         """The highest level of a gauge in the incident, or up to the next time that it was read."""
-        return self.facts.peak(source, name, self.from_us, self.to_us + GAUGE_EVERY_US)
+        return self.facts.peak(source, name, self.from_us, self.to_us + GAUGE_EVERY_US, fresh=fresh)
 
     def cores_in(self, *names: str, chosen: Mask | None = None) -> float | None:
         """CPU, in cores, that was spent below one of these kernel functions; on the whole node, or in some samples."""

@@ -143,14 +143,20 @@ class Facts:
         ids = [n for n, known in self._series.items() if known[:2] == ("interrupts", label)]
         return _between(time, value, np.ones(len(time), bool), np.isin(series, ids), from_us, to_us)
 
-    def peak(self, source: str, name: str, from_us: int, to_us: int) -> int | None:
-        """The highest level of a gauge in a span; the one before it where it did not change."""
-        time, series, value = self._counters
-        ids = [n for n, known in self._series.items() if known[:2] == (source, name)]
-        inside = np.isin(series, ids) & (time >= from_us) & (time <= to_us)
+    def peak(self, source: str, name: str, from_us: int, to_us: int, *, fresh: bool = False) -> int | None:
+        """The highest level of a gauge in a span, or the one before it; beyond the window where the span is.
+
+        Levels that stand still have no row, so an old one usually holds. `fresh` is for those that never stand still:
+        without a row in the span they were not read there, and what was before says nothing.
+        """
+        rows = self.recording.table("counters", from_us, to_us + 1, ("series", "value"))
+        known = columns.records(self.recording.table("series", from_us, to_us + 1, ("series", "source", "name")))
+        ids = [row["series"] for row in known if (row["source"], row["name"]) == (source, name)]
+        inside = columns.numbers(rows.column("value"))[np.isin(columns.numbers(rows.column("series")), ids)]
+        if fresh and not len(inside):
+            return None
         before = self.gauge(source, name, from_us)
-        levels = [int(value[inside].max())] if inside.any() else []
-        return max([*levels, *([] if before is None else [before])], default=None)
+        return max([*inside.tolist(), *([] if before is None else [before])], default=None)
 
     def gauge(self, source: str, name: str, at_us: int | None = None) -> int | None:
         """The last value at or before a moment (the window's end), of whatever key."""
@@ -166,7 +172,7 @@ class Facts:
 
     @cached_property
     def cgroup_stats(self) -> list[dict[str, Any]]:
-        return columns.records(self.recording.table("cgroup_stats", self.start_us, self.end_us + 10 * SECOND_US))
+        return columns.records(self.recording.table("cgroup_stats", self.start_us, self.end_us + 11 * SECOND_US))
 
     @cached_property
     def queues(self) -> list[dict[str, Any]]:

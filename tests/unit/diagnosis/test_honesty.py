@@ -63,7 +63,7 @@ def _in_counters(recording: Recording, value: float, link: Link) -> bool:
 
 def _in_samples(recording: Recording, value: float, link: Link) -> bool:
     """CPU is samples by rate and time; more than all of them is invented."""
-    return 0 <= value <= recording.table("samples").num_rows / HZ
+    return bool(0 <= value <= recording.table("samples").num_rows / HZ)
 
 
 def _in_cores(recording: Recording, value: float, link: Link) -> bool:

@@ -117,3 +117,12 @@ def test_a_source_that_is_read_rarely_does_not_look_as_if_it_stood_still(tmp_pat
         scene.tables.setdefault("counters", []).append((1_760_000_000_000_000 + second * 1_000_000, number, faults))
     (incident,) = scene.diagnose(tmp_path).incidents
     assert incident.causes[0].pattern == "page-fault-storm"
+
+
+def test_a_level_that_was_read_before_it_rose_refutes_nothing(tmp_path: Path) -> None:
+    scene = Scene(kernel="6.18.0").hog(f"{CALL} inotify_update_watch fsnotify_set_children_dentry_flags", "watcher")
+    number = scene._series("dentry", "negative", None, "gauge")
+    scene.tables["counters"] = [(1_760_000_001_000_000, number, 12_000)]
+    (incident,) = scene.diagnose(tmp_path).incidents
+    assert incident.causes[0].pattern == "negative-dentries"
+    assert incident.causes[0].confidence <= 0.5

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.scenes import Scene
@@ -41,11 +42,11 @@ class Row:
     """Its number is CPU time in functions that serve nothing else, so it cannot go unmeasured."""
 
 
-def hog(frames: str, **more: object) -> Told:
+def hog(frames: str, **more: Any) -> Told:
     return lambda scene: scene.hog(frames, **more)
 
 
-def newer(frames: str, **more: object) -> Told:
+def newer(frames: str, **more: Any) -> Told:
     def base(scene: Scene) -> Scene:
         scene.kernel = "6.18.0"
         return scene.hog(frames, **more)

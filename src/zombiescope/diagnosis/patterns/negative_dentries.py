@@ -18,7 +18,7 @@ _WALKS = (
 
 
 def examine(case: Case) -> Finding:
-    negative = case.peak("dentry", "negative")
+    negative = case.peak("dentry", "negative", fresh=True)
     return Finding(
         (
             level(

@@ -36,7 +36,7 @@ def examine(case: Case) -> Finding:
 
 def _mapped(case: Case) -> Measurement:
     """Anonymous and shared memory of all processes: the most that one walk can visit."""
-    parts = [case.peak("meminfo", name) for name in ("anon_pages_bytes", "shmem_bytes")]
+    parts = [case.peak("meminfo", name, fresh=True) for name in ("anon_pages_bytes", "shmem_bytes")]
     known = [part for part in parts if part is not None]
     largest = max(known, default=None)
     return level(

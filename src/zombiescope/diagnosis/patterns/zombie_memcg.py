@@ -16,6 +16,9 @@ _SUM = "mem_cgroup_nr_lru_pages mem_cgroup_node_nr_lru_pages memcg_sum_events cp
 
 NUMA_STAT = signature("memcg_numa_stat_show", f"{_SUM} {_WALK}", before=(5, 8), means="memory.numa_stat is read")
 STAT = signature("memcg_stat_show", f"{_SUM} {_WALK} memcg_page_state", before=(5, 2), means="memory.stat is read")
+USAGE = signature(
+    "mem_cgroup_usage mem_cgroup_read_u64", _WALK, before=(4, 19), means="memory.usage_in_bytes of the root is read"
+)
 LIMIT = signature(
     "try_charge try_charge_memcg", _WALK, means="a limited parent is full, and reclaim walks its children"
 )
@@ -109,5 +112,8 @@ PATTERN = Pattern(
     "memory is short.",
     remedy="Stop what leaks them, then release them by reclaiming from the parent that is still there.",
     examine=examine,
-    signatures=(NUMA_STAT, STAT, LIMIT, EMPTY, SLAB, RECLAIM),
+    signatures=(NUMA_STAT, STAT, USAGE, LIMIT, EMPTY, SLAB, RECLAIM),
+    hog="Who reads statistics, reclaims or drops caches: kubelet, cAdvisor, kswapd.",
+    culprit="Who makes and removes the cgroups: a unit or container that restarts for ever.",
+    known_from="GitHub 2019, Pinterest 2026, cadvisor 1774 and 2259, dd8657b6c1cb; measured on 6.18 with 20,000",
 )
