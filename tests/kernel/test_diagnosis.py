@@ -63,12 +63,14 @@ def faults(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Recording
             quota.go()
             for module in FAULTS:
                 early = module is memcg_limit_reclaim
-                running = limit if early else made.enter_context(module.FAULT.ready(place))
-                running.go()
-                time.sleep(HURTS_S)
-                windows[module.FAULT.pattern] = (running.began_us, time.time_ns() // 1000)
-                if not early:
-                    running.stop()
+                with ExitStack() as own:
+                    stays = made if module is negative_dentries else own
+                    running = limit if early else stays.enter_context(module.FAULT.ready(place))
+                    running.go()
+                    time.sleep(HURTS_S)
+                    windows[module.FAULT.pattern] = (running.began_us, time.time_ns() // 1000)
+                    if not early:
+                        running.stop()
             recorder.wait_for_frames(1)
             windows["cfs-throttle"] = (quota.began_us, time.time_ns() // 1000)
         recorder.stop()

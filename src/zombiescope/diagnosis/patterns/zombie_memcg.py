@@ -9,7 +9,8 @@ from zombiescope.diagnosis.leak import Culprit
 from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured, signature
 
 MANY = 1_000
-MANY_PER_LIVE = 5
+MANY_PER_LIVE = 1
+"""Fewer than are in use are not most of the walk."""
 
 _WALK = "mem_cgroup_iter css_next_descendant_pre css_next_child css_rightmost_descendant"
 _SUM = "mem_cgroup_nr_lru_pages mem_cgroup_node_nr_lru_pages memcg_sum_events cpumask_next find_next_bit _find_next_bit"
@@ -107,7 +108,7 @@ PATTERN = Pattern(
     proof="kernel",
     looks_like="A task that reads memory statistics or reclaims memory spends seconds in the kernel walking memory "
     "cgroups that have no directory any more.",
-    confirmed_by="At least 1,000 dying memory cgroups, five times as many as there are in use.",
+    confirmed_by="At least 1,000 dying memory cgroups, and as many as there are in use.",
     refuted_by="Few dying memory cgroups: then the walk is long because live ones are many (cgroup-litter) or because "
     "memory is short.",
     remedy="Stop what leaks them, then release them by reclaiming from the parent that is still there.",
