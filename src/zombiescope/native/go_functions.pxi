@@ -106,7 +106,7 @@ cdef bint go_place(SymbolTable table, GoFunctions* out) noexcept nogil:
         if table.loads[i].offset <= out.start and out.start - table.loads[i].offset < table.loads[i].file_size:
             out.vaddr = table.loads[i].vaddr + (out.start - table.loads[i].offset)
             return True
-    return False
+    return not out.relative
 
 
 cdef bint go_scan(SymbolTable table, uint64_t at, uint64_t end, GoFunctions* out) noexcept nogil:
