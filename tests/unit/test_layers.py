@@ -14,7 +14,8 @@ ROOMS = {
     "sources": {"sources", "kernel", "_native"},
     "symbols": {"symbols", "_native"},
     "recording": {"recording", "_native", "_mark"},
-    "profile": {"profile", "recording", "_native"},
+    # Recordings hold names as the linker knows them; symbols makes them readable when they are shown (0008).
+    "profile": {"profile", "recording", "symbols", "_native"},
     "recorder": {"recorder", "recording", "symbols", "sources", "kernel", "_native"},
     "lab": {"lab", "recorder", "recording", "symbols", "sources", "kernel", "_native", "_mark", ""},
     "commands": {
