@@ -90,6 +90,20 @@ def elf_build_id(source):
     return table.build_id
 
 
+def elf_load_address(source):
+    """The lowest address that the linker gave to a file: 0 in position-independent ones. ElfError as above."""
+    cdef SymbolTable table = SymbolTable.__new__(SymbolTable)
+    cdef const char* fault
+    table._open(source)
+    table.any_code = True
+    with nogil:
+        fault = elf_header(&table.source, &table.header)
+        if fault == NULL:
+            fault = table._segments_and_notes()
+    table._finish(fault)
+    return table.lowest if table.lowest != <uint64_t>-1 else 0
+
+
 @cython.final
 cdef class SymbolTable:
     """Function symbols of one ELF file, given as a file descriptor (read, not kept) or as bytes (kept).
@@ -119,7 +133,7 @@ cdef class SymbolTable:
     cdef GoFunctions go
     cdef bint any_code  # segments of code are not looked at: for the build id alone, or taken from another file
     cdef ElfStrings strings[2]
-    cdef uint64_t base, limit
+    cdef uint64_t base, limit, lowest
     cdef uint8_t id_bytes[64]
     cdef int id_size
     cdef readonly bytes build_id
@@ -182,6 +196,7 @@ cdef class SymbolTable:
         cdef uint32_t note_count = 0, i
         if self.header.phnum == 0:
             return "it has no program headers"
+        self.lowest = <uint64_t>-1
         elf_rewind(&self.cursor, self.header.phoff, self.header.phnum, self.header.phentsize)
         raw = elf_next(&self.cursor)
         while raw != NULL:
@@ -190,6 +205,8 @@ cdef class SymbolTable:
                 notes[note_count][0], notes[note_count][1] = segment.p_offset, segment.p_filesz
                 notes[note_count][2] = segment.p_align
                 note_count += 1
+            if segment.p_type == PT_LOAD:
+                self.lowest = min(self.lowest, segment.p_vaddr)
             if segment.p_type == PT_LOAD and not segment.p_flags & PF_X:
                 self._add_load(&segment)
             elif segment.p_type == PT_LOAD and segment.p_memsz and not self.any_code:
