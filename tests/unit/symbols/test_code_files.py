@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from zombiescope._native import JitMap
 from zombiescope.symbols import code_files
-from zombiescope.symbols.code_files import CLOSE, LOAD, MOVE, CodeFile
+from zombiescope.symbols.code_files import CLOSE, LOAD, MOVE, CodeFile, FinishedCodeFile
 
 
 @pytest.fixture
@@ -133,3 +134,16 @@ def test_files_that_lie(kind: str, data: st.DataObject) -> None:
         assert len(file.code) <= 32
     finally:
         os.close(fd)
+
+
+def test_files_of_processes_that_are_gone(tmp_path: Path) -> None:
+    (tmp_path / "perf-7.map").write_bytes(b"".join(b"%x 10 f%d\n" % (0x1000 + 16 * n, n) for n in range(100_000)))
+    (tmp_path / "jit-7.dump").write_bytes(jitdump() + load(0x1000, 16, b"one"))
+    with FinishedCodeFile(tmp_path / "perf-7.map") as told:
+        assert told.name(0x1000 + 16 * 99_999) == b"f99999"
+        assert told.name(0x10) is None
+    with FinishedCodeFile(tmp_path / "jit-7.dump") as told:
+        assert told.name(0x1008) == b"one"
+    (tmp_path / "perf-8.map").symlink_to(tmp_path / "perf-7.map")
+    with pytest.raises(OSError, match="symbolic links"):
+        FinishedCodeFile(tmp_path / "perf-8.map")

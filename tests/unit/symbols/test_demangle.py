@@ -132,13 +132,14 @@ def test_a_name_that_doubles_is_left_as_it_is() -> None:
 
 
 @settings(
-    max_examples=int(os.environ.get("ZOMBIESCOPE_FUZZ", "1500")), deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=int(os.environ.get("ZOMBIESCOPE_FUZZ", "500")), deadline=None, suppress_health_check=list(HealthCheck)
 )
 @given(data=st.data())
 def test_any_text_is_answered(data: st.DataObject) -> None:
     seeds = [
         "_ZNKSt10unique_ptrI3FooSt14default_deleteIS0_EEptEv", "_ZZ4mainENKUliE_clEi",
-        "_ZN3FooIPFivEE3barIJiLi5EEEEvT_", "_RINvCs6xxl1lAjzDf_1a7genericTlReEKj1_EB2_", "_RNvXs_NtC1a1bINtB4_2SqdENtB4_5Shape4area",
+        "_ZN3FooIPFivEE3barIJiLi5EEEEvT_", "_RINvCs6xxl1lAjzDf_1a7genericTlReEKj1_EB2_",
+        "_RNvXs_NtC1a1bINtB4_2SqdENtB4_5Shape4area",
         "_ZN59_$LT$core..fmt..Arguments$u20$as$u20$core..fmt..Display$GT$3fmt17h0123456789abcdefE",
     ]  # fmt: skip
     name = list(data.draw(st.sampled_from(seeds)))
