@@ -104,7 +104,14 @@ def only(text: str) -> Sample:
     ],
 )  # fmt: skip
 def test_event_lines(
-    line: str, comm: str | None, pid: int | None, tid: int | None, cpu: int, time_us: int, period: int | None, event: str
+    line: str,
+    comm: str | None,
+    pid: int | None,
+    tid: int | None,
+    cpu: int,
+    time_us: int,
+    period: int | None,
+    event: str,
 ) -> None:
     for text in (f"{line}\n{CHAIN}\n", f"{line}\r\n{CHAIN}\r\n".replace(")\n", ")\r\n"), f"\n{line}\n{CHAIN}"):
         found = only(text)
@@ -206,7 +213,9 @@ def test_lines_between_the_samples_are_counted() -> None:
 
 @pytest.mark.parametrize("piece", [1, 2, 3, 7, 64, 1000])
 def test_pieces_may_end_anywhere(piece: int) -> None:
-    text = "".join(f"comm {at % 3} {at:5}/{at:<5} [00{at % 4}] {at}.000001:  {at} cycles: \n{CHAIN}\n" for at in range(1, 40))
+    text = "".join(
+        f"comm {at % 3} {at:5}/{at:<5} [00{at % 4}] {at}.000001:  {at} cycles: \n{CHAIN}\n" for at in range(1, 40)
+    )
     assert parse(text, piece).samples == parse(text).samples
     assert len(parse(text).samples) == 39
 
