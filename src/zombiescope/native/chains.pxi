@@ -1,11 +1,12 @@
-# Call chains as they lie in a file, and what became of them: most samples bring a chain that came before, and comparing
-# thirty words with it costs less than looking up thirty addresses.
+# The callers in call chains as they lie in a file, and what became of them. Where the CPU was (the leaf) differs from
+# sample to sample; how it came there is mostly known already, and comparing thirty words costs less than looking up thirty
+# addresses.
 
 cdef struct KnownChain:
     uint64_t hash
     size_t first                 # into words; the first word is the key
     uint32_t length              # words of the chain
-    uint32_t stack               # number in StackInterner; 0 = a free slot
+    uint32_t tail                # number in the StackInterner of callers; 0 = a free slot
     uint8_t context
     bint has_user
 
@@ -28,7 +29,7 @@ cdef inline uint64_t _hash_chain(uint64_t key, const uint8_t* chain, size_t leng
 
 
 cdef class ChainCache:
-    """(key, chain) -> stack. The key says in which program images the addresses were looked up."""
+    """(key, chain) -> tail. The key says in which program images the addresses were looked up."""
 
     cdef KnownChain* slots
     cdef size_t mask, used
@@ -53,7 +54,7 @@ cdef class ChainCache:
         self.used = self.words_used = 0
 
     cdef KnownChain* find(self, uint64_t key, const uint8_t* chain, size_t length) except NULL:
-        """The slot of this chain; a new one has stack 0 until the caller fills it, with store()."""
+        """The slot of this chain; a new one has tail 0 until the caller fills it, with store()."""
         cdef uint64_t hash = _hash_chain(key, chain, length)
         cdef size_t slot
         cdef KnownChain* known
@@ -62,7 +63,7 @@ cdef class ChainCache:
         if self.used * 2 > self.mask:
             self._grow()
         slot = hash & self.mask
-        while self.slots[slot].stack:
+        while self.slots[slot].tail:
             known = &self.slots[slot]
             if known.hash == hash and known.length == length and self.words[known.first] == key and memcmp(
                 self.words + known.first + 1, chain, length * 8
@@ -72,7 +73,7 @@ cdef class ChainCache:
         self.slots[slot].hash = hash
         return &self.slots[slot]
 
-    cdef int store(self, KnownChain* slot, uint64_t key, const uint8_t* chain, size_t length, uint32_t stack,
+    cdef int store(self, KnownChain* slot, uint64_t key, const uint8_t* chain, size_t length, uint32_t tail,
                    uint8_t context, bint has_user) except -1:
         """Fills the slot that find() gave for this chain."""
         cdef void* grown
@@ -84,7 +85,7 @@ cdef class ChainCache:
             self.words_room = (self.words_used + length + 1) * 2
         self.words[self.words_used] = key
         memcpy(self.words + self.words_used + 1, chain, length * 8)
-        slot.first, slot.length, slot.stack = self.words_used, <uint32_t>length, stack
+        slot.first, slot.length, slot.tail = self.words_used, <uint32_t>length, tail
         slot.context, slot.has_user = context, has_user
         self.words_used += length + 1
         self.used += 1
@@ -99,9 +100,9 @@ cdef class ChainCache:
             raise MemoryError
         memset(fresh, 0, (mask + 1) * sizeof(KnownChain))
         for i in range(old_mask + 1):
-            if old[i].stack:
+            if old[i].tail:
                 slot = old[i].hash & mask
-                while fresh[slot].stack:
+                while fresh[slot].tail:
                     slot = (slot + 1) & mask
                 fresh[slot] = old[i]
         PyMem_Free(old)

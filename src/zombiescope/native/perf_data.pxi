@@ -32,6 +32,8 @@ cdef enum:
     MAX_CHAIN = 8192
 
 cdef uint64_t CONTEXT_USER_DEFERRED = <uint64_t>-640
+cdef uint64_t CONTEXT_HYPERVISOR = <uint64_t>-32
+cdef uint64_t CONTEXT_GUEST = <uint64_t>-2048
 cdef uint32_t NOBODY = 0xFFFFFFFF
 cdef size_t MANY_FRAMES = 1 << 22
 cdef uint32_t FRAME_MASK = 0x3FFFFFFF
@@ -60,8 +62,9 @@ cdef class PerfData(PerfStream):
     cdef uint64_t extra_start, extra_end # KSYMBOL records told of something between
     cdef uint32_t kernel_space
     cdef TaskTable tasks
-    cdef StackInterner stacks
+    cdef StackInterner stacks, tails     # a tail is a stack without its leaf
     cdef ChainCache chains
+    cdef UserFrames pairs                # (tail, leaf) -> stack
     cdef UserFrames addresses            # (space, address) -> frame
     cdef UserFrames offsets              # (file, offset) -> frame
     cdef list frames
@@ -72,8 +75,8 @@ cdef class PerfData(PerfStream):
     cdef dict cgroups, counts
     cdef int32_t idle_task
     cdef uint64_t idle_samples
-    cdef uint32_t* run                   # frames of the chain at hand, leaf first; twice
-    cdef bint chain_has_user, has_period, has_gaps
+    cdef uint32_t* run                   # frames of the chain at hand; room for two of them
+    cdef bint tail_has_user, has_gaps
     cdef readonly uint64_t lost, throttled, user_stacks, timeless, samples
     cdef uint64_t last_time
 
@@ -81,9 +84,9 @@ cdef class PerfData(PerfStream):
         self.symbols = KernelSymbols()
         self.symbols.finish()
         self.tasks = TaskTable(True)
-        self.stacks = StackInterner()
+        self.stacks, self.tails = StackInterner(), StackInterner()
         self.chains = ChainCache()
-        self.addresses, self.offsets = UserFrames(), UserFrames()
+        self.addresses, self.offsets, self.pairs = UserFrames(), UserFrames(), UserFrames()
         self.frames, self.frame_numbers, self.cgroups, self.counts = [], {}, {}, {}
         self.kernel_space = KERNEL_SPACE
         self.extra_start = NO_TIME
@@ -333,37 +336,67 @@ cdef class PerfData(PerfStream):
                         uint32_t pid, uint32_t tid) except -2:
         """Number of the stack; counts it if the CPU idles in it."""
         cdef Task* leader = NULL
-        cdef uint64_t key
-        cdef uint64_t alone[2]
+        cdef uint64_t key, mode = CONTEXT_USER, leaf
         cdef KnownChain* known
-        cdef uint32_t stack
+        cdef uint32_t frame, tail
         cdef uint8_t context = 0
-        if not _has_frames(chain, depth):
-            if ip == 0:
-                self.has_gaps = True
-                return -1
+        cdef size_t skipped
+        while depth and zs_u64(chain) >= CONTEXT_MAX:
+            mode = zs_u64(chain)
+            # What follows this one is a number, not an address.
+            skipped = 2 if mode == CONTEXT_USER_DEFERRED and depth > 1 else 1
+            chain += 8 * skipped
+            depth -= skipped
+        if depth:
+            leaf = zs_u64(chain)
+            chain += 8
+            depth -= 1
+        elif ip:
             # The chain is empty or was not asked for: the address alone is the stack.
-            alone[0], alone[1] = _context_of_mode(misc), zs_u64(at + ip)
-            chain, depth = <const uint8_t*>alone, 2
+            leaf, mode = zs_u64(at + ip), _context_of_mode(misc)
+        else:
+            self.has_gaps = True
+            return -1
         if pid != NOBODY and pid:
             leader = self.tasks.make(pid, pid)
-        key = <uint64_t>self.kernel_space << 32
-        if leader != NULL and _has_user(chain, depth):
+        key = <uint64_t>(self.kernel_space & 0x0FFFFFFF) << 34 | _mode_number(mode) << 32
+        if leader != NULL and (mode == CONTEXT_USER or _has_user(chain, depth)):
             key |= leader.space
         known = self.chains.find(key, chain, depth)
-        if known.stack == 0:
-            stack = self._read_chain(chain, depth, leader, &context)
-            self.chains.store(known, key, chain, depth, stack, context, self.chain_has_user)
-        if tid == 0 and pid == 0 and not known.has_user and (known.context == ZS_IDLE or self.symbols.hidden):
+        if known.tail == 0:
+            frame = self._read_tail(chain, depth, mode, leader, &context)
+            self.chains.store(known, key, chain, depth, frame, context, self.tail_has_user)
+        tail = known.tail
+        frame = self._frame_at(mode, leaf, leader)
+        context = <uint8_t>(frame >> 30) if mode == CONTEXT_KERNEL and frame >> 30 else known.context
+        if tid == 0 and pid == 0 and not known.has_user and mode != CONTEXT_USER and (
+            context == ZS_IDLE or self.symbols.hidden
+        ):
             self.idle_samples += 1
-        return <int32_t>known.stack - 1
+        return <int32_t>self._join(tail, frame & FRAME_MASK) - 1
 
-    cdef uint32_t _read_chain(self, const uint8_t* chain, size_t depth, Task* leader, uint8_t* context) except? 0:
-        cdef uint64_t address, mode = CONTEXT_USER
+    cdef uint32_t _join(self, uint32_t tail, uint32_t leaf) except? 0:
+        cdef UserFrame* known = self.pairs.find(tail, leaf)
+        cdef size_t length
+        cdef uint32_t stack
+        if known.space:
+            return known.frame
+        length = self.tails.start[tail + 1] - self.tails.start[tail]
+        memcpy(self.run, self.tails.arena + self.tails.start[tail], length * sizeof(uint32_t))
+        self.run[length] = leaf
+        stack = self.stacks.put(self.run, length + 1)
+        known.space, known.address, known.frame = tail, leaf, stack
+        self.pairs.used += 1
+        return stack
+
+    cdef uint32_t _read_tail(self, const uint8_t* chain, size_t depth, uint64_t mode, Task* leader,
+                             uint8_t* context) except? 0:
+        """Number of the callers, outermost first; `context` is what they say of idleness."""
+        cdef uint64_t address
         cdef size_t i, used = 0
         cdef uint32_t frame
-        cdef bint is_leaf = True
-        self.chain_has_user = False
+        cdef bint is_leaf = False
+        self.tail_has_user = False
         for i in range(depth):
             address = zs_u64(chain + 8 * i)
             if address >= CONTEXT_MAX:
@@ -376,22 +409,23 @@ cdef class PerfData(PerfStream):
             if not is_leaf and address:
                 address -= 1
             is_leaf = False
-            if mode == CONTEXT_KERNEL:
-                frame = self._kernel_frame(address)
-                # From the leaf outwards, the first that says something decides: an interrupt is work on top of idle.
-                if context[0] == 0:
-                    context[0] = <uint8_t>(frame >> 30)
-                frame &= FRAME_MASK
-            elif mode == CONTEXT_USER:
-                self.chain_has_user = True
-                frame = self._user_frame(leader, address)
-            else:
-                frame = self.frame("[guest]" if mode != <uint64_t>-32 else "[hypervisor]", "", "unknown")
-            self.run[used] = frame
+            frame = self._frame_at(mode, address, leader)
+            self.tail_has_user |= mode == CONTEXT_USER
+            # From the leaf outwards, the first that says something decides: an interrupt is work on top of idle.
+            if mode == CONTEXT_KERNEL and context[0] == 0:
+                context[0] = <uint8_t>(frame >> 30)
+            self.run[used] = frame & FRAME_MASK
             used += 1
         for i in range(used):
             self.run[MAX_CHAIN + i] = self.run[used - 1 - i]
-        return self.stacks.put(self.run + MAX_CHAIN, used)
+        return self.tails.put(self.run + MAX_CHAIN, used)
+
+    cdef uint32_t _frame_at(self, uint64_t mode, uint64_t address, Task* leader) except? 0:
+        if mode == CONTEXT_KERNEL:
+            return self._kernel_frame(address)
+        if mode == CONTEXT_USER:
+            return self._user_frame(leader, address)
+        return self.frame("[hypervisor]" if mode == CONTEXT_HYPERVISOR else "[guest]", "", "unknown")
 
     cdef uint32_t _kernel_frame(self, uint64_t address) except? 0:
         cdef UserFrame* known = self._known(self.kernel_space, address)
@@ -498,7 +532,9 @@ cdef class PerfData(PerfStream):
             self.idle_samples, (low, high) if self.row_count else None, frozenset(seen), list(events_seen),
         )
         self.stacks.clear()
+        self.tails.clear()
         self.chains.clear()
+        self.pairs.clear()
         self.tasks.forget_numbers()
         self._start_rows()
         return taken
@@ -541,24 +577,12 @@ cdef c_array.array _column(size_t length):
     return c_array.clone(_LONGS, length, False)
 
 
-cdef inline bint _has_frames(const uint8_t* chain, size_t depth) noexcept nogil:
-    cdef size_t i
-    for i in range(depth):
-        if zs_u64(chain + 8 * i) < CONTEXT_MAX:
-            return True
-    return False
-
-
 cdef inline bint _has_user(const uint8_t* chain, size_t depth) noexcept nogil:
     """Whether some of it may be of a user's program. From the end: the user's part stands behind the kernel's."""
     cdef size_t i = depth
-    cdef uint64_t word
-    if depth and zs_u64(chain) < CONTEXT_MAX:
-        return True
     while i:
         i -= 1
-        word = zs_u64(chain + 8 * i)
-        if word == CONTEXT_USER:
+        if zs_u64(chain + 8 * i) == CONTEXT_USER:
             return True
     return False
 
@@ -569,7 +593,13 @@ cdef inline uint64_t _context_of_mode(uint16_t misc) noexcept nogil:
         return CONTEXT_KERNEL
     if mode == MISC_USER or mode == 0:
         return CONTEXT_USER
-    return <uint64_t>-32 if mode == 3 else <uint64_t>-2048
+    return CONTEXT_HYPERVISOR if mode == 3 else CONTEXT_GUEST
+
+
+cdef inline uint64_t _mode_number(uint64_t context) noexcept nogil:
+    if context == CONTEXT_KERNEL:
+        return 1
+    return 0 if context == CONTEXT_USER else 3 if context == CONTEXT_HYPERVISOR else 2
 
 
 cdef size_t _behind_read(const Layout* layout, const uint8_t* at, size_t place, size_t size) noexcept nogil:
