@@ -30,6 +30,7 @@ cdef enum:
     MISC_CPUMODE = 7
     MISC_MMAP_DATA = 1 << 13
     MAX_CHAIN = 8192
+    MANY_CPUS = 8192
 
 cdef uint64_t CONTEXT_USER_DEFERRED = <uint64_t>-640
 cdef uint64_t CONTEXT_HYPERVISOR = <uint64_t>-32
@@ -38,12 +39,6 @@ cdef uint32_t NOBODY = 0xFFFFFFFF
 cdef size_t MANY_FRAMES = 1 << 22
 cdef uint32_t FRAME_MASK = 0x3FFFFFFF
 cdef Py_ssize_t MAX_FRAMES = 0x3FFFFFF0
-
-
-cdef struct PerfRow:
-    int64_t time
-    int64_t period
-    int32_t cpu, task, stack, event
 
 
 cdef class PerfData(PerfStream):
@@ -69,8 +64,13 @@ cdef class PerfData(PerfStream):
     cdef UserFrames offsets              # (file, offset) -> frame
     cdef list frames
     cdef dict frame_numbers
-    cdef PerfRow* rows
+    cdef c_array.array times, cpus, row_tasks, row_stacks, periods, events
     cdef size_t row_count, row_room, max_rows
+    cdef int64_t first_us, last_us
+    cdef uint8_t cpu_seen[MANY_CPUS]
+    cdef set more_cpus
+    cdef dict event_numbers
+    cdef int64_t last_event, last_event_number
     cdef list task_rows
     cdef dict cgroups, counts
     cdef int32_t idle_task
@@ -97,11 +97,16 @@ cdef class PerfData(PerfStream):
         self._start_rows()
 
     def __dealloc__(self):
-        PyMem_Free(self.rows)
         PyMem_Free(self.run)
 
     cdef void _start_rows(self):
-        self.row_count = 0
+        self.row_count = self.row_room = 0
+        self.times, self.cpus, self.row_tasks, self.row_stacks, self.periods, self.events = (
+            _column(0) for _ in range(6)
+        )
+        self.first_us, self.last_us = 0x7FFFFFFFFFFFFFFF, -0x7FFFFFFFFFFFFFFF
+        memset(self.cpu_seen, 0, MANY_CPUS)
+        self.more_cpus, self.event_numbers, self.last_event = set(), {}, -1
         self.idle_samples = 0
         self.has_gaps = False
         self.task_rows = []
@@ -257,18 +262,32 @@ cdef class PerfData(PerfStream):
         return self._row(time, period, cpu, task, stack, layout.event)
 
     cdef int _row(self, uint64_t time, uint64_t period, int32_t cpu, int32_t task, int32_t stack, uint32_t event) except -1:
-        cdef void* grown
-        cdef PerfRow* row
-        if self.row_count == self.row_room:
-            grown = PyMem_Realloc(self.rows, (self.row_room * 2 + 4096) * sizeof(PerfRow))
-            if grown == NULL:
-                raise MemoryError
-            self.rows = <PerfRow*>grown
-            self.row_room = self.row_room * 2 + 4096
-        row = &self.rows[self.row_count]
-        row.time, row.period = <int64_t>(time // 1000), <int64_t>min(period, <uint64_t>0x7FFFFFFFFFFFFFFF)
-        row.cpu, row.task, row.stack, row.event = cpu, task, stack, <int32_t>event
+        cdef size_t at = self.row_count
+        cdef int64_t time_us = <int64_t>(time // 1000)
+        if at == self.row_room:
+            self._resize(self.row_room * 2 + 16384)
+        if event != self.last_event:
+            self.last_event = event
+            self.last_event_number = self.event_numbers.setdefault(event, len(self.event_numbers))
+        self.times.data.as_longlongs[at] = time_us
+        self.cpus.data.as_longlongs[at] = cpu
+        self.row_tasks.data.as_longlongs[at] = task
+        self.row_stacks.data.as_longlongs[at] = stack
+        self.periods.data.as_longlongs[at] = <int64_t>min(period, <uint64_t>0x7FFFFFFFFFFFFFFF)
+        self.events.data.as_longlongs[at] = self.last_event_number
+        self.first_us, self.last_us = min(self.first_us, time_us), max(self.last_us, time_us)
+        if 0 <= cpu < MANY_CPUS:
+            self.cpu_seen[cpu] = 1
+        elif cpu >= 0:
+            self.more_cpus.add(cpu)
         self.row_count += 1
+        return 0
+
+    cdef int _resize(self, size_t room) except -1:
+        cdef c_array.array column
+        for column in (self.times, self.cpus, self.row_tasks, self.row_stacks, self.periods, self.events):
+            c_array.resize(column, room)
+        self.row_room = room
         return 0
 
     cdef int _members(self, const Layout* layout, const uint8_t* at, size_t place, uint64_t time, int32_t cpu, int32_t task,
@@ -337,7 +356,7 @@ cdef class PerfData(PerfStream):
         """Number of the stack; counts it if the CPU idles in it."""
         cdef Task* leader = NULL
         cdef uint64_t key, mode = CONTEXT_USER, leaf
-        cdef KnownChain* known
+        cdef ChainHead* known
         cdef uint32_t frame, tail
         cdef uint8_t context = 0
         cdef size_t skipped
@@ -362,10 +381,11 @@ cdef class PerfData(PerfStream):
         key = <uint64_t>(self.kernel_space & 0x0FFFFFFF) << 34 | _mode_number(mode) << 32
         if leader != NULL and (mode == CONTEXT_USER or _has_user(chain, depth)):
             key |= leader.space
+        self.chains.prepare()
         known = self.chains.find(key, chain, depth)
-        if known.tail == 0:
-            frame = self._read_tail(chain, depth, mode, leader, &context)
-            self.chains.store(known, key, chain, depth, frame, context, self.tail_has_user)
+        if known == NULL:
+            tail = self._read_tail(chain, depth, mode, leader, &context)
+            known = self.chains.store(key, chain, depth, tail, context, self.tail_has_user)
         tail = known.tail
         frame = self._frame_at(mode, leaf, leader)
         context = <uint8_t>(frame >> 30) if mode == CONTEXT_KERNEL and frame >> 30 else known.context
@@ -503,33 +523,15 @@ cdef class PerfData(PerfStream):
         """What was made since the last call: (time_us, cpu, task, stack, period, event, stack lengths, stack frames,
         frames, tasks, idle samples, first and last time or None, CPUs, events), the columns as array('q'). `event` counts
         in the events given last."""
-        cdef size_t i
-        cdef c_array.array times, cpus, tasks, stacks, periods, events
-        times, cpus, tasks, stacks, periods, events = (_column(self.row_count) for _ in range(6))
-        cdef int64_t low = 0x7FFFFFFFFFFFFFFF, high = -0x7FFFFFFFFFFFFFFF
-        cdef PerfRow* row
-        seen, events_seen = set(), {}
-        cdef int32_t last_cpu = -1, last_event = -1, event_number = -1
-        for i in range(self.row_count):
-            row = &self.rows[i]
-            times.data.as_longlongs[i] = row.time
-            cpus.data.as_longlongs[i] = row.cpu
-            tasks.data.as_longlongs[i] = row.task
-            stacks.data.as_longlongs[i] = row.stack
-            periods.data.as_longlongs[i] = row.period
-            if row.event != last_event:
-                last_event = row.event
-                event_number = events_seen.setdefault(last_event, len(events_seen))
-            events.data.as_longlongs[i] = event_number
-            low, high = min(low, row.time), max(high, row.time)
-            if row.cpu != last_cpu:
-                last_cpu = row.cpu
-                seen.add(last_cpu)
-        seen.discard(-1)
+        cdef int cpu
+        self._resize(self.row_count)
         _, lengths, flat = self.stacks.take_new()
         taken = (
-            times, cpus, tasks, stacks, periods, events, lengths, flat, self._number_frames(flat), self.task_rows,
-            self.idle_samples, (low, high) if self.row_count else None, frozenset(seen), list(events_seen),
+            self.times, self.cpus, self.row_tasks, self.row_stacks, self.periods, self.events, lengths, flat,
+            self._number_frames(flat), self.task_rows, self.idle_samples,
+            (self.first_us, self.last_us) if self.row_count else None,
+            frozenset([cpu for cpu in range(MANY_CPUS) if self.cpu_seen[cpu]]) | self.more_cpus,
+            list(self.event_numbers),
         )
         self.stacks.clear()
         self.tails.clear()
