@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import pytest
@@ -44,7 +45,7 @@ def parse(text: str | bytes, piece: int = 1 << 20, limit: int = 1_000_000, cut: 
         nonlocal idle
         times, cpus, tasks, stacks, periods, events, lengths, flat, frames, who, names, idlers = reader.take()
         idle += idlers
-        ends = [sum(lengths[: at + 1]) for at in range(len(lengths))]
+        ends = [*accumulate(lengths)]
         kinds.update({name: (module, kind) for name, module, kind in frames})
         for row in range(len(times)):
             at = stacks[row]
