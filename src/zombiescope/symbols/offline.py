@@ -74,6 +74,8 @@ class OfflineSymbols:
         self._failed: dict[Binary, str] = {}
         self._table_bytes = 0
         self._frames: OrderedDict[tuple[Binary, int], tuple[Frame, str | None]] = OrderedDict()
+        self._described: dict[Binary, tuple[Mapping, str]] = {}
+        self._functions: dict[tuple[Binary, int], Frame] = {}
 
     def resolve(self, path: bytes, build_id: bytes | None, file_offset: int) -> Frame:
         """The frame at an offset of a file: address - start of its mapping + the mapping's pgoff."""
@@ -103,22 +105,37 @@ class OfflineSymbols:
         return self._inlined.at(loaded.path, address)
 
     def _resolve(self, binary: Binary, offset: int) -> tuple[Frame, str | None]:
-        mapping = recorded(0, 1, 0, binary[0], build_id=binary[1])
-        module = printable(mapping.module)
-        kind: FrameKind = "vdso" if mapping.kind == "vdso" else "user"
+        mapping, module = self._describe(binary)
         if mapping.kind not in ("file", "memfd", "vdso"):
             return Frame("[jit]", module, "jit"), NO_FILE
-        name, failure = self._name(binary, mapping, offset)
-        shown = printable(name.decode("utf-8", "replace")) if name else f"{module}+0x{offset:x}"
-        return Frame(shown, module, kind), failure
-
-    def _name(self, binary: Binary, mapping: Mapping, offset: int) -> tuple[bytes | None, str | None]:
+        kind: FrameKind = "vdso" if mapping.kind == "vdso" else "user"
         loaded = self._load(binary, mapping)
-        if loaded is None:
-            return None, self._failed.get(binary, NOT_FOUND)
-        index = loaded.table.find_offset(offset) if 0 <= offset < 1 << 64 else -1
-        if index < 0:
-            return None, NO_FUNCTION
+        index = loaded.table.find_offset(offset) if loaded is not None and 0 <= offset < 1 << 64 else -1
+        if loaded is None or index < 0:
+            failure = self._failed.get(binary, NOT_FOUND) if loaded is None else NO_FUNCTION
+            return Frame(f"{module}+0x{offset:x}", module, kind), failure
+        frame = self._functions.get((binary, index))
+        if frame is not None:
+            return frame, None
+        name, unread = self._name(loaded, index)
+        if name is None:
+            return Frame(f"{module}+0x{offset:x}", module, kind), unread
+        frame = Frame(printable(name.decode("utf-8", "replace")), module, kind)
+        if len(self._functions) >= MAX_NAMES:
+            self._functions.clear()
+        self._functions[binary, index] = frame
+        return frame, None
+
+    def _describe(self, binary: Binary) -> tuple[Mapping, str]:
+        known = self._described.get(binary)
+        if known is None:
+            mapping = recorded(0, 1, 0, binary[0], build_id=binary[1])
+            if len(self._described) >= MAX_NAMES:
+                self._described.clear()
+            known = self._described[binary] = mapping, printable(mapping.module)
+        return known
+
+    def _name(self, loaded: _Loaded, index: int) -> tuple[bytes | None, str | None]:
         if loaded.table.names_kept:
             return loaded.table.name(index), None
         try:
