@@ -17,8 +17,10 @@ ROOMS = {
     "profile": {"profile", "recording", "_native"},
     "recorder": {"recorder", "recording", "symbols", "sources", "kernel", "_native"},
     "lab": {"lab", "recorder", "recording", "symbols", "sources", "kernel", "_native", "_mark", ""},
+    "audit": {"audit", "sources", "kernel", "recording", "_native"},
     "commands": {
         "commands",
+        "audit",
         "lab",
         "profile",
         "recorder",
