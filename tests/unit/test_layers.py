@@ -11,8 +11,8 @@ import pytest
 
 ROOMS = {
     "kernel": {"kernel", "_native"},
-    "sources": {"sources", "kernel", "_native"},
-    "symbols": {"symbols", "_native"},
+    "sources": {"sources", "kernel", "_native", "_in_root"},
+    "symbols": {"symbols", "_native", "_in_root"},
     "recording": {"recording", "_native", "_mark"},
     "profile": {"profile", "recording", "_native"},
     "recorder": {"recorder", "recording", "symbols", "sources", "kernel", "_native"},
