@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import stat
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -124,6 +126,8 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (made / "lib").symlink_to("usr/lib")
     for part in ("usr/lib/systemd", "etc/systemd"):
         shutil.copytree(base / part, made / part, symlinks=True)
+    (made / "dev").mkdir()
+    os.mknod(made / "dev/null", stat.S_IFCHR | 0o666, os.makedev(1, 3))  # where links that mask lead
     shutil.copy(base / "etc/machine-id", made / "etc/machine-id")
     put_in(made)
     return made
@@ -161,10 +165,10 @@ def differences(root: Path) -> tuple[int, list[str]]:
 def test_the_same_units_are_enabled(tree: Path, tmp_path: Path) -> None:
     compared, wrong = differences(tree)
     assert compared >= AT_LEAST
-    assert wrong == []
+    assert not wrong, "\n".join(wrong)
     # WHEN everything is set to its preset, some units are taken back and others masked
     changed = tmp_path / "tree"
-    shutil.copytree(tree, changed, symlinks=True)
+    subprocess.run(["cp", "-a", tree, changed], check=True)
     (changed / "etc/systemd/system-preset").mkdir(exist_ok=True)
     (changed / "etc/systemd/system-preset/10-ours.preset").write_text(
         "# ours\ndisable nginx.service\ndisable *ssh*\nignore cron.service\nenable zs-temp-late@.service one two\n"
@@ -172,11 +176,12 @@ def test_the_same_units_are_enabled(tree: Path, tmp_path: Path) -> None:
     systemctl = ["systemctl", f"--root={changed}", "--quiet"]
     subprocess.run([*systemctl, "preset-all"], capture_output=True)  # complains of those that are masked
     subprocess.run([*systemctl, "mask", "chrony.service"], check=True)
-    subprocess.run([*systemctl, "disable", "rsyslog.service"], check=True, capture_output=True)
+    for link in (changed / "etc/systemd/system").glob("*.wants/haproxy.service"):
+        link.unlink()  # `systemctl disable` gives up at our links that run in a circle
     # THEN we still agree about every one
     compared, wrong = differences(changed)
     assert compared >= AT_LEAST
-    assert wrong == []
+    assert not wrong, "\n".join(wrong)
 
 
 def show(machine: BootedSystemd, units: list[str]) -> dict[str, dict[str, str]]:
@@ -223,7 +228,8 @@ def test_the_same_settings_count(machine: BootedSystemd) -> None:
     templates = [name for name in files.names if names.kind_of(name) == "service" and names.is_template(name)]
     asked = sorted({*services, *INSTANCES, *(names.with_instance(name, "x") for name in templates)})
     shown = show(machine, asked)
-    compared, wrong = 0, []
+    compared = 0
+    wrong: list[str] = []
     for name, block in shown.items():
         if block["LoadState"] in ("masked", "not-found"):
             if files.unit(name) is not None:
@@ -234,7 +240,7 @@ def test_the_same_settings_count(machine: BootedSystemd) -> None:
         if (block["LoadState"] == "bad-setting") != _is_bad(files, name):
             wrong.append(f"{name}: {block['LoadState']}")
         wrong += [f"{name}: {key}={theirs[key]}, we say {ours[key]}" for key in ours if ours[key] != theirs[key]]
-    assert wrong == []
+    assert not wrong, "\n".join(wrong)
     assert compared >= AT_LEAST
 
 

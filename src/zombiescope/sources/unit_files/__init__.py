@@ -63,7 +63,7 @@ class UnitFiles:
 
     @property
     def names(self) -> Iterable[str]:
-        return self.tree.files
+        return self.tree.files.keys() | self.tree.bad
 
 
 def read(root: Root) -> UnitFiles:

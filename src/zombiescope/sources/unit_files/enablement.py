@@ -67,7 +67,9 @@ def index(tree: UnitTree) -> LinkIndex:
 
 def state(tree: UnitTree, links: LinkIndex, name: str, unit: Unit | None = None) -> str | None:
     """enabled, enabled-runtime, disabled, static, indirect, alias, masked, masked-runtime, linked, linked-runtime,
-    generated or transient; None where there is no such file."""
+    generated, transient or bad; None where there is no such file."""
+    if name in tree.bad:
+        return "bad"
     file = tree.files.get(name)
     if file is None and names.is_instance(name):
         file = tree.files.get(names.template_of(name) or "")

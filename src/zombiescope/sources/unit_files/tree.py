@@ -50,6 +50,8 @@ class UnitTree:
     """Directory -> the links in it by name, with their targets made absolute."""
     dropin_directories: dict[str, list[str]] = field(default_factory=dict)
     """ "ssh.service.d" -> where there is one, first to last."""
+    bad: set[str] = field(default_factory=set)
+    """Names whose link systemctl does not accept: to themselves, to another type, in a circle."""
     odd_names: list[str] = field(default_factory=list)
     """Files with the ending of a unit and a name that systemd does not take."""
     _aliases: dict[str, list[str]] = field(default_factory=dict)
@@ -81,6 +83,8 @@ def read(root: Root) -> UnitTree:
         _read_directory(tree, directory)
     for name, file in tree.files.items():
         resolved = tree.resolve(name) if file.alias_of else None
+        if file.alias_of and resolved is None and file.alias_of in tree.files:
+            tree.bad.add(name)
         if resolved is not None and resolved[0] != name:
             tree._aliases.setdefault(resolved[0], []).append(name)
     return tree
@@ -106,7 +110,9 @@ def _read_directory(tree: UnitTree, directory: str) -> None:
                 links[name] = target
             if name not in tree.files:
                 file = _unit_file(tree, name, path, target)
-                if file is not None:
+                if file is None:
+                    tree.bad.add(name)
+                else:
                     tree.files[name] = file
 
 

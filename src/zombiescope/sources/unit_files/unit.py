@@ -67,4 +67,6 @@ def dropin_files(tree: UnitTree, name: str) -> list[str]:
                 paths = (f"{place}/{each}" for each in wanted if f"{place}/{each}" in known.get(each, ()))
                 directories += [path for path in paths if path not in directories]
     directories += known.get(f"{names.kind_of(name)}.d", [])
-    return conf_files(tree.root, directories, ".conf") if directories else []
+    # systemd names a drop-in by the path without links, unlike the unit file itself
+    found = (tree.root.resolve(directory) for directory in directories)
+    return conf_files(tree.root, [path for path in found if path is not None], ".conf") if directories else []
