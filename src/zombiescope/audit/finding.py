@@ -80,4 +80,7 @@ def rank(severity: str) -> int:
 
 
 def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    return tuple(sorted(findings, key=lambda finding: (-rank(finding.severity), finding.rule, finding.unit or "")))
+    """Of equals, those of a unit before those of the node: a unit can be switched off today."""
+    return tuple(
+        sorted(findings, key=lambda finding: (-rank(finding.severity), finding.unit is None, finding.rule, finding.id))
+    )

@@ -68,13 +68,14 @@ class UnitFiles:
 
 def read(root: Root) -> UnitFiles:
     found = tree.read(root)
+    version = systemd_version(root)
     return UnitFiles(
         root=root,
         tree=found,
         defaults=manager.read(root),
-        presets=presets.read(root),
+        presets=presets.read(root, version),
         first_boot=presets.is_first_boot(root),
-        systemd_version=systemd_version(root),
+        systemd_version=version,
         _links=enablement.index(found),
     )
 

@@ -79,7 +79,8 @@ def state(tree: UnitTree, links: LinkIndex, name: str, unit: Unit | None = None)
     if file.masked:
         return "masked-runtime" if at_runtime else "masked"
     if file.alias_of is not None:
-        return "alias"
+        resolved = tree.resolve(name)
+        return "masked" if resolved is not None and resolved[1].masked else "alias"
     if file.path.startswith(tuple(f"{place}/" for place in GENERATED)):
         return "generated"
     if file.path.startswith(f"{TRANSIENT}/"):

@@ -26,13 +26,19 @@ class Rule:
     line: int
 
 
-def read(root: Root) -> tuple[Rule, ...]:
+IGNORE_SINCE = 254
+"""systemd 252 passes an ignore line over."""
+
+
+def read(root: Root, systemd_version: int | None = None) -> tuple[Rule, ...]:
+    knows_ignore = systemd_version is None or systemd_version >= IGNORE_SINCE
+    verbs = ("enable", "disable", "ignore") if knows_ignore else ("enable", "disable")
     found = []
     for path in preset_files(root):
         text = (root.read(path) or b"").decode("utf-8", "replace")
         for number, line in enumerate(text.splitlines(), 1):
             words = line.split()
-            if len(words) >= 2 and words[0] in ("enable", "disable", "ignore"):
+            if len(words) >= 2 and words[0] in verbs:
                 enable = {"enable": True, "disable": False, "ignore": None}[words[0]]
                 found.append(Rule(enable, words[1], tuple(words[2:]), path, number))
     return tuple(found)

@@ -1,0 +1,47 @@
+"""A service that is in a crash loop at this moment. `systemctl --failed` does not list it: between two runs it is
+"activating (auto-restart)", never failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from zombiescope.audit.finding import Evidence, Finding
+from zombiescope.audit.node import Node
+from zombiescope.sources.systemd_show import RunningUnit
+from zombiescope.sources.unit_files.timespan import human
+
+ID = "auto-restart"
+TITLE = "A service that crashes and is started again, now"
+
+MANY_RESTARTS = 5
+
+
+def find(node: Node) -> Iterator[Finding]:
+    for name, unit in sorted((node.running or {}).items()):
+        if not name.endswith(".service"):
+            continue
+        restarts = unit.number("NRestarts") or 0
+        waits = unit.sub_state.endswith(("auto-restart", "auto-restart-queued"))
+        if waits or restarts >= MANY_RESTARTS:
+            yield _finding(node, unit, restarts, waits)
+
+
+def _finding(node: Node, unit: RunningUnit, restarts: int, waits: bool) -> Finding:
+    service = node.service(unit.name)
+    endless = service is not None and service.is_endless()
+    times = f"restarted {restarts:,} times so far" if restarts != 1 else "restarted once so far"
+    state = "It has ended and waits for its next start" if waits else f"It is {unit.sub_state}"
+    loop = f" systemd will start it every {human(service.restart_us)} for ever." if endless and service else ""
+    ending = f"{unit.text('Result') or 'not known'}, status {unit.number('ExecMainStatus')}"
+    return Finding(
+        id=f"{ID}:{unit.name}",
+        rule=ID,
+        unit=unit.name,
+        severity="critical" if waits and (endless or restarts >= MANY_RESTARTS) else "warning",
+        why=f"{state}, {times}; its last end: {ending}.{loop}",
+        evidence=(
+            Evidence(f"systemd: {unit.name}", None, f"{unit.active_state} ({unit.sub_state}), NRestarts={restarts}"),
+            *node.evidence_of(unit.name),
+        ),
+        fix=(f"journalctl --unit {unit.name} --lines 50", f"systemctl disable --now {unit.name}"),
+    )
