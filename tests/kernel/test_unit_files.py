@@ -23,14 +23,17 @@ pytestmark = pytest.mark.kernel
 
 AT_LEAST = 200
 PROPERTIES = (
-    "Id", "LoadState", "Type", "Restart", "RestartUSec", "StartLimitIntervalUSec", "StartLimitBurst", "StartLimitAction",
-    "RestartPreventExitStatus", "RestartForceExitStatus", "SuccessExitStatus", "FragmentPath", "DropInPaths", "UnitFileState",
+    "Id", "LoadState", "Type", "Restart", "RestartUSec", "StartLimitIntervalUSec", "StartLimitBurst",
+    "StartLimitAction", "RestartPreventExitStatus", "RestartForceExitStatus", "SuccessExitStatus", "FragmentPath",
+    "DropInPaths",
 )  # fmt: skip
 
 MADE = {
     # every way in which a value can be given, overridden, taken back or passed over
     "etc/systemd/system.conf.d/10-first.conf": "[Manager]\nDefaultStartLimitBurst=7\nDefaultRestartSec=700ms\n",
-    "usr/lib/systemd/system.conf.d/20-second.conf": "[Manager]\nDefaultRestartSec=150ms\nDefaultStartLimitInterval=9s\n",
+    "usr/lib/systemd/system.conf.d/20-second.conf": (
+        "[Manager]\nDefaultRestartSec=150ms\nDefaultStartLimitInterval=9s\n"
+    ),
     "etc/systemd/system/zs-defaults.service": "[Service]\nExecStart=/bin/true\nRestart=always\n",
     "etc/systemd/system/zs-old-names.service": (
         "[Service]\nExecStart=/bin/true\nStartLimitInterval=1min 30s\nStartLimitBurst=3\nStartLimitAction=reboot\n"
@@ -40,9 +43,9 @@ MADE = {
         "[Unit]\nRestart=always\n[Service]\nExecStart=/bin/true\nStartLimitIntervalSec=0\nRestartSec=5\n"
     ),
     "etc/systemd/system/zs-syntax.service": (
-        "# a comment\n; another\n\n[Unit]\nDescription=goes \\\n# not this\n  on\n[Service]\n  ExecStart = /bin/true \\\n"
-        " arg\nRestart=always\nRestart=sometimes\nRestartSec=1.5s\nRestartSec=soon\nRestartSec=\n"
-        "no equals sign\n[X-Ours]\nRestart=no\n"
+        "# a comment\n; another\n\n[Unit]\nDescription=goes \\\n# not this\n  on\n[Service]\n"
+        "  ExecStart = /bin/true \\\n arg\nRestart=always\nRestart=sometimes\n"
+        "RestartSec=1.5s\nRestartSec=soon\nRestartSec=\nno equals sign\n[X-Ours]\nRestart=no\n"
     ),
     "etc/systemd/system/zs-spans.service": (
         "[Unit]\nStartLimitIntervalSec=1h 2min3s 4ms\n[Service]\nExecStart=/bin/true\nRestartSec=infinity\n"
@@ -52,7 +55,9 @@ MADE = {
         "RestartPreventExitStatus=5 SIGKILL\nRestartPreventExitStatus=TEMPFAIL 255\nRestartForceExitStatus=133\n"
         "SuccessExitStatus=143 SIGHUP\n"
     ),
-    "etc/systemd/system/zs-windows.service": "[Service]\r\nExecStart=/bin/true\r\nRestart=on-failure\r\nRestartSec=3\r\n",
+    "etc/systemd/system/zs-windows.service": (
+        "[Service]\r\nExecStart=/bin/true\r\nRestart=on-failure\r\nRestartSec=3\r\n"
+    ),
     "etc/systemd/system/zs-bom.service": "\ufeff[Service]\nExecStart=/bin/true\nRestart=on-abort\n",
     "etc/systemd/system/zs-oneshot.service": "[Service]\nType=oneshot\nExecStart=/bin/true\nRestart=always\n",
     "etc/systemd/system/zs-no-type.service": "[Service]\nExecStop=/bin/true\nRemainAfterExit=yes\n",
@@ -80,6 +85,7 @@ MADE = {
     "etc/systemd/system/zs-real.service.d/20-of-real.conf": "[Service]\nRestart=always\n",
 }  # fmt: skip
 
+_WANTS = "etc/systemd/system/multi-user.target.wants"
 LINKS = {
     "etc/systemd/system/zs-masked.service": "/dev/null",
     "etc/systemd/system/zs-masked-dropin.service.d/10-it.conf": "/dev/null",
@@ -89,8 +95,8 @@ LINKS = {
     "etc/systemd/system/zs-round.service": "zs-about.service",
     "etc/systemd/system/zs-about.service": "zs-round.service",
     "etc/systemd/system/zs-a-b-c.service": "/usr/lib/systemd/system/zs-a-b-c.service",
-    "etc/systemd/system/multi-user.target.wants/zs-temp-late@one.service": "/usr/lib/systemd/system/zs-temp-late@.service",
-    "etc/systemd/system/multi-user.target.wants/zs-defaults.service": "../zs-defaults.service",
+    f"{_WANTS}/zs-temp-late@one.service": "/usr/lib/systemd/system/zs-temp-late@.service",
+    f"{_WANTS}/zs-defaults.service": "../zs-defaults.service",
     "usr/lib/systemd/system/multi-user.target.wants/zs-masked-dropin.service": "../zs-masked-dropin.service",
 }
 INSTANCES = ("zs-temp-late@one.service", "zs-temp-late@two.service", "zs-temp-late@three.service", "getty@tty1.service")
@@ -126,6 +132,9 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (made / "lib").symlink_to("usr/lib")
     for part in ("usr/lib/systemd", "etc/systemd"):
         shutil.copytree(base / part, made / part, symlinks=True)
+    library = next(base.glob("usr/lib/*/systemd/libsystemd-shared-*.so"))
+    (made / library.relative_to(base)).parent.mkdir(parents=True)
+    (made / library.relative_to(base)).touch()  # its name tells the version
     (made / "dev").mkdir()
     os.mknod(made / "dev/null", stat.S_IFCHR | 0o666, os.makedev(1, 3))  # where links that mask lead
     shutil.copy(base / "etc/machine-id", made / "etc/machine-id")

@@ -79,9 +79,14 @@ class Node:
             return self.systemctl("disable", *now, unit)
         start = self.starts.get(unit)
         if start is not None and start.by == FIRST_BOOT:
-            line, directory = shlex.quote(f"disable {unit}\n"), self.path("/etc/systemd/system-preset")
-            return f"mkdir -p {shlex.quote(directory)} && printf {line} >> {shlex.quote(directory)}/10-off.preset"
+            return self.write("/etc/systemd/system-preset", f"10-off-{unit}.preset", f"disable {unit}")
         return self.systemctl("mask", *now, unit)
+
+    def write(self, directory: str, name: str, *lines: str) -> str:
+        """The command that writes a small file."""
+        place = self.path(directory)
+        text = "".join(f"{line}\\n" for line in lines)
+        return f"mkdir -p {shlex.quote(place)} && printf '{text}' > {shlex.quote(f'{place}/{name}')}"
 
     def path(self, inside: str) -> str:
         """A path of the root as it is reached from here."""

@@ -99,11 +99,9 @@ def _fix(node: Node, service: Service, agent: Agent | None) -> tuple[str, ...]:
     lines = ["[Unit]", f"StartLimitIntervalSec={_interval_s(service)}", f"StartLimitBurst={service.burst or 5}"]
     if agent is not None and agent.terminal_status and not set(agent.terminal_status) <= service.prevent.codes:
         lines += ["[Service]", f"RestartPreventExitStatus={' '.join(map(str, agent.terminal_status))}"]
-    text = "\\n".join(lines)
     return (
         f"# if nobody needs it: {node.disable(service.name)}",
-        f"mkdir -p '{node.path(directory)}'",
-        f"printf '{text}\\n' > '{node.path(directory)}/50-start-limit.conf'",
+        node.write(directory, "50-start-limit.conf", *lines),
         *(["systemctl daemon-reload"] if node.root.is_this_machine else []),
     )
 

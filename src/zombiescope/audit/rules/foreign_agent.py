@@ -77,6 +77,6 @@ def _heeds(agent: Agent, service: Service | None) -> str:
     if any(service.is_endless(status) for status in agent.terminal_status):
         return (
             f" This unit has no RestartPreventExitStatus={statuses}: systemd starts it again every "
-            f"{human(service.restart_us)}, {service.starts_per_day:,.0f} times a day, and each start leaves a memory cgroup."
+            f"{human(service.restart_us)}, {service.starts_per_day:,.0f} times a day, and each start leaves a cgroup."
         )
     return f" This unit has RestartPreventExitStatus={statuses} and stays down then."

@@ -38,7 +38,6 @@ def find(node: Node) -> Iterator[Finding]:
 
 
 def _finding(node: Node, severity: str, why: str, where: Evidence) -> Finding:
-    file = node.path("/etc/sysctl.d/60-lockup.conf")
     return Finding(
         id=ID,
         rule=ID,
@@ -47,7 +46,7 @@ def _finding(node: Node, severity: str, why: str, where: Evidence) -> Finding:
         why=why,
         evidence=(where,),
         fix=(
-            f"printf 'kernel.watchdog=1\\nkernel.watchdog_thresh=2\\n' > {file}",
+            node.write("/etc/sysctl.d", "60-lockup.conf", "kernel.watchdog=1", "kernel.watchdog_thresh=2"),
             *(["sysctl --system"] if node.root.is_this_machine else []),
         ),
     )

@@ -44,7 +44,7 @@ def find(node: Node) -> Iterator[Finding]:
         f"to it: at that speed {PROCESSES:,} processes hold a core for {seconds:.0f} s.",
         evidence=(where, *level_evidence, *_dump_evidence(node)),
         fix=(
-            f"printf 'vm.oom_dump_tasks=0\\n' > {node.path('/etc/sysctl.d/60-oom-console.conf')}",
+            node.write("/etc/sysctl.d", "60-oom-console.conf", "vm.oom_dump_tasks=0"),
             *(["sysctl --system"] if node.root.is_this_machine else []),
             "# or loglevel=4 on the kernel's command line",
         ),
