@@ -85,7 +85,7 @@ class Node:
     def write(self, directory: str, name: str, *lines: str) -> str:
         """The command that writes a small file."""
         place = self.path(directory)
-        text = "".join(f"{line}\\n" for line in lines)
+        text = "".join(line.replace("\\", "\\\\").replace("%", "%%") + "\\n" for line in lines)
         return f"mkdir -p {shlex.quote(place)} && printf '{text}' > {shlex.quote(f'{place}/{name}')}"
 
     def path(self, inside: str) -> str:

@@ -16,8 +16,6 @@ from zombiescope.audit.baseline import Allowed
 from zombiescope.audit.finding import Audit, Evidence, Finding
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-INFORMATION = "https://github.com/zombiescope/zombiescope"
-
 _LEVELS = {"info": "note", "warning": "warning", "critical": "error"}
 
 
@@ -33,7 +31,12 @@ def document(
         "name": "zombiescope audit",
         "version": version,
         "rules": [
-            {"id": rule.ID, "shortDescription": {"text": rule.TITLE}, "helpUri": f"urn:zombiescope:audit:{rule.ID}"}
+            {
+                "id": rule.ID,
+                "shortDescription": {"text": rule.TITLE},
+                "fullDescription": {"text": " ".join((rule.__doc__ or "").split())},
+                "help": {"text": f"zombiescope audit, rule {rule.ID}: docs/commands/audit.md"},
+            }
             for rule in known
         ],
     }

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 from zombiescope.audit.finding import Evidence, Finding
@@ -14,6 +15,8 @@ ID = "auto-restart"
 TITLE = "A service that crashes and is started again, now"
 
 MANY_RESTARTS = 5
+RECENT_S = 60.0
+"""A service that was restarted often and changed its state within this time is in its loop still."""
 
 
 def find(node: Node) -> Iterator[Finding]:
@@ -29,6 +32,9 @@ def find(node: Node) -> Iterator[Finding]:
 def _finding(node: Node, unit: RunningUnit, restarts: int, waits: bool) -> Finding:
     service = node.service(unit.name)
     endless = service is not None and service.is_endless()
+    changed_us = unit.number("StateChangeTimestamp")
+    recent = changed_us is not None and time.time() - changed_us / 1e6 < RECENT_S
+    loops = waits or (recent and restarts >= MANY_RESTARTS)
     times = f"restarted {restarts:,} times so far" if restarts != 1 else "restarted once so far"
     state = "It has ended and waits for its next start" if waits else f"It is {unit.sub_state}"
     loop = f" systemd will start it every {human(service.restart_us)} for ever." if endless and service else ""
@@ -37,7 +43,7 @@ def _finding(node: Node, unit: RunningUnit, restarts: int, waits: bool) -> Findi
         id=f"{ID}:{unit.name}",
         rule=ID,
         unit=unit.name,
-        severity="critical" if waits and (endless or restarts >= MANY_RESTARTS) else "warning",
+        severity="critical" if loops and (endless or restarts >= MANY_RESTARTS) else "warning",
         why=f"{state}, {times}; its last end: {ending}.{loop}",
         evidence=(
             Evidence(f"systemd: {unit.name}", None, f"{unit.active_state} ({unit.sub_state}), NRestarts={restarts}"),

@@ -23,7 +23,10 @@ def find(node: Node) -> Iterator[Finding]:
     if not node.kernel.releases:
         return  # an image without a kernel: its host decides
     off = _switched_off(node)
-    thresh, where = _threshold(node)
+    told = _threshold(node)
+    if told is None:
+        return
+    thresh, where = told
     if off is None and 0 < 2 * thresh <= NIC_GIVES_UP_S:
         return
     if off is not None or thresh == 0:
@@ -63,8 +66,11 @@ def _switched_off(node: Node) -> Evidence | None:
     return None
 
 
-def _threshold(node: Node) -> tuple[int, Evidence]:
+def _threshold(node: Node) -> tuple[int, Evidence] | None:
+    """None where the running kernel does not tell."""
     value = node.kernel.sysctls.get("kernel.watchdog_thresh")
     if value is not None and value[0].isdecimal():
         return int(value[0]), value[1]
+    if node.kernel.running:
+        return None
     return _DEFAULT_S, Evidence("/etc/sysctl.d", None, "kernel.watchdog_thresh is set nowhere: 10 by default")
