@@ -26,7 +26,7 @@ def measure(seconds: float) -> list[Row]:
             took.append(time.monotonic() - start)
         rss_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
         return [
-            Row("audit of a root directory", f"{min(took):.2f} s", f"{audit.units:,} units in {made:,} files and links"),
+            Row("audit of a root directory", f"{min(took):.2f} s", f"{audit.units:,} units, {made:,} files and links"),
             Row("findings in it", f"{len(audit.findings):,}", "one of four enabled services is endless"),
             Row("memory of the process", f"{rss_mb:.0f} MB", ""),
         ]

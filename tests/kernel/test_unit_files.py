@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -260,3 +261,16 @@ def _is_bad(files: UnitFiles, name: str) -> bool:
     assert unit is not None
     nothing_to_do = not service.commands and not unit.listed("Service", "ExecStop")
     return service.is_refused or (nothing_to_do and not unit.assigned("Unit", "SuccessAction"))
+
+
+def test_what_systemd_passes_over_and_where(tree: Path) -> None:
+    """systemd-analyze verify names the file and the line of each assignment that does not count."""
+    analyze = Needs().binary("systemd-analyze", "systemd")
+    files = unit_files.read(Root(tree))
+    units = [name for name in MADE if name.startswith("etc/systemd/system/zs-wrong-section")]
+    command = [analyze, "verify", f"--root={tree}", "--recursive-errors=no", *(f"/{name}" for name in units)]
+    said = subprocess.run(command, capture_output=True, text=True).stderr
+    service = files.service("zs-wrong-section.service")
+    assert service is not None
+    (ours,) = service.passed_over
+    assert re.search(rf"{ours.file}:{ours.line}: Unknown key .*StartLimitIntervalSec.* Service", said.replace("[", " "))

@@ -115,7 +115,8 @@ def _audit(node: Node, told: Told) -> None:
     show = "systemctl show --property Id,Restart,RestartUSec,StartLimitIntervalUSec,StartLimitBurst,UnitFileState"
     for block in node.shell(f"{show} -- {' '.join(told.settings)}", limit_s=120.0).strip().split("\n\n"):
         values = dict(line.partition("=")[::2] for line in block.splitlines())
-        told.shown[values.pop("Id")] = [values[name] for name in sorted(values)]
+        unit = values.pop("Id")
+        told.shown[unit] = [values[name] for name in sorted(values)]
 
 
 def _run_out_of_memory(node: Node) -> None:

@@ -127,7 +127,7 @@ def test_a_catalogue_inside_the_root_is_read_there(root: Path) -> None:
     own = root / "etc/zombiescope/agents.d/own.toml"
     own.parent.mkdir(parents=True)
     own.write_text(
-        'agents = [\n  { unit = "vendor.service", name = "Vendor", belongs_to = "slurm", why = "Ours.", source = "us" },\n]\n'
+        'agents = [{ unit = "vendor.service", name = "Vendor", belongs_to = "slurm", why = "Ours.", source = "us" }]'
     )
     assert ids(examine(root)) == {"foreign-agent:vendor.service"}
 

@@ -15,7 +15,10 @@ ROOTS = Path(__file__).parents[2] / "fixtures" / "roots"
 # Section 3 of the specification: the properties of the objects that we write, with the type of each.
 _SHAPES: dict[str, dict[str, Any]] = {
     "log": {"$schema": str, "version": str, "runs": ["run"]},
-    "run": {"tool": "tool", "columnKind": str, "originalUriBaseIds": dict, "invocations": ["invocation"], "results": ["result"]},
+    "run": {
+        "tool": "tool", "columnKind": str, "originalUriBaseIds": dict, "invocations": ["invocation"],
+        "results": ["result"],
+    },
     "tool": {"driver": "component"},
     "component": {"name": str, "version": str, "rules": ["descriptor"]},
     "descriptor": {"id": str, "shortDescription": "message", "fullDescription": "message", "help": "message"},
