@@ -79,6 +79,16 @@ def test_what_systemd_has_in_force_beats_the_files(machine: BootedSystemd) -> No
     machine.run("systemctl", "stop", "edited.service")
 
 
+def test_statuses_that_end_a_loop_are_read_from_the_bus(machine: BootedSystemd) -> None:
+    text = "ExecStart=/bin/sleep infinity\nRestart=always\nRestartSec=30\nRestartPreventExitStatus=5 SIGKILL"
+    machine.add_service("ends.service", text)
+    machine.run("systemctl", "start", "ends.service")
+    finding = found(audit_of(machine), "endless-restart:ends.service")
+    assert finding is not None
+    assert "stay down after status 5, SIGKILL" in finding.why
+    machine.run("systemctl", "stop", "ends.service")
+
+
 def test_a_unit_that_was_made_at_run_time_is_seen_too(machine: BootedSystemd) -> None:
     machine.run(
         "systemd-run",

@@ -18,6 +18,7 @@ from tests.systemd_tree import BootedSystemd
 from zombiescope.sources import unit_files
 from zombiescope.sources.root import Root
 from zombiescope.sources.unit_files import UnitFiles, exit_status, names
+from zombiescope.sources.unit_files.starts import starts
 from zombiescope.sources.unit_files.timespan import parse_us
 
 pytestmark = pytest.mark.kernel
@@ -192,6 +193,28 @@ def test_the_same_units_are_enabled(tree: Path, tmp_path: Path) -> None:
     compared, wrong = differences(changed)
     assert compared >= AT_LEAST
     assert not wrong, "\n".join(wrong)
+
+
+def test_a_first_boot_starts_what_preset_all_enables(tree: Path, tmp_path: Path) -> None:
+    # GIVEN an image that was never booted, with presets that enable, disable and instantiate
+    image = tmp_path / "image"
+    subprocess.run(["cp", "-a", tree, image], check=True)
+    (image / "etc/systemd/system-preset").mkdir(exist_ok=True)
+    (image / "etc/systemd/system-preset/10-ours.preset").write_text(
+        "enable zs-temp-late@.service two four\ndisable nginx.service\nenable *\n"
+    )
+    for name in ("etc/systemd/system/zs-round.service", "etc/systemd/system/zs-about.service"):
+        (image / name).unlink()  # systemctl gives up at a circle
+    (image / "etc/machine-id").write_text("uninitialized\n")
+    ours = starts(unit_files.read(Root(image)))
+    # WHEN systemctl does what pid 1 does at that boot
+    subprocess.run(["systemctl", f"--root={image}", "preset-all", "--preset-mode=enable-only"], capture_output=True)
+    (image / "etc/machine-id").write_text("1" * 32)
+    theirs = starts(unit_files.read(Root(image)))
+    # THEN that is what we had foreseen
+    assert {"zs-temp-late@two.service", "zs-temp-late@four.service", "haproxy.service"} <= set(ours)
+    assert sorted(set(ours) ^ set(theirs)) == []
+    assert len(ours) >= AT_LEAST
 
 
 def show(machine: BootedSystemd, units: list[str]) -> dict[str, dict[str, str]]:

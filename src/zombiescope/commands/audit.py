@@ -67,6 +67,14 @@ def command(
         str,
         typer.Option("--at-least", parser=_severity, metavar="SEVERITY", help="Leave out what is milder."),
     ] = "info",
+    live: Annotated[
+        bool | None,
+        typer.Option(
+            "--live/--no-live",
+            help="Ask the running systemd over D-Bus, or do not; without either it is asked when the root is /.",
+            show_default=False,
+        ),
+    ] = None,
     sarif: Annotated[
         Path | None, typer.Option("--sarif", metavar="FILE", help="Write SARIF 2.1.0 as well; - is standard output.")
     ] = None,
@@ -79,7 +87,7 @@ def command(
     """
     if sarif == Path("-") and json_:
         raise typer.BadParameter("--json and --sarif - both want standard output; name a file for SARIF")
-    audit = _examine(root, catalogue or [])
+    audit = _examine(root, live, catalogue or [])
     split = _split(audit, allow)
     if write_allow is not None:
         _write_allow(write_allow, audit)
@@ -96,11 +104,11 @@ def command(
     return FOUND if any(rank(finding.severity) >= rank(fail_on) for finding in split.new) else 0
 
 
-def _examine(root: Path, catalogue: list[Path]) -> Audit:
+def _examine(root: Path, live: bool | None, catalogue: list[Path]) -> Audit:
     from zombiescope.audit import CatalogueError, examine
 
     try:
-        return examine(root, catalogue=catalogue)
+        return examine(root, live, catalogue=catalogue)
     except NotADirectoryError:
         raise Failure(f"{root} is not a directory", "unpack or mount the image and name the directory") from None
     except CatalogueError as error:

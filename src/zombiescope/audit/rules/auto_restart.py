@@ -17,6 +17,7 @@ TITLE = "A service that crashes and is started again, now"
 MANY_RESTARTS = 5
 RECENT_S = 60.0
 """A service that was restarted often and changed its state within this time is in its loop still."""
+OLD_S = 3600.0
 
 
 def find(node: Node) -> Iterator[Finding]:
@@ -32,9 +33,8 @@ def find(node: Node) -> Iterator[Finding]:
 def _finding(node: Node, unit: RunningUnit, restarts: int, waits: bool) -> Finding:
     service = node.service(unit.name)
     endless = service is not None and service.is_endless()
-    changed_us = unit.number("StateChangeTimestamp")
-    recent = changed_us is not None and time.time() - changed_us / 1e6 < RECENT_S
-    loops = waits or (recent and restarts >= MANY_RESTARTS)
+    age_s = _age_s(unit)
+    loops = waits or (age_s < RECENT_S and restarts >= MANY_RESTARTS)
     times = f"restarted {restarts:,} times so far" if restarts != 1 else "restarted once so far"
     state = "It has ended and waits for its next start" if waits else f"It is {unit.sub_state}"
     loop = f" systemd will start it every {human(service.restart_us)} for ever." if endless and service else ""
@@ -43,7 +43,7 @@ def _finding(node: Node, unit: RunningUnit, restarts: int, waits: bool) -> Findi
         id=f"{ID}:{unit.name}",
         rule=ID,
         unit=unit.name,
-        severity="critical" if loops and (endless or restarts >= MANY_RESTARTS) else "warning",
+        severity=_severity(loops, endless or restarts >= MANY_RESTARTS, age_s),
         why=f"{state}, {times}; its last end: {ending}.{loop}",
         evidence=(
             Evidence(f"systemd: {unit.name}", None, f"{unit.active_state} ({unit.sub_state}), NRestarts={restarts}"),
@@ -51,3 +51,15 @@ def _finding(node: Node, unit: RunningUnit, restarts: int, waits: bool) -> Findi
         ),
         fix=(f"journalctl --unit {unit.name} --lines 50", f"systemctl disable --now {unit.name}"),
     )
+
+
+def _age_s(unit: RunningUnit) -> float:
+    """Since its state changed last; nothing known is long ago."""
+    changed_us = unit.number("StateChangeTimestamp")
+    return time.time() - changed_us / 1e6 if changed_us else float("inf")
+
+
+def _severity(loops: bool, goes_on: bool, age_s: float) -> str:
+    if loops:
+        return "critical" if goes_on else "warning"
+    return "warning" if age_s < OLD_S else "info"

@@ -9,7 +9,7 @@ from zombiescope.audit.node import Node, shown
 from zombiescope.sources.unit_files import Service, Unit
 from zombiescope.sources.unit_files.exit_status import EXEC
 from zombiescope.sources.unit_files.service import Command
-from zombiescope.sources.unit_files.starts import expand
+from zombiescope.sources.unit_files.specifiers import expand
 
 ID = "missing-program"
 TITLE = "A service whose program does not exist"

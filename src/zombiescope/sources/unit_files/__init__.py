@@ -54,13 +54,6 @@ class UnitFiles:
     def preset(self, name: str) -> bool | None:
         return presets.decide(self.presets, name)[0]
 
-    def enabled_at_first_boot(self, name: str) -> bool:
-        """Whether systemd will enable it when this image boots for the first time."""
-        if not self.first_boot or self.preset(name) is not True:
-            return False
-        unit = self.unit(name)
-        return unit is not None and enablement.install_of(unit).has_rules
-
     @property
     def names(self) -> Iterable[str]:
         return self.tree.files.keys() | self.tree.bad

@@ -14,6 +14,7 @@ from zombiescope.sources.root import Root
 PERSISTENT = "/etc/systemd/system"
 GENERATED = ("/run/systemd/generator.early", "/run/systemd/generator", "/run/systemd/generator.late")
 TRANSIENT = "/run/systemd/transient"
+VENDOR = ("/usr/local/lib/systemd/system/", "/lib/systemd/system/", "/usr/lib/systemd/system/")
 
 _UNITS = (
     "/etc/systemd/system.control",

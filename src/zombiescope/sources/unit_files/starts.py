@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from zombiescope.sources.unit_files import UnitFiles, names
+from zombiescope.sources.unit_files import UnitFiles, first_boot, names
+from zombiescope.sources.unit_files.first_boot import MACHINE_ID
+from zombiescope.sources.unit_files.specifiers import expand
 from zombiescope.sources.unit_files.unit import Unit
 
 _PULLS = ("Wants", "Requires", "BindsTo", "Upholds")
@@ -50,27 +52,23 @@ def starts(files: UnitFiles) -> dict[str, Start]:
 class _Walk:
     def __init__(self, files: UnitFiles) -> None:
         self._files = files
+        self._tree = first_boot.after_first_boot(files)
         self._found: dict[str, Start] = {}
         self._todo: deque[str] = deque()
         self._pulled_by: dict[str, list[tuple[str, str]]] = {}
-        for pull in files.tree.pulls:
+        for pull in self._tree.pulls:
             self._pulled_by.setdefault(self._own(pull.by), []).append((pull.unit, pull.path))
 
     def run(self) -> dict[str, Start]:
         self._reach(Start("default.target", "boot", "", None, ""))
         self._drain()
-        for pull in self._files.tree.pulls:  # enabled, but below a target that nothing reaches
-            self._reach(Start(pull.unit, pull.by, pull.path, None, f"{pull.by} {pull.kind} it"))
+        for pull in self._tree.pulls:  # enabled, but below a target that nothing reaches
+            self._reach(_pulled(pull.unit, pull.by, pull.path))
         self._drain()
-        if self._files.first_boot:
-            for name in sorted(self._files.names):
-                if self._files.enabled_at_first_boot(name):
-                    self._reach(Start(name, FIRST_BOOT, "/etc/machine-id", None, "no machine id: presets apply"))
-            self._drain()
         return {name: start for name, start in self._found.items() if self._files.unit(name) is not None}
 
     def _own(self, name: str) -> str:
-        resolved = self._files.tree.resolve(name)
+        resolved = self._tree.resolve(name)
         return name if resolved is None else resolved[0]
 
     def _reach(self, start: Start) -> None:
@@ -84,7 +82,7 @@ class _Walk:
             name = self._todo.popleft()
             for by in filter(None, (name, names.template_of(name))):
                 for pulled, path in self._pulled_by.get(by, ()):
-                    self._reach(Start(pulled, name, path, None, f"link in {path.rsplit('/', 2)[-2]}"))
+                    self._reach(_pulled(pulled, name, path))
             unit = self._files.unit(name)
             if unit is None:
                 for other in _BUILT_IN.get(name, ()):
@@ -112,17 +110,7 @@ class _Walk:
         self._reach(Start(target, unit.name, unit.file, line, f"triggered by {unit.name}", triggered=True))
 
 
-def expand(text: str, unit: str) -> str | None:
-    """The specifiers of a unit's name (%i, %I, %n, %N, %p, %P, %j, %%); None where another one stands."""
-    prefix, instance, _ = names.split(unit)
-    known = {
-        "i": instance or "", "I": names.unescape(instance or ""), "n": unit, "N": unit.rpartition(".")[0],
-        "p": prefix, "P": names.unescape(prefix), "j": prefix.rpartition("-")[2], "%": "%",
-    }  # fmt: skip
-    found, rest = "", text
-    while "%" in rest:
-        before, _, rest = rest.partition("%")
-        if not rest or rest[0] not in known:
-            return None
-        found, rest = found + before + known[rest[0]], rest[1:]
-    return found + rest
+def _pulled(unit: str, by: str, path: str) -> Start:
+    if path == MACHINE_ID:
+        return Start(unit, FIRST_BOOT, path, None, f"no machine id: presets apply, and {by} will pull it in")
+    return Start(unit, by, path, None, f"link in {path.rsplit('/', 2)[-2]}")

@@ -76,17 +76,22 @@ class UnitTree:
             name = names.with_instance(file.alias_of, instance) if is_template and instance else file.alias_of
         return None
 
+    def find_aliases(self) -> None:
+        """To be called when the files are complete."""
+        self._aliases = {}
+        for name, file in self.files.items():
+            resolved = self.resolve(name) if file.alias_of else None
+            if file.alias_of and resolved is None and file.alias_of in self.files:
+                self.bad.add(name)
+            if resolved is not None and resolved[0] != name:
+                self._aliases.setdefault(resolved[0], []).append(name)
+
 
 def read(root: Root) -> UnitTree:
     tree = UnitTree(root, unit_directories(root))
     for directory in tree.load_path.units:
         _read_directory(tree, directory)
-    for name, file in tree.files.items():
-        resolved = tree.resolve(name) if file.alias_of else None
-        if file.alias_of and resolved is None and file.alias_of in tree.files:
-            tree.bad.add(name)
-        if resolved is not None and resolved[0] != name:
-            tree._aliases.setdefault(resolved[0], []).append(name)
+    tree.find_aliases()
     return tree
 
 

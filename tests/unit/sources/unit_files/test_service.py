@@ -10,7 +10,8 @@ import pytest
 from zombiescope.sources import unit_files
 from zombiescope.sources.root import Root
 from zombiescope.sources.unit_files import Service, UnitFiles
-from zombiescope.sources.unit_files.starts import expand, starts
+from zombiescope.sources.unit_files.specifiers import expand
+from zombiescope.sources.unit_files.starts import starts
 
 SYSTEM = "usr/lib/systemd/system"
 Make = Callable[[str], Service]
