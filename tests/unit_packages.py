@@ -203,8 +203,10 @@ def _unpack(place: Path) -> None:
     (place / "debs").mkdir()
     (place / "usr/lib").mkdir(parents=True)
     (place / "lib").symlink_to("usr/lib")
-    listed = subprocess.run(["apt-cache", "pkgnames"], capture_output=True, text=True, check=True).stdout.split()
-    known = sorted(set(PACKAGES) & set(listed))
+    known = _known()
+    if len(known) < len(PACKAGES) // 2:  # a machine whose package lists were cleaned away
+        subprocess.run(["apt-get", "update", "-qq"], capture_output=True, timeout=120)
+        known = _known()
     done = subprocess.run(["apt-get", "download", "-qq", *known], cwd=place / "debs", capture_output=True, timeout=300)
     packages = sorted((place / "debs").glob("*.deb"))
     if not packages:
@@ -216,3 +218,8 @@ def _unpack(place: Path) -> None:
         assert archive.stdout is not None
         archive.stdout.close()
         archive.wait()
+
+
+def _known() -> list[str]:
+    listed = subprocess.run(["apt-cache", "pkgnames"], capture_output=True, text=True, check=True).stdout.split()
+    return sorted(set(PACKAGES) & set(listed))

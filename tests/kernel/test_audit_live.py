@@ -11,6 +11,8 @@ from tests.conftest import Needs
 from tests.systemd_tree import BootedSystemd
 
 from zombiescope.audit import Audit, Finding, examine
+from zombiescope.sources import unit_files
+from zombiescope.sources.root import Root
 from zombiescope.sources.systemd_show import running_units
 
 pytestmark = pytest.mark.kernel
@@ -77,6 +79,52 @@ def test_what_systemd_has_in_force_beats_the_files(machine: BootedSystemd) -> No
     machine.run("systemctl", "daemon-reload")
     assert found(audit_of(machine), "endless-restart:edited.service") is None
     machine.run("systemctl", "stop", "edited.service")
+
+
+LIMITS = {
+    # RestartSec, StartLimitIntervalSec, StartLimitBurst, more: is it endless?
+    ("100ms", "1s", 5, ""): False,
+    ("300ms", "1s", 5, ""): True,
+    ("100ms", "0", 5, ""): True,
+    ("100ms", "10s", 0, ""): True,
+    ("400ms", "1s", 3, ""): True,
+    ("100ms", "1s", 3, "RestartPreventExitStatus=7"): False,
+    ("400ms", "1s", 3, "RestartPreventExitStatus=1"): False,
+    ("400ms", "1s", 3, "SuccessExitStatus=1"): False,
+}
+
+
+def test_what_we_call_endless_is_endless(machine: BootedSystemd) -> None:
+    """Units that exit with 1 at once, under a real systemd: it gives up exactly where we say so."""
+    for number, (delay, interval, burst, more) in enumerate(LIMITS):
+        limits = f"StartLimitIntervalSec={interval}\nStartLimitBurst={burst}"
+        text = f"ExecStart=/bin/false\nRestart=on-failure\nRestartSec={delay}\n{more}"
+        machine.add_service(f"limit-{number}.service", text, limits)
+    files = unit_files.read(Root(machine.root))
+    names = [f"limit-{number}.service" for number in range(len(LIMITS))]
+    services = [files.service(name) for name in names]
+    assert [service is not None and service.is_endless(1) for service in services] == list(LIMITS.values())
+    machine.run("systemctl", "start", "--no-block", *names)
+
+    def state(name: str) -> tuple[str, int]:
+        shown = machine.run("systemctl", "show", name, "--property=ActiveState,SubState,NRestarts")
+        values = dict(line.split("=", 1) for line in shown.split())
+        return values["ActiveState"], int(values["NRestarts"])
+
+    for name, endless in zip(names, LIMITS.values(), strict=True):
+        end = time.monotonic() + 30
+        while True:
+            active, restarts = state(name)
+            if active in ("failed", "inactive") and not endless:
+                break
+            assert active != "failed" or not endless, f"{name} was given up after {restarts} restarts"
+            if endless and restarts >= 8:
+                break
+            assert time.monotonic() < end, f"{name} is {active} after {restarts} restarts"
+            time.sleep(0.05)
+    assert not {f"auto-restart:{names[0]}"} & {finding.id for finding in audit_of(machine).findings}  # it was given up
+    machine.run("systemctl", "stop", *names)
+    machine.run("systemctl", "reset-failed")
 
 
 def test_statuses_that_end_a_loop_are_read_from_the_bus(machine: BootedSystemd) -> None:

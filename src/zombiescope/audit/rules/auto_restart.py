@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Iterator
 
@@ -26,7 +27,7 @@ def find(node: Node) -> Iterator[Finding]:
             continue
         restarts = unit.number("NRestarts") or 0
         waits = unit.sub_state.endswith(("auto-restart", "auto-restart-queued"))
-        if waits or restarts >= MANY_RESTARTS:
+        if waits or (restarts >= MANY_RESTARTS and unit.active_state != "failed"):  # failed: systemd has given it up
             yield _finding(node, unit, restarts, waits)
 
 
@@ -35,7 +36,7 @@ def _finding(node: Node, unit: RunningUnit, restarts: int, waits: bool) -> Findi
     endless = service is not None and service.is_endless()
     age_s = _age_s(unit)
     loops = waits or (age_s < RECENT_S and restarts >= MANY_RESTARTS)
-    times = f"restarted {restarts:,} times so far" if restarts != 1 else "restarted once so far"
+    times = {0: "not restarted yet", 1: "restarted once so far"}.get(restarts, f"restarted {restarts:,} times so far")
     state = "It has ended and waits for its next start" if waits else f"It is {unit.sub_state}"
     loop = f" systemd will start it every {human(service.restart_us)} for ever." if endless and service else ""
     ending = f"{unit.text('Result') or 'not known'}, status {unit.number('ExecMainStatus')}"
@@ -49,7 +50,10 @@ def _finding(node: Node, unit: RunningUnit, restarts: int, waits: bool) -> Findi
             Evidence(f"systemd: {unit.name}", None, f"{unit.active_state} ({unit.sub_state}), NRestarts={restarts}"),
             *node.evidence_of(unit.name),
         ),
-        fix=(f"journalctl --unit {unit.name} --lines 50", f"systemctl disable --now {unit.name}"),
+        fix=(
+            shlex.join(["journalctl", "--unit", unit.name, "--lines", "50"]),
+            node.disable(unit.name) if unit.name in node.starts else shlex.join(["systemctl", "stop", unit.name]),
+        ),
     )
 
 

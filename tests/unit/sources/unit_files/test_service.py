@@ -150,3 +150,21 @@ def test_a_first_boot_enables_what_the_presets_say(tmp_path: Path) -> None:
         assert "off.service" not in starts(files)
     (tmp_path / "etc/machine-id").unlink()
     assert "on.service" in starts(unit_files.read(Root(tmp_path)))
+
+
+def test_a_debian_before_the_merge_of_usr(tmp_path: Path) -> None:
+    """/lib and /usr/lib are two directories then, and Debian's systemd looks into /lib first."""
+    files = write(
+        tmp_path,
+        **{
+            "lib/systemd/system/x.service": f"[Service]\n{START}RestartSec=1\n",
+            "usr/lib/systemd/system/x.service": f"[Service]\n{START}RestartSec=2\n",
+            "usr/lib/systemd/system/y.service": f"[Service]\n{START}RestartSec=3\n",
+            "usr/local/lib/systemd/system/y.service": f"[Service]\n{START}RestartSec=4\n",
+        },
+    )
+    found = {name: files.service(name) for name in ("x.service", "y.service")}
+    assert {name: service.restart_us for name, service in found.items() if service} == {
+        "x.service": 1_000_000,
+        "y.service": 4_000_000,
+    }
