@@ -40,7 +40,7 @@ def examine(
     """
     with Root(root) as place:
         asks = place.is_this_machine if live is None else live
-        running, missing = _ask(bus_address) if asks else (None, [])
+        running, missing = _ask(bus_address, place) if asks else (None, [])
         node = look(place, running, catalogue)
         findings = worst_first(finding for rule in rules.every() for finding in rule.find(node))
         missing += _unknown(node)
@@ -66,11 +66,15 @@ def look(root: Root, running: dict[str, RunningUnit] | None = None, catalogue: I
     return Node(root, files, started, running, kernel, where, known)
 
 
-def _ask(address: str | None) -> tuple[dict[str, RunningUnit] | None, list[Missing]]:
+def _ask(address: str | None, root: Root) -> tuple[dict[str, RunningUnit] | None, list[Missing]]:
     try:
         return running_units(address), []
     except BusUnavailableError as unavailable:
         state = unavailable.state
+        if not root.is_directory("/run/systemd/system"):  # sd_booted(3)
+            why = "systemd does not run here; its files were read instead, and hold for where this root is booted"
+            grant = "in a container: mount the host's / and /run/dbus, and use --root /host --live"
+            return None, [Missing("systemd", why, grant)]
         return None, [Missing("systemd", f"{state.why}; its files were read instead", state.mend)]
 
 

@@ -117,6 +117,8 @@ class Root:
                 ]
         finally:
             os.close(fd)
+        if len(found) == NAMES_MAX:
+            self.unread[path] = f"more than {NAMES_MAX} names: the rest was not read"
         return sorted(found, key=lambda entry: entry.name)
 
     def names(self, path: str) -> list[str]:

@@ -66,6 +66,7 @@ def test_versions_are_numbers(release: str, covered: bool) -> None:
         ('agents = [{ unit = 3 }]', "unit has to be a str"),
         ('agents = [{ unit = "x", name = "x", why = "x", source = "x", colour = "red" }]', "no such key: colour"),
         ('kernels = [{ id = "x", before = "5", what = "", why = "", source = "", severity = "bad" }]', "one of info"),
+        ('platforms = [{ platform = "x", path = "/x", holds = "(", source = "x" }]', "is not a pattern"),
         ("\xff", "is not TOML"),
     ],
 )  # fmt: skip

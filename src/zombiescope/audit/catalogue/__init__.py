@@ -101,6 +101,7 @@ _KINDS: dict[str, type[Agent] | type[Kernel] | type[HierarchyDefault] | type[Hin
     "hierarchies": HierarchyDefault,
     "platforms": Hint,
 }
+_PATTERNS = ("holds", "kernel")
 _CHOICES = {"severity": ("info", "warning", "critical"), "kind": ("orchestrator", "cloud"), "hierarchy": (0, 1, 2)}
 
 
@@ -157,12 +158,21 @@ def _entry(row: dict[str, Any], kind: str, where: str) -> Any:
             raise CatalogueError(f"{where}: {key} has to be a {wanted.__name__}")
         if key in _CHOICES and value not in _CHOICES[key]:
             raise CatalogueError(f"{where}: {key} has to be one of {', '.join(map(str, _CHOICES[key]))}")
+        if key in _PATTERNS:
+            _check_pattern(str(value), f"{where}: {key}")
     values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
     try:
         return _KINDS[kind](**values)
     except TypeError as error:
         missing = str(error).rpartition("argument")[2].lstrip("s: ")
         raise CatalogueError(f"{where}: it lacks {missing}") from error
+
+
+def _check_pattern(value: str, where: str) -> None:
+    try:
+        re.compile(value)
+    except re.error as error:
+        raise CatalogueError(f"{where} is not a pattern: {error}") from error
 
 
 def merge(old: Catalogue, new: Catalogue) -> Catalogue:

@@ -69,9 +69,7 @@ def _why(service: Service, agent: Agent | None) -> str:
     text = f"It is started again {grows}{wait} after {when}, {limit}: "
     text += f"up to {per_day} starts a day, each with a cgroup of its own, and it is never shown as failed."
     if service.prevent:
-        text += f" It does stay down after {'status' if service.prevent.codes else ''} {service.prevent}.".replace(
-            "  ", " "
-        )
+        text += f" It does stay down after {'status ' if service.prevent.codes else ''}{service.prevent}."
     if agent is not None and agent.endless_by_design:
         text += f" That is meant so: {agent.why[0].lower() + agent.why[1:]}"
     elif agent is not None:

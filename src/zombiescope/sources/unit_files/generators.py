@@ -52,7 +52,9 @@ def unknown(root: Root, files: UnitFiles) -> list[Unknown]:
 def _fstab(root: Root) -> Unknown | None:
     lines = (root.read("/etc/fstab") or b"").decode("utf-8", "replace").splitlines()
     mounts = [line for line in lines if line.strip() and not line.lstrip().startswith("#")]
-    return Unknown("/etc/fstab", f"its {len(mounts)} entries become mount units at boot") if mounts else None
+    return (
+        Unknown("/etc/fstab", f"each of its entries ({len(mounts)}) becomes a mount unit at boot") if mounts else None
+    )
 
 
 def _sysv(root: Root, files: UnitFiles, installed: set[str]) -> Unknown | None:
