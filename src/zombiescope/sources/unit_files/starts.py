@@ -113,4 +113,4 @@ class _Walk:
 def _pulled(unit: str, by: str, path: str) -> Start:
     if path == MACHINE_ID:
         return Start(unit, FIRST_BOOT, path, None, f"no machine id: presets apply, and {by} will pull it in")
-    return Start(unit, by, path, None, f"link in {path.rsplit('/', 2)[-2]}")
+    return Start(unit, by, path, None, f"{by} pulls it in")
