@@ -37,7 +37,7 @@ def judge(queues: tuple[NicQueue, ...], cpus: int, node: Node) -> Iterator[Findi
 
 
 def _finding(card: str, queues: list[NicQueue], core: int, cpus: int, steered: bool) -> Finding:
-    count = "its only queue" if len(queues) == 1 else f"all {len(queues)} of its queues"
+    count = "the only queue" if len(queues) == 1 else f"all {len(queues)} queues"
     spread = " Receive packet steering spreads the work after the interrupt." if steered else ""
     more = f"ethtool -L {card} combined {min(cpus, 8)}    # if ethtool -l {card} shows room"
     move = (
