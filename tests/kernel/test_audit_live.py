@@ -155,7 +155,9 @@ def test_a_unit_that_was_made_at_run_time_is_seen_too(machine: BootedSystemd) ->
 def test_the_running_units_are_those_that_systemctl_lists(machine: BootedSystemd) -> None:
     listed = machine.run("systemctl", "list-units", "--all", "--no-legend", "--plain", "--full", "--type=service")
     theirs = {line.split()[0]: line.split()[1:4] for line in listed.splitlines()}
-    units = running_units(machine.bus_address)
+    answer = running_units(machine.bus_address)
+    units = answer.units
+    assert answer.unanswered == 0
     ours = {
         name: [unit.load_state, unit.active_state, unit.sub_state]
         for name, unit in units.items()
@@ -163,6 +165,12 @@ def test_the_running_units_are_those_that_systemctl_lists(machine: BootedSystemd
     }
     assert ours == theirs
     assert units["dbus.service"].text("FragmentPath") == "/lib/systemd/system/dbus.service"
+
+
+def test_a_systemd_that_answers_slowly_still_tells_the_states(machine: BootedSystemd) -> None:
+    answer = running_units(machine.bus_address, properties_s=0.0)
+    assert answer.unanswered > 3
+    assert answer.units["dbus.service"].sub_state == "running"
 
 
 def test_a_plain_debian_has_no_warning(machine: BootedSystemd) -> None:

@@ -68,7 +68,7 @@ def look(root: Root, running: dict[str, RunningUnit] | None = None, catalogue: I
 
 def _ask(address: str | None, root: Root) -> tuple[dict[str, RunningUnit] | None, list[Missing]]:
     try:
-        return running_units(address), []
+        answer = running_units(address)
     except BusUnavailableError as unavailable:
         state = unavailable.state
         if not root.is_directory("/run/systemd/system"):  # sd_booted(3)
@@ -76,6 +76,10 @@ def _ask(address: str | None, root: Root) -> tuple[dict[str, RunningUnit] | None
             grant = "in a container: mount the host's / and /run/dbus, and use --root /host --live"
             return None, [Missing("systemd", why, grant)]
         return None, [Missing("systemd", f"{state.why}; its files were read instead", state.mend)]
+    if not answer.unanswered:
+        return answer.units, []
+    why = f"it did not describe {answer.unanswered} services in time; their settings are from files"
+    return answer.units, [Missing("systemd", why, "run it again when the node is less busy")]
 
 
 def _unknown(node: Node) -> list[Missing]:

@@ -1,7 +1,7 @@
 """What the running systemd says of its services, asked once: the answers of `systemctl show`.
 
 Calls over the system bus: Manager.ListUnits, then Properties.GetAll of the interfaces Unit and Service for each
-service that is loaded. About 2 ms of pid 1 per service; a node has a hundred or two. No privilege is needed.
+service that is not idle. About 2 ms of pid 1 per service; a node has dozens of them. No privilege is needed.
 BusUnavailableError where there is no bus or no systemd on it, or it does not answer in time.
 """
 
@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from zombiescope.sources.systemd import SYSTEM_BUS, BusUnavailableError, WatcherState, no_bus, socket_path
@@ -20,12 +19,11 @@ if TYPE_CHECKING:
 
 _SYSTEMD = "org.freedesktop.systemd1"
 _PROPERTIES = "org.freedesktop.DBus.Properties"
-_AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True)
 class RunningUnit:
-    """One unit that systemd has loaded. Properties are filled in for services, and None where this systemd has none."""
+    """One unit that systemd has loaded. `properties` are there for services that are not idle."""
 
     name: str
     load_state: str
@@ -42,18 +40,25 @@ class RunningUnit:
         return value if isinstance(value, int) else None
 
 
-def running_units(
-    address: str | None = None, deadline_s: float = 10.0, wanted: Callable[[str], bool] | None = None
-) -> dict[str, RunningUnit]:
-    """Every loaded unit by name. Properties are asked for of services for which `wanted` is true."""
+@dataclass(frozen=True, slots=True)
+class Answer:
+    units: dict[str, RunningUnit]
+    """Every loaded unit by name."""
+    unanswered: int
+    """Services whose properties did not come in time: of these only the state is known."""
+
+
+def running_units(address: str | None = None, deadline_s: float = 10.0, properties_s: float = 10.0) -> Answer:
+    """The list has to come within `deadline_s`. Properties are asked for of services that are not idle, the restless
+    ones first, and what has not come after `properties_s` is left: on a starved node the list alone tells most."""
     address = address or os.environ.get("DBUS_SYSTEM_BUS_ADDRESS") or SYSTEM_BUS
     path = socket_path(address)
     if path is not None and not os.path.exists(path):  # noqa: PTH110 - as in systemd.py
         raise BusUnavailableError(no_bus(path))
-    return asyncio.run(_ask(address, deadline_s, wanted or (lambda _: True)))
+    return asyncio.run(_ask(address, deadline_s, properties_s))
 
 
-async def _ask(address: str, deadline_s: float, wanted: Callable[[str], bool]) -> dict[str, RunningUnit]:
+async def _ask(address: str, deadline_s: float, properties_s: float) -> Answer:
     from dbus_fast.aio import MessageBus
     from dbus_fast.errors import AuthError, InvalidAddressError
 
@@ -61,7 +66,8 @@ async def _ask(address: str, deadline_s: float, wanted: Callable[[str], bool]) -
     try:
         async with asyncio.timeout(deadline_s):
             await bus.connect()
-            return await _list(bus, wanted)
+            (rows,) = await _call(bus, "/org/freedesktop/systemd1", f"{_SYSTEMD}.Manager", "ListUnits")
+        return await _describe(bus, rows, properties_s)
     except TimeoutError:
         why = f"no answer from {address} within {deadline_s:g} s"
         raise BusUnavailableError(WatcherState("failed", why, "is pid 1 or the bus starved?")) from None
@@ -72,19 +78,25 @@ async def _ask(address: str, deadline_s: float, wanted: Callable[[str], bool]) -
         bus.disconnect()
 
 
-async def _list(bus: MessageBus, wanted: Callable[[str], bool]) -> dict[str, RunningUnit]:
-    (rows,) = await _call(bus, "/org/freedesktop/systemd1", f"{_SYSTEMD}.Manager", "ListUnits")
-    gate = asyncio.Semaphore(_AT_ONCE)
+async def _describe(bus: MessageBus, rows: list[Any], properties_s: float) -> Answer:
+    units = {row[0]: RunningUnit(row[0], row[2], row[3], row[4], {}) for row in rows}
+    paths = {row[0]: row[6] for row in rows}
+    busy = [unit for unit in units.values() if unit.name.endswith(".service") and unit.load_state == "loaded"]
+    busy = [unit for unit in busy if unit.active_state != "inactive"]
+    waiting = sorted(busy, key=lambda unit: (unit.active_state == "active", unit.name))
 
-    async def one(row: Any) -> RunningUnit:
-        name, _, load_state, active_state, sub_state, _, path, *_ = row
-        properties: dict[str, Any] = {}
-        if name.endswith(".service") and load_state == "loaded" and wanted(name):
-            async with gate:
-                properties = await _properties(bus, path)
-        return RunningUnit(name, load_state, active_state, sub_state, properties)
+    async def one_after_the_other() -> None:
+        for unit in waiting:
+            found = await _properties(bus, paths[unit.name])
+            if found:
+                units[unit.name] = replace(unit, properties=found)
 
-    return {unit.name: unit for unit in await asyncio.gather(*map(one, rows))}
+    try:
+        async with asyncio.timeout(properties_s):
+            await one_after_the_other()
+    except TimeoutError:
+        pass
+    return Answer(units, sum(1 for unit in waiting if not units[unit.name].properties))
 
 
 async def _properties(bus: MessageBus, path: str) -> dict[str, Any]:

@@ -9,9 +9,10 @@ import pytest
 
 from zombiescope import audit
 from zombiescope.audit import Finding, rules
-from zombiescope.audit.rules import nic_one_core
+from zombiescope.audit.rules import auto_restart, nic_one_core, session_churn
 from zombiescope.kernel.nic_queue import NicQueue
 from zombiescope.sources.root import Root
+from zombiescope.sources.systemd_show import RunningUnit
 
 SYSTEM = "usr/lib/systemd/system"
 Audited = Callable[..., dict[str, Finding]]
@@ -222,3 +223,36 @@ def test_a_card_that_one_core_serves(tmp_path: Path) -> None:
         mask.write_text("00,000000ff\n")
         found = {finding.id: finding.severity for finding in nic_one_core.judge(queues, 8, node)}
         assert found["nic-one-core:one"] == "info"
+
+
+def running(name: str, active: str, sub: str, **properties: object) -> RunningUnit:
+    return RunningUnit(name, "loaded", active, sub, dict(properties))
+
+
+@pytest.mark.parametrize(
+    ("unit", "severity"),
+    [
+        (
+            running("x.service", "activating", "auto-restart", NRestarts=3, Restart="always", RestartUSec=10**7),
+            "critical",
+        ),
+        (running("x.service", "activating", "auto-restart", NRestarts=0, Restart="always"), "warning"),  # it will end
+        (running("x.service", "activating", "auto-restart"), "warning"),  # systemd did not describe it in time
+        (running("x.service", "active", "running", NRestarts=9, StateChangeTimestamp=1), "info"),  # long ago
+        (running("x.service", "active", "running", NRestarts=2), None),
+        (running("x.service", "failed", "failed", NRestarts=9), None),  # it was given up
+    ],
+)
+def test_states_of_a_running_unit(tmp_path: Path, unit: RunningUnit, severity: str | None) -> None:
+    with Root(tmp_path) as root:
+        node = audit.look(root, {unit.name: unit})
+        found = [finding.severity for finding in auto_restart.find(node)]
+    assert found == ([severity] if severity else [])
+
+
+def test_session_scopes_that_pile_up(tmp_path: Path) -> None:
+    scopes = {f"session-{n}.scope": running(f"session-{n}.scope", "active", "abandoned") for n in range(30)}
+    with Root(tmp_path) as root:
+        (finding,) = session_churn.find(audit.look(root, scopes))
+        assert "30 session scopes are there, 30 of them abandoned" in finding.why
+        assert not list(session_churn.find(audit.look(root, dict(list(scopes.items())[:5]))))

@@ -37,17 +37,19 @@ def _finding(node: Node, unit: RunningUnit, restarts: int, waits: bool) -> Findi
     age_s = _age_s(unit)
     loops = waits or (age_s < RECENT_S and restarts >= MANY_RESTARTS)
     times = {0: "not restarted yet", 1: "restarted once so far"}.get(restarts, f"restarted {restarts:,} times so far")
+    known = "NRestarts" in unit.properties
+    counted = f", NRestarts={restarts}" if known else ""
     state = "It has ended and waits for its next start" if waits else f"It is {unit.sub_state}"
     loop = f" systemd will start it every {human(service.restart_us)} for ever." if endless and service else ""
-    ending = f"{unit.text('Result') or 'not known'}, status {unit.number('ExecMainStatus')}"
+    ending = f"; its last end: {unit.text('Result')}, status {unit.number('ExecMainStatus')}" if known else ""
     return Finding(
         id=f"{ID}:{unit.name}",
         rule=ID,
         unit=unit.name,
         severity=_severity(loops, endless or restarts >= MANY_RESTARTS, age_s),
-        why=f"{state}, {times}; its last end: {ending}.{loop}",
+        why=f"{state}{f', {times}' if known else ''}{ending}.{loop}",
         evidence=(
-            Evidence(f"systemd: {unit.name}", None, f"{unit.active_state} ({unit.sub_state}), NRestarts={restarts}"),
+            Evidence(f"systemd: {unit.name}", None, f"{unit.active_state} ({unit.sub_state}){counted}"),
             *node.evidence_of(unit.name),
         ),
         fix=(
