@@ -11,8 +11,8 @@ import pytest
 
 ROOMS = {
     "kernel": {"kernel", "_native"},
-    "sources": {"sources", "kernel", "_native"},
-    "symbols": {"symbols", "_native"},
+    "sources": {"sources", "kernel", "_native", "_in_root"},
+    "symbols": {"symbols", "_native", "_in_root"},
     "recording": {"recording", "_native", "_mark"},
     # Recordings hold names as the linker knows them; symbols makes them readable when they are shown (0008).
     "profile": {"profile", "recording", "symbols", "_native"},
@@ -20,10 +20,12 @@ ROOMS = {
     "importing": {"importing", "recorder", "recording", "symbols", "kernel", "_native"},
     "exporting": {"exporting", "profile", "recording", "_native"},
     "lab": {"lab", "recorder", "recording", "symbols", "sources", "kernel", "_native", "_mark", ""},
+    "audit": {"audit", "sources", "kernel", "recording", "_native"},
     "commands": {
         "commands",
         "importing",
         "exporting",
+        "audit",
         "lab",
         "profile",
         "recorder",

@@ -16,6 +16,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from zombiescope.commands import (
+    audit,
     cgroups,
     compact,
     cores,
@@ -42,6 +43,7 @@ from zombiescope.commands.output import note
 _COMMANDS: tuple[tuple[str, tuple[ModuleType, ...]], ...] = (
     ("Record", (up, record, status, mark)),
     ("Look", (top, cores, heatmap, flamegraph, stacks, diff, events, cgroups, history, info)),
+    ("Find", (audit,)),
     ("Keep", (import_, freeze, pack, compact)),
 )
 

@@ -2,28 +2,25 @@
 
 A file is opened in two steps: first as a place (O_PATH), whose type is looked at, then for reading. A path
 inside a container is chosen by whoever runs there and may by now name a device or a pipe, and opening one of
-those acts. Links are followed inside the given root only: openat2 with RESOLVE_IN_ROOT (kernel 5.6),
-component by component where that is missing.
+those acts. Links are followed inside the given root only.
 
 No descriptor is kept: an open file of a container would keep its file system from being unmounted.
 """
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 import time
 from collections import Counter, OrderedDict
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from zombiescope._native import ElfError, SymbolTable, elf_build_id, open_in_root
+from zombiescope._in_root import place_in_root
+from zombiescope._native import ElfError, SymbolTable, elf_build_id
 
 if TYPE_CHECKING:
     from zombiescope.symbols.apart import Place, SymbolsApart, Table
 
-MAX_LINKS = 40  # the kernel's own limit
-MAX_COMPONENTS = 256
 SYMBOL_BYTES = 12
 KEEP_NAMES_BYTES = 1 << 16  # with names, a table of libc or of a Debian python3 is twice its size
 
@@ -31,7 +28,6 @@ BURST_S = 1.0
 SHARE = 0.01
 PUT_OFF = "put off: too many files for the time allowed"
 
-_PLACE = os.O_PATH | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 
@@ -60,14 +56,7 @@ def open_elf(path: str, root_fd: int, *, links: bool = True) -> int:
 
     Without `links` the file itself may be none. OSError as open() gives it; ElfError when it is no regular file.
     """
-    name = os.fsencode(path)
-    try:
-        place = open_in_root(root_fd, name, _PLACE if links else _PLACE | os.O_NOFOLLOW)
-    except OSError as fault:
-        # Seccomp profiles that do not know openat2 answer EPERM; EAGAIN is a rename while `..` was followed.
-        if fault.errno not in (errno.ENOSYS, errno.EPERM, errno.EAGAIN):
-            raise
-        place = walk_in_root(name, root_fd, links=links)
+    place = place_in_root(os.fsencode(path), root_fd, links=links)
     try:
         return reopen(place)
     finally:
@@ -79,45 +68,6 @@ def reopen(place: int) -> int:
     if not stat.S_ISREG(os.fstat(place).st_mode):
         raise ElfError("it is not a regular file")
     return os.open(f"/proc/self/fd/{place}", _READ)
-
-
-def walk_in_root(path: bytes, root_fd: int, *, links: bool = True) -> int:
-    """Do what open_in_root does, one component at a time; returns an O_PATH descriptor."""
-    todo = [part for part in reversed(path.split(b"/")) if part not in (b"", b".")]
-    trail = [os.dup(root_fd)]  # from the root to where we stand: `..` steps back on it and never above its start
-    followed = steps = 0
-    try:
-        while todo:
-            part = todo.pop()
-            steps += 1
-            if steps > MAX_COMPONENTS:
-                raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), path)
-            if part == b"..":
-                if len(trail) > 1:
-                    os.close(trail.pop())
-                continue
-            trail.append(os.open(part, _PLACE | os.O_NOFOLLOW, dir_fd=trail[-1]))
-            if stat.S_ISLNK(os.fstat(trail[-1]).st_mode) and (links or todo):
-                followed += 1
-                if followed > MAX_LINKS:
-                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
-                _follow(trail, todo)
-        return os.dup(trail[-1])
-    finally:
-        for fd in trail:
-            os.close(fd)
-
-
-def _follow(trail: list[int], todo: list[bytes]) -> None:
-    link = trail.pop()
-    try:
-        target = os.readlink(b"", dir_fd=link)
-    finally:
-        os.close(link)
-    if target.startswith(b"/"):
-        while len(trail) > 1:
-            os.close(trail.pop())
-    todo.extend(part for part in reversed(target.split(b"/")) if part not in (b"", b"."))
 
 
 class ElfCache:

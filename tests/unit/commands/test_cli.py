@@ -17,7 +17,7 @@ from zombiescope.recording import locate
 
 COMMANDS = (
     "up", "record", "status", "mark", "top", "cores", "heatmap", "flamegraph", "stacks", "events", "cgroups",
-    "history", "info", "freeze", "pack", "compact", "lab",
+    "history", "info", "audit", "freeze", "pack", "compact", "lab",
 )  # fmt: skip
 READERS = (
     "cores",
