@@ -16,9 +16,11 @@ ROOMS = {
     "recording": {"recording", "_native", "_mark"},
     "profile": {"profile", "recording", "_native"},
     "recorder": {"recorder", "recording", "symbols", "sources", "kernel", "_native"},
+    "audit": {"audit", "sources", "kernel"},
     "lab": {"lab", "recorder", "recording", "symbols", "sources", "kernel", "_native", "_mark", ""},
     "commands": {
         "commands",
+        "audit",
         "lab",
         "profile",
         "recorder",
