@@ -17,10 +17,12 @@ ROOMS = {
     "profile": {"profile", "recording", "_native"},
     "recorder": {"recorder", "recording", "symbols", "sources", "kernel", "_native"},
     "audit": {"audit", "sources", "kernel"},
+    "checkup": {"checkup", "audit", "recording", "sources", "kernel"},
     "lab": {"lab", "recorder", "recording", "symbols", "sources", "kernel", "_native", "_mark", ""},
     "commands": {
         "commands",
         "audit",
+        "checkup",
         "lab",
         "profile",
         "recorder",

@@ -17,6 +17,7 @@ import typer
 
 from zombiescope.commands import (
     cgroups,
+    check,
     compact,
     cores,
     events,
@@ -39,7 +40,7 @@ from zombiescope.commands.output import note
 
 _COMMANDS: tuple[tuple[str, tuple[ModuleType, ...]], ...] = (
     ("Record", (up, record, status, mark)),
-    ("Look", (top, cores, heatmap, flamegraph, stacks, events, cgroups, history, info)),
+    ("Look", (check, top, cores, heatmap, flamegraph, stacks, events, cgroups, history, info)),
     ("Keep", (freeze, pack, compact)),
 )
 

@@ -23,9 +23,8 @@ import pytest
 from tests.recordings import SECOND, Written, write_recording
 from tests.unit.commands.cli import Cli
 
-from zombiescope.commands import main, record
+from zombiescope.commands import main, private, record
 from zombiescope.commands.failure import Failure
-from zombiescope.commands.top import private
 
 ZOMBIESCOPE = [sys.executable, "-m", "zombiescope.commands.main"]
 
@@ -254,7 +253,8 @@ def test_the_private_recorder_is_gone_afterwards(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", None)
     # WHEN top has it
-    with private.private_recorder() as home:
+    with private.private_recorder("top") as recorder:
+        home = recorder.home
         assert (home / "node=lab").is_dir()
         assert (home / "runtime").read_text() == str(home / "run")
     # THEN nothing is left of it
@@ -267,6 +267,6 @@ def test_a_private_recorder_that_cannot_start_says_why(monkeypatch: pytest.Monke
     monkeypatch.setattr(private, "recorder_arguments", lambda _: [sys.executable, "-c", code])
     with (
         pytest.raises(Failure, match=r"could not start: .* no perf_event_open"),
-        private.private_recorder(),
+        private.private_recorder("top"),
     ):
         pytest.fail("it did not start")

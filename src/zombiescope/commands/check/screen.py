@@ -1,0 +1,178 @@
+"""The page of a check, read from above: who and when, the verdict, what else was found, and a panel per subject.
+
+On a terminal it is one screen: what does not fit gives way, the least important first, and --json has it all. Into a
+pipe or a file everything is printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from zombiescope.checkup.verdict import verdict
+from zombiescope.commands.check.panels import Panel, panels
+from zombiescope.commands.check.styles import MARKS, STYLES, WORDS
+from zombiescope.commands.window import clock, zone_of
+
+if TYPE_CHECKING:
+    from datetime import tzinfo
+
+    from rich.console import Console
+
+    from zombiescope.audit.finding import Finding
+    from zombiescope.checkup.checkup import Checkup
+
+LABEL = 11
+_NARROWEST = 40
+_ALSO = 4
+
+
+def show(checkup: Checkup, console: Console, *, utc: bool) -> None:
+    zone = zone_of({}, utc)
+    height = console.height - 1 if console.is_terminal else None
+    for line in compose(checkup, zone, max(_NARROWEST, console.width), height):
+        console.print(line, no_wrap=True, overflow="crop", crop=True)
+
+
+def compose(checkup: Checkup, zone: tzinfo, width: int, height: int | None) -> list[Text]:
+    """Lines of at most `width` columns; at most `height` of them, if that is given."""
+    blocks = [_Block(_wrapped_panel(panel, width), panel.gives_way, panel.least) for panel in panels(checkup, width)]
+    head = [_title(checkup, zone, width)]
+    said = _verdict(checkup, width)
+    also = _also(checkup, width, None if height is None else _ALSO)
+    top = [_Block(said, 1, 2), *([_Block(also, 8, 1)] if also else [])]
+    foot = [_foot(checkup, width)]
+    room = None if height is None else height - len(head) - len(foot)
+    body = _fit([*top, *blocks], room, width)
+    return [*head, *body, *foot]
+
+
+@dataclass(slots=True)
+class _Block:
+    """Lines that stand together. Those with the highest `gives_way` lose lines first, down to `least`."""
+
+    lines: list[Text]
+    gives_way: int
+    least: int = 1
+    cut: bool = field(default=False)
+
+
+def _fit(blocks: list[_Block], room: int | None, width: int) -> list[Text]:
+    """Lines are taken away one by one until the rest has room; a blank line parts the verdict from the panels where
+    there is room for it."""
+    while room is not None and sum(len(block.lines) for block in blocks) > room:
+        candidates = [block for block in blocks if len(block.lines) > block.least]
+        if not candidates:
+            candidates = [block for block in blocks[1:] if block.lines]
+            if not candidates:
+                break
+        block = max(candidates, key=lambda block: (block.gives_way, len(block.lines)))
+        block.lines.pop()
+        block.cut = True
+    for block in blocks:
+        if block.cut and block.lines:
+            _mark_cut(block.lines[-1], width)
+    lines = [line for block in blocks for line in block.lines]
+    parted = len(blocks[0].lines) + (len(blocks[1].lines) if len(blocks) > 1 and blocks[1].gives_way == 8 else 0)
+    if room is None or len(lines) < room:
+        lines.insert(parted, Text(""))
+    return lines
+
+
+def _mark_cut(line: Text, width: int) -> None:
+    if line.cell_len > width - 2:
+        line.truncate(width - 2)
+    line.append(" …", "dim")
+
+
+def _title(checkup: Checkup, zone: tzinfo, width: int) -> Text:
+    left = Text.assemble(
+        (" zombiescope check ", "bold reverse"),
+        (f" {checkup.node}", "bold"),
+        (f"  {checkup.kernel or '?'}  {len(checkup.cores.cores)} cores", "dim"),
+    )
+    right = Text(f"{checkup.window.seconds:.1f} s until {clock(checkup.window.end_us, zone)} ", "dim")
+    space = width - left.cell_len - right.cell_len
+    if space < 1:
+        left.truncate(width, overflow="ellipsis")
+        return left
+    return left.append(" " * space).append_text(right)
+
+
+def _verdict(checkup: Checkup, width: int) -> list[Text]:
+    said = verdict(checkup)
+    label = Text(f" {WORDS[said.severity]}".ljust(LABEL), f"bold {STYLES[said.severity]}")
+    return _hanging(label, [Text(said.text, "bold")], width)
+
+
+def _also(checkup: Checkup, width: int, most: int | None) -> list[Text]:
+    """The other findings of the window that are no mere notes, a line each."""
+    first = verdict(checkup).finding
+    others = [one for one in checkup.findings if one is not first and one.severity != "info"]
+    shown = others if most is None else others[:most]
+    lines = []
+    for one in shown:
+        line = Text(one.why)
+        lines += _hanging(_gutter(one.severity, ""), [line], width) if most is None else [_one_line(one, line, width)]
+    if len(shown) < len(others):
+        lines.append(Text(" " * LABEL + f"and {len(others) - len(shown)} more: --json has them", "dim"))
+    return lines
+
+
+def _one_line(finding: Finding, text: Text, width: int) -> Text:
+    line = _gutter(finding.severity, "").append_text(text)
+    line.truncate(width, overflow="ellipsis")
+    return line
+
+
+def _gutter(severity: str | None, label: str) -> Text:
+    """A mark that holds without colour, and the label of a panel."""
+    style = STYLES.get(severity or "", "bold")
+    return (
+        Text().append(MARKS.get(severity or "", " "), f"bold {style}").append(label.ljust(LABEL - 1), f"bold {style}")
+    )
+
+
+def _wrapped_panel(panel: Panel, width: int) -> list[Text]:
+    return _hanging(_gutter(panel.severity, panel.label), panel.texts, width)
+
+
+def _hanging(label: Text, texts: Sequence[Text], width: int) -> list[Text]:
+    """Texts below each other beside a label; what is longer than the line goes on in the next."""
+    lines: list[Text] = []
+    for text in texts:
+        for part in _wrap(text, width - LABEL):
+            start = label if not lines else Text(" " * LABEL)
+            lines.append(start.copy().append_text(part))
+    return lines
+
+
+def _wrap(text: Text, width: int) -> list[Text]:
+    if text.cell_len <= width or text.no_wrap:
+        cut = text.copy()
+        cut.truncate(width, overflow="ellipsis")
+        return [cut]
+    from rich.console import Console
+
+    wrapped = text.wrap(Console(width=width, color_system=None), width)
+    for line in wrapped:
+        line.rstrip()
+    return list(wrapped)
+
+
+def _foot(checkup: Checkup, width: int) -> Text:
+    counts = {
+        severity: sum(one.severity == severity for one in checkup.all_findings())
+        for severity in ("critical", "warning", "info")
+    }
+    words = {"critical": ("critical", "critical"), "warning": ("warning", "warnings"), "info": ("note", "notes")}
+    said = (f"{count} {words[severity][count > 1]}" for severity, count in counts.items() if count)
+    found = ", ".join(said) or "no findings"
+    cost = checkup.cost.cpu_ratio if checkup.cost else None
+    own = "" if cost is None else f" · looking took {cost * 100:.1f} % of a core"
+    line = Text(f" {found}{own} · --json has every figure", "dim")
+    line.truncate(width, overflow="ellipsis")
+    return line
