@@ -17,8 +17,8 @@ from zombiescope.kernel.process import ProcessStat, read_stat
 from zombiescope.kernel.procfile import at
 
 ANOTHER_KIND = (
-    "defunct processes are another kind of zombie than dying cgroups: each holds a process number and no memory, "
-    "until its parent waits for it"
+    "they are another kind of zombie than dying cgroups: each holds a process number and no memory, until its parent "
+    "waits for it"
 )
 
 Look = dict[int, ProcessStat]

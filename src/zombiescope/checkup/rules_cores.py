@@ -19,6 +19,7 @@ from zombiescope.recording.memcg_cost import kernel_version
 SATURATED_S = 1.0
 LONG_S = 5.0
 """A network card gives up on a queue after five seconds."""
+NODE_BUSY = 0.9
 STALL_CRITICAL_S = 1.0
 STOLEN_RATIO = 0.1
 CROWD_S = 3.0
@@ -52,13 +53,13 @@ def _saturated(checkup: Checkup, seen: CoreSeen) -> Finding:
     held_s = (seen.kernel_ratio or 0) * length_s
     mode = {"softirq": "in softirqs", "irq": "in interrupts"}.get(seen.kernel_mode, "in the kernel")
     node = checkup.cores.aggregate.busy
-    beside = "as was the node" if node is not None and node >= 0.9 else f"while the node was {percent(node)} busy"
+    beside = f"while the {'whole ' if (node or 0) >= NODE_BUSY else ''}node was {percent(node)} busy"
     by = f": {who(seen.hog)}{where(seen.hog)}" if checkup.sources["stack samples"] else "; who cannot be seen"
     return finding(
         "core-saturated",
         cpu,
         "critical" if longest_s >= LONG_S else "warning",
-        f"core {cpu} was {mode} for {held_s:.1f} s of {length_s:.0f} s {beside}{by}",
+        f"core {cpu} was {mode} for {held_s:.1f} s of {length_s:.1f} s {beside}{by}",
         "/proc/stat",
         f"system+irq+softirq at 95 % or more for {seconds(longest_s)} without a break; threshold {SATURATED_S:.0f} s",
         unit=seen.hog.unit if seen.hog else None,
@@ -84,8 +85,8 @@ def _moving_thread(hog: Hog) -> Finding:
         "kernel-thread-of-time",
         hog.tid,
         "warning",
-        f"{who(hog)} was in the kernel for {seconds(hog.longest_s or 0)} in a row, moving from core to core, so that "
-        f"no core shows it{where(hog)}",
+        f"{who(hog)} was in the kernel for {seconds(hog.longest_s or 0)} in a row{where(hog)}, moving from core to "
+        "core, so that no core shows it",
         "perf_event",
         f"{hog.kernel_s:.1f} s of kernel samples; threshold 0.9 of a processor for {SATURATED_S:.0f} s",
         unit=hog.unit,

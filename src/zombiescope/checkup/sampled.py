@@ -7,6 +7,7 @@ was not sampled.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -127,7 +128,8 @@ class Sampled:
         """Threads that were in the kernel for whole seconds, though they may have moved from core to core."""
         by_thread = self._by(lambda task: (task.pid, task.tid) if task.pid else None)
         found = (self._whole(tasks, self._in_kernel) for tasks in by_thread.values())
-        return _longest_first([hog for hog in found if hog is not None])
+        most_s = (self.end_us - self.start_us) / SECOND_US * 1.1  # more is no thread: many share its number
+        return _longest_first([hog for hog in found if hog is not None and hog.cpu_s <= most_s])
 
     def kernel_crowds(self) -> list[Hog]:
         """Many short processes of one name that together were in the kernel for whole seconds: a storm of forks."""
@@ -147,9 +149,8 @@ class Sampled:
         found = (self._whole(tasks, everything) for tasks in by_thread.values())
         return _longest_first([hog for hog in found if hog is not None])
 
-    def _by(self, key: object) -> dict[object, set[_Task]]:
-        groups: dict[object, set[_Task]] = {}
-        assert callable(key)
+    def _by(self, key: Callable[[_Task], tuple[object, object] | None]) -> dict[tuple[object, object], set[_Task]]:
+        groups: dict[tuple[object, object], set[_Task]] = {}
         for task in self._names.values():
             if (name := key(task)) is not None:
                 groups.setdefault(name, set()).add(task)

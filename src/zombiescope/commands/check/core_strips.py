@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 _INDENT = 11
 _NAMED = 3
+_HELD_S = 1.0
 _FEW = 4
 """So many cores have a line each; of more, the worst have, and all share a row."""
 _WIDEST_STRIP = 40
@@ -30,21 +32,31 @@ _WORTH_SAYING = 0.01
 _PER_ROW = (256, 192, 128, 96, 64, 48, 32, 24, 16)
 
 
-def lines(checkup: Checkup, width: int) -> list[Text]:
+@dataclass(frozen=True, slots=True)
+class Strips:
+    """`spare` are places of lines that may go where there is too little room, one after the other."""
+
+    lines: list[Text]
+    spare: tuple[int, ...]
+
+
+def strips(checkup: Checkup, width: int) -> Strips:
     seen = checkup.cores
     if not seen.cores:
-        return [Text("no core was measured", NOT_MEASURED)]
+        return Strips([Text("no core was measured", NOT_MEASURED)], ())
     few = len(seen.cores) <= _FEW
-    worst = seen.worst_first()
-    shown = list(seen.cores) if few else worst[:_NAMED]
+    shown = list(seen.cores) if few else seen.worst_first()[:_NAMED]
     label = max(8, *(len(f"core {one.core.cpu}") + 1 for one in shown))
     cells = len(seen.average_strip)
     stretch = max(1, min(_WIDEST_STRIP, (width - _INDENT - label) // 4) // max(1, cells))
     modes = _modes_shown([seen.aggregate, *(one.core.modes for one in shown)])
     made = [_row("average", label, seen.average_strip, stretch, seen.aggregate, modes)]
-    made += [_core(one, label, stretch, modes) for one in shown]
-    made += [] if few else _everyone(checkup, width)
-    return [*made, *_stalls(checkup)]
+    made += [_core(one, label, stretch, modes, width - _INDENT) for one in shown]
+    if few:
+        return Strips([*made, _stalls(checkup)], (len(made),))
+    # The mean, the worst core and the row of all stay; the stalls, which are findings too, and the next worst go.
+    made += [_stalls(checkup), *_everyone(checkup, width)]
+    return Strips(made, (4, 3, 2, 2))
 
 
 def _modes_shown(rows: Sequence[Modes]) -> dict[str, str]:
@@ -73,16 +85,22 @@ def _strip(cells: Sequence[CoreTick | None], stretch: int) -> Text:
     return strip(wide, len(wide))
 
 
-def _core(one: CoreSeen, label: int, stretch: int, names: dict[str, str]) -> Text:
+def _core(one: CoreSeen, label: int, stretch: int, names: dict[str, str], room: int) -> Text:
+    """What does not fit whole is left out: the verdict says who, and where."""
     text = _row(f"core {one.core.cpu}", label, one.strip, stretch, one.core.modes, names)
     held_s = one.core.longest_saturation_s or 0.0
-    if held_s >= 1:
+    more = []
+    if held_s >= _HELD_S:
         text.stylize(f"bold {STYLES['critical']}", 0, label - 1)
-        text.append(f"  held {human_s(held_s)}", STYLES["critical"])
+        more.append(Text(f"  held {human_s(held_s)}", STYLES["critical"]))
     if one.hog is not None and one.hog.comm:
         path = inner(one.hog.path)
-        text.append(f"  {one.hog.comm}", "bold" if held_s >= 1 else "dim")
-        text.append(f" in {path[-1]}" if path else "", "dim")
+        more.append(Text(f"  {one.hog.comm}", "bold" if held_s >= _HELD_S else "dim"))
+        more += [Text(f" in {path[-1]}", "dim")] if path else []
+    for part in more:
+        if text.cell_len + part.cell_len > room:
+            break
+        text.append_text(part)
     return text
 
 
@@ -108,14 +126,18 @@ def _worst_cell(cells: Sequence[CoreTick | None]) -> CoreTick | None:
     return max(known, key=lambda cell: (cell.kernel, cell.busy), default=None)
 
 
-def _stalls(checkup: Checkup) -> list[Text]:
+def _stalls(checkup: Checkup) -> Text:
     if not checkup.sources["stack samples"]:
-        return [Text("stalls, and who held a core, cannot be seen without stack samples", NOT_MEASURED)]
+        return _whole("stalls, and who held a core, cannot be seen without stack samples", NOT_MEASURED)
     if not checkup.stalls:
-        return [Text("no stall of 100 ms or more", "dim")]
+        return _whole("no stall of 100 ms or more", "dim")
     said = [f"core {one.cpu} {human_s(one.seconds)} ({_KINDS.get(one.kind, one.kind)})" for one in checkup.stalls[:4]]
     more = f", and {len(checkup.stalls) - 4} more" if len(checkup.stalls) > 4 else ""
-    return [Text(f"stalls: {', '.join(said)}{more}")]
+    return _whole(f"stalls: {', '.join(said)}{more}", "")
+
+
+def _whole(text: str, style: str) -> Text:
+    return Text(text, style, no_wrap=True)
 
 
 _KINDS = {"no_samples": "interrupts off", "ksoftirqd": "ksoftirqd waited"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -13,9 +14,10 @@ from zombiescope.checkup.defunct import ANOTHER_KIND
 from zombiescope.checkup.wording import ago
 from zombiescope.commands.check import core_strips
 from zombiescope.commands.check.styles import NOT_MEASURED, STYLES
-from zombiescope.commands.quantities import human_count, human_s, percent
+from zombiescope.commands.quantities import human_count, human_s
 
 if TYPE_CHECKING:
+    from zombiescope.checkup.around import Missing
     from zombiescope.checkup.checkup import Checkup
     from zombiescope.checkup.network import Card
     from zombiescope.recording.cgroups import Leak
@@ -33,25 +35,26 @@ class Panel:
     severity: str | None
     gives_way: int
     least: int = 1
+    spare: tuple[int, ...] = ()
+    """Lines that may go before the last one does, each by its place once those before it are gone."""
 
 
-_PANELS: tuple[tuple[str, int, int, tuple[str, ...]], ...] = (
-    ("cores", 3, 3, ("core-", "kernel-", "real-time", "stolen", "ksoftirqd")),
-    ("pressure", 4, 1, ("pressure-", "throttled")),
-    ("memory", 5, 1, ("reclaim", "drop-caches", "oom_kill")),
-    ("cgroups", 4, 1, ("memory-cgroups", "dying-", "cgroup-churn")),
-    ("network", 5, 1, ("card-", "softnet-", "nic_")),
-    ("units", 5, 1, ("unit-",)),
-    ("audit", 7, 1, ()),
-    ("defunct", 6, 1, ("defunct",)),
-    ("blind to", 6, 1, ()),
+_PANELS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
+    ("cores", 4, ("core-", "kernel-", "real-time", "stolen", "ksoftirqd")),
+    ("pressure", 6, ("pressure-", "throttled")),
+    ("memory", 6, ("reclaim", "drop-caches", "oom_kill")),
+    ("cgroups", 5, ("memory-cgroups", "dying-", "cgroup-churn")),
+    ("network", 6, ("card-", "softnet-", "nic_")),
+    ("units", 6, ("unit-",)),
+    ("audit", 8, ()),
+    ("defunct", 7, ("defunct",)),
+    ("blind to", 7, ()),
 )
-"""Label, how soon it gives way, fewest lines, and how the rules begin that are about it."""
+"""Label, how soon it gives way, and how the rules begin that are about it."""
 
 
 def panels(checkup: Checkup, width: int) -> list[Panel]:
     texts: dict[str, Callable[[], list[Text]]] = {
-        "cores": lambda: core_strips.lines(checkup, width),
         "pressure": lambda: _pressure(checkup),
         "memory": lambda: _memory(checkup),
         "cgroups": lambda: _cgroups(checkup),
@@ -61,10 +64,16 @@ def panels(checkup: Checkup, width: int) -> list[Panel]:
         "defunct": lambda: _defunct(checkup),
         "blind to": lambda: _blind(checkup),
     }
-    return [
-        Panel(label, texts[label](), _severity(checkup, label, rules), gives_way, least)
-        for label, gives_way, least, rules in _PANELS
-    ]
+    made = []
+    for label, gives_way, rules in _PANELS:
+        severity = _severity(checkup, label, rules)
+        if label == "cores":
+            strips = core_strips.strips(checkup, width)
+            least = len(strips.lines) - len(strips.spare)
+            made.append(Panel(label, strips.lines, severity, gives_way, least, strips.spare))
+        else:
+            made.append(Panel(label, texts[label](), severity, gives_way))
+    return made
 
 
 def _severity(checkup: Checkup, label: str, rules: tuple[str, ...]) -> str | None:
@@ -86,7 +95,7 @@ def _pressure(checkup: Checkup) -> list[Text]:
     if all(found.some is None and found.full is None for found in checkup.pressure.values()):
         lines = [Text("not measured by this kernel", NOT_MEASURED)]
     else:
-        lines = [_joined([_resource(checkup, name) for name in checkup.pressure])]
+        lines = [Text("some/full: ", "dim").append_text(_joined([_resource(checkup, one) for one in checkup.pressure]))]
     throttled = checkup.around.throttled
     if throttled is None:
         lines.append(Text("CPU quotas cannot be read", NOT_MEASURED))
@@ -108,9 +117,9 @@ def _resource(checkup: Checkup, name: str) -> Text:
     found = checkup.pressure[name]
     if found.some is None and found.full is None:
         return Text().append(f"{name} ", "dim").append("?", NOT_MEASURED)
-    shown = " / ".join(percent(ratio) for ratio in (found.some, found.full) if ratio is not None)
+    shown = "/".join("-" if ratio is None else f"{ratio * 100:.0f}" for ratio in (found.some, found.full))
     loud = max(found.some or 0, found.full or 0) >= 0.1
-    return Text().append(f"{name} ", "dim").append(shown, "bold" if loud else "")
+    return Text().append(f"{name} ", "dim").append(f"{shown} %", "bold" if loud else "")
 
 
 def _memory(checkup: Checkup) -> list[Text]:
@@ -192,13 +201,15 @@ def _network(checkup: Checkup) -> list[Text]:
     log = checkup.around.log
     resets = [one for one in log.kinds if one.kind.startswith("nic_")] if log else []
     lines = [_joined(parts)]
+    now = [event for event in checkup.events if event.kind.startswith("nic_")]
+    lines += [Text(f"{event.kind}: {' '.join(event.text.split())}", STYLES["critical"]) for event in now[-2:]]
     if log is None:
         lines[0].append(" · ", "dim").append("kernel log closed", NOT_MEASURED)
     for one in resets:
         when = ago(checkup.window.end_us / 1e6 - one.last_us / 1e6)
         lines.append(Text(f"kernel log since boot: {one.kind} {one.count}×, last {when}", STYLES["warning"]))
     if log is not None and not resets:
-        lines[0].append(" · ", "dim").append("no reset in the kernel log since boot", "dim")
+        lines[0].append(" · ", "dim").append("no reset logged since boot", "dim")
     return lines
 
 
@@ -256,21 +267,32 @@ def _defunct(checkup: Checkup) -> list[Text]:
     found = checkup.around.defunct
     if found is None:
         return [Text("processes cannot be listed", NOT_MEASURED)]
-    line = Text(
-        f"{human_count(found.lasting) if found.lasting else 'none'} of {human_count(found.processes)} processes"
-    )
-    if found.parents:
-        parent = found.parents[0]
-        line.append(f", {human_count(parent.defunct)} left by {parent.comm or '?'} (pid {parent.pid})", "bold")
-    return [line, Text(ANOTHER_KIND, "dim")]
+    if not found.lasting:
+        return [
+            Text(f"none of {human_count(found.processes)} processes (another kind of zombie than dying cgroups)", "dim")
+        ]
+    parent = found.parents[0]
+    line = Text(f"{human_count(found.lasting)} of {human_count(found.processes)} processes, ")
+    line.append(f"{human_count(parent.defunct)} left by {parent.comm or '?'} (pid {parent.pid})", "bold")
+    return [line.append(f"; {ANOTHER_KIND}", "dim")]
 
 
 def _blind(checkup: Checkup) -> list[Text]:
     missing = checkup.missing
     if not missing:
         return [Text(f"nothing: all {len(checkup.sources)} sources were seen", "dim")]
+    if len(missing) == 1:
+        return [Text(missing[0].source, NOT_MEASURED).append(f": {missing[0].why}; {missing[0].grant}", "dim")]
     lines = [Text(", ".join(one.source for one in missing), NOT_MEASURED)]
+    closed = [one for one in missing if "CAP_" in one.grant]
+    if closed and os.geteuid() != 0:
+        these = "all of it" if len(closed) == len(missing) else f"all but {_names(missing, closed)}"
+        lines[0].append(f"; root sees {these}: sudo zombiescope check", "bold")
     grants: dict[str, list[str]] = {}
     for one in missing:
         grants.setdefault(one.grant, []).append(one.source)
     return [*lines, *(Text(f"{', '.join(sources)}: {grant}", "dim") for grant, sources in grants.items())]
+
+
+def _names(missing: Sequence[Missing], without: Sequence[Missing]) -> str:
+    return ", ".join(one.source for one in missing if one not in without)

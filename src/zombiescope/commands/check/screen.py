@@ -39,52 +39,56 @@ def show(checkup: Checkup, console: Console, *, utc: bool) -> None:
 
 def compose(checkup: Checkup, zone: tzinfo, width: int, height: int | None) -> list[Text]:
     """Lines of at most `width` columns; at most `height` of them, if that is given."""
-    blocks = [_Block(_wrapped_panel(panel, width), panel.gives_way, panel.least) for panel in panels(checkup, width)]
     head = [_title(checkup, zone, width)]
-    said = _verdict(checkup, width)
-    also = _also(checkup, width, None if height is None else _ALSO)
-    top = [_Block(said, 1, 2), *([_Block(also, 8, 1)] if also else [])]
     foot = [_foot(checkup, width)]
+    said = _Block(_verdict(checkup, width), 1, 2)
+    also = _Block(_also(checkup, width, None if height is None else _ALSO), 3, 0, marked=False)
+    blocks = [_block(panel, width) for panel in panels(checkup, width)]
     room = None if height is None else height - len(head) - len(foot)
-    body = _fit([*top, *blocks], room, width)
-    return [*head, *body, *foot]
+    _fit([said, also, *blocks], room, width)
+    top = [*said.lines, *also.lines]
+    rest = [line for block in blocks for line in block.lines]
+    gap = [Text("")] if room is None or len(top) + len(rest) < room else []
+    return [*head, *top, *gap, *rest, *foot]
 
 
 @dataclass(slots=True)
 class _Block:
-    """Lines that stand together. Those with the highest `gives_way` lose lines first, down to `least`."""
+    """Lines that stand together. Those with the highest `gives_way` lose lines first, down to `least`: first the
+    lines at the places in `spare`, then the last. A block that is `marked` says that something was left out."""
 
     lines: list[Text]
     gives_way: int
-    least: int = 1
-    cut: bool = field(default=False)
+    least: int
+    spare: list[int] = field(default_factory=list)
+    marked: bool = True
+    cut: bool = False
+
+    def lose_a_line(self) -> None:
+        self.lines.pop(self.spare.pop(0) if self.spare else -1)
+        self.cut = True
 
 
-def _fit(blocks: list[_Block], room: int | None, width: int) -> list[Text]:
-    """Lines are taken away one by one until the rest has room; a blank line parts the verdict from the panels where
-    there is room for it."""
+def _block(panel: Panel, width: int) -> _Block:
+    lines = _hanging(_gutter(panel.severity, panel.label), panel.texts, width)
+    return _Block(lines, panel.gives_way, panel.least, list(panel.spare), marked=not panel.spare)
+
+
+def _fit(blocks: list[_Block], room: int | None, width: int) -> None:
+    """Lines are taken away one by one until the rest has room."""
     while room is not None and sum(len(block.lines) for block in blocks) > room:
-        candidates = [block for block in blocks if len(block.lines) > block.least]
-        if not candidates:
-            candidates = [block for block in blocks[1:] if block.lines]
-            if not candidates:
-                break
-        block = max(candidates, key=lambda block: (block.gives_way, len(block.lines)))
-        block.lines.pop()
-        block.cut = True
+        willing = [block for block in blocks if len(block.lines) > block.least]
+        willing = willing or [block for block in blocks[1:] if block.lines]
+        if not willing:
+            return
+        max(willing, key=lambda block: (block.gives_way, len(block.lines))).lose_a_line()
     for block in blocks:
-        if block.cut and block.lines:
+        if block.cut and block.marked and block.lines:
             _mark_cut(block.lines[-1], width)
-    lines = [line for block in blocks for line in block.lines]
-    parted = len(blocks[0].lines) + (len(blocks[1].lines) if len(blocks) > 1 and blocks[1].gives_way == 8 else 0)
-    if room is None or len(lines) < room:
-        lines.insert(parted, Text(""))
-    return lines
 
 
 def _mark_cut(line: Text, width: int) -> None:
-    if line.cell_len > width - 2:
-        line.truncate(width - 2)
+    line.truncate(width - 2)
     line.append(" …", "dim")
 
 
@@ -134,10 +138,6 @@ def _gutter(severity: str | None, label: str) -> Text:
     return (
         Text().append(MARKS.get(severity or "", " "), f"bold {style}").append(label.ljust(LABEL - 1), f"bold {style}")
     )
-
-
-def _wrapped_panel(panel: Panel, width: int) -> list[Text]:
-    return _hanging(_gutter(panel.severity, panel.label), panel.texts, width)
 
 
 def _hanging(label: Text, texts: Sequence[Text], width: int) -> list[Text]:
