@@ -16,7 +16,7 @@ from zombiescope.commands import main
 from zombiescope.recording import locate
 
 COMMANDS = (
-    "up", "record", "status", "mark", "top", "cores", "heatmap", "flamegraph", "stacks", "events", "cgroups",
+    "up", "record", "status", "mark", "check", "top", "cores", "heatmap", "flamegraph", "stacks", "events", "cgroups",
     "history", "info", "freeze", "pack", "compact", "lab",
 )  # fmt: skip
 READERS = (

@@ -270,3 +270,40 @@ def test_a_private_recorder_that_cannot_start_says_why(monkeypatch: pytest.Monke
         private.private_recorder("top"),
     ):
         pytest.fail("it did not start")
+
+
+# --- check ------------------------------------------------------------------------------------------------------
+
+
+def test_check_wants_a_length_and_a_severity(cli: Cli) -> None:
+    for arguments, said in (
+        (("--for", "0.5s"), "must be 1s to 10m"),
+        (("--for", "soon"), "is not a duration"),
+        (("--fail-on", "bad"), "'bad' is not a severity; it is info, warning, critical"),
+    ):
+        done = cli("check", *arguments)
+        assert done.code == 2
+        assert said in done.err
+        assert not done.out
+
+
+def test_check_ends_when_its_recorder_does_not_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    code = "import sys; sys.exit('zombiescope: this kernel has no /proc')"
+    monkeypatch.setattr(private, "recorder_arguments", lambda _: [sys.executable, "-c", code])
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert main.run(["check", "--for", "1s"]) == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_check_ends_when_its_recorder_breaks_off(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = (
+        "import json, os, sys, time; home = json.loads(sys.argv[1])['dir']; os.makedirs(home + '/node=lab');"
+        "open(home + '/node=lab/node.json', 'w').write('{}'); time.sleep(1); sys.exit('killed by somebody')"
+    )
+    monkeypatch.setattr(private, "recorder_arguments", lambda config: [sys.executable, "-c", code, json.dumps(config)])
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert main.run(["check", "--for", "5s"]) == 1
+    assert capsys.readouterr().err == "zombiescope: the recorder ended early: killed by somebody\n"
+    assert not list(tmp_path.iterdir())

@@ -112,8 +112,10 @@ def _everyone(checkup: Checkup, width: int) -> list[Text]:
     rows = []
     for first in range(0, len(cores), per_row):
         some = cores[first : first + per_row]
-        row = Text(f"{some[0].core.cpu:>{digits}} ", "dim").append_text(
-            heat_row(_worst_cell(one.strip) for one in some)
+        row = (
+            Text()
+            .append(f"{some[0].core.cpu:>{digits}} ", "dim")
+            .append_text(heat_row(_worst_cell(one.strip) for one in some))
         )
         row.no_wrap = True
         rows.append(row)

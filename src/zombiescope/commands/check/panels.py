@@ -88,14 +88,21 @@ def _severity(checkup: Checkup, label: str, rules: tuple[str, ...]) -> str | Non
 
 
 def _joined(parts: Sequence[Text | str]) -> Text:
-    return Text(" · ", "dim").join(part if isinstance(part, Text) else Text(part) for part in parts)
+    text = Text()
+    for number, part in enumerate(parts):
+        text.append(" · " if number else "", "dim").append_text(part if isinstance(part, Text) else Text(part))
+    return text
 
 
 def _pressure(checkup: Checkup) -> list[Text]:
     if all(found.some is None and found.full is None for found in checkup.pressure.values()):
         lines = [Text("not measured by this kernel", NOT_MEASURED)]
     else:
-        lines = [Text("some/full: ", "dim").append_text(_joined([_resource(checkup, one) for one in checkup.pressure]))]
+        lines = [
+            Text()
+            .append("some/full: ", "dim")
+            .append_text(_joined([_resource(checkup, one) for one in checkup.pressure]))
+        ]
     throttled = checkup.around.throttled
     if throttled is None:
         lines.append(Text("CPU quotas cannot be read", NOT_MEASURED))
@@ -145,7 +152,7 @@ def _cgroups(checkup: Checkup) -> list[Text]:
     seen, memory = checkup.cgroups, checkup.cgroups.memory
     if memory is None:
         return [Text(seen.why, NOT_MEASURED)]
-    line = Text(human_count(memory.total), "bold").append(f" memory cgroups tracked ({memory.hierarchy}), ")
+    line = Text().append(human_count(memory.total), "bold").append(f" memory cgroups tracked ({memory.hierarchy}), ")
     if memory.live is None:
         line.append("in use: not counted in this time", NOT_MEASURED)
     else:
@@ -282,8 +289,8 @@ def _blind(checkup: Checkup) -> list[Text]:
     if not missing:
         return [Text(f"nothing: all {len(checkup.sources)} sources were seen", "dim")]
     if len(missing) == 1:
-        return [Text(missing[0].source, NOT_MEASURED).append(f": {missing[0].why}; {missing[0].grant}", "dim")]
-    lines = [Text(", ".join(one.source for one in missing), NOT_MEASURED)]
+        return [Text().append(missing[0].source, NOT_MEASURED).append(f": {missing[0].why}; {missing[0].grant}", "dim")]
+    lines = [Text().append(", ".join(one.source for one in missing), NOT_MEASURED)]
     closed = [one for one in missing if "CAP_" in one.grant]
     if closed and os.geteuid() != 0:
         these = "all of it" if len(closed) == len(missing) else f"all but {_names(missing, closed)}"

@@ -145,8 +145,8 @@ def _hanging(label: Text, texts: Sequence[Text], width: int) -> list[Text]:
     lines: list[Text] = []
     for text in texts:
         for part in _wrap(text, width - LABEL):
-            start = label if not lines else Text(" " * LABEL)
-            lines.append(start.copy().append_text(part))
+            start = Text() if lines else Text().append_text(label)
+            lines.append((start if not lines else start.append(" " * LABEL)).append_text(part))
     return lines
 
 
