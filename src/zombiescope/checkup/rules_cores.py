@@ -141,8 +141,8 @@ def _stall(checkup: Checkup, stall: Stall) -> Finding:
         "core-stalled",
         stall.cpu,
         "critical" if stall.seconds >= STALL_CRITICAL_S else "warning",
-        f"core {stall.cpu} took no timer interrupt for {long} though it was not idle and nothing was stolen: "
-        f"interrupts were off; first seen after it: {who(stall.hog)}{where(stall.hog)}",
+        f"core {stall.cpu} took no timer interrupt for {long} though it was not idle: interrupts were off, or a "
+        f"hypervisor took the core and did not say so; first seen after it: {who(stall.hog)}{where(stall.hog)}",
         "perf_event",
         f"no sample for {long}; {threshold}",
         unit=stall.hog.unit if stall.hog else None,
