@@ -62,8 +62,7 @@ def command(
 
     Each core beside the mean that hides it, stalls, pressure, cgroup accounting, network, units, the audit's worst.
 
-    Nothing has to be recorded before, and a recorder that runs is not disturbed. Works without root with what it may
-    see, and says what it may not.
+    Nothing has to be recorded before. Without root it shows what it may see, and says what it may not.
     """
     from zombiescope.checkup.checkup import SEVERITIES, rank
     from zombiescope.commands.check.looking import look

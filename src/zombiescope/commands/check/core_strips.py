@@ -72,11 +72,17 @@ def _row(
     busy = "?" if modes.busy is None else f"{modes.busy * 100:.0f} %"
     text.append(f"{busy:>6} ", "bold")
     for mode, short in names.items():
-        ratio = getattr(modes, mode)
+        ratio = _ratio(modes, mode)
         shown = "?" if ratio is None else f"{ratio * 100:.0f}"
         text.append(f" {short} ", "dim").append(f"{shown:>3}", "dim" if shown == "0" else "")
     text.no_wrap = True
     return text
+
+
+def _ratio(modes: Modes, mode: str) -> float | None:
+    """User time with what runs at a lower priority, as in the strips."""
+    ratio: float | None = getattr(modes, mode)
+    return ratio if mode != "user" or ratio is None else ratio + (modes.nice or 0.0)
 
 
 def _strip(cells: Sequence[CoreTick | None], stretch: int) -> Text:
