@@ -47,7 +47,7 @@ class Told:
 @pytest.fixture(scope="module")
 def node() -> Iterator[Node]:
     with booted(Plan("v2")) as made:
-        yield made
+        return made
 
 
 @pytest.fixture(scope="module")
@@ -320,3 +320,44 @@ def test_the_recording_is_whole_on_another_machine(told: Told) -> None:
     assert info["kernel"].endswith("-amd64")
     assert info["samples"] > 1000
     assert not [gap for gap in info["gaps"] if gap["source"] == "stack samples"]
+
+
+# --- check, with the service stopped and the leaks going on ------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def checks(node: Node, told: Told) -> dict[str, dict[str, Any]]:
+    """What `zombiescope check` tells root, and an ordinary user."""
+    start_leaks(node)
+    until(node, "test $(systemctl show --property NRestarts --value leaky) -ge 20")
+    nobody = "cd / && setpriv --reuid nobody --regid nogroup --clear-groups "
+    made = {}
+    for user, prefix in (("root", ""), ("nobody", nobody)):
+        done = node.run("/bin/sh", "-c", f"{prefix}zombiescope check --for 4s --json", limit_s=240.0)
+        assert done.exit == 3, done
+        made[user] = json.loads(done.text)
+    stop_leaks(node)
+    return made
+
+
+def test_check_sees_who_makes_cgroups_and_which_unit_restarts(checks: dict[str, dict[str, Any]]) -> None:
+    seen = checks["root"]
+    assert seen["missing"] == []
+    makers = {line["path"]: line for line in seen["cgroups"]["makers"]}
+    assert makers["/system.slice/leaky.service"]["creator"]["unit"] == "leaky.service"
+    assert makers["/system.slice/litter.service/job-*"]["creator"]["comm"] == "mkdir"
+    assert seen["cgroups"]["growth"]["dying"] > 0
+    (restarted,) = seen["units"]["restarted"]
+    assert restarted["unit"] == "leaky.service"
+    assert 0 < restarted["times"] < restarted["so_far"]
+    assert {"dying-cgroups-grow", "unit-restarted"} <= {finding["rule"] for finding in seen["findings"]}
+
+
+def test_check_tells_an_ordinary_user_of_the_node_what_it_may(checks: dict[str, dict[str, Any]]) -> None:
+    seen = checks["nobody"]
+    assert {"stack samples", "tracefs", "kernel log"} <= {one["source"] for one in seen["missing"]}
+    assert seen["cgroups"]["makers"] is None
+    assert seen["cgroups"]["growth"]["dying"] > 0
+    assert [one["unit"] for one in seen["units"]["restarted"]] == ["leaky.service"]
+    assert len(seen["cores"]) == 4
+    assert all(core["hog"] is None and core["busy"] is not None for core in seen["cores"])

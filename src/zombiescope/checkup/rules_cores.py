@@ -12,7 +12,7 @@ from zombiescope.audit.finding import Finding
 from zombiescope.checkup.checkup import Checkup
 from zombiescope.checkup.cores import CoreSeen
 from zombiescope.checkup.sampled import Hog
-from zombiescope.checkup.stalls import STALL_US, Stall
+from zombiescope.checkup.stalls import STALL_US, Stall, together_at
 from zombiescope.checkup.wording import finding, percent, seconds, where, who
 from zombiescope.recording.memcg_cost import kernel_version
 
@@ -42,8 +42,7 @@ def findings(checkup: Checkup) -> Iterator[Finding]:
         yield _crowd(hog)
     for hog in checkup.real_time[:_SAID_ONE_BY_ONE]:
         yield _real_time(hog)
-    for stall in checkup.stalls[:_SAID_ONE_BY_ONE]:
-        yield _stall(checkup, stall)
+    yield from _stalls(checkup)
     yield from _stolen(checkup)
 
 
@@ -118,6 +117,30 @@ def _real_time(hog: Hog) -> Finding:
     )
 
 
+def _stalls(checkup: Checkup) -> Iterator[Finding]:
+    """Each core's, unless they stood still together: that was no core, but the machine."""
+    together = together_at(checkup.stalls)
+    if len(together) >= 2 and len(together) * 2 > len(checkup.cores.cores):
+        yield _machine_stood_still(together, len(checkup.cores.cores))
+    else:
+        together = ()
+    for stall in [stall for stall in checkup.stalls if stall not in together][:_SAID_ONE_BY_ONE]:
+        yield _stall(checkup, stall)
+
+
+def _machine_stood_still(together: tuple[Stall, ...], cores: int) -> Finding:
+    longest_s = together[0].seconds
+    return finding(
+        "machine-stalled",
+        "node",
+        "warning",
+        f"{len(together)} of {cores} cores took no timer interrupt at the same time, for up to {seconds(longest_s)}: "
+        "the whole machine stood still, as a virtual one does when its host does not run it",
+        "perf_event",
+        f"no sample for {seconds(longest_s)} on more than half of the cores at once; threshold {STALL_US // 1000} ms",
+    )
+
+
 def _stall(checkup: Checkup, stall: Stall) -> Finding:
     long = seconds(stall.seconds)
     threshold = f"threshold {STALL_US // 1000} ms"
@@ -137,12 +160,13 @@ def _stall(checkup: Checkup, stall: Stall) -> Finding:
             "/proc/PID/schedstat",
             f"run delay {long} within one tick; {threshold}",
         )
+    after = "" if stall.hog is None else f"; first seen after it: {who(stall.hog)}{where(stall.hog)}"
     return finding(
         "core-stalled",
         stall.cpu,
         "critical" if stall.seconds >= STALL_CRITICAL_S else "warning",
         f"core {stall.cpu} took no timer interrupt for {long} though it was not idle: interrupts were off, or a "
-        f"hypervisor took the core and did not say so; first seen after it: {who(stall.hog)}{where(stall.hog)}",
+        f"hypervisor took the core and did not say so{after}",
         "perf_event",
         f"no sample for {long}; {threshold}",
         unit=stall.hog.unit if stall.hog else None,

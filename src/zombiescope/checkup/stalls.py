@@ -54,6 +54,15 @@ def stalls(recording: Recording, window: Window, sampled: Sampled) -> tuple[Stal
     return tuple(sorted(found, key=lambda stall: (-stall.seconds, stall.cpu)))
 
 
+def together_at(found: Sequence[Stall]) -> tuple[Stall, ...]:
+    """The holes that share a moment with the longest of all, longest first."""
+    holes = [stall for stall in found if stall.kind == "no_samples"]
+    if not holes:
+        return ()
+    start_us, end_us = holes[0].at_us, holes[0].at_us + holes[0].seconds * 1e6
+    return tuple(stall for stall in holes if stall.at_us < end_us and stall.at_us + stall.seconds * 1e6 > start_us)
+
+
 def _longest_wait(cpu: int, rows: Sequence[dict[str, Any]], sampled: Sampled) -> Stall | None:
     row = max(rows, key=lambda row: row["ksoftirqd_delay_us"] or 0)
     waited_us = row["ksoftirqd_delay_us"] or 0

@@ -22,8 +22,8 @@ from zombiescope.commands.record import configuration, recorder_arguments
 from zombiescope.recording import locate
 
 _MAX_BYTES = 64 * 10**6
-_START_S = 15.0
-_STOP_S = 5.0
+_START_S = 60.0
+_STOP_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)

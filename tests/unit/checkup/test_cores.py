@@ -33,6 +33,8 @@ def test_the_founding_case_is_the_verdict(tmp_path: Path) -> None:
     assert "threshold 1 s" in finding.evidence[0].text
     said = verdict(checkup)
     assert (said.severity, said.text) == ("critical", finding.why)
+    # AND a number that runs on many cores at once is taken for no thread
+    assert not found(checkup, "kernel-thread-of-time")
 
 
 def test_a_second_is_a_warning_and_less_is_none(tmp_path: Path) -> None:
@@ -151,6 +153,20 @@ def test_a_hole_that_something_explains_is_none(tmp_path: Path, changes: dict[st
         stacks.run(stacks.task(5, "train"), stacks.stack("main", kind="user"), (1,), 4.4, 5.0)
     checkup = checked(tmp_path, {"cores": with_hole(**changes), **stacks.tables})
     assert not checkup.stalls
+
+
+@pytest.mark.parametrize(("stalled", "rule"), [(1, "core-stalled"), (2, "core-stalled"), (3, "machine-stalled")])
+def test_cores_that_stand_still_together_are_the_machine(tmp_path: Path, stalled: int, rule: str) -> None:
+    rows = [core(at, cpu) for at in range(10) for cpu in range(4)]
+    hole = {"max_gap_us": 600_000, "idle": 200, "samples": 40, "idle_samples": 20}
+    rows = [core(4, row[2], **hole) if row[0] == core(4, 0)[0] and row[2] < stalled else row for row in rows]
+    checkup = checked(tmp_path, {"cores": rows})
+    assert len(checkup.stalls) == stalled
+    assert {finding.rule for finding in checkup.findings} == {rule}
+    if rule == "machine-stalled":
+        assert checkup.findings[0].why.startswith(
+            "3 of 4 cores took no timer interrupt at the same time, for up to 600 ms"
+        )
 
 
 def test_without_samples_nothing_is_said_about_stalls(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ class Panel:
 
 
 _PANELS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
-    ("cores", 4, ("core-", "kernel-", "real-time", "stolen", "ksoftirqd")),
+    ("cores", 4, ("core-", "kernel-", "machine-", "real-time", "stolen", "ksoftirqd")),
     ("pressure", 6, ("pressure-", "throttled")),
     ("memory", 6, ("reclaim", "drop-caches", "oom_kill")),
     ("cgroups", 5, ("memory-cgroups", "dying-", "cgroup-churn")),

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from zombiescope.recording.recent import Recent
 
-_STEP_S = 0.1
-_OVERTIME_S = 30.0
+_STEP_S = 0.25
+_OVERTIME_S = 60.0
 _INDENT = " " * 9
 
 
