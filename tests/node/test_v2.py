@@ -47,7 +47,7 @@ class Told:
 @pytest.fixture(scope="module")
 def node() -> Iterator[Node]:
     with booted(Plan("v2")) as made:
-        return made
+        yield made
 
 
 @pytest.fixture(scope="module")

@@ -25,6 +25,7 @@ MANY_PIDS = 20
 REAL_TIME = frozenset({1, 2, 6})
 """SCHED_FIFO, SCHED_RR, SCHED_DEADLINE."""
 
+_Key = tuple[str | int | None, str | int | None]
 _TASK_COLUMNS = ("task", "pid", "tid", "comm", "unit", "container", "cgroup", "policy", "rt_priority")
 
 
@@ -108,12 +109,8 @@ class Sampled:
             return None
         counts = Counter(self._names.get(task, _Task()) for task in self._tasks[chosen].tolist())
         task = counts.most_common(1)[0][0]
-        return self._hog(task, among & self._rows_of({task}))
-
-    def _rows_of(self, tasks: set[_Task]) -> Mask:
-        ids = [number for number, task in self._names.items() if task in tasks]
-        found: Mask = np.isin(self._tasks, np.array(ids, np.int64))
-        return found
+        ids = [number for number, known in self._names.items() if known == task]
+        return self._hog(task, among & np.isin(self._tasks, np.array(ids, np.int64)))
 
     def _hog(self, task: _Task, rows: Mask, longest_s: float | None = None) -> Hog:
         kernel = rows & self._in_kernel
@@ -126,17 +123,16 @@ class Sampled:
 
     def kernel_threads_of_time(self) -> list[Hog]:
         """Threads that were in the kernel for whole seconds, though they may have moved from core to core."""
-        by_thread = self._by(lambda task: (task.pid, task.tid) if task.pid else None)
-        found = (self._whole(tasks, self._in_kernel) for tasks in by_thread.values())
+        threads = self._by(lambda task: (task.pid, task.tid) if task.pid else None, self._in_kernel)
+        found = (self._whole(tasks, self._in_kernel) for tasks in threads)
         most_s = (self.end_us - self.start_us) / SECOND_US * 1.1  # more is no thread: many share its number
         return _longest_first([hog for hog in found if hog is not None and hog.cpu_s <= most_s])
 
     def kernel_crowds(self) -> list[Hog]:
         """Many short processes of one name that together were in the kernel for whole seconds: a storm of forks."""
-        by_name = self._by(lambda task: (task.comm, task.unit) if task.pid else None)
         found = []
-        for tasks in by_name.values():
-            pids = {task.pid for task in tasks}
+        for tasks in self._by(lambda task: (task.comm, task.unit) if task.pid else None, self._in_kernel):
+            pids = {task.pid for task in tasks.values()}
             hog = self._whole(tasks, self._in_kernel) if len(pids) >= MANY_PIDS else None
             if hog is not None:
                 found.append(replace(hog, pid=None, tid=None, pids=len(pids)))
@@ -144,26 +140,31 @@ class Sampled:
 
     def real_time(self) -> list[Hog]:
         """Threads of a real-time policy that had a processor to themselves for whole seconds."""
-        by_thread = self._by(lambda task: (task.pid, task.tid) if task.policy in REAL_TIME else None)
         everything: Mask = np.ones(len(self.times), bool)
-        found = (self._whole(tasks, everything) for tasks in by_thread.values())
+        threads = self._by(lambda task: (task.pid, task.tid) if task.policy in REAL_TIME else None, everything)
+        found = (self._whole(tasks, everything) for tasks in threads)
         return _longest_first([hog for hog in found if hog is not None])
 
-    def _by(self, key: Callable[[_Task], tuple[object, object] | None]) -> dict[tuple[object, object], set[_Task]]:
-        groups: dict[tuple[object, object], set[_Task]] = {}
-        for task in self._names.values():
+    def _by(self, key: Callable[[_Task], _Key | None], counted: Mask) -> list[dict[int, _Task]]:
+        """Tasks by a key, of each key that has samples enough to fill a second: a large node has thousands."""
+        counts = np.bincount(self._tasks[counted]) if counted.any() else np.zeros(0, np.int64)
+        groups: dict[_Key, dict[int, _Task]] = {}
+        for number, task in self._names.items():
             if (name := key(task)) is not None:
-                groups.setdefault(name, set()).add(task)
-        return groups
+                groups.setdefault(name, {})[number] = task
+        enough = self.hz * WHOLE_RATIO
+        return [
+            group
+            for group in groups.values()
+            if sum(int(counts[number]) for number in group if number < len(counts)) >= enough
+        ]
 
-    def _whole(self, tasks: set[_Task], counted: Mask) -> Hog | None:
-        rows = self._rows_of(tasks)
-        if int((rows & counted).sum()) < self.hz * WHOLE_RATIO:
-            return None
+    def _whole(self, tasks: dict[int, _Task], counted: Mask) -> Hog | None:
+        rows: Mask = np.isin(self._tasks, np.array(list(tasks), np.int64))
         longest_s = self._longest_run(self.times[rows & counted])
         if longest_s < 1:
             return None
-        return self._hog(max(tasks, key=_known), rows, longest_s)
+        return self._hog(max(tasks.values(), key=_known), rows, longest_s)
 
     def _longest_run(self, times: Ints) -> float:
         """Seconds in a row that are filled."""
