@@ -8,8 +8,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from rich.console import Console
 from tests.recordings import write_recording
-from tests.unit.checkup.looks import checked
+from tests.unit.checkup.looks import checked, core
 
 from zombiescope.audit.finding import Audit, Evidence, Finding
 from zombiescope.checkup.around import Missing, Surroundings
@@ -17,8 +18,12 @@ from zombiescope.checkup.checkup import Checkup, examine
 from zombiescope.checkup.defunct import Defunct, Parent
 from zombiescope.checkup.quotas import Throttled
 from zombiescope.commands.check.document import document
+from zombiescope.commands.check.progress import picture
 from zombiescope.commands.check.screen import compose
+from zombiescope.recording import schema
+from zombiescope.recording.log import Block, Frame
 from zombiescope.recording.reader import open_recording
+from zombiescope.recording.recent import Recent
 
 AROUND = Surroundings(
     defunct=Defunct(7, 5, (Parent(812, "containerd-shim", 4), Parent(1, "systemd", 1)), 812, others_hidden=False),
@@ -101,6 +106,31 @@ def test_a_quiet_node_says_so_and_on_how_much_that_rests(tmp_path: Path) -> None
     lines = page(checked(tmp_path, around=Surroundings(units=())), 80, 23)
     assert lines[1].startswith(" OK        nothing wrong seen in these 10 seconds, on what could be seen:")
     assert not [line for line in lines if line[:1] in ("✗", "!")]
+
+
+def test_a_quiet_node_that_was_not_wholly_seen_is_not_simply_fine(tmp_path: Path) -> None:
+    lacking = [{"source": "stack samples", "why": "denied", "grant": "CAP_PERFMON"}]
+    lines = page(checked(tmp_path, around=Surroundings(units=()), missing=lacking), 80, 23)
+    assert lines[1].startswith(" OK?       nothing wrong seen in these 10 seconds, on what could be seen: 12 of")
+    assert lines[2].strip() == "14 sources"
+
+
+@pytest.mark.parametrize(("cpus", "width"), [(1, 30), (2, 80), (192, 80), (192, 250)])
+def test_what_is_shown_meanwhile_fits(cpus: int, width: int) -> None:
+    recent = Recent()
+    at_us = 1_760_000_000_000_000
+    for second in range(5):
+        rows = [core(second, cpu, system=1000 if cpu == cpus - 1 else 0) for cpu in range(cpus)]
+        block = Block(
+            schema.CORES, cpus, dict(zip(schema.CORES.names, map(list, zip(*rows, strict=True)), strict=True))
+        )
+        recent.update(Frame(at_us + second * 1_000_000, 0, (block,), False))
+    for left_s in (10.0, 4.2, 0.0):
+        lines = picture("lab", recent, left_s, 10.0, Console(width=width)).plain.splitlines()
+        assert max(map(len, lines[1:])) <= width
+        assert ("reading" in lines[0]) == (left_s == 0)
+        assert lines[2].startswith(f" core {cpus - 1}")
+    assert sum(line[11:].count("█") for line in lines[3:]) == 1
 
 
 def test_the_document_has_what_was_promised(tmp_path: Path) -> None:

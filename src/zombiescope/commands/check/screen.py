@@ -14,7 +14,7 @@ from rich.text import Text
 
 from zombiescope.checkup.verdict import verdict
 from zombiescope.commands.check.panels import Panel, panels
-from zombiescope.commands.check.styles import MARKS, STYLES, WORDS
+from zombiescope.commands.check.styles import MARKS, NOT_MEASURED, STYLES, WORDS
 from zombiescope.commands.window import clock, zone_of
 
 if TYPE_CHECKING:
@@ -108,7 +108,9 @@ def _title(checkup: Checkup, zone: tzinfo, width: int) -> Text:
 
 def _verdict(checkup: Checkup, width: int) -> list[Text]:
     said = verdict(checkup)
-    label = Text(f" {WORDS[said.severity]}".ljust(LABEL), f"bold {STYLES[said.severity]}")
+    blind = said.severity == "ok" and not all(checkup.sources.values())
+    word, style = ("OK?", NOT_MEASURED) if blind else (WORDS[said.severity], STYLES[said.severity])
+    label = Text(f" {word}".ljust(LABEL), f"bold {style}")
     return _hanging(label, [Text(said.text, "bold")], width)
 
 
