@@ -11,4 +11,4 @@ __all__ = ["Audit", "Evidence", "Finding", "examine"]
 
 def examine(root: str = "/", live: Any = None) -> Audit:  # noqa: ARG001  the face that is to be filled
     """The findings of the node whose files are below `root`, worst first."""
-    return Audit((), [])
+    return Audit(root, False, (), ())

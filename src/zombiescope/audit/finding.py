@@ -1,4 +1,4 @@
-"""What an examination found: a finding, what shows it, and what mends it."""
+"""What an examination found: a finding, what shows it, what mends it; and what could not be looked at."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """severity: info, warning or critical."""
+    """severity: info, warning or critical. `fix`: command lines; one that starts with # is for the reader."""
 
     id: str
     rule: str
@@ -24,12 +24,21 @@ class Finding:
     severity: str
     why: str
     evidence: tuple[Evidence, ...]
-    fix: str | None
+    fix: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    source: str
+    why: str
+    grant: str
 
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """Worst first; what could not be examined is in `missing`: {source, why, grant}."""
+    """Worst first."""
 
+    root: str
+    live: bool
     findings: tuple[Finding, ...]
-    missing: list[dict[str, str]]
+    missing: tuple[Missing, ...]
