@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from zombiescope.audit.finding import Audit, Finding
+from zombiescope.audit.finding import Finding
 from zombiescope.checkup.around import Missing, Surroundings
 from zombiescope.checkup.cgroups import CgroupsSeen, cgroups_seen
 from zombiescope.checkup.cores import CoresSeen, Window, cores_seen, window_of
@@ -16,11 +16,17 @@ from zombiescope.checkup.seen import gathered, seen
 from zombiescope.checkup.stalls import Stall, stalls
 from zombiescope.checkup.units import UnitsSeen, units_seen
 from zombiescope.recording.cost import recorder_cost
-from zombiescope.recording.events import Event, events
+from zombiescope.recording.events import SEVERITIES, Event, events
 from zombiescope.recording.reader import Recording
 from zombiescope.recording.recent import Cost
 
-SEVERITIES = ("info", "warning", "critical")
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """What the audit of the node found, worst first, and what it could not look at."""
+
+    findings: tuple[Finding, ...] = ()
+    missing: tuple[Missing, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +48,7 @@ class Checkup:
     units: UnitsSeen | None
     events: tuple[Event, ...]
     around: Surroundings
-    audit: Audit
+    audit: Audited
     missing: tuple[Missing, ...]
     sources: dict[str, bool]
     cost: Cost | None
@@ -58,7 +64,7 @@ def rank(finding: Finding) -> int:
     return SEVERITIES.index(finding.severity) if finding.severity in SEVERITIES else len(SEVERITIES)
 
 
-def examine(recording: Recording, around: Surroundings, audit: Audit) -> Checkup | None:
+def examine(recording: Recording, around: Surroundings, audit: Audited) -> Checkup | None:
     """None when the recording has no tick: then nothing was seen at all."""
     from zombiescope.checkup import rules_cores, rules_node
 
@@ -70,10 +76,9 @@ def examine(recording: Recording, around: Surroundings, audit: Audit) -> Checkup
     return replace(looked, findings=tuple(sorted(found, key=lambda finding: -rank(finding))))
 
 
-def _look(recording: Recording, window: Window, around: Surroundings, audit: Audit) -> Checkup:
+def _look(recording: Recording, window: Window, around: Surroundings, audit: Audited) -> Checkup:
     cost = recorder_cost(recording, window.start_us, window.end_us + 1)
-    examined = [Missing(*(str(one.get(key) or "") for key in ("source", "why", "grant"))) for one in audit.missing]
-    missing = gathered(recording.node.get("missing"), [*around.missing, *_lost(cost), *examined])
+    missing = gathered(recording.node.get("missing"), [*around.missing, *_lost(cost), *audit.missing])
     lacking = {one.source for one in missing}
     sources = seen(missing)
     sampled = Sampled(recording, window.start_us, window.end_us)

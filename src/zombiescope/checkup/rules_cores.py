@@ -62,7 +62,11 @@ def _saturated(checkup: Checkup, seen: CoreSeen) -> Finding:
         "/proc/stat",
         f"system+irq+softirq at 95 % or more for {seconds(longest_s)} without a break; threshold {SATURATED_S:.0f} s",
         unit=seen.hog.unit if seen.hog else None,
-        fix=f"'zombiescope record DIR --for 1m', then 'zombiescope flamegraph DIR --cpu {cpu}' shows where it goes",
+        fix=(
+            "zombiescope record DIR --for 1m",
+            f"zombiescope flamegraph DIR --cpu {cpu}",
+            "# shows where the time goes",
+        ),
     )
 
 

@@ -120,7 +120,7 @@ def _throttled(checkup: Checkup) -> Iterator[Finding]:
             f"and stood still for {seconds(one.seconds)}, however idle the node was",
             "cpu.stat",
             f"throttled in {percent(one.ratio)} of the periods; threshold {percent(THROTTLED_RATIO)}",
-            fix="raise or remove the quota (cpu.max, CPUQuota=, limits.cpu)",
+            fix=("# raise or remove the quota: cpu.max, CPUQuota= or limits.cpu",),
         )
 
 
@@ -205,7 +205,7 @@ def _units(checkup: Checkup) -> Iterator[Finding]:
         so_far = "" if one.so_far is None else f", {one.so_far} times so far"
         why = f"{one.unit} was restarted {one.times} times in {checkup.window.seconds:.0f} s{so_far}"
         why = why.replace(" 1 times in", " once in")
-        fix = f"journalctl -u {one.unit} says why; if nobody needs it: systemctl disable --now {one.unit}"
+        fix = (f"journalctl -u {one.unit}", "# and if nobody needs it:", f"systemctl disable --now {one.unit}")
         yield finding("unit-restarted", one.unit, "warning", why, "D-Bus", one.text, unit=one.unit, fix=fix)
     told = {one.unit for one in units.restarted}
     for state in [state for state in units.waiting if state.unit not in told][:3]:
@@ -252,5 +252,5 @@ def _defunct(checkup: Checkup) -> Iterator[Finding]:
         f"{found.lasting} defunct processes, {parent.defunct} of them left by {who}; {ANOTHER_KIND}",
         "/proc/PID/stat",
         f"{found.lasting} in state Z before and after; a warning from {DEFUNCT} on",
-        fix=f"the parent has to wait for them: mend or restart {who}",
+        fix=(f"# the parent has to wait for them: mend or restart {who}",),
     )

@@ -21,7 +21,7 @@ def finding(
     shown: str,
     *,
     unit: str | None = None,
-    fix: str | None = None,
+    fix: tuple[str, ...] = (),
 ) -> Finding:
     """`file` is where the figure was read, `shown` the figure and the threshold that it broke."""
     return Finding(f"{rule}:{subject}", rule, unit, severity, why, (Evidence(file, None, shown),), fix)

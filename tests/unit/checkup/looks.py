@@ -9,14 +9,14 @@ from typing import Any
 
 from tests.recordings import SECOND, START_US, write_segment
 
-from zombiescope.audit.finding import Audit, Finding
+from zombiescope.audit.finding import Finding
 from zombiescope.checkup.around import Surroundings
-from zombiescope.checkup.checkup import Checkup, examine
+from zombiescope.checkup.checkup import Audited, Checkup, examine
 from zombiescope.recording.reader import open_recording
 from zombiescope.recording.schema import SOFTIRQS
 
 HZ = 99
-NOTHING = Audit((), [])
+NOTHING = Audited()
 Tables = dict[str, list[tuple[Any, ...]]]
 
 
@@ -79,7 +79,7 @@ def checked(
     tables: Tables | None = None,
     *,
     around: Surroundings | None = None,
-    audit: Audit = NOTHING,
+    audit: Audited = NOTHING,
     kernel: str = "5.4.0-1024-aws",
     missing: list[dict[str, str]] | None = None,
 ) -> Checkup:

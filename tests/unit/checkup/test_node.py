@@ -10,8 +10,9 @@ import pytest
 from tests.recordings import SECOND, START_US
 from tests.unit.checkup.looks import checked, core, counters, event, found
 
-from zombiescope.audit.finding import Audit, Evidence, Finding
+from zombiescope.audit.finding import Evidence, Finding
 from zombiescope.checkup.around import Missing, Surroundings
+from zombiescope.checkup.checkup import Audited
 from zombiescope.checkup.defunct import ANOTHER_KIND, Defunct, Parent
 from zombiescope.checkup.quotas import Throttled
 from zombiescope.checkup.since_boot import LogKind, SinceBoot
@@ -203,11 +204,11 @@ def test_defunct_processes_are_called_another_kind_of_zombie(tmp_path: Path) -> 
 
 # --- the audit, what is missing, the order -----------------------------------------------------------------------
 
-RULE = Finding("f1", "restart-always", "x.service", "critical", "restarts for ever", (Evidence("/x", 1, "a"),), None)
+RULE = Finding("f1", "restart-always", "x.service", "critical", "restarts for ever", (Evidence("/x", 1, "a"),), ())
 
 
 def test_the_audit_is_no_verdict_on_these_seconds(tmp_path: Path) -> None:
-    checkup = checked(tmp_path, audit=Audit((RULE,), []))
+    checkup = checked(tmp_path, audit=Audited((RULE,)))
     assert verdict(checkup).severity == "ok"
     assert "the audit has 1 things that may break later" in verdict(checkup).text
     assert checkup.all_findings() == [RULE]
@@ -230,7 +231,7 @@ def test_what_is_missing_is_told_once_and_in_order(tmp_path: Path) -> None:
 def test_the_worst_comes_first(tmp_path: Path) -> None:
     rows = [core(at, cpu, system=1000 if cpu else 0) for at in range(10) for cpu in (0, 1)]
     tables = {"cores": rows, **counters({("pressure", "some_us", "cpu"): 9_000_000, ("vmstat", "allocstall", ""): 99})}
-    checkup = checked(tmp_path, tables, audit=Audit((RULE,), []))
+    checkup = checked(tmp_path, tables, audit=Audited((RULE,)))
     severities = [finding.severity for finding in checkup.all_findings()]
     assert severities == ["critical", "critical", "warning", "info"]
     assert checkup.all_findings()[1] is RULE

@@ -12,9 +12,9 @@ from rich.console import Console
 from tests.recordings import write_recording
 from tests.unit.checkup.looks import checked, core
 
-from zombiescope.audit.finding import Audit, Evidence, Finding
+from zombiescope.audit.finding import Evidence, Finding
 from zombiescope.checkup.around import Missing, Surroundings
-from zombiescope.checkup.checkup import Checkup, examine
+from zombiescope.checkup.checkup import Audited, Checkup, examine
 from zombiescope.checkup.defunct import Defunct, Parent
 from zombiescope.checkup.quotas import Throttled
 from zombiescope.commands.check.document import document
@@ -30,12 +30,11 @@ AROUND = Surroundings(
     throttled=(Throttled("/kubepods/burstable/pod7b0f9a52-11aa-4c0e-9e9b-2f1d7c4f6c11", 2.0, 100, 44, 3.1),),
     missing=(Missing("kernel log since boot", "/dev/kmsg: Operation not permitted", "CAP_SYSLOG"),),
 )
-AUDIT = Audit(
+AUDIT = Audited(
     tuple(
-        Finding(f"a{place}", "restart", "ecs.service", severity, f"reason {place}", (Evidence("/x", 1, "y"),), None)
+        Finding(f"a{place}", "restart", "ecs.service", severity, f"reason {place}", (Evidence("/x", 1, "y"),), ())
         for place, severity in enumerate(("critical", "warning", "warning", "info", "info"))
-    ),
-    [],
+    )
 )
 
 

@@ -307,3 +307,14 @@ def test_check_ends_when_its_recorder_breaks_off(
     assert main.run(["check", "--for", "5s"]) == 1
     assert capsys.readouterr().err == "zombiescope: the recorder ended early: killed by somebody\n"
     assert not list(tmp_path.iterdir())
+
+
+def test_an_audit_that_breaks_off_is_missing_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    from zombiescope import audit
+    from zombiescope.commands.check import looking
+
+    monkeypatch.setattr(audit, "examine", lambda: 1 / 0)
+    audited = looking._audited()
+    assert audited.findings == ()
+    (missing,) = audited.missing
+    assert (missing.source, missing.why) == ("audit", "it broke off: division by zero (ZeroDivisionError)")

@@ -64,8 +64,9 @@ def command(
 
     Nothing has to be recorded before. Without root it shows what it may see, and says what it may not.
     """
-    from zombiescope.checkup.checkup import SEVERITIES, rank
+    from zombiescope.checkup.checkup import rank
     from zombiescope.commands.check.looking import look
+    from zombiescope.recording.events import SEVERITIES
 
     checkup = look(for_s)
     if json_:

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from types import FrameType
 
-from zombiescope.audit.finding import Audit
-from zombiescope.checkup.around import Around
-from zombiescope.checkup.checkup import Checkup, examine
+from zombiescope.checkup.around import Around, Missing
+from zombiescope.checkup.checkup import Audited, Checkup, examine
 from zombiescope.commands.check.progress import wait
 from zombiescope.commands.failure import Failure, one_line
 from zombiescope.commands.private import private_recorder
@@ -29,20 +28,21 @@ def look(for_s: float) -> Checkup:
             wait(recorder, for_s)
             surroundings = around.end()
             with open_recording(recorder.home) as recording:
-                checkup = examine(recording, surroundings, _audit())
+                checkup = examine(recording, surroundings, _audited())
         if checkup is None:
             raise Failure("no core was measured: the recorder wrote no tick", "see 'zombiescope record --for 10s'")
         return checkup
 
 
-def _audit() -> Audit:
-    from zombiescope import audit
-
+def _audited() -> Audited:
     try:
-        return audit.examine()
+        from zombiescope import audit
+
+        found = audit.examine()
+        return Audited(found.findings, tuple(Missing(one.source, one.why, one.grant) for one in found.missing))
     except Exception as error:  # noqa: BLE001  what was seen in the window is worth showing all the same
         why = f"it broke off: {one_line(error)} ({type(error).__name__})"
-        return Audit((), [{"source": "audit", "why": why, "grant": "'zombiescope audit' says more"}])
+        return Audited(missing=(Missing("audit", why, "'zombiescope audit' says more"),))
 
 
 @contextmanager
