@@ -333,7 +333,7 @@ def checks(node: Node, told: Told) -> dict[str, dict[str, Any]]:
     nobody = "cd / && setpriv --reuid nobody --regid nogroup --clear-groups "
     made = {}
     for user, prefix in (("root", ""), ("nobody", nobody)):
-        done = node.run("/bin/sh", "-c", f"{prefix}zombiescope check --for 4s --json", limit_s=240.0)
+        done = node.run("/bin/sh", "-c", f"{prefix}zombiescope check --for 6s --fail-on info --json", limit_s=240.0)
         assert done.exit == 3, done
         made[user] = json.loads(done.text)
     stop_leaks(node)
@@ -347,10 +347,12 @@ def test_check_sees_who_makes_cgroups_and_which_unit_restarts(checks: dict[str, 
     assert makers["/system.slice/leaky.service"]["creator"]["unit"] == "leaky.service"
     assert makers["/system.slice/litter.service/job-*"]["creator"]["comm"] == "mkdir"
     assert seen["cgroups"]["growth"]["dying"] > 0
-    (restarted,) = seen["units"]["restarted"]
-    assert restarted["unit"] == "leaky.service"
-    assert 0 < restarted["times"] < restarted["so_far"]
-    assert {"dying-cgroups-grow", "unit-restarted"} <= {finding["rule"] for finding in seen["findings"]}
+    assert {one["unit"] for one in seen["units"]["restarted"]} <= {"leaky.service"}
+    assert all(0 < one["times"] < one["so_far"] for one in seen["units"]["restarted"])
+    assert seen["units"]["n_restarts"]["leaky.service"] >= 20
+    rules = {finding["rule"] for finding in seen["findings"]}
+    assert "dying-cgroups-grow" in rules
+    assert rules & {"unit-restarted", "unit-waits"}
 
 
 def test_check_tells_an_ordinary_user_of_the_node_what_it_may(checks: dict[str, dict[str, Any]]) -> None:
@@ -358,6 +360,6 @@ def test_check_tells_an_ordinary_user_of_the_node_what_it_may(checks: dict[str, 
     assert {"stack samples", "tracefs", "kernel log"} <= {one["source"] for one in seen["missing"]}
     assert seen["cgroups"]["makers"] is None
     assert seen["cgroups"]["growth"]["dying"] > 0
-    assert [one["unit"] for one in seen["units"]["restarted"]] == ["leaky.service"]
+    assert seen["units"]["n_restarts"]["leaky.service"] >= 20
     assert len(seen["cores"]) == 4
     assert all(core["hog"] is None and core["busy"] is not None for core in seen["cores"])

@@ -8,7 +8,7 @@ from zombiescope.checkup import defunct, quotas, since_boot
 from zombiescope.checkup.defunct import Defunct
 from zombiescope.checkup.quotas import Throttled
 from zombiescope.checkup.since_boot import SinceBoot
-from zombiescope.sources.systemd import SystemdWatcher
+from zombiescope.sources.systemd import SystemdWatcher, WatcherState
 from zombiescope.sources.systemd_units import UnitState
 
 LOG_GRANT = "CAP_SYSLOG, or sysctl kernel.dmesg_restrict=0"
@@ -48,17 +48,22 @@ class Around:
         after = quotas.read(self._root)
         log = since_boot.read()
         found = defunct.defunct(self._processes, defunct.look(self._root))
-        connected = self._systemd.state.status == "connected"
+        systemd = self._systemd.state
+        connected = systemd.status == "connected"
         return Surroundings(
             defunct=found,
             throttled=quotas.throttled(self._quotas, after) if after.found or after.whole else None,
             units=tuple(self._systemd.snapshot()) if connected else None,
             log=log if isinstance(log, SinceBoot) else None,
-            missing=tuple(_missing(found, after, log)),
+            missing=(*_missing(found, after, log), *([] if connected else [_silent(systemd)])),
         )
 
     def close(self) -> None:
         self._systemd.stop(timeout_s=0.5)
+
+
+def _silent(systemd: WatcherState) -> Missing:
+    return Missing("systemd", systemd.why or "it has not answered yet", systemd.mend or "look longer (--for 1m)")
 
 
 def _missing(found: Defunct | None, quota: quotas.Quotas, log: SinceBoot | str) -> list[Missing]:
