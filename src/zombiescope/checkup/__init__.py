@@ -8,10 +8,12 @@ stalls.py      holes in time
 counted.py     node-wide counters, summed
 pressure.py    PSI, reclaim and compaction
 cgroups.py     the census, its growth, who made and removed cgroups
-network.py     cards, softnet, what the kernel log says of them
+network.py     cards and softnet
+units.py       services that restarted, and those that wait to be
 
 Some of it no recording holds; it is looked at before and after (around.py): defunct processes (defunct.py), cgroups
 with a CPU quota (quotas.py), the kernel log since boot (since_boot.py), units as they are now.
 
-checkup.py puts it together; rules_*.py turn it into findings, which have the shape of the audit's.
+checkup.py puts it together with what is missing (seen.py). rules_cores.py and rules_node.py turn it into findings,
+which have the shape of the audit's; wording.py is how they are said, and verdict.py the one sentence for all.
 """

@@ -1,10 +1,12 @@
 """`zombiescope check`: ten seconds of this node on one screen.
 
-looking.py    a private recorder for the window, and the look around it
-progress.py   what a person sees meanwhile
-screen.py     the page: the verdict, the panels, how they share the room
-panels.py     one panel per subject
-document.py   the JSON document
+looking.py      a private recorder for the window, and the look around it
+progress.py     what a person sees meanwhile
+screen.py       the page: the verdict, the panels, how they share the room
+panels.py       one panel per subject
+core_strips.py  the panel of the cores
+styles.py       how severities look
+document.py     the JSON document
 """
 
 from __future__ import annotations
