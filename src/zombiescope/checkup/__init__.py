@@ -14,6 +14,6 @@ units.py       services that restarted, and those that wait to be
 Some of it no recording holds; it is looked at before and after (around.py): defunct processes (defunct.py), cgroups
 with a CPU quota (quotas.py), the kernel log since boot (since_boot.py), units as they are now.
 
-checkup.py puts it together with what is missing (seen.py). rules_cores.py and rules_node.py turn it into findings,
-which have the shape of the audit's; wording.py is how they are said, and verdict.py the one sentence for all.
+examine.py puts it together (checkup.py) with what is missing (seen.py). rules_cores.py and rules_node.py turn it into
+findings, which have the shape of the audit's; wording.py is how they are said, verdict.py the one sentence for all.
 """

@@ -11,7 +11,8 @@ from tests.recordings import SECOND, START_US, write_segment
 
 from zombiescope.audit.finding import Finding
 from zombiescope.checkup.around import Surroundings
-from zombiescope.checkup.checkup import Audited, Checkup, examine
+from zombiescope.checkup.checkup import Audited, Checkup
+from zombiescope.checkup.examine import examine
 from zombiescope.recording.reader import open_recording
 from zombiescope.recording.schema import SOFTIRQS
 

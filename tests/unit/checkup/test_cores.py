@@ -9,7 +9,7 @@ from tests.recordings import START_US, WALK, write_recording
 from tests.unit.checkup.looks import NOTHING, Stacks, checked, core, found, quiet
 
 from zombiescope.checkup.around import Surroundings
-from zombiescope.checkup.checkup import examine
+from zombiescope.checkup.examine import examine
 from zombiescope.checkup.verdict import verdict
 from zombiescope.recording.reader import open_recording
 

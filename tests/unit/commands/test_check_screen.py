@@ -14,8 +14,9 @@ from tests.unit.checkup.looks import checked, core
 
 from zombiescope.audit.finding import Evidence, Finding
 from zombiescope.checkup.around import Missing, Surroundings
-from zombiescope.checkup.checkup import Audited, Checkup, examine
+from zombiescope.checkup.checkup import Audited, Checkup
 from zombiescope.checkup.defunct import Defunct, Parent
+from zombiescope.checkup.examine import examine
 from zombiescope.checkup.quotas import Throttled
 from zombiescope.commands.check.document import document
 from zombiescope.commands.check.progress import picture

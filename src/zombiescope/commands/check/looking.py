@@ -8,7 +8,8 @@ from contextlib import closing, contextmanager
 from types import FrameType
 
 from zombiescope.checkup.around import Around, Missing
-from zombiescope.checkup.checkup import Audited, Checkup, examine
+from zombiescope.checkup.checkup import Audited, Checkup
+from zombiescope.checkup.examine import examine
 from zombiescope.commands.check.progress import wait
 from zombiescope.commands.failure import Failure, one_line
 from zombiescope.commands.private import private_recorder
