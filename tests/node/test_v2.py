@@ -364,3 +364,46 @@ def test_the_audit_finds_the_loop_while_it_runs(told: Told) -> None:
 def test_settings_from_files_are_those_that_systemd_has(told: Told) -> None:
     assert len(told.settings) > 60
     assert told.settings == told.shown
+
+
+# --- check, with the service stopped and the leaks going on ------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def checks(node: Node, told: Told) -> dict[str, dict[str, Any]]:
+    """What `zombiescope check` tells root, and an ordinary user."""
+    start_leaks(node)
+    until(node, "test $(systemctl show --property NRestarts --value leaky) -ge 20")
+    nobody = "cd / && setpriv --reuid nobody --regid nogroup --clear-groups "
+    made = {}
+    for user, prefix in (("root", ""), ("nobody", nobody)):
+        done = node.run("/bin/sh", "-c", f"{prefix}zombiescope check --for 6s --fail-on info --json", limit_s=240.0)
+        assert done.exit == 3, done
+        made[user] = json.loads(done.text)
+    stop_leaks(node)
+    return made
+
+
+def test_check_sees_who_makes_cgroups_and_which_unit_restarts(checks: dict[str, dict[str, Any]]) -> None:
+    seen = checks["root"]
+    assert seen["missing"] == []
+    makers = {line["path"]: line for line in seen["cgroups"]["makers"]}
+    assert makers["/system.slice/leaky.service"]["creator"]["unit"] == "leaky.service"
+    assert makers["/system.slice/litter.service/job-*"]["creator"]["comm"] == "mkdir"
+    assert seen["cgroups"]["growth"]["dying"] > 0
+    assert {one["unit"] for one in seen["units"]["restarted"]} <= {"leaky.service"}
+    assert all(0 < one["times"] < one["so_far"] for one in seen["units"]["restarted"])
+    assert seen["units"]["n_restarts"]["leaky.service"] >= 20
+    rules = {finding["rule"] for finding in seen["findings"]}
+    assert "dying-cgroups-grow" in rules
+    assert rules & {"unit-restarted", "unit-waits"}
+
+
+def test_check_tells_an_ordinary_user_of_the_node_what_it_may(checks: dict[str, dict[str, Any]]) -> None:
+    seen = checks["nobody"]
+    assert {"stack samples", "tracefs", "kernel log"} <= {one["source"] for one in seen["missing"]}
+    assert seen["cgroups"]["makers"] is None
+    assert seen["cgroups"]["growth"]["dying"] > 0
+    assert seen["units"]["n_restarts"]["leaky.service"] >= 20
+    assert len(seen["cores"]) == 4
+    assert all(core["hog"] is None and core["busy"] is not None for core in seen["cores"])

@@ -19,6 +19,7 @@ ROOMS = {
     "recorder": {"recorder", "recording", "symbols", "sources", "kernel", "_native"},
     "importing": {"importing", "recorder", "recording", "symbols", "kernel", "_native"},
     "exporting": {"exporting", "profile", "recording", "_native"},
+    "checkup": {"checkup", "audit", "recording", "sources", "kernel"},
     "lab": {"lab", "recorder", "recording", "symbols", "sources", "kernel", "_native", "_mark", ""},
     "audit": {"audit", "sources", "kernel", "recording", "_native"},
     "commands": {
@@ -26,6 +27,7 @@ ROOMS = {
         "importing",
         "exporting",
         "audit",
+        "checkup",
         "lab",
         "profile",
         "recorder",

@@ -18,6 +18,7 @@ import typer
 from zombiescope.commands import (
     audit,
     cgroups,
+    check,
     compact,
     cores,
     diff,
@@ -42,7 +43,7 @@ from zombiescope.commands.output import note
 
 _COMMANDS: tuple[tuple[str, tuple[ModuleType, ...]], ...] = (
     ("Record", (up, record, status, mark)),
-    ("Look", (top, cores, heatmap, flamegraph, stacks, diff, events, cgroups, history, info)),
+    ("Look", (check, top, cores, heatmap, flamegraph, stacks, diff, events, cgroups, history, info)),
     ("Find", (audit,)),
     ("Keep", (import_, freeze, pack, compact)),
 )
