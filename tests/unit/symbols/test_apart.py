@@ -99,6 +99,20 @@ def test_a_separate_file_is_found_by_build_id(stripped: Stripped, tmp_path: Path
         assert name_at(table, stripped.offsets[name] + 1) == name
 
 
+def test_a_separate_file_in_the_root_of_a_container(stripped: Stripped, tmp_path: Path) -> None:
+    # GIVEN a debug package installed in the container and not on the machine
+    debug_root(tmp_path / "root/opt/debug", stripped.debug, stripped.build_id)
+    apart = SymbolsApart(None, ["/opt/debug"])
+    fd = os.open(stripped.path, os.O_RDONLY)
+    try:
+        inside = apart.table(fd, SymbolTable(fd), Place("/bin/program", str(tmp_path / "root")), 1 << 16, 0)
+        outside = apart.table(fd, SymbolTable(fd), Place("/bin/program"), 1 << 16, 0)
+    finally:
+        os.close(fd)
+    assert name_at(inside, stripped.offsets[b"local_function"]) == b"local_function"
+    assert name_at(outside, stripped.offsets[b"local_function"]) is None
+
+
 def test_a_separate_file_of_another_build_is_not_used(stripped: Stripped, build: Build, tmp_path: Path) -> None:
     other = build("int main(void) { return 1; }", "-g", "-Wl,--build-id=sha1")
     table = table_of(stripped.path, SymbolsApart(None, [debug_root(tmp_path, other, stripped.build_id)]))
