@@ -25,6 +25,13 @@ from zombiescope.symbols.store import Store
 
 Build = Callable[..., Path]
 
+SOURCE = """
+#include <stdio.h>
+__attribute__((noinline)) int inner_function(int x) { __asm__ volatile(""); return x + 1; }
+static __attribute__((noinline, used)) int local_function(int x) { __asm__ volatile(""); return x * 3; }
+int main(void) { return printf("%d %d", inner_function(1), local_function(2)) < 0; }
+"""
+
 
 class Stripped:
     """A program without .symtab, its symbols in a file apart, and where its functions are."""
@@ -61,13 +68,7 @@ class Stripped:
 
 @pytest.fixture(scope="module")
 def stripped(build: Build, tmp_path_factory: pytest.TempPathFactory) -> Stripped:
-    source = """
-    #include <stdio.h>
-    __attribute__((noinline)) int inner_function(int x) { __asm__ volatile(""); return x + 1; }
-    static __attribute__((noinline, used)) int local_function(int x) { __asm__ volatile(""); return x * 3; }
-    int main(void) { return printf("%d %d", inner_function(1), local_function(2)) < 0; }
-    """
-    return Stripped(build(source, "-g", "-Wl,--build-id=sha1"), tmp_path_factory.mktemp("stripped"))
+    return Stripped(build(SOURCE, "-g", "-Wl,--build-id=sha1"), tmp_path_factory.mktemp("stripped"))
 
 
 def debug_root(folder: Path, file: Path, build_id: bytes) -> Path:
@@ -99,10 +100,25 @@ def test_a_separate_file_is_found_by_build_id(stripped: Stripped, tmp_path: Path
         assert name_at(table, stripped.offsets[name] + 1) == name
 
 
+def test_a_separate_file_in_the_root_of_a_container(stripped: Stripped, tmp_path: Path) -> None:
+    # GIVEN a debug package installed in the container and not on the machine
+    debug_root(tmp_path / "root/opt/debug", stripped.debug, stripped.build_id)
+    apart = SymbolsApart(None, ["/opt/debug"])
+    fd = os.open(stripped.path, os.O_RDONLY)
+    try:
+        inside = apart.table(fd, SymbolTable(fd), Place("/bin/program", str(tmp_path / "root")), 1 << 16, 0)
+        outside = apart.table(fd, SymbolTable(fd), Place("/bin/program"), 1 << 16, 0)
+    finally:
+        os.close(fd)
+    assert name_at(inside, stripped.offsets[b"local_function"]) == b"local_function"
+    assert name_at(outside, stripped.offsets[b"local_function"]) is None
+
+
 def test_a_separate_file_of_another_build_is_not_used(stripped: Stripped, build: Build, tmp_path: Path) -> None:
-    other = build("int main(void) { return 1; }", "-g", "-Wl,--build-id=sha1")
+    # GIVEN the same code with another name in it: only the build id tells that it is another build
+    other = build(SOURCE.replace("local_function", "other_function"), "-g", "-Wl,--build-id=sha1")
     table = table_of(stripped.path, SymbolsApart(None, [debug_root(tmp_path, other, stripped.build_id)]))
-    assert name_at(table, stripped.offsets[b"main"]) is None
+    assert name_at(table, stripped.offsets[b"local_function"]) is None
 
 
 @pytest.mark.parametrize("where", ["beside", ".debug", "root"])
@@ -126,8 +142,9 @@ def test_a_separate_file_is_found_by_its_link(stripped: Stripped, tmp_path: Path
 def test_a_separate_file_that_changed_gives_no_false_names(stripped: Stripped, build: Build, tmp_path: Path) -> None:
     root = debug_root(tmp_path, stripped.debug, stripped.build_id)
     table = table_of(stripped.path, SymbolsApart(None, [root]))
-    debug_root(tmp_path, build("int other;int main(void){return 2;}", "-g"), stripped.build_id)
-    assert name_at(table, stripped.offsets[b"main"]) is None
+    other = build(SOURCE.replace("local_function", "other_function"), "-g", "-Wl,--build-id=sha1")
+    debug_root(tmp_path, Stripped(other, tmp_path).debug, stripped.build_id)
+    assert name_at(table, stripped.offsets[b"local_function"]) is None
 
 
 @pytest.mark.parametrize("keeps", ["in the store", "in memory"])
