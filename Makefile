@@ -24,7 +24,7 @@ run: setup ## record this machine until Ctrl-C
 	@$(BIN)/zombiescope up
 
 demo: setup ## replay the founding case on this machine, without root
-	@$(BIN)/zombiescope demo || test $$? -eq 3
+	@$(BIN)/zombiescope demo
 
 test-packages: ## install the Debian packages that tests compare with (perf, sysstat, ...)
 	@scripts/need-tests
