@@ -6,7 +6,7 @@ NATIVE := $(wildcard src/zombiescope/*.pyx src/zombiescope/native/*.pxi)
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-node test-fast test-packages lint format bench bench-soak docs lock wheel clean
+.PHONY: help setup run demo test test-node test-fast test-packages lint format bench bench-soak docs lock wheel clean
 
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,6 +22,9 @@ setup: .venv/.ready ## build .venv with the command zombiescope in it
 
 run: setup ## record this machine until Ctrl-C
 	@$(BIN)/zombiescope up
+
+demo: setup ## replay the founding case on this machine, without root
+	@$(BIN)/zombiescope demo
 
 test-packages: ## install the Debian packages that tests compare with (perf, sysstat, ...)
 	@scripts/need-tests

@@ -20,6 +20,20 @@ pytestmark = [pytest.mark.node, pytest.mark.slow]
 FOUR = {"cap_perfmon": 38, "cap_syslog": 34, "cap_sys_ptrace": 19, "cap_dac_read_search": 2}
 MPSTAT_S = 20
 CHARGE_IN_PAGES = "import mmap; m = mmap.mmap(-1, 200 << 20)\nfor at in range(0, 200 << 20, 4096): m[at] = 1"
+READ_UNITS = """
+import json
+from zombiescope.sources import unit_files
+from zombiescope.sources.root import Root
+from zombiescope.sources.unit_files.timespan import human
+files, found = unit_files.read(Root("/")), {}
+for name in files.names:
+    service = files.service(name)
+    if service is None or "@" in name or files.unit(name).name != name:
+        continue
+    found[name] = [service.restart, human(service.restart_us), str(service.burst), human(service.interval_us)]
+    found[name].append(files.state(name))
+print(json.dumps(found))
+"""
 STATS = "import os\nwhile True: os.stat('/etc/hostname')"
 SPIN = "import time\nwhile True:\n  e = time.monotonic() + .3\n  while time.monotonic() < e: pass\n  time.sleep(.2)"
 
@@ -33,6 +47,9 @@ class Told:
     missing: list[Any] = field(default_factory=list)
     found: dict[str, Any] = field(default_factory=dict)
     restarts: int = 0
+    audit: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, list[str]] = field(default_factory=dict)
+    shown: dict[str, list[str]] = field(default_factory=dict)
     cgroup_stat: dict[str, int] = field(default_factory=dict)
     census_at: float = 0.0
     mpstat: list[dict[str, Any]] = field(default_factory=list)
@@ -86,8 +103,20 @@ def _leak(node: Node, told: Told) -> None:
     until(node, "test $(systemctl show --property NRestarts --value leaky) -ge 20")
     until(node, "test $(ls /var/tmp/litter-* | wc -l) -ge 25")
     told.restarts = int(node.shell("systemctl show --property NRestarts --value leaky"))
+    _audit(node, told)
     stop_leaks(node)
     told.cgroup_stat, told.census_at = steady(node, _cgroup_stat)
+
+
+def _audit(node: Node, told: Told) -> None:
+    """While the loop runs, and beside it what we and systemd make of every service's files."""
+    told.audit = json.loads(node.run("zombiescope", "audit", "--json", limit_s=120.0).text)
+    told.settings = json.loads(node.run("/opt/zombiescope/bin/python", "-c", READ_UNITS, limit_s=120.0).check().text)
+    show = "systemctl show --property Id,Restart,RestartUSec,StartLimitIntervalUSec,StartLimitBurst,UnitFileState"
+    for block in node.shell(f"{show} -- {' '.join(told.settings)}", limit_s=120.0).strip().split("\n\n"):
+        values = dict(line.partition("=")[::2] for line in block.splitlines())
+        unit = values.pop("Id")
+        told.shown[unit] = [values[name] for name in sorted(values)]
 
 
 def _run_out_of_memory(node: Node) -> None:
@@ -320,3 +349,61 @@ def test_the_recording_is_whole_on_another_machine(told: Told) -> None:
     assert info["kernel"].endswith("-amd64")
     assert info["samples"] > 1000
     assert not [gap for gap in info["gaps"] if gap["source"] == "stack samples"]
+
+
+# --- the audit ------------------------------------------------------------------------------------------------------
+
+
+def test_the_audit_finds_the_loop_while_it_runs(told: Told) -> None:
+    assert told.audit["live"]
+    worst = told.audit["findings"][0]
+    assert (worst["unit"], worst["rule"], worst["severity"]) == ("leaky.service", "auto-restart", "critical")
+    assert "endless-restart:leaky.service" in {finding["id"] for finding in told.audit["findings"]}
+
+
+def test_settings_from_files_are_those_that_systemd_has(told: Told) -> None:
+    assert len(told.settings) > 60
+    assert told.settings == told.shown
+
+
+# --- check, with the service stopped and the leaks going on ------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def checks(node: Node, told: Told) -> dict[str, dict[str, Any]]:
+    """What `zombiescope check` tells root, and an ordinary user."""
+    start_leaks(node)
+    until(node, "test $(systemctl show --property NRestarts --value leaky) -ge 20")
+    nobody = "cd / && setpriv --reuid nobody --regid nogroup --clear-groups "
+    made = {}
+    for user, prefix in (("root", ""), ("nobody", nobody)):
+        done = node.run("/bin/sh", "-c", f"{prefix}zombiescope check --for 6s --fail-on info --json", limit_s=240.0)
+        assert done.exit == 3, done
+        made[user] = json.loads(done.text)
+    stop_leaks(node)
+    return made
+
+
+def test_check_sees_who_makes_cgroups_and_which_unit_restarts(checks: dict[str, dict[str, Any]]) -> None:
+    seen = checks["root"]
+    assert seen["missing"] == []
+    makers = {line["path"]: line for line in seen["cgroups"]["makers"]}
+    assert makers["/system.slice/leaky.service"]["creator"]["unit"] == "leaky.service"
+    assert makers["/system.slice/litter.service/job-*"]["creator"]["comm"] == "mkdir"
+    assert seen["cgroups"]["growth"]["dying"] > 0
+    assert {one["unit"] for one in seen["units"]["restarted"]} <= {"leaky.service"}
+    assert all(0 < one["times"] < one["so_far"] for one in seen["units"]["restarted"])
+    assert seen["units"]["n_restarts"]["leaky.service"] >= 20
+    rules = {finding["rule"] for finding in seen["findings"]}
+    assert "dying-cgroups-grow" in rules
+    assert rules & {"unit-restarted", "unit-waits"}
+
+
+def test_check_tells_an_ordinary_user_of_the_node_what_it_may(checks: dict[str, dict[str, Any]]) -> None:
+    seen = checks["nobody"]
+    assert {"stack samples", "tracefs", "kernel log"} <= {one["source"] for one in seen["missing"]}
+    assert seen["cgroups"]["makers"] is None
+    assert seen["cgroups"]["growth"]["dying"] > 0
+    assert seen["units"]["n_restarts"]["leaky.service"] >= 20
+    assert len(seen["cores"]) == 4
+    assert all(core["hog"] is None and core["busy"] is not None for core in seen["cores"])

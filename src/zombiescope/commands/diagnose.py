@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from zombiescope.commands import drawing
-from zombiescope.commands.output import Json, console, examples, print_document
+from zombiescope.commands.output import Json, console, examples, note, print_document
+from zombiescope.commands.quantities import duration_s, within
 from zombiescope.commands.reading import Dir, Node, opened
 from zombiescope.commands.window import At, From, Last, To, Utc, Window, choose
 
@@ -19,6 +23,7 @@ if TYPE_CHECKING:
 EXAMPLES = examples(
     "diagnose --last 10m",
     "diagnose --at 12:03:22",
+    "diagnose --live 30s",
     "diagnose incident.zscope -o report.html",
     "diagnose --last 1h --json | jq '.incidents[0].causes[0].culprit'",
 )
@@ -31,6 +36,10 @@ FOUND = 3
 
 def command(
     directory: Dir = None,
+    live: Annotated[
+        str | None,
+        typer.Option("--live", metavar="DURATION", help="Record this machine for so long, then diagnose it."),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -48,7 +57,7 @@ def command(
     utc: Utc = False,
     node: Node = None,
     json_: Json = False,
-) -> None:
+) -> int:
     """What happened, who did it, how we know, what else it could have been, and what to do.
 
     Looks for cores that were lost, tasks that hog the kernel, starved network cards and what the kernel said, and
@@ -58,13 +67,15 @@ def command(
         raise typer.BadParameter(f"--fail-on {fail_on!r} is none of info, warning, critical")
     if output is not None and output.suffix not in (".html", ".md"):
         raise typer.BadParameter(f"--output {output}: the name must end in .html or .md")
-    with opened(directory, node) as recording:
+    if live is not None and (directory or last or from_ or to or at):
+        raise typer.BadParameter("--live records what it looks at; leave out DIR and the window")
+    with _recorded(directory, node, live) as recording:
         from zombiescope.diagnosis.diagnose import diagnose
 
         window = choose(recording, last, from_, to, at, utc)
         if at is not None:
             window = Window(window.start_us - AROUND_US, window.end_us + AROUND_US, window.zone)
-        found = diagnose(recording, window.start_us, window.end_us)
+        found = diagnose(recording, window.start_us, window.end_us, live=live is not None)
         if output is not None:
             drawing.write(output, _report(output.suffix, recording, found, window))
         if json_:
@@ -73,8 +84,26 @@ def command(
             print_document("diagnose", document(found))
         elif output is None:
             show(found, f"{recording.name}  {window.heading()}", window, verbose=verbose)
-    if _found(found, fail_on):
-        raise typer.Exit(FOUND)
+    return FOUND if _found(found, fail_on) else 0
+
+
+@contextmanager
+def _recorded(directory: str | None, node: str | None, live: str | None) -> Iterator[Recording]:
+    """The recording that is named, or one that is made now."""
+    if live is None:
+        with opened(directory, node) as recording:
+            yield recording
+        return
+    from zombiescope.commands.private import private_recorder
+    from zombiescope.recording.reader import open_recording
+
+    for_s = within(duration_s(live), 2, 600, "2s to 10m")
+    with private_recorder("diagnose", for_s=for_s) as recorder:
+        note(f"recording this machine for {live}")
+        while not recorder.ended():
+            time.sleep(0.1)
+        with open_recording(recorder.home) as recording:
+            yield recording
 
 
 def _report(kind: str, recording: Recording, found: Diagnosis, window: Window) -> str:

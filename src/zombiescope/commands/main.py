@@ -16,7 +16,9 @@ from typing import Annotated, NoReturn
 import typer
 
 from zombiescope.commands import (
+    audit,
     cgroups,
+    check,
     compact,
     cores,
     demo,
@@ -43,8 +45,8 @@ from zombiescope.commands.output import note
 
 _COMMANDS: tuple[tuple[str, tuple[ModuleType, ...]], ...] = (
     ("Record", (up, record, status, mark)),
-    ("Look", (top, cores, heatmap, flamegraph, stacks, diff, events, cgroups, history, info)),
-    ("Explain", (diagnose, demo)),
+    ("Look", (check, top, cores, heatmap, flamegraph, stacks, diff, events, cgroups, history, info)),
+    ("Explain", (diagnose, audit, demo)),
     ("Keep", (import_, freeze, pack, compact)),
 )
 

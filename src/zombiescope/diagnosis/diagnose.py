@@ -16,7 +16,7 @@ from zombiescope.diagnosis import patterns, ranking, symptoms
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.core_grid import SECOND_US
 from zombiescope.diagnosis.facts import Facts
-from zombiescope.diagnosis.incident import Cause, Incident, Severity, State, Symptom
+from zombiescope.diagnosis.incident import Cause, Incident, Severity, State
 from zombiescope.diagnosis.incidents import Group, group
 from zombiescope.diagnosis.spans import runs
 from zombiescope.recording.reader import Recording
@@ -165,9 +165,6 @@ def _not_checked(facts: Facts) -> Iterator[str]:
         yield "memory cgroups: they were not counted in this window"
     if facts.kernel is None:
         yield "kernel: its version is not known, so signatures of every kernel were tried"
-    for gap in facts.gaps[:5]:
+    told = {str(entry.get("source")) for entry in facts.missing}
+    for gap in [gap for gap in facts.gaps if gap.source not in told][:5]:
         yield f"{gap.source}: blind for {(gap.to_us - gap.from_us) / 1e6:.0f} s ({gap.why})"
-
-
-def symptom_seconds(found: tuple[Symptom, ...]) -> float:
-    return max((symptom.seconds for symptom in found), default=0.0)

@@ -48,6 +48,16 @@ class LeafStats:
 
 
 @dataclass(frozen=True, slots=True)
+class CpuQuota:
+    """A cgroup with a CPU quota, and how often it used it up: counts since the cgroup was made."""
+
+    cores: float
+    nr_periods: int
+    nr_throttled: int
+    throttled_us: int
+
+
+@dataclass(frozen=True, slots=True)
 class ReadCost:
     """Median seconds of one read of a single cgroup's file; None where the file is missing."""
 
@@ -95,6 +105,17 @@ def leaf_stats(cpu: str | None, memory: str | None = None) -> LeafStats:
         has_memory_limit=limit is not None if limit_known else None,
         memory_limit_bytes=limit,
     )
+
+
+def cpu_quota(directory: str) -> CpuQuota | None:
+    """The quota of one cgroup; None without one. Two small files, and only one where there is none."""
+    _, cores = _cpu_quota(directory)
+    if cores is None:
+        return None
+    stat = parse_flat(_read(directory, "cpu.stat"))
+    throttled_ns = stat.get("throttled_time")
+    throttled_us = stat.get("throttled_usec", 0) if throttled_ns is None else throttled_ns // 1000
+    return CpuQuota(cores, stat.get("nr_periods", 0), stat.get("nr_throttled", 0), throttled_us)
 
 
 def _refuse_root(directory: str | None) -> None:

@@ -21,6 +21,7 @@ from zombiescope.recording import columns
 from zombiescope.recording.columns import Ints, Mask
 from zombiescope.recording.reader import Recording
 from zombiescope.recording.stacks import KERNEL_KINDS, SKID_LEAVES
+from zombiescope.symbols.demangle import demangle
 
 Span = tuple[int, int]
 """A window [start_us, end_us)."""
@@ -127,7 +128,7 @@ def _functions(recording: Recording, start_us: int, end_us: int, known: dict[Fun
     names, modules, kinds = (columns.texts(rows.column(name)) for name in ("name", "module", "kind"))
     number_of = np.full(int(ids.max(initial=-1)) + 1, -1, np.int64)
     for frame, name, module, kind in zip(ids.tolist(), names, modules, kinds, strict=True):
-        function = Function(name or "?", module or None, kind or "unknown")
+        function = Function(demangle(name) if name else "?", module or None, kind or "unknown")
         number_of[frame] = known.setdefault(function, len(known))
     return number_of
 

@@ -102,7 +102,7 @@ class SystemdWatcher:
 
     def _follow(self) -> None:
         """Returns when stopped; raises BusUnavailableError when there is no bus, or no longer."""
-        path = _socket_path(self.bus_address)
+        path = socket_path(self.bus_address)
         if path is not None and not os.path.exists(path):  # noqa: PTH110 - no pathlib in the recorder's hot start
             raise BusUnavailableError(no_bus(path))
         from zombiescope.sources.systemd_bus import BusSession
@@ -123,7 +123,7 @@ class SystemdWatcher:
         return state
 
 
-def _socket_path(address: str) -> str | None:
+def socket_path(address: str) -> str | None:
     """The file of a unix:path= address; None for other transports, which have to be tried."""
     transport, _, options = address.partition(":")
     if transport != "unix" or ";" in address:

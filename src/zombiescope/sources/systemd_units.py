@@ -123,8 +123,8 @@ class UnitBook:
         shows was loaded in between, and its UnitNew is late or was not heard."""
         if self._filled:
             self.appeared(unit)
-        if unit not in self._services:
-            service = self._add(unit, None)
+        if unit not in self._services or not self._filled:
+            service = self._services.get(unit) or self._add(unit, None)
             if service is not None:
                 service.state = replace(service.state, active_state=active_state, sub_state=sub_state)
                 service.told_state = active_state
@@ -132,9 +132,13 @@ class UnitBook:
         return self.changed(unit, {"ActiveState": active_state, "SubState": sub_state}, now_ns)
 
     def appeared(self, unit: str) -> None:
-        """UnitNew: systemd has loaded it just now, so it has not been restarted yet."""
+        """UnitNew: systemd has loaded it just now, so it has not been restarted yet.
+
+        Before the first list it means nothing of the kind: systemd tells the first subscriber of every unit as new when
+        it first changes, a crash loop of 138 rounds too.
+        """
         if unit not in self._services:
-            self._add(unit, 0)
+            self._add(unit, 0 if self._filled else None)
 
     def removed(self, unit: str, now_ns: int) -> list[UnitEvent]:
         """UnitRemoved: what is still untold of it, and then it is forgotten."""

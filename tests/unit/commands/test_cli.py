@@ -16,8 +16,8 @@ from zombiescope.commands import main
 from zombiescope.recording import locate
 
 COMMANDS = (
-    "up", "record", "status", "mark", "top", "cores", "heatmap", "flamegraph", "stacks", "events", "cgroups",
-    "history", "info", "freeze", "pack", "compact", "lab",
+    "up", "record", "status", "mark", "check", "top", "cores", "heatmap", "flamegraph", "stacks", "diff", "events",
+    "cgroups", "history", "info", "audit", "import", "freeze", "pack", "compact", "lab",
 )  # fmt: skip
 READERS = (
     "cores",

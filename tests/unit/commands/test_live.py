@@ -23,9 +23,8 @@ import pytest
 from tests.recordings import SECOND, Written, write_recording
 from tests.unit.commands.cli import Cli
 
-from zombiescope.commands import main, record
+from zombiescope.commands import main, private, record
 from zombiescope.commands.failure import Failure
-from zombiescope.commands.top import private
 
 ZOMBIESCOPE = [sys.executable, "-m", "zombiescope.commands.main"]
 
@@ -254,7 +253,8 @@ def test_the_private_recorder_is_gone_afterwards(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", None)
     # WHEN top has it
-    with private.private_recorder() as home:
+    with private.private_recorder("top") as recorder:
+        home = recorder.home
         assert (home / "node=lab").is_dir()
         assert (home / "runtime").read_text() == str(home / "run")
     # THEN nothing is left of it
@@ -267,6 +267,54 @@ def test_a_private_recorder_that_cannot_start_says_why(monkeypatch: pytest.Monke
     monkeypatch.setattr(private, "recorder_arguments", lambda _: [sys.executable, "-c", code])
     with (
         pytest.raises(Failure, match=r"could not start: .* no perf_event_open"),
-        private.private_recorder(),
+        private.private_recorder("top"),
     ):
         pytest.fail("it did not start")
+
+
+# --- check ------------------------------------------------------------------------------------------------------
+
+
+def test_check_wants_a_length_and_a_severity(cli: Cli) -> None:
+    for arguments, said in (
+        (("--for", "0.5s"), "must be 1s to 10m"),
+        (("--for", "soon"), "is not a duration"),
+        (("--fail-on", "bad"), "'bad' is not a severity; it is info, warning, critical"),
+    ):
+        done = cli("check", *arguments)
+        assert done.code == 2
+        assert said in done.err
+        assert not done.out
+
+
+def test_check_ends_when_its_recorder_does_not_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    code = "import sys; sys.exit('zombiescope: this kernel has no /proc')"
+    monkeypatch.setattr(private, "recorder_arguments", lambda _: [sys.executable, "-c", code])
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert main.run(["check", "--for", "1s"]) == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_check_ends_when_its_recorder_breaks_off(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = (
+        "import json, os, sys, time; home = json.loads(sys.argv[1])['dir']; os.makedirs(home + '/node=lab');"
+        "open(home + '/node=lab/node.json', 'w').write('{}'); time.sleep(1); sys.exit('killed by somebody')"
+    )
+    monkeypatch.setattr(private, "recorder_arguments", lambda config: [sys.executable, "-c", code, json.dumps(config)])
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert main.run(["check", "--for", "5s"]) == 1
+    assert capsys.readouterr().err == "zombiescope: the recorder ended early: killed by somebody\n"
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_audit_that_breaks_off_is_missing_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    from zombiescope import audit
+    from zombiescope.commands.check import looking
+
+    monkeypatch.setattr(audit, "examine", lambda: 1 / 0)
+    audited = looking._audited()
+    assert audited.findings == ()
+    (missing,) = audited.missing
+    assert (missing.source, missing.why) == ("audit", "it broke off: division by zero (ZeroDivisionError)")

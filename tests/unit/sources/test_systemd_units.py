@@ -54,6 +54,7 @@ class Signals:
 @pytest.fixture
 def signals() -> Signals:
     book = UnitBook()
+    book.list_ended()
     book.appeared(UNIT)
     return Signals(book)
 
@@ -182,6 +183,20 @@ def test_what_was_there_before_us_is_not_news() -> None:
     # WHEN it is restarted once more
     (event,) = book.changed(UNIT, {"NRestarts": 125}, 20_000 * MS)
     assert (event.fields["n_restarts"], event.fields["delta"]) == (125, 1)
+
+
+def test_a_unit_called_new_before_the_first_list_was_there_before_us() -> None:
+    # GIVEN the first subscriber, whom systemd tells of an old crash loop as if it were new
+    book = UnitBook()
+    book.appeared(UNIT)
+    assert book.changed(UNIT, {"ActiveState": "activating", "SubState": "auto-restart"}, 0) == []
+    assert book.listed(UNIT, "activating", "auto-restart", 1) == []
+    book.list_ended()
+    # WHEN its counter is first read, and then rises
+    assert book.changed(UNIT, {"NRestarts": 138}, 2) == []
+    (event,) = book.changed(UNIT, {"NRestarts": 139}, 20_000 * MS)
+    # THEN only the rise is news
+    assert event.fields["delta"] == 1
 
 
 def test_restarts_while_the_bus_was_away_are_told_after_it(signals: Signals) -> None:

@@ -49,3 +49,9 @@ def narrow(tmp_path_factory: pytest.TempPathFactory) -> Path:
     link = ["ld", "-m", "elf_i386", "--build-id=sha1", "-o", "narrow", "narrow.o"]
     subprocess.run(link, check=True, cwd=folder)
     return folder / "narrow"
+
+
+@pytest.fixture(autouse=True)
+def own_store(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test writes to the store of this machine, nor finds in it what an earlier one left."""
+    monkeypatch.setenv("ZOMBIESCOPE_CACHE", str(tmp_path_factory.mktemp("cache")))

@@ -1,7 +1,6 @@
 """`zombiescope top`: the node live, core by core.
 
 feed.py      data from a recording that grows, or that ended
-private.py   a recorder of its own where none runs
 screen.py    a frame as lines of text: title, average against hottest core, cores
 panels.py    what stands below the cores
 strips.py    cores as block characters
@@ -35,6 +34,8 @@ EXAMPLES = examples(
 )
 
 _FIRST_TICKS_S = 10.0
+_PRIVATE_KEEP_S = 900.0
+_PRIVATE_LONGEST_S = 12 * 3600.0
 
 
 def command(
@@ -89,10 +90,10 @@ def _place(directory: str | None) -> Iterator[tuple[Path, str | None]]:
     if directory is not None or "ZOMBIESCOPE_DIR" in os.environ or locate.running_recorder() is not None:
         yield place_of(directory), None
         return
-    from zombiescope.commands.top.private import private_recorder
+    from zombiescope.commands.private import private_recorder
 
-    with private_recorder() as home:
-        yield home, "private: gone when top ends"
+    with private_recorder("top", keep_s=_PRIVATE_KEEP_S, for_s=_PRIVATE_LONGEST_S, segment_s=60.0) as recorder:
+        yield recorder.home, "private: gone when top ends"
 
 
 def _live_node(place: Path, node: str | None) -> Path | None:

@@ -1,0 +1,63 @@
+"""What a node is for, as its files tell: the orchestrator that runs work on it, and the cloud it is in.
+
+The hints are data (catalogue/platforms.toml). A unit counts where it starts by itself, a path where it is there.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from zombiescope.audit.catalogue import Hint
+from zombiescope.audit.finding import Evidence
+from zombiescope.audit.kernel_facts import KernelFacts
+from zombiescope.sources.root import Root
+from zombiescope.sources.unit_files.starts import Start
+
+
+@dataclass(frozen=True, slots=True)
+class Platform:
+    orchestrators: dict[str, Evidence]
+    """kubernetes, ecs, ... -> what told it. Several may be."""
+    clouds: dict[str, Evidence]
+
+    @property
+    def name(self) -> str | None:
+        return next(iter(self.orchestrators), None)
+
+    def of_kind(self, kind: str) -> dict[str, Evidence]:
+        return self.clouds if kind == "cloud" else self.orchestrators
+
+
+def detect(root: Root, starts: dict[str, Start], kernel: KernelFacts, hints: tuple[Hint, ...]) -> Platform:
+    found: dict[str, dict[str, Evidence]] = {"orchestrator": {}, "cloud": {}}
+    for hint in hints:
+        known = found[hint.kind]
+        if hint.platform not in known:
+            evidence = _told(hint, root, starts, kernel)
+            if evidence is not None:
+                known[hint.platform] = evidence
+    return Platform(found["orchestrator"], found["cloud"])
+
+
+def _told(hint: Hint, root: Root, starts: dict[str, Start], kernel: KernelFacts) -> Evidence | None:
+    if hint.unit:
+        start = starts.get(hint.unit)
+        return Evidence(start.file, start.line, f"{hint.unit} is started here") if start else None
+    if hint.kernel:
+        for release, where in kernel.releases:
+            if re.search(hint.kernel, release):
+                return where
+        return None
+    if hint.holds:
+        return _line_with(root, hint.path, hint.holds)
+    found = root.status(hint.path) is not None
+    return Evidence(hint.path, None, f"{hint.path} is there") if found else None
+
+
+def _line_with(root: Root, path: str, pattern: str) -> Evidence | None:
+    text = (root.read(path) or b"").decode("utf-8", "replace")
+    for number, line in enumerate(text.splitlines(), 1):
+        if re.search(pattern, line):
+            return Evidence(path, number, line.strip())
+    return None

@@ -1,0 +1,76 @@
+"""A lockup detector that speaks too late, or not at all.
+
+The kernel reports a soft lockup after twice kernel.watchdog_thresh: 20 s by default. Network cards give up after 5 s
+(ENA), so a stall of 5 to 19 s resets the card and leaves no stack in the log that says who held the core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from zombiescope.audit.finding import Evidence, Finding
+from zombiescope.audit.node import Node
+
+ID = "late-watchdog"
+TITLE = "A lockup detector that misses stalls of 5 to 19 seconds"
+SYSCTLS = ("kernel.watchdog_thresh", "kernel.watchdog", "kernel.soft_watchdog")
+
+NIC_GIVES_UP_S = 5
+_DEFAULT_S = 10
+
+
+def find(node: Node) -> Iterator[Finding]:
+    if not node.kernel.releases:
+        return  # an image without a kernel: its host decides
+    off = _switched_off(node)
+    told = _threshold(node)
+    if told is None:
+        return
+    thresh, where = told
+    if off is None and 0 < 2 * thresh <= NIC_GIVES_UP_S:
+        return
+    if off is not None or thresh == 0:
+        why = "The soft lockup detector is off: a core that the kernel holds for minutes leaves no stack in the log."
+        yield _finding(node, "warning", why, off or where)
+        return
+    why = (
+        f"kernel.watchdog_thresh is {thresh}, so the kernel reports a core that it holds only after {2 * thresh} s. "
+        f"A network card resets after {NIC_GIVES_UP_S} s: a stall in between leaves no stack in the log."
+    )
+    yield _finding(node, "info", why, where)
+
+
+def _finding(node: Node, severity: str, why: str, where: Evidence) -> Finding:
+    return Finding(
+        id=ID,
+        rule=ID,
+        unit=None,
+        severity=severity,
+        why=why,
+        evidence=(where,),
+        fix=(
+            node.write("/etc/sysctl.d", "60-lockup.conf", "kernel.watchdog=1", "kernel.watchdog_thresh=2"),
+            *(["sysctl --system"] if node.root.is_this_machine else []),
+        ),
+    )
+
+
+def _switched_off(node: Node) -> Evidence | None:
+    for name in ("kernel.watchdog", "kernel.soft_watchdog"):
+        value = node.kernel.sysctls.get(name)
+        if value is not None:
+            if value[0] == "0":
+                return value[1]
+        elif (word := node.kernel.has("nowatchdog") or node.kernel.has("nosoftlockup")) is not None:
+            return word
+    return None
+
+
+def _threshold(node: Node) -> tuple[int, Evidence] | None:
+    """None where the running kernel does not tell."""
+    value = node.kernel.sysctls.get("kernel.watchdog_thresh")
+    if value is not None and value[0].isdecimal():
+        return int(value[0]), value[1]
+    if node.kernel.running:
+        return None
+    return _DEFAULT_S, Evidence("/etc/sysctl.d", None, "kernel.watchdog_thresh is set nowhere: 10 by default")

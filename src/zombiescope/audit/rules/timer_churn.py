@@ -1,0 +1,49 @@
+"""Timers that fire often. Each run of a service makes a cgroup and removes it; what the run read or wrote keeps the
+removed one alive as a zombie until its pages are reclaimed (systemd PR 36827, from Oracle's customers)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from zombiescope.audit.finding import Evidence, Finding
+from zombiescope.audit.node import Node, shown
+from zombiescope.sources.unit_files import Unit
+from zombiescope.sources.unit_files.calendar import runs_per_day
+
+ID = "timer-churn"
+TITLE = "A timer that makes and removes a cgroup often"
+
+OFTEN_PER_DAY = 144
+"""Every ten minutes, as sysstat does."""
+VERY_OFTEN_PER_DAY = 1440
+
+_KEYS = ("OnCalendar", "OnUnitActiveSec", "OnUnitInactiveSec")
+
+
+def find(node: Node) -> Iterator[Finding]:
+    for name in sorted(node.starts):
+        unit = node.files.unit(name) if name.endswith(".timer") else None
+        runs = runs_per_day(unit) if unit is not None else None
+        if unit is not None and runs is not None and runs >= OFTEN_PER_DAY * 0.99:
+            yield _finding(node, unit, runs)
+
+
+def _finding(node: Node, unit: Unit, runs: float) -> Finding:
+    per_month = f"{runs * 30:,.0f}"
+    return Finding(
+        id=f"{ID}:{unit.name}",
+        rule=ID,
+        unit=unit.name,
+        severity="warning" if runs >= VERY_OFTEN_PER_DAY * 0.99 else "info",
+        why=f"It fires {runs:,.0f} times a day, and each run makes and removes a memory cgroup: up to {per_month} a "
+        "month, of which those that left a page in the cache stay as zombies.",
+        evidence=(*_evidence(unit), *node.evidence_of(unit.name)),
+        fix=(
+            f"systemctl edit {unit.name}    # [Timer] with an empty assignment and then a longer one",
+            f"# if nobody needs it: {node.disable(unit.name)}",
+        ),
+    )
+
+
+def _evidence(unit: Unit) -> tuple[Evidence, ...]:
+    return tuple(shown(item) for key in _KEYS for item in unit.listed("Timer", key))

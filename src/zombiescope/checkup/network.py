@@ -1,0 +1,78 @@
+"""Network cards and the packets that cores dropped in the window."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from zombiescope.checkup.cores import Window
+from zombiescope.checkup.counted import Counted
+from zombiescope.recording.columns import numbers, present
+from zombiescope.recording.reader import Recording
+
+_TROUBLE = re.compile(
+    r"drop|discard|missed|_miss(_|$)|timeout|reset|wd_expired|no_?buf|no_desc|exceeded|fifo|overrun|err(?!upt)|stuck|fail"
+)
+_COLUMNS = ("cpu", "softnet_processed", "softnet_dropped", "softnet_squeezed")
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """`trouble`: counters of drops, errors, timeouts and the like that moved, of the kernel and of the driver."""
+
+    name: str
+    rx_packets: int
+    tx_packets: int
+    trouble: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Softnet:
+    """A core's packets: dropped because its backlog was full; squeezed is a poll that ran out of its time."""
+
+    cpu: int
+    processed: int
+    dropped: int
+    squeezed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """None: not measured."""
+
+    cards: tuple[Card, ...] | None
+    softnet: tuple[Softnet, ...] | None
+
+
+def network(recording: Recording, window: Window, counted: Counted, lacking: Collection[str]) -> Network:
+    return Network(
+        None if "netdev" in lacking else _cards(recording.node, counted),
+        None if "softnet" in lacking else _softnet(recording, window),
+    )
+
+
+def _cards(node: dict[str, Any], counted: Counted) -> tuple[Card, ...]:
+    sources = {source: counted.by_key(source) for source in ("netdev", "ethtool", "tx_timeout")}
+    names = set(node.get("nics") or ()).union(*sources.values()) - {"lo"}
+    return tuple(_card(name, *(found.get(name, {}) for found in sources.values())) for name in sorted(names))
+
+
+def _card(name: str, kernel: dict[str, int], driver: dict[str, int], timeouts: dict[str, int]) -> Card:
+    moved = {f"{queue}_timeout": count for queue, count in timeouts.items()}
+    moved |= {counter: count for counter, count in {**driver, **kernel}.items() if _TROUBLE.search(counter)}
+    trouble = {counter: count for counter, count in moved.items() if count}
+    return Card(name, kernel.get("rx_packets", 0), kernel.get("tx_packets", 0), trouble)
+
+
+def _softnet(recording: Recording, window: Window) -> tuple[Softnet, ...] | None:
+    rows = recording.table("cores", window.start_us + 1, window.end_us + 1, _COLUMNS)
+    known = present(rows.column("softnet_processed"))
+    if not known.any():
+        return None
+    cpus, *figures = (numbers(rows.column(name)) for name in _COLUMNS)
+    return tuple(
+        Softnet(cpu, *(int(values[known & (cpus == cpu)].sum()) for values in figures))
+        for cpu in sorted(set(cpus[known].tolist()))
+    )

@@ -1,0 +1,231 @@
+"""`zombiescope audit`: traps of a node, or of an image that nobody booted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from textwrap import wrap
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from zombiescope.commands.failure import Failure
+from zombiescope.commands.output import Json, console, examples, note, print_document, print_object
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from zombiescope.audit.baseline import Split
+    from zombiescope.audit.finding import Audit, Finding
+
+EXAMPLES = examples(
+    "audit                      # this node",
+    "audit --root /mnt/image    # an image",
+    "audit --root /mnt/image --write-allow accepted.txt",
+    "audit --root /mnt/image --allow accepted.txt --sarif audit.sarif",
+    "audit --json | jq -r '.findings[] | select(.severity == \"critical\") | .unit'",
+)
+
+FOUND = 3
+_STYLES = {"critical": "bold red", "warning": "yellow", "info": "cyan"}
+_WIDTH_MAX = 110
+_LABEL = 10
+_MISSING_SHOWN = 8
+
+
+def _severity(text: str) -> str:
+    from zombiescope.audit import SEVERITIES
+
+    if text not in SEVERITIES:
+        raise typer.BadParameter(f"{text!r} is not a severity; it is {', '.join(SEVERITIES)}")
+    return text
+
+
+Severity = Annotated[
+    str, typer.Option("--fail-on", parser=_severity, metavar="SEVERITY", help="Exit 3 on this severity or worse.")
+]
+
+
+def command(
+    root: Annotated[
+        Path, typer.Option("--root", metavar="PATH", help="The root directory to look at: an unpacked image.")
+    ] = Path("/"),
+    allow: Annotated[
+        Path | None,
+        typer.Option("--allow", metavar="FILE", help="Findings that are accepted: an id and a reason a line."),
+    ] = None,
+    write_allow: Annotated[
+        Path | None, typer.Option("--write-allow", metavar="FILE", help="Write what is found as such a file.")
+    ] = None,
+    catalogue: Annotated[
+        list[Path] | None,
+        typer.Option("--catalogue", metavar="FILE", help="Agents or kernels of your own (TOML); may be repeated."),
+    ] = None,
+    fail_on: Severity = "warning",
+    at_least: Annotated[
+        str,
+        typer.Option("--at-least", parser=_severity, metavar="SEVERITY", help="Leave out what is milder."),
+    ] = "info",
+    live: Annotated[
+        bool | None,
+        typer.Option(
+            "--live/--no-live",
+            help="Ask the running systemd over D-Bus, or do not; without either it is asked when the root is /.",
+            show_default=False,
+        ),
+    ] = None,
+    sarif: Annotated[
+        Path | None, typer.Option("--sarif", metavar="FILE", help="Write SARIF 2.1.0 as well; - is standard output.")
+    ] = None,
+    json_: Json = False,
+) -> int:
+    """Traps of this node, or of an image that nobody booted, before anything breaks.
+
+    Units that would be restarted for ever, agents of another platform, timers that churn cgroups, costly kernels.
+
+    On a node the running systemd is asked; an image is only read, nothing of it is run.
+    """
+    if sarif == Path("-") and json_:
+        raise typer.BadParameter("--json and --sarif - both want standard output; name a file for SARIF")
+    audit = _examine(root, live, catalogue or [])
+    split = _split(audit, allow)
+    if write_allow is not None:
+        _write_allow(write_allow, audit)
+    if sarif is not None:
+        _write_sarif(sarif, audit, split)
+    if json_:
+        print_document("audit", _document(audit, split, at_least))
+    elif sarif != Path("-"):
+        _print(audit, split, at_least)
+    for line in split.stale:
+        note(f"zombiescope: {allow}, line {line.line}: {line.id} is no longer found; the line can go")
+    from zombiescope.audit.finding import rank
+
+    return FOUND if any(rank(finding.severity) >= rank(fail_on) for finding in split.new) else 0
+
+
+def _examine(root: Path, live: bool | None, catalogue: list[Path]) -> Audit:
+    from zombiescope.audit import CatalogueError, examine
+
+    try:
+        return examine(root, live, catalogue=catalogue)
+    except NotADirectoryError:
+        raise Failure(f"{root} is not a directory", "unpack or mount the image and name the directory") from None
+    except CatalogueError as error:
+        raise Failure(str(error), "docs/catalogue.md shows an entry") from error
+
+
+def _split(audit: Audit, allow: Path | None) -> Split:
+    from zombiescope.audit import baseline
+
+    try:
+        lines = baseline.parse(allow.read_bytes(), str(allow)) if allow is not None else ()
+    except baseline.BaselineError as error:
+        raise Failure(str(error)) from error
+    return baseline.split(audit.findings, lines)
+
+
+def _write_allow(path: Path, audit: Audit) -> None:
+    from zombiescope.audit import baseline
+    from zombiescope.commands.drawing import write
+
+    if path.exists():
+        raise Failure(f"{path} exists already", "its reasons would be lost; name another file")
+    write(path, baseline.write(audit.findings))
+
+
+def _write_sarif(path: Path, audit: Audit, split: Split) -> None:
+    import json
+    from importlib.metadata import version
+
+    from zombiescope.audit import sarif
+    from zombiescope.commands.drawing import write
+
+    made = sarif.document(audit, version("zombiescope"), split.new, split.allowed)
+    if path == Path("-"):
+        print_object(made, indent=2)
+    else:
+        write(path, json.dumps(made, indent=2) + "\n")
+
+
+def _document(audit: Audit, split: Split, at_least: str) -> dict[str, Any]:
+    return {
+        "root": audit.root,
+        "live": audit.live,
+        "platform": audit.platform,
+        "units": audit.units,
+        "services_started": audit.enabled,
+        "findings": [finding.document() for finding in _shown(split.new, at_least)],
+        "allowed": [{**finding.document(), "reason": line.reason} for finding, line in split.allowed],
+        "stale": [{"id": line.id, "line": line.line, "reason": line.reason} for line in split.stale],
+        "missing": [item.document() for item in audit.missing],
+    }
+
+
+def _shown(findings: Sequence[Finding], at_least: str) -> list[Finding]:
+    from zombiescope.audit.finding import rank
+
+    return [finding for finding in findings if rank(finding.severity) >= rank(at_least)]
+
+
+def _print(audit: Audit, split: Split, at_least: str) -> None:
+    out = console()
+    width = min(out.width, _WIDTH_MAX)
+    shown = _shown(split.new, at_least)
+    for finding in shown:
+        _print_finding(out, finding, width)
+    _print_summary(out, audit, split, len(split.new) - len(shown))
+    _print_missing(out, audit, width)
+
+
+def _print_finding(out: Console, finding: Finding, width: int) -> None:
+    from rich.text import Text
+
+    head = Text(f"{finding.severity:<{_LABEL}}", _STYLES[finding.severity])
+    head.append(_printable(finding.unit or finding.id), "bold").append(
+        f"  {finding.rule}" if finding.unit else "", "dim"
+    )
+    out.print(head)
+    _print_block(out, "why", _printable(finding.why), width)
+    for number, item in enumerate(finding.evidence):
+        place = item.file if item.line is None else f"{item.file}:{item.line}"
+        text = f"{place}  {item.text}" if item.text else place
+        _print_block(out, "seen" if number == 0 else "", _printable(text), width, style="dim")
+    for number, line in enumerate(finding.fix):
+        out.print(f"  {'fix' if number == 0 else '':<{_LABEL - 2}}{_printable(line)}", style="green", soft_wrap=True)
+    out.print()
+
+
+def _print_block(out: Console, label: str, text: str, width: int, style: str = "") -> None:
+    lines = wrap(text, max(30, width - _LABEL), break_long_words=False, break_on_hyphens=False) or [""]
+    for number, line in enumerate(lines):
+        out.print(f"  {label if number == 0 else '':<{_LABEL - 2}}{line}", style=style, soft_wrap=True)
+
+
+def _print_summary(out: Console, audit: Audit, split: Split, left_out: int) -> None:
+    counts = Counter(finding.severity for finding in split.new)
+    said = ", ".join(f"{counts[name]} {name}" for name in ("critical", "warning", "info") if counts[name])
+    extra = [f"{len(split.allowed)} accepted"] if split.allowed else []
+    extra += [f"{left_out} milder not shown"] if left_out else []
+    tail = f" ({', '.join(extra)})" if extra else ""
+    looked = f"{audit.units:,} unit files, {audit.enabled:,} services start by themselves"
+    what = "this node" if audit.root == "/" else audit.root
+    asked = "; the running systemd was asked" if audit.live else ""
+    out.print(f"{said or 'nothing found'}{tail}", style="bold")
+    platform = f", a {audit.platform} node" if audit.platform else ""
+    out.print(f"{what}{platform}: {looked}{asked}", soft_wrap=True)
+
+
+def _print_missing(out: Console, audit: Audit, width: int) -> None:
+    for item in audit.missing[:_MISSING_SHOWN]:
+        _print_block(out, "unknown", _printable(f"{item.source}: {item.why}"), width, style="yellow")
+    if len(audit.missing) > _MISSING_SHOWN:
+        out.print(
+            f"  {'':<{_LABEL - 2}}and {len(audit.missing) - _MISSING_SHOWN} more; --json lists them", style="yellow"
+        )
+
+
+def _printable(text: str) -> str:
+    """A file name of an image may hold anything, control characters of a terminal too."""
+    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)

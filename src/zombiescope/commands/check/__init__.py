@@ -1,0 +1,83 @@
+"""`zombiescope check`: ten seconds of this node on one screen.
+
+looking.py      a private recorder for the window, and the look around it
+progress.py     what a person sees meanwhile
+screen.py       the page: the verdict, the panels, how they share the room
+panels.py       one panel per subject
+core_strips.py  the panel of the cores
+styles.py       how severities look
+document.py     the JSON document
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from zombiescope.commands.output import Json, console, examples, print_document
+from zombiescope.commands.quantities import duration_s, within
+from zombiescope.commands.window import Utc
+
+EXAMPLES = examples(
+    "check                        # ten seconds, then one screen",
+    "check --for 1m",
+    "check --fail-on critical     # exit 3 only for what is critical",
+    "check --json | jq '.findings[0]'",
+)
+
+_FOUND = 3
+
+
+def _for_s(text: str) -> float:
+    return within(duration_s(text), 1, 600, "1s to 10m")
+
+
+def _severity(text: str) -> str:
+    from zombiescope.recording.events import SEVERITIES
+
+    if text not in SEVERITIES:
+        raise typer.BadParameter(f"{text!r} is not a severity; it is {', '.join(SEVERITIES)}")
+    return text
+
+
+For = Annotated[float, typer.Option("--for", parser=_for_s, metavar="DURATION", help="How long to look.")]
+FailOn = Annotated[
+    str,
+    typer.Option(
+        "--fail-on",
+        parser=_severity,
+        metavar="SEVERITY",
+        help="Exit 3 when something this bad or worse is found: info, warning or critical.",
+    ),
+]
+
+
+def command(
+    # The default stands as a person would type it: typer sends it through the same parser.
+    for_s: For = "10s",  # type: ignore[assignment]
+    fail_on: FailOn = "warning",
+    utc: Utc = False,
+    json_: Json = False,
+) -> int:
+    """Ten seconds of this node on one screen.
+
+    Each core beside the mean that hides it, stalls, pressure, cgroup accounting, network, units, the audit's worst.
+
+    Nothing has to be recorded before. Without root it shows what it may see, and says what it may not.
+    """
+    from zombiescope.checkup.checkup import rank
+    from zombiescope.commands.check.looking import look
+    from zombiescope.recording.events import SEVERITIES
+
+    checkup = look(for_s)
+    if json_:
+        from zombiescope.commands.check.document import document
+
+        print_document("check", document(checkup))
+    else:
+        from zombiescope.commands.check.screen import show
+
+        show(checkup, console(), utc=utc)
+    worst = max((rank(finding) for finding in checkup.all_findings()), default=-1)
+    return _FOUND if worst >= SEVERITIES.index(fail_on) else 0

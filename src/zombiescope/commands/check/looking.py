@@ -1,0 +1,60 @@
+"""The window itself: a private recorder runs for it, and what no recording holds is looked at before and after."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from types import FrameType
+
+from zombiescope.checkup.around import Around, Missing
+from zombiescope.checkup.checkup import Audited, Checkup
+from zombiescope.checkup.examine import examine
+from zombiescope.commands.check.progress import wait
+from zombiescope.commands.failure import Failure, one_line
+from zombiescope.commands.private import private_recorder
+
+# Everything heavy is imported before the window begins: a check must not measure its own start.
+from zombiescope.recording.reader import open_recording
+
+INTERVAL_S = 0.5
+"""Two ticks a second: a second of saturation is found wherever it begins."""
+
+
+def look(for_s: float) -> Checkup:
+    """Takes `for_s` seconds and a little more. Raises Failure when nothing could be seen at all."""
+    with _terminated_in_order(), closing(Around()) as around:
+        settings = {"for_s": for_s + INTERVAL_S, "interval_s": INTERVAL_S, "segment_s": for_s + 60.0}
+        with private_recorder("check", **settings) as recorder:
+            wait(recorder, for_s)
+            surroundings = around.end()
+            with open_recording(recorder.home) as recording:
+                checkup = examine(recording, surroundings, _audited())
+        if checkup is None:
+            raise Failure("no core was measured: the recorder wrote no tick", "see 'zombiescope record --for 10s'")
+        return checkup
+
+
+def _audited() -> Audited:
+    try:
+        from zombiescope import audit
+
+        found = audit.examine()
+        return Audited(found.findings, tuple(Missing(one.source, one.why, one.grant) for one in found.missing))
+    except Exception as error:  # noqa: BLE001  what was seen in the window is worth showing all the same
+        why = f"it broke off: {one_line(error)} ({type(error).__name__})"
+        return Audited(missing=(Missing("audit", why, "'zombiescope audit' says more"),))
+
+
+@contextmanager
+def _terminated_in_order() -> Iterator[None]:
+    """SIGTERM ends the recorder and removes its directory, as Ctrl-C does."""
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

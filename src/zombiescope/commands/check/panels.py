@@ -1,0 +1,305 @@
+"""The panels of a check: a few lines of figures a subject, marked when a finding is about it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from zombiescope.checkup.checkup import rank
+from zombiescope.checkup.defunct import ANOTHER_KIND
+from zombiescope.checkup.wording import ago
+from zombiescope.commands.check import core_strips
+from zombiescope.commands.check.styles import NOT_MEASURED, STYLES
+from zombiescope.commands.quantities import human_count, human_s
+
+if TYPE_CHECKING:
+    from zombiescope.checkup.around import Missing
+    from zombiescope.checkup.checkup import Checkup
+    from zombiescope.checkup.network import Card
+    from zombiescope.recording.cgroups import Leak
+
+_VERDICTS = {"costly": STYLES["critical"], "watch": STYLES["warning"], "harmless": "green"}
+_AUDIT_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """`texts` below each other; the first is the one that matters. The higher `gives_way`, the sooner it is cut."""
+
+    label: str
+    texts: Sequence[Text]
+    severity: str | None
+    gives_way: int
+    least: int = 1
+    spare: tuple[int, ...] = ()
+    """Lines that may go before the last one does, each by its place once those before it are gone."""
+
+
+_PANELS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
+    ("cores", 4, ("core-", "kernel-", "machine-", "real-time", "stolen", "ksoftirqd")),
+    ("pressure", 6, ("pressure-", "throttled")),
+    ("memory", 6, ("reclaim", "drop-caches", "oom_kill")),
+    ("cgroups", 5, ("memory-cgroups", "dying-", "cgroup-churn")),
+    ("network", 6, ("card-", "softnet-", "nic_")),
+    ("units", 6, ("unit-",)),
+    ("audit", 8, ()),
+    ("defunct", 7, ("defunct",)),
+    ("blind to", 7, ()),
+)
+"""Label, how soon it gives way, and how the rules begin that are about it."""
+
+
+def panels(checkup: Checkup, width: int) -> list[Panel]:
+    texts: dict[str, Callable[[], list[Text]]] = {
+        "pressure": lambda: _pressure(checkup),
+        "memory": lambda: _memory(checkup),
+        "cgroups": lambda: _cgroups(checkup),
+        "network": lambda: _network(checkup),
+        "units": lambda: _units(checkup),
+        "audit": lambda: _audit(checkup),
+        "defunct": lambda: _defunct(checkup),
+        "blind to": lambda: _blind(checkup),
+    }
+    made = []
+    for label, gives_way, rules in _PANELS:
+        severity = _severity(checkup, label, rules)
+        if label == "cores":
+            strips = core_strips.strips(checkup, width)
+            least = len(strips.lines) - len(strips.spare)
+            made.append(Panel(label, strips.lines, severity, gives_way, least, strips.spare))
+        else:
+            made.append(Panel(label, texts[label](), severity, gives_way))
+    return made
+
+
+def _severity(checkup: Checkup, label: str, rules: tuple[str, ...]) -> str | None:
+    found = checkup.audit.findings if label == "audit" else checkup.findings
+    about = (
+        [one for one in found if label == "audit" or one.rule.startswith(rules)] if rules or label == "audit" else []
+    )
+    worst = max(about, key=rank, default=None)
+    if label == "blind to":
+        return "warning" if checkup.missing else None
+    return worst.severity if worst is not None else None
+
+
+def _joined(parts: Sequence[Text | str]) -> Text:
+    text = Text()
+    for number, part in enumerate(parts):
+        text.append(" · " if number else "", "dim").append_text(part if isinstance(part, Text) else Text(part))
+    return text
+
+
+def _pressure(checkup: Checkup) -> list[Text]:
+    if all(found.some is None and found.full is None for found in checkup.pressure.values()):
+        lines = [Text("not measured by this kernel", NOT_MEASURED)]
+    else:
+        lines = [
+            Text()
+            .append("some/full: ", "dim")
+            .append_text(_joined([_resource(checkup, one) for one in checkup.pressure]))
+        ]
+    throttled = checkup.around.throttled
+    if throttled is None:
+        lines.append(Text("CPU quotas cannot be read", NOT_MEASURED))
+    elif throttled:
+        worst = throttled[0]
+        more = f", and {len(throttled) - 1} more" if len(throttled) > 1 else ""
+        lines.append(
+            Text(
+                f"throttled: {worst.cgroup} in {worst.throttled} of {worst.periods} periods, "
+                f"{human_s(worst.seconds)} (quota {worst.quota_cores:g} cores){more}"
+            )
+        )
+    else:
+        lines[0].append(" · ", "dim").append("no cgroup throttled")
+    return lines
+
+
+def _resource(checkup: Checkup, name: str) -> Text:
+    found = checkup.pressure[name]
+    if found.some is None and found.full is None:
+        return Text().append(f"{name} ", "dim").append("?", NOT_MEASURED)
+    shown = "/".join("-" if ratio is None else f"{ratio * 100:.0f}" for ratio in (found.some, found.full))
+    loud = max(found.some or 0, found.full or 0) >= 0.1
+    return Text().append(f"{name} ", "dim").append(f"{shown} %", "bold" if loud else "")
+
+
+def _memory(checkup: Checkup) -> list[Text]:
+    if checkup.reclaim is None:
+        return [Text("reclaim is not measured", NOT_MEASURED)]
+    rates, counts = checkup.reclaim.per_second, checkup.reclaim.counts
+    names = {
+        "pgscan_direct": "direct scans",
+        "allocstall": "allocation stalls",
+        "pgscan_kswapd": "kswapd scans",
+        "compact_stall": "compaction stalls",
+        "pswpin": "swap-ins",
+    }
+    moved = [f"{words} {rates[name]:,.0f}/s" for name, words in names.items() if rates[name] >= 0.5]
+    moved += [f"{name} {count}" for name, count in counts.items() if count]
+    if not moved:
+        quiet = "no reclaim, no allocation stall, no compaction stall, no swapping"
+        return [Text(quiet, "dim")]
+    return [_joined(moved)]
+
+
+def _cgroups(checkup: Checkup) -> list[Text]:
+    seen, memory = checkup.cgroups, checkup.cgroups.memory
+    if memory is None:
+        return [Text(seen.why, NOT_MEASURED)]
+    line = Text().append(human_count(memory.total), "bold").append(f" memory cgroups tracked ({memory.hierarchy}), ")
+    if memory.live is None:
+        line.append("in use: not counted in this time", NOT_MEASURED)
+    else:
+        line.append(f"{human_count(memory.live)} in use, ").append(f"{human_count(memory.dying)} dying", "bold")
+    growth = seen.growth
+    if growth.dying:
+        style = STYLES["warning"] if growth.dying > 0 else "green"
+        said = (
+            f"; dying {growth.dying:+,} in {growth.seconds:.0f} s (extrapolated: {growth.dying_per_hour:+,.0f} an hour)"
+        )
+        line.append(said, style)
+    lines = [line, Text.assemble((f"{seen.verdict}: ", _VERDICTS.get(seen.verdict or "", "")), seen.why)]
+    return [*lines, *_makers(checkup)] if not seen.makers else [lines[0], *_makers(checkup), lines[1]]
+
+
+def _makers(checkup: Checkup) -> list[Text]:
+    makers = checkup.cgroups.makers
+    if makers is None:
+        return [Text("who makes and removes cgroups cannot be seen", NOT_MEASURED)]
+    lines = [_maker(line) for line in makers[:2]]
+    if len(makers) > 2:
+        lines[-1].append(f" · and {len(makers) - 2} more paths", "dim")
+    return lines or [Text("nobody made or removed a cgroup meanwhile", "dim")]
+
+
+def _maker(line: Leak) -> Text:
+    least = "" if line.exact in (True, None) else "≥"
+    creator = line.creator
+    pid = f" [{creator.pid}]" if creator.pid is not None else ""
+    names = [
+        name for name in (f"{creator.comm}{pid}" if creator.comm else None, creator.unit or creator.container) if name
+    ]
+    text = Text(f"{line.path or '(many paths)'}: ")
+    text.append(f"{least}{human_count(line.created)} made, {human_count(line.removed)} removed", "bold")
+    text.append(f", {human_count(line.released)} released")
+    return text.append(f", by {' '.join(names)}" if names else ", made before we looked", "" if names else "dim")
+
+
+def _network(checkup: Checkup) -> list[Text]:
+    cards, softnet = checkup.network.cards, checkup.network.softnet
+    parts: list[Text | str] = []
+    if cards is None:
+        parts.append(Text("cards cannot be read", NOT_MEASURED))
+    elif not cards:
+        parts.append(Text("no physical card here", "dim"))
+    else:
+        parts += [_card(card, checkup.window.seconds) for card in cards[:2]]
+    if softnet is None:
+        parts.append(Text("softnet ?", NOT_MEASURED))
+    else:
+        dropped, squeezed = sum(core.dropped for core in softnet), sum(core.squeezed for core in softnet)
+        parts.append(Text(f"softnet dropped {dropped:,}, squeezed {squeezed:,}", "" if dropped or squeezed else "dim"))
+    log = checkup.around.log
+    resets = [one for one in log.kinds if one.kind.startswith("nic_")] if log else []
+    lines = [_joined(parts)]
+    now = [event for event in checkup.events if event.kind.startswith("nic_")]
+    lines += [Text(f"{event.kind}: {' '.join(event.text.split())}", STYLES["critical"]) for event in now[-2:]]
+    if log is None:
+        lines[0].append(" · ", "dim").append("kernel log closed", NOT_MEASURED)
+    for one in resets:
+        when = ago(checkup.window.end_us / 1e6 - one.last_us / 1e6)
+        lines.append(Text(f"kernel log since boot: {one.kind} {one.count}×, last {when}", STYLES["warning"]))
+    if log is not None and not resets:
+        lines[0].append(" · ", "dim").append("no reset logged since boot", "dim")
+    return lines
+
+
+def _card(card: Card, seconds: float) -> Text:
+    rate = (card.rx_packets + card.tx_packets) / max(seconds, 0.001)
+    text = Text(f"{card.name} {rate:,.0f} packets/s")
+    trouble = sorted(card.trouble.items(), key=lambda item: -item[1])
+    if not trouble:
+        return text.append(", no drops or errors", "dim")
+    return text.append(", " + ", ".join(f"{name} +{count:,}" for name, count in trouble[:3]), STYLES["warning"])
+
+
+def _units(checkup: Checkup) -> list[Text]:
+    units = checkup.units
+    if units is None:
+        return [Text("systemd cannot be asked", NOT_MEASURED)]
+    lines = [
+        Text(f"{one.unit} restarted {one.times}×" + ("" if one.so_far is None else f" ({one.so_far} so far)"))
+        for one in units.restarted[:3]
+    ]
+    told = {one.unit for one in units.restarted}
+    lines += [
+        Text(f"{one.unit} waits in auto-restart ({human_count(one.n_restarts)} restarts so far)")
+        for one in units.waiting[:3]
+        if one.unit not in told
+    ]
+    lines += [Text(text) for text in units.failed[:2]]
+    if not lines:
+        lines = [Text(f"none of {units.services} services restarted or waits for it", "dim")]
+    elsewhere = [one for one in units.often if one.unit not in told and one not in units.waiting]
+    if elsewhere:
+        most = ", ".join(f"{one.unit} {one.n_restarts}×" for one in elsewhere[:3])
+        lines.append(Text(f"restarted earlier: {most}", "dim"))
+    return lines
+
+
+def _audit(checkup: Checkup) -> list[Text]:
+    if not checkup.sources["audit"]:
+        return [Text("not examined", NOT_MEASURED)]
+    found = checkup.audit.findings
+    if not found:
+        return [Text("nothing found in the configuration of this node", "dim")]
+    lines = [_audited(one.severity, one.unit, one.why) for one in found[:_AUDIT_SHOWN]]
+    if len(found) > _AUDIT_SHOWN:
+        lines.append(Text(f"and {len(found) - _AUDIT_SHOWN} more: 'zombiescope audit' has them all", "dim"))
+    return lines
+
+
+def _audited(severity: str, unit: str | None, why: str) -> Text:
+    text = Text().append(f"{severity}: ", STYLES.get(severity, ""))
+    return text.append(why if unit is None or unit in why else f"{unit}: {why}")
+
+
+def _defunct(checkup: Checkup) -> list[Text]:
+    found = checkup.around.defunct
+    if found is None:
+        return [Text("processes cannot be listed", NOT_MEASURED)]
+    if not found.lasting:
+        return [
+            Text(f"none of {human_count(found.processes)} processes (another kind of zombie than dying cgroups)", "dim")
+        ]
+    parent = found.parents[0]
+    line = Text(f"{human_count(found.lasting)} of {human_count(found.processes)} processes, ")
+    line.append(f"{human_count(parent.defunct)} left by {parent.comm or '?'} (pid {parent.pid})", "bold")
+    return [line.append(f"; {ANOTHER_KIND}", "dim")]
+
+
+def _blind(checkup: Checkup) -> list[Text]:
+    missing = checkup.missing
+    if not missing:
+        return [Text(f"nothing: all {len(checkup.sources)} sources were seen", "dim")]
+    if len(missing) == 1:
+        return [Text().append(missing[0].source, NOT_MEASURED).append(f": {missing[0].why}; {missing[0].grant}", "dim")]
+    lines = [Text().append(", ".join(one.source for one in missing), NOT_MEASURED)]
+    closed = [one for one in missing if "CAP_" in one.grant]
+    if closed and os.geteuid() != 0:
+        these = "all of it" if len(closed) == len(missing) else f"all but {_names(missing, closed)}"
+        lines[0].append(f"; root sees {these}: sudo zombiescope check", "bold")
+    grants: dict[str, list[str]] = {}
+    for one in missing:
+        grants.setdefault(one.grant, []).append(one.source)
+    return [*lines, *(Text(f"{', '.join(sources)}: {grant}", "dim") for grant, sources in grants.items())]
+
+
+def _names(missing: Sequence[Missing], without: Sequence[Missing]) -> str:
+    return ", ".join(one.source for one in missing if one not in without)

@@ -1,0 +1,96 @@
+"""A recorder of a command's own, in a temporary directory, small, and gone afterwards.
+
+It does not touch a recorder that runs on this machine: it writes a directory of its own, its rings are its own, and it
+announces itself in a runtime directory of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from zombiescope.commands.failure import Failure
+from zombiescope.commands.record import configuration, recorder_arguments
+from zombiescope.recording import locate
+
+_MAX_BYTES = 64 * 10**6
+_START_S = 60.0
+_STOP_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateRecorder:
+    """`home` is the directory that it writes."""
+
+    home: Path
+    process: subprocess.Popen[bytes]
+
+    @property
+    def node_dir(self) -> Path:
+        return next(self.home / f"node={node}" for node in locate.nodes_in(self.home))
+
+    def ended(self) -> bool:
+        """Whether it has ended in order. Raises Failure when it ended otherwise."""
+        code = self.process.poll()
+        if code:
+            raise Failure(f"the recorder ended early: {self.last_words()}")
+        return code is not None
+
+    def last_words(self) -> str:
+        said = (self.home / "stderr").read_text(errors="replace").strip().splitlines()
+        return said[-1] if said else f"exit {self.process.returncode}"
+
+
+@contextmanager
+def private_recorder(name: str, **changes: Any) -> Iterator[PrivateRecorder]:
+    """A recorder that has begun to write when this is entered; `changes` are to what `record` does by itself."""
+    home = Path(tempfile.mkdtemp(prefix=f"zombiescope-{name}-"))
+    try:
+        with _started(home, changes) as recorder:
+            _wait_for_data(recorder)
+            yield recorder
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+@contextmanager
+def _started(home: Path, changes: dict[str, Any]) -> Iterator[PrivateRecorder]:
+    config = configuration(dir=str(home), max_bytes=_MAX_BYTES, quiet=True, **changes)
+    # Under a runtime directory of its own, nobody mistakes it for the machine's recorder.
+    environment = os.environ | {"ZOMBIESCOPE_RUNTIME_DIR": str(home / "run")}
+    with (home / "stderr").open("wb") as errors:
+        process = subprocess.Popen(  # noqa: S603  our own interpreter, our own module
+            recorder_arguments(config),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            env=environment,
+        )
+    try:
+        yield PrivateRecorder(home, process)
+    finally:
+        process.terminate()
+        try:
+            process.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _wait_for_data(recorder: PrivateRecorder) -> None:
+    deadline = time.monotonic() + _START_S
+    home = recorder.home
+    while not any((home / f"node={node}" / "node.json").exists() for node in locate.nodes_in(home)):
+        if recorder.process.poll() is not None:
+            raise Failure(f"the recorder could not start: {recorder.last_words()}")
+        if time.monotonic() > deadline:
+            raise Failure(f"the recorder wrote nothing in {_START_S:.0f} s", "see 'zombiescope record --for 10s'")
+        time.sleep(0.05)
