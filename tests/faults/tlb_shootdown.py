@@ -7,7 +7,7 @@ from tests.faults.fault import Fault
 SCRIPT = r"""
 import hashlib, threading
 threading.Thread(target=hashlib.pbkdf2_hmac, args=("sha256", b"x", b"y", 1 << 30), daemon=True).start()
-pages = 768
+pages = 256
 held = mmap.mmap(-1, pages << 12, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 at = ctypes.addressof(ctypes.c_char.from_buffer(held))
 libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
