@@ -108,6 +108,11 @@ class Facts:
         rows = self.recording.table("counters", self.start_us, self.end_us, ("time", "series", "value"))
         return tuple(columns.numbers(rows.column(name)) for name in ("time", "series", "value"))  # type: ignore[return-value]
 
+    @cached_property
+    def _interrupts(self) -> tuple[columns.Ints, columns.Ints, columns.Ints]:
+        rows = self.recording.table("interrupts", self.start_us, self.end_us, ("time", "series", "count"))
+        return tuple(columns.numbers(rows.column(name)) for name in ("time", "series", "count"))  # type: ignore[return-value]
+
     def has_source(self, source: str) -> bool:
         """Whether any number of this source was recorded in the window."""
         return any(known[0] == source for known in self._series.values())
@@ -138,8 +143,7 @@ class Facts:
 
     def interrupts(self, label: str, from_us: int, to_us: int) -> Count | None:
         """Interrupts of one row of /proc/interrupts (TLB, CAL, RES), all cores together."""
-        rows = self.recording.table("interrupts", self.start_us, self.end_us, ("time", "series", "count"))
-        time, series, value = (columns.numbers(rows.column(name)) for name in ("time", "series", "count"))
+        time, series, value = self._interrupts
         ids = [n for n, known in self._series.items() if known[:2] == ("interrupts", label)]
         return _between(time, value, np.ones(len(time), bool), np.isin(series, ids), from_us, to_us)
 
