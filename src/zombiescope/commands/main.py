@@ -20,6 +20,7 @@ from zombiescope.commands import (
     compact,
     cores,
     events,
+    export,
     flamegraph,
     freeze,
     heatmap,
@@ -28,6 +29,7 @@ from zombiescope.commands import (
     lab,
     mark,
     pack,
+    push,
     record,
     stacks,
     status,
@@ -41,6 +43,7 @@ _COMMANDS: tuple[tuple[str, tuple[ModuleType, ...]], ...] = (
     ("Record", (up, record, status, mark)),
     ("Look", (top, cores, heatmap, flamegraph, stacks, events, cgroups, history, info)),
     ("Keep", (freeze, pack, compact)),
+    ("Share", (export, push)),
 )
 
 app = typer.Typer(
