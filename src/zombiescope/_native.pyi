@@ -1,7 +1,7 @@
 """The native module's face. What each thing is for stands in the .pxi file that holds it."""
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import final
 
 from typing_extensions import Buffer
@@ -9,6 +9,7 @@ from typing_extensions import Buffer
 # varint.pxi
 def encode_ints(values: Sequence[int], base: int = ...) -> bytes: ...
 def decode_ints(data: Buffer, offset: int, count: int, base: int = ...) -> tuple[array[int], int]: ...
+def shift_ints(values: array[int], by: int) -> None: ...
 
 # kallsyms.pxi
 @final
@@ -99,6 +100,66 @@ class Sampler(Rings):
 
 def perf_event_open(attr: bytes, pid: int, cpu: int, group: int, flags: int) -> int: ...
 
+# perf_stream.pxi
+class PerfStream:
+    records: int
+    damaged: int
+    damaged_bytes: int
+    malformed: int
+    unknown_records: int
+    unknown_events: int
+    def __init__(self, meaning: object) -> None: ...
+    def add_event(
+        self,
+        sample_type: int,
+        read_format: int,
+        sample_id_all: bool,
+        branch_type: int,
+        regs_user: int,
+        regs_intr: int,
+        period: int,
+        event: int,
+        ids: Sequence[int],
+    ) -> None: ...
+    def fill(self, file: object, limit: int) -> int: ...
+    def feed(self, data: Buffer) -> None: ...
+    def pump(self) -> bool: ...
+    def finish(self) -> tuple[int, int]: ...
+    def span_ns(self) -> tuple[int | None, int | None]: ...
+
+# perf_data.pxi
+@final
+class PerfData(PerfStream):
+    lost: int
+    throttled: int
+    user_stacks: int
+    timeless: int
+    samples: int
+    def __init__(self, meaning: object, max_rows: int) -> None: ...
+    def use_kernel(self, symbols: KernelSymbols, shift: int, text_start: int, text_end: int) -> None: ...
+    def take(
+        self,
+    ) -> tuple[
+        array[int],
+        array[int],
+        array[int],
+        array[int],
+        array[int],
+        array[int],
+        array[int],
+        array[int],
+        list[tuple[str, str, str]],
+        list[tuple[int, int, str | None, int | None, str | None]],
+        int,
+        tuple[int, int] | None,
+        frozenset[int],
+        list[int],
+    ]: ...
+    @property
+    def refused(self) -> int: ...
+    @property
+    def waiting_rows(self) -> int: ...
+
 # elf.pxi
 class ElfError(ValueError): ...
 
@@ -121,3 +182,40 @@ class SymbolTable:
 def elf_build_id(source: int | bytes) -> bytes | None: ...
 def query_map(maps_fd: int, address: int) -> tuple[int, int, int, int, int, int, bytes] | None: ...
 def open_in_root(root_fd: int, path: bytes, flags: int) -> int: ...
+
+# perf_script.pxi
+@final
+class PerfScriptText:
+    event_lines: int
+    untimed: int
+    without_stack: int
+    one_id: bool
+    open_end: bool
+    header: list[str]
+    skipped: dict[str, int]
+    def __init__(
+        self, place: Callable[[bytes, bytes | None, bool], tuple[str, str, str]], limit: int = ...
+    ) -> None: ...
+    def feed(self, chunk: Buffer, offset: int = ...) -> int: ...
+    def finish(self, cut: bool = ...) -> None: ...
+    def take(
+        self,
+    ) -> tuple[
+        array[int],
+        array[int],
+        array[int],
+        array[int],
+        array[int] | None,
+        array[int] | None,
+        array[int],
+        array[int],
+        list[tuple[str, str, str]],
+        list[tuple[int | None, int | None, str | None]],
+        list[str],
+        int,
+    ]: ...
+    @property
+    def full(self) -> bool: ...
+    @property
+    def span_us(self) -> tuple[int, int] | None: ...
+    def __len__(self) -> int: ...

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from zombiescope._native import shift_ints
+
 
 class FrameRow(NamedTuple):
     name: str
@@ -56,9 +58,19 @@ class Rows:
     events: Sequence[Event]
     idle_samples: int = 0
     """How many of the samples are of an idle core."""
+    span_us: tuple[int, int] | None = None
+    """The first and the last time, if whoever made the rows knows them already."""
+    cpus: frozenset[int] | None = None
+    """The CPUs in `cpu` without -1, if known already."""
 
     def __len__(self) -> int:
         return len(self.time_us)
+
+    def shift(self, offset_us: int) -> None:
+        """Moves all times: from the clock of the file to Unix time."""
+        shift_ints(self.time_us, offset_us)
+        if self.span_us is not None:
+            self.span_us = self.span_us[0] + offset_us, self.span_us[1] + offset_us
 
 
 @dataclass(slots=True)
@@ -73,7 +85,7 @@ class Outcome:
     notes: dict[str, None] = field(default_factory=dict)
     """Sentences that whoever reads the recording must know: how its clock was found, which names are missing."""
     facts: dict[str, Any] = field(default_factory=dict)
-    """What the files say of the node: hostname, kernel, cpus, ..."""
+    """What the files say of the node, as node.json names it: kernel, machine, ...; `cpus` is how many are online."""
 
     def note(self, sentence: str) -> None:
         self.notes.setdefault(sentence)

@@ -233,9 +233,3 @@ def perf_event_open(bytes attr not None, int pid, int cpu, int group, unsigned l
     if fd < 0:
         raise OSError(why, __import__("os").strerror(why))
     return fd
-
-
-cdef bytes _text(const uint8_t* at, size_t room):
-    """The NUL-terminated string at `at`, or all of `room` when nothing ends it."""
-    cdef const void* end = memchr(at, 0, room)
-    return (<const char*>at)[:room if end == NULL else <const uint8_t*>end - at]

@@ -10,8 +10,6 @@ cdef enum:
     RECORD_LOST_SAMPLES = 13
     RECORD_KSYMBOL = 17
     RECORD_CGROUP = 19
-    MISC_COMM_EXEC = 1 << 13
-    MISC_BUILD_ID = 1 << 14
 
 
 cdef struct Core:
@@ -89,9 +87,11 @@ cdef class Sampler(Rings):
                 return self.tasks.forked(words[0], words[1], words[2], words[3], self.drains)
             return self._exited(words[2])
         if kind == RECORD_COMM:
-            return self._comm(body, length, misc)
+            self.malformed += not self.tasks.read_comm(body, length, misc, self.drains)
+            return 0
         if kind == RECORD_MMAP2:
-            return self._mmap2(body, length, misc)
+            self.malformed += not self.tasks.read_mmap2(body, length, misc)
+            return 0
         if kind == RECORD_LOST and length >= 16:
             memcpy(&number, body + 8, 8)
             self.lost += number
@@ -114,44 +114,6 @@ cdef class Sampler(Rings):
         if task != NULL:
             task.exited_in = self.drains
         return 0
-
-    cdef int _comm(self, const uint8_t* body, size_t length, uint16_t misc) except -1:
-        cdef uint32_t words[2]
-        if length < 9:
-            self.malformed += 1
-            return 0
-        memcpy(words, body, 8)
-        cdef const char* comm = <const char*>(body + 8)
-        cdef const void* end = memchr(comm, 0, length - 8)
-        if end == NULL:
-            self.malformed += 1
-            return 0
-        return self.tasks.renamed(
-            words[0], words[1], comm, <const char*>end - comm, (misc & MISC_COMM_EXEC) != 0, self.drains
-        )
-
-    cdef int _mmap2(self, const uint8_t* body, size_t length, uint16_t misc) except -1:
-        cdef uint32_t pid
-        cdef uint64_t place[3]
-        cdef uint32_t device[2]
-        cdef uint64_t inode
-        cdef Task* task
-        if length < 65:
-            self.malformed += 1
-            return 0
-        memcpy(&pid, body, 4)
-        task = self.tasks.get(pid)
-        if task == NULL or task.maps == 0:
-            return 0
-        memcpy(place, body + 8, 24)
-        name = _text(body + 64, length - 64)
-        if misc & MISC_BUILD_ID:
-            key = (name, (<const char*>(body + 36))[:min(body[32], 20)], 0, 0, 0)
-        else:
-            memcpy(device, body + 32, 8)
-            memcpy(&inode, body + 40, 8)
-            key = (name, None, device[0], device[1], inode)
-        return self.tasks.mapped(pid, place[0], place[1], place[2], key)
 
     cdef int _ksymbol(self, const uint8_t* body, size_t length) except -1:
         cdef uint64_t address

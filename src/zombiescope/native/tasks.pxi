@@ -13,6 +13,7 @@ cdef struct Task:
     uint64_t cgroup          # id in the hierarchy of the perf_event controller; 0 = not told
     char comm[16]
     bint named
+    bint has_holes           # an address of this space was asked for and lay in no map
 
 cdef struct CodeMap:
     uint64_t start
@@ -30,11 +31,17 @@ cdef uint32_t MAX_TASKS = 1 << 18
 cdef uint32_t MAX_MAPS_A_PROCESS = 512
 cdef size_t MAX_MAPS = 100_000
 cdef Py_ssize_t MAX_FILES = 2048
+cdef uint32_t MAX_LASTING_MAPS_A_PROCESS = 65_536
+cdef size_t MAX_LASTING_MAPS = 4_000_000
+cdef enum:
+    MISC_COMM_EXEC = 1 << 13
+    MISC_FORK_EXEC = 1 << 13     # perf's own mark on a fork that it made up for a process which runs already
+    MISC_BUILD_ID = 1 << 14
 
 
 cdef class TaskTable:
     """tid -> Task, open addressing, tombstones swept by rebuilding. Code maps are kept for young processes only: an older
-    one can be asked through /proc while it lives."""
+    one can be asked through /proc while it lives. A `lasting` table keeps all of them: of a file nobody else can be asked."""
 
     cdef Task* slots
     cdef size_t mask, used
@@ -44,9 +51,11 @@ cdef class TaskTable:
     cdef uint32_t maps_free
     cdef list files
     cdef dict file_numbers
-    cdef readonly uint64_t refused   # tasks not followed because the table was full
+    cdef bint lasting
+    cdef readonly uint64_t refused   # tasks and maps not followed because the table was full
 
-    def __cinit__(self):
+    def __cinit__(self, bint lasting=False):
+        self.lasting = lasting
         self.mask = 4095
         self.slots = <Task*>PyMem_Malloc((self.mask + 1) * sizeof(Task))
         if self.slots == NULL:
@@ -113,7 +122,37 @@ cdef class TaskTable:
         self.mask = mask
         return 0
 
-    cdef int forked(self, uint32_t pid, uint32_t ppid, uint32_t tid, uint32_t ptid, uint32_t drain) except -1:
+    cdef bint read_comm(self, const uint8_t* body, size_t length, uint16_t misc, uint32_t drain) except -1:
+        """A COMM record: u32 pid, tid, then the name. False: it is not one."""
+        cdef uint32_t words[2]
+        if length < 9:
+            return False
+        memcpy(words, body, 8)
+        cdef const char* comm = <const char*>(body + 8)
+        cdef const void* end = memchr(comm, 0, length - 8)
+        if end == NULL:
+            return False
+        self.renamed(words[0], words[1], comm, <const char*>end - comm, (misc & MISC_COMM_EXEC) != 0, drain)
+        return True
+
+    cdef bint read_mmap2(self, const uint8_t* body, size_t length, uint16_t misc) except -1:
+        """An MMAP2 record: u32 pid, tid, u64 start, length, pgoff, what is mapped, u32 prot, flags, then the name."""
+        cdef uint32_t pid
+        cdef uint64_t place[3]
+        if length < 65:
+            return False
+        memcpy(&pid, body, 4)
+        if self.follows_maps(pid):
+            memcpy(place, body + 8, 24)
+            self.mapped(pid, place[0], place[1], place[2], _mapped_file(body, length, misc))
+        return True
+
+    cdef bint follows_maps(self, uint32_t pid) noexcept:
+        cdef Task* task = self.get(pid)
+        return self.lasting or (task != NULL and task.maps != 0)
+
+    cdef int forked(self, uint32_t pid, uint32_t ppid, uint32_t tid, uint32_t ptid, uint32_t drain,
+                    bint copies_maps=True) except -1:
         cdef Task* child = self.get(tid)
         cdef Task* parent
         cdef uint32_t maps = 0
@@ -122,6 +161,7 @@ cdef class TaskTable:
             child.exited_in = 0
             child.number = 0
             child.named = False
+            child.has_holes = False
             child.space = self.next_space
             child.pid = pid
             self.next_space += 1
@@ -136,7 +176,7 @@ cdef class TaskTable:
             memcpy(child.comm, parent.comm, 16)
             child.named = True
         parent = self.get(ppid)
-        if pid != ppid and parent != NULL and parent.maps:
+        if pid != ppid and copies_maps and parent != NULL and parent.maps:
             maps = self._copy_maps(parent.maps)
             child = self.get(tid)
             child.maps = maps
@@ -153,18 +193,29 @@ cdef class TaskTable:
         if is_exec:
             self._drop_maps(task)
             task.space = self.next_space
+            task.has_holes = False
             self.next_space += 1
             task.maps = self._new_maps()
             task.born_in = drain
         return 0
 
     cdef int mapped(self, uint32_t pid, uint64_t start, uint64_t length, uint64_t pgoff, object key) except -1:
-        cdef Task* task = self.get(pid)
-        if task == NULL or task.maps == 0:
-            return 0
-        cdef CodeMaps* maps = &self.maps[task.maps - 1]
+        cdef Task* task = self.make(pid, pid) if self.lasting else self.get(pid)
+        cdef CodeMaps* maps
         cdef void* grown
-        if maps.count >= MAX_MAPS_A_PROCESS or self.maps_total >= MAX_MAPS:
+        if task == NULL:
+            return 0
+        if task.maps == 0:
+            if not self.lasting:
+                return 0
+            task.maps = self._new_maps()
+        maps = &self.maps[task.maps - 1]
+        if self.lasting:
+            self._uncover(task, maps, start, length)
+            if maps.count >= MAX_LASTING_MAPS_A_PROCESS or self.maps_total >= MAX_LASTING_MAPS:
+                self.refused += 1
+                return 0
+        elif maps.count >= MAX_MAPS_A_PROCESS or self.maps_total >= MAX_MAPS:
             return 0
         number = self.file_numbers.get(key)
         if number is None:
@@ -181,6 +232,40 @@ cdef class TaskTable:
         maps.count += 1
         self.maps_total += 1
         return 0
+
+    cdef void _uncover(self, Task* task, CodeMaps* maps, uint64_t start, uint64_t length) noexcept:
+        """Forgets maps that a new one covers. What was looked up in this space before may be wrong now: if so, the space
+        gets a new number."""
+        cdef uint32_t i, kept = 0
+        cdef bint changes = task.has_holes
+        for i in range(maps.count):
+            if maps.all[i].start - start < length and maps.all[i].start - start + maps.all[i].length <= length:
+                changes = True
+                continue
+            if start - maps.all[i].start < maps.all[i].length or maps.all[i].start - start < length:
+                changes = True
+            maps.all[kept] = maps.all[i]
+            kept += 1
+        self.maps_total -= maps.count - kept
+        maps.count = kept
+        if changes:
+            task.space = self.next_space
+            task.has_holes = False
+            self.next_space += 1
+
+    cdef CodeMap* find_map(self, Task* task, uint64_t address) noexcept:
+        """The map that holds an address, or NULL. Of two the later one lies on top."""
+        cdef CodeMaps* maps
+        cdef uint32_t i
+        if task.maps == 0:
+            return NULL
+        maps = &self.maps[task.maps - 1]
+        i = maps.count
+        while i:
+            i -= 1
+            if address - maps.all[i].start < maps.all[i].length:
+                return &maps.all[i]
+        return NULL
 
     cdef uint32_t _new_maps(self) except? 0:
         cdef size_t old = self.maps_room, i
@@ -205,7 +290,8 @@ cdef class TaskTable:
         cdef uint32_t target
         cdef CodeMaps* original
         cdef CodeMaps* copy
-        if self.maps_total + self.maps[source - 1].count > MAX_MAPS:
+        if self.maps_total + self.maps[source - 1].count > (MAX_LASTING_MAPS if self.lasting else MAX_MAPS):
+            self.refused += self.lasting
             return 0
         target = self._new_maps()
         original = &self.maps[source - 1]
@@ -246,7 +332,7 @@ cdef class TaskTable:
                 self._drop_maps(&self.slots[i])
                 self.slots[i].tid = 0
                 gone += 1
-            elif self.slots[i].maps and self.slots[i].born_in < born_before:
+            elif self.slots[i].maps and self.slots[i].born_in < born_before and not self.lasting:
                 self._drop_maps(&self.slots[i])
         if gone:
             self.used -= gone
@@ -255,7 +341,7 @@ cdef class TaskTable:
             while i > 4095 and self.used * 8 < i:
                 i >>= 1
             self._rebuild(i)
-        if len(self.files) > MAX_FILES:
+        if len(self.files) > MAX_FILES and not self.lasting:
             self._repack_files()
         return 0
 
@@ -295,3 +381,21 @@ cdef class TaskTable:
             (maps.all[i].start, maps.all[i].start + maps.all[i].length, maps.all[i].pgoff, self.files[maps.all[i].file])
             for i in range(maps.count)
         ]
+
+
+cdef tuple _mapped_file(const uint8_t* body, size_t length, uint16_t misc):
+    """What an MMAP2 record of at least 65 bytes maps: (path, build id or None, major, minor, inode)."""
+    cdef uint32_t device[2]
+    cdef uint64_t inode
+    name = _text(body + 64, length - 64)
+    if misc & MISC_BUILD_ID:
+        return name, (<const char*>(body + 36))[:min(body[32], 20)], 0, 0, 0
+    memcpy(device, body + 32, 8)
+    memcpy(&inode, body + 40, 8)
+    return name, None, device[0], device[1], inode
+
+
+cdef bytes _text(const uint8_t* at, size_t room):
+    """The NUL-terminated string at `at`, or all of `room` when nothing ends it."""
+    cdef const void* end = memchr(at, 0, room)
+    return (<const char*>at)[:room if end == NULL else <const uint8_t*>end - at]

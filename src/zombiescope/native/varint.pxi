@@ -46,9 +46,16 @@ def encode_ints(values, int64_t base=0):
     cdef uint8_t* buffer = <uint8_t*>PyMem_Malloc(10 * count + 1)
     cdef uint8_t* at = buffer
     cdef int64_t value, previous = base
+    cdef const int64_t[::1] column
     if buffer == NULL:
         raise MemoryError
     try:
+        if count and isinstance(values, _array) and values.typecode == "q":
+            column = values
+            for i in range(count):
+                at = _put_varint(at, _zigzag(<int64_t>(<uint64_t>column[i] - <uint64_t>previous)))
+                previous = column[i]
+            return PyBytes_FromStringAndSize(<char*>buffer, at - buffer)
         for i in range(count):
             value = values[i]
             at = _put_varint(at, _zigzag(<int64_t>(<uint64_t>value - <uint64_t>previous)))
@@ -79,3 +86,13 @@ def decode_ints(const uint8_t[::1] data not None, Py_ssize_t offset, Py_ssize_t 
         value = <int64_t>(<uint64_t>value + <uint64_t>_unzigzag(raw))
         out[i] = value
     return result, at - start
+
+
+def shift_ints(values not None, int64_t by):
+    """Adds a number to every element of an array('q'), in place; wraps around as C does."""
+    cdef int64_t[::1] column
+    cdef Py_ssize_t i
+    if len(values):
+        column = values
+        for i in range(column.shape[0]):
+            column[i] = <int64_t>(<uint64_t>column[i] + <uint64_t>by)

@@ -1,0 +1,155 @@
+"""User addresses to names without the process: by build id, for recordings that were made elsewhere or long ago.
+
+A file is used only if it is the build that ran: its build id equals the recorded one, whatever its path. A recording
+without build ids is believed to be of the files here only if the caller says that it is of this very machine.
+Looked for in this order:
+
+    1. the recorded path, here and below each directory in `search` (a copy of another machine's files)
+    2. perf's cache layout below each directory in `search` (a `perf archive` unpacked), then ~/.debug
+    3. symbols apart from their binary, in `debug_roots` (/usr/lib/debug)
+
+What no file explains is shown as module+0xoffset and counted by reason in `failures`. Names stay as the linker
+knows them (demangle.py makes them readable). Everything kept is bounded. One thread uses one OfflineSymbols.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter, OrderedDict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from zombiescope._native import ElfError, SymbolTable, elf_build_id
+from zombiescope.symbols import debug_files
+from zombiescope.symbols.maps import Mapping, recorded
+from zombiescope.symbols.resolver import Frame, FrameKind, printable
+
+MAX_TABLE_BYTES = 256 << 20
+MAX_NAMES = 65536
+MAX_SYMBOLS = 1 << 23
+
+NO_BUILD_ID = "no build id recorded"
+NOT_FOUND = "no file with this build id"
+ANOTHER_BUILD = "another build"
+NO_FUNCTION = "no function at this offset"
+NO_FILE = "no file behind it"
+
+Binary = tuple[bytes, bytes | None]
+
+
+class _Loaded(NamedTuple):
+    table: SymbolTable
+    path: Path
+
+
+class OfflineSymbols:
+    """Names of functions by path, build id and offset in the file."""
+
+    def __init__(
+        self,
+        search: Sequence[str | Path] = (),
+        debug_roots: Sequence[str | Path] = debug_files.DEBUG_ROOTS,
+        *,
+        trust_paths: bool = False,
+    ) -> None:
+        self.failures: Counter[str] = Counter()
+        self._search = [Path(directory) for directory in search]
+        self._caches = [*self._search, debug_files.perf_cache()]
+        self._debug_roots = list(debug_roots)
+        self._trust_paths = trust_paths
+        self._loaded: OrderedDict[Binary, _Loaded] = OrderedDict()
+        self._failed: dict[Binary, str] = {}
+        self._table_bytes = 0
+        self._frames: OrderedDict[tuple[Binary, int], tuple[Frame, str | None]] = OrderedDict()
+
+    def resolve(self, path: bytes, build_id: bytes | None, file_offset: int) -> Frame:
+        """The frame at an offset of a file: address - start of its mapping + the mapping's pgoff."""
+        place = ((path, build_id or None), file_offset)
+        known = self._frames.get(place)
+        if known is None:
+            known = self._frames[place] = self._resolve(*place)
+            if len(self._frames) > MAX_NAMES:
+                self._frames.popitem(last=False)
+        frame, failure = known
+        if failure is not None:
+            self.failures[failure] += 1
+        return frame
+
+    def _resolve(self, binary: Binary, offset: int) -> tuple[Frame, str | None]:
+        mapping = recorded(0, 1, 0, binary[0], build_id=binary[1])
+        module = printable(mapping.module)
+        kind: FrameKind = "vdso" if mapping.kind == "vdso" else "user"
+        if mapping.kind not in ("file", "memfd", "vdso"):
+            return Frame("[jit]", module, "jit"), NO_FILE
+        name, failure = self._name(binary, mapping, offset)
+        shown = printable(name.decode("utf-8", "replace")) if name else f"{module}+0x{offset:x}"
+        return Frame(shown, module, kind), failure
+
+    def _name(self, binary: Binary, mapping: Mapping, offset: int) -> tuple[bytes | None, str | None]:
+        loaded = self._load(binary, mapping)
+        if loaded is None:
+            return None, self._failed.get(binary, NOT_FOUND)
+        index = loaded.table.find_offset(offset) if 0 <= offset < 1 << 64 else -1
+        if index < 0:
+            return None, NO_FUNCTION
+        if loaded.table.names_kept:
+            return loaded.table.name(index), None
+        try:
+            fd = os.open(loaded.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        except OSError as fault:
+            return None, fault.strerror
+        try:
+            return loaded.table.name(index, fd), None
+        finally:
+            os.close(fd)
+
+    def _load(self, binary: Binary, mapping: Mapping) -> _Loaded | None:
+        loaded = self._loaded.get(binary)
+        if loaded is not None:
+            self._loaded.move_to_end(binary)
+            return loaded
+        if binary in self._failed:
+            return None
+        loaded = self._find(binary, mapping)
+        if loaded is None:
+            return None
+        self._loaded[binary] = loaded
+        self._table_bytes += loaded.table.nbytes
+        while self._table_bytes > MAX_TABLE_BYTES and len(self._loaded) > 1:
+            _, dropped = self._loaded.popitem(last=False)
+            self._table_bytes -= dropped.table.nbytes
+        return loaded
+
+    def _find(self, binary: Binary, mapping: Mapping) -> _Loaded | None:
+        build_id = binary[1]
+        why = NO_BUILD_ID if build_id is None and not self._trust_paths else NOT_FOUND
+        for path in self._candidates(build_id, mapping):
+            if not path.is_file():
+                continue
+            try:
+                return _Loaded(self._read(path, build_id), path)
+            except ElfError as fault:
+                why = str(fault)
+            except OSError:
+                continue
+        self._failed[binary] = why
+        return None
+
+    def _candidates(self, build_id: bytes | None, mapping: Mapping) -> Iterator[Path]:
+        if mapping.kind == "file" and (build_id is not None or self._trust_paths):
+            yield Path(mapping.path)
+            yield from (directory / mapping.path.lstrip("/") for directory in self._search)
+        if build_id is not None:
+            for name in ("elf", "vdso", "debug"):
+                yield from debug_files.cached_by_perf(build_id, self._caches, name)
+            yield from debug_files.separate(build_id, self._debug_roots)
+
+    def _read(self, path: Path, build_id: bytes | None) -> SymbolTable:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+        try:
+            if build_id is not None and not debug_files.same_build(build_id, elf_build_id(fd)):
+                raise ElfError(ANOTHER_BUILD)
+            return SymbolTable(fd, MAX_SYMBOLS)
+        finally:
+            os.close(fd)
