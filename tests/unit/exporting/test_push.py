@@ -7,11 +7,8 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-import threading
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -25,6 +22,7 @@ from google.protobuf import (  # type: ignore[import-untyped]  # protobuf ships 
 from opentelemetry.proto.collector.profiles.v1development import profiles_service_pb2
 from tests.conftest import Needs
 from tests.unit.exporting import truth
+from tests.unit.exporting.stand_in import StandIn, running
 from tests.unit.exporting.test_otlp import Reader
 from tests.unit.exporting.test_pprof import raw
 
@@ -37,45 +35,10 @@ TEN_S = 10_000_000
 GRPC_OK = b"\0\0\0\0\0" + b"\x80\0\0\0\x0f" + b"grpc-status: 0\r"
 
 
-@dataclass
-class Asked:
-    path: str
-    headers: dict[str, str]
-    body: bytes
-
-
-@dataclass
-class StandIn:
-    """Answers every request with the next of `answers`, and with the last one again after that."""
-
-    url: str = ""
-    answers: list[tuple[int, dict[str, str], bytes]] = field(default_factory=lambda: [(200, {}, b"")])
-    asked: list[Asked] = field(default_factory=list)
-
-
 @pytest.fixture
 def peer() -> Iterator[StandIn]:
-    stand_in = StandIn()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            answer = stand_in.answers[min(len(stand_in.asked), len(stand_in.answers) - 1)]
-            stand_in.asked.append(Asked(self.path, {key.lower(): value for key, value in self.headers.items()}, body))
-            self.send_response(answer[0])
-            for key, value in answer[1].items():
-                self.send_header(key, value)
-            self.send_header("Content-Length", str(len(answer[2])))
-            self.end_headers()
-            self.wfile.write(answer[2])
-
-        def log_message(self, *_: object) -> None: ...
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        stand_in.url = f"http://127.0.0.1:{server.server_address[1]}"
+    with running() as stand_in:
         yield stand_in
-        server.shutdown()
 
 
 def pushed(
