@@ -26,19 +26,26 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_a_file_and_standard_output_are_the_same(cli: Cli, written: Written, name: str) -> None:
+def test_a_file_holds_every_sample(cli: Cli, written: Written, name: str) -> None:
     file = cli.home / "out"
     done = cli("export", str(written.dir), "--format", name, "-o", str(file), "--json")
     assert (done.code, done.err) == (0, "")
     told = done.document
+    assert told["schema"] == "zombiescope.export/1"
     assert (told["format"], told["samples"], told["bytes"]) == (name, written.samples, file.stat().st_size)
+    assert [path.name for path in cli.home.iterdir()] == ["out"], "nothing is left aside"
+
+
+@pytest.mark.parametrize("name", ["perf-script", "pprof"])
+def test_a_file_and_standard_output_are_the_same(cli: Cli, written: Written, name: str) -> None:
+    file = cli.home / "out"
+    assert cli("export", str(written.dir), "--format", name, "-o", str(file)).code == 0
     piped = subprocess.run(
         [sys.executable, "-m", "zombiescope.commands.main", "export", str(written.dir), "--format", name],
         capture_output=True, check=True, env=cli.environment(),
     )  # fmt: skip
     assert piped.stdout == file.read_bytes()
     assert piped.stderr == b""
-    assert [path.name for path in cli.home.iterdir()] == ["out"], "nothing is left aside"
 
 
 def collapsed(cli: Cli, written: Written, *options: str) -> int:

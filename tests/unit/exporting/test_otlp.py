@@ -84,8 +84,8 @@ def test_tables_begin_with_nothing_and_hold_nothing_twice(odd: Recording) -> Non
     assert len(tables.ListFields()) == 7, "every table is there"
 
 
-def test_samples_of_one_stack_thread_and_core_are_one(recording: Recording) -> None:
-    samples = [sample for profile in Reader(decoded(recording)).profiles() for sample in profile.samples]
+def test_samples_of_one_stack_thread_and_core_are_one(odd: Recording) -> None:
+    samples = [sample for profile in Reader(decoded(odd)).profiles() for sample in profile.samples]
     keys = [(sample.stack_index, tuple(sample.attribute_indices)) for sample in samples]
     assert len(set(keys)) == len(keys)
     assert all(list(times) == sorted(times) for times in (sample.timestamps_unix_nano for sample in samples))
