@@ -14,7 +14,8 @@ ROOMS = {
     "sources": {"sources", "kernel", "_native"},
     "symbols": {"symbols", "_native"},
     "recording": {"recording", "_native", "_mark"},
-    "profile": {"profile", "recording", "_native"},
+    # Recordings hold names as the linker knows them; symbols makes them readable when they are shown (0008).
+    "profile": {"profile", "recording", "symbols", "_native"},
     "recorder": {"recorder", "recording", "symbols", "sources", "kernel", "_native"},
     "importing": {"importing", "recorder", "recording", "symbols", "kernel", "_native"},
     "exporting": {"exporting", "profile", "recording", "_native"},

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from zombiescope.commands import drawing
+from zombiescope.commands import drawing, sides
 from zombiescope.commands.drawing import Output
 from zombiescope.commands.filters import Comm, Container, Cpu, Event, Idle, Kernel, Match, Pid, Tid, Unit, chosen
 from zombiescope.commands.output import Json, console, examples, print_document
 from zombiescope.commands.reading import Dir, Node, opened
-from zombiescope.commands.window import At, From, Last, To, Utc, Window, choose, moment
+from zombiescope.commands.window import At, From, Last, To, Utc, Window, choose
 
 if TYPE_CHECKING:
     from zombiescope.profile.flame import Tree
@@ -25,6 +26,7 @@ EXAMPLES = examples(
     "flamegraph --at 12:03:22 --cpu 39 -o bad-second.svg",
     "flamegraph --last 10m --comm kubelet --invert",
     "flamegraph --from 12:03 --to 12:04 --against 11:00..11:01 -o diff.html",
+    "flamegraph --from 12:03 --to 12:04 --against healthy.zscope",
     "flamegraph --last 5m --json | jq .total",
 )
 
@@ -34,7 +36,11 @@ def command(
     invert: Annotated[bool, typer.Option("--invert", help="Start from where the time was spent.")] = False,
     against: Annotated[
         str | None,
-        typer.Option("--against", metavar="FROM..TO", help="Show how the window differs from this one."),
+        typer.Option(
+            "--against",
+            metavar="FROM..TO",
+            help="Show how the window differs from this one, or from DIR, DIR@FROM..TO.",
+        ),
     ] = None,
     prune: Annotated[
         float,
@@ -67,14 +73,19 @@ def command(
     """
     kind = drawing.format_of(output) if output else None
     filters = chosen(cpu, pid, tid, comm, unit, container, kernel, match, event, idle)
-    with opened(directory, node) as recording:
+    side = None if against is None else sides.parse(against, "--against")
+    with ExitStack() as stack:
+        recording = stack.enter_context(opened(directory, node))
         window = choose(recording, last, from_, to, at, utc)
-        other = _other(against, recording, window)
         title = drawing.heading(recording, window, filters)
-        if other is not None:
-            title += f"  against {other.heading()}"
         selection = drawing.selected(recording, window, filters)
-        selection, base = _with_base(selection, other)
+        other: Window | None = None
+        base: Ints | None = None
+        if side is not None:
+            there = recording if side.place is None else stack.enter_context(opened(side.place, node))
+            other = sides.window_of(side, there, "--against", utc)
+            title += f"  against {'' if there is recording else there.name + '  '}{other.heading()}"
+            selection, base = _with_base(selection, there, other)
         if output and kind == "html":
             from zombiescope.profile import html
 
@@ -92,29 +103,21 @@ def command(
             _print(tree, title, selection)
 
 
-def _other(against: str | None, recording: Recording, window: Window) -> Window | None:
-    if against is None:
-        return None
-    first, dots, last = against.partition("..")
-    if not (first and dots and last):
-        raise typer.BadParameter(f"--against {against!r} is not FROM..TO; write 11:00..11:05, or +0s..+30s")
-    start, end = (moment(text, recording, window.zone, "--against") for text in (first, last))
-    if start >= end:
-        raise typer.BadParameter(f"--against {against!r} ends before it starts")
-    return Window(start, end, window.zone)
-
-
-def _with_base(selection: Selection, other: Window | None) -> tuple[Selection, Ints | None]:
+def _with_base(selection: Selection, there: Recording, other: Window) -> tuple[Selection, Ints]:
     """Both windows over the same stacks, and the counts of the other one."""
-    if other is None:
-        return selection, None
     from zombiescope.profile import stacks
     from zombiescope.profile.selection import Selection
 
-    spans = [selection.span, (other.start_us, other.end_us)]
-    known: Stacks = stacks.load(selection.recording, spans)
-    first, second = (Selection(selection.recording, *span, selection.filters, known) for span in spans)
-    return first, second.counts()
+    span = (other.start_us, other.end_us)
+    if there is selection.recording:
+        known: Stacks = stacks.load(there, [selection.span, span])
+        first, second = (Selection(there, *each, selection.filters, known) for each in (selection.span, span))
+        return first, second.counts()
+    base = Selection(there, *span, selection.filters)
+    both = stacks.joined(selection.stacks, base.stacks)
+    return Selection(selection.recording, *selection.span, selection.filters, both), stacks.behind(
+        selection.stacks, base.counts()
+    )
 
 
 def _document(node: str, window: Window, other: Window | None, tree: Tree) -> dict[str, Any]:

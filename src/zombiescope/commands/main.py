@@ -19,6 +19,7 @@ from zombiescope.commands import (
     cgroups,
     compact,
     cores,
+    diff,
     events,
     export,
     flamegraph,
@@ -42,7 +43,7 @@ from zombiescope.commands.output import note
 
 _COMMANDS: tuple[tuple[str, tuple[ModuleType, ...]], ...] = (
     ("Record", (up, record, status, mark)),
-    ("Look", (top, cores, heatmap, flamegraph, stacks, events, cgroups, history, info)),
+    ("Look", (top, cores, heatmap, flamegraph, stacks, diff, events, cgroups, history, info)),
     ("Keep", (import_, freeze, pack, compact)),
     ("Share", (export, push)),
 )

@@ -8,7 +8,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -33,10 +33,12 @@ class Input:
     file: BinaryIO
     size: int | None
     modified_us: int | None
-    packed: bool
     clock: FileClock | None = None
+    host: str | None = None
     stream: Stream | None = None
     """Of what can be read only once: its first bytes are taken already."""
+    damage: str | None = None
+    """Why it is not whole, if that was seen before it was read."""
 
     @property
     def is_profile(self) -> bool:
@@ -49,21 +51,8 @@ class Input:
             self.stream = Stream(self.file, progress)
         return self.stream
 
-    def open_seekable(self, progress: Progress) -> tuple[BinaryIO, int | None]:
-        """The file for who must be able to seek in it: what is packed, or comes through a pipe, goes into a temporary
-        file first. Raises OSError."""
-        if self.stream is None and not self.packed:
-            self.file.seek(0)
-            return self.file, self.size
-        aside = cast("BinaryIO", tempfile.TemporaryFile())  # noqa: SIM115  closed with the process, and nameless
-        for piece in self.open_stream(progress):
-            aside.write(piece)
-        size = aside.tell()
-        aside.seek(0)
-        return aside, size
-
     def close(self) -> None:
-        if self.name != STDIN:
+        if self.file is not sys.stdin.buffer:
             self.file.close()
 
 
@@ -102,10 +91,13 @@ def _look(name: str, wanted: Format | None) -> Input:
     if found is None:
         why = "is empty" if not stream.head else "is none of the formats that can be imported; --format overrules this"
         raise UnusableError(f"{name} {why}")
-    given = Input(name, found, file, size, modified_us, stream.packed, stream=None if seekable else stream)
-    if seekable and size is not None:
-        given.clock = _clock(given, name_for_clock)
-        file.seek(0)
+    given = Input(name, found, file, size, modified_us)
+    if found == "perf-data" and (stream.packed or not seekable):
+        given.file, given.size = _aside(stream)
+        given.damage = stream.damage
+    elif not seekable:
+        given.stream = stream
+    given.clock = _clock(given, name_for_clock, stream)
     return given
 
 
@@ -113,19 +105,33 @@ def _unseen(_: int) -> None:
     pass
 
 
-def _clock(given: Input, name: str) -> FileClock | None:
+def _aside(stream: Stream) -> tuple[BinaryIO, int]:
+    """A perf.data is read twice, for its clock and for its samples: one that is packed, or comes through a pipe, goes
+    into a temporary file first. Raises OSError."""
+    file = cast("BinaryIO", tempfile.TemporaryFile())  # noqa: SIM115  Input.close
+    for piece in stream:
+        file.write(piece)
+    return file, file.tell()
+
+
+def _clock(given: Input, name: str, stream: Stream) -> FileClock | None:
+    """What can be known before the file is decoded; sets the host."""
     if given.format == "perf-data":
-        if given.packed:
-            return None
         from zombiescope.importing import perf_data  # loads all that decoding needs
 
         given.file.seek(0)
-        return perf_data.file_clock(given.file, name)
+        found = perf_data.file_clock(given.file, name)
+        given.host = None if found is None else found.host
+        return None if found is None else replace(found, modified_wall_us=given.modified_us)
     if given.format != "perf-script":
         return None
-    if given.packed:
-        return None
-    header, span_us = perf_script.peek(given.file, given.size or 0)
+    if given.stream is None and not stream.packed:
+        header, span_us = perf_script.peek(given.file, given.size or 0)
+    else:
+        header, span_us = perf_script.peek_head(stream.head)
+    given.host = header.host
+    if span_us is None and (stream.packed or given.stream is not None):
+        return None  # only the last sample tells
     return script_clock(name, header, span_us, given.modified_us)
 
 

@@ -24,7 +24,7 @@ from zombiescope._native import KernelSymbols
 from zombiescope.symbols import debug_files
 
 ALL = (0, (1 << 64) - 1)
-_REFERENCE = re.compile(rb"^([0-9a-f]+) \w (_text|_stext)$", re.MULTILINE)
+_PIECE_BYTES = 1 << 20
 _MODULE_FILE = re.compile(r"\.ko(\.\w+)?$")
 
 
@@ -107,16 +107,29 @@ class KernelNames:
 
 
 def _read_kallsyms(path: Path) -> tuple[KernelSymbols, dict[str, int]] | None:
+    symbols = KernelSymbols()
+    references: dict[str, int] = {}
     try:
-        text = path.read_bytes()
+        with path.open("rb", buffering=0) as file:
+            while piece := file.read(_PIECE_BYTES):
+                symbols.feed(piece)
+                if len(references) < 2:
+                    _find_references(piece, references)
     except OSError:
         return None
-    symbols = KernelSymbols()
-    symbols.feed(text + b"\n")
+    symbols.feed(b"\n")
     symbols.finish()
-    if symbols.hidden:
-        return None
-    return symbols, {name.decode(): int(address, 16) for address, name in _REFERENCE.findall(text, 0, 1 << 20)}
+    return None if symbols.hidden else (symbols, references)
+
+
+def _find_references(text: bytes, references: dict[str, int]) -> None:
+    """Where _text and _stext are; they stand near the front, in a piece of their own or not."""
+    for name in (b"_text", b"_stext"):
+        at = text.find(b" " + name + b"\n")
+        start = text.rfind(b"\n", 0, at) + 1
+        address = text[start:at].partition(b" ")[0]
+        if at > 0 and len(address) in (8, 16) and address.strip(b"0123456789abcdef") == b"":
+            references.setdefault(name.decode(), int(address, 16))
 
 
 def running_build_id(path: str = "/sys/kernel/notes") -> bytes | None:

@@ -7,7 +7,6 @@ behind the last record (`PerfDataImport.clock`), so its rows are held until then
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -207,6 +206,8 @@ def _open(file: BinaryIO, size: int | None) -> tuple[Header, BinaryIO | None]:
         import io
 
         return perf_header.read(io.BytesIO(head), len(head)), None
+    import tempfile
+
     aside = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
     aside.write(head)
     while piece := file.read(CHUNK_BYTES):

@@ -80,12 +80,12 @@ class Header:
         self.first_us: int | None = None
         self.last_us: int | None = None
         for line in lines:
-            if (fact := _FACT.match(line)) is not None:
-                # Of several texts in one file the last header belongs to the last sample.
-                self.values[fact[1]] = fact[2].strip()
-            elif (both := _REFERENCE.match(line)) is not None:
+            if (both := _REFERENCE.match(line)) is not None:
                 wall_us, own_us = (int(both[at]) * 1_000_000 + int(both[at + 1]) for at in (1, 3))
                 self.offset_us = wall_us - own_us
+            elif (fact := _FACT.match(line)) is not None:
+                # Of several texts in one file the last header belongs to the last sample.
+                self.values[fact[1]] = fact[2].strip()
         self.first_us = _seconds_us(self.values.get("time of first sample"))
         self.last_us = _seconds_us(self.values.get("time of last sample"))
 
@@ -212,3 +212,14 @@ def peek(file: BinaryIO, size: int) -> tuple[Header, tuple[int, int] | None]:
     spans = [text.span_us for text in (first, last) if text.span_us is not None]
     span = (min(low for low, _ in spans), max(high for _, high in spans)) if spans else None
     return Header([*first.header, *last.header]), span
+
+
+def peek_head(head: bytes) -> tuple[Header, tuple[int, int] | None]:
+    """Header and span of a text of which only the beginning can be read before the rest: the span if the header says
+    it."""
+    first = PerfScriptText(place, MAX_ROWS)
+    first.feed(head)
+    header = Header(first.header)
+    if header.first_us is None or header.last_us is None:
+        return header, None
+    return header, (header.first_us, header.last_us)

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from zombiescope._native import shift_ints
 from zombiescope.importing import clock, formats, proc_cgroups
 from zombiescope.importing.clock import FileClock
 from zombiescope.importing.formats import Format
@@ -138,13 +137,16 @@ class Session:
     def _node(self, inputs: Sequence[Input]) -> str:
         if self._options.node is not None:
             return self._options.node
-        hosts = Counter(given.clock.host for given in inputs if given.clock is not None and given.clock.host)
+        hosts = Counter(given.host for given in inputs if given.host)
         if len(hosts) > 1:
             found = ", ".join(f"{host} ({count} files)" for host, count in hosts.most_common(5))
             raise NotImportedError(
                 f"the files are of {len(hosts)} nodes: {found}; import those of each node by themselves (the same DIR "
                 "will do), or say --node NAME when they are one"
             )
+        for given in inputs:
+            if given.clock is not None and given.clock.host is None and hosts:
+                given.clock = replace(given.clock, host=next(iter(hosts)))
         name = next(iter(hosts), DEFAULT_NODE).replace("/", "_").lstrip(".")
         return name or DEFAULT_NODE
 
@@ -205,8 +207,9 @@ class Session:
                 held.append(rows)
             else:
                 self._add(rows, offset_us, store)
-        if given.stream is not None and given.stream.damage is not None:
-            self._outcome.skipped[f"the rest of {given.name}: {given.stream.damage}"] += 1
+        damage = given.damage or (given.stream.damage if given.stream is not None else None)
+        if damage is not None:
+            self._outcome.skipped[f"the rest of {given.name}: {damage}"] += 1
         if not entry.samples:
             self._outcome.note(f"{given.name} holds no samples")
         if held and given.clock is not None:
@@ -229,12 +232,10 @@ class Session:
             self._perf_data = PerfDataImport(
                 kallsyms=options.kallsyms, symbol_dirs=options.symbol_dirs, inline=options.inline, outcome=self._outcome
             )
-        file, size = given.open_seekable(self._progress.advance)
-        known = given.clock
-        yield from self._perf_data.read(file, given.name, size, self._progress.advance)
-        if known is None:
-            found = self._perf_data.clock
-            given.clock = replace(found, modified_wall_us=found.modified_wall_us or given.modified_us)
+        given.file.seek(0)
+        yield from self._perf_data.read(given.file, given.name, given.size, self._progress.advance)
+        if given.clock is None:
+            given.clock = replace(self._perf_data.clock, modified_wall_us=given.modified_us)
 
     def _read_perf_script(self, given: Input) -> Iterator[Rows]:
         reader = PerfScriptImport(self._outcome)
@@ -255,7 +256,7 @@ class Session:
         self._outcome.note("collapsed stacks carry no times: they stand at one moment, that of the file or of --start")
 
     def _add(self, rows: Rows, offset_us: int, store: ImportStore) -> None:
-        shift_ints(rows.time_us, offset_us)
+        rows.shift(offset_us)
         store.add(rows)
         outcome = self._outcome
         outcome.samples += len(rows)

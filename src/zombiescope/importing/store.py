@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from zombiescope._native import has_negative
 from zombiescope.importing.rows import Outcome, Rows
 from zombiescope.recorder.batch import Batch
 from zombiescope.recorder.segment import SegmentWriter
@@ -154,9 +155,9 @@ def _before(path: Path) -> dict[str, Any]:
 
 def _known(column: array[int]) -> array[int] | list[int | None] | None:
     """Without the -1 that stands for what the file does not say."""
-    unknown = column.count(-1)
-    if not unknown:
+    if not has_negative(column):
         return column
+    unknown = column.count(-1)
     return None if unknown == len(column) else [None if value < 0 else value for value in column]
 
 

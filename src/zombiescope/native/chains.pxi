@@ -1,13 +1,17 @@
-# Call chains as they lie in a file, and what became of them: most samples bring a chain that came before, and comparing
-# thirty words with it costs less than looking up thirty addresses.
+# The callers in call chains as they lie in a file, and what became of them. Where the CPU was (the leaf) differs from
+# sample to sample; how it came there is mostly known already, and comparing thirty words costs less than looking up thirty
+# addresses.
 
-cdef struct KnownChain:
-    uint64_t hash
-    size_t first                 # into words; the first word is the key
-    uint32_t length              # words of the chain
-    uint32_t stack               # number in StackInterner; 0 = a free slot
+cdef struct ChainSlot:
+    uint32_t tag                 # upper half of the hash
+    uint32_t place               # of the entry in words; 0 = a free slot
+# An entry: its key, its head, then the words of the chain.
+
+cdef struct ChainHead:
+    uint32_t tail                # number in the StackInterner of callers
+    uint16_t length              # words of the chain
     uint8_t context
-    bint has_user
+    uint8_t has_user
 
 cdef size_t MAX_CHAIN_WORDS = 32 << 20
 
@@ -28,17 +32,20 @@ cdef inline uint64_t _hash_chain(uint64_t key, const uint8_t* chain, size_t leng
 
 
 cdef class ChainCache:
-    """(key, chain) -> stack. The key says in which program images the addresses were looked up."""
+    """(key, chain) -> tail. The key says in which program images the addresses were looked up. The table is kept small (8
+    bytes a chain) because it is hit at random, once a sample."""
 
-    cdef KnownChain* slots
+    cdef ChainSlot* slots
     cdef size_t mask, used
     cdef uint64_t* words
     cdef size_t words_used, words_room
+    cdef uint64_t last_hash      # of the chain asked for last, and where it belongs
+    cdef size_t last_slot
 
     def __cinit__(self):
-        self.mask = 4095
+        self.mask = 16383
         self.words_room = 65536
-        self.slots = <KnownChain*>PyMem_Malloc((self.mask + 1) * sizeof(KnownChain))
+        self.slots = <ChainSlot*>PyMem_Malloc((self.mask + 1) * sizeof(ChainSlot))
         self.words = <uint64_t*>PyMem_Malloc(self.words_room * sizeof(uint64_t))
         if self.slots == NULL or self.words == NULL:
             raise MemoryError
@@ -49,59 +56,70 @@ cdef class ChainCache:
         PyMem_Free(self.words)
 
     cdef void clear(self) noexcept:
-        memset(self.slots, 0, (self.mask + 1) * sizeof(KnownChain))
-        self.used = self.words_used = 0
+        memset(self.slots, 0, (self.mask + 1) * sizeof(ChainSlot))
+        self.used = 0
+        self.words_used = 1      # place 0 means free
 
-    cdef KnownChain* find(self, uint64_t key, const uint8_t* chain, size_t length) except NULL:
-        """The slot of this chain; a new one has stack 0 until the caller fills it, with store()."""
-        cdef uint64_t hash = _hash_chain(key, chain, length)
-        cdef size_t slot
-        cdef KnownChain* known
+    cdef int prepare(self) except -1:
+        """Makes room for one more chain; what find() gave before does not hold any more."""
         if self.words_used > MAX_CHAIN_WORDS:
             self.clear()
         if self.used * 2 > self.mask:
             self._grow()
-        slot = hash & self.mask
-        while self.slots[slot].stack:
-            known = &self.slots[slot]
-            if known.hash == hash and known.length == length and self.words[known.first] == key and memcmp(
-                self.words + known.first + 1, chain, length * 8
-            ) == 0:
-                return known
-            slot = (slot + 1) & self.mask
-        self.slots[slot].hash = hash
-        return &self.slots[slot]
+        return 0
 
-    cdef int store(self, KnownChain* slot, uint64_t key, const uint8_t* chain, size_t length, uint32_t stack,
-                   uint8_t context, bint has_user) except -1:
-        """Fills the slot that find() gave for this chain."""
+    cdef ChainHead* find(self, uint64_t key, const uint8_t* chain, size_t length) noexcept:
+        """What is known of this chain, or NULL: then store() may follow."""
+        cdef uint64_t hash = _hash_chain(key, chain, length)
+        cdef uint32_t tag = <uint32_t>(hash >> 32)
+        cdef size_t slot = hash & self.mask
+        cdef uint64_t* entry
+        while self.slots[slot].place:
+            if self.slots[slot].tag == tag:
+                entry = self.words + self.slots[slot].place
+                if entry[0] == key and (<ChainHead*>(entry + 1)).length == length and memcmp(
+                    entry + 2, chain, length * 8
+                ) == 0:
+                    return <ChainHead*>(entry + 1)
+            slot = (slot + 1) & self.mask
+        self.last_hash, self.last_slot = hash, slot
+        return NULL
+
+    cdef ChainHead* store(self, uint64_t key, const uint8_t* chain, size_t length, uint32_t tail, uint8_t context,
+                          bint has_user) except NULL:
+        """Keeps the chain that find() did not find; nothing else was asked for since."""
         cdef void* grown
-        if self.words_used + length + 1 > self.words_room:
-            grown = PyMem_Realloc(self.words, (self.words_used + length + 1) * 2 * sizeof(uint64_t))
+        cdef uint64_t* entry
+        cdef ChainHead* head
+        if self.words_used + length + 2 > self.words_room:
+            grown = PyMem_Realloc(self.words, (self.words_used + length + 2) * 2 * sizeof(uint64_t))
             if grown == NULL:
                 raise MemoryError
             self.words = <uint64_t*>grown
-            self.words_room = (self.words_used + length + 1) * 2
-        self.words[self.words_used] = key
-        memcpy(self.words + self.words_used + 1, chain, length * 8)
-        slot.first, slot.length, slot.stack = self.words_used, <uint32_t>length, stack
-        slot.context, slot.has_user = context, has_user
-        self.words_used += length + 1
+            self.words_room = (self.words_used + length + 2) * 2
+        entry = self.words + self.words_used
+        entry[0] = key
+        head = <ChainHead*>(entry + 1)
+        head.tail, head.length, head.context, head.has_user = tail, <uint16_t>length, context, has_user
+        memcpy(entry + 2, chain, length * 8)
+        self.slots[self.last_slot] = ChainSlot(tag=<uint32_t>(self.last_hash >> 32), place=<uint32_t>self.words_used)
+        self.words_used += length + 2
         self.used += 1
-        return 0
+        return head
 
     cdef int _grow(self) except -1:
-        cdef KnownChain* old = self.slots
+        cdef ChainSlot* old = self.slots
         cdef size_t old_mask = self.mask, mask = old_mask * 4 + 3, i, slot
-        cdef KnownChain* fresh
-        fresh = <KnownChain*>PyMem_Malloc((mask + 1) * sizeof(KnownChain))
+        cdef uint64_t* entry
+        cdef ChainSlot* fresh = <ChainSlot*>PyMem_Malloc((mask + 1) * sizeof(ChainSlot))
         if fresh == NULL:
             raise MemoryError
-        memset(fresh, 0, (mask + 1) * sizeof(KnownChain))
+        memset(fresh, 0, (mask + 1) * sizeof(ChainSlot))
         for i in range(old_mask + 1):
-            if old[i].stack:
-                slot = old[i].hash & mask
-                while fresh[slot].stack:
+            if old[i].place:
+                entry = self.words + old[i].place
+                slot = _hash_chain(entry[0], <const uint8_t*>(entry + 2), (<ChainHead*>(entry + 1)).length) & mask
+                while fresh[slot].place:
                     slot = (slot + 1) & mask
                 fresh[slot] = old[i]
         PyMem_Free(old)

@@ -5,7 +5,7 @@
 cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, qsort, realloc
-from libc.string cimport memchr
+from libc.string cimport memchr, strcmp
 from posix.unistd cimport pread
 
 include "elf_layout.pxi"
@@ -19,6 +19,16 @@ cdef enum:
     ELF_MAX_OUTWARD = 64  # functions stepped over when looking for one that encloses them
     ELF_MAX_NAME_BYTES = 4096
     ELF_NAME_STEP_BYTES = 256
+    ELF_MAX_SECTION_NAMES_BYTES = 1 << 20
+    ELF_MAX_LOADS = 16
+    ELF_MAX_RELAS = 4
+    ELF_MAX_RELA_BYTES = 128 << 20
+    # Sections known by name, as positions in SymbolTable.named.
+    ELF_GOPCLNTAB = 0
+    ELF_GO_MARK = 1
+    ELF_DEBUGDATA = 2
+    ELF_DEBUGLINK = 3
+    ELF_NAMED = 4
     # The name word of a symbol: rank, then flags, then the offset of the name in its string table.
     ELF_RANK_SHIFT = 30  # 0 global or weak function, 1 local function, 2 sized label of assembly code
     ELF_OPEN = 1 << 29  # the file gives no size: it reaches to the next symbol
@@ -33,12 +43,22 @@ cdef struct ElfSymbol:
 cdef struct ElfSegment:
     uint64_t offset, file_size, vaddr, memory_size
 
+cdef struct ElfLoad:
+    uint64_t offset, file_size, vaddr
+    bint writable
+
 cdef struct ElfExtent:
     uint64_t offset, size
 
 cdef struct ElfStrings:
     uint64_t offset, size
     uint8_t* kept
+
+
+cdef class SymbolTable
+
+
+include "go_functions.pxi"
 
 
 cdef int elf_by_address(const void* left, const void* right) noexcept nogil:
@@ -59,6 +79,7 @@ def elf_build_id(source):
     cdef SymbolTable table = SymbolTable.__new__(SymbolTable)
     cdef const char* fault
     table._open(source)
+    table.any_code = True
     with nogil:
         fault = elf_header(&table.source, &table.header)
         if fault == NULL:
@@ -69,12 +90,29 @@ def elf_build_id(source):
     return table.build_id
 
 
+def elf_load_address(source):
+    """The lowest address that the linker gave to a file: 0 in position-independent ones. ElfError as above."""
+    cdef SymbolTable table = SymbolTable.__new__(SymbolTable)
+    cdef const char* fault
+    table._open(source)
+    table.any_code = True
+    with nogil:
+        fault = elf_header(&table.source, &table.header)
+        if fault == NULL:
+            fault = table._segments_and_notes()
+    table._finish(fault)
+    return table.lowest if table.lowest != <uint64_t>-1 else 0
+
+
 @cython.final
 cdef class SymbolTable:
     """Function symbols of one ELF file, given as a file descriptor (read, not kept) or as bytes (kept).
 
-    .symtab is read, and .dynsym where the former is absent or the smaller one. Names stay in memory only where the
-    string table has at most `keep_names_bytes`; otherwise `name()` reads them from a descriptor of the same file.
+    .symtab is read, and .dynsym where the former is absent or the smaller one, and the pclntab of a Go program without
+    .symtab. Names stay in memory only where the string table has at most `keep_names_bytes`; otherwise `name()` reads
+    them from a descriptor of the same file.
+
+    A file of symbols only has no code and offsets that are nowhere: `program` is the table of the file with the code.
     """
 
     cdef ElfSource source
@@ -87,22 +125,38 @@ cdef class SymbolTable:
     cdef ElfExtent sections[ELF_MAX_SECTIONS]
     cdef uint32_t section_count
     cdef ElfSection tables[2]  # .symtab, .dynsym
+    cdef ElfLoad loads[ELF_MAX_LOADS]
+    cdef uint32_t load_count
+    cdef ElfExtent named[ELF_NAMED]
+    cdef ElfExtent relas[ELF_MAX_RELAS]
+    cdef uint32_t rela_count
+    cdef GoFunctions go
+    cdef bint any_code  # segments of code are not looked at: for the build id alone, or taken from another file
     cdef ElfStrings strings[2]
-    cdef uint64_t base, limit
+    cdef uint64_t base, limit, lowest
     cdef uint8_t id_bytes[64]
     cdef int id_size
     cdef readonly bytes build_id
     cdef bytes image
     cdef bint opened
 
-    def __init__(self, source, uint32_t max_symbols=1 << 20, uint64_t keep_names_bytes=1 << 16):
+    def __init__(
+        self,
+        source,
+        uint32_t max_symbols=1 << 20,
+        uint64_t keep_names_bytes=1 << 16,
+        SymbolTable program=None,
+    ):
         cdef const char* fault
         self._open(source)
+        self.any_code = program is not None
         # Without the interpreter's lock: a big file not in the page cache is read for seconds.
         with nogil:
             fault = elf_header(&self.source, &self.header)
             if fault == NULL:
                 fault = self._segments_and_notes()
+            if fault == NULL and program is not None:
+                self._take_code_of(program)
             if fault == NULL:
                 fault = self._sections()
             if fault == NULL:
@@ -142,6 +196,7 @@ cdef class SymbolTable:
         cdef uint32_t note_count = 0, i
         if self.header.phnum == 0:
             return "it has no program headers"
+        self.lowest = <uint64_t>-1
         elf_rewind(&self.cursor, self.header.phoff, self.header.phnum, self.header.phentsize)
         raw = elf_next(&self.cursor)
         while raw != NULL:
@@ -150,7 +205,11 @@ cdef class SymbolTable:
                 notes[note_count][0], notes[note_count][1] = segment.p_offset, segment.p_filesz
                 notes[note_count][2] = segment.p_align
                 note_count += 1
-            elif segment.p_type == PT_LOAD and segment.p_flags & PF_X and segment.p_memsz:
+            if segment.p_type == PT_LOAD:
+                self.lowest = min(self.lowest, segment.p_vaddr)
+            if segment.p_type == PT_LOAD and not segment.p_flags & PF_X:
+                self._add_load(&segment)
+            elif segment.p_type == PT_LOAD and segment.p_memsz and not self.any_code:
                 if not self._add_segment(&segment):
                     return "an executable segment of it lies outside the address space or the file"
             raw = elf_next(&self.cursor)
@@ -177,6 +236,23 @@ cdef class SymbolTable:
         self.segment_count += 1
         return True
 
+    cdef void _add_load(self, const Elf64_Phdr* segment) noexcept nogil:
+        cdef ElfLoad* out = &self.loads[self.load_count]
+        if self.load_count == ELF_MAX_LOADS or segment.p_offset > self.source.size:
+            return
+        out.offset, out.vaddr = segment.p_offset, segment.p_vaddr
+        out.file_size = min(segment.p_filesz, self.source.size - segment.p_offset)
+        out.writable = segment.p_flags & PF_W != 0
+        if out.file_size <= (<uint64_t>-1) - out.vaddr:
+            self.load_count += 1
+
+    cdef void _take_code_of(self, SymbolTable program) noexcept nogil:
+        cdef uint32_t i
+        for i in range(program.segment_count):
+            self.segments[i] = program.segments[i]
+        self.segment_count = program.segment_count
+        self.base, self.limit = program.base, program.limit
+
     cdef const char* _span(self) noexcept nogil:
         cdef uint32_t i
         cdef ElfSegment* segment
@@ -190,14 +266,63 @@ cdef class SymbolTable:
         return NULL
 
     cdef const char* _sections(self) noexcept nogil:
-        cdef ElfSection section
-        cdef const uint8_t* raw
+        cdef uint64_t size = 0
+        cdef uint8_t* names
+        cdef const char* fault
         if self.header.shnum == 0:
             return NULL
+        names = self._section_names(&size)
+        fault = self._each_section(names, size)
+        free(names)
+        return fault
+
+    cdef uint8_t* _section_names(self, uint64_t* size) noexcept nogil:
+        # NULL when they cannot be had: then no section is known by its name.
+        cdef ElfSection section
+        cdef uint8_t* names
+        if self.header.shstrndx == SHN_UNDEF or self.header.shstrndx >= self.header.shnum:
+            return NULL
+        if elf_section(&self.source, &self.header, self.header.shstrndx, &section) != NULL:
+            return NULL
+        if section.kind != SHT_STRTAB or section.size == 0 or section.size > ELF_MAX_SECTION_NAMES_BYTES:
+            return NULL
+        names = <uint8_t*>malloc(section.size)
+        if names == NULL or elf_read(&self.source, section.offset, names, section.size) != NULL:
+            free(names)
+            return NULL
+        names[section.size - 1] = 0
+        size[0] = section.size
+        return names
+
+    cdef void _note_name(self, const ElfSection* section, const char* name) noexcept nogil:
+        cdef int which = -1
+        if elf_text(name, b".gopclntab") or elf_text(name, b".data.rel.ro.gopclntab"):
+            which = ELF_GOPCLNTAB
+        elif elf_text(name, b".go.buildinfo") or elf_text(name, b".note.go.buildid"):
+            which = ELF_GO_MARK
+        elif elf_text(name, b".gnu_debugdata"):
+            which = ELF_DEBUGDATA
+        elif elf_text(name, b".gnu_debuglink"):
+            which = ELF_DEBUGLINK
+        if which < 0 or section.offset > self.source.size or section.size > self.source.size - section.offset:
+            return
+        self.named[which].offset, self.named[which].size = section.offset, section.size
+
+    cdef const char* _each_section(self, const uint8_t* names, uint64_t names_size) noexcept nogil:
+        cdef ElfSection section
+        cdef const uint8_t* raw
         elf_rewind(&self.cursor, self.header.shoff, self.header.shnum, self.header.shentsize)
         raw = elf_next(&self.cursor)
         while raw != NULL:
             elf_section_from(raw, self.header.wide, &section)
+            if names != NULL and section.name < names_size and (
+                section.kind == SHT_PROGBITS or section.kind == SHT_NOTE
+            ):
+                self._note_name(&section, <const char*>names + section.name)
+            if section.kind == SHT_RELA and self.rela_count < ELF_MAX_RELAS and section.size <= ELF_MAX_RELA_BYTES:
+                self.relas[self.rela_count].offset = section.offset
+                self.relas[self.rela_count].size = section.size
+                self.rela_count += 1
             if section.kind == SHT_SYMTAB:
                 self.tables[0] = section
             elif section.kind == SHT_DYNSYM:
@@ -232,6 +357,10 @@ cdef class SymbolTable:
                     fault = self._keep_names(i, keep_names_bytes)
                 if fault != NULL:
                     return fault
+        if self.tables[0].size == 0 and not self.any_code:
+            fault = go_load(self, max_symbols)
+            if fault != NULL:
+                return fault
         self._settle()
         return NULL
 
@@ -395,7 +524,35 @@ cdef class SymbolTable:
         for i in range(2):
             if self.image is None and self.strings[i].size and self.strings[i].kept == NULL:
                 return False
-        return True
+        return self.image is not None or self.go.count == 0
+
+    @property
+    def has_symtab(self):
+        """Whether the linker's own symbols are here, not only those that other files link to."""
+        return self.tables[0].size > 0
+
+    @property
+    def go_functions(self):
+        """How many functions the Go runtime's table names."""
+        return self.go.count
+
+    @property
+    def debugdata(self):
+        """Offset and size in the file of .gnu_debugdata, or None."""
+        cdef ElfExtent* section = &self.named[ELF_DEBUGDATA]
+        return (section.offset, section.size) if section.size else None
+
+    @property
+    def debuglink(self):
+        """Offset and size in the file of .gnu_debuglink, or None."""
+        cdef ElfExtent* section = &self.named[ELF_DEBUGLINK]
+        return (section.offset, section.size) if section.size else None
+
+    def start(self, int64_t index):
+        """The address of function `index`."""
+        if index < 0 or index >= self.count:
+            raise IndexError("no function has this number")
+        return self.base + self.symbols[index].start
 
     def vaddr(self, uint64_t offset):
         """The address the linker gave to the code at this offset of the file, or None where no code is loaded from."""
@@ -452,6 +609,8 @@ cdef class SymbolTable:
             raise IndexError("no function has this number")
         while i < self.count and self.symbols[i].start == self.symbols[index].start:
             one = self._name_at(self.symbols[i].name, fd)
+            if one and self.symbols[i].name >> ELF_RANK_SHIFT == GO_RANK:
+                return one
             if one and (best is None or elf_name_order(one) < elf_name_order(best)):
                 best = one
             i += 1
@@ -472,6 +631,8 @@ cdef class SymbolTable:
         cdef uint64_t room = min(strings.size - at, <uint64_t>ELF_MAX_NAME_BYTES)
         cdef uint8_t buffer[ELF_MAX_NAME_BYTES]
         cdef uint64_t got = 0
+        if word >> ELF_RANK_SHIFT == GO_RANK:
+            return go_name(self, word, fd)
         if strings.kept != NULL:
             return elf_bounded(strings.kept + at, room)
         if self.image is not None:
@@ -479,6 +640,10 @@ cdef class SymbolTable:
         with nogil:
             got = elf_pull_name(fd, strings.offset + at, buffer, room)
         return elf_bounded(buffer, got)
+
+
+cdef bint elf_text(const char* text, const char* expected) noexcept nogil:
+    return strcmp(text, expected) == 0
 
 
 cdef uint64_t elf_pull_name(int fd, uint64_t offset, uint8_t* buffer, uint64_t room) noexcept nogil:

@@ -13,10 +13,10 @@ from posix.unistd cimport pread
 
 cdef extern from "<elf.h>" nogil:
     ctypedef struct Elf32_Ehdr:
-        uint16_t e_type, e_machine, e_phentsize, e_phnum, e_shentsize, e_shnum
+        uint16_t e_type, e_machine, e_phentsize, e_phnum, e_shentsize, e_shnum, e_shstrndx
         uint32_t e_phoff, e_shoff
     ctypedef struct Elf64_Ehdr:
-        uint16_t e_type, e_machine, e_phentsize, e_phnum, e_shentsize, e_shnum
+        uint16_t e_type, e_machine, e_phentsize, e_phnum, e_shentsize, e_shnum, e_shstrndx
         uint64_t e_phoff, e_shoff
     ctypedef struct Elf32_Phdr:
         uint32_t p_type, p_flags, p_offset, p_vaddr, p_filesz, p_memsz, p_align
@@ -24,9 +24,9 @@ cdef extern from "<elf.h>" nogil:
         uint32_t p_type, p_flags
         uint64_t p_offset, p_vaddr, p_filesz, p_memsz, p_align
     ctypedef struct Elf32_Shdr:
-        uint32_t sh_type, sh_flags, sh_addr, sh_offset, sh_size, sh_link, sh_info, sh_addralign, sh_entsize
+        uint32_t sh_name, sh_type, sh_flags, sh_addr, sh_offset, sh_size, sh_link, sh_info, sh_addralign, sh_entsize
     ctypedef struct Elf64_Shdr:
-        uint32_t sh_type, sh_link, sh_info
+        uint32_t sh_name, sh_type, sh_link, sh_info
         uint64_t sh_flags, sh_addr, sh_offset, sh_size, sh_addralign, sh_entsize
     ctypedef struct Elf32_Sym:
         uint32_t st_name, st_value, st_size
@@ -39,8 +39,8 @@ cdef extern from "<elf.h>" nogil:
         uint16_t st_shndx
     enum:
         EI_CLASS, EI_DATA, EI_NIDENT, ELFCLASS32, ELFCLASS64, ELFDATA2LSB, ELFDATA2MSB, ET_EXEC, ET_DYN, EM_ARM
-        PT_LOAD, PT_NOTE, PF_X, PN_XNUM
-        SHT_SYMTAB, SHT_STRTAB, SHT_NOTE, SHT_DYNSYM, SHF_EXECINSTR, SHN_UNDEF
+        PT_LOAD, PT_NOTE, PF_X, PF_W, PN_XNUM
+        SHT_PROGBITS, SHT_SYMTAB, SHT_STRTAB, SHT_RELA, SHT_NOTE, SHT_DYNSYM, SHF_EXECINSTR, SHN_UNDEF, SHN_XINDEX
         STB_LOCAL, STT_NOTYPE, STT_FUNC, STT_GNU_IFUNC, NT_GNU_BUILD_ID
 
 cdef enum:
@@ -56,10 +56,10 @@ cdef struct ElfSource:
 cdef struct ElfHeader:
     bint wide, thumb
     uint64_t phoff, shoff
-    uint32_t phnum, shnum, phentsize, shentsize
+    uint32_t phnum, shnum, phentsize, shentsize, shstrndx
 
 cdef struct ElfSection:
-    uint32_t kind, link, info
+    uint32_t name, kind, link, info
     uint64_t flags, addr, offset, size, entsize
 
 cdef struct ElfCursor:
@@ -144,12 +144,14 @@ cdef const char* elf_header(const ElfSource* source, ElfHeader* out) noexcept no
         out.wide, out.thumb = True, False
         out.phoff, out.phnum, out.phentsize = wide.e_phoff, wide.e_phnum, wide.e_phentsize
         out.shoff, out.shnum, out.shentsize = wide.e_shoff, wide.e_shnum, wide.e_shentsize
+        out.shstrndx = wide.e_shstrndx
     elif ident[EI_CLASS] == ELFCLASS32:
         fault = elf_read(source, 0, &narrow, sizeof(narrow))
         kind = narrow.e_type
         out.wide, out.thumb = False, narrow.e_machine == EM_ARM
         out.phoff, out.phnum, out.phentsize = narrow.e_phoff, narrow.e_phnum, narrow.e_phentsize
         out.shoff, out.shnum, out.shentsize = narrow.e_shoff, narrow.e_shnum, narrow.e_shentsize
+        out.shstrndx = narrow.e_shstrndx
     else:
         return "it is neither of 32 nor of 64 bits"
     if fault != NULL:
@@ -170,7 +172,7 @@ cdef const char* elf_header_counts(const ElfSource* source, ElfHeader* out) noex
         out.shnum = 0
     elif out.shentsize != shdr_size:
         return "its section headers have an unknown size"
-    elif out.shnum == 0 or out.phnum == PN_XNUM:
+    elif out.shnum == 0 or out.phnum == PN_XNUM or out.shstrndx == SHN_XINDEX:
         # More than 65,279 sections or 65,534 segments: section 0 holds the counts.
         fault = elf_section(source, out, 0, &first)
         if fault != NULL:
@@ -179,6 +181,8 @@ cdef const char* elf_header_counts(const ElfSource* source, ElfHeader* out) noex
             out.shnum = <uint32_t>first.size if first.size <= ELF_MAX_HEADERS else ELF_MAX_HEADERS + 1
         if out.phnum == PN_XNUM:
             out.phnum = first.info
+        if out.shstrndx == SHN_XINDEX:
+            out.shstrndx = first.link
     if out.shnum > ELF_MAX_HEADERS or out.phnum > ELF_MAX_HEADERS:
         return "it has more sections or segments than can be real"
     return NULL
@@ -189,12 +193,14 @@ cdef void elf_section_from(const uint8_t* raw, bint wide, ElfSection* out) noexc
     cdef Elf32_Shdr short_form
     if wide:
         memcpy(&long_form, raw, sizeof(long_form))
-        out.kind, out.link, out.info = long_form.sh_type, long_form.sh_link, long_form.sh_info
+        out.name, out.kind, out.link = long_form.sh_name, long_form.sh_type, long_form.sh_link
+        out.info = long_form.sh_info
         out.flags, out.addr, out.offset = long_form.sh_flags, long_form.sh_addr, long_form.sh_offset
         out.size, out.entsize = long_form.sh_size, long_form.sh_entsize
     else:
         memcpy(&short_form, raw, sizeof(short_form))
-        out.kind, out.link, out.info = short_form.sh_type, short_form.sh_link, short_form.sh_info
+        out.name, out.kind, out.link = short_form.sh_name, short_form.sh_type, short_form.sh_link
+        out.info = short_form.sh_info
         out.flags, out.addr, out.offset = short_form.sh_flags, short_form.sh_addr, short_form.sh_offset
         out.size, out.entsize = short_form.sh_size, short_form.sh_entsize
 

@@ -30,18 +30,15 @@ cdef enum:
     MISC_CPUMODE = 7
     MISC_MMAP_DATA = 1 << 13
     MAX_CHAIN = 8192
+    MANY_CPUS = 8192
 
 cdef uint64_t CONTEXT_USER_DEFERRED = <uint64_t>-640
+cdef uint64_t CONTEXT_HYPERVISOR = <uint64_t>-32
+cdef uint64_t CONTEXT_GUEST = <uint64_t>-2048
 cdef uint32_t NOBODY = 0xFFFFFFFF
 cdef size_t MANY_FRAMES = 1 << 22
 cdef uint32_t FRAME_MASK = 0x3FFFFFFF
 cdef Py_ssize_t MAX_FRAMES = 0x3FFFFFF0
-
-
-cdef struct PerfRow:
-    int64_t time
-    int64_t period
-    int32_t cpu, task, stack, event
 
 
 cdef class PerfData(PerfStream):
@@ -60,20 +57,26 @@ cdef class PerfData(PerfStream):
     cdef uint64_t extra_start, extra_end # KSYMBOL records told of something between
     cdef uint32_t kernel_space
     cdef TaskTable tasks
-    cdef StackInterner stacks
+    cdef StackInterner stacks, tails     # a tail is a stack without its leaf
     cdef ChainCache chains
+    cdef UserFrames pairs                # (tail, leaf) -> stack
     cdef UserFrames addresses            # (space, address) -> frame
     cdef UserFrames offsets              # (file, offset) -> frame
     cdef list frames
     cdef dict frame_numbers
-    cdef PerfRow* rows
+    cdef c_array.array times, cpus, row_tasks, row_stacks, periods, events
     cdef size_t row_count, row_room, max_rows
+    cdef int64_t first_us, last_us
+    cdef uint8_t cpu_seen[MANY_CPUS]
+    cdef set more_cpus
+    cdef dict event_numbers
+    cdef int64_t last_event, last_event_number
     cdef list task_rows
     cdef dict cgroups, counts
     cdef int32_t idle_task
     cdef uint64_t idle_samples
-    cdef uint32_t* run                   # frames of the chain at hand, leaf first; twice
-    cdef bint chain_has_user, has_period, has_gaps
+    cdef uint32_t* run                   # frames of the chain at hand; room for two of them
+    cdef bint tail_has_user, has_gaps
     cdef readonly uint64_t lost, throttled, user_stacks, timeless, samples
     cdef uint64_t last_time
 
@@ -81,9 +84,9 @@ cdef class PerfData(PerfStream):
         self.symbols = KernelSymbols()
         self.symbols.finish()
         self.tasks = TaskTable(True)
-        self.stacks = StackInterner()
+        self.stacks, self.tails = StackInterner(), StackInterner()
         self.chains = ChainCache()
-        self.addresses, self.offsets = UserFrames(), UserFrames()
+        self.addresses, self.offsets, self.pairs = UserFrames(), UserFrames(), UserFrames()
         self.frames, self.frame_numbers, self.cgroups, self.counts = [], {}, {}, {}
         self.kernel_space = KERNEL_SPACE
         self.extra_start = NO_TIME
@@ -94,11 +97,16 @@ cdef class PerfData(PerfStream):
         self._start_rows()
 
     def __dealloc__(self):
-        PyMem_Free(self.rows)
         PyMem_Free(self.run)
 
     cdef void _start_rows(self):
-        self.row_count = 0
+        self.row_count = self.row_room = 0
+        self.times, self.cpus, self.row_tasks, self.row_stacks, self.periods, self.events = (
+            _column(0) for _ in range(6)
+        )
+        self.first_us, self.last_us = 0x7FFFFFFFFFFFFFFF, -0x7FFFFFFFFFFFFFFF
+        memset(self.cpu_seen, 0, MANY_CPUS)
+        self.more_cpus, self.event_numbers, self.last_event = set(), {}, -1
         self.idle_samples = 0
         self.has_gaps = False
         self.task_rows = []
@@ -254,18 +262,32 @@ cdef class PerfData(PerfStream):
         return self._row(time, period, cpu, task, stack, layout.event)
 
     cdef int _row(self, uint64_t time, uint64_t period, int32_t cpu, int32_t task, int32_t stack, uint32_t event) except -1:
-        cdef void* grown
-        cdef PerfRow* row
-        if self.row_count == self.row_room:
-            grown = PyMem_Realloc(self.rows, (self.row_room * 2 + 4096) * sizeof(PerfRow))
-            if grown == NULL:
-                raise MemoryError
-            self.rows = <PerfRow*>grown
-            self.row_room = self.row_room * 2 + 4096
-        row = &self.rows[self.row_count]
-        row.time, row.period = <int64_t>(time // 1000), <int64_t>min(period, <uint64_t>0x7FFFFFFFFFFFFFFF)
-        row.cpu, row.task, row.stack, row.event = cpu, task, stack, <int32_t>event
+        cdef size_t at = self.row_count
+        cdef int64_t time_us = <int64_t>(time // 1000)
+        if at == self.row_room:
+            self._resize(self.row_room * 2 + 16384)
+        if event != self.last_event:
+            self.last_event = event
+            self.last_event_number = self.event_numbers.setdefault(event, len(self.event_numbers))
+        self.times.data.as_longlongs[at] = time_us
+        self.cpus.data.as_longlongs[at] = cpu
+        self.row_tasks.data.as_longlongs[at] = task
+        self.row_stacks.data.as_longlongs[at] = stack
+        self.periods.data.as_longlongs[at] = <int64_t>min(period, <uint64_t>0x7FFFFFFFFFFFFFFF)
+        self.events.data.as_longlongs[at] = self.last_event_number
+        self.first_us, self.last_us = min(self.first_us, time_us), max(self.last_us, time_us)
+        if 0 <= cpu < MANY_CPUS:
+            self.cpu_seen[cpu] = 1
+        elif cpu >= 0:
+            self.more_cpus.add(cpu)
         self.row_count += 1
+        return 0
+
+    cdef int _resize(self, size_t room) except -1:
+        cdef c_array.array column
+        for column in (self.times, self.cpus, self.row_tasks, self.row_stacks, self.periods, self.events):
+            c_array.resize(column, room)
+        self.row_room = room
         return 0
 
     cdef int _members(self, const Layout* layout, const uint8_t* at, size_t place, uint64_t time, int32_t cpu, int32_t task,
@@ -333,37 +355,68 @@ cdef class PerfData(PerfStream):
                         uint32_t pid, uint32_t tid) except -2:
         """Number of the stack; counts it if the CPU idles in it."""
         cdef Task* leader = NULL
-        cdef uint64_t key
-        cdef uint64_t alone[2]
-        cdef KnownChain* known
-        cdef uint32_t stack
+        cdef uint64_t key, mode = CONTEXT_USER, leaf
+        cdef ChainHead* known
+        cdef uint32_t frame, tail
         cdef uint8_t context = 0
-        if not _has_frames(chain, depth):
-            if ip == 0:
-                self.has_gaps = True
-                return -1
+        cdef size_t skipped
+        while depth and zs_u64(chain) >= CONTEXT_MAX:
+            mode = zs_u64(chain)
+            # What follows this one is a number, not an address.
+            skipped = 2 if mode == CONTEXT_USER_DEFERRED and depth > 1 else 1
+            chain += 8 * skipped
+            depth -= skipped
+        if depth:
+            leaf = zs_u64(chain)
+            chain += 8
+            depth -= 1
+        elif ip:
             # The chain is empty or was not asked for: the address alone is the stack.
-            alone[0], alone[1] = _context_of_mode(misc), zs_u64(at + ip)
-            chain, depth = <const uint8_t*>alone, 2
+            leaf, mode = zs_u64(at + ip), _context_of_mode(misc)
+        else:
+            self.has_gaps = True
+            return -1
         if pid != NOBODY and pid:
             leader = self.tasks.make(pid, pid)
-        key = <uint64_t>self.kernel_space << 32
-        if leader != NULL and _has_user(chain, depth):
+        key = <uint64_t>(self.kernel_space & 0x0FFFFFFF) << 34 | _mode_number(mode) << 32
+        if leader != NULL and (mode == CONTEXT_USER or _has_user(chain, depth)):
             key |= leader.space
+        self.chains.prepare()
         known = self.chains.find(key, chain, depth)
-        if known.stack == 0:
-            stack = self._read_chain(chain, depth, leader, &context)
-            self.chains.store(known, key, chain, depth, stack, context, self.chain_has_user)
-        if tid == 0 and pid == 0 and not known.has_user and (known.context == ZS_IDLE or self.symbols.hidden):
+        if known == NULL:
+            tail = self._read_tail(chain, depth, mode, leader, &context)
+            known = self.chains.store(key, chain, depth, tail, context, self.tail_has_user)
+        tail = known.tail
+        frame = self._frame_at(mode, leaf, leader)
+        context = <uint8_t>(frame >> 30) if mode == CONTEXT_KERNEL and frame >> 30 else known.context
+        if tid == 0 and pid == 0 and not known.has_user and mode != CONTEXT_USER and (
+            context == ZS_IDLE or self.symbols.hidden
+        ):
             self.idle_samples += 1
-        return <int32_t>known.stack - 1
+        return <int32_t>self._join(tail, frame & FRAME_MASK) - 1
 
-    cdef uint32_t _read_chain(self, const uint8_t* chain, size_t depth, Task* leader, uint8_t* context) except? 0:
-        cdef uint64_t address, mode = CONTEXT_USER
+    cdef uint32_t _join(self, uint32_t tail, uint32_t leaf) except? 0:
+        cdef UserFrame* known = self.pairs.find(tail, leaf)
+        cdef size_t length
+        cdef uint32_t stack
+        if known.space:
+            return known.frame
+        length = self.tails.start[tail + 1] - self.tails.start[tail]
+        memcpy(self.run, self.tails.arena + self.tails.start[tail], length * sizeof(uint32_t))
+        self.run[length] = leaf
+        stack = self.stacks.put(self.run, length + 1)
+        known.space, known.address, known.frame = tail, leaf, stack
+        self.pairs.used += 1
+        return stack
+
+    cdef uint32_t _read_tail(self, const uint8_t* chain, size_t depth, uint64_t mode, Task* leader,
+                             uint8_t* context) except? 0:
+        """Number of the callers, outermost first; `context` is what they say of idleness."""
+        cdef uint64_t address
         cdef size_t i, used = 0
         cdef uint32_t frame
-        cdef bint is_leaf = True
-        self.chain_has_user = False
+        cdef bint is_leaf = False
+        self.tail_has_user = False
         for i in range(depth):
             address = zs_u64(chain + 8 * i)
             if address >= CONTEXT_MAX:
@@ -376,22 +429,23 @@ cdef class PerfData(PerfStream):
             if not is_leaf and address:
                 address -= 1
             is_leaf = False
-            if mode == CONTEXT_KERNEL:
-                frame = self._kernel_frame(address)
-                # From the leaf outwards, the first that says something decides: an interrupt is work on top of idle.
-                if context[0] == 0:
-                    context[0] = <uint8_t>(frame >> 30)
-                frame &= FRAME_MASK
-            elif mode == CONTEXT_USER:
-                self.chain_has_user = True
-                frame = self._user_frame(leader, address)
-            else:
-                frame = self.frame("[guest]" if mode != <uint64_t>-32 else "[hypervisor]", "", "unknown")
-            self.run[used] = frame
+            frame = self._frame_at(mode, address, leader)
+            self.tail_has_user |= mode == CONTEXT_USER
+            # From the leaf outwards, the first that says something decides: an interrupt is work on top of idle.
+            if mode == CONTEXT_KERNEL and context[0] == 0:
+                context[0] = <uint8_t>(frame >> 30)
+            self.run[used] = frame & FRAME_MASK
             used += 1
         for i in range(used):
             self.run[MAX_CHAIN + i] = self.run[used - 1 - i]
-        return self.stacks.put(self.run + MAX_CHAIN, used)
+        return self.tails.put(self.run + MAX_CHAIN, used)
+
+    cdef uint32_t _frame_at(self, uint64_t mode, uint64_t address, Task* leader) except? 0:
+        if mode == CONTEXT_KERNEL:
+            return self._kernel_frame(address)
+        if mode == CONTEXT_USER:
+            return self._user_frame(leader, address)
+        return self.frame("[hypervisor]" if mode == CONTEXT_HYPERVISOR else "[guest]", "", "unknown")
 
     cdef uint32_t _kernel_frame(self, uint64_t address) except? 0:
         cdef UserFrame* known = self._known(self.kernel_space, address)
@@ -469,36 +523,20 @@ cdef class PerfData(PerfStream):
         """What was made since the last call: (time_us, cpu, task, stack, period, event, stack lengths, stack frames,
         frames, tasks, idle samples, first and last time or None, CPUs, events), the columns as array('q'). `event` counts
         in the events given last."""
-        cdef size_t i
-        cdef c_array.array times, cpus, tasks, stacks, periods, events
-        times, cpus, tasks, stacks, periods, events = (_column(self.row_count) for _ in range(6))
-        cdef int64_t low = 0x7FFFFFFFFFFFFFFF, high = -0x7FFFFFFFFFFFFFFF
-        cdef PerfRow* row
-        seen, events_seen = set(), {}
-        cdef int32_t last_cpu = -1, last_event = -1, event_number = -1
-        for i in range(self.row_count):
-            row = &self.rows[i]
-            times.data.as_longlongs[i] = row.time
-            cpus.data.as_longlongs[i] = row.cpu
-            tasks.data.as_longlongs[i] = row.task
-            stacks.data.as_longlongs[i] = row.stack
-            periods.data.as_longlongs[i] = row.period
-            if row.event != last_event:
-                last_event = row.event
-                event_number = events_seen.setdefault(last_event, len(events_seen))
-            events.data.as_longlongs[i] = event_number
-            low, high = min(low, row.time), max(high, row.time)
-            if row.cpu != last_cpu:
-                last_cpu = row.cpu
-                seen.add(last_cpu)
-        seen.discard(-1)
+        cdef int cpu
+        self._resize(self.row_count)
         _, lengths, flat = self.stacks.take_new()
         taken = (
-            times, cpus, tasks, stacks, periods, events, lengths, flat, self._number_frames(flat), self.task_rows,
-            self.idle_samples, (low, high) if self.row_count else None, frozenset(seen), list(events_seen),
+            self.times, self.cpus, self.row_tasks, self.row_stacks, self.periods, self.events, lengths, flat,
+            self._number_frames(flat), self.task_rows, self.idle_samples,
+            (self.first_us, self.last_us) if self.row_count else None,
+            frozenset([cpu for cpu in range(MANY_CPUS) if self.cpu_seen[cpu]]) | self.more_cpus,
+            list(self.event_numbers),
         )
         self.stacks.clear()
+        self.tails.clear()
         self.chains.clear()
+        self.pairs.clear()
         self.tasks.forget_numbers()
         self._start_rows()
         return taken
@@ -541,24 +579,12 @@ cdef c_array.array _column(size_t length):
     return c_array.clone(_LONGS, length, False)
 
 
-cdef inline bint _has_frames(const uint8_t* chain, size_t depth) noexcept nogil:
-    cdef size_t i
-    for i in range(depth):
-        if zs_u64(chain + 8 * i) < CONTEXT_MAX:
-            return True
-    return False
-
-
 cdef inline bint _has_user(const uint8_t* chain, size_t depth) noexcept nogil:
     """Whether some of it may be of a user's program. From the end: the user's part stands behind the kernel's."""
     cdef size_t i = depth
-    cdef uint64_t word
-    if depth and zs_u64(chain) < CONTEXT_MAX:
-        return True
     while i:
         i -= 1
-        word = zs_u64(chain + 8 * i)
-        if word == CONTEXT_USER:
+        if zs_u64(chain + 8 * i) == CONTEXT_USER:
             return True
     return False
 
@@ -569,7 +595,13 @@ cdef inline uint64_t _context_of_mode(uint16_t misc) noexcept nogil:
         return CONTEXT_KERNEL
     if mode == MISC_USER or mode == 0:
         return CONTEXT_USER
-    return <uint64_t>-32 if mode == 3 else <uint64_t>-2048
+    return CONTEXT_HYPERVISOR if mode == 3 else CONTEXT_GUEST
+
+
+cdef inline uint64_t _mode_number(uint64_t context) noexcept nogil:
+    if context == CONTEXT_KERNEL:
+        return 1
+    return 0 if context == CONTEXT_USER else 3 if context == CONTEXT_HYPERVISOR else 2
 
 
 cdef size_t _behind_read(const Layout* layout, const uint8_t* at, size_t place, size_t size) noexcept nogil:

@@ -14,6 +14,7 @@ cdef struct Task:
     char comm[16]
     bint named
     bint has_holes           # an address of this space was asked for and lay in no map
+    bint shares              # after a fork, another process has the same space: the next map parts them
 
 cdef struct CodeMap:
     uint64_t start
@@ -161,7 +162,7 @@ cdef class TaskTable:
             child.exited_in = 0
             child.number = 0
             child.named = False
-            child.has_holes = False
+            child.has_holes = child.shares = False
             child.space = self.next_space
             child.pid = pid
             self.next_space += 1
@@ -180,6 +181,10 @@ cdef class TaskTable:
             maps = self._copy_maps(parent.maps)
             child = self.get(tid)
             child.maps = maps
+            if self.lasting and maps:
+                parent = self.get(ppid)
+                child.space, child.has_holes = parent.space, parent.has_holes
+                child.shares = parent.shares = True
         return 0
 
     cdef int renamed(self, uint32_t pid, uint32_t tid, const char* comm, size_t length, bint is_exec, uint32_t drain) except -1:
@@ -193,7 +198,7 @@ cdef class TaskTable:
         if is_exec:
             self._drop_maps(task)
             task.space = self.next_space
-            task.has_holes = False
+            task.has_holes = task.shares = False
             self.next_space += 1
             task.maps = self._new_maps()
             task.born_in = drain
@@ -237,7 +242,7 @@ cdef class TaskTable:
         """Forgets maps that a new one covers. What was looked up in this space before may be wrong now: if so, the space
         gets a new number."""
         cdef uint32_t i, kept = 0
-        cdef bint changes = task.has_holes
+        cdef bint changes = task.has_holes or task.shares
         for i in range(maps.count):
             if maps.all[i].start - start < length and maps.all[i].start - start + maps.all[i].length <= length:
                 changes = True
@@ -250,7 +255,7 @@ cdef class TaskTable:
         maps.count = kept
         if changes:
             task.space = self.next_space
-            task.has_holes = False
+            task.has_holes = task.shares = False
             self.next_space += 1
 
     cdef CodeMap* find_map(self, Task* task, uint64_t address) noexcept:

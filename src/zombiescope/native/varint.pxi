@@ -96,3 +96,15 @@ def shift_ints(values not None, int64_t by):
         column = values
         for i in range(column.shape[0]):
             column[i] = <int64_t>(<uint64_t>column[i] + <uint64_t>by)
+
+
+def has_negative(values not None):
+    """Whether an array('q') holds a number below 0."""
+    cdef const int64_t[::1] column
+    cdef int64_t all_bits = 0
+    cdef Py_ssize_t i
+    if len(values):
+        column = values
+        for i in range(column.shape[0]):
+            all_bits |= column[i]
+    return all_bits < 0

@@ -21,6 +21,7 @@ from zombiescope.recording import columns
 from zombiescope.recording.columns import Ints, Mask
 from zombiescope.recording.reader import Recording
 from zombiescope.recording.stacks import KERNEL_KINDS, SKID_LEAVES
+from zombiescope.symbols.demangle import demangle
 
 Span = tuple[int, int]
 """A window [start_us, end_us)."""
@@ -127,7 +128,7 @@ def _functions(recording: Recording, start_us: int, end_us: int, known: dict[Fun
     names, modules, kinds = (columns.texts(rows.column(name)) for name in ("name", "module", "kind"))
     number_of = np.full(int(ids.max(initial=-1)) + 1, -1, np.int64)
     for frame, name, module, kind in zip(ids.tolist(), names, modules, kinds, strict=True):
-        function = Function(name or "?", module or None, kind or "unknown")
+        function = Function(demangle(name) if name else "?", module or None, kind or "unknown")
         number_of[frame] = known.setdefault(function, len(known))
     return number_of
 
@@ -145,3 +146,27 @@ def _assemble(functions: tuple[Function, ...], pieces: list[tuple[Ints, Ints, In
         flat.append(np.maximum(numbers, 0))
         at += len(numbers)
     return Stacks(functions, np.concatenate(flat), starts, ends)
+
+
+def joined(first: Stacks, second: Stacks) -> Stacks:
+    """The stacks of two recordings side by side: those of the first keep their ids, those of the second come behind,
+    samples without a stack stay last. A function that both have is one."""
+    number_of = {function: number for number, function in enumerate(first.functions)}
+    moved = np.array([number_of.setdefault(function, len(number_of)) for function in second.functions], np.int64)
+    shift = len(first.flat)
+    return Stacks(
+        tuple(number_of),
+        np.concatenate([first.flat, moved[second.flat]]),
+        np.concatenate([first.starts[:-1], second.starts[:-1] + shift, first.starts[-1:]]),
+        np.concatenate([first.ends[:-1], second.ends[:-1] + shift, first.ends[-1:]]),
+    )
+
+
+def in_front(counts: Ints, second: Stacks) -> Ints:
+    """Counts of the first of two recordings as counts of their joined stacks."""
+    return np.concatenate([counts[:-1], np.zeros(second.count - 1, np.int64), counts[-1:]])
+
+
+def behind(first: Stacks, counts: Ints) -> Ints:
+    """Counts of the second of two recordings as counts of their joined stacks."""
+    return np.concatenate([np.zeros(first.count - 1, np.int64), counts])

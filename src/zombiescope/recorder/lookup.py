@@ -17,7 +17,7 @@ from zombiescope.kernel import process
 from zombiescope.kernel.cgroup_path import Owner, owner
 from zombiescope.kernel.process import Process
 from zombiescope.symbols.maps import Mapping, recorded
-from zombiescope.symbols.resolver import Frame, UserSymbols
+from zombiescope.symbols.resolver import Frame, UserSymbols, live_symbols
 
 STUCK_S = 5.0
 MAX_STUCK = 4
@@ -83,7 +83,7 @@ def best_cgroup(cgroups: dict[int, str], memory_hierarchy: int | None) -> str | 
 class Lookup:
     """Answers questions about processes without ever making the caller wait."""
 
-    def __init__(self, memory_hierarchy: int | None, resolver: Callable[[], UserSymbols] = UserSymbols) -> None:
+    def __init__(self, memory_hierarchy: int | None, resolver: Callable[[], UserSymbols] = live_symbols) -> None:
         self._memory_hierarchy = memory_hierarchy
         self._resolver = resolver
         self._questions: deque[Question] = deque()

@@ -15,9 +15,12 @@ import os
 import stat
 import time
 from collections import Counter, OrderedDict
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from zombiescope._native import ElfError, SymbolTable, elf_build_id, open_in_root
+
+if TYPE_CHECKING:
+    from zombiescope.symbols.apart import Place, SymbolsApart, Table
 
 MAX_LINKS = 40  # the kernel's own limit
 MAX_COMPONENTS = 256
@@ -52,19 +55,19 @@ def identity(fd: int) -> FileIdentity:
     return FileIdentity(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
-def open_elf(path: str, root_fd: int) -> int:
+def open_elf(path: str, root_fd: int, *, links: bool = True) -> int:
     """Open the regular file `path` for reading, as a process whose root directory is `root_fd` would find it.
 
-    OSError as open() gives it; ElfError when it is no regular file.
+    Without `links` the file itself may be none. OSError as open() gives it; ElfError when it is no regular file.
     """
     name = os.fsencode(path)
     try:
-        place = open_in_root(root_fd, name, _PLACE)
+        place = open_in_root(root_fd, name, _PLACE if links else _PLACE | os.O_NOFOLLOW)
     except OSError as fault:
         # Seccomp profiles that do not know openat2 answer EPERM; EAGAIN is a rename while `..` was followed.
         if fault.errno not in (errno.ENOSYS, errno.EPERM, errno.EAGAIN):
             raise
-        place = walk_in_root(name, root_fd)
+        place = walk_in_root(name, root_fd, links=links)
     try:
         return reopen(place)
     finally:
@@ -78,11 +81,11 @@ def reopen(place: int) -> int:
     return os.open(f"/proc/self/fd/{place}", _READ)
 
 
-def walk_in_root(path: bytes, root_fd: int) -> int:
+def walk_in_root(path: bytes, root_fd: int, *, links: bool = True) -> int:
     """Do what open_in_root does, one component at a time; returns an O_PATH descriptor."""
     todo = [part for part in reversed(path.split(b"/")) if part not in (b"", b".")]
     trail = [os.dup(root_fd)]  # from the root to where we stand: `..` steps back on it and never above its start
-    links = steps = 0
+    followed = steps = 0
     try:
         while todo:
             part = todo.pop()
@@ -94,9 +97,9 @@ def walk_in_root(path: bytes, root_fd: int) -> int:
                     os.close(trail.pop())
                 continue
             trail.append(os.open(part, _PLACE | os.O_NOFOLLOW, dir_fd=trail[-1]))
-            if stat.S_ISLNK(os.fstat(trail[-1]).st_mode):
-                links += 1
-                if links > MAX_LINKS:
+            if stat.S_ISLNK(os.fstat(trail[-1]).st_mode) and (links or todo):
+                followed += 1
+                if followed > MAX_LINKS:
                     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
                 _follow(trail, todo)
         return os.dup(trail[-1])
@@ -129,6 +132,7 @@ class ElfCache:
         max_bytes: int = 8 << 20,
         max_failures: int = 1024,
         keep_names_bytes: int = KEEP_NAMES_BYTES,
+        apart: SymbolsApart | None = None,
     ) -> None:
         self.max_bytes = max_bytes
         self.nbytes = 0
@@ -136,7 +140,8 @@ class ElfCache:
         self.misses = 0
         self.evicted = 0
         self.failures: Counter[str] = Counter()
-        self._tables: OrderedDict[ElfKey, SymbolTable] = OrderedDict()
+        self._apart = apart
+        self._tables: OrderedDict[ElfKey, Table] = OrderedDict()
         self._failed: OrderedDict[ElfKey, str] = OrderedDict()
         self._keys: OrderedDict[FileIdentity, ElfKey] = OrderedDict()
         self._max_failures = max_failures
@@ -147,7 +152,7 @@ class ElfCache:
     def __len__(self) -> int:
         return len(self._tables)
 
-    def get(self, key: ElfKey) -> SymbolTable | None:
+    def get(self, key: ElfKey) -> Table | None:
         """The table, if it is held."""
         table = self._tables.get(key)
         if table is not None:
@@ -168,18 +173,21 @@ class ElfCache:
             _remember(self._keys, file, key, self._max_failures)
         return key
 
-    def load(self, fd: int) -> tuple[ElfKey, SymbolTable | None]:
-        """The table of an open file, read now if it is not held; None when it has none (see failure())."""
+    def load(self, fd: int, place: Place | None = None) -> tuple[ElfKey, Table | None]:
+        """The table of an open file, read now if it is not held; None when it has none (see failure()).
+
+        `place` is where it was found, for symbols that lie beside it.
+        """
         try:
             key = self.key(fd)
         except ElfError as fault:
             return self._fail(identity(fd), str(fault)), None
         table = self.get(key)
         if table is None and key not in self._failed:
-            table = self._read_within_allowance(key, fd)
+            table = self._read_within_allowance(key, fd, place)
         return key, table
 
-    def _read_within_allowance(self, key: ElfKey, fd: int) -> SymbolTable | None:
+    def _read_within_allowance(self, key: ElfKey, fd: int, place: Place | None) -> Table | None:
         now_s = time.monotonic()
         self._allowance_s = min(BURST_S, self._allowance_s + SHARE * (now_s - self._allowed_at_s))
         self._allowed_at_s = now_s
@@ -187,19 +195,28 @@ class ElfCache:
             self.failures[PUT_OFF] += 1
             return None
         before_s = time.thread_time()
-        table = self._read(key, fd)
+        table = self._read(key, fd, place)
         self._allowance_s -= time.thread_time() - before_s
         return table
 
-    def _read(self, key: ElfKey, fd: int) -> SymbolTable | None:
+    def _read(self, key: ElfKey, fd: int, place: Place | None) -> Table | None:
         self.misses += 1
+        table: Table
         try:
             # Three quarters for symbols, so that one table with its names never exceeds the whole.
             most = self.max_bytes * 3 // 4 // SYMBOL_BYTES
-            table = SymbolTable(fd, most, self._keep_names_bytes)
+            program = SymbolTable(fd, most, self._keep_names_bytes)
         except ElfError as fault:
             self._fail(key, str(fault))
             return None
+        table = program
+        if self._apart is not None:
+            try:
+                table = self._apart.table(fd, program, place, most, self._keep_names_bytes)
+            except ElfError as fault:
+                self.failures[str(fault)] += 1
+            except OSError as fault:
+                self.failures[fault.strerror or "unknown"] += 1
         self._tables[key] = table
         self.nbytes += table.nbytes
         while self.nbytes > self.max_bytes and len(self._tables) > 1:

@@ -13,7 +13,8 @@ import time
 from collections import OrderedDict
 from typing import NamedTuple
 
-from zombiescope._native import ElfError, SymbolTable
+from zombiescope._native import ElfError
+from zombiescope.symbols.apart import Place, Table
 from zombiescope.symbols.elf import ElfCache, ElfKey
 from zombiescope.symbols.maps import Mapping
 from zombiescope.symbols.process import Process, Tally, open_ours
@@ -28,7 +29,7 @@ class MappedFile(NamedTuple):
     """A mapping's file in the cache."""
 
     key: ElfKey
-    table: SymbolTable
+    table: Table
 
 
 class _Known(NamedTuple):
@@ -83,7 +84,7 @@ class MappedFiles:
             if process is None or process.still_there():
                 self._know(mark, _Known(None, now_s + UNKNOWN_FOR_S))
             return None
-        key, table = self._cache.load(fd)
+        key, table = self._cache.load(fd, self._place(process, mapping))
         if table is None:
             os.close(fd)
             self._know(mark, _Known(None, now_s + UNKNOWN_FOR_S))
@@ -91,6 +92,9 @@ class MappedFiles:
         self._know(mark, _Known(key, now_s + KNOWN_FOR_S))
         self._hold(key, fd, process, mapping)
         return MappedFile(key, table)
+
+    def _place(self, process: Process | None, mapping: Mapping) -> Place:
+        return Place(mapping.path, "/" if process is None else f"{self._proc}/{process.pid}/root")
 
     def _know(self, mark: tuple[object, ...], known: _Known) -> None:
         self._known[mark] = known

@@ -8,6 +8,8 @@ Looked for in this order:
     2. perf's cache layout below each directory in `search` (a `perf archive` unpacked), then ~/.debug
     3. symbols apart from their binary, in `debug_roots` (/usr/lib/debug)
 
+A binary without .symtab is completed with symbols kept apart from it (apart.py), a Go program by its own table.
+
 What no file explains is shown as module+0xoffset and counted by reason in `failures`. Names stay as the linker
 knows them (demangle.py makes them readable). Everything kept is bounded. One thread uses one OfflineSymbols.
 """
@@ -22,12 +24,17 @@ from typing import NamedTuple
 
 from zombiescope._native import ElfError, SymbolTable, elf_build_id
 from zombiescope.symbols import debug_files
+from zombiescope.symbols.apart import Place, SymbolsApart, Table
+from zombiescope.symbols.inlined import Inlined, InlinedFunctions
 from zombiescope.symbols.maps import Mapping, recorded
 from zombiescope.symbols.resolver import Frame, FrameKind, printable
+from zombiescope.symbols.store import Store
+from zombiescope.symbols.vdso import Vdso
 
 MAX_TABLE_BYTES = 256 << 20
 MAX_NAMES = 65536
 MAX_SYMBOLS = 1 << 23
+KEEP_NAMES_BYTES = 1 << 20
 
 NO_BUILD_ID = "no build id recorded"
 NOT_FOUND = "no file with this build id"
@@ -39,7 +46,7 @@ Binary = tuple[bytes, bytes | None]
 
 
 class _Loaded(NamedTuple):
-    table: SymbolTable
+    table: Table
     path: Path
 
 
@@ -52,16 +59,23 @@ class OfflineSymbols:
         debug_roots: Sequence[str | Path] = debug_files.DEBUG_ROOTS,
         *,
         trust_paths: bool = False,
+        store: Store | None = None,
     ) -> None:
         self.failures: Counter[str] = Counter()
         self._search = [Path(directory) for directory in search]
         self._caches = [*self._search, debug_files.perf_cache()]
         self._debug_roots = list(debug_roots)
+        self._store = Store() if store is None else store
+        self._apart = SymbolsApart(self._store, self._debug_roots, caches=self._caches)
+        self._inlined: InlinedFunctions | None = None
+        self._vdso: Vdso | None = None
         self._trust_paths = trust_paths
         self._loaded: OrderedDict[Binary, _Loaded] = OrderedDict()
         self._failed: dict[Binary, str] = {}
         self._table_bytes = 0
         self._frames: OrderedDict[tuple[Binary, int], tuple[Frame, str | None]] = OrderedDict()
+        self._described: dict[Binary, tuple[Mapping, str]] = {}
+        self._functions: dict[tuple[Binary, int], Frame] = {}
 
     def resolve(self, path: bytes, build_id: bytes | None, file_offset: int) -> Frame:
         """The frame at an offset of a file: address - start of its mapping + the mapping's pgoff."""
@@ -76,23 +90,52 @@ class OfflineSymbols:
             self.failures[failure] += 1
         return frame
 
+    def inlined(self, path: bytes, build_id: bytes | None, file_offset: int) -> list[Inlined]:
+        """The functions at an offset of a file, innermost first, as its DWARF knows them; none where there is none.
+
+        InlineError when the package for it is missing.
+        """
+        if self._inlined is None:
+            self._inlined = InlinedFunctions(self._search, self._debug_roots, self._store)
+        binary = (path, build_id or None)
+        loaded = self._load(binary, recorded(0, 1, 0, path, build_id=build_id))
+        address = loaded.table.vaddr(file_offset) if loaded is not None and 0 <= file_offset < 1 << 64 else None
+        if loaded is None or address is None:
+            return []
+        return self._inlined.at(loaded.path, address)
+
     def _resolve(self, binary: Binary, offset: int) -> tuple[Frame, str | None]:
-        mapping = recorded(0, 1, 0, binary[0], build_id=binary[1])
-        module = printable(mapping.module)
-        kind: FrameKind = "vdso" if mapping.kind == "vdso" else "user"
+        mapping, module = self._describe(binary)
         if mapping.kind not in ("file", "memfd", "vdso"):
             return Frame("[jit]", module, "jit"), NO_FILE
-        name, failure = self._name(binary, mapping, offset)
-        shown = printable(name.decode("utf-8", "replace")) if name else f"{module}+0x{offset:x}"
-        return Frame(shown, module, kind), failure
-
-    def _name(self, binary: Binary, mapping: Mapping, offset: int) -> tuple[bytes | None, str | None]:
+        kind: FrameKind = "vdso" if mapping.kind == "vdso" else "user"
         loaded = self._load(binary, mapping)
-        if loaded is None:
-            return None, self._failed.get(binary, NOT_FOUND)
-        index = loaded.table.find_offset(offset) if 0 <= offset < 1 << 64 else -1
-        if index < 0:
-            return None, NO_FUNCTION
+        index = loaded.table.find_offset(offset) if loaded is not None and 0 <= offset < 1 << 64 else -1
+        if loaded is None or index < 0:
+            failure = self._failed.get(binary, NOT_FOUND) if loaded is None else NO_FUNCTION
+            return Frame(f"{module}+0x{offset:x}", module, kind), failure
+        frame = self._functions.get((binary, index))
+        if frame is not None:
+            return frame, None
+        name, unread = self._name(loaded, index)
+        if name is None:
+            return Frame(f"{module}+0x{offset:x}", module, kind), unread
+        frame = Frame(printable(name.decode("utf-8", "replace")), module, kind)
+        if len(self._functions) >= MAX_NAMES:
+            self._functions.clear()
+        self._functions[binary, index] = frame
+        return frame, None
+
+    def _describe(self, binary: Binary) -> tuple[Mapping, str]:
+        known = self._described.get(binary)
+        if known is None:
+            mapping = recorded(0, 1, 0, binary[0], build_id=binary[1])
+            if len(self._described) >= MAX_NAMES:
+                self._described.clear()
+            known = self._described[binary] = mapping, printable(mapping.module)
+        return known
+
+    def _name(self, loaded: _Loaded, index: int) -> tuple[bytes | None, str | None]:
         if loaded.table.names_kept:
             return loaded.table.name(index), None
         try:
@@ -123,6 +166,8 @@ class OfflineSymbols:
 
     def _find(self, binary: Binary, mapping: Mapping) -> _Loaded | None:
         build_id = binary[1]
+        if mapping.path == "[vdso]" and (own := self._own_vdso(build_id)) is not None:
+            return own
         why = NO_BUILD_ID if build_id is None and not self._trust_paths else NOT_FOUND
         for path in self._candidates(build_id, mapping):
             if not path.is_file():
@@ -136,6 +181,15 @@ class OfflineSymbols:
         self._failed[binary] = why
         return None
 
+    def _own_vdso(self, build_id: bytes | None) -> _Loaded | None:
+        if self._vdso is None:
+            self._vdso = Vdso()
+        table = self._vdso.table
+        if table is None or table.build_id is None:
+            return None
+        is_ours = self._trust_paths if build_id is None else debug_files.same_build(build_id, table.build_id)
+        return _Loaded(table, Path("[vdso]")) if is_ours else None
+
     def _candidates(self, build_id: bytes | None, mapping: Mapping) -> Iterator[Path]:
         if mapping.kind == "file" and (build_id is not None or self._trust_paths):
             yield Path(mapping.path)
@@ -145,11 +199,15 @@ class OfflineSymbols:
                 yield from debug_files.cached_by_perf(build_id, self._caches, name)
             yield from debug_files.separate(build_id, self._debug_roots)
 
-    def _read(self, path: Path, build_id: bytes | None) -> SymbolTable:
+    def _read(self, path: Path, build_id: bytes | None) -> Table:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
         try:
             if build_id is not None and not debug_files.same_build(build_id, elf_build_id(fd)):
                 raise ElfError(ANOTHER_BUILD)
-            return SymbolTable(fd, MAX_SYMBOLS)
+            program = SymbolTable(fd, MAX_SYMBOLS, KEEP_NAMES_BYTES)
+            try:
+                return self._apart.table(fd, program, Place(str(path)), MAX_SYMBOLS, KEEP_NAMES_BYTES)
+            except (ElfError, OSError):
+                return program
         finally:
             os.close(fd)

@@ -5,7 +5,8 @@ A recording stores names, so that it can be read on another machine. Answers for
     Frame("malloc", "libc.so.6", "user")              a function of a file
     Frame("libfoo.so+0x1234", "libfoo.so", "user")    in no function known; the offset is that in the file
     Frame("clock_gettime", "[vdso]", "vdso")          the kernel's code in user space
-    Frame("[jit]", "[anon]", "jit")                   code that no file holds
+    Frame("py::run:/srv/job.py", "[jit]", "jit")      code that the process made, and gave a name (jit.py)
+    Frame("[jit]", "[anon]", "jit")                   code that no file holds and nobody named
     Frame("[exited]", "", "unknown")                  the process was gone before its mappings were read
     Frame("[unreadable]", "", "unknown")              its mappings may not be read
     None                                              nowhere: no executable memory is there
@@ -24,10 +25,13 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Literal, NamedTuple
 
+from zombiescope.symbols.apart import SymbolsApart
 from zombiescope.symbols.elf import ElfCache, ElfKey
 from zombiescope.symbols.files import MappedFile, MappedFiles
+from zombiescope.symbols.jit import JitNames
 from zombiescope.symbols.maps import Mapping, Mappings
 from zombiescope.symbols.process import Process, Tally
+from zombiescope.symbols.store import Store
 from zombiescope.symbols.vdso import Vdso
 
 FrameKind = Literal["user", "vdso", "jit", "unknown"]
@@ -37,6 +41,8 @@ MAX_MAPPINGS = 16384
 FEW_MAPPINGS = 128
 MAX_NAMES = 8192
 MAX_ADDRESSES = 1024
+LIVE_UNPACKED_BYTES = 32 << 20  # on disk
+LIVE_UNPACKING_BYTES = 16 << 20  # in memory, while one file is unpacked
 
 
 class Frame(NamedTuple):
@@ -66,6 +72,7 @@ class UserSymbols:
         self._tally = Tally()
         self._files = MappedFiles(self.cache, self._tally, proc)
         self._vdso = Vdso(proc)
+        self.jit = JitNames()
         self._processes: OrderedDict[int, Process] = OrderedDict()
         self._names: OrderedDict[tuple[ElfKey, int], str] = OrderedDict()
         self._max_processes = max_processes
@@ -137,6 +144,7 @@ class UserSymbols:
 
     def forget(self, pid: int) -> None:
         """The process has exited or executed another program."""
+        self.jit.forget(pid)
         process = self._processes.pop(pid, None)
         if process is not None:
             process.close()
@@ -183,14 +191,20 @@ class UserSymbols:
         if mapping.kind == "vdso":
             return Frame(self._vdso.name(mapping, address) or mapping.path, mapping.path, "vdso")
         if mapping.kind not in ("file", "memfd"):
-            return Frame("[jit]", printable(mapping.module), "jit")
+            return self._made_by_process(process, mapping, address)
         offset = address - mapping.start + mapping.pgoff
         file = self._files.find(process, mapping)
         module = printable(mapping.module)
         if file is None and mapping.kind == "memfd":
-            return Frame("[jit]", module, "jit")
+            return self._made_by_process(process, mapping, address)
         name = None if file is None else self._name(process, mapping, file, offset)
         return Frame(name or f"{module}+0x{offset:x}", module, "user")
+
+    def _made_by_process(self, process: Process | None, mapping: Mapping, address: int) -> Frame:
+        name = None if process is None or mapping.kind == "stack" else self.jit.name(process, address)
+        if name is None:
+            return Frame("[jit]", printable(mapping.module), "jit")
+        return Frame(printable(name.decode("utf-8", "replace")), "[jit]", "jit")
 
     def _name(self, process: Process | None, mapping: Mapping, file: MappedFile, offset: int) -> str | None:
         index = file.table.find_offset(offset)
@@ -208,6 +222,12 @@ class UserSymbols:
         if len(self._names) > self._max_names:
             self._names.popitem(last=False)
         return name
+
+
+def live_symbols() -> UserSymbols:
+    """As the recorder uses it: with symbols kept apart from binaries, within what its memory allows."""
+    apart = SymbolsApart(Store(), max_unpacked_bytes=LIVE_UNPACKED_BYTES, max_memory_bytes=LIVE_UNPACKING_BYTES)
+    return UserSymbols(ElfCache(apart=apart))
 
 
 def printable(text: str) -> str:

@@ -23,6 +23,11 @@ class Vdso:
     def __init__(self, proc: str = "/proc") -> None:
         self._mapping, self._table = _own_image(proc)
 
+    @property
+    def table(self) -> SymbolTable | None:
+        """The image of this kernel, which has a build id."""
+        return self._table
+
     def name(self, mapping: Mapping, ip: int) -> str | None:
         """The function of the vDSO at ip, if this is the image that we know."""
         own, table = self._mapping, self._table

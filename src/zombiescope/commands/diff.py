@@ -1,0 +1,303 @@
+"""`zombiescope diff`: what changed between two windows, or between two recordings."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from zombiescope.commands import drawing, sides
+from zombiescope.commands.drawing import Output
+from zombiescope.commands.filters import Comm, Container, Cpu, Event, Idle, Kernel, Match, Pid, Tid, Unit, chosen, words
+from zombiescope.commands.output import Json, console, examples, print_document, table
+from zombiescope.commands.quantities import human_count, human_s, percent
+from zombiescope.commands.reading import Node
+from zombiescope.commands.window import Utc, Window
+
+if TYPE_CHECKING:
+    from zombiescope.profile.comparison import Comparison, FunctionChange, OwnerChange, Share
+    from zombiescope.profile.selection import Filters, Selection
+    from zombiescope.recording.cgroups import CgroupsView
+    from zombiescope.recording.cores import CoresView
+    from zombiescope.recording.reader import Recording
+
+EXAMPLES = examples(
+    "diff 11:00..11:05 12:00..12:05",
+    "diff good.zscope bad.zscope",
+    "diff healthy-node@12:00..12:10 /var/lib/zombiescope@12:00..12:10 -o diff.html",
+    "diff 11:00..11:05 12:00..12:05 --comm kubelet --json | jq '.functions[0]'",
+)
+
+_TOP = 12
+_WORTH_SAYING_CORES = 0.01
+_WORTH_SAYING_RATIO = 0.001
+
+
+def command(
+    before: Annotated[
+        str, typer.Argument(metavar="A", help="What it was: FROM..TO, a recording, or RECORDING@FROM..TO.")
+    ],
+    after: Annotated[str, typer.Argument(metavar="B", help="What it is, written likewise.")],
+    recording: Annotated[
+        str | None,
+        typer.Option("--in", metavar="DIR", help="The recording that a bare FROM..TO is of.", show_default=False),
+    ] = None,
+    top: Annotated[int, typer.Option("--top", min=1, metavar="N", help="So many functions and units.")] = _TOP,
+    output: Output = None,
+    cpu: Cpu = None,
+    pid: Pid = None,
+    tid: Tid = None,
+    comm: Comm = None,
+    unit: Unit = None,
+    container: Container = None,
+    kernel: Kernel = None,
+    match: Match = None,
+    event: Event = None,
+    idle: Idle = False,
+    utc: Utc = False,
+    node: Node = None,
+    json_: Json = False,
+) -> None:
+    """What changed between two windows, or between two recordings.
+
+    Cores, units, functions and memory cgroups of A and B side by side, the largest change first.
+
+    Windows of different length are made comparable: shares of the samples, cores kept busy, ratios of elapsed time.
+
+    With -o it draws the differential flame graph: red grew, blue shrank, and what vanished stays visible.
+    """
+    kind = drawing.format_of(output) if output else None
+    filters = chosen(cpu, pid, tid, comm, unit, container, kernel, match, event, idle)
+    first, second = sides.parse(before, "A"), sides.parse(after, "B")
+    with ExitStack() as stack:
+        old = _Side(stack, first, "A", recording, node, utc, filters)
+        new = _Side(stack, second, "B", recording, node, utc, filters)
+        from zombiescope.profile.comparison import compare
+
+        found = compare(old.selection, new.selection)
+        if output and kind:
+            _draw(output, kind, old, new, found, filters)
+        if json_:
+            print_document("diff", _document(old, new, found, top))
+        elif not output:
+            _print(old, new, found, top, filters)
+
+
+class _Side:
+    """One of the two, opened."""
+
+    def __init__(
+        self,
+        stack: ExitStack,
+        side: sides.Side,
+        what: str,
+        at_hand: str | None,
+        node: str | None,
+        utc: bool,
+        filters: Filters,
+    ) -> None:
+        self.recording: Recording = stack.enter_context(sides.recording_of(side, at_hand, node))
+        self.window: Window = sides.window_of(side, self.recording, what, utc)
+        self.selection: Selection = drawing.selected(self.recording, self.window, filters)
+
+    @property
+    def heading(self) -> str:
+        return f"{self.recording.name}  {self.window.heading()}"
+
+    def cores(self) -> CoresView:
+        from zombiescope.recording.cores import cores
+
+        return cores(self.recording, self.window.start_us, self.window.end_us)
+
+    def cgroups(self) -> CgroupsView:
+        from zombiescope.recording.cgroups import cgroups
+
+        return cgroups(self.recording, self.window.start_us, self.window.end_us)
+
+    def document(self, samples: int) -> dict[str, Any]:
+        return {
+            "node": self.recording.name,
+            "from": self.window.start_us / 1e6,
+            "to": self.window.end_us / 1e6,
+            "samples": samples,
+        }
+
+
+# --- JSON --------------------------------------------------------------------------------------------------------
+
+
+def _document(old: _Side, new: _Side, found: Comparison, top: int) -> dict[str, Any]:
+    return {
+        "a": old.document(found.samples_before),
+        "b": new.document(found.samples_after),
+        "cores": _cores_document(old.cores(), new.cores()),
+        "units": [_unit_document(change) for change in found.owners[:top]],
+        "functions": [_function_document(change) for change in found.functions[:top]],
+        "cgroups": {"a": _cgroups_document(old.cgroups()), "b": _cgroups_document(new.cgroups())},
+    }
+
+
+def _cores_document(old: CoresView, new: CoresView) -> dict[str, Any]:
+    by_cpu = {core.cpu: core for core in old.cores}
+    modes = ("user", "nice", "system", "irq", "softirq", "steal", "iowait", "idle", "busy")
+    return {
+        "aggregate": {mode: _pair(getattr(old.aggregate, mode), getattr(new.aggregate, mode)) for mode in modes},
+        "cores": [
+            {
+                "cpu": core.cpu,
+                "busy": _pair(before.modes.busy if before else None, core.modes.busy),
+                "longest_saturation_s": _pair(
+                    before.longest_saturation_s if before else None, core.longest_saturation_s
+                ),
+            }
+            for core in new.cores
+            for before in (by_cpu.get(core.cpu),)
+        ],
+    }
+
+
+def _pair(before: float | None, after: float | None) -> dict[str, float | None]:
+    delta = None if before is None or after is None else after - before
+    return {"a": before, "b": after, "delta": delta}
+
+
+def _unit_document(change: OwnerChange) -> dict[str, Any]:
+    return {
+        "name": change.name,
+        "kind": change.kind,
+        "cores": _pair(change.before.cores, change.after.cores),
+        "ratio": _pair(change.before.ratio, change.after.ratio),
+    }
+
+
+def _function_document(change: FunctionChange) -> dict[str, Any]:
+    return {
+        "name": change.function.name,
+        "module": change.function.module,
+        "kind": change.function.kind,
+        "self_ratio": _pair(change.self_before, change.self_after),
+        "total_ratio": _pair(change.total_before, change.total_after),
+    }
+
+
+def _cgroups_document(view: CgroupsView) -> dict[str, Any]:
+    memory = view.memory
+    return {
+        "total": memory.total if memory else None,
+        "live": memory.live if memory else None,
+        "dying": memory.dying if memory else None,
+        "growth_per_hour": view.growth_per_hour,
+        "verdict": view.verdict,
+    }
+
+
+# --- pictures ----------------------------------------------------------------------------------------------------
+
+
+def _draw(output: Any, kind: str, old: _Side, new: _Side, found: Comparison, filters: Filters) -> None:
+    said = words(filters)
+    title = f"{new.heading}  against {old.heading}" + (f"  {said}" if said else "")
+    if kind == "html":
+        from zombiescope.profile import html
+        from zombiescope.profile.selection import Selection
+
+        both = Selection(new.recording, *new.selection.span, filters, found.stacks)
+        drawing.write(output, html.page(both, title, new.window.zone, base=found.counts_before))
+        return
+    from zombiescope.profile import flame, svg, terminal
+
+    tree = flame.fold(found.stacks, found.counts_after, found.counts_before)
+    if kind == "svg":
+        drawing.write(output, svg.flamegraph(tree, title))
+        return
+    lines = terminal.flamegraph(tree, drawing.TEXT_COLUMNS)
+    drawing.write(output, f"{drawing.wrapped(title)}\n{terminal.plain(lines)}")
+
+
+# --- text --------------------------------------------------------------------------------------------------------
+
+
+def _print(old: _Side, new: _Side, found: Comparison, top: int, filters: Filters) -> None:
+    out = console()
+    out.print(f"A  {old.heading}", style="bold")
+    out.print(f"B  {new.heading}", style="bold")
+    if not found.samples_before and not found.samples_after:
+        drawing.say_empty(filters)
+    else:
+        out.print(f"   {found.samples_before:,} and {found.samples_after:,} samples\n")
+        _print_owners(found, top)
+        _print_functions(found, top)
+    _print_cores(old.cores(), new.cores())
+    _print_cgroups(old.cgroups(), new.cgroups())
+
+
+def _print_owners(found: Comparison, top: int) -> None:
+    known = all(side.cores is not None for change in found.owners for side in (change.before, change.after))
+    least = _WORTH_SAYING_CORES if known else _WORTH_SAYING_RATIO
+    changed = [change for change in found.owners if abs(change.delta) >= least][:top]
+    if not changed:
+        console().print("who ran: no change worth saying")
+        return
+    rows = table("who ran", "A", "B", "change", right=("A", "B", "change"), wraps="who ran")
+    for change in changed:
+        grew = change.delta > 0
+        rows.add_row(
+            change.name,
+            _share(change.before, known),
+            _share(change.after, known),
+            f"{change.delta:+.2f} cores" if known else f"{change.delta * 100:+.1f} points",
+            style="red" if grew else "blue",
+        )
+    console().print(rows)
+
+
+def _share(share: Share, as_cores: bool) -> str:
+    return f"{share.cores:.2f}" if as_cores and share.cores is not None else percent(share.ratio, 1)
+
+
+def _print_functions(found: Comparison, top: int) -> None:
+    changed = [change for change in found.functions if abs(change.self_delta) >= _WORTH_SAYING_RATIO][:top]
+    console().print()
+    if not changed:
+        console().print("functions: no change worth saying")
+        return
+    rows = table("self time in", "A", "B", "change", "", right=("A", "B", "change"), wraps="self time in")
+    for change in changed:
+        rows.add_row(
+            change.function.name,
+            percent(change.self_before, 1),
+            percent(change.self_after, 1),
+            f"{change.self_delta * 100:+.1f}",
+            "new" if not change.total_before else "gone" if not change.total_after else "",
+            style="red" if change.self_delta > 0 else "blue",
+        )
+    console().print(rows)
+
+
+def _print_cores(old: CoresView, new: CoresView) -> None:
+    out = console()
+    out.print()
+    if not old.cores or not new.cores:
+        out.print(f"cores: not measured in {'A' if not old.cores else 'B'}")
+        return
+    out.print(f"all cores busy   {percent(old.aggregate.busy, 1)} -> {percent(new.aggregate.busy, 1)}")
+    worst_old, worst_new = (max(view.cores, key=lambda core: core.longest_saturation_s or 0) for view in (old, new))
+    out.print(
+        "lost to the kernel  "
+        + " -> ".join(
+            f"core {worst.cpu} for {human_s(worst.longest_saturation_s)}" if worst.longest_saturation_s else "no core"
+            for worst in (worst_old, worst_new)
+        )
+    )
+
+
+def _print_cgroups(old: CgroupsView, new: CgroupsView) -> None:
+    before, after = old.memory, new.memory
+    if before is None and after is None:
+        return
+    console().print(
+        "memory cgroups   "
+        f"{human_count(before.total if before else None)} -> {human_count(after.total if after else None)}"
+        f", dying {human_count(before.dying if before else None)} -> {human_count(after.dying if after else None)}"
+    )

@@ -1,0 +1,175 @@
+"""Names of code that a living process made itself, by its perf map or its jitdump.
+
+The perf map is /tmp/perf-PID.map in the process's own root, with the pid it has in its own namespace (NSpid in
+/proc/PID/status). The jitdump is the file named jit-PID.dump that the process has mapped executable: compilers map it
+for just this purpose. Either must be a regular file, no link, owned by the process's user or by root: /tmp is
+everybody's, and another user must not be able to plant names.
+
+A file is looked at when an address is not in what is known of it, and only where it grew; each process at most every
+LOOK_AGAIN_S. Reading takes its CPU time from an allowance, as that of ELF files does. At most MAX_FILES files with
+together MAX_ENTRIES entries are known, the least recently used dropped first.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter, OrderedDict
+from typing import NamedTuple
+
+from zombiescope._native import ElfError
+from zombiescope.symbols import maps
+from zombiescope.symbols.code_files import CodeFile
+from zombiescope.symbols.elf import open_elf
+from zombiescope.symbols.process import Process
+
+LOOK_AGAIN_S = 2.0
+NONE_FOR_S = 10.0
+MAX_FILES = 64
+MAX_ENTRIES = 1 << 16  # of one file: 1.5 MB
+MAX_BYTES = 4 << 20
+BURST_S = 0.5
+SHARE = 0.01
+
+NOT_OWNED = "perf map or jitdump of another user"
+
+
+class _Identity(NamedTuple):
+    uid: int
+    pid: int
+
+
+class _Known:
+    """What is known of one process's files."""
+
+    __slots__ = ("file", "looked_at_s", "path", "stamp")
+
+    def __init__(self) -> None:
+        self.file: CodeFile | None = None
+        self.path = ""
+        self.looked_at_s = float("-inf")
+        self.stamp: tuple[int, int] | None = None
+
+
+class JitNames:
+    """Names by process and address; nothing raises. Used by one thread."""
+
+    def __init__(self, max_entries: int = MAX_ENTRIES, max_bytes: int = MAX_BYTES) -> None:
+        self.failures: Counter[str] = Counter()
+        self._max_entries = max_entries
+        self._max_bytes = max_bytes
+        self._known: OrderedDict[int, _Known] = OrderedDict()
+        self._allowance_s = BURST_S
+        self._allowed_at_s = time.monotonic()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory all maps hold."""
+        return sum(known.file.nbytes for known in self._known.values() if known.file is not None)
+
+    def forget(self, pid: int) -> None:
+        """The process has exited or executed another program."""
+        self._known.pop(pid, None)
+
+    def name(self, process: Process, address: int) -> bytes | None:
+        """What the process itself calls the code at this address."""
+        known = self._known.get(process.pid)
+        if known is None:
+            known = self._known[process.pid] = _Known()
+            if len(self._known) > MAX_FILES:
+                self._known.popitem(last=False)
+        self._known.move_to_end(process.pid)
+        try:
+            return self._name(process, known, address)
+        except ElfError as fault:
+            self.failures[str(fault)] += 1
+        except OSError as fault:
+            self.failures[fault.strerror or "unknown"] += 1
+        return None
+
+    def _name(self, process: Process, known: _Known, address: int) -> bytes | None:
+        found = None if known.file is None else known.file.code.find(address)
+        if found is None and not self._may_look(known):
+            return None
+        fd = self._open(process, known)
+        if fd is None:
+            return None
+        try:
+            if found is None:
+                self._read(known, fd)
+            return None if known.file is None else known.file.name(address, fd)
+        finally:
+            os.close(fd)
+
+    def _may_look(self, known: _Known) -> bool:
+        now_s = time.monotonic()
+        if now_s - known.looked_at_s < (LOOK_AGAIN_S if known.file is not None else NONE_FOR_S):
+            return False
+        self._allowance_s = min(BURST_S, self._allowance_s + SHARE * (now_s - self._allowed_at_s))
+        self._allowed_at_s = now_s
+        if self._allowance_s <= 0:
+            return False
+        known.looked_at_s = now_s
+        return True
+
+    def _open(self, process: Process, known: _Known) -> int | None:
+        who = identity(process.fd)
+        if who is None:
+            return None
+        if known.file is not None:
+            return self._open_owned(process, known.path, who)
+        path = f"/tmp/perf-{who.pid}.map"  # noqa: S108 - where compilers write it; the owner is checked
+        fd = self._open_owned(process, path, who)
+        if fd is not None:
+            known.file, known.path = CodeFile("perf map", self._max_entries), path
+            return fd
+        for mapping in maps.read(process.fd):
+            if mapping.path.endswith(f"/jit-{who.pid}.dump") and not mapping.deleted:
+                fd = self._open_owned(process, mapping.path, who)
+                if fd is not None:
+                    known.file, known.path = CodeFile("jitdump", self._max_entries), mapping.path
+                    return fd
+        return None
+
+    def _open_owned(self, process: Process, path: str, who: _Identity) -> int | None:
+        root_fd = os.open("root", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=process.fd)
+        try:
+            fd = open_elf(path, root_fd, links=False)
+        except FileNotFoundError:
+            return None
+        finally:
+            os.close(root_fd)
+        if os.fstat(fd).st_uid in (who.uid, 0):
+            return fd
+        os.close(fd)
+        self.failures[NOT_OWNED] += 1
+        return None
+
+    def _read(self, known: _Known, fd: int) -> None:
+        status = os.fstat(fd)
+        stamp = (status.st_ino, status.st_size)
+        if known.file is None or (stamp == known.stamp and not known.file.behind(fd)):
+            return
+        before_s = time.thread_time()
+        if (known.stamp is not None and known.stamp[0] != stamp[0]) or not known.file.read_on(fd):
+            known.file = CodeFile(known.file.kind, self._max_entries)
+            known.file.read_on(fd)
+        known.stamp = stamp
+        self._allowance_s -= time.thread_time() - before_s
+        while len(self._known) > 1 and self.nbytes > self._max_bytes:
+            self._known.popitem(last=False)
+
+
+def identity(process_fd: int) -> _Identity | None:
+    """The effective user of a process, and its pid in its own pid namespace; None when it is gone."""
+    fd = os.open("status", os.O_RDONLY | os.O_CLOEXEC, dir_fd=process_fd)
+    try:
+        text = os.read(fd, 8192)
+    finally:
+        os.close(fd)
+    fields = dict(line.split(b":", 1) for line in text.split(b"\n") if b":" in line)
+    try:
+        pid = fields[b"NSpid" if b"NSpid" in fields else b"Pid"].split()[-1]
+        return _Identity(int(fields[b"Uid"].split()[1]), int(pid))
+    except (KeyError, IndexError, ValueError):
+        return None

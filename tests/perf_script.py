@@ -1,0 +1,57 @@
+"""What `perf script` prints of a recording, as an oracle for the importer."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+FIELDS = "comm,pid,tid,cpu,time,event,ip,sym,symoff,dso"
+_HEAD = re.compile(r"^\s*(.*?)\s+(-?\d+)/(-?\d+)\s+\[(\d+)\]\s+(\d+)\.(\d{6}):\s+(\S.*?):\s*$")
+_FRAME = re.compile(r"^\s+([0-9a-f]+) (.*?)(?:\+0x([0-9a-f]+))? \((.*)\)$")
+
+
+class ScriptFrame(NamedTuple):
+    name: str
+    offset: int
+    dso: str
+
+    @property
+    def is_kernel(self) -> bool:
+        return self.dso.startswith(("[kernel", "bpf_prog")) or self.dso.endswith(".ko") or self.is_module
+
+    @property
+    def is_module(self) -> bool:
+        return bool(re.fullmatch(r"\[[a-z0-9_]+\]", self.dso)) and self.dso not in ("[unknown]", "[vdso]", "[heap]")
+
+
+class ScriptSample(NamedTuple):
+    comm: str
+    pid: int
+    tid: int
+    cpu: int
+    time_us: int
+    event: str
+    frames: list[ScriptFrame]
+    """Leaf first."""
+
+
+def read(perf: str, path: Path) -> list[ScriptSample]:
+    command = [perf, "script", "-i", str(path), "--no-inline", "--max-stack", "1024", "-F", FIELDS]
+    text = subprocess.run(command, capture_output=True, check=True, timeout=300).stdout.decode("utf-8", "replace")
+    samples: list[ScriptSample] = []
+    for line in text.splitlines():
+        head = _HEAD.match(line)
+        if head is not None:
+            comm, pid, tid, cpu, seconds, micros, event = head.groups()
+            at_us = int(seconds) * 1_000_000 + int(micros)
+            samples.append(ScriptSample(comm, int(pid), int(tid), int(cpu), at_us, event, []))
+            continue
+        frame = _FRAME.match(line)
+        if frame is not None:
+            _, name, offset, dso = frame.groups()
+            samples[-1].frames.append(ScriptFrame(name, int(offset or "-1", 16), dso))
+        else:
+            assert not line.strip(), f"perf script says something unforeseen: {line!r}"
+    return samples
