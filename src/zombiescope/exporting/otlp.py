@@ -166,23 +166,23 @@ class _Tables:
             packed(1, (self._used.position(each) for each in reversed(self._samples.functions(number))))
             for number in list(self._stacks)[1:]
         ]
-        mappings: Table[str] = Table([""])
-        locations, functions = [b""], [b""]
-        for number, position in enumerate(self._used):
-            if number:
-                function = self._samples.stacks.functions[position]
-                locations.append(self._location(function, number, mappings.position(module_of(function))))
-                functions.append(integer(1, self._strings.position(function.name)))
+        mappings, names = Table([""]), Table([""])
+        locations = [b""]
+        for position in list(self._used)[1:]:
+            function = self._samples.stacks.functions[position]
+            mapping, name = mappings.position(module_of(function)), names.position(function.name)
+            locations.append(self._location(function, name, mapping))
+        functions = [integer(1, self._strings.position(name)) for name in names]
         files = [integer(4, self._strings.position(module)) for module in mappings]
         attributes = [b"" if each is None else _key_value(each) for each in self._attributes]
         tables = ((1, files), (2, locations), (3, functions), (4, [b""]), (6, attributes), (7, [b"", *stacks]))
         written = [message(field, value) for field, table in tables for value in table]
         return b"".join([*written, *(text(5, value) for value in self._strings)])
 
-    def _location(self, function: Function, number: int, mapping: int) -> bytes:
+    def _location(self, function: Function, name: int, mapping: int) -> bytes:
         kind = "kernel" if function.kind in KERNEL_KINDS else "native" if function.kind in ("user", "vdso") else None
         attributes = self._positions({"profile.frame.type": kind})
-        return integer(1, mapping) + message(3, integer(1, number)) + packed(4, attributes)
+        return integer(1, mapping) + message(3, integer(1, name)) + packed(4, attributes)
 
 
 def _task_attributes(task: Task) -> dict[str, Any]:

@@ -8,7 +8,7 @@ Profiler, FlameScope and `zombiescope import`):
 Frames are written from the innermost on; times are Unix seconds. A recording keeps names and no addresses: the number
 before a name tells its function from every other, lies in the half of the address space that the kernel or a process
 has, and means nothing else. What is in the parentheses tells the kind of a frame: [kernel.kallsyms], [a_module],
-[bpf], [vdso], [anon] or [JIT] for generated code, [unknown], or else the file.
+[bpf], [vdso], [anon], [jit] or [JIT] for generated code, [unknown], or else the file.
 
 Samples come part by part and are written at once.
 """
@@ -35,7 +35,7 @@ _MODULE_BASE = 0xFFFF_FFFF_C000_0000
 _USER_BASE = 0x40_0000
 _BASES = {"kernel": _KERNEL_BASE, "module": _MODULE_BASE, "bpf": _MODULE_BASE}
 _BREAKS = re.compile(r"[\r\n]+")
-_GENERATED = re.compile(r"\[anon|perf-\d+\.map$")
+_GENERATED = re.compile(r"\[anon|\[jit\]$|perf-\d+\.map$")
 _LOOKS_LIKE_OFFSET = re.compile(r"\+0x[0-9a-f]+$")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import time
 from collections import Counter
@@ -31,6 +32,14 @@ def exported(recording: Recording) -> bytes:
     out = BytesIO()
     firefox.write(truth.samples(recording), out, title="lab <1>")
     return out.getvalue()
+
+
+def listens(place: Path) -> bool:
+    for path in place.glob("*.sock"):
+        with socket.socket(socket.AF_UNIX) as tried:
+            if tried.connect_ex(str(path)) == 0:
+                return True
+    return False
 
 
 @pytest.fixture
@@ -60,10 +69,13 @@ def profiler(tmp_path: Path, needs: Needs) -> Iterator[Callable[[bytes], Ask]]:
         # Its own `load` gives the process behind it half a second to start, which a busy machine does not keep.
         session = subprocess.Popen(["node", str(script), "--daemon", str(path), "--session", "test"], env=environment)
         sessions.append(session)
-        for _ in range(100):
-            if session.poll() is not None or answer("profile", "info").returncode == 0:
+        for _ in range(600):
+            # Asked before it listens, the command line takes the session for a dead one and removes it.
+            if session.poll() is not None or (
+                listens(tmp_path / "session") and answer("profile", "info").returncode == 0
+            ):
                 break
-            time.sleep(0.1)
+            time.sleep(0.05)
         return ask
 
     yield load

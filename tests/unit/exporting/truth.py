@@ -68,9 +68,12 @@ FRAMES: list[Frame] = [
     ("ena_io_poll", "ena", "module"),
     ("bpf_prog_6deef7357e7b4530_sd_fw_ingress", "bpf", "bpf"),
     ("größer", "train", "user"),
+    ("py::run:/srv/job (2).py", "[jit]", "jit"),
+    ("[jit]", "[anon:v8]", "jit"),
+    ("[jit]", "memfd:doublemapper", "jit"),
 ]
 TASKS = [(42, 42, "train"), (42, 43, "Web Content 7"), (0, 0, "swapper/3"), (9, 9, "a;b")]
-STACKS = [(0, 1, 2), (0, 3, 7, 8), (0, 4), (5,), (6,), (0, 10, 7, 9), (0, 0, 0, 7)]
+STACKS = [(0, 1, 2), (0, 3, 7, 8), (0, 4), (5,), (6,), (0, 10, 7, 9), (0, 0, 0, 7), (0, 11, 12, 13)]
 
 
 def write_odd(directory: Path) -> Path:
@@ -82,7 +85,13 @@ def write_odd(directory: Path) -> Path:
     for part in range(2):  # the same stacks under other ids
         turned = [(n, tuple(frames)) for n, frames in enumerate(STACKS[part:] + STACKS[:part])]
         moved = [
-            (time + part * 1_000_000, cpu, task, stack if stack is None or stack > 6 else (stack - part) % 7, *rest)
+            (
+                time + part * 1_000_000,
+                cpu,
+                task,
+                stack if stack is None or stack == 99 else (stack - part) % len(STACKS),
+                *rest,
+            )
             for time, cpu, task, stack, *rest in made
         ]
         write_segment(
