@@ -68,9 +68,10 @@ def _rows(samples: Samples, part: Batch, who: list[str], what: list[str], text_o
 
 
 def _who(task: Task) -> str:
-    comm = _BREAKS.sub(" ", task.comm or "").strip() or "?"
     pid = -1 if task.pid is None else task.pid
-    return f"{comm} {pid}/{pid if task.tid is None else task.tid}"
+    tid = pid if task.tid is None else task.tid
+    comm = _BREAKS.sub(" ", task.comm or "").strip() or f":{tid}"  # perf's word for a name that it does not know
+    return f"{comm} {pid}/{tid}"
 
 
 def _stack_texts(samples: Samples) -> TextOf:

@@ -79,7 +79,7 @@ def test_every_sample_in_full(odd: Recording) -> None:
     assert sum(found.values()) == len(truth.rows(odd))
     whole = text(odd)
     assert "\nWeb Content 7 42/43 [001] 1760000000.001000:   10101010 cpu-clock: \n" in whole
-    assert "\n? -1/-1 1760000000.300000: " in whole, "a task and a core that are not known"
+    assert "\n:-1 -1/-1 1760000000.300000: " in whole, "a task and a core that are not known"
     found_frames = re.findall(r"^\t *[0-9a-f]+ (\S+) \((.*)\)$", whole, re.MULTILINE)
     kinds = dict(found_frames)
     assert kinds["do_syscall_64"] == "[kernel.kallsyms]"

@@ -80,7 +80,7 @@ def test_speedscope_opens_perf_script_text(odd: Recording, tmp_path: Path, needs
     shown = viewer.opened(needs, tmp_path, out.getvalue(), "lab.linux-perf.txt")
     # A name that ends in a number is one of a thread to speedscope.
     threads = {(row.comm, row.pid, row.tid) for row in truth.rows(odd) if row.pid and row.comm != "Web Content 7"}
-    assert {f"{comm} pid: {pid} tid: {tid}" for comm, pid, tid in threads} <= set(shown)
+    assert {f"{comm or f':{tid}'} pid: {pid} tid: {tid}" for comm, pid, tid in threads} <= set(shown)
 
 
 def test_speedscope_opens_pprof_and_collapsed(recording: Recording, tmp_path: Path, needs: Needs) -> None:

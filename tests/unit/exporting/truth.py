@@ -72,7 +72,13 @@ FRAMES: list[Frame] = [
     ("[jit]", "[anon:v8]", "jit"),
     ("[jit]", "memfd:doublemapper", "jit"),
 ]
-TASKS = [(42, 42, "train"), (42, 43, "Web Content 7"), (0, 0, "swapper/3"), (9, 9, "a;b")]
+TASKS: list[tuple[int, int, str | None]] = [
+    (42, 42, "train"),
+    (42, 43, "Web Content 7"),
+    (0, 0, "swapper/3"),
+    (9, 9, "a;b"),
+    (54, 55, None),
+]
 STACKS = [(0, 1, 2), (0, 3, 7, 8), (0, 4), (5,), (6,), (0, 10, 7, 9), (0, 0, 0, 7), (0, 11, 12, 13)]
 
 
