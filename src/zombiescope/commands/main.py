@@ -23,6 +23,7 @@ from zombiescope.commands import (
     cores,
     diff,
     events,
+    export,
     flamegraph,
     freeze,
     heatmap,
@@ -32,6 +33,7 @@ from zombiescope.commands import (
     lab,
     mark,
     pack,
+    push,
     record,
     stacks,
     status,
@@ -46,6 +48,7 @@ _COMMANDS: tuple[tuple[str, tuple[ModuleType, ...]], ...] = (
     ("Look", (check, top, cores, heatmap, flamegraph, stacks, diff, events, cgroups, history, info)),
     ("Find", (audit,)),
     ("Keep", (import_, freeze, pack, compact)),
+    ("Share", (export, push)),
 )
 
 app = typer.Typer(

@@ -4,6 +4,7 @@ Dialects:
     stackcollapse-perf      _[k] kernel, _[j] jit, _[i] inlined behind a name (with --all)
     gProfiler               a first line `# {json}`, then index of the application, container and comm as first frames
     difffolded              two counts: the first is taken, and the outcome says so
+    zombiescope export      %3B, %0A, %0D and %25 stand for what a name cannot hold here
 A name may hold spaces; the count is what stands behind the last one. Where no name is marked as the kernel's, what lies
 inside of a known way into the kernel (do_syscall_64, ...) is.
 """
@@ -27,6 +28,7 @@ _COUNT = r"\d{1,30}(?:\.\d{1,30})?(?:[eE][+-]?\d{1,3})?"
 _LINE = re.compile(rf"(?P<stack>.*\S)\s+(?P<count>{_COUNT})", re.DOTALL)
 _TWO_COUNTS = re.compile(rf"(?P<stack>.*\S)\s+(?P<count>{_COUNT})\s+{_COUNT}", re.DOTALL)
 _MARK = re.compile(r"(.+)_\[([a-z]{1,4})\]")
+_ESCAPED = re.compile("%(3B|0A|0D|25)")
 _MARKS = {"k": "kernel", "w": "kernel", "j": "jit", "i": "inlined"}
 _ENTRIES = frozenset((
     "entry_SYSCALL_64_after_hwframe", "entry_SYSCALL_64", "do_syscall_64", "x64_sys_call", "asm_exc_page_fault",
@@ -110,7 +112,7 @@ class CollapsedImport:
         number = self._stacks.get(stack)
         if number is None:
             number = self._stacks[stack] = len(self._stacks)
-            self._new_stack(stack.split(";"))
+            self._new_stack([_ESCAPED.sub(_unescaped, name) for name in stack.split(";")])
         stacks, tasks, periods = self._rows
         stacks.append(number)
         tasks.append(self._task(stack))
@@ -177,6 +179,10 @@ def _lines(pieces: Iterable[bytes], outcome: Outcome) -> Iterator[str]:
             rest = b""
     if text := rest.decode("utf-8", "backslashreplace").strip():
         yield text
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    return chr(int(found[1], 16))
 
 
 def _kinds(names: list[str]) -> list[FrameRow]:

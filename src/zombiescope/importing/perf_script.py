@@ -30,7 +30,10 @@ _UNIX_US = 10**15
 _KERNEL = ("[kernel", "[guest.kernel")
 _VDSO = ("[vdso]", "[vdso32]", "[vsyscall]", "[uprobes]", "[vectors]", "[sigpage]")
 _BPF = ("bpf_prog_", "bpf_trampoline_", "bpf_dispatcher_", "[bpf")
-_JIT = ("//anon", "/anon_hugepage", "/dev/zero", "/memfd:", "/SYSV", "[anon", "[JIT]", "[heap]", "[stack", "anon_inode")
+_JIT = (
+    "//anon", "/anon_hugepage", "/dev/zero", "/memfd:", "/SYSV", "[anon", "[JIT]", "[jit]", "[heap]", "[stack",
+    "anon_inode",
+)  # fmt: skip
 _PERF_MAP = re.compile(r"perf-\d+\.map|jitted-\d+-\d+\.so|\[JIT\].*")
 _MODULE_FILE = re.compile(r"(.+)\.ko(?:\.(?:gz|xz|zst|bz2|debug))?")
 _FILE_OFFSET = re.compile(r"\+0x[0-9a-f]+$")

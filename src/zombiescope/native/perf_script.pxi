@@ -327,6 +327,8 @@ cdef class PerfScriptText:
                 self.one_id = True
             comm = match["comm"]
             tid = pid if match["tid"] is None else int(match["tid"])
+            if comm == b":%d" % tid:
+                comm = None  # what perf prints for a thread whose name it does not know
             key = (
                 pid if pid >= 0 else None,
                 tid if tid >= 0 else None,

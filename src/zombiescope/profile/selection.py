@@ -47,6 +47,8 @@ class Filters:
     match: re.Pattern[str] | None = None
     event: str | None = None
     idle: bool = False
+    every_event: bool = False
+    """All events of an import, for whoever tells them apart."""
 
     @property
     def on_tasks(self) -> bool:
@@ -139,7 +141,7 @@ class Selection:
         if self.filters.on_stacks or (imported.idle and not self.filters.idle):
             wanted = _wanted_stacks(self.stacks, self.filters)
             keeps["stack"] = lambda stack: np.asarray(wanted[self.stacks.rows_of(stack)], bool)
-        event = self.filters.event or imported.event
+        event = self.filters.event or (None if self.filters.every_event else imported.event)
         if event is not None:
             series = _series(self.recording, self.span, event)
             keeps["series"] = lambda ids: _holds(series, ids)
