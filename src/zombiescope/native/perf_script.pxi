@@ -1,5 +1,5 @@
-# The text of `perf script`, read a chunk at a time. A line that was seen before costs a hash: what stands behind the address of
-# a frame line is looked up whole, and is taken apart only when it is new. docs/design/0011 says what a line may look like.
+# The text of `perf script`, read a chunk at a time. A line that was seen before costs a hash; docs/import.md says what a line may
+# look like. An event line is read from behind, because its first field, the comm, may hold anything.
 
 cdef enum:
     LONGEST_LINE = 1 << 20          # nothing that perf prints is as long; a "text" without line ends is none

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - lines that perf prints are kept whole
 """What FlameScope gets wrong in perf script text, from the file to the pictures."""
 
 from __future__ import annotations

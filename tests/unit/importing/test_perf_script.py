@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - lines that perf prints are kept whole
 """perf script text in the layouts that people have."""
 
 from __future__ import annotations
