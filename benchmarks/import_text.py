@@ -114,4 +114,4 @@ def _parse(text: Path) -> float:
 
 def _import(text: Path, place: Path) -> float:
     shutil.rmtree(place, ignore_errors=True)
-    return _run(sys.executable, "-m", "zombiescope.commands.main", "import", str(text), str(place), "--json")
+    return _run(sys.executable, "-m", "zombiescope.commands.start", "import", str(text), str(place), "--json")

@@ -47,9 +47,15 @@ class Input:
     def open_stream(self, progress: Progress) -> Stream:
         """Raises OSError."""
         if self.stream is None:
-            self.file.seek(0)
-            self.stream = Stream(self.file, progress)
+            self.stream = Stream(self.open(), progress)
         return self.stream
+
+    def open(self) -> BinaryIO:
+        """The file from its beginning. Raises OSError."""
+        if self.file.closed:
+            self.file = Path(self.name).open("rb")  # noqa: SIM115  close()
+        self.file.seek(0)
+        return self.file
 
     def close(self) -> None:
         if self.file is not sys.stdin.buffer:
@@ -98,6 +104,8 @@ def _look(name: str, wanted: Format | None) -> Input:
     elif not seekable:
         given.stream = stream
     given.clock = _clock(given, name_for_clock, stream)
+    if seekable:
+        file.close()  # there may be more files than may be open at once
     return given
 
 

@@ -22,7 +22,7 @@ from zombiescope.importing.formats import Format
 from zombiescope.importing.inputs import Input, UnusableError, expand, look, script_clock
 from zombiescope.importing.perf_script import PerfScriptImport
 from zombiescope.importing.rows import Outcome, Rows
-from zombiescope.importing.store import ImportStore
+from zombiescope.importing.store import ImportStore, StoreError
 from zombiescope.importing.stream import Stream, text_of
 from zombiescope.recorder.lock import AlreadyRecordingError, Lock
 from zombiescope.recording import layout, locate, schema
@@ -174,8 +174,12 @@ class Session:
             self._progress.begin(given.name, given.size)
             try:
                 self._profile(given, None if given.clock is None else offsets[id(given.clock)], store)
+            except StoreError:
+                raise
             except OSError as error:
                 self._outcome.skipped[f"{given.name}: {error.strerror or error}"] += 1
+            finally:
+                given.close()
         held = [each.clock for each in self._held]
         offsets |= self._offsets(held)
         for each in self._held:
@@ -232,8 +236,7 @@ class Session:
             self._perf_data = PerfDataImport(
                 kallsyms=options.kallsyms, symbol_dirs=options.symbol_dirs, inline=options.inline, outcome=self._outcome
             )
-        given.file.seek(0)
-        yield from self._perf_data.read(given.file, given.name, given.size, self._progress.advance)
+        yield from self._perf_data.read(given.open(), given.name, given.size, self._progress.advance)
         if given.clock is None:
             given.clock = replace(self._perf_data.clock, modified_wall_us=given.modified_us)
 
