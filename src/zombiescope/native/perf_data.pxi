@@ -31,6 +31,8 @@ cdef enum:
     MISC_MMAP_DATA = 1 << 13
     MAX_CHAIN = 8192
     MANY_CPUS = 8192
+    AHEAD = 12
+    AHEAD_ROOM = 16
 
 cdef uint64_t CONTEXT_USER_DEFERRED = <uint64_t>-640
 cdef uint64_t CONTEXT_HYPERVISOR = <uint64_t>-32
@@ -39,6 +41,17 @@ cdef uint32_t NOBODY = 0xFFFFFFFF
 cdef size_t MANY_FRAMES = 1 << 22
 cdef uint32_t FRAME_MASK = 0x3FFFFFFF
 cdef Py_ssize_t MAX_FRAMES = 0x3FFFFFF0
+
+
+cdef struct Chain:
+    uint64_t mode                # the context of the leaf
+    uint64_t leaf
+    const uint8_t* callers       # what follows the leaf
+    size_t depth
+
+cdef struct Foreseen:
+    const uint8_t* record
+    uint64_t key, hash
 
 
 cdef class PerfData(PerfStream):
@@ -75,6 +88,8 @@ cdef class PerfData(PerfStream):
     cdef dict cgroups, counts
     cdef int32_t idle_task
     cdef uint64_t idle_samples
+    cdef Foreseen foreseen[AHEAD_ROOM]   # by place in `index`
+    cdef size_t foreseen_at
     cdef uint32_t* run                   # frames of the chain at hand; room for two of them
     cdef bint tail_has_user, has_gaps
     cdef readonly uint64_t lost, throttled, user_stacks, timeless, samples
@@ -355,45 +370,83 @@ cdef class PerfData(PerfStream):
                         uint32_t pid, uint32_t tid) except -2:
         """Number of the stack; counts it if the CPU idles in it."""
         cdef Task* leader = NULL
-        cdef uint64_t key, mode = CONTEXT_USER, leaf
+        cdef uint64_t key
+        cdef Chain parts
         cdef ChainHead* known
         cdef uint32_t frame, tail
         cdef uint8_t context = 0
-        cdef size_t skipped
-        while depth and zs_u64(chain) >= CONTEXT_MAX:
-            mode = zs_u64(chain)
-            # What follows this one is a number, not an address.
-            skipped = 2 if mode == CONTEXT_USER_DEFERRED and depth > 1 else 1
-            chain += 8 * skipped
-            depth -= skipped
-        if depth:
-            leaf = zs_u64(chain)
-            chain += 8
-            depth -= 1
-        elif ip:
+        if not _split(chain, depth, &parts):
+            if ip == 0:
+                self.has_gaps = True
+                return -1
             # The chain is empty or was not asked for: the address alone is the stack.
-            leaf, mode = zs_u64(at + ip), _context_of_mode(misc)
-        else:
-            self.has_gaps = True
-            return -1
+            parts.leaf, parts.mode = zs_u64(at + ip), _context_of_mode(misc)
         if pid != NOBODY and pid:
             leader = self.tasks.make(pid, pid)
-        key = <uint64_t>(self.kernel_space & 0x0FFFFFFF) << 34 | _mode_number(mode) << 32
-        if leader != NULL and (mode == CONTEXT_USER or _has_user(chain, depth)):
-            key |= leader.space
+        key = self._key(&parts, leader)
         self.chains.prepare()
-        known = self.chains.find(key, chain, depth)
+        known = self.chains.find(self._hash(at, key, &parts), key, parts.callers, parts.depth)
         if known == NULL:
-            tail = self._read_tail(chain, depth, mode, leader, &context)
-            known = self.chains.store(key, chain, depth, tail, context, self.tail_has_user)
+            tail = self._read_tail(parts.callers, parts.depth, parts.mode, leader, &context)
+            known = self.chains.store(key, parts.callers, parts.depth, tail, context, self.tail_has_user)
         tail = known.tail
-        frame = self._frame_at(mode, leaf, leader)
-        context = <uint8_t>(frame >> 30) if mode == CONTEXT_KERNEL and frame >> 30 else known.context
-        if tid == 0 and pid == 0 and not known.has_user and mode != CONTEXT_USER and (
+        frame = self._frame_at(parts.mode, parts.leaf, leader)
+        context = <uint8_t>(frame >> 30) if parts.mode == CONTEXT_KERNEL and frame >> 30 else known.context
+        if tid == 0 and pid == 0 and not known.has_user and parts.mode != CONTEXT_USER and (
             context == ZS_IDLE or self.symbols.hidden
         ):
             self.idle_samples += 1
         return <int32_t>self._join(tail, frame & FRAME_MASK) - 1
+
+    cdef uint64_t _key(self, const Chain* parts, const Task* leader) noexcept:
+        """In which program images the addresses of a chain are looked up."""
+        cdef uint64_t key = <uint64_t>(self.kernel_space & 0x0FFFFFFF) << 34 | _mode_number(parts.mode) << 32
+        if leader != NULL and (parts.mode == CONTEXT_USER or _has_user(parts.callers, parts.depth)):
+            key |= leader.space
+        return key
+
+    cdef uint64_t _hash(self, const uint8_t* at, uint64_t key, const Chain* parts) noexcept:
+        cdef const Foreseen* seen = &self.foreseen[self.foreseen_at % AHEAD_ROOM]
+        if seen.record == at and seen.key == key:
+            return seen.hash
+        return _hash_chain(key, parts.callers, parts.depth)
+
+    cdef void _foresee(self, size_t at) noexcept:
+        # Tables of many megabytes are hit at random by every sample: fetch what the next ones will need while this one is
+        # worked on. A wrong guess costs nothing but time.
+        cdef size_t soon = at + AHEAD
+        if at == 0:
+            memset(self.foreseen, 0, sizeof(self.foreseen))
+        if soon < self.flush_end:
+            self._foresee_sample(&self.index[soon], &self.foreseen[soon % AHEAD_ROOM])
+        soon = at + AHEAD // 2
+        if soon < self.flush_end and self.foreseen[soon % AHEAD_ROOM].record == self._place_of(&self.index[soon]):
+            self.chains.fetch_entry(self.foreseen[soon % AHEAD_ROOM].hash)
+        self.foreseen_at = at
+
+    cdef void _foresee_sample(self, const zs_record* entry, Foreseen* seen) noexcept:
+        cdef const uint8_t* at = self._place_of(entry)
+        cdef const Layout* layout = &self.layouts[entry.cpu]
+        cdef size_t place = layout.rest
+        cdef Chain parts
+        cdef uint32_t pid
+        cdef Task* leader
+        seen.record = NULL
+        if zs_u32(at) != RECORD_SAMPLE or layout.tid == 0 or entry.size < place + 16 or (
+            layout.sample_type & (SAMPLE_READ | SAMPLE_CALLCHAIN)
+        ) != SAMPLE_CALLCHAIN or zs_u64(at + place) > (entry.size - place - 8) >> 3:
+            return
+        if not _split(at + place + 8, <size_t>zs_u64(at + place), &parts):
+            return
+        pid = zs_u32(at + layout.tid)
+        leader = self.tasks.get(pid) if pid else NULL
+        seen.record, seen.key = at, self._key(&parts, leader)
+        seen.hash = _hash_chain(seen.key, parts.callers, parts.depth)
+        self.chains.fetch_slot(seen.hash)
+        if parts.mode == CONTEXT_KERNEL:
+            self.addresses.fetch(self.kernel_space, parts.leaf)
+        elif leader != NULL:
+            self.addresses.fetch(leader.space, parts.leaf)
 
     cdef uint32_t _join(self, uint32_t tail, uint32_t leaf) except? 0:
         cdef UserFrame* known = self.pairs.find(tail, leaf)
@@ -577,6 +630,24 @@ cdef c_array.array _LONGS = c_array.array("q", [])
 
 cdef c_array.array _column(size_t length):
     return c_array.clone(_LONGS, length, False)
+
+
+cdef inline bint _split(const uint8_t* chain, size_t depth, Chain* parts) noexcept nogil:
+    """Parts a chain into its leaf and the rest; False when it has no address."""
+    cdef size_t step
+    parts.mode, parts.leaf = CONTEXT_USER, 0
+    while depth and zs_u64(chain) >= CONTEXT_MAX:
+        parts.mode = zs_u64(chain)
+        # What follows this one is a number, not an address.
+        step = 2 if parts.mode == CONTEXT_USER_DEFERRED and depth > 1 else 1
+        chain += 8 * step
+        depth -= step
+    parts.callers, parts.depth = chain, 0
+    if depth == 0:
+        return False
+    parts.leaf = zs_u64(chain)
+    parts.callers, parts.depth = chain + 8, depth - 1
+    return True
 
 
 cdef inline bint _has_user(const uint8_t* chain, size_t depth) noexcept nogil:
