@@ -21,7 +21,7 @@ from zombiescope.symbols.offline import OfflineSymbols
 
 _RECORD_ATTR, _RECORD_BUILD_ID, _RECORD_EVENT_UPDATE, _RECORD_FEATURE = 64, 67, 78, 80
 _UPDATE_NAME = 2
-_SAMPLE_PERIOD = 1 << 8
+_SAMPLE_READ, _SAMPLE_PERIOD = 1 << 4, 1 << 8
 _SLICE_BYTES = 4096
 MAX_INFLATED_BYTES = 256 << 20
 """One compressed record holds at most 64 kB; what makes more than this of it is no recording."""
@@ -57,7 +57,7 @@ class HeaderRecords:
 
     @property
     def has_period(self) -> bool:
-        return any(attr.sample_type & _SAMPLE_PERIOD or attr.period for attr, _ in self.attrs)
+        return any(attr.sample_type & (_SAMPLE_PERIOD | _SAMPLE_READ) or attr.period for attr, _ in self.attrs)
 
     # --- asked by the decoder ----------------------------------------------------------------------------------------
 

@@ -37,6 +37,8 @@ cdef enum:
 cdef uint64_t CONTEXT_USER_DEFERRED = <uint64_t>-640
 cdef uint64_t CONTEXT_HYPERVISOR = <uint64_t>-32
 cdef uint64_t CONTEXT_GUEST = <uint64_t>-2048
+cdef uint64_t CONTEXT_GUEST_KERNEL = <uint64_t>-2176
+cdef uint64_t CONTEXT_GUEST_USER = <uint64_t>-2560
 cdef uint32_t NOBODY = 0xFFFFFFFF
 cdef size_t MANY_FRAMES = 1 << 22
 cdef uint32_t FRAME_MASK = 0x3FFFFFFF
@@ -472,7 +474,7 @@ cdef class PerfData(PerfStream):
         self.tail_has_user = False
         for i in range(depth):
             address = zs_u64(chain + 8 * i)
-            if address >= CONTEXT_MAX:
+            if _is_context(address):
                 mode = address
                 is_leaf = True
                 continue
@@ -632,11 +634,19 @@ cdef c_array.array _column(size_t length):
     return c_array.clone(_LONGS, length, False)
 
 
+cdef inline bint _is_context(uint64_t word) noexcept nogil:
+    """Whether a word of a chain says whose addresses follow. A user's stack may hold any number: others are not believed."""
+    return word >= CONTEXT_MAX and (
+        word == CONTEXT_KERNEL or word == CONTEXT_USER or word == CONTEXT_HYPERVISOR or word == CONTEXT_USER_DEFERRED
+        or word == CONTEXT_GUEST or word == CONTEXT_GUEST_KERNEL or word == CONTEXT_GUEST_USER
+    )
+
+
 cdef inline bint _split(const uint8_t* chain, size_t depth, Chain* parts) noexcept nogil:
     """Parts a chain into its leaf and the rest; False when it has no address."""
     cdef size_t step
     parts.mode, parts.leaf = CONTEXT_USER, 0
-    while depth and zs_u64(chain) >= CONTEXT_MAX:
+    while depth and _is_context(zs_u64(chain)):
         parts.mode = zs_u64(chain)
         # What follows this one is a number, not an address.
         step = 2 if parts.mode == CONTEXT_USER_DEFERRED and depth > 1 else 1
