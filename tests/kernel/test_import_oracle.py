@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-
 from tests import perf_script
 from tests.conftest import Needs
 from tests.perf_script import ScriptFrame, ScriptSample
+
 from zombiescope._native import plain_name
 from zombiescope.importing import clock, perf_data
 from zombiescope.importing.perf_data import PerfDataImport
@@ -55,7 +55,17 @@ def perf(needs: Needs) -> str:
 def record(perf: str, needs: Needs, tmp_path: Path) -> Record:
     needs.program("gcc")
     program = tmp_path / "zs-deep"
-    command = ["gcc", "-O1", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-x", "c", "-", "-o", str(program)]
+    command = [
+        "gcc",
+        "-O1",
+        "-fno-omit-frame-pointer",
+        "-fno-optimize-sibling-calls",
+        "-x",
+        "c",
+        "-",
+        "-o",
+        str(program),
+    ]
     subprocess.run(command, input=SOURCE.encode(), check=True)
 
     def run(*options: str, pipe: bool = False) -> Path:
@@ -205,7 +215,21 @@ def test_the_clock_of_perf_record_k_is_that_of_the_file(record: Record) -> None:
 
 def test_a_series_lies_on_one_axis(perf: str, tmp_path: Path) -> None:
     path = tmp_path / "perf.data"
-    command = [perf, "record", "-q", "-F", "499", "-a", "-g", "--switch-output=1s", "-o", str(path), "--", "sleep", "2.6"]
+    command = [
+        perf,
+        "record",
+        "-q",
+        "-F",
+        "499",
+        "-a",
+        "-g",
+        "--switch-output=1s",
+        "-o",
+        str(path),
+        "--",
+        "sleep",
+        "2.6",
+    ]
     subprocess.run(command, check=True, stderr=subprocess.DEVNULL, timeout=60)
     clocks = []
     for part in sorted(tmp_path.glob("perf.data.2*")):

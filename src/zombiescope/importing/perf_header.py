@@ -156,7 +156,9 @@ def read(file: BinaryIO, size: int | None) -> Header:
     HeaderError."""
     head = file.read(PIPE_BYTES)
     if head[:8] == b"2ELIFREP":
-        raise HeaderError("written on a machine of the other byte order; read it there with perf script, import its text")
+        raise HeaderError(
+            "written on a machine of the other byte order; read it there with perf script, import its text"
+        )
     if head[:8] != b"PERFILE2":
         raise HeaderError("not perf.data")
     if len(head) < PIPE_BYTES:
@@ -194,7 +196,18 @@ def _read_features(file: BinaryIO, header: Header, bits: int, size: int | None) 
     table = _section(file, header.data_offset + (header.data_bytes or 0), 16 * len(numbers), size)
     header.cut = len(table) < 16 * len(numbers)
     for number, (at, length) in zip(numbers, struct.iter_unpack("<QQ", table[: len(table) // 16 * 16]), strict=False):
-        if number in (BUILD_ID, HOSTNAME, OS_RELEASE, VERSION, ARCH, CPUS, EVENT_DESC, SAMPLE_TIME, DIR_FORMAT, CLOCK_DATA):
+        if number in (
+            BUILD_ID,
+            HOSTNAME,
+            OS_RELEASE,
+            VERSION,
+            ARCH,
+            CPUS,
+            EVENT_DESC,
+            SAMPLE_TIME,
+            DIR_FORMAT,
+            CLOCK_DATA,
+        ):
             header.features[number] = _section(file, at, length, size)
 
 

@@ -30,6 +30,7 @@ cdef enum:
     MISC_CPUMODE = 7
     MISC_MMAP_DATA = 1 << 13
     MAX_CHAIN = 8192
+    MAX_INLINED = 256
     MANY_CPUS = 8192
     AHEAD = 12
     AHEAD_ROOM = 16
@@ -59,7 +60,8 @@ cdef struct Foreseen:
 cdef class PerfData(PerfStream):
     """`meaning` answers what C does not know:
 
-        user_frame((path, build id, major, minor, inode), offset) -> (name, module, kind)
+        user_frames((path, build id, major, minor, inode), offset) -> [(name, module, kind)], the innermost of what was
+            inlined there first; at least one
         kernel_frame(address) -> (name, module, kind)
         kernel_map(start, length, pgoff, path, build id)
         header_record(kind, misc, record), decompress(data) -> bytes
@@ -79,6 +81,7 @@ cdef class PerfData(PerfStream):
     cdef UserFrames offsets              # (file, offset) -> frame
     cdef list frames
     cdef dict frame_numbers
+    cdef dict inlined                    # frame that stands for several -> those, innermost first
     cdef c_array.array times, cpus, row_tasks, row_stacks, periods, events
     cdef size_t row_count, row_room, max_rows
     cdef int64_t first_us, last_us
@@ -104,7 +107,7 @@ cdef class PerfData(PerfStream):
         self.stacks, self.tails = StackInterner(), StackInterner()
         self.chains = ChainCache()
         self.addresses, self.offsets, self.pairs = UserFrames(), UserFrames(), UserFrames()
-        self.frames, self.frame_numbers, self.cgroups, self.counts = [], {}, {}, {}
+        self.frames, self.frame_numbers, self.inlined, self.cgroups, self.counts = [], {}, {}, {}, {}
         self.kernel_space = KERNEL_SPACE
         self.extra_start = NO_TIME
         self.max_rows = max(max_rows, 1)
@@ -458,8 +461,14 @@ cdef class PerfData(PerfStream):
             return known.frame
         length = self.tails.start[tail + 1] - self.tails.start[tail]
         memcpy(self.run, self.tails.arena + self.tails.start[tail], length * sizeof(uint32_t))
-        self.run[length] = leaf
-        stack = self.stacks.put(self.run, length + 1)
+        if self.inlined and leaf in self.inlined:
+            for one in reversed(self.inlined[leaf]):
+                self.run[length] = one
+                length += 1
+        else:
+            self.run[length] = leaf
+            length += 1
+        stack = self.stacks.put(self.run, length)
         known.space, known.address, known.frame = tail, leaf, stack
         self.pairs.used += 1
         return stack
@@ -489,11 +498,23 @@ cdef class PerfData(PerfStream):
             # From the leaf outwards, the first that says something decides: an interrupt is work on top of idle.
             if mode == CONTEXT_KERNEL and context[0] == 0:
                 context[0] = <uint8_t>(frame >> 30)
-            self.run[used] = frame & FRAME_MASK
-            used += 1
+            used = self._put_frame(frame & FRAME_MASK, used)
         for i in range(used):
             self.run[MAX_CHAIN + i] = self.run[used - 1 - i]
         return self.tails.put(self.run + MAX_CHAIN, used)
+
+    cdef size_t _put_frame(self, uint32_t frame, size_t used) except? 0:
+        """Puts a frame into `run`, and what was inlined there before it: the run goes outwards."""
+        if self.inlined and frame in self.inlined:
+            for one in self.inlined[frame]:
+                if used < MAX_CHAIN:
+                    self.run[used] = one
+                    used += 1
+            return used
+        if used < MAX_CHAIN:
+            self.run[used] = frame
+            used += 1
+        return used
 
     cdef uint32_t _frame_at(self, uint64_t mode, uint64_t address, Task* leader) except? 0:
         if mode == CONTEXT_KERNEL:
@@ -530,10 +551,19 @@ cdef class PerfData(PerfStream):
     cdef uint32_t _file_frame(self, uint32_t file, uint64_t offset) except? 0:
         cdef UserFrame* known = self.offsets.find(file + 1, offset)
         if known.space == 0:
-            name, module, kind = self.meaning.user_frame(self.tasks.files[file], offset)
-            known.space, known.address, known.frame = file + 1, offset, self.frame(name, module, kind)
+            known.space, known.address = file + 1, offset
+            known.frame = self._one_of(self.meaning.user_frames(self.tasks.files[file], offset))
             self.offsets.used += 1
         return known.frame
+
+    cdef uint32_t _one_of(self, list found) except? 0:
+        """One number for some functions that were inlined into one another."""
+        numbers = tuple([self.frame(name, module, kind) for name, module, kind in found[:MAX_INLINED]])
+        if len(numbers) == 1:
+            return numbers[0]
+        number = self.frame(f"inlined {numbers}", "", "")
+        self.inlined[number] = numbers
+        return number
 
     cdef UserFrame* _known(self, uint32_t space, uint64_t address) except NULL:
         if self.addresses.used > MANY_FRAMES:

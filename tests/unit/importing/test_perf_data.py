@@ -8,7 +8,6 @@ import struct
 from pathlib import Path
 
 import pytest
-
 from tests import records
 from tests.perf_file import (
     ADDR,
@@ -39,6 +38,7 @@ from tests.perf_file import (
     text,
 )
 from tests.records import CLOCK_ID, KERNEL, USER
+
 from zombiescope.importing import perf_data
 from zombiescope.importing.perf_data import PerfDataImport, is_perf_data
 from zombiescope.importing.rows import FrameRow, Outcome, Rows
@@ -111,7 +111,7 @@ def test_a_sample_has_time_cpu_task_and_stack(form) -> None:  # type: ignore[no-
     assert rows.event is None
     assert rows.period is None
     assert rows.span_us == (2_000_000, 2_000_000)
-    assert rows.cpus == {0}
+    assert rows.cpus == frozenset({0})
 
 
 @pytest.mark.parametrize("second_form", [False, True])
@@ -165,7 +165,9 @@ def test_without_a_chain_the_address_alone_is_the_stack() -> None:
 def test_events_are_told_apart_by_id() -> None:
     attrs = [(attr(config=0), [1, 2]), (attr(config=2), [3]), (attr(config=9), [4])]
     described = event_desc([(attr(config=0), "cpu-clock:u", [1, 2]), (attr(config=2), "faults", [3])])
-    mixed = b"".join(records.sample(7, 7, SECOND + n, [KERNEL, TEXT], event=event) for n, event in enumerate([3, 1, 2, 3]))
+    mixed = b"".join(
+        records.sample(7, 7, SECOND + n, [KERNEL, TEXT], event=event) for n, event in enumerate([3, 1, 2, 3])
+    )
     outcome = Outcome()
     rows = one(in_file(mixed + records.sample(7, 7, SECOND, [KERNEL, TEXT], event=99), attrs, {12: described}), outcome)
     assert rows.event is not None
@@ -311,7 +313,9 @@ def test_programs_of_the_kernel_have_the_names_they_announced(kallsyms: Path) ->
 
 
 def test_idle_is_counted_and_kept(kallsyms: Path) -> None:
-    data = kernel_map() + records.sample(0, 0, 1, [KERNEL, TEXT + 0x110]) + records.sample(0, 0, 2, [KERNEL, TEXT + 0x210])
+    data = (
+        kernel_map() + records.sample(0, 0, 1, [KERNEL, TEXT + 0x110]) + records.sample(0, 0, 2, [KERNEL, TEXT + 0x210])
+    )
     data += records.sample(7, 7, 3, [KERNEL, TEXT + 0x110])
     rows = one(in_file(data), None, kallsyms)
     assert (len(rows), rows.idle_samples) == (3, 1)

@@ -7,7 +7,6 @@ import random
 import struct
 
 import pytest
-
 from tests import records
 from tests.perf_file import (
     BRANCH_STACK,
@@ -32,6 +31,7 @@ from tests.perf_file import (
     text,
 )
 from tests.records import CLOCK_ID, KERNEL, USER
+
 from zombiescope.importing import perf_data
 from zombiescope.importing.perf_data import PerfDataImport
 from zombiescope.importing.rows import Outcome
@@ -47,8 +47,12 @@ def story() -> bytes:
         chain = [KERNEL, TEXT + number % 7, TEXT + 0x50, USER, 0x1100 + number % 3, 0x1200]
         data += records.sample(7, 7, at, chain, cpu=number % 4)
         if number % 8 == 0:
-            data += records.fork(100 + number, 7, 100 + number, 7, at + 1) + records.leave(100 + number, 100 + number, at + 2)
-            data += records.comm(7, 7, b"n%d" % number, at + 3, is_exec=True) + records.ksymbol(TEXT + 9, 8, b"bpf", at + 4)
+            data += records.fork(100 + number, 7, 100 + number, 7, at + 1) + records.leave(
+                100 + number, 100 + number, at + 2
+            )
+            data += records.comm(7, 7, b"n%d" % number, at + 3, is_exec=True) + records.ksymbol(
+                TEXT + 9, 8, b"bpf", at + 4
+            )
         if number % 10 == 9:
             data += ROUND
     return data
@@ -56,7 +60,21 @@ def story() -> bytes:
 
 def odd_story() -> tuple[bytes, list[tuple[bytes, list[int]]]]:
     """Samples with every field of changing length."""
-    bits = IDENTIFIER | IP | TID | TIME | CPU | PERIOD | READ | CALLCHAIN | RAW | BRANCH_STACK | REGS_USER | STACK_USER | CGROUP
+    bits = (
+        IDENTIFIER
+        | IP
+        | TID
+        | TIME
+        | CPU
+        | PERIOD
+        | READ
+        | CALLCHAIN
+        | RAW
+        | BRANCH_STACK
+        | REGS_USER
+        | STACK_USER
+        | CGROUP
+    )
     data = b""
     for number in range(SAMPLES):
         body = struct.pack("<QQIIQIIQ", 1 + number % 2, TEXT, 7, 7, 1000 + number, 0, 0, 5)
