@@ -7,8 +7,9 @@ perf.data holds none. Believed, in this order:
     3. /proc/kallsyms, if the recording is of this very kernel: the same build id (/sys/kernel/notes), or, where the
        recording tells none, the same host name, release and address of the kernel's text
 
-A kernel that randomises its addresses lies elsewhere after each boot. The recording says where _text was, so the kernel's
-own functions are found with kallsyms of any boot; modules move on their own, and are found only if nothing moved.
+A kernel that randomises its addresses lies elsewhere after each boot. The recording says where _text was, so the
+kernel's own functions are found with kallsyms of any boot; modules move on their own, and are found only if nothing
+moved.
 """
 
 from __future__ import annotations

@@ -60,6 +60,14 @@ cdef class ChainCache:
         self.used = 0
         self.words_used = 1      # place 0 means free
 
+    cdef void fetch_slot(self, uint64_t hash) noexcept:
+        zs_fetch(&self.slots[hash & self.mask])
+
+    cdef void fetch_entry(self, uint64_t hash) noexcept:
+        cdef const uint64_t* entry = self.words + self.slots[hash & self.mask].place
+        zs_fetch(entry)
+        zs_fetch(entry + 8)
+
     cdef int prepare(self) except -1:
         """Makes room for one more chain; what find() gave before does not hold any more."""
         if self.words_used > MAX_CHAIN_WORDS:
@@ -68,9 +76,8 @@ cdef class ChainCache:
             self._grow()
         return 0
 
-    cdef ChainHead* find(self, uint64_t key, const uint8_t* chain, size_t length) noexcept:
-        """What is known of this chain, or NULL: then store() may follow."""
-        cdef uint64_t hash = _hash_chain(key, chain, length)
+    cdef ChainHead* find(self, uint64_t hash, uint64_t key, const uint8_t* chain, size_t length) noexcept:
+        """What is known of this chain, whose hash is given, or NULL: then store() may follow."""
         cdef uint32_t tag = <uint32_t>(hash >> 32)
         cdef size_t slot = hash & self.mask
         cdef uint64_t* entry

@@ -196,11 +196,14 @@ cdef class TaskTable:
         task.named = True
         task.number = 0
         if is_exec:
-            self._drop_maps(task)
             task.space = self.next_space
             task.has_holes = task.shares = False
             self.next_space += 1
-            task.maps = self._new_maps()
+            # Until exec returns, samples of the task still show where the old program called it: a lasting table keeps the
+            # old maps under the new ones.
+            if not self.lasting or task.maps == 0:
+                self._drop_maps(task)
+                task.maps = self._new_maps()
             task.born_in = drain
         return 0
 
