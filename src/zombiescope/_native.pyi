@@ -1,7 +1,7 @@
 """The native module's face. What each thing is for stands in the .pxi file that holds it."""
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import final
 
 from typing_extensions import Buffer
@@ -199,6 +199,43 @@ def elf_build_id(source: int | bytes) -> bytes | None: ...
 def elf_load_address(source: int | bytes) -> int: ...
 def query_map(maps_fd: int, address: int) -> tuple[int, int, int, int, int, int, bytes] | None: ...
 def open_in_root(root_fd: int, path: bytes, flags: int) -> int: ...
+
+# perf_script.pxi
+@final
+class PerfScriptText:
+    event_lines: int
+    untimed: int
+    without_stack: int
+    one_id: bool
+    open_end: bool
+    header: list[str]
+    skipped: dict[str, int]
+    def __init__(
+        self, place: Callable[[bytes, bytes | None, bool], tuple[str, str, str]], limit: int = ...
+    ) -> None: ...
+    def feed(self, chunk: Buffer, offset: int = ...) -> int: ...
+    def finish(self, cut: bool = ...) -> None: ...
+    def take(
+        self,
+    ) -> tuple[
+        array[int],
+        array[int],
+        array[int],
+        array[int],
+        array[int] | None,
+        array[int] | None,
+        array[int],
+        array[int],
+        list[tuple[str, str, str]],
+        list[tuple[int | None, int | None, str | None]],
+        list[str],
+        int,
+    ]: ...
+    @property
+    def full(self) -> bool: ...
+    @property
+    def span_us(self) -> tuple[int, int] | None: ...
+    def __len__(self) -> int: ...
 
 # jit_map.pxi
 @final

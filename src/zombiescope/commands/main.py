@@ -24,6 +24,7 @@ from zombiescope.commands import (
     freeze,
     heatmap,
     history,
+    import_,
     info,
     lab,
     mark,
@@ -40,7 +41,7 @@ from zombiescope.commands.output import note
 _COMMANDS: tuple[tuple[str, tuple[ModuleType, ...]], ...] = (
     ("Record", (up, record, status, mark)),
     ("Look", (top, cores, heatmap, flamegraph, stacks, events, cgroups, history, info)),
-    ("Keep", (freeze, pack, compact)),
+    ("Keep", (import_, freeze, pack, compact)),
 )
 
 app = typer.Typer(
@@ -73,7 +74,7 @@ def _zombiescope(
 
 for _panel, _modules in _COMMANDS:
     for _module in _modules:
-        _name = _module.__name__.rpartition(".")[2]
+        _name = _module.__name__.rpartition(".")[2].rstrip("_")
         app.command(_name, epilog=_module.EXAMPLES, rich_help_panel=_panel)(_module.command)
 app.add_typer(lab.app, name="lab", rich_help_panel="Try")
 

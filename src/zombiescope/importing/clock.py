@@ -5,10 +5,11 @@ the wall, most trusted first:
 
     1. the file itself: both clocks read at one moment (perf record -k, HEADER_CLOCK_DATA)
     2. the caller: the time of the first sample (--start)
-    3. the file's name: `perf record --switch-output` names a file after the moment it was closed
+    3. the text's header ("# captured on", which is when perf closed its file, in local time)
+    4. the file's name: `perf record --switch-output` names a file after the moment it was closed
        (perf.data.YYYYMMDDhhmmsscc); a date within a name (perf-host-20260102-03-04-05-120s.data) is the moment before
        perf was started. Both are local time.
-    4. the file's modification time: its last record was written then, unless the file was copied without -p
+    5. the file's modification time: its last record was written then, unless the file was copied without -p
 
 Files of one host whose clocks run on are of one boot, and one boot has one offset: what a name or a modification time
 says is late by how long perf took to write, so the median of all is taken, and the files lie to each other as recorded.
@@ -22,7 +23,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-Source = Literal["file", "start", "name", "mtime", "none"]
+Source = Literal["file", "start", "captured", "name", "mtime", "none"]
 
 _CLOSED_AT = re.compile(r"\.(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)$")
 _STARTED_AT = re.compile(r"(?<!\d)(\d{4})-?(\d\d)-?(\d\d)[-_T](\d\d)[-:.]?(\d\d)[-:.]?(\d\d)(?!\d)")
@@ -32,6 +33,8 @@ MAX_DRIFT_US = 600_000_000
 _SENTENCES: dict[Source, str] = {
     "file": "times: from the file, which holds both clocks (perf record -k)",
     "start": "times: from the time of the first sample as given with --start",
+    "captured": "times: from the line `captured on` of the header, taken as local time of this machine and as the time "
+    "of the last sample; right to a second or two",
     "name": "times: from the date in the file name, taken as local time of this machine; may be off by a second or two",
     "mtime": "times: from the modification time of the file, taken as the time of its last record; "
     "wrong if the file was copied without keeping it (then give --start)",
@@ -53,6 +56,8 @@ class FileClock:
     modified_wall_us: int | None = None
     """Modification time; for a pipe, when it ended."""
     host: str | None = None
+    captured_wall_us: int | None = None
+    """When perf closed the file, as the header of a text says."""
 
 
 Clock = FileClock
@@ -97,6 +102,8 @@ def _from_start(
 def _estimate(file: FileClock) -> tuple[int, Source]:
     if file.offset_us is not None:
         return file.offset_us, "file"
+    if file.captured_wall_us is not None and file.last_us is not None:
+        return file.captured_wall_us - file.last_us, "captured"
     named = named_time(file.name)
     if named is not None:
         wall_us, is_end = named
@@ -130,7 +137,7 @@ def _same_boot(one: tuple[int, Source], other: tuple[int, Source]) -> bool:
 
 
 def _common(estimates: Sequence[tuple[int, Source]]) -> tuple[int, Source]:
-    order: tuple[Source, ...] = ("file", "name", "mtime", "none")
+    order: tuple[Source, ...] = ("file", "captured", "name", "mtime", "none")
     best = min((source for _, source in estimates), key=order.index)
     offsets = sorted(offset for offset, source in estimates if source == best)
     return offsets[len(offsets) // 2], best

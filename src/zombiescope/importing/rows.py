@@ -85,7 +85,7 @@ class Outcome:
     notes: dict[str, None] = field(default_factory=dict)
     """Sentences that whoever reads the recording must know: how its clock was found, which names are missing."""
     facts: dict[str, Any] = field(default_factory=dict)
-    """What the files say of the node: hostname, kernel, cpus, ..."""
+    """What the files say of the node, as node.json names it: kernel, machine, ...; `cpus` is how many are online."""
 
     def note(self, sentence: str) -> None:
         self.notes.setdefault(sentence)

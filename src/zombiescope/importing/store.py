@@ -111,6 +111,11 @@ class ImportStore:
         self._taken.add(name)
         return start_us
 
+    @property
+    def span_us(self) -> tuple[int, int] | None:
+        """From the first row to the last of what was added; None: nothing was."""
+        return None if self._first_us is None or self._last_us is None else (self._first_us, self._last_us)
+
     # --- the end -----------------------------------------------------------------------------------------------------
 
     def finish(self, outcome: Outcome, sources: Sequence[str]) -> None:
@@ -118,7 +123,9 @@ class ImportStore:
         path = self.path / "node.json"
         before = _before(path)
         imported = before.get("imported", {})
-        online = sorted(self._cpus | set(before.get("cpus", {}).get("online", ())))
+        facts = dict(outcome.facts)
+        count = facts.pop("cpus", 0)
+        online = sorted({*self._cpus, *range(count), *before.get("cpus", {}).get("online", ())})
         node = {
             "format": schema.FORMAT,
             "node": self.node,
@@ -126,7 +133,7 @@ class ImportStore:
             "started_us": self._first_us or 0,
             "cpus": {"online": online, "possible": max(online, default=-1) + 1, "topology": []},
             **{key: value for key, value in before.items() if key not in ("imported", "cpus")},
-            **outcome.facts,
+            **facts,
             "imported": {
                 "files": [*imported.get("files", ()), *sources],
                 "events": list(dict.fromkeys([*imported.get("events", ()), *self._events])),

@@ -1,0 +1,111 @@
+"""`zombiescope import`: what others recorded becomes a recording, which every command then reads."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any, get_args
+
+import typer
+
+from zombiescope.commands.import_run import perform, readable
+from zombiescope.commands.output import Json, examples
+
+EXAMPLES = examples(
+    "import perf.data ./rec",
+    "import perf-*.data dmesg.txt mpstat.json cgroups ./rec   # one recording",
+    "import --kallsyms kallsyms perf.data ./rec   # recorded on another machine",
+    "import stacks.txt.gz ./rec                   # text of perf script",
+    "import - ./rec < perf.txt",
+)
+
+Files = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILE... DIR",
+        show_default=False,
+        help="perf.data, perf script text, collapsed stacks (each also .gz or .zst; - is standard input), and beside "
+        "them dmesg or journal text, mpstat -o JSON, a copy of /proc/cgroups. A folder stands for the files in it. "
+        "DIR is the recording to write or to add to.",
+    ),
+]
+Kallsyms = Annotated[
+    Path | None,
+    typer.Option("--kallsyms", metavar="FILE", help="A copy of /proc/kallsyms (as root) of the recorded machine."),
+]
+Symbols = Annotated[
+    list[Path] | None,
+    typer.Option("--symbols", metavar="DIR", help="Files by build id: a perf archive, ~/.debug. May be repeated."),
+]
+Inline = Annotated[bool, typer.Option("--inline", help="Show inlined functions of perf.data as frames (slower).")]
+Start = Annotated[
+    str | None,
+    typer.Option("--start", metavar="T", help="When the first sample was taken: an ISO time or Unix seconds."),
+]
+Node = Annotated[
+    str | None, typer.Option("--node", metavar="NAME", help="The node it is of. Default: the name in the files.")
+]
+Format = Annotated[
+    str | None,
+    typer.Option("--format", metavar="FORMAT", help="What the files are, where that is not recognised."),
+]
+
+
+def command(
+    files: Files,
+    kallsyms: Kallsyms = None,
+    symbols: Symbols = None,
+    inline: Inline = False,
+    start: Start = None,
+    node: Node = None,
+    format_: Format = None,
+    json_: Json = False,
+) -> None:
+    """Make a recording of what others recorded.
+
+    Several files become one recording on one axis of time. What cannot be read is counted and named.
+    """
+    from zombiescope.importing.session import Options
+
+    *names, directory = files
+    if not names:
+        raise typer.BadParameter("name the files to import, then the directory of the recording: FILE... DIR")
+    options = Options(
+        kallsyms=readable(kallsyms),
+        symbol_dirs=tuple(symbols or ()),
+        inline=inline,
+        start_us=None if start is None else _start_us(start),
+        node=_node_name(node),
+        format=_known_format(format_),
+    )
+    perform(names, directory, options, as_json=json_)
+
+
+# --- what was typed --------------------------------------------------------------------------------------------------
+
+
+def _node_name(name: str | None) -> str | None:
+    if name is not None and (not name or "/" in name or name.startswith(".")):
+        raise typer.BadParameter(f"--node {name!r} cannot be the name of a directory")
+    return name
+
+
+def _known_format(name: str | None) -> Any:
+    from zombiescope.importing import formats
+
+    if name is not None and name not in get_args(formats.Format):
+        raise typer.BadParameter(f"--format {name!r} is not known; it is one of {', '.join(formats.FORMATS)}")
+    return name
+
+
+def _start_us(text: str) -> int:
+    try:
+        return round(float(text) * 1e6)
+    except ValueError:
+        pass
+    try:
+        return round(datetime.fromisoformat(text).timestamp() * 1e6)
+    except (ValueError, OverflowError, OSError) as error:
+        raise typer.BadParameter(
+            f"--start {text!r} is no time; write it as 2026-04-01T12:03:22 or as Unix seconds"
+        ) from error

@@ -1,0 +1,101 @@
+"""What the installed script `zombiescope` calls: the command line, by way of a short cut for `import`.
+
+Reading the options of a command with typer takes a tenth of a second, in which `import` reads a perf.data of half a
+million samples. A plain `import FILE... DIR` is therefore read here; whatever is not plain, a mistake above all, goes
+to typer, which knows how to speak of it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+_VALUES = ("--kallsyms", "--symbols", "--node")
+_SWITCHES = ("--json", "--inline")
+
+
+def main() -> None:
+    plain = plain_import(sys.argv[1:])
+    if plain is not None:
+        _leave(_import(*plain))
+    from zombiescope.commands import main as commands
+
+    commands.main()
+
+
+def plain_import(arguments: Sequence[str]) -> tuple[list[str], dict[str, list[str]]] | None:
+    """(files and directory, options) of an `import` that needs no typer; None for everything else."""
+    if not arguments or arguments[0] != "import":
+        return None
+    places: list[str] = []
+    options: dict[str, list[str]] = {}
+    words = iter(arguments[1:])
+    for word in words:
+        if word in _SWITCHES:
+            options[word] = []
+        elif word in _VALUES:
+            value = next(words, "-")
+            if value.startswith("-"):
+                return None
+            options.setdefault(word, []).append(value)
+        elif word.startswith("-") and word != "-":
+            return None
+        else:
+            places.append(word)
+    node = options.get("--node", ["node"])[-1]
+    if len(places) < 2 or "/" in node or node.startswith("."):
+        return None
+    return places, options
+
+
+def _import(places: list[str], options: dict[str, list[str]]) -> int:
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    from zombiescope.commands.failure import one_line
+
+    try:
+        _perform(places, options)
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:
+        from zombiescope.commands.failure import Failure
+
+        if os.environ.get("ZOMBIESCOPE_DEBUG"):
+            raise
+        expected = isinstance(error, (Failure, OSError))
+        report = "" if expected else f" ({type(error).__name__}; this is a defect: ZOMBIESCOPE_DEBUG=1 shows where)"
+        sys.stderr.write(f"zombiescope: {one_line(error)}{report}\n")
+        return 1
+    return 0
+
+
+def _perform(places: list[str], options: dict[str, list[str]]) -> None:
+    from zombiescope.commands.import_run import perform, readable
+    from zombiescope.importing.session import Options
+
+    *names, directory = places
+    kallsyms, node = options.get("--kallsyms"), options.get("--node")
+    chosen = Options(
+        kallsyms=readable(Path(kallsyms[-1])) if kallsyms else None,
+        symbol_dirs=tuple(map(Path, options.get("--symbols", ()))),
+        inline="--inline" in options,
+        node=node[-1] if node else None,
+    )
+    perform(names, directory, chosen, as_json="--json" in options)
+
+
+def _leave(code: int) -> None:
+    """As commands.main: pyarrow, which a large import loads, may abort the interpreter's own end."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        sys.stderr.write(f"zombiescope: standard output could not be written: {error.strerror}\n")
+        code = code or 1
+    sys.stderr.flush()
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    main()

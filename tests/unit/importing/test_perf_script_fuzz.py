@@ -1,0 +1,63 @@
+"""Damaged perf script text: never a crash, and every event line is a sample or is counted."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.unit.importing.test_perf_script import CHAIN, parse
+
+LINES = (
+    "apt-get 10397 [000] 12089.187050:    2004008 cpu-clock:ppp: ",
+    "python3 worker 7  1234/1235  [003] 1.000001: 1 cycles: ",
+    "         swapper     0 [001] 1.000001: 1 cycles:  ffffffff821e81e7 halt+0x7 ([kernel.kallsyms])",
+    "perf   12 [000] 5.000001: sched:sched_switch: prev_comm=a:b prev_pid=1 ==> next_comm=c",
+    "a 1 [000] 1.500000: PERF_RECORD_LOST lost 24",
+    "apt-get 10397 cycles: ",
+    "\tffffffff821e81e7 f+0x7 ([kernel.kallsyms])",
+    "\t            1234 Vec::push (inlined)",
+    "\t            1234 main+0x4 (/bin/a (deleted))",
+    "  main.c:12",
+    "# hostname : x",
+    "",
+)
+TEXT = "".join(f"{line}\n{CHAIN}\n" for line in LINES).encode()
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_mutations(seed: int) -> None:
+    chance = random.Random(seed)
+    data = bytearray(TEXT * 3)
+    for _ in range(chance.randrange(1, 60)):
+        at = chance.randrange(len(data))
+        match chance.randrange(5):
+            case 0:
+                data[at] = chance.randrange(256)
+            case 1:
+                del data[at : at + chance.randrange(40)]
+            case 2:
+                data[at:at] = bytes(chance.choice(b"\n\t :.[]()/0a\x00\xff") for _ in range(chance.randrange(9)))
+            case 3:
+                data[at:at] = data[chance.randrange(len(data)) :][: chance.randrange(200)]
+            case _:
+                del data[chance.randrange(len(data) // 2, len(data)) :]
+    # parse() itself holds that samples and what was skipped add up to the event lines.
+    whole = parse(bytes(data)).samples
+    pieces = parse(bytes(data), piece=chance.randrange(1, 50), limit=chance.randrange(1, 5)).samples
+    # A period that a line does not say is 1 among lines that say theirs: which those are depends on where rows are cut.
+    assert [sample._replace(period=None) for sample in pieces] == [sample._replace(period=None) for sample in whole]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.one_of(st.sampled_from(LINES), st.text(max_size=60)), max_size=30), st.booleans())
+def test_lines_in_any_order(lines: list[str], cut: bool) -> None:
+    parse("\n".join(lines).encode("utf-8", "surrogatepass"), cut=cut)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.binary(max_size=400))
+def test_any_bytes(data: bytes) -> None:
+    parse(data)
+    parse(b"a 1 [000] 1.000000: 1 cycles: \n" + data)
