@@ -4,7 +4,7 @@ file of a hundred megabytes takes to be read; the bar loads rich, on a terminal.
 from __future__ import annotations
 
 import json
-import shutil
+import os
 import sys
 from datetime import datetime
 from pathlib import Path
@@ -163,6 +163,6 @@ def _tell(result: Result, directory: str) -> None:
 def _print(lines: list[str]) -> None:
     import textwrap
 
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 100_000
+    width = os.get_terminal_size(sys.stdout.fileno()).columns or 80 if sys.stdout.isatty() else 100_000
     for line in lines:
         sys.stdout.write("\n".join(textwrap.wrap(line, width, subsequent_indent="  ")) + "\n")

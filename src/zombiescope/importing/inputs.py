@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import stat
 import sys
-import tempfile
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -116,6 +115,8 @@ def _unseen(_: int) -> None:
 def _aside(stream: Stream) -> tuple[BinaryIO, int]:
     """A perf.data is read twice, for its clock and for its samples: one that is packed, or comes through a pipe, goes
     into a temporary file first. Raises OSError."""
+    import tempfile
+
     file = cast("BinaryIO", tempfile.TemporaryFile())  # noqa: SIM115  Input.close
     for piece in stream:
         file.write(piece)
