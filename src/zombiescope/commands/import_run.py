@@ -82,11 +82,13 @@ class Bar:
         if self._bar is not None:
             self._bar.stop()
 
-    def begin(self, name: str, size: int | None) -> None:
+    def expect(self, size: int | None) -> None:
         if self._bar is not None:
-            if self._task is not None:
-                self._bar.remove_task(self._task)
-            self._task = self._bar.add_task(Path(name).name, total=size)
+            self._task = self._bar.add_task("", total=size)
+
+    def begin(self, name: str) -> None:
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, description=Path(name).name)
 
     def advance(self, size: int) -> None:
         if self._bar is not None and self._task is not None:
@@ -94,7 +96,7 @@ class Bar:
 
 
 def _compact(path: Path, bar: Bar) -> bool:
-    bar.begin("making Parquet", None)
+    bar.begin("making Parquet")
     from zombiescope.recording.compact import BusyError, compact
 
     try:

@@ -14,6 +14,7 @@ import json
 import re
 from array import array
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from zombiescope._native import context_of, plain_name
 from zombiescope.importing.rows import Event, FrameRow, Outcome, Rows, TaskRow
@@ -43,11 +44,10 @@ def is_line(line: str) -> bool:
 
 
 class CollapsedImport:
-    """Reads one file; `hostname` is what a header of gProfiler says."""
+    """Reads one file."""
 
     def __init__(self, outcome: Outcome) -> None:
         self._outcome = outcome
-        self.hostname: str | None = None
         self._comm_at: int | None = None
         self._pattern = _LINE
         self._rounded = False
@@ -81,17 +81,10 @@ class CollapsedImport:
             self._outcome.note("collapsed stacks: counts with a fraction were rounded")
 
     def _header(self, line: str) -> None:
-        try:
-            said = json.loads(line.lstrip("# "))
-        except ValueError:
-            return
-        if not isinstance(said, dict):
-            return
-        metadata = said.get("metadata")
-        if isinstance(metadata, dict) and isinstance(metadata.get("hostname"), str):
-            self.hostname = metadata["hostname"]
-        enabled = (said.get("application_metadata_enabled"), said.get("container_names_enabled"))
-        self._comm_at = sum(map(bool, enabled))
+        said = _said(line)
+        if said:
+            enabled = (said.get("application_metadata_enabled"), said.get("container_names_enabled"))
+            self._comm_at = sum(map(bool, enabled))
 
     def _look_for_two_counts(self, line: str) -> None:
         if _TWO_COUNTS.fullmatch(line) is not None:
@@ -163,6 +156,22 @@ class CollapsedImport:
         )
         self._start()
         return rows
+
+
+def host_in(text: str) -> str | None:
+    """The host that gProfiler's header names."""
+    metadata = _said(text.partition("\n")[0]).get("metadata")
+    name = metadata.get("hostname") if isinstance(metadata, dict) else None
+    return name if isinstance(name, str) else None
+
+
+def _said(line: str) -> dict[str, Any]:
+    """The JSON behind the # of gProfiler's first line."""
+    try:
+        said = json.loads(line.lstrip("# ")) if line.startswith("#") else None
+    except ValueError:
+        return {}
+    return said if isinstance(said, dict) else {}
 
 
 def _lines(pieces: Iterable[bytes], outcome: Outcome) -> Iterator[str]:

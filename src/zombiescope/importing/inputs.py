@@ -133,6 +133,7 @@ def _clock(given: Input, name: str, stream: Stream) -> FileClock | None:
         given.host = None if found is None else found.host
         return None if found is None else replace(found, modified_wall_us=given.modified_us)
     if given.format != "perf-script":
+        given.host = _host(given.format, stream.head)
         return None
     if given.stream is None and not stream.packed:
         header, span_us = perf_script.peek(given.file, given.size or 0)
@@ -142,6 +143,20 @@ def _clock(given: Input, name: str, stream: Stream) -> FileClock | None:
     if span_us is None and (stream.packed or given.stream is not None):
         return None  # only the last sample tells
     return script_clock(name, header, span_us, given.modified_us)
+
+
+def _host(kind: Format, head: bytes) -> str | None:
+    """The node that a file names in its beginning."""
+    text = head.decode("utf-8", "backslashreplace")
+    if kind == "mpstat":
+        from zombiescope.importing.mpstat import host_in
+    elif kind == "kernel-log":
+        from zombiescope.importing.kernel_log import host_in
+    elif kind == "collapsed":
+        from zombiescope.importing.collapsed import host_in
+    else:
+        return None
+    return host_in(text)
 
 
 def script_clock(

@@ -149,10 +149,14 @@ def _number(value: Any) -> int | None:
     return int(value) if isinstance(value, str) and value.isascii() and value.isdecimal() else None
 
 
-def read(
-    text: str, modified_us: int | None, boot_offset_us: int | None, outcome: Outcome
-) -> tuple[list[Event], str | None]:
-    """The events of a log in the order of its lines, and the host that it names."""
+def host_in(text: str) -> str | None:
+    """The host that a journal names."""
+    found = (parse(line) for line in text.splitlines()[:20])
+    return next((line.host for line in found if line is not None and line.host), None)
+
+
+def read(text: str, modified_us: int | None, boot_offset_us: int | None, outcome: Outcome) -> list[Event]:
+    """The events of a log in the order of its lines."""
     lines = []
     for line in text.splitlines():
         found = parse(line, modified_us) if line.strip() else None
@@ -161,8 +165,7 @@ def read(
         elif line.strip() and not line.startswith("-- "):  # journalctl's own: "-- Boot 3f..."
             outcome.skipped["lines of a kernel log that carry no time"] += 1
     offset_us = _boot_offset_us(lines, modified_us, boot_offset_us, outcome)
-    host = next((line.host for line in lines if line.host), None)
-    return list(_events(lines, offset_us)), host
+    return list(_events(lines, offset_us))
 
 
 def _boot_offset_us(lines: list[Line], modified_us: int | None, boot_offset_us: int | None, outcome: Outcome) -> int:

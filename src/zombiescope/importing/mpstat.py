@@ -30,17 +30,21 @@ Row = tuple[Any, ...]
 """As schema.CORES."""
 
 
-def read(text: str, modified_us: int | None, outcome: Outcome) -> tuple[list[Row], str | None]:
-    """Rows of the cores, and the name of the node."""
+def host_in(text: str) -> str | None:
+    """The name of the node."""
+    found = re.search(r'"nodename":\s*"([^"]+)"', text)
+    return None if found is None else found[1]
+
+
+def read(text: str, modified_us: int | None, outcome: Outcome) -> list[Row]:
+    """Rows of the cores."""
     rows: list[Row] = []
-    name = None
     for host, reports in _hosts(text, outcome):
-        name = host.get("nodename") if isinstance(host.get("nodename"), str) else name
         day_s = _day_s(str(host.get("date", "")), modified_us, outcome)
         if isinstance(host.get("release"), str):
             outcome.facts.setdefault("kernel", host["release"])
         rows += _rows(reports, day_s, outcome)
-    return rows, name
+    return rows
 
 
 def _hosts(text: str, outcome: Outcome) -> Iterator[tuple[dict[str, Any], list[Any]]]:

@@ -41,7 +41,8 @@ class NotImportedError(Exception):
 class Progress(Protocol):
     """Who is told how far an import is."""
 
-    def begin(self, name: str, size: int | None) -> None: ...
+    def expect(self, size: int | None) -> None: ...
+    def begin(self, name: str) -> None: ...
     def advance(self, size: int) -> None: ...
 
 
@@ -99,6 +100,8 @@ class Session:
     def run(self, names: Sequence[str]) -> Result:
         """Raises NotImportedError, and OSError when the directory cannot be written."""
         inputs = self._look(expand(names))
+        sizes = [given.size for given in inputs]
+        self._progress.expect(None if None in sizes else sum(size or 0 for size in sizes))
         node = self._node(inputs)
         path = self._directory / f"{layout.NODE_FOLDER}{node}"
         self._refuse_recordings(path)
@@ -137,7 +140,7 @@ class Session:
     def _node(self, inputs: Sequence[Input]) -> str:
         if self._options.node is not None:
             return self._options.node
-        hosts = Counter(given.host for given in inputs if given.host)
+        hosts = Counter(given.host for given in inputs if given.host and given.is_profile)
         if len(hosts) > 1:
             found = ", ".join(f"{host} ({count} files)" for host, count in hosts.most_common(5))
             raise NotImportedError(
@@ -147,7 +150,8 @@ class Session:
         for given in inputs:
             if given.clock is not None and given.clock.host is None and hosts:
                 given.clock = replace(given.clock, host=next(iter(hosts)))
-        name = next(iter(hosts), DEFAULT_NODE).replace("/", "_").lstrip(".")
+        beside = (given.host for given in inputs if given.host)
+        name = next(iter(hosts), next(beside, DEFAULT_NODE)).replace("/", "_").lstrip(".")
         return name or DEFAULT_NODE
 
     def _refuse_recordings(self, path: Path) -> None:
@@ -171,7 +175,7 @@ class Session:
         known = [given.clock for given in inputs if given.clock is not None]
         offsets = self._offsets(known)
         for given in inputs:
-            self._progress.begin(given.name, given.size)
+            self._progress.begin(given.name)
             try:
                 self._profile(given, None if given.clock is None else offsets[id(given.clock)], store)
             except StoreError:
@@ -255,7 +259,6 @@ class Session:
         reader = CollapsedImport(self._outcome)
         given.clock = FileClock(given.name, 0, 0, modified_wall_us=given.modified_us)
         yield from reader.read(given.open_stream(self._progress.advance))
-        given.clock = replace(given.clock, host=reader.hostname)
         self._outcome.note("collapsed stacks carry no times: they stand at one moment, that of the file or of --start")
 
     def _add(self, rows: Rows, offset_us: int, store: ImportStore) -> None:
@@ -278,7 +281,7 @@ class Session:
         for given in sorted(inputs, key=lambda each: each.format != "cgroup-list"):
             entry = Imported(given.name, formats.NAMES[given.format])
             self._files.append(entry)
-            self._progress.begin(given.name, given.size)
+            self._progress.begin(given.name)
             stream = given.open_stream(self._progress.advance)
             text = text_of(stream, _MOST_SIDE_BYTES)
             if stream.damage is not None:
@@ -300,11 +303,11 @@ class Session:
         from zombiescope.importing import kernel_log, mpstat
 
         if given.format == "mpstat":
-            rows, _ = mpstat.read(text, given.modified_us, self._outcome)
+            rows = mpstat.read(text, given.modified_us, self._outcome)
             return schema.CORES, rows
         if given.format == "proc-cgroups":
             return schema.CENSUS, proc_cgroups.read(text, given.modified_us or 0, live, self._outcome)
-        events, _ = kernel_log.read(text, given.modified_us, boot_offset_us, self._outcome)
+        events = kernel_log.read(text, given.modified_us, boot_offset_us, self._outcome)
         return schema.EVENTS, [event.row() for event in events]
 
 

@@ -221,6 +221,12 @@ def test_files_of_two_nodes_are_not_mixed(cli: Cli, tmp_path: Path) -> None:
     assert cli("import", one, two, "rec", "--node", "both").code == 0
 
 
+def test_side_files_alone_name_their_node(cli: Cli, tmp_path: Path) -> None:
+    line = "Apr  1 10:23:16 node-9 systemd[1]: ecs.service: Scheduled restart job, restart counter is at 7.\n"
+    document = cli("import", write(tmp_path / "journal", line), "rec", "--json", TZ="UTC").document
+    assert (document["node"], document["events"], document["samples"], document["from"]) == ("node-9", 1, 0, AT)
+
+
 def test_the_summary_says_what_to_do_next(cli: Cli, tmp_path: Path) -> None:
     done = cli("import", write(tmp_path / "perf.txt", HEADER + text(300) + "odd line\n"), "rec", TZ="UTC")
     assert "rec: node node-7, 300 samples" in done.out
