@@ -22,7 +22,8 @@ from zombiescope.importing.store import MAX_ROWS
 
 EVENT = Event("collapsed", weight=True)
 _LONGEST_LINE = 1 << 20
-_MOST = 2**62
+_MOST = 2**53
+"""A thousand such counts can still be added up."""
 
 _COUNT = r"\d{1,30}(?:\.\d{1,30})?(?:[eE][+-]?\d{1,3})?"
 _LINE = re.compile(rf"(?P<stack>.*\S)\s+(?P<count>{_COUNT})", re.DOTALL)
@@ -119,7 +120,7 @@ class CollapsedImport:
             self._rounded = self._rounded or count != value
         if 0 < count <= _MOST:
             return count
-        self._outcome.skipped["stacks whose count is 0" if count <= 0 else "stacks whose count is beyond 2^62"] += 1
+        self._outcome.skipped["stacks whose count is 0" if count <= 0 else "stacks whose count is beyond 2^53"] += 1
         return None
 
     def _task(self, stack: str) -> int:

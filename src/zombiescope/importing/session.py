@@ -151,8 +151,9 @@ class Session:
             if given.clock is not None and given.clock.host is None and hosts:
                 given.clock = replace(given.clock, host=next(iter(hosts)))
         beside = (given.host for given in inputs if given.host)
-        name = next(iter(hosts), next(beside, DEFAULT_NODE)).replace("/", "_").lstrip(".")
-        return name or DEFAULT_NODE
+        name = next(iter(hosts), next(beside, DEFAULT_NODE))
+        name = name.encode("utf-8", "backslashreplace").decode().replace("/", "_").replace("\0", "_").lstrip(".")
+        return name[:200] or DEFAULT_NODE
 
     def _refuse_recordings(self, path: Path) -> None:
         for node in locate.nodes_in(self._directory) if self._directory.is_dir() else ():
