@@ -38,7 +38,7 @@ ROOMS = {
 }
 """Room -> rooms that it may import from. "" is the package itself."""
 
-HEAVY = ("numpy", "pyarrow", "pandas", "typer", "rich", "click", "pydantic")
+HEAVY = ("numpy", "pyarrow", "pandas", "typer", "rich", "click", "pydantic", "symbolic")
 SOURCE = Path(__file__).parents[2] / "src" / "zombiescope"
 
 

@@ -17,7 +17,6 @@ from zombiescope.importing.kernel_names import Kernel, KernelNames, Recorded, mo
 from zombiescope.importing.perf_header import Attr, Header
 from zombiescope.importing.rows import Event, FrameRow, Outcome, Rows, TaskRow
 from zombiescope.importing.store import MAX_ROWS
-from zombiescope.symbols.inlined import InlineError
 from zombiescope.symbols.offline import OfflineSymbols
 
 _RECORD_ATTR, _RECORD_BUILD_ID, _RECORD_EVENT_UPDATE, _RECORD_FEATURE = 64, 67, 78, 80
@@ -198,6 +197,8 @@ class Session(HeaderRecords):
         frame = FrameRow(*symbols.resolve(path, build_id, offset))
         if not self._inline or frame.kind != "user":
             return [frame]
+        from zombiescope.symbols.inlined import InlineError
+
         try:
             inlined = symbols.inlined(path, build_id, offset)
         except InlineError as error:

@@ -5,7 +5,7 @@
 cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, qsort, realloc
-from libc.string cimport memchr, strcmp
+from libc.string cimport memchr
 from posix.unistd cimport pread
 
 include "elf_layout.pxi"
@@ -58,6 +58,7 @@ cdef struct ElfStrings:
 cdef class SymbolTable
 
 
+include "elf_sections.pxi"
 include "go_functions.pxi"
 
 
@@ -85,7 +86,7 @@ def elf_build_id(source):
         if fault == NULL:
             fault = table._segments_and_notes()
         if fault == NULL and table.id_size == 0:
-            fault = table._sections()
+            fault = elf_sections(table)
     table._finish(fault)
     return table.build_id
 
@@ -158,7 +159,7 @@ cdef class SymbolTable:
             if fault == NULL and program is not None:
                 self._take_code_of(program)
             if fault == NULL:
-                fault = self._sections()
+                fault = elf_sections(self)
             if fault == NULL:
                 fault = self._load(max_symbols, keep_names_bytes)
         self._finish(fault)
@@ -264,84 +265,6 @@ cdef class SymbolTable:
         if self.segment_count and self.limit - self.base > <uint64_t>0xFFFFFFFF:
             return "its code spans more than 4 GB"
         return NULL
-
-    cdef const char* _sections(self) noexcept nogil:
-        cdef uint64_t size = 0
-        cdef uint8_t* names
-        cdef const char* fault
-        if self.header.shnum == 0:
-            return NULL
-        names = self._section_names(&size)
-        fault = self._each_section(names, size)
-        free(names)
-        return fault
-
-    cdef uint8_t* _section_names(self, uint64_t* size) noexcept nogil:
-        # NULL when they cannot be had: then no section is known by its name.
-        cdef ElfSection section
-        cdef uint8_t* names
-        if self.header.shstrndx == SHN_UNDEF or self.header.shstrndx >= self.header.shnum:
-            return NULL
-        if elf_section(&self.source, &self.header, self.header.shstrndx, &section) != NULL:
-            return NULL
-        if section.kind != SHT_STRTAB or section.size == 0 or section.size > ELF_MAX_SECTION_NAMES_BYTES:
-            return NULL
-        names = <uint8_t*>malloc(section.size)
-        if names == NULL or elf_read(&self.source, section.offset, names, section.size) != NULL:
-            free(names)
-            return NULL
-        names[section.size - 1] = 0
-        size[0] = section.size
-        return names
-
-    cdef void _note_name(self, const ElfSection* section, const char* name) noexcept nogil:
-        cdef int which = -1
-        if elf_text(name, b".gopclntab") or elf_text(name, b".data.rel.ro.gopclntab"):
-            which = ELF_GOPCLNTAB
-        elif elf_text(name, b".go.buildinfo") or elf_text(name, b".note.go.buildid"):
-            which = ELF_GO_MARK
-        elif elf_text(name, b".gnu_debugdata"):
-            which = ELF_DEBUGDATA
-        elif elf_text(name, b".gnu_debuglink"):
-            which = ELF_DEBUGLINK
-        if which < 0 or section.offset > self.source.size or section.size > self.source.size - section.offset:
-            return
-        self.named[which].offset, self.named[which].size = section.offset, section.size
-
-    cdef const char* _each_section(self, const uint8_t* names, uint64_t names_size) noexcept nogil:
-        cdef ElfSection section
-        cdef const uint8_t* raw
-        elf_rewind(&self.cursor, self.header.shoff, self.header.shnum, self.header.shentsize)
-        raw = elf_next(&self.cursor)
-        while raw != NULL:
-            elf_section_from(raw, self.header.wide, &section)
-            if names != NULL and section.name < names_size and (
-                section.kind == SHT_PROGBITS or section.kind == SHT_NOTE
-            ):
-                self._note_name(&section, <const char*>names + section.name)
-            if section.kind == SHT_RELA and self.rela_count < ELF_MAX_RELAS and section.size <= ELF_MAX_RELA_BYTES:
-                self.relas[self.rela_count].offset = section.offset
-                self.relas[self.rela_count].size = section.size
-                self.rela_count += 1
-            if section.kind == SHT_SYMTAB:
-                self.tables[0] = section
-            elif section.kind == SHT_DYNSYM:
-                self.tables[1] = section
-            elif section.kind == SHT_NOTE and self.id_size == 0 and section.size <= ELF_NOTE_BYTES:
-                # Read apart from the cursor's buffer, which still holds section headers.
-                self._section_note(&section)
-            elif section.flags & SHF_EXECINSTR and self.section_count < ELF_MAX_SECTIONS:
-                self.sections[self.section_count].offset = section.addr
-                self.sections[self.section_count].size = section.size
-                self.section_count += 1
-            raw = elf_next(&self.cursor)
-        return self.cursor.fault
-
-    cdef void _section_note(self, const ElfSection* section) noexcept nogil:
-        cdef uint8_t* buffer = <uint8_t*>malloc(section.size + 1)
-        if buffer != NULL:
-            self.id_size = elf_note_at(&self.source, buffer, section.offset, section.size, 4, self.id_bytes)
-            free(buffer)
 
     cdef const char* _load(self, uint32_t max_symbols, uint64_t keep_names_bytes) noexcept nogil:
         cdef uint32_t i
@@ -640,10 +563,6 @@ cdef class SymbolTable:
         with nogil:
             got = elf_pull_name(fd, strings.offset + at, buffer, room)
         return elf_bounded(buffer, got)
-
-
-cdef bint elf_text(const char* text, const char* expected) noexcept nogil:
-    return strcmp(text, expected) == 0
 
 
 cdef uint64_t elf_pull_name(int fd, uint64_t offset, uint8_t* buffer, uint64_t room) noexcept nogil:

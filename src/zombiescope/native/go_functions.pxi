@@ -8,9 +8,11 @@
 #
 # Since 1.18 addresses count from the start of Go's code. The header gave that until 1.25 (in position-independent
 # programs of an external linker only as a relocation); since 1.26 only the runtime's moduledata knows it. It is not
-# the start of .text where C code was linked in.
+# the start of .text where C code was linked in. Before 1.18 functab has whole addresses, and in position-independent
+# programs of an external linker the loader writes them: there they are read from its relocations.
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
 cdef enum:
@@ -225,24 +227,58 @@ cdef const char* go_load(SymbolTable table, uint32_t max_symbols) noexcept nogil
     fault = "it does not say where its Go code starts"
     if go_text(table, go):
         fault = elf_read(&table.source, go.functab + go.count * 2 * go.field, raw, go.field)
-    if fault == NULL:
-        fault = go_add_all(table, go, go_number(raw, go.field), max_symbols)
+    if fault == NULL and not go.relative and go.first == 0:
+        fault = go_add_relocated(table, go, max_symbols)
+    elif fault == NULL:
+        fault = go_add_all(table, go, go_number(raw, go.field), NULL, max_symbols)
     if fault != NULL:
         table.count, go.count = before, 0
         return fault if before == 0 else NULL
     return NULL
 
 
-cdef const char* go_add_all(SymbolTable table, GoFunctions* go, uint64_t closing, uint32_t max_symbols) noexcept nogil:
+cdef const char* go_add_relocated(SymbolTable table, GoFunctions* go, uint32_t max_symbols) noexcept nogil:
+    cdef uint64_t first = go.vaddr + (go.functab - go.start), at
+    cdef uint64_t* addresses
     cdef const uint8_t* entry
-    cdef uint64_t address, record, next_address
+    cdef const char* fault
+    cdef uint32_t i
+    if go.pointer != 8 or go.count > max_symbols:
+        return "it has more functions than the cache of symbols may hold"
+    addresses = <uint64_t*>calloc(go.count + 1, sizeof(uint64_t))
+    if addresses == NULL:
+        return "there is no memory for its functions"
+    for i in range(table.rela_count):
+        elf_rewind(&table.cursor, table.relas[i].offset, table.relas[i].size // 24, 24)
+        entry = elf_next(&table.cursor)
+        while entry != NULL:
+            at = go_number(entry, 8)
+            if at >= first and (at - first) % 16 == 0 and (at - first) // 16 <= go.count:
+                addresses[(at - first) // 16] = go_number(entry + 16, 8)
+            entry = elf_next(&table.cursor)
+    fault = go_add_all(table, go, addresses[go.count], addresses, max_symbols)
+    free(addresses)
+    return fault
+
+
+cdef const char* go_add_all(
+    SymbolTable table, GoFunctions* go, uint64_t closing, const uint64_t* addresses, uint32_t max_symbols
+) noexcept nogil:
+    # `addresses` are those of the functions where the file has only room for them.
+    cdef const uint8_t* entry
+    cdef uint64_t address, record, next_address, i = 0
     cdef const char* fault
     elf_rewind(&table.cursor, go.functab, go.count, 2 * go.field)
     entry = elf_next(&table.cursor)
     while entry != NULL:
-        address, record = go_number(entry, go.field), go_number(entry + go.field, go.field)
+        address = go_number(entry, go.field) if addresses == NULL else addresses[i]
+        record = go_number(entry + go.field, go.field)
         entry = elf_next(&table.cursor)
-        next_address = closing if entry == NULL else go_number(entry, go.field)
+        i += 1
+        if entry == NULL:
+            next_address = closing
+        else:
+            next_address = go_number(entry, go.field) if addresses == NULL else addresses[i]
         if table.cursor.fault == NULL and next_address < address:
             return "its Go functions are not in order of address"
         fault = go_add(table, address + (go.text if go.relative else 0), next_address - address, record, max_symbols)

@@ -394,14 +394,16 @@ cdef class PerfData(PerfStream):
         if known == NULL:
             tail = self._read_tail(parts.callers, parts.depth, parts.mode, leader, &context)
             known = self.chains.store(key, parts.callers, parts.depth, tail, context, self.tail_has_user)
-        tail = known.tail
         frame = self._frame_at(parts.mode, parts.leaf, leader)
         context = <uint8_t>(frame >> 30) if parts.mode == CONTEXT_KERNEL and frame >> 30 else known.context
         if tid == 0 and pid == 0 and not known.has_user and parts.mode != CONTEXT_USER and (
             context == ZS_IDLE or self.symbols.hidden
         ):
             self.idle_samples += 1
-        return <int32_t>self._join(tail, frame & FRAME_MASK) - 1
+        frame &= FRAME_MASK
+        if known.stack == 0 or known.leaf != frame:
+            known.leaf, known.stack = frame, self._join(known.tail, frame)
+        return <int32_t>known.stack - 1
 
     cdef uint64_t _key(self, const Chain* parts, const Task* leader) noexcept:
         """In which program images the addresses of a chain are looked up."""

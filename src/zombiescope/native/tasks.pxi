@@ -311,7 +311,8 @@ cdef class TaskTable:
                 copy.room = 0
                 raise MemoryError
             copy.room = original.count
-        memcpy(copy.all, original.all, original.count * sizeof(CodeMap))
+        if original.count:
+            memcpy(copy.all, original.all, original.count * sizeof(CodeMap))
         copy.count = original.count
         self.maps_total += copy.count
         return target

@@ -13,7 +13,9 @@ may write the file: every length is checked, and what makes no sense is counted 
 from __future__ import annotations
 
 import os
+import stat
 import struct
+from pathlib import Path
 from typing import Literal
 
 from zombiescope._native import JitMap
@@ -38,6 +40,7 @@ class CodeFile:
         self.kind = kind
         self.code = JitMap(max_entries)
         self.ended = False
+        self.advanced = False  # by the last read_on
         self._at = 0
         self._order: Literal["<", ">"] = "<"
 
@@ -52,10 +55,12 @@ class CodeFile:
         if size < self._at:
             return False
         end = min(size, self._at + MAX_READ_BYTES, MAX_FILE_BYTES)
+        before = self._at
         if self.kind == "perf map":
             self._read_lines(fd, end)
         else:
             self._read_records(fd, end)
+        self.advanced = self._at > before
         return True
 
     def behind(self, fd: int) -> bool:
@@ -125,3 +130,34 @@ class CodeFile:
             found = self.code.find(old)
             if found is not None and found[0] == old:
                 self.code.add(new, size, found[2], found[3])
+
+
+class FinishedCodeFile:
+    """A perf map or jitdump of a process that may be gone, for recordings that are read later.
+
+    OSError when it cannot be opened; PermissionError when it is neither the reader's own file nor root's, which perf
+    refuses as well.
+    """
+
+    MAX_ENTRIES = 1 << 21
+
+    def __init__(self, path: Path) -> None:
+        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        status = os.fstat(self._fd)
+        if not stat.S_ISREG(status.st_mode) or status.st_uid not in (os.geteuid(), 0):
+            os.close(self._fd)
+            raise PermissionError(f"{path} is not a regular file of yours or of root")
+        kind: Literal["perf map", "jitdump"] = "jitdump" if path.suffix == ".dump" else "perf map"
+        self._file = CodeFile(kind, self.MAX_ENTRIES)
+        while self._file.read_on(self._fd) and self._file.advanced:
+            pass
+
+    def __enter__(self) -> FinishedCodeFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._fd)
+
+    def name(self, address: int) -> bytes | None:
+        """The name of the code at an address, the latest if several were there one after the other."""
+        return self._file.name(address, self._fd)

@@ -8,6 +8,12 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+<<<<<<< HEAD
+=======
+from zombiescope.symbols import itanium, rust_names
+from zombiescope.symbols.itanium_codes import NotMangledError
+
+>>>>>>> perfdata
 MAX_NAMES = 1 << 16
 MAX_MANGLED = 4096
 
@@ -30,5 +36,5 @@ def _demangled(name: str) -> str:
             return rust_names.demangle_legacy(name)
         except rust_names.NotRustError:
             return itanium.demangle(name)
-    except (rust_names.NotRustError, itanium.NotMangledError):
+    except (rust_names.NotRustError, NotMangledError):
         return name

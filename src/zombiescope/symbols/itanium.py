@@ -15,46 +15,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-MAX_TEXT = 8192
+from zombiescope.symbols.itanium_codes import (
+    BUILTIN,
+    BUILTIN_D,
+    FULL,
+    FUNCTION_QUALIFIERS,
+    OPERATORS,
+    QUALIFIERS,
+    SPECIAL,
+    STANDARD,
+    SUFFIXES,
+    NotMangledError,
+    Type,
+    argument_text,
+    bounded,
+    joined,
+    last_part,
+)
+
 MAX_NESTING = 96
 MAX_STEPS = 20_000
-
-
-class NotMangledError(ValueError):
-    """This is no mangled name, or not one that can be read here."""
-
-
-Type = tuple[str, str]
-"""A type as it stands before and behind the name it declares: int (*f)(char) is ("int (*", ")(char)")."""
-
-BUILTIN = {
-    "v": "void", "w": "wchar_t", "b": "bool", "c": "char", "a": "signed char", "h": "unsigned char", "s": "short",
-    "t": "unsigned short", "i": "int", "j": "unsigned int", "l": "long", "m": "unsigned long", "x": "long long",
-    "y": "unsigned long long", "n": "__int128", "o": "unsigned __int128", "f": "float", "d": "double",
-    "e": "long double", "g": "__float128", "z": "...",
-}  # fmt: skip
-BUILTIN_D = {
-    "Dn": "decltype(nullptr)", "Di": "char32_t", "Ds": "char16_t", "Du": "char8_t", "Da": "auto",
-    "Dc": "decltype(auto)", "Dh": "_Float16", "Df": "decimal32", "Dd": "decimal64", "De": "decimal128",
-}  # fmt: skip
-STANDARD = {
-    "St": "std", "Sa": "std::allocator", "Sb": "std::basic_string", "Ss": "std::string", "Si": "std::istream",
-    "So": "std::ostream", "Sd": "std::iostream",
-}  # fmt: skip
-OPERATORS = {
-    "nw": " new", "na": " new[]", "dl": " delete", "da": " delete[]", "aw": " co_await", "ps": "+", "ng": "-",
-    "ad": "&", "de": "*", "co": "~", "pl": "+", "mi": "-", "ml": "*", "dv": "/", "rm": "%", "an": "&", "or": "|",
-    "eo": "^", "aS": "=", "pL": "+=", "mI": "-=", "mL": "*=", "dV": "/=", "rM": "%=", "aN": "&=", "oR": "|=",
-    "eO": "^=", "ls": "<<", "rs": ">>", "lS": "<<=", "rS": ">>=", "eq": "==", "ne": "!=", "lt": "<", "gt": ">",
-    "le": "<=", "ge": ">=", "ss": "<=>", "nt": "!", "aa": "&&", "oo": "||", "pp": "++", "mm": "--", "cm": ",",
-    "pm": "->*", "pt": "->", "cl": "()", "ix": "[]", "qu": "?",
-}  # fmt: skip
-SPECIAL = {
-    "TV": "vtable for ", "TT": "VTT for ", "TI": "typeinfo for ", "TS": "typeinfo name for ",
-}  # fmt: skip
-SUFFIXES = {"l": "l", "m": "ul", "x": "ll", "y": "ull", "j": "u"}
-QUALIFIERS = {"r": " restrict", "V": " volatile", "K": " const"}
-FUNCTION_QUALIFIERS = {**QUALIFIERS, "R": " &", "O": " &&"}
 
 
 def demangle(name: str) -> str:
@@ -120,7 +100,7 @@ class _Reader:
     def top(self) -> str:
         for code, said in SPECIAL.items():
             if self.take(code):
-                return said + _joined(self.type())
+                return said + joined(self.type())
         if self.take("GV"):
             return "guard variable for " + self.name()
         if self.peek(2) in ("TW", "TH"):
@@ -172,15 +152,15 @@ class _Reader:
             self.type()
         parameters = self.parameters(("E",))
         self.template_args = saved
-        return _bounded(f"{name}({parameters}){qualifiers}")
+        return bounded(f"{name}({parameters}){qualifiers}")
 
     def parameters(self, ends: tuple[str, ...]) -> str:
         parts = []
         while self.peek() not in ends and self.peek() != "":
-            parts.append(_joined(self.type()))
+            parts.append(joined(self.type()))
         if parts == ["void"]:
             parts = []
-        return _bounded(", ".join(part for part in parts if part))
+        return bounded(", ".join(part for part in parts if part))
 
     def name(self, *, outermost: bool = False) -> str:
         self.enter()
@@ -191,7 +171,7 @@ class _Reader:
             if self.peek() == "Z":
                 return self.local(outermost)
             if self.peek() == "S" and self.peek(2) != "St":
-                found = _joined(self.substitution())
+                found = joined(self.substitution())
                 if self.peek() != "I":
                     raise NotMangledError
                 return self.arguments(found, outermost)
@@ -228,15 +208,15 @@ class _Reader:
             if self.take("St"):
                 piece = "std"
             elif is_substitution:
-                piece = _joined(self.substitution())
+                piece = joined(self.substitution())
             elif self.peek() == "T":
-                piece = _joined(self.template_parameter())
+                piece = joined(self.template_parameter())
             elif self.peek(2) in ("Dt", "DT"):
                 raise NotMangledError
             else:
                 piece = self.unqualified(last)
             last = piece
-            name = _bounded(f"{name}::{piece}" if name else piece)
+            name = bounded(f"{name}::{piece}" if name else piece)
             if piece != "std" and not is_substitution:
                 self.remember((name, ""))
         if not name:
@@ -257,10 +237,10 @@ class _Reader:
             if self.peek() != "_":
                 self.number()
             self.need("_")
-            return _bounded(f"{function}::{self.name(outermost=outermost)}")
+            return bounded(f"{function}::{self.name(outermost=outermost)}")
         inner = self.name(outermost=outermost)
         self.discriminator()
-        return _bounded(f"{function}::{inner}")
+        return bounded(f"{function}::{inner}")
 
     def discriminator(self) -> None:
         if self.take("__"):
@@ -280,11 +260,11 @@ class _Reader:
                 self.at += 1
                 self.type()
             self.has_no_return = True
-            name = _last_part(enclosing)
+            name = last_part(enclosing)
         elif char == "D" and pair[1:] in "01245" and pair != "D":
             self.at += 2
             self.has_no_return = True
-            name = "~" + _last_part(enclosing)
+            name = "~" + last_part(enclosing)
         elif pair == "Ut":
             self.at += 2
             name = f"{{unnamed type#{self.count()}}}"
@@ -299,7 +279,7 @@ class _Reader:
         else:
             name = self.operator()
         while self.take("B"):
-            name = _bounded(f"{name}[abi:{self.source_name()}]")
+            name = bounded(f"{name}[abi:{self.source_name()}]")
         return name
 
     def source_name(self) -> str:
@@ -323,12 +303,12 @@ class _Reader:
         parameters = self.parameters(("E",))
         self.in_closure = outer
         self.need("E")
-        return _bounded(f"{{lambda({parameters})#{self.count()}}}")
+        return bounded(f"{{lambda({parameters})#{self.count()}}}")
 
     def operator(self) -> str:
         if self.take("cv"):
             self.has_no_return = True
-            return _bounded("operator " + _joined(self.type()))
+            return bounded("operator " + joined(self.type()))
         if self.take("li"):
             return f'operator"" {self.source_name()}'
         code = self.peek(2)
@@ -355,9 +335,9 @@ class _Reader:
         self.is_template, self.has_no_return = True, flags
         if outermost and not found:
             self.template_args = outer
-        text = ", ".join(filter(None, (_argument_text(one) for one in found)))
+        text = ", ".join(filter(None, (argument_text(one) for one in found)))
         opening = " <" if before.endswith("<") else "<"
-        return _bounded(f"{before}{opening}{text}{' ' if text.endswith('>') else ''}>")
+        return bounded(f"{before}{opening}{text}{' ' if text.endswith('>') else ''}>")
 
     def argument(self) -> Type | list[Type]:
         if self.take("J"):
@@ -382,7 +362,7 @@ class _Reader:
             self.need("E")
             return text
         code = self.peek()
-        type_ = _joined(self.type())
+        type_ = joined(self.type())
         sign = "-" if self.take("n") else ""
         end = self.text.find("E", self.at)
         if end < 0:
@@ -401,7 +381,7 @@ class _Reader:
     def template_parameter(self) -> Type:
         found = self.template_parameter_or_pack()
         if isinstance(found, list):
-            return (", ".join(_joined(one) for one in found), "")
+            return (", ".join(joined(one) for one in found), "")
         return found
 
     def template_parameter_or_pack(self) -> Type | list[Type]:
@@ -413,7 +393,7 @@ class _Reader:
         if index >= len(self.template_args):
             raise NotMangledError
         found = self.template_args[index]
-        self.remember((_bounded(", ".join(map(_joined, found))), "") if isinstance(found, list) else found)
+        self.remember((bounded(", ".join(map(joined, found))), "") if isinstance(found, list) else found)
         return found
 
     def substitution(self) -> Type:
@@ -422,7 +402,7 @@ class _Reader:
             self.at += 2
             if self.peek() in ("C", "D") and text != "std":
                 # A constructor is named after the class in full: std::string's is basic_string's.
-                text = _FULL.get(text, text)
+                text = FULL.get(text, text)
             return (text, "")
         self.need("S")
         end = self.text.find("_", self.at)
@@ -469,8 +449,8 @@ class _Reader:
             self.at += 1
         left, right = self.type()
         if right.startswith(("(", ")(")) and not left.endswith("*"):
-            return self.remember((left, _bounded(right + qualifiers)))
-        return self.remember((_bounded(left + qualifiers), right))
+            return self.remember((left, bounded(right + qualifiers)))
+        return self.remember((bounded(left + qualifiers), right))
 
     def pointer(self) -> Type:
         mark = {"P": "*", "R": "&", "O": "&&"}[self.peek()]
@@ -482,14 +462,14 @@ class _Reader:
             return self.remember((left, right))
         if right.startswith(("(", " [")):
             return self.remember(
-                (_bounded(f"{left} ({mark}"), _bounded(f"){right.lstrip() if right[0] == '(' else right}"))
+                (bounded(f"{left} ({mark}"), bounded(f"){right.lstrip() if right[0] == '(' else right}"))
             )
-        return self.remember((_bounded(left + mark), right))
+        return self.remember((bounded(left + mark), right))
 
     def function(self) -> Type:
         self.need("F")
         self.take("Y")
-        result = _joined(self.type())
+        result = joined(self.type())
         parameters = self.parameters(("E",))
         self.need("E")
         return self.remember((result, f"({parameters})"))
@@ -502,15 +482,15 @@ class _Reader:
             raise NotMangledError
         self.at = end + 1
         left, right = self.type()
-        return self.remember((left, _bounded(f" [{size}]{right.lstrip()}")))
+        return self.remember((left, bounded(f" [{size}]{right.lstrip()}")))
 
     def member(self) -> Type:
         self.need("M")
-        owner = _joined(self.type())
+        owner = joined(self.type())
         left, right = self.type()
         if right.startswith("("):
-            return self.remember((_bounded(f"{left} ({owner}::*"), _bounded(f"){right}")))
-        return self.remember((_bounded(f"{left} {owner}::*"), right))
+            return self.remember((bounded(f"{left} ({owner}::*"), bounded(f"){right}")))
+        return self.remember((bounded(f"{left} {owner}::*"), right))
 
     def type_d(self) -> Type:
         code = self.peek(2)
@@ -521,7 +501,7 @@ class _Reader:
             return self.remember(self.type())
         if self.take("Do"):
             left, right = self.function()
-            return (left, _bounded(right + " noexcept"))
+            return (left, bounded(right + " noexcept"))
         raise NotMangledError
 
     def type_s(self) -> Type:
@@ -529,7 +509,7 @@ class _Reader:
             return self.remember((self.name(), ""))
         found = self.substitution()
         if self.peek() == "I":
-            return self.remember((self.arguments(_joined(found)), ""))
+            return self.remember((self.arguments(joined(found)), ""))
         return found
 
     def type_t(self) -> Type:
@@ -538,53 +518,9 @@ class _Reader:
             return self.remember((self.name(), ""))
         found = self.template_parameter()
         if self.peek() == "I":
-            return self.remember((self.arguments(_joined(found)), ""))
+            return self.remember((self.arguments(joined(found)), ""))
         return found
 
     def vendor(self) -> Type:
         self.need("u")
         return self.remember((self.source_name(), ""))
-
-
-_FULL = {
-    "std::string": "std::basic_string<char, std::char_traits<char>, std::allocator<char> >",
-    "std::istream": "std::basic_istream<char, std::char_traits<char> >",
-    "std::ostream": "std::basic_ostream<char, std::char_traits<char> >",
-    "std::iostream": "std::basic_iostream<char, std::char_traits<char> >",
-}
-
-
-def _bounded(text: str) -> str:
-    if len(text) > MAX_TEXT:
-        raise NotMangledError
-    return text
-
-
-def _joined(type_: Type) -> str:
-    left, right = type_
-    if right.startswith("(") and left:
-        return _bounded(f"{left} {right}")
-    return _bounded(left + right)
-
-
-def _argument_text(argument: Type | list[Type]) -> str:
-    if isinstance(argument, list):
-        return _bounded(", ".join(_joined(one) for one in argument))
-    return _joined(argument)
-
-
-def _last_part(name: str) -> str:
-    """The class of a constructor: its name without what encloses it and without its template arguments."""
-    depth = 0
-    end = len(name)
-    for at in range(len(name) - 1, -1, -1):
-        char = name[at]
-        if char in ">)}":
-            depth += 1
-        elif char in "<({":
-            depth -= 1
-            if depth == 0 and char == "<":
-                end = at
-        elif char == ":" and depth == 0:
-            return name[at + 1 : end]
-    return name[:end]

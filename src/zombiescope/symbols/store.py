@@ -16,7 +16,6 @@ worth one: .symtab and pclntab, which are read faster than such a file could be 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import stat
 import struct
@@ -174,6 +173,8 @@ def _ours(status: os.stat_result) -> bool:
 
 
 def _digest(fd: int, name: str, size: int) -> bytes:
+    import hashlib
+
     digest = hashlib.blake2b(name.encode() + b"\0", digest_size=DIGEST_BYTES)
     at = 0
     while at < size:

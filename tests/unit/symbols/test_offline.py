@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.conftest import Needs
 
 from zombiescope._native import SymbolTable, elf_build_id
 from zombiescope.symbols import debug_files
@@ -83,8 +84,8 @@ def test_files_of_another_machine_are_found_in_perfs_cache(program: Path, home: 
     assert OfflineSymbols([tmp_path / "copy"]).resolve(path, build_id, offset).name == "local_function"
 
 
-def test_perf_itself_fills_the_cache_we_read(program: Path, home: Path, needs: object) -> None:
-    needs.binary("perf", "linux-perf")  # type: ignore[attr-defined]
+def test_perf_itself_fills_the_cache_we_read(program: Path, home: Path, needs: Needs) -> None:
+    needs.binary("perf", "linux-perf")
     cache = home / ".debug"
     cache.mkdir(parents=True)
     subprocess.run(["perf", "--buildid-dir", cache, "buildid-cache", "--add", program], check=True)
