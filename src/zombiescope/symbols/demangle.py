@@ -8,12 +8,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-<<<<<<< HEAD
-=======
 from zombiescope.symbols import itanium, rust_names
 from zombiescope.symbols.itanium_codes import NotMangledError
 
->>>>>>> perfdata
 MAX_NAMES = 1 << 16
 MAX_MANGLED = 4096
 
@@ -27,8 +24,6 @@ def demangle(name: str) -> str:
 
 @lru_cache(maxsize=MAX_NAMES)
 def _demangled(name: str) -> str:
-    from zombiescope.symbols import itanium, rust_names  # 30 ms to load, and most programs are of C
-
     try:
         if name.startswith("_R"):
             return rust_names.demangle_v0(name)
