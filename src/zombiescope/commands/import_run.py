@@ -40,7 +40,7 @@ def perform(names: Sequence[str], directory: str, options: Options, *, as_json: 
         sys.stderr.writelines(f"{line}\n" for line in _skipped(result))
     else:
         _tell(result, directory)
-    if not result.outcome.samples and not any(each.rows for each in result.files):
+    if result.from_us is None:
         raise Failure("nothing was imported: no file holds a sample or an event that can be read")
 
 
@@ -157,8 +157,9 @@ def _tell(result: Result, directory: str) -> None:
             (each, f"{each.samples:,} samples" if each.samples else f"{each.rows:,} rows") for each in result.files
         )
         lines += [f"  {each.file}: {each.format}, {count}" for each, count in counted]
-    lines += [*outcome.notes, *_skipped(result), ""]
-    lines.append(f"next: zombiescope {'heatmap' if outcome.samples else 'info'} {directory}")
+    lines += [*outcome.notes, *_skipped(result)]
+    if result.from_us is not None:
+        lines += ["", f"next: zombiescope {'heatmap' if outcome.samples else 'info'} {directory}"]
     _print(lines)
 
 

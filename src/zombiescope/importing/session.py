@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -113,13 +114,23 @@ class Session:
         try:
             boot_offset_us = self._profiles([given for given in inputs if given.is_profile], store)
             self._side_files([given for given in inputs if not given.is_profile], store, boot_offset_us)
-            store.finish(self._outcome, [each.file for each in self._files])
+            if store.span_us is not None:
+                store.finish(self._outcome, [each.file for each in self._files])
         finally:
             lock.release()
             for given in inputs:
                 given.close()
+            if not (path / "node.json").exists():
+                self._leave_nothing(path)
         from_us, to_us = store.span_us or (None, None)
         return Result(node, path, self._outcome, self._files, from_us, to_us, self._perf_events)
+
+    def _leave_nothing(self, path: Path) -> None:
+        """Nothing was imported, and nothing was here before: an empty recording would only confuse."""
+        with suppress(OSError):
+            (path / "lock").unlink()
+            for folder in (path / layout.LOG_FOLDER.rstrip("/"), path, self._directory):
+                folder.rmdir()
 
     # --- before anything is decoded ----------------------------------------------------------------------------------
 

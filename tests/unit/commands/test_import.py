@@ -177,8 +177,9 @@ def test_nothing_to_import_is_a_failure_of_one_line(cli: Cli, tmp_path: Path) ->
         assert (done.code, done.out, done.err.count("\n")) == (1, "", 1)
         assert name in done.err
     done = cli("import", write(tmp_path / "odd", "letters\n"), "rec", "--format", "perf-script")
-    assert done.code == 1
-    assert "Traceback" not in done.err
+    assert (done.code, done.err.count("\n"), "next:" in done.out) == (1, 1, False)
+    assert "skipped: lines that are no perf script text" in done.out
+    assert not (tmp_path / "rec").exists()
 
 
 @pytest.mark.parametrize(
