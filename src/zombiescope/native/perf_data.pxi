@@ -3,8 +3,6 @@
 # Functions have one number through the whole file; tasks and stacks are numbered anew in each batch of rows, and so are the
 # functions when a batch is taken, so that a batch can be read alone.
 
-from cpython cimport array as c_array
-
 cdef enum:
     RECORD_MMAP = 1
     SAMPLE_RAW = 1 << 10
@@ -657,13 +655,6 @@ cdef class PerfData(PerfStream):
     @property
     def waiting_rows(self):
         return self.row_count
-
-
-cdef c_array.array _LONGS = c_array.array("q", [])
-
-
-cdef c_array.array _column(size_t length):
-    return c_array.clone(_LONGS, length, False)
 
 
 cdef inline bint _is_context(uint64_t word) noexcept nogil:
