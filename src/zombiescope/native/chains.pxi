@@ -70,8 +70,9 @@ cdef class ChainCache:
 
     cdef void fetch_entry(self, uint64_t hash) noexcept:
         cdef const uint64_t* entry = self.words + self.slots[hash & self.mask].place
-        zs_fetch(entry)
-        zs_fetch(entry + 8)
+        cdef int line
+        for line in range(5):
+            zs_fetch(entry + 8 * line)
 
     cdef int prepare(self) except -1:
         """Makes room for one more chain; what find() gave before does not hold any more."""

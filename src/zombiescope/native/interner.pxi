@@ -114,8 +114,8 @@ cdef class StackInterner:
     def take_new(self):
         """Stacks that appeared since the last call: (first number, lengths, all frames), the last two as array('q')."""
         cdef size_t first = self.given, number, i, at = 0
-        lengths = _array("q", bytes(8 * (self.count - first)))
-        flat = _array("q", bytes(8 * (self.arena_used - self.start[first])))
+        lengths = _column(self.count - first)
+        flat = _column(self.arena_used - self.start[first])
         cdef int64_t[::1] length_view, flat_view
         if self.count > first:
             length_view = lengths

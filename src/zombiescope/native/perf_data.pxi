@@ -3,8 +3,6 @@
 # Functions have one number through the whole file; tasks and stacks are numbered anew in each batch of rows, and so are the
 # functions when a batch is taken, so that a batch can be read alone.
 
-from cpython cimport array as c_array
-
 cdef enum:
     RECORD_MMAP = 1
     SAMPLE_RAW = 1 << 10
@@ -55,6 +53,7 @@ cdef struct Chain:
 cdef struct Foreseen:
     const uint8_t* record
     uint64_t key, hash
+    bint has_user
 
 
 cdef class PerfData(PerfStream):
@@ -375,7 +374,7 @@ cdef class PerfData(PerfStream):
                         uint32_t pid, uint32_t tid) except -2:
         """Number of the stack; counts it if the CPU idles in it."""
         cdef Task* leader = NULL
-        cdef uint64_t key
+        cdef uint64_t key = 0, hash
         cdef Chain parts
         cdef ChainHead* known
         cdef uint32_t frame, tail
@@ -388,9 +387,9 @@ cdef class PerfData(PerfStream):
             parts.leaf, parts.mode = zs_u64(at + ip), _context_of_mode(misc)
         if pid != NOBODY and pid:
             leader = self.tasks.make(pid, pid)
-        key = self._key(&parts, leader)
         self.chains.prepare()
-        known = self.chains.find(self._hash(at, key, &parts), key, parts.callers, parts.depth)
+        hash = self._hash(at, &parts, leader, &key)
+        known = self.chains.find(hash, key, parts.callers, parts.depth)
         if known == NULL:
             tail = self._read_tail(parts.callers, parts.depth, parts.mode, leader, &context)
             known = self.chains.store(key, parts.callers, parts.depth, tail, context, self.tail_has_user)
@@ -405,23 +404,27 @@ cdef class PerfData(PerfStream):
             known.leaf, known.stack = frame, self._join(known.tail, frame)
         return <int32_t>known.stack - 1
 
-    cdef uint64_t _key(self, const Chain* parts, const Task* leader) noexcept:
+    cdef uint64_t _key(self, const Chain* parts, const Task* leader, bint has_user) noexcept:
         """In which program images the addresses of a chain are looked up."""
         cdef uint64_t key = <uint64_t>(self.kernel_space & 0x0FFFFFFF) << 34 | _mode_number(parts.mode) << 32
-        if leader != NULL and (parts.mode == CONTEXT_USER or _has_user(parts.callers, parts.depth)):
-            key |= leader.space
-        return key
+        return key | leader.space if has_user and leader != NULL else key
 
-    cdef uint64_t _hash(self, const uint8_t* at, uint64_t key, const Chain* parts) noexcept:
+    cdef uint64_t _hash(self, const uint8_t* at, const Chain* parts, const Task* leader, uint64_t* key) noexcept:
+        """Key and hash of a chain; mostly they were foreseen."""
         cdef const Foreseen* seen = &self.foreseen[self.foreseen_at % AHEAD_ROOM]
-        if seen.record == at and seen.key == key:
-            return seen.hash
-        return _hash_chain(key, parts.callers, parts.depth)
+        cdef bint is_foreseen = seen.record == at
+        key[0] = self._key(parts, leader, seen.has_user if is_foreseen else _has_user(parts))
+        return seen.hash if is_foreseen and seen.key == key[0] else _hash_chain(key[0], parts.callers, parts.depth)
 
     cdef void _foresee(self, size_t at) noexcept:
         # Tables of many megabytes are hit at random by every sample: fetch what the next ones will need while this one is
         # worked on. A wrong guess costs nothing but time.
-        cdef size_t soon = at + AHEAD
+        cdef size_t soon = at + 2 * AHEAD, line = 0
+        if soon < self.flush_end:
+            while line < self.index[soon].size and line < 384:
+                zs_fetch(self._place_of(&self.index[soon]) + line)
+                line += 64
+        soon = at + AHEAD
         if at == 0:
             memset(self.foreseen, 0, sizeof(self.foreseen))
         if soon < self.flush_end:
@@ -447,7 +450,8 @@ cdef class PerfData(PerfStream):
             return
         pid = zs_u32(at + layout.tid)
         leader = self.tasks.get(pid) if pid else NULL
-        seen.record, seen.key = at, self._key(&parts, leader)
+        seen.record, seen.has_user = at, _has_user(&parts)
+        seen.key = self._key(&parts, leader, seen.has_user)
         seen.hash = _hash_chain(seen.key, parts.callers, parts.depth)
         self.chains.fetch_slot(seen.hash)
         if parts.mode == CONTEXT_KERNEL:
@@ -659,13 +663,6 @@ cdef class PerfData(PerfStream):
         return self.row_count
 
 
-cdef c_array.array _LONGS = c_array.array("q", [])
-
-
-cdef c_array.array _column(size_t length):
-    return c_array.clone(_LONGS, length, False)
-
-
 cdef inline bint _is_context(uint64_t word) noexcept nogil:
     """Whether a word of a chain says whose addresses follow. A user's stack may hold any number: others are not believed."""
     return word >= CONTEXT_MAX and (
@@ -692,12 +689,14 @@ cdef inline bint _split(const uint8_t* chain, size_t depth, Chain* parts) noexce
     return True
 
 
-cdef inline bint _has_user(const uint8_t* chain, size_t depth) noexcept nogil:
+cdef inline bint _has_user(const Chain* parts) noexcept nogil:
     """Whether some of it may be of a user's program. From the end: the user's part stands behind the kernel's."""
-    cdef size_t i = depth
+    cdef size_t i = parts.depth
+    if parts.mode == CONTEXT_USER:
+        return True
     while i:
         i -= 1
-        if zs_u64(chain + 8 * i) == CONTEXT_USER:
+        if zs_u64(parts.callers + 8 * i) == CONTEXT_USER:
             return True
     return False
 
