@@ -1,8 +1,8 @@
 """perf.data import against `perf script`, on one file that both read: 700,000 samples of deep and of shallow stacks.
 
 The file is written here, in perf's own format, of this very host: kernel addresses are those of /proc/kallsyms, user
-addresses lie in the C library and in python, so both programs find names for all of them. Call paths are few and leaves are
-many, as in a real recording: the CPU is somewhere else in the function each time.
+addresses lie in the C library and in python, so both programs find names for all of them. Call paths are few and
+leaves are many, as in a real recording: the CPU is somewhere else in the function each time.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from itertools import pairwise
 from pathlib import Path
 
 from benchmarks.table import Row
@@ -31,7 +32,7 @@ _FLAGS = 1 << 8 | 1 << 9 | 1 << 10 | 1 << 13 | 1 << 18 | 1 << 23  # mmap, comm, 
 _START_NS = 1_000_000_000_000
 
 
-def measure(seconds: float) -> list[Row]:
+def measure(_: float) -> list[Row]:
     """Ratios of one run each, the two programs one after the other."""
     perf = shutil.which("perf")
     if perf is None:
@@ -63,9 +64,9 @@ def _import(path: Path, scratch: Path) -> tuple[float, float]:
     shutil.rmtree(into, ignore_errors=True)
     empty = scratch / "empty.data"
     write(empty, 1, 1)
-    whole = _seconds([sys.executable, "-m", "zombiescope.commands.main", "import", str(path), str(into)])
+    whole = _seconds([sys.executable, "-m", "zombiescope.commands.start", "import", str(path), str(into)])
     shutil.rmtree(into, ignore_errors=True)
-    return whole, _seconds([sys.executable, "-m", "zombiescope.commands.main", "import", str(empty), str(into)])
+    return whole, _seconds([sys.executable, "-m", "zombiescope.commands.start", "import", str(empty), str(into)])
 
 
 def _seconds(command: list[str]) -> float:
@@ -150,7 +151,7 @@ def _kernel_functions() -> list[tuple[int, str]]:
 def _write_samples(file, samples: int, frames: int, chance: random.Random) -> None:  # type: ignore[no-untyped-def]
     kernel = sorted(address for address, _ in _kernel_functions())
     user = [(start, size) for start, (_, _, size, _) in _code().items() if size > 1 << 16]
-    long_enough = [start for start, behind in zip(kernel, kernel[1:], strict=False) if behind - start >= 128]
+    long_enough = [start for start, behind in pairwise(kernel) if behind - start >= 128]
     functions = chance.sample(long_enough, 2000)
     places = [start + chance.randrange(0, size, 64) for start, size in chance.choices(user, k=3000)]
     half = frames * 3 // 5
@@ -159,7 +160,9 @@ def _write_samples(file, samples: int, frames: int, chance: random.Random) -> No
         inner = [chance.choice(functions) + 16 for _ in range(half - 1)]
         outer = [chance.choice(places) for _ in range(frames - half)]
         words = [*inner, _USER, *outer] if outer else inner
-        paths.append((chance.choice(functions), 1000 + chance.randrange(PROCESSES), struct.pack(f"<{len(words)}Q", *words)))
+        paths.append(
+            (chance.choice(functions), 1000 + chance.randrange(PROCESSES), struct.pack(f"<{len(words)}Q", *words))
+        )
     weights = [1 / (rank + 10) for rank in range(PATHS)]
     picks = chance.choices(range(PATHS), weights, k=samples)
     pack = struct.Struct("<IHHQIIQIIQQQQ").pack
