@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,8 @@ def test_files_of_one_boot_lie_on_one_axis(cli: Cli, tmp_path: Path) -> None:
     assert document["to"] - document["from"] == pytest.approx(11.99)
     with open_recording(tmp_path / "rec") as recording:
         assert recording.gaps() == []
+    times = sorted(row["time"].timestamp() for row in table(tmp_path / "rec", "samples"))
+    assert {round(after - before, 3) for before, after in pairwise(times)} == {0.01}
 
 
 def test_a_folder_stands_for_its_files_and_the_name_says_nothing(cli: Cli, tmp_path: Path) -> None:
