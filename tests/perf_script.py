@@ -21,7 +21,7 @@ class ScriptFrame(NamedTuple):
 
     @property
     def is_kernel(self) -> bool:
-        return self.address >= KERNEL_HALF
+        return KERNEL_HALF <= self.address < (1 << 64) - 4096  # what is above is an error, not an address
 
 
 class ScriptSample(NamedTuple):

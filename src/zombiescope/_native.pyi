@@ -150,7 +150,7 @@ class PerfData(PerfStream):
         array[int],
         array[int],
         list[tuple[str, str, str]],
-        list[tuple[int, int, str | None, int | None, str | None]],
+        list[tuple[int, int | None, str | None, int | None, str | None]],
         int,
         tuple[int, int] | None,
         frozenset[int],

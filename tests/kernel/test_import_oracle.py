@@ -97,9 +97,8 @@ def load(path: Path, outcome: Outcome) -> list[Imported]:
                 who = rows.tasks[task] if task >= 0 else None
                 event = rows.events[rows.event[at] if rows.event is not None else 0].name
                 frames = [rows.frames[number] for number in reversed(numbers)]
-                pid, tid = (who.pid, who.tid) if who is not None else (-1, -1)
-                assert pid is not None
-                assert tid is not None
+                pid = -1 if who is None or who.pid is None else who.pid
+                tid = -1 if who is None or who.tid is None else who.tid
                 comm = who.comm if who is not None else None
                 found.append(Imported(comm, pid, tid, rows.cpu[at], rows.time_us[at], event, frames))
     return found

@@ -86,7 +86,7 @@ cdef class PerfData(PerfStream):
     cdef int64_t first_us, last_us
     cdef uint8_t cpu_seen[MANY_CPUS]
     cdef set more_cpus
-    cdef dict event_numbers
+    cdef dict event_numbers, leaving
     cdef int64_t last_event, last_event_number
     cdef list task_rows
     cdef dict cgroups, counts
@@ -95,7 +95,7 @@ cdef class PerfData(PerfStream):
     cdef Foreseen foreseen[AHEAD_ROOM]   # by place in `index`
     cdef size_t foreseen_at
     cdef uint32_t* run                   # frames of the chain at hand; room for two of them
-    cdef bint tail_has_user, has_gaps
+    cdef bint tail_has_user
     cdef readonly uint64_t lost, throttled, user_stacks, timeless, samples
     cdef uint64_t last_time
 
@@ -125,9 +125,8 @@ cdef class PerfData(PerfStream):
         )
         self.first_us, self.last_us = 0x7FFFFFFFFFFFFFFF, -0x7FFFFFFFFFFFFFFF
         memset(self.cpu_seen, 0, MANY_CPUS)
-        self.more_cpus, self.event_numbers, self.last_event = set(), {}, -1
+        self.more_cpus, self.event_numbers, self.leaving, self.last_event = set(), {}, {}, -1
         self.idle_samples = 0
-        self.has_gaps = False
         self.task_rows = []
         self.idle_task = -1
 
@@ -338,15 +337,13 @@ cdef class PerfData(PerfStream):
     cdef int32_t _task(self, uint32_t pid, uint32_t tid, uint64_t cgroup) except -2:
         cdef Task* task
         if tid == NOBODY:
-            self.has_gaps = True
-            return -1
+            return self._leaving(pid)
         if tid == 0:
             if self.idle_task < 0:
                 self.idle_task = self._new_task((0, 0, "swapper", None, None))
             return self.idle_task
         task = self.tasks.make(pid, tid)
         if task == NULL:
-            self.has_gaps = True
             return -1
         if task.pid != pid:          # the number was given to another task, and its fork record is missing
             task.pid, task.number, task.named, task.born_in = pid, 0, False, 0
@@ -359,6 +356,15 @@ cdef class PerfData(PerfStream):
                 (pid, tid, comm, self._parent(pid), self.cgroups.get(cgroup) if cgroup else None)
             ) + 1
         return <int32_t>task.number - 1
+
+    cdef int32_t _leaving(self, uint32_t pid) except -2:
+        """A thread that has left already has no number; its process may have one still."""
+        if pid == NOBODY:
+            return -1
+        number = self.leaving.get(pid)
+        if number is None:
+            number = self.leaving[pid] = self._new_task((pid, None, None, self._parent(pid), None))
+        return number
 
     cdef int32_t _new_task(self, tuple row) except -1:
         self.task_rows.append(row)
@@ -381,7 +387,6 @@ cdef class PerfData(PerfStream):
         cdef uint8_t context = 0
         if not _split(chain, depth, &parts):
             if ip == 0:
-                self.has_gaps = True
                 return -1
             # The chain is empty or was not asked for: the address alone is the stack.
             parts.leaf, parts.mode = zs_u64(at + ip), _context_of_mode(misc)

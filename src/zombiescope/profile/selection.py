@@ -167,7 +167,7 @@ class Imported:
     weighted: bool = False
     """A row stands for as many samples as its period says."""
     idle: bool = False
-    """Samples of idle cores are among the others."""
+    """Samples of idle cores may be among the others."""
 
     @property
     def event(self) -> str | None:
@@ -181,7 +181,7 @@ class Imported:
             return cls()
         events = said.get("events")
         names = tuple(str(name) for name in events) if isinstance(events, list) else ()
-        return cls(names, bool(said.get("weighted")), bool(said.get("idle_samples")))
+        return cls(names, bool(said.get("weighted")), True)
 
 
 def _ids(batch: pa.Table, name: str) -> Ints:

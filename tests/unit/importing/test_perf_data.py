@@ -192,6 +192,14 @@ def test_a_group_that_reads_counters_gives_a_sample_of_each_that_moved() -> None
     assert [rows.events[number].name for number in rows.event] == ["cpu-clock", "cpu-clock", "page-faults"]
 
 
+def test_a_thread_that_left_keeps_its_process() -> None:
+    gone = 0xFFFFFFFF
+    data = records.sample(7, gone, 1, [KERNEL, TEXT]) + records.sample(gone, gone, 2, [KERNEL, TEXT])
+    rows = one(in_file(data))
+    assert rows.tasks[rows.task[0]][:3] == (7, None, None)
+    assert rows.task[1] == -1
+
+
 # --- the order of time ------------------------------------------------------------------------------------------------
 
 
