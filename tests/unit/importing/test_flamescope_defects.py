@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - lines that perf prints are kept whole
 """What FlameScope gets wrong in perf script text, from the file to the pictures."""
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ WORK = "\t            1234 main+0x4 (/bin/app)\n"
 
 
 class Quiet:
-    def begin(self, name: str, size: int | None) -> None: ...
+    def expect(self, size: int | None) -> None: ...
+    def begin(self, name: str) -> None: ...
     def advance(self, size: int) -> None: ...
 
 
