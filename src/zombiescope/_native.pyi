@@ -7,7 +7,7 @@ from typing import final
 from typing_extensions import Buffer
 
 # varint.pxi
-def encode_ints(values: Sequence[int], base: int = ...) -> bytes: ...
+def encode_ints(values: Sequence[int], base: int = ..., lead: bytes = ...) -> bytes: ...
 def decode_ints(data: Buffer, offset: int, count: int, base: int = ...) -> tuple[array[int], int]: ...
 def shift_ints(values: array[int], by: int) -> None: ...
 def has_negative(values: array[int]) -> bool: ...
@@ -150,7 +150,7 @@ class PerfData(PerfStream):
         array[int],
         array[int],
         list[tuple[str, str, str]],
-        list[tuple[int, int, str | None, int | None, str | None]],
+        list[tuple[int, int | None, str | None, int | None, str | None]],
         int,
         tuple[int, int] | None,
         frozenset[int],

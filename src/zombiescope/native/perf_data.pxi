@@ -3,8 +3,6 @@
 # Functions have one number through the whole file; tasks and stacks are numbered anew in each batch of rows, and so are the
 # functions when a batch is taken, so that a batch can be read alone.
 
-from cpython cimport array as c_array
-
 cdef enum:
     RECORD_MMAP = 1
     SAMPLE_RAW = 1 << 10
@@ -30,21 +28,39 @@ cdef enum:
     MISC_CPUMODE = 7
     MISC_MMAP_DATA = 1 << 13
     MAX_CHAIN = 8192
+    MAX_INLINED = 256
     MANY_CPUS = 8192
+    AHEAD = 12
+    AHEAD_ROOM = 16
 
 cdef uint64_t CONTEXT_USER_DEFERRED = <uint64_t>-640
 cdef uint64_t CONTEXT_HYPERVISOR = <uint64_t>-32
 cdef uint64_t CONTEXT_GUEST = <uint64_t>-2048
+cdef uint64_t CONTEXT_GUEST_KERNEL = <uint64_t>-2176
+cdef uint64_t CONTEXT_GUEST_USER = <uint64_t>-2560
 cdef uint32_t NOBODY = 0xFFFFFFFF
 cdef size_t MANY_FRAMES = 1 << 22
 cdef uint32_t FRAME_MASK = 0x3FFFFFFF
 cdef Py_ssize_t MAX_FRAMES = 0x3FFFFFF0
 
 
+cdef struct Chain:
+    uint64_t mode                # the context of the leaf
+    uint64_t leaf
+    const uint8_t* callers       # what follows the leaf
+    size_t depth
+
+cdef struct Foreseen:
+    const uint8_t* record
+    uint64_t key, hash
+    bint has_user
+
+
 cdef class PerfData(PerfStream):
     """`meaning` answers what C does not know:
 
-        user_frame((path, build id, major, minor, inode), offset) -> (name, module, kind)
+        user_frames((path, build id, major, minor, inode), offset) -> [(name, module, kind)], the innermost of what was
+            inlined there first; at least one
         kernel_frame(address) -> (name, module, kind)
         kernel_map(start, length, pgoff, path, build id)
         header_record(kind, misc, record), decompress(data) -> bytes
@@ -64,19 +80,22 @@ cdef class PerfData(PerfStream):
     cdef UserFrames offsets              # (file, offset) -> frame
     cdef list frames
     cdef dict frame_numbers
+    cdef dict inlined                    # frame that stands for several -> those, innermost first
     cdef c_array.array times, cpus, row_tasks, row_stacks, periods, events
     cdef size_t row_count, row_room, max_rows
     cdef int64_t first_us, last_us
     cdef uint8_t cpu_seen[MANY_CPUS]
     cdef set more_cpus
-    cdef dict event_numbers
+    cdef dict event_numbers, leaving
     cdef int64_t last_event, last_event_number
     cdef list task_rows
     cdef dict cgroups, counts
     cdef int32_t idle_task
     cdef uint64_t idle_samples
+    cdef Foreseen foreseen[AHEAD_ROOM]   # by place in `index`
+    cdef size_t foreseen_at
     cdef uint32_t* run                   # frames of the chain at hand; room for two of them
-    cdef bint tail_has_user, has_gaps
+    cdef bint tail_has_user
     cdef readonly uint64_t lost, throttled, user_stacks, timeless, samples
     cdef uint64_t last_time
 
@@ -87,7 +106,7 @@ cdef class PerfData(PerfStream):
         self.stacks, self.tails = StackInterner(), StackInterner()
         self.chains = ChainCache()
         self.addresses, self.offsets, self.pairs = UserFrames(), UserFrames(), UserFrames()
-        self.frames, self.frame_numbers, self.cgroups, self.counts = [], {}, {}, {}
+        self.frames, self.frame_numbers, self.inlined, self.cgroups, self.counts = [], {}, {}, {}, {}
         self.kernel_space = KERNEL_SPACE
         self.extra_start = NO_TIME
         self.max_rows = max(max_rows, 1)
@@ -106,9 +125,8 @@ cdef class PerfData(PerfStream):
         )
         self.first_us, self.last_us = 0x7FFFFFFFFFFFFFFF, -0x7FFFFFFFFFFFFFFF
         memset(self.cpu_seen, 0, MANY_CPUS)
-        self.more_cpus, self.event_numbers, self.last_event = set(), {}, -1
+        self.more_cpus, self.event_numbers, self.leaving, self.last_event = set(), {}, {}, -1
         self.idle_samples = 0
-        self.has_gaps = False
         self.task_rows = []
         self.idle_task = -1
 
@@ -319,15 +337,13 @@ cdef class PerfData(PerfStream):
     cdef int32_t _task(self, uint32_t pid, uint32_t tid, uint64_t cgroup) except -2:
         cdef Task* task
         if tid == NOBODY:
-            self.has_gaps = True
-            return -1
+            return self._leaving(pid)
         if tid == 0:
             if self.idle_task < 0:
                 self.idle_task = self._new_task((0, 0, "swapper", None, None))
             return self.idle_task
         task = self.tasks.make(pid, tid)
         if task == NULL:
-            self.has_gaps = True
             return -1
         if task.pid != pid:          # the number was given to another task, and its fork record is missing
             task.pid, task.number, task.named, task.born_in = pid, 0, False, 0
@@ -340,6 +356,15 @@ cdef class PerfData(PerfStream):
                 (pid, tid, comm, self._parent(pid), self.cgroups.get(cgroup) if cgroup else None)
             ) + 1
         return <int32_t>task.number - 1
+
+    cdef int32_t _leaving(self, uint32_t pid) except -2:
+        """A thread that has left already has no number; its process may have one still."""
+        if pid == NOBODY:
+            return -1
+        number = self.leaving.get(pid)
+        if number is None:
+            number = self.leaving[pid] = self._new_task((pid, None, None, self._parent(pid), None))
+        return number
 
     cdef int32_t _new_task(self, tuple row) except -1:
         self.task_rows.append(row)
@@ -355,45 +380,89 @@ cdef class PerfData(PerfStream):
                         uint32_t pid, uint32_t tid) except -2:
         """Number of the stack; counts it if the CPU idles in it."""
         cdef Task* leader = NULL
-        cdef uint64_t key, mode = CONTEXT_USER, leaf
+        cdef uint64_t key = 0, hash
+        cdef Chain parts
         cdef ChainHead* known
         cdef uint32_t frame, tail
         cdef uint8_t context = 0
-        cdef size_t skipped
-        while depth and zs_u64(chain) >= CONTEXT_MAX:
-            mode = zs_u64(chain)
-            # What follows this one is a number, not an address.
-            skipped = 2 if mode == CONTEXT_USER_DEFERRED and depth > 1 else 1
-            chain += 8 * skipped
-            depth -= skipped
-        if depth:
-            leaf = zs_u64(chain)
-            chain += 8
-            depth -= 1
-        elif ip:
+        if not _split(chain, depth, &parts):
+            if ip == 0:
+                return -1
             # The chain is empty or was not asked for: the address alone is the stack.
-            leaf, mode = zs_u64(at + ip), _context_of_mode(misc)
-        else:
-            self.has_gaps = True
-            return -1
+            parts.leaf, parts.mode = zs_u64(at + ip), _context_of_mode(misc)
         if pid != NOBODY and pid:
             leader = self.tasks.make(pid, pid)
-        key = <uint64_t>(self.kernel_space & 0x0FFFFFFF) << 34 | _mode_number(mode) << 32
-        if leader != NULL and (mode == CONTEXT_USER or _has_user(chain, depth)):
-            key |= leader.space
         self.chains.prepare()
-        known = self.chains.find(key, chain, depth)
+        hash = self._hash(at, &parts, leader, &key)
+        known = self.chains.find(hash, key, parts.callers, parts.depth)
         if known == NULL:
-            tail = self._read_tail(chain, depth, mode, leader, &context)
-            known = self.chains.store(key, chain, depth, tail, context, self.tail_has_user)
-        tail = known.tail
-        frame = self._frame_at(mode, leaf, leader)
-        context = <uint8_t>(frame >> 30) if mode == CONTEXT_KERNEL and frame >> 30 else known.context
-        if tid == 0 and pid == 0 and not known.has_user and mode != CONTEXT_USER and (
+            tail = self._read_tail(parts.callers, parts.depth, parts.mode, leader, &context)
+            known = self.chains.store(key, parts.callers, parts.depth, tail, context, self.tail_has_user)
+        frame = self._frame_at(parts.mode, parts.leaf, leader)
+        context = <uint8_t>(frame >> 30) if parts.mode == CONTEXT_KERNEL and frame >> 30 else known.context
+        if tid == 0 and pid == 0 and not known.has_user and parts.mode != CONTEXT_USER and (
             context == ZS_IDLE or self.symbols.hidden
         ):
             self.idle_samples += 1
-        return <int32_t>self._join(tail, frame & FRAME_MASK) - 1
+        frame &= FRAME_MASK
+        if known.stack == 0 or known.leaf != frame:
+            known.leaf, known.stack = frame, self._join(known.tail, frame)
+        return <int32_t>known.stack - 1
+
+    cdef uint64_t _key(self, const Chain* parts, const Task* leader, bint has_user) noexcept:
+        """In which program images the addresses of a chain are looked up."""
+        cdef uint64_t key = <uint64_t>(self.kernel_space & 0x0FFFFFFF) << 34 | _mode_number(parts.mode) << 32
+        return key | leader.space if has_user and leader != NULL else key
+
+    cdef uint64_t _hash(self, const uint8_t* at, const Chain* parts, const Task* leader, uint64_t* key) noexcept:
+        """Key and hash of a chain; mostly they were foreseen."""
+        cdef const Foreseen* seen = &self.foreseen[self.foreseen_at % AHEAD_ROOM]
+        cdef bint is_foreseen = seen.record == at
+        key[0] = self._key(parts, leader, seen.has_user if is_foreseen else _has_user(parts))
+        return seen.hash if is_foreseen and seen.key == key[0] else _hash_chain(key[0], parts.callers, parts.depth)
+
+    cdef void _foresee(self, size_t at) noexcept:
+        # Tables of many megabytes are hit at random by every sample: fetch what the next ones will need while this one is
+        # worked on. A wrong guess costs nothing but time.
+        cdef size_t soon = at + 2 * AHEAD, line = 0
+        if soon < self.flush_end:
+            while line < self.index[soon].size and line < 384:
+                zs_fetch(self._place_of(&self.index[soon]) + line)
+                line += 64
+        soon = at + AHEAD
+        if at == 0:
+            memset(self.foreseen, 0, sizeof(self.foreseen))
+        if soon < self.flush_end:
+            self._foresee_sample(&self.index[soon], &self.foreseen[soon % AHEAD_ROOM])
+        soon = at + AHEAD // 2
+        if soon < self.flush_end and self.foreseen[soon % AHEAD_ROOM].record == self._place_of(&self.index[soon]):
+            self.chains.fetch_entry(self.foreseen[soon % AHEAD_ROOM].hash)
+        self.foreseen_at = at
+
+    cdef void _foresee_sample(self, const zs_record* entry, Foreseen* seen) noexcept:
+        cdef const uint8_t* at = self._place_of(entry)
+        cdef const Layout* layout = &self.layouts[entry.cpu]
+        cdef size_t place = layout.rest
+        cdef Chain parts
+        cdef uint32_t pid
+        cdef Task* leader
+        seen.record = NULL
+        if zs_u32(at) != RECORD_SAMPLE or layout.tid == 0 or entry.size < place + 16 or (
+            layout.sample_type & (SAMPLE_READ | SAMPLE_CALLCHAIN)
+        ) != SAMPLE_CALLCHAIN or zs_u64(at + place) > (entry.size - place - 8) >> 3:
+            return
+        if not _split(at + place + 8, <size_t>zs_u64(at + place), &parts):
+            return
+        pid = zs_u32(at + layout.tid)
+        leader = self.tasks.get(pid) if pid else NULL
+        seen.record, seen.has_user = at, _has_user(&parts)
+        seen.key = self._key(&parts, leader, seen.has_user)
+        seen.hash = _hash_chain(seen.key, parts.callers, parts.depth)
+        self.chains.fetch_slot(seen.hash)
+        if parts.mode == CONTEXT_KERNEL:
+            self.addresses.fetch(self.kernel_space, parts.leaf)
+        elif leader != NULL:
+            self.addresses.fetch(leader.space, parts.leaf)
 
     cdef uint32_t _join(self, uint32_t tail, uint32_t leaf) except? 0:
         cdef UserFrame* known = self.pairs.find(tail, leaf)
@@ -403,8 +472,14 @@ cdef class PerfData(PerfStream):
             return known.frame
         length = self.tails.start[tail + 1] - self.tails.start[tail]
         memcpy(self.run, self.tails.arena + self.tails.start[tail], length * sizeof(uint32_t))
-        self.run[length] = leaf
-        stack = self.stacks.put(self.run, length + 1)
+        if self.inlined and leaf in self.inlined:
+            for one in reversed(self.inlined[leaf]):
+                self.run[length] = one
+                length += 1
+        else:
+            self.run[length] = leaf
+            length += 1
+        stack = self.stacks.put(self.run, length)
         known.space, known.address, known.frame = tail, leaf, stack
         self.pairs.used += 1
         return stack
@@ -419,7 +494,7 @@ cdef class PerfData(PerfStream):
         self.tail_has_user = False
         for i in range(depth):
             address = zs_u64(chain + 8 * i)
-            if address >= CONTEXT_MAX:
+            if _is_context(address):
                 mode = address
                 is_leaf = True
                 continue
@@ -434,11 +509,23 @@ cdef class PerfData(PerfStream):
             # From the leaf outwards, the first that says something decides: an interrupt is work on top of idle.
             if mode == CONTEXT_KERNEL and context[0] == 0:
                 context[0] = <uint8_t>(frame >> 30)
-            self.run[used] = frame & FRAME_MASK
-            used += 1
+            used = self._put_frame(frame & FRAME_MASK, used)
         for i in range(used):
             self.run[MAX_CHAIN + i] = self.run[used - 1 - i]
         return self.tails.put(self.run + MAX_CHAIN, used)
+
+    cdef size_t _put_frame(self, uint32_t frame, size_t used) except? 0:
+        """Puts a frame into `run`, and what was inlined there before it: the run goes outwards."""
+        if self.inlined and frame in self.inlined:
+            for one in self.inlined[frame]:
+                if used < MAX_CHAIN:
+                    self.run[used] = one
+                    used += 1
+            return used
+        if used < MAX_CHAIN:
+            self.run[used] = frame
+            used += 1
+        return used
 
     cdef uint32_t _frame_at(self, uint64_t mode, uint64_t address, Task* leader) except? 0:
         if mode == CONTEXT_KERNEL:
@@ -475,10 +562,19 @@ cdef class PerfData(PerfStream):
     cdef uint32_t _file_frame(self, uint32_t file, uint64_t offset) except? 0:
         cdef UserFrame* known = self.offsets.find(file + 1, offset)
         if known.space == 0:
-            name, module, kind = self.meaning.user_frame(self.tasks.files[file], offset)
-            known.space, known.address, known.frame = file + 1, offset, self.frame(name, module, kind)
+            known.space, known.address = file + 1, offset
+            known.frame = self._one_of(self.meaning.user_frames(self.tasks.files[file], offset))
             self.offsets.used += 1
         return known.frame
+
+    cdef uint32_t _one_of(self, list found) except? 0:
+        """One number for some functions that were inlined into one another."""
+        numbers = tuple([self.frame(name, module, kind) for name, module, kind in found[:MAX_INLINED]])
+        if len(numbers) == 1:
+            return numbers[0]
+        number = self.frame(f"inlined {numbers}", "", "")
+        self.inlined[number] = numbers
+        return number
 
     cdef UserFrame* _known(self, uint32_t space, uint64_t address) except NULL:
         if self.addresses.used > MANY_FRAMES:
@@ -572,19 +668,40 @@ cdef class PerfData(PerfStream):
         return self.row_count
 
 
-cdef c_array.array _LONGS = c_array.array("q", [])
+cdef inline bint _is_context(uint64_t word) noexcept nogil:
+    """Whether a word of a chain says whose addresses follow. A user's stack may hold any number: others are not believed."""
+    return word >= CONTEXT_MAX and (
+        word == CONTEXT_KERNEL or word == CONTEXT_USER or word == CONTEXT_HYPERVISOR or word == CONTEXT_USER_DEFERRED
+        or word == CONTEXT_GUEST or word == CONTEXT_GUEST_KERNEL or word == CONTEXT_GUEST_USER
+    )
 
 
-cdef c_array.array _column(size_t length):
-    return c_array.clone(_LONGS, length, False)
+cdef inline bint _split(const uint8_t* chain, size_t depth, Chain* parts) noexcept nogil:
+    """Parts a chain into its leaf and the rest; False when it has no address."""
+    cdef size_t step
+    parts.mode, parts.leaf = CONTEXT_USER, 0
+    while depth and _is_context(zs_u64(chain)):
+        parts.mode = zs_u64(chain)
+        # What follows this one is a number, not an address.
+        step = 2 if parts.mode == CONTEXT_USER_DEFERRED and depth > 1 else 1
+        chain += 8 * step
+        depth -= step
+    parts.callers, parts.depth = chain, 0
+    if depth == 0:
+        return False
+    parts.leaf = zs_u64(chain)
+    parts.callers, parts.depth = chain + 8, depth - 1
+    return True
 
 
-cdef inline bint _has_user(const uint8_t* chain, size_t depth) noexcept nogil:
+cdef inline bint _has_user(const Chain* parts) noexcept nogil:
     """Whether some of it may be of a user's program. From the end: the user's part stands behind the kernel's."""
-    cdef size_t i = depth
+    cdef size_t i = parts.depth
+    if parts.mode == CONTEXT_USER:
+        return True
     while i:
         i -= 1
-        if zs_u64(chain + 8 * i) == CONTEXT_USER:
+        if zs_u64(parts.callers + 8 * i) == CONTEXT_USER:
             return True
     return False
 

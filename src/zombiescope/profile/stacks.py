@@ -74,7 +74,11 @@ class Stacks:
         loop, or an interrupt on top of it, which is work."""
         contexts = np.fromiter(map(_context, self.functions), np.int8, len(self.functions))[self.flat]
         last = np.maximum.accumulate(np.where(contexts > 0, np.arange(len(contexts)), -1))[self.ends - 1]
-        mask: Mask = (last >= self.starts) & (contexts[last] == _IDLE)
+        in_the_loop = (last >= self.starts) & (contexts[last] == _IDLE)
+        # Without a call chain there are no callers to ask; then the leaf has to do.
+        alone = self.ends - self.starts == 1
+        halts = np.fromiter(map(_halts, self.functions), bool, len(self.functions))
+        mask: Mask = in_the_loop | (alone & halts[self.flat[self.ends - 1]])
         return mask
 
     def without_skid(self) -> Stacks:
@@ -89,6 +93,18 @@ class Stacks:
 
 
 _IDLE = 1
+IDLE_LEAVES = frozenset(
+    {
+        "pv_native_safe_halt", "native_safe_halt", "default_idle", "default_idle_call", "acpi_idle_do_entry",
+        "acpi_safe_halt", "intel_idle", "intel_idle_irq", "intel_idle_ibrs", "mwait_idle", "mwait_idle_with_hints",
+        "poll_idle", "cpuidle_poll", "cpu_do_idle", "arch_cpu_idle",
+    }
+)  # fmt: skip
+"""Where a core halts. Callers tell better; this is for profiles that have none."""
+
+
+def _halts(function: Function) -> bool:
+    return function.kind in KERNEL_KINDS and function.name in IDLE_LEAVES
 
 
 def _context(function: Function) -> int:
