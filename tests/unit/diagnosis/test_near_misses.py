@@ -107,6 +107,8 @@ def test_what_the_founding_team_tried_is_ruled_out_by_numbers(tmp_path: Path) ->
                     "network-allowance", "steal", "hardware-nic-reset"):  # fmt: skip
         assert told[pattern].value is not None, pattern
         assert any(letter.isdigit() for letter in told[pattern].because), pattern
+    # THEN they stand first in the list, where they are read
+    assert {one.pattern for one in incident.ruled_out[:7]} >= {"thp-compaction", "page-fault-storm", "cfs-throttle"}
 
 
 def test_a_source_that_is_read_rarely_does_not_look_as_if_it_stood_still(tmp_path: Path) -> None:

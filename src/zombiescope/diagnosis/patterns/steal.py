@@ -54,5 +54,6 @@ PATTERN = Pattern(
     examine=examine,
     hog="Nobody on this node.",
     culprit="Nobody on this node.",
+    suspected_first=True,
     known_from="proc(5)",
 )
