@@ -61,7 +61,7 @@ def rank(case: Case, patterns: list[Pattern]) -> tuple[tuple[Cause, ...], tuple[
 
 
 def _suspected(case: Case, pattern: Pattern) -> tuple[float, bool, str]:
-    """What was ruled out in the order in which a person would have asked: frames that were there, then usual suspects."""
+    """What was ruled out in the order in which a person would ask: frames that were there, then the usual suspects."""
     return -round(pattern.share(case)[0], 1), not pattern.suspected_first, pattern.id
 
 
