@@ -25,7 +25,7 @@ Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 ID_KINDS = {"samples": ("task", "stack", "series"), "stacks": ("stack",), "frames": ("frame",), "tasks": ("task",),
-            "series": ("series",), "counters": ("series",), "interrupts": ("series",)}  # fmt: skip
+            "series": ("series",), "counters": ("series",), "interrupts": ("series",), "stack_counts": ("stack",)}  # fmt: skip
 """Which columns of a table hold ids; the elements of stacks.frames are ids of kind `frame` too."""
 
 DICTIONARIES = {"stacks": "stack", "frames": "frame", "tasks": "task", "series": "series"}
@@ -231,6 +231,12 @@ def _chunk_present(chunk: pa.Array) -> Mask:
         return np.ones(len(chunk), bool)
     bits = np.unpackbits(np.frombuffer(bitmap, np.uint8), bitorder="little")
     return bits[chunk.offset : chunk.offset + len(chunk)].astype(bool)
+
+
+def ids(column: pa.ChunkedArray | pa.Array) -> Ints:
+    """An int column with -1 where there is no value."""
+    stored = numbers(column)
+    return stored if column.null_count == 0 else np.where(present(column), stored, -1)
 
 
 def texts(column: pa.ChunkedArray | pa.Array) -> list[str | None]:
