@@ -142,11 +142,11 @@ class _Drawn:
         self._tables = {schema.SAMPLES.name: self._samples(), **self._dictionaries()}
         self._tables[schema.CORES.name] = self._cores()
 
-    def touches(self, table: schema.Table, start_us: int | None, end_us: int | None) -> bool:
+    def touches(self, table: schema.Table, _start_us: int | None, _end_us: int | None) -> bool:
         return table.name in self._tables
 
     def rows(
-        self, table: schema.Table, start_us: int | None, end_us: int | None, wanted: Sequence[str] | None
+        self, table: schema.Table, _start_us: int | None, _end_us: int | None, wanted: Sequence[str] | None
     ) -> pa.Table:
         return self._tables.get(table.name, columns.empty(table, wanted))
 
@@ -235,10 +235,13 @@ class _Drawn:
         np.cumsum(lengths, out=offsets[1:])
         flat = columns.ints_array(frames[frames >= 0].astype(np.int64), None, pa.int32())
         ids = columns.ints_array(np.arange(len(lengths)), None, pa.int32())
-        stacks = pa.Table.from_arrays([ids, columns.lists_array(offsets, flat)], schema=columns.arrow_schema(schema.STACKS))
+        stacks = pa.Table.from_arrays(
+            [ids, columns.lists_array(offsets, flat)], schema=columns.arrow_schema(schema.STACKS)
+        )
         named = list(zip(range(len(node.names)), node.names, node.modules, node.kinds, strict=True))
         who = [
-            (number, *(row.get(name) for name in schema.TASKS.names[1:])) for number, row in enumerate(world.tasks(node))
+            (number, *(row.get(name) for name in schema.TASKS.names[1:]))
+            for number, row in enumerate(world.tasks(node))
         ]
         return {"stacks": stacks, "frames": _rows(schema.FRAMES, named), "tasks": _rows(schema.TASKS, who)}
 
@@ -271,7 +274,7 @@ class _Drawn:
 
 
 def _active_stacks(node: World, number: int) -> list[Ints]:
-    """The stacks of each program that can be sampled in a part, the hottest first: some always, the others by chance."""
+    """The stacks of each program that a part can sample, the hottest first: some always, the others by chance."""
     rng = np.random.default_rng([17, number])
     active = []
     for program in range(len(PROGRAMS)):
@@ -285,10 +288,12 @@ def _active_stacks(node: World, number: int) -> list[Ints]:
 
 def _table(table: schema.Table, values: dict[str, tuple[Ints, npt.NDArray[np.bool_] | None]]) -> pa.Table:
     target = columns.arrow_schema(table)
-    return pa.Table.from_arrays([columns.ints_array(*values[field.name], field.type) for field in target], schema=target)
+    return pa.Table.from_arrays(
+        [columns.ints_array(*values[field.name], field.type) for field in target], schema=target
+    )
 
 
-def _rows(table: schema.Table, rows: list[tuple[object, ...]]) -> pa.Table:
+def _rows(table: schema.Table, rows: Sequence[tuple[object, ...]]) -> pa.Table:
     arrays = [
         columns.arrow_array(column.kind, columns.arrow_type(column), [(list(values), len(rows))])
         for column, values in zip(table.columns, zip(*rows, strict=True), strict=True)

@@ -20,10 +20,11 @@ CALLEES = 6
 POOL = 800_000
 """Distinct stacks that could ever be sampled."""
 
-_SUBSYSTEMS = ("tcp", "ext4", "xfs", "mem_cgroup", "sched", "futex", "ep", "skb", "blk_mq", "vfs", "kernfs", "rcu", "seq",
-               "nvme", "ena", "cgroup_rstat", "page_counter", "lru", "d", "inode", "mm", "pte", "try_to", "shmem")  # fmt: skip
-_VERBS = ("alloc", "free", "lookup", "charge", "flush", "read", "write", "map", "walk", "lock", "queue", "update", "show",
-          "wait", "wake", "insert", "remove", "copy", "poll", "complete")  # fmt: skip
+_SUBSYSTEMS = ("tcp", "ext4", "xfs", "mem_cgroup", "sched", "futex", "ep", "skb", "blk_mq", "vfs", "kernfs", "rcu",
+               "seq", "nvme", "ena", "cgroup_rstat", "page_counter", "lru", "d", "inode", "mm", "pte", "try_to",
+               "shmem")  # fmt: skip
+_VERBS = ("alloc", "free", "lookup", "charge", "flush", "read", "write", "map", "walk", "lock", "queue", "update",
+          "show", "wait", "wake", "insert", "remove", "copy", "poll", "complete")  # fmt: skip
 _NOUNS = ("page", "node", "entry", "stat", "list", "range", "batch", "slot", "work", "event", "iter", "data", "state")
 
 
@@ -96,7 +97,9 @@ def _functions(rng: np.random.Generator) -> tuple[list[str], list[str], list[str
     ranges = []
     for program in PROGRAMS:
         ranges.append((len(names), len(names) + program.functions))
-        names += [f"{program.prefix}{_word(rng).title().replace('_', '')}::{_word(rng)}_{i}" for i in range(program.functions)]
+        names += [
+            f"{program.prefix}{_word(rng).title().replace('_', '')}::{_word(rng)}_{i}" for i in range(program.functions)
+        ]
         modules += [program.module] * program.functions
         kinds += ["user"] * program.functions
     ranges.append((len(names), len(names) + KERNEL_FUNCTIONS))
@@ -131,7 +134,9 @@ def _walks(
     kernel: tuple[int, int],
     callees: Ints,
 ) -> tuple[npt.NDArray[np.int16], Ints]:
-    user_depth = np.clip(rng.normal(22, 5, count), 8, 28).astype(np.int64) if program.functions else np.zeros(count, np.int64)
+    user_depth = (
+        np.clip(rng.normal(22, 5, count), 8, 28).astype(np.int64) if program.functions else np.zeros(count, np.int64)
+    )
     in_kernel = rng.random(count) < program.kernel_ratio
     kernel_depth = np.where(in_kernel, np.clip(rng.normal(11, 3, count), 3, MAX_DEPTH - 28), 0).astype(np.int64)
     kernel_depth = np.where(user_depth + kernel_depth == 0, 6, kernel_depth)

@@ -22,6 +22,7 @@ import numpy as np
 
 from zombiescope.profile import colours, flame, heatmap
 from zombiescope.profile.flame import Tree
+from zombiescope.profile.seconds import SECOND_US
 from zombiescope.profile.selection import Rows, Selection
 from zombiescope.profile.stacks import is_skid
 from zombiescope.recording.columns import Ints
@@ -62,7 +63,7 @@ def _data(selection: Selection, zone: tzinfo, rows: int, base: Ints | None) -> d
     known = selection.stacks
     stack = known.rows_of(kept.stack)
     tree = flame.fold(known, np.bincount(stack, minlength=known.count), base, below_ratio=0)
-    first_us, columns = heatmap.grid(selection, heatmap.SECOND_US)
+    first_us, columns = heatmap.grid(selection, SECOND_US)
     offset_s = datetime.fromtimestamp(selection.start_us / 1e6, zone).utcoffset()
     return {
         "start": first_us / 1e6,

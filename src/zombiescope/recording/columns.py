@@ -25,7 +25,8 @@ Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 ID_KINDS = {"samples": ("task", "stack", "series"), "stacks": ("stack",), "frames": ("frame",), "tasks": ("task",),
-            "series": ("series",), "counters": ("series",), "interrupts": ("series",), "stack_counts": ("stack",)}  # fmt: skip
+            "series": ("series",), "counters": ("series",), "interrupts": ("series",),
+            "stack_counts": ("stack",)}  # fmt: skip
 """Which columns of a table hold ids; the elements of stacks.frames are ids of kind `frame` too."""
 
 DICTIONARIES = {"stacks": "stack", "frames": "frame", "tasks": "task", "series": "series"}
@@ -242,6 +243,16 @@ def ids(column: pa.ChunkedArray | pa.Array) -> Ints:
 def texts(column: pa.ChunkedArray | pa.Array) -> list[str | None]:
     values: list[str | None] = column.to_pylist()
     return values
+
+
+def text_parts(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
+    """Strings as one run of bytes, and where each begins and ends in it; a string that is missing is empty."""
+    chunk = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    _, offsets, data = chunk.buffers()
+    places = np.zeros(1, np.int32) if offsets is None else np.frombuffer(offsets, np.int32)
+    # An empty buffer cannot be viewed; one byte that nobody looks at can.
+    text = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
+    return places[chunk.offset : chunk.offset + len(chunk) + 1], text
 
 
 def list_parts(chunk: pa.Array) -> tuple[npt.NDArray[np.int32], pa.Array]:

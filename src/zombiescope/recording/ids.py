@@ -28,7 +28,8 @@ class UniqueIds:
             rows = _replace(rows, "frames", self._shift_lists(part, rows.column("frames")))
         return rows
 
-    def _base(self, part: Part, kind: str) -> int:
+    def base(self, part: Part, kind: str) -> int:
+        """What is added to an id of the part."""
         if (part.name, kind) not in self._bases:
             for every, count in part.ids().items():
                 self._bases[part.name, every] = self._next[every]
@@ -37,7 +38,7 @@ class UniqueIds:
 
     def _shift(self, part: Part, kind: str, ids: pa.ChunkedArray | pa.Array) -> pa.Array:
         """Ids that no row of the part explains become null rather than another part's."""
-        base, count = self._base(part, kind), part.ids().get(kind, 0)
+        base, count = self.base(part, kind), part.ids().get(kind, 0)
         local = columns.numbers(ids)
         known = (local >= 0) & (local < count) & columns.present(ids)
         return columns.ints_array(local + base, known, pa.int32())

@@ -21,7 +21,7 @@ HUNDREDTHS = 100
 _SECOND_US = 1_000_000
 _HUNDREDTH_US = _SECOND_US // HUNDREDTHS
 _TOGETHER_S = 3600
-"""Seconds that are counted in one array. A clock that was set puts samples years apart, and arrays must not span that."""
+"""Seconds that are counted in one array: a clock that was set puts samples years apart, too far for an array."""
 _MAX_CPU = 8191
 """The kernel's own limit on x86."""
 
