@@ -306,6 +306,22 @@ def in_order_of_time(rows: pa.Table, column: str) -> pa.Table:
     return take(rows, np.argsort(times, kind="stable"))
 
 
+def shifted(ids: pa.ChunkedArray | pa.Array, by: int, count: int) -> pa.ChunkedArray | None:
+    """Ids (int32) with a number added to each, when all of them are there and below `count`; otherwise None."""
+    chunks = ids.chunks if isinstance(ids, pa.ChunkedArray) else [ids]
+    if ids.null_count or ids.type != pa.int32():
+        return None
+    moved = []
+    for chunk in chunks:
+        if not len(chunk):
+            continue
+        stored = np.frombuffer(chunk.buffers()[1], np.int32)[chunk.offset : chunk.offset + len(chunk)]
+        if stored.min() < 0 or stored.max() >= count:
+            return None
+        moved.append(pa.Array.from_buffers(pa.int32(), len(stored), [None, pa.py_buffer(stored + np.int32(by))]))
+    return pa.chunked_array(moved, pa.int32())
+
+
 def look_up(new_ids: Ints, ids: pa.ChunkedArray | pa.Array) -> Ints:
     """new_ids[id] for each id; -1 where there is no id or no new one for it."""
     old = numbers(ids)
