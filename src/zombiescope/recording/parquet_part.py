@@ -55,6 +55,8 @@ class ParquetPart:
         """The rows, or None where the part has no such table or it cannot be read; the latter is damage."""
         if table.name not in self.manifest.tables:
             return None
+        if not self.touches(table, start_us, end_us):
+            return columns.empty(table, wanted)
         name = self.manifest.file(table.name)
         try:
             with self._store.open(self._prefix + name) as file:

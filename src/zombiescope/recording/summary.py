@@ -67,7 +67,9 @@ class Summary:
         heat = np.bincount(hundredth, minlength=(end - start) * HUNDREDTHS).reshape(-1, HUNDREDTHS)
         width = int(cpu.max(initial=-1)) + 1
         known = cpu >= 0
-        cores = np.bincount(second[known] * width + cpu[known], minlength=(end - start) * width).reshape(-1, width)
+        cores = np.bincount(second[known] * width + cpu[known], minlength=(end - start) * width).reshape(
+            end - start, width
+        )
         for at in np.flatnonzero(heat.any(axis=1)).tolist():
             self._heat[first_s + start + at] = _sum(self._heat.get(first_s + start + at), heat[at])
             self._cores[first_s + start + at] = _sum(self._cores.get(first_s + start + at), cores[at])
