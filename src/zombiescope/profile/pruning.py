@@ -19,15 +19,15 @@ FILE_BYTES = 1_000_000
 
 
 def within(tree: Tree, costs: Floats, limit: float) -> Tree:
-    """The widest nodes, as many as cost no more than `limit` together. Nodes equally wide stay or go together."""
+    """The widest nodes, as many as cost no more than `limit` together; the root always. What is left out is narrower
+    than `pruned.below_ratio`, or as wide as that where not all nodes of one width fit."""
     if costs.sum() <= limit:
         return tree
     width = tree.width
     order = np.argsort(-width, kind="stable")
     fitting = int(np.searchsorted(np.cumsum(costs[order]), limit, "right"))
-    too_narrow = width[order[min(fitting, len(order) - 1)]]
-    kept = width > too_narrow
-    kept[0] = True
+    kept = np.zeros(len(width), bool)
+    kept[order[: max(1, fitting)]] = True  # of equally wide nodes the outer ones come first, so parents are kept
     narrowest = float(width[kept].min())
     return _cut(tree, kept, narrowest / width[0] if width[0] else 0.0)
 

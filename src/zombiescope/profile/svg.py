@@ -45,14 +45,22 @@ def flamegraph(tree: Tree, heading: str, *, icicle: bool = False) -> str:
 
 def frame_bytes(tree: Tree) -> Floats:
     """What each frame takes in the file, at most: its name stands in the title and, if there is room, on the frame."""
-    fixed = 250 + (0 if tree.base is None else 30)
-    texts = [2 * len(escape(name).encode()) + len(escape(module or "").encode()) for name, module, _ in tree.functions]
-    return np.array(texts, np.float64)[tree.function] + fixed
+    fixed = 180 + (0 if tree.base is None else 30)
+    names = np.array([len(escape(function.name).encode()) for function in tree.functions], np.float64)[tree.function]
+    modules = np.array([len(escape(function.module or "").encode()) for function in tree.functions])[tree.function]
+    labelled = tree.width * _scale(tree) >= 3 * _CHARACTER + 5
+    costs: Floats = fixed + names + modules + np.where(labelled, names + 50, 0)
+    return costs
+
+
+def _scale(tree: Tree) -> float:
+    """Pixels for a sample."""
+    return (WIDTH - 2 * _MARGIN) / float(tree.width[0]) if tree.width[0] else 0.0
 
 
 def _frames(tree: Tree, y_of: Callable[[int], int]) -> Iterator[str]:
     width, left, delta = tree.width, flame.lefts(tree), tree.delta
-    scale = (WIDTH - 2 * _MARGIN) / width[0] if width[0] else 0.0
+    scale = _scale(tree)
     for node in range(len(width)):
         function = tree.name(node)
         wide = width[node] * scale

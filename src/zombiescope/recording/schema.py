@@ -1,6 +1,7 @@
 """The tables of a recording, their columns and units: the one place that says what is stored.
 
-Every table exists in the append-only log and, later, as Parquet, with the same columns. Times are Unix microseconds.
+Every table exists in the append-only log and, later, as Parquet, with the same columns; only summaries are made when
+the log becomes Parquet, and only rollups stay a log. Times are Unix microseconds.
 A missing value (None, null) means "not measured", never zero.
 
 Column kinds:

@@ -40,9 +40,16 @@ def test_the_narrowest_go_first_and_are_counted() -> None:
     assert small.leaf.tolist() == [2, 4, 1, -1], "a stack that was cut ends at its caller"
 
 
-def test_nodes_of_one_width_go_together() -> None:
-    tree = flame.fold(known("a", "b", "c", "d"), counts(10, 5, 5, 5), below_ratio=0)
-    assert set(paths(pruning.within(tree, np.ones(5), 4))) == {"all", "a"}
+def test_nodes_of_one_width_do_not_all_go() -> None:
+    tree = flame.fold(known("a;b", "c;d", "e;f"), counts(5, 5, 5), below_ratio=0)
+    small = pruning.within(tree, np.ones(7), 5)
+    assert set(paths(small)) == {"all", "a", "c", "e", "a;b"}
+    assert (small.pruned.branches, small.pruned.samples) == (2, 10)
+
+
+def test_the_root_stays_whatever_it_costs() -> None:
+    tree = flame.fold(known("a;b"), counts(5), below_ratio=0)
+    assert paths(pruning.within(tree, np.full(3, 100.0), 1)) == {"all": (5, 0)}
 
 
 @given(SAMPLED, st.integers(1, 30), st.booleans())
