@@ -58,12 +58,23 @@ class ParquetPart:
         if not self.touches(table, start_us, end_us):
             return columns.empty(table, wanted)
         name = self.manifest.file(table.name)
+        start_us, end_us = self._cutting(table, start_us, end_us)
         try:
             with self._store.open(self._prefix + name) as file:
                 return _read_parquet(file, table, start_us, end_us, wanted)
         except (OSError, pa.ArrowException, EOFError) as error:
             self._damaged(name, str(error).splitlines()[0] if str(error) else repr(error))
             return None
+
+    def _cutting(self, table: schema.Table, start_us: int | None, end_us: int | None) -> tuple[int | None, int | None]:
+        """The ends of the window that cut something off. Where none does, times need not be read to tell."""
+        span = self.span_of(table)
+        if span is None:
+            return start_us, end_us
+        return (
+            None if start_us is None or start_us <= span[0] else start_us,
+            None if end_us is None or end_us > span[1] else end_us,
+        )
 
     def span_of(self, table: schema.Table) -> tuple[int, int] | None:
         """The times of its first and its last row."""
@@ -104,11 +115,12 @@ def _read_parquet(
     stored = set(parquet.schema_arrow.names)
     needed = [name for name in target.names if name in stored]
     time = table.time_column
-    if time is not None and time not in needed:
+    cuts = time is not None and (start_us is not None or end_us is not None)
+    if time is not None and cuts and time not in needed:
         needed.append(time)
     groups = _row_groups(parquet, time, start_us, end_us)
     rows = parquet.read_row_groups(groups, columns=needed, use_threads=True)
-    if time is not None:
+    if time is not None and cuts:
         rows = columns.cut(rows, time, start_us, end_us)
     return _conform(rows, target)
 
