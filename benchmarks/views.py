@@ -100,7 +100,7 @@ def _row(view: View, place: Path, five: tuple[str, str]) -> Row:
         notes.append(f"wrote {command.out_bytes / 1e3:.0f} kB")
     if view.library:
         alone = _best([_alone(view.library, place, five) for _ in range(rounds)])
-        notes.insert(0, f"library alone {alone.seconds:.3f} s")
+        notes.insert(0, f"library alone {alone.seconds:.3f} s ({alone.cpu_s:.3f} s CPU)")
     if view.goal_s:
         notes.insert(0, f"goal: {view.goal_s:g} s, 1,500 MB")
     return Row(view.name, value, "; ".join(notes))
