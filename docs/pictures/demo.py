@@ -28,8 +28,8 @@ def main() -> None:
     with (
         tempfile.TemporaryDirectory() as place,
         mock.patch.dict(os.environ, {"TZ": "UTC"}),
-        mock.patch.object(diagnose, "console", lambda: console),
-        mock.patch.object(demo, "console", lambda: Console(file=io.StringIO())),
+        mock.patch.object(diagnose, "console", return_value=console),
+        mock.patch.object(demo, "console", return_value=Console(file=io.StringIO())),
     ):
         demo.command(keep=Path(place))
     svg = console.export_svg(title="zombiescope demo", unique_id="demo")
