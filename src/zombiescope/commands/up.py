@@ -26,7 +26,7 @@ def command(
 ) -> None:
     """Record this node, diagnose it meanwhile, and say how to look at it.
 
-    When a core is lost, a task hogs the kernel or the kernel complains, a diagnosis is made within seconds and told here.
+    When a core is lost, a task hogs the kernel or the kernel complains, that is diagnosed within seconds and told here.
 
     It keeps the last twelve hours, at most 2 GB. Ctrl-C stops it.
     """
