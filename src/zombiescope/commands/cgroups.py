@@ -11,7 +11,7 @@ from zombiescope.commands.failure import Failure
 from zombiescope.commands.output import Json, console, examples, note, print_document, table
 from zombiescope.commands.quantities import human_count, human_s
 from zombiescope.commands.reading import Dir, Node, opened
-from zombiescope.commands.window import At, From, Last, To, Utc, choose, zone_of
+from zombiescope.commands.window import WindowOptions, zone_of
 from zombiescope.recording import locate
 
 if TYPE_CHECKING:
@@ -33,12 +33,8 @@ _STYLES = {"costly": "bold red", "watch": "bold yellow", "harmless": "green"}
 
 
 def command(
+    span: WindowOptions,
     directory: Dir = None,
-    last: Last = None,
-    from_: From = None,
-    to: To = None,
-    at: At = None,
-    utc: Utc = False,
     node: Node = None,
     json_: Json = False,
 ) -> None:
@@ -48,15 +44,15 @@ def command(
     end of the window; growth is measured over the window.
     """
     if _look_now(directory, node):
-        _now(json_, UTC if utc else None)
+        _now(json_, UTC if span.utc else None)
         return
     with opened(directory, node) as recording:
         from zombiescope.recording.cgroups import cgroups
 
-        window = choose(recording, last, from_, to, at, utc)
+        window = span.choose(recording)
         view = cgroups(recording, window.start_us, window.end_us)
         document = _document(recording, view)
-        zone = zone_of(recording.node, utc)
+        zone = zone_of(recording.node, span.utc)
     _show(document, zone, json_)
 
 

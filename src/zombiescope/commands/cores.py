@@ -9,7 +9,7 @@ import typer
 from zombiescope.commands.output import Json, console, examples, note, print_document, table
 from zombiescope.commands.quantities import human_s, percent
 from zombiescope.commands.reading import Dir, Node, opened
-from zombiescope.commands.window import At, From, Last, To, Utc, Window, choose
+from zombiescope.commands.window import Window, WindowOptions
 
 if TYPE_CHECKING:
     from zombiescope.recording.cores import Core, CoresView, Modes
@@ -28,16 +28,12 @@ _WORTH_SAYING_S = 1.0
 
 
 def command(
+    span: WindowOptions,
     directory: Dir = None,
     hottest: Annotated[
         int | None,
         typer.Option("--hottest", min=1, metavar="N", help="Only the N cores that the kernel held longest."),
     ] = None,
-    last: Last = None,
-    from_: From = None,
-    to: To = None,
-    at: At = None,
-    utc: Utc = False,
     node: Node = None,
     json_: Json = False,
 ) -> None:
@@ -50,7 +46,7 @@ def command(
     with opened(directory, node) as recording:
         from zombiescope.recording.cores import cores
 
-        window = choose(recording, last, from_, to, at, utc)
+        window = span.choose(recording)
         view = cores(recording, window.start_us, window.end_us)
         shown = _order(view, hottest)
         if json_:

@@ -9,7 +9,7 @@ import typer
 
 from zombiescope.commands import drawing, sides
 from zombiescope.commands.drawing import Output
-from zombiescope.commands.filters import Comm, Container, Cpu, Event, Idle, Kernel, Match, Pid, Tid, Unit, chosen, words
+from zombiescope.commands.filters import FilterOptions, words
 from zombiescope.commands.output import Json, console, examples, print_document, table
 from zombiescope.commands.quantities import human_count, human_s, percent
 from zombiescope.commands.reading import Node
@@ -35,6 +35,7 @@ _WORTH_SAYING_RATIO = 0.001
 
 
 def command(
+    filtered: FilterOptions,
     before: Annotated[
         str, typer.Argument(metavar="A", help="What it was: FROM..TO, a recording, or RECORDING@FROM..TO.")
     ],
@@ -45,16 +46,6 @@ def command(
     ] = None,
     top: Annotated[int, typer.Option("--top", min=1, metavar="N", help="So many functions and units.")] = _TOP,
     output: Output = None,
-    cpu: Cpu = None,
-    pid: Pid = None,
-    tid: Tid = None,
-    comm: Comm = None,
-    unit: Unit = None,
-    container: Container = None,
-    kernel: Kernel = None,
-    match: Match = None,
-    event: Event = None,
-    idle: Idle = False,
     utc: Utc = False,
     node: Node = None,
     json_: Json = False,
@@ -68,7 +59,7 @@ def command(
     With -o it draws the differential flame graph: red grew, blue shrank, and what vanished stays visible.
     """
     kind = drawing.format_of(output) if output else None
-    filters = chosen(cpu, pid, tid, comm, unit, container, kernel, match, event, idle)
+    filters = filtered.chosen()
     first, second = sides.parse(before, "A"), sides.parse(after, "B")
     with ExitStack() as stack:
         old = _Side(stack, first, "A", recording, node, utc, filters)

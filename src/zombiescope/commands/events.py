@@ -14,7 +14,7 @@ import typer
 from zombiescope.commands.failure import Failure
 from zombiescope.commands.output import Json, console, examples, note, print_document, print_object
 from zombiescope.commands.reading import Dir, Node, opened, place_of
-from zombiescope.commands.window import At, From, Last, To, Utc, Window, choose
+from zombiescope.commands.window import Window, WindowOptions
 from zombiescope.recording import locate
 
 if TYPE_CHECKING:
@@ -49,15 +49,11 @@ AtLeast = Annotated[
 
 
 def command(
+    span: WindowOptions,
     directory: Dir = None,
     follow: Annotated[bool, typer.Option("--follow", help="Go on with what happens next, until Ctrl-C.")] = False,
     kinds: Kind = None,
     at_least: AtLeast = "info",
-    last: Last = None,
-    from_: From = None,
-    to: To = None,
-    at: At = None,
-    utc: Utc = False,
     node: Node = None,
     json_: Json = False,
 ) -> None:
@@ -65,15 +61,15 @@ def command(
 
     NIC resets, lockups, restarts, cgroup churn, marks, and what the kernel warned of.
     """
-    if follow and (to or at):
+    if follow and (span.to or span.at):
         raise typer.BadParameter("--follow has no end; leave out --to and --at")
     with opened(directory, node) as recording:
         from zombiescope.recording.events import events
 
-        window = choose(recording, last, from_, to, at, utc)
+        window = span.choose(recording)
         wanted = _Wanted(kinds or None, at_least)
         # Without a window, following starts now.
-        past = not follow or bool(last or from_)
+        past = not follow or bool(span.last or span.from_)
         found = events(recording, window.start_us, window.end_us, **wanted.options()) if past else []
         place, read_to_us = place_of(directory) / recording.prefix, recording.end_us
         if json_ and not follow:

@@ -16,11 +16,11 @@ import typer
 
 from zombiescope.commands import drawing
 from zombiescope.commands.failure import Failure
-from zombiescope.commands.filters import Comm, Container, Cpu, Event, Idle, Kernel, Match, Pid, Tid, Unit, chosen
+from zombiescope.commands.filters import FilterOptions
 from zombiescope.commands.output import Json, examples, note, print_document
 from zombiescope.commands.quantities import human_bytes
 from zombiescope.commands.reading import Dir, Node, opened
-from zombiescope.commands.window import At, From, Last, To, Utc, choose
+from zombiescope.commands.window import WindowOptions
 
 if TYPE_CHECKING:
     from zombiescope.exporting.samples import Samples
@@ -56,6 +56,8 @@ Write = Callable[["Samples", BinaryIO], None]
 
 
 def command(
+    span: WindowOptions,
+    filtered: FilterOptions,
     format_: Annotated[Format, typer.Option("--format", help="What to write.", show_default=False)],
     directory: Dir = None,
     output: Annotated[
@@ -73,21 +75,6 @@ def command(
         bool, typer.Option("--annotate", help="collapsed: mark frames of the kernel _[k] and generated code _[j].")
     ] = False,
     by: Annotated[By, typer.Option("--by", help="speedscope: one profile for each of these.")] = By.CORE,
-    cpu: Cpu = None,
-    pid: Pid = None,
-    tid: Tid = None,
-    comm: Comm = None,
-    unit: Unit = None,
-    container: Container = None,
-    kernel: Kernel = None,
-    match: Match = None,
-    event: Event = None,
-    idle: Idle = False,
-    last: Last = None,
-    from_: From = None,
-    to: To = None,
-    at: At = None,
-    utc: Utc = False,
     node: Node = None,
     json_: Json = False,
 ) -> None:
@@ -101,13 +88,11 @@ def command(
         raise typer.BadParameter("--json tells of a file; name it with -o")
     if output is None and format_ in BINARY and sys.stdout.isatty():
         raise Failure(f"{format_} is no text for a terminal", "name a file with -o, or use a pipe")
-    filters = replace(
-        chosen(cpu, pid, tid, comm, unit, container, kernel, match, event, idle), every_event=format_ in EVERY_EVENT
-    )
+    filters = replace(filtered.chosen(), every_event=format_ in EVERY_EVENT)
     with opened(directory, node) as recording:
         from zombiescope.exporting.samples import Samples
 
-        window = choose(recording, last, from_, to, at, utc)
+        window = span.choose(recording)
         samples = Samples(drawing.selected(recording, window, filters))
         write = _writer(format_, drawing.heading(recording, window, filters), bare, annotate, by)
         if output is None:
@@ -122,8 +107,8 @@ def command(
         size = output.stat().st_size
         if json_:
             told = {"file": str(output), "format": str(format_), "samples": samples.count, "bytes": size}
-            span = {"from": window.start_us / 1e6, "to": window.end_us / 1e6}
-            print_document("export", {"node": samples.name, **span, **told})
+            times = {"from": window.start_us / 1e6, "to": window.end_us / 1e6}
+            print_document("export", {"node": samples.name, **times, **told})
         else:
             note(f"{output}: {samples.count:,} samples, {human_bytes(size)}")
 

@@ -4,9 +4,12 @@ mean; each may be given several times, and then any of the values will do."""
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from zombiescope.commands.groups import OptionGroup
 
 if TYPE_CHECKING:
     from zombiescope.profile.selection import Filters, Mode
@@ -43,6 +46,29 @@ Idle = Annotated[
     bool,
     typer.Option("--idle", help="Idle cores too, which an import keeps.", rich_help_panel=_PANEL, show_default=False),
 ]
+
+
+@dataclass(frozen=True)
+class FilterOptions(OptionGroup):
+    """The options that choose samples, as they were typed."""
+
+    cpu: Cpu = None
+    pid: Pid = None
+    tid: Tid = None
+    comm: Comm = None
+    unit: Unit = None
+    container: Container = None
+    kernel: Kernel = None
+    match: Match = None
+    event: Event = None
+    idle: Idle = False
+
+    def chosen(self) -> Filters:
+        """The filters that they mean. Raises typer.BadParameter."""
+        return chosen(
+            self.cpu, self.pid, self.tid, self.comm, self.unit, self.container, self.kernel, self.match, self.event,
+            self.idle,
+        )  # fmt: skip
 
 
 def chosen(

@@ -9,10 +9,10 @@ import typer
 
 from zombiescope.commands import drawing, sides
 from zombiescope.commands.drawing import Output
-from zombiescope.commands.filters import Comm, Container, Cpu, Event, Idle, Kernel, Match, Pid, Tid, Unit, chosen
+from zombiescope.commands.filters import FilterOptions
 from zombiescope.commands.output import Json, console, examples, print_document
 from zombiescope.commands.reading import Dir, Node, opened
-from zombiescope.commands.window import At, From, Last, To, Utc, Window, choose
+from zombiescope.commands.window import Window, WindowOptions
 
 if TYPE_CHECKING:
     from zombiescope.profile.flame import Tree
@@ -35,6 +35,8 @@ _FRAME_BYTES = 5_000
 
 
 def command(
+    span: WindowOptions,
+    filtered: FilterOptions,
     directory: Dir = None,
     invert: Annotated[bool, typer.Option("--invert", help="Start from where the time was spent.")] = False,
     against: Annotated[
@@ -56,21 +58,6 @@ def command(
         ),
     ] = None,
     output: Output = None,
-    cpu: Cpu = None,
-    pid: Pid = None,
-    tid: Tid = None,
-    comm: Comm = None,
-    unit: Unit = None,
-    container: Container = None,
-    kernel: Kernel = None,
-    match: Match = None,
-    event: Event = None,
-    idle: Idle = False,
-    last: Last = None,
-    from_: From = None,
-    to: To = None,
-    at: At = None,
-    utc: Utc = False,
     node: Node = None,
     json_: Json = False,
 ) -> None:
@@ -81,18 +68,18 @@ def command(
     What is too narrow to be seen is left out, and said.
     """
     kind = drawing.format_of(output) if output else None
-    filters = chosen(cpu, pid, tid, comm, unit, container, kernel, match, event, idle)
+    filters = filtered.chosen()
     side = None if against is None else sides.parse(against, "--against")
     with ExitStack() as stack:
         recording = stack.enter_context(opened(directory, node))
-        window = choose(recording, last, from_, to, at, utc)
+        window = span.choose(recording)
         title = drawing.heading(recording, window, filters)
         selection = drawing.selected(recording, window, filters)
         other: Window | None = None
         base: Ints | None = None
         if side is not None:
             there = recording if side.place is None else stack.enter_context(opened(side.place, node))
-            other = sides.window_of(side, there, "--against", utc)
+            other = sides.window_of(side, there, "--against", span.utc)
             title += f"  against {'' if there is recording else there.name + '  '}{other.heading()}"
             selection, base = _with_base(selection, there, other)
         if output and kind == "html":

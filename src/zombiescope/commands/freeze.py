@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -9,7 +10,7 @@ import typer
 from zombiescope.commands.output import Json, console, examples, print_document
 from zombiescope.commands.quantities import human_s
 from zombiescope.commands.reading import Dir, Node, node_dir, opened
-from zombiescope.commands.window import At, From, Last, To, Utc, choose
+from zombiescope.commands.window import WindowOptions
 
 EXAMPLES = examples(
     "freeze                   # the last ten minutes",
@@ -19,12 +20,8 @@ EXAMPLES = examples(
 
 
 def command(
+    span: WindowOptions,
     directory: Dir = None,
-    last: Last = None,
-    from_: From = None,
-    to: To = None,
-    at: At = None,
-    utc: Utc = False,
     why: Annotated[str, typer.Option("--why", metavar="TEXT", help="Kept with the window.")] = "by hand",
     node: Node = None,
     json_: Json = False,
@@ -38,8 +35,7 @@ def command(
     from zombiescope.recording.freeze import freeze
 
     with opened(directory, node) as recording:
-        whole = not (last or from_ or to or at)
-        window = choose(recording, "10m" if whole else last, from_, to, at, utc)
+        window = (span if span.given else replace(span, last="10m")).choose(recording)
     with node_dir(directory, node) as path:
         frozen = freeze(path, window.start_us, window.end_us, why)
     if json_:

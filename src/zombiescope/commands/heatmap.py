@@ -9,10 +9,10 @@ import typer
 
 from zombiescope.commands import drawing
 from zombiescope.commands.drawing import Output
-from zombiescope.commands.filters import Comm, Container, Cpu, Event, Idle, Kernel, Match, Pid, Tid, Unit, chosen
+from zombiescope.commands.filters import FilterOptions
 from zombiescope.commands.output import Json, console, examples, print_document
 from zombiescope.commands.reading import Dir, Node, opened
-from zombiescope.commands.window import At, From, Last, To, Utc, Window, choose
+from zombiescope.commands.window import Window, WindowOptions
 
 if TYPE_CHECKING:
     from zombiescope.profile.heatmap import Heatmap
@@ -32,27 +32,14 @@ class By(StrEnum):
 
 
 def command(
+    span: WindowOptions,
+    filtered: FilterOptions,
     directory: Dir = None,
     by: Annotated[By, typer.Option("--by", help="Rows: parts of the second, or cores.")] = By.SUBSECOND,
     rows: Annotated[
         int, typer.Option("--rows", min=1, max=1000, metavar="N", help="Into how many parts a second is cut.")
     ] = 50,
     output: Output = None,
-    cpu: Cpu = None,
-    pid: Pid = None,
-    tid: Tid = None,
-    comm: Comm = None,
-    unit: Unit = None,
-    container: Container = None,
-    kernel: Kernel = None,
-    match: Match = None,
-    event: Event = None,
-    idle: Idle = False,
-    last: Last = None,
-    from_: From = None,
-    to: To = None,
-    at: At = None,
-    utc: Utc = False,
     node: Node = None,
     json_: Json = False,
 ) -> None:
@@ -63,9 +50,9 @@ def command(
     With --by core a row is a core. The HTML file also has the flame graph of whatever is selected in it.
     """
     kind = drawing.format_of(output) if output else None
-    filters = chosen(cpu, pid, tid, comm, unit, container, kernel, match, event, idle)
+    filters = filtered.chosen()
     with opened(directory, node) as recording:
-        window = choose(recording, last, from_, to, at, utc)
+        window = span.choose(recording)
         selection = drawing.selected(recording, window, filters)
         title = drawing.heading(recording, window, filters)
         if output and kind == "html":

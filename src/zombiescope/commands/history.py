@@ -11,7 +11,7 @@ import typer
 from zombiescope.commands.output import Json, console, examples, note, print_document, table
 from zombiescope.commands.quantities import duration_s, human_count, human_s, percent, within
 from zombiescope.commands.reading import Dir, Node, opened
-from zombiescope.commands.window import At, From, Last, To, Utc, choose, moment, zone_of
+from zombiescope.commands.window import WindowOptions, moment, zone_of
 
 if TYPE_CHECKING:
     from zombiescope.recording.history import Point
@@ -35,16 +35,12 @@ def _step_s(text: str) -> float:
 
 
 def command(
+    span: WindowOptions,
     directory: Dir = None,
     step_s: Annotated[
         float | None,
         typer.Option("--step", parser=_step_s, metavar="DURATION", help="Time of one point. Default: as fits."),
     ] = None,
-    last: Last = None,
-    from_: From = None,
-    to: To = None,
-    at: At = None,
-    utc: Utc = False,
     node: Node = None,
     json_: Json = False,
 ) -> None:
@@ -57,8 +53,8 @@ def command(
     with opened(directory, node) as recording:
         from zombiescope.recording.history import history
 
-        zone = zone_of(recording.node, utc)
-        start_us, end_us = _span(recording, last, from_, to, at, utc)
+        zone = zone_of(recording.node, span.utc)
+        start_us, end_us = _limits(recording, span)
         step_us = round(step_s * 1e6) if step_s else None
         if step_us is None and not json_:
             minutes = history(recording, start_us, end_us, _STEPS_US[-1])
@@ -72,17 +68,15 @@ def command(
             note("zombiescope: no minute was summed up in this window; the first appears after a minute")
 
 
-def _span(
-    recording: Recording, last: str | None, from_: str | None, to: str | None, at: str | None, utc: bool
-) -> tuple[int | None, int | None]:
+def _limits(recording: Recording, span: WindowOptions) -> tuple[int | None, int | None]:
     """The window; rollups reach further back than the recording, so no option means no limit."""
-    if at is not None and not (last or from_ or to):
-        minute = moment(at, recording, zone_of(recording.node, utc), "--at") // _MINUTE_US * _MINUTE_US
+    if span.at is not None and not (span.last or span.from_ or span.to):
+        minute = moment(span.at, recording, zone_of(recording.node, span.utc), "--at") // _MINUTE_US * _MINUTE_US
         return minute, minute + _MINUTE_US
-    if not (last or from_ or to or at):
+    if not span.given:
         return None, None
-    window = choose(recording, last, from_, to, at, utc)
-    return (window.start_us if last or from_ else None), window.end_us
+    window = span.choose(recording)
+    return (window.start_us if span.last or span.from_ else None), window.end_us
 
 
 def _step_for(days: list[Point]) -> int:

@@ -43,6 +43,7 @@ from zombiescope.commands import (
     up,
 )
 from zombiescope.commands.failure import Failure, one_line
+from zombiescope.commands.groups import expanded
 from zombiescope.commands.output import note
 
 _COMMANDS: tuple[tuple[str, tuple[ModuleType, ...]], ...] = (
@@ -84,7 +85,7 @@ def _zombiescope(
 for _panel, _modules in _COMMANDS:
     for _module in _modules:
         _name = _module.__name__.rpartition(".")[2].rstrip("_")
-        app.command(_name, epilog=_module.EXAMPLES, rich_help_panel=_panel)(_module.command)
+        app.command(_name, epilog=_module.EXAMPLES, rich_help_panel=_panel)(expanded(_module.command))
 app.add_typer(lab.app, name="lab", rich_help_panel="Try")
 
 

@@ -11,7 +11,7 @@ from zombiescope.commands.failure import Failure
 from zombiescope.commands.output import Json, console, examples, print_document
 from zombiescope.commands.quantities import human_bytes, human_s
 from zombiescope.commands.reading import Dir, Node, opened
-from zombiescope.commands.window import At, From, Last, To, Utc, choose
+from zombiescope.commands.window import WindowOptions
 
 EXAMPLES = examples(
     "pack --from 12:00 --to 12:10 -o incident.zscope",
@@ -21,17 +21,13 @@ EXAMPLES = examples(
 
 
 def command(
+    span: WindowOptions,
     out_path: Annotated[
         Path,
         typer.Option("-o", "--output", metavar="FILE", help="The file to write, such as incident.zscope."),
     ],
     directory: Dir = None,
     force: Annotated[bool, typer.Option("--force", help="Replace FILE if it exists.")] = False,
-    last: Last = None,
-    from_: From = None,
-    to: To = None,
-    at: At = None,
-    utc: Utc = False,
     node: Node = None,
     json_: Json = False,
 ) -> None:
@@ -44,14 +40,14 @@ def command(
     with opened(directory, node) as recording:
         from zombiescope.recording.pack import pack
 
-        window = choose(recording, last, from_, to, at, utc)
+        window = span.choose(recording)
         try:
             size = pack(recording, window.start_us, window.end_us, out_path)
         except ValueError as error:
             raise Failure(str(error)) from error
     if json_:
-        span = {"from": window.start_us / 1e6, "to": window.end_us / 1e6}
-        print_document("pack", {"file": str(out_path), "bytes": size, **span})
+        times = {"from": window.start_us / 1e6, "to": window.end_us / 1e6}
+        print_document("pack", {"file": str(out_path), "bytes": size, **times})
     else:
         length = human_s((window.end_us - window.start_us) / 1e6)
         console().print(f"{out_path}: {human_bytes(size)}, {window.heading()} ({length})")

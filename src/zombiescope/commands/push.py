@@ -11,7 +11,7 @@ import typer
 
 from zombiescope.commands import drawing
 from zombiescope.commands.failure import Failure
-from zombiescope.commands.filters import Comm, Container, Cpu, Event, Idle, Kernel, Match, Pid, Tid, Unit, chosen
+from zombiescope.commands.filters import FilterOptions
 from zombiescope.commands.output import Json, examples, note, print_document
 from zombiescope.commands.quantities import duration_s, human_bytes
 from zombiescope.commands.reading import Node, opened
@@ -34,6 +34,7 @@ TARGETS: tuple[Target, ...] = ("pyroscope", "parca", "otlp")
 
 
 def command(
+    filtered: FilterOptions,
     to: Annotated[
         list[str],
         typer.Option(
@@ -71,16 +72,6 @@ def command(
         typer.Option("--every", metavar="DURATION", help="Time in one request; 10s, for otlp 1m.", show_default=False),
     ] = None,
     timeout: Annotated[str, typer.Option("--timeout", metavar="DURATION", help="How long to wait.")] = "30s",
-    cpu: Cpu = None,
-    pid: Pid = None,
-    tid: Tid = None,
-    comm: Comm = None,
-    unit: Unit = None,
-    container: Container = None,
-    kernel: Kernel = None,
-    match: Match = None,
-    event: Event = None,
-    idle: Idle = False,
     last: Last = None,
     from_: From = None,
     at: At = None,
@@ -97,9 +88,7 @@ def command(
     headers, labels = _headers(header, token_file), dict(_pair(each, "--label") for each in label or ())
     every_us = None if every is None else _every_us(every)
     timeout_s = duration_s(timeout)
-    filters = replace(
-        chosen(cpu, pid, tid, comm, unit, container, kernel, match, event, idle), every_event=target == "otlp"
-    )
+    filters = replace(filtered.chosen(), every_event=target == "otlp")
     with opened(directory, node) as recording:
         from zombiescope.exporting.peer import Peer, PushError
         from zombiescope.exporting.samples import Samples

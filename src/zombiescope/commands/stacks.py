@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from zombiescope.commands import drawing
-from zombiescope.commands.filters import Comm, Container, Cpu, Event, Idle, Kernel, Match, Pid, Tid, Unit, chosen
+from zombiescope.commands.filters import FilterOptions
 from zombiescope.commands.output import Json, console, examples, print_document, table
 from zombiescope.commands.quantities import human_count
 from zombiescope.commands.reading import Dir, Node, opened
-from zombiescope.commands.window import At, From, Last, To, Utc, Window, choose
+from zombiescope.commands.window import Window, WindowOptions
 
 if TYPE_CHECKING:
     from zombiescope.profile.top import HotFunction, HotStack
@@ -29,23 +29,10 @@ _LEAF_FRAMES = 12
 
 
 def command(
+    span: WindowOptions,
+    filtered: FilterOptions,
     directory: Dir = None,
     top: Annotated[int, typer.Option("--top", min=1, metavar="N", help="How many functions, and stacks.")] = 20,
-    cpu: Cpu = None,
-    pid: Pid = None,
-    tid: Tid = None,
-    comm: Comm = None,
-    unit: Unit = None,
-    container: Container = None,
-    kernel: Kernel = None,
-    match: Match = None,
-    event: Event = None,
-    idle: Idle = False,
-    last: Last = None,
-    from_: From = None,
-    to: To = None,
-    at: At = None,
-    utc: Utc = False,
     node: Node = None,
     json_: Json = False,
 ) -> None:
@@ -55,11 +42,11 @@ def command(
 
     Functions that only switch interrupts back on look hot and are not: they are charged to their callers.
     """
-    filters = chosen(cpu, pid, tid, comm, unit, container, kernel, match, event, idle)
+    filters = filtered.chosen()
     with opened(directory, node) as recording:
         from zombiescope.profile import top as hottest
 
-        window = choose(recording, last, from_, to, at, utc)
+        window = span.choose(recording)
         selection = drawing.selected(recording, window, filters)
         counts = selection.counts()
         functions = hottest.functions(selection.stacks, counts, top)

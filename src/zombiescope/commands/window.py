@@ -19,6 +19,7 @@ from typing import Annotated, Any, Protocol
 
 import typer
 
+from zombiescope.commands.groups import OptionGroup
 from zombiescope.commands.quantities import duration_s
 
 _PANEL = "Window"
@@ -53,6 +54,26 @@ Utc = Annotated[
     bool,
     typer.Option("--utc", help="Read and print times in UTC, not in the node's zone.", rich_help_panel=_PANEL),
 ]
+
+
+@dataclass(frozen=True)
+class WindowOptions(OptionGroup):
+    """The options that choose a window, as they were typed."""
+
+    last: Last = None
+    from_: From = None
+    to: To = None
+    at: At = None
+    utc: Utc = False
+
+    @property
+    def given(self) -> bool:
+        """Whether any of them says which window."""
+        return any(part is not None for part in (self.last, self.from_, self.to, self.at))
+
+    def choose(self, span: Span) -> Window:
+        """The window that they mean; all of the recording without any. Raises typer.BadParameter."""
+        return choose(span, self.last, self.from_, self.to, self.at, self.utc)
 
 
 class Span(Protocol):
