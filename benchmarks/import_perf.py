@@ -159,7 +159,9 @@ def _write_samples(file, samples: int, frames: int, chance: random.Random) -> No
         inner = [chance.choice(functions) + 16 for _ in range(half - 1)]
         outer = [chance.choice(places) for _ in range(frames - half)]
         words = [*inner, _USER, *outer] if outer else inner
-        paths.append((chance.choice(functions), 1000 + chance.randrange(PROCESSES), struct.pack(f"<{len(words)}Q", *words)))
+        paths.append(
+            (chance.choice(functions), 1000 + chance.randrange(PROCESSES), struct.pack(f"<{len(words)}Q", *words))
+        )
     weights = [1 / (rank + 10) for rank in range(PATHS)]
     picks = chance.choices(range(PATHS), weights, k=samples)
     pack = struct.Struct("<IHHQIIQIIQQQQ").pack

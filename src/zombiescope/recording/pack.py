@@ -87,7 +87,11 @@ class _Packing:
             yield group
 
     def _holds(self, manifest: Manifest) -> bool:
-        times = [(facts.from_us, facts.to_us) for facts in manifest.tables.values() if facts.from_us is not None]
+        times = [
+            (facts.from_us, facts.to_us)
+            for name, facts in manifest.tables.items()
+            if facts.from_us is not None and schema.BY_NAME.get(name) not in schema.SUMMARIES
+        ]
         rows_inside = all(
             self._start_us <= first and last is not None and last <= self._end_us for first, last in times
         )
