@@ -19,7 +19,7 @@ from zombiescope.diagnosis.incidents import Group
 from zombiescope.diagnosis.sample_grid import KernelProfile, Task, kernel_functions
 from zombiescope.diagnosis.symptoms.above_baseline import baselines
 from zombiescope.diagnosis.symptoms.kernel_hog import LEVELS
-from zombiescope.recording.cgroups import CgroupsView, cgroups
+from zombiescope.recording.cgroups import CgroupsView
 from zombiescope.recording.columns import Mask
 from zombiescope.recording.stacks import hottest_path
 
@@ -47,6 +47,7 @@ class Case:
         self.group = group
         self.primary = group.primary
         self.from_us, self.to_us = self._span()
+        self.facts = facts.during(self.from_us, self.to_us)
 
     def _span(self) -> tuple[int, int]:
         placed = [symptom for symptom in self.group.symptoms if symptom.kind in _PLACED]
@@ -133,8 +134,7 @@ class Case:
 
     def _who_does_not_wait(self) -> Mask | None:
         grid = self.facts.samples
-        waiting = grid.stacks.where([function.name in WAITING for function in grid.stacks.functions])
-        working = self.in_span & grid.in_kernel & ~waiting[grid.stack]
+        working = self.in_span & grid.in_kernel & ~grid.with_function(*WAITING)
         hottest = grid.hottest_task(working)
         if hottest is None or hottest[1] < 0.5 * grid.hz * self.seconds:
             return None
@@ -152,11 +152,7 @@ class Case:
             return Actor(cgroup=self.primary.group if self.primary.kind == "throttled" else None)
         cores = int(np.count_nonzero(self.hog_samples)) / self.facts.hz / self.seconds
         name = task.unit or task.container or task.comm or ""
-        return replace(task.actor(round(cores, 3)), baseline_cpu_ratio=self._baselines.get(name))
-
-    @cached_property
-    def _baselines(self) -> dict[str, float]:
-        return baselines(self.facts)
+        return replace(task.actor(round(cores, 3)), baseline_cpu_ratio=baselines(self.facts).get(name))
 
     # --- what the kernel did -----------------------------------------------------------------------------------------
 
@@ -191,7 +187,7 @@ class Case:
     def cgroups(self) -> CgroupsView:
         """As they were when the incident ended: whoever mends a leak removes the evidence. Where they were counted only
         later, as in an imported copy of /proc/cgroups, that is better than nothing."""
-        then = cgroups(self.facts.recording, None, self.to_us)
+        then = self.facts.cgroups_at(self.to_us)
         return then if then.memory is not None else self.facts.cgroups
 
     # --- numbers -----------------------------------------------------------------------------------------------------
@@ -216,9 +212,7 @@ class Case:
     def below(self, *names: str, chosen: Mask | None = None) -> Mask:
         """Samples of the incident in which one of the functions is on the stack."""
         grid = self.facts.samples
-        wanted = expand(frozenset(names), (function.name for function in grid.stacks.functions))
-        found = grid.stacks.where([function.name in wanted for function in grid.stacks.functions])[grid.stack]
-        inside: Mask = (self.in_span if chosen is None else chosen) & grid.in_kernel & found
+        inside: Mask = (self.in_span if chosen is None else chosen) & grid.in_kernel & grid.with_function(*names)
         return inside
 
     def caller(self, *names: str) -> Actor | None:
