@@ -71,11 +71,14 @@ def command(
         raise typer.BadParameter("--live records what it looks at; leave out DIR and the window")
     with _recorded(directory, node, live) as recording:
         from zombiescope.diagnosis.diagnose import diagnose
+        from zombiescope.diagnosis.known import named_as_before
+        from zombiescope.recording import incidents
 
         window = choose(recording, last, from_, to, at, utc)
         if at is not None:
             window = Window(window.start_us - AROUND_US, window.end_us + AROUND_US, window.zone)
         found = diagnose(recording, window.start_us, window.end_us, live=live is not None)
+        found = named_as_before(found, incidents.of(recording))
         if output is not None:
             drawing.write(output, _report(output.suffix, recording, found, window))
         if json_:

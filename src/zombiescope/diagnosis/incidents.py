@@ -15,6 +15,11 @@ from zombiescope.diagnosis.incident import SEVERITIES, Severity, Symptom, worst
 
 NEAR_US = 5_000_000
 FOLLOWS_US = 15_000_000
+SECOND_US = 1_000_000
+_TELLING = ("core_saturated", "kernel_hog", "rt_hog")
+_AS_LONG_AS_THE_WINDOW = ("above_baseline",)
+_OF_THE_WINDOW = ("stall", "run_queue_delay", *_AS_LONG_AS_THE_WINDOW)
+"""What is added up over the window begins where the window does, or somewhere in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +54,14 @@ class Group:
         )
 
     def identity(self, node: str, boot: str) -> str:
-        """The same live and offline: of the node, the boot, the place and the second in which it began."""
-        first = min(self.symptoms, key=lambda symptom: (symptom.from_us, symptom.kind))
-        text = f"{node}|{boot}|{first.kind}|{first.cpu}|{first.group}|{first.from_us // 1_000_000}"
+        """The same live and offline, and through any window that holds its beginning: of the node, the boot, and the
+        place and the second in which the first of its telling symptoms began."""
+        first = min(self.symptoms, key=lambda symptom: (_anchors(symptom), symptom.from_us // SECOND_US, symptom.kind,
+                                                        str(symptom.cpu), str(symptom.group)))  # fmt: skip
+        # A hog that leaves its core, or brings more threads, is still that hog.
+        where = first.facts.get("comm") or f"{first.cpu}|{first.group}"
+        when = "" if first.kind in _AS_LONG_AS_THE_WINDOW else first.from_us // SECOND_US
+        text = f"{node}|{boot}|{first.kind}|{where}|{when}"
         return hashlib.sha256(text.encode()).hexdigest()[:10]
 
 
@@ -117,6 +127,11 @@ def _belong(earlier: Symptom, later: Symptom) -> bool:
 def _migrates(one: Symptom, other: Symptom) -> bool:
     """A hog on many cores, and what was felt on one of them. A throttled cgroup does not run at all."""
     return "kernel_hog" in (one.kind, other.kind) and "throttled" not in (one.kind, other.kind)
+
+
+def _anchors(symptom: Symptom) -> int:
+    """Lower is better to know an incident by."""
+    return 0 if symptom.kind in _TELLING else 2 if symptom.kind in _OF_THE_WINDOW else 1
 
 
 def _nowhere(symptom: Symptom) -> bool:
