@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import audit, cost, loss, memory, size, tick, views
+from benchmarks import audit, cost, diagnosis, doctor, loss, memory, size, tick, views
 from benchmarks.table import Row, as_markdown
 
 PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
@@ -24,6 +24,8 @@ BENCHMARKS: dict[str, tuple[str, Callable[[float], list[Row]], float]] = {
     "loss": ("Records lost", loss.measure, 20),
     "audit": ("Audit of a large root", audit.measure, 10),
     "views": ("Views of twelve hours of 96 cores", views.measure, 43_200),
+    "diagnosis": ("Diagnosis of twelve hours of 96 cores", diagnosis.measure, 43_200),
+    "doctor": ("Live diagnosis", doctor.measure, 60),
     "soak": ("An hour", memory.measure, 3600),
 }
 
