@@ -193,6 +193,7 @@ class _Drawn:
         cpu = cpu_at[place]
         task = task_at[slot[at], cpu]
         hangs = stuck[at, cpu]
+        task[hangs] = self._walker
         stack = self._stacks(self._world.task_program[task])
         stack[hangs] = self._world.stuck
         self._used, local = np.unique(stack, return_inverse=True)
@@ -243,6 +244,12 @@ class _Drawn:
             active = self._active[number]
             stack[mine] = active[(len(active) * self._rng.random(len(mine)) ** 4).astype(np.int64)]
         return stack
+
+    @property
+    def _walker(self) -> int:
+        """A thread of kubelet, as the first one that a core ever hung with."""
+        names = [program.comm for program in PROGRAMS]
+        return sum(program.threads for program in PROGRAMS[: names.index("kubelet")])
 
     # --- the other tables -------------------------------------------------------------------------------------------
 

@@ -38,6 +38,7 @@ LED_TO_US = 10_000_000
 GAUGE_EVERY_US = 11 * SECOND_US
 """Levels are read every five or ten seconds, so the one that belongs to an incident may come after it."""
 
+_NAMES_HOG = ("kernel_hog", "rt_hog", "stall", "above_baseline")
 _PLACED = ("core_saturated", "kernel_hog", "rt_hog", "stall", "throttled", "above_baseline", "nic_starved", "steal")
 
 
@@ -103,14 +104,37 @@ class Case:
             here = names.index(self.primary.group) if self.primary.group in names else -2
             stopped: Mask = self.in_span & (group == here)
             return stopped
-        for symptom in (self.primary, *self.group.symptoms):
-            if symptom.group is not None and symptom.kind in ("kernel_hog", "rt_hog", "stall", "above_baseline"):
-                return self._members(symptom)
+        whose = self._whose()
+        if whose is not None:
+            return self._members(whose)
         cores = {symptom.cpu for symptom in self.of_kind("core_saturated", "nic_starved", "stall")} - {None}
         chosen = self.in_span & grid.in_kernel
         if cores:
             chosen &= np.isin(grid.cpu, sorted(cpu for cpu in cores if cpu is not None))
         return self._largest_thread(chosen)
+
+    def _whose(self) -> Symptom | None:
+        """The symptom that names the hog: the one that the incident is about, else one by whoever held the core that
+        was lost, with all its threads. Only if nobody held it may it be any hog of that time."""
+        named = [symptom for symptom in self.group.symptoms if symptom.group is not None and symptom.kind in _NAMES_HOG]
+        if self.primary in named:
+            return self.primary
+        holder = self._holder(self.primary)
+        if holder is None:
+            return named[0] if named else None
+        own = [one for one in named if one.facts.get("comm") == holder.comm or one.group in (holder.unit, holder.comm)]
+        return max(own, key=lambda one: one.seconds * float(one.facts.get("ratio") or 0), default=None)
+
+    def _holder(self, lost: Symptom) -> Task | None:
+        """The thread that had most of the core's kernel time, if one had."""
+        grid = self.facts.samples
+        if lost.cpu is None:
+            return None
+        there = grid.where(lost.from_us, lost.to_us, lost.cpu) & grid.in_kernel
+        hottest = grid.hottest_task(there)
+        if hottest is None or hottest[1] < MOSTLY * max(int(there.sum()), 0.5 * grid.hz * lost.seconds):
+            return None
+        return hottest[0]
 
     def _members(self, symptom: Symptom) -> Mask:
         grid = self.facts.samples

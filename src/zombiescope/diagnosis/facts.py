@@ -18,7 +18,7 @@ from zombiescope.diagnosis import core_grid, sample_grid
 from zombiescope.diagnosis.core_grid import SECOND_US, CoreGrid
 from zombiescope.diagnosis.sample_grid import SampleGrid
 from zombiescope.recording import columns
-from zombiescope.recording.cgroups import CgroupsView, cgroups
+from zombiescope.recording.cgroups import CgroupHistory, CgroupsView
 from zombiescope.recording.events import Event, events
 from zombiescope.recording.gaps import Gap
 from zombiescope.recording.memcg_cost import kernel_version
@@ -30,6 +30,7 @@ Three = tuple[columns.Ints, columns.Ints, columns.Ints]
 """Time, series and value."""
 
 DEFAULT_HZ = 99.0
+HOUR_US = 3600 * SECOND_US
 LATE_US = 15 * SECOND_US
 """A dear source is read every ten seconds; a reading that comes later than this tells nothing about a span."""
 
@@ -211,12 +212,17 @@ class Facts:
 
     def gauge(self, source: str, name: str, at_us: int | None = None) -> int | None:
         """The last value at or before a moment (the window's end), of whatever key."""
-        if (source, name) not in self.always("names of series", self._names_of_series):
+        at_us = self.end_us if at_us is None else at_us
+        if (source, name) not in self._keep("named", self._named):
             return None
-        return last_value(self.recording, source, name, self.end_us if at_us is None else at_us)
+        ids = [number for number, known in self._series.items() if known[:2] == (source, name)]
+        time, series, value = self._levels
+        found = np.flatnonzero(np.isin(series, ids) & (time <= at_us))
+        return int(value[found[-1]]) if len(found) else last_value(self.recording, source, name, at_us)
 
-    def _names_of_series(self) -> set[tuple[str, str]]:
-        rows = self.recording.table("series", None, None, ("source", "name"))
+    def _named(self) -> set[tuple[str, str]]:
+        """The series of the last hour: each part of a recording says all of them again."""
+        rows = self.recording.table("series", self.start_us - HOUR_US, self.end_us + LATE_US, ("source", "name"))
         return {(row["source"], row["name"]) for row in columns.records(rows)}
 
     # --- cgroups -----------------------------------------------------------------------------------------------------
@@ -226,8 +232,14 @@ class Facts:
         return self.cgroups_at(self.end_us)
 
     def cgroups_at(self, at_us: int) -> CgroupsView:
-        """Counted and charged up to a moment."""
-        return self.always(("cgroups", at_us), lambda: cgroups(self.recording, None, at_us))
+        """Counted and charged in the hour up to a moment; each part of a recording says every charge again."""
+        return self.always(("cgroups", at_us), lambda: self._cgroups.at(at_us))
+
+    @property
+    def _cgroups(self) -> CgroupHistory:
+        return self._keep(
+            "cgroups", lambda: CgroupHistory(self.recording, self.start_us - HOUR_US, self.end_us + LATE_US)
+        )
 
     @property
     def cgroup_stats(self) -> list[dict[str, Any]]:
@@ -241,7 +253,7 @@ class Facts:
         """Which cores serve a NIC queue, as it was at the end of the window."""
 
         def read() -> list[dict[str, Any]]:
-            rows = columns.records(self.recording.table("queues", None, self.end_us))
+            rows = columns.records(self.recording.table("queues", self.start_us - HOUR_US, self.end_us))
             return list({(row["nic"], row["queue"], row["irq"]): row for row in rows}.values())
 
         return self._keep("queues", read)

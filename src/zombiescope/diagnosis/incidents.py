@@ -104,15 +104,16 @@ def _echoes(stall: Symptom, hog: Symptom) -> bool:
 
 def _pairs(symptoms: Sequence[Symptom]) -> Iterator[tuple[int, int]]:
     order = sorted(range(len(symptoms)), key=lambda number: symptoms[number].from_us)
+    hogs = [symptom for symptom in symptoms if symptom.kind == "kernel_hog"]
     for at, number in enumerate(order):
         for other in order[at + 1 :]:
             if symptoms[other].from_us - symptoms[number].to_us > FOLLOWS_US:
                 continue
-            if _belong(symptoms[number], symptoms[other]):
+            if _belong(symptoms[number], symptoms[other], hogs):
                 yield number, other
 
 
-def _belong(earlier: Symptom, later: Symptom) -> bool:
+def _belong(earlier: Symptom, later: Symptom, hogs: Sequence[Symptom]) -> bool:
     distance_us = later.from_us - earlier.to_us
     if _nowhere(earlier) or _nowhere(later):
         return distance_us <= FOLLOWS_US
@@ -120,13 +121,23 @@ def _belong(earlier: Symptom, later: Symptom) -> bool:
         return False
     same_core = earlier.cpu is not None and earlier.cpu == later.cpu
     same_group = earlier.group is not None and earlier.group == later.group
-    one_each = (earlier.cpu is None) != (later.cpu is None) and _migrates(earlier, later)
-    return same_core or same_group or one_each
+    if same_core or same_group or (earlier.cpu is None) == (later.cpu is None):
+        return same_core or same_group
+    spread, placed = (earlier, later) if earlier.cpu is None else (later, earlier)
+    return _migrates(spread, placed) and not _held_by_another(spread, placed, hogs)
 
 
-def _migrates(one: Symptom, other: Symptom) -> bool:
+def _migrates(spread: Symptom, placed: Symptom) -> bool:
     """A hog on many cores, and what was felt on one of them. A throttled cgroup does not run at all."""
-    return "kernel_hog" in (one.kind, other.kind) and "throttled" not in (one.kind, other.kind)
+    return "kernel_hog" in (spread.kind, placed.kind) and "throttled" not in (spread.kind, placed.kind)
+
+
+def _held_by_another(spread: Symptom, placed: Symptom, hogs: Sequence[Symptom]) -> bool:
+    """A core that one hog held all the time was not lost to another one that was here and there."""
+    if spread.kind != "kernel_hog":
+        return False
+    there = [hog for hog in hogs if hog.cpu == placed.cpu and hog.from_us < placed.to_us and placed.from_us < hog.to_us]
+    return bool(there) and all(hog.facts.get("comm") != spread.facts.get("comm") for hog in there)
 
 
 def _anchors(symptom: Symptom) -> int:

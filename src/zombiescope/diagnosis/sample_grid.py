@@ -7,7 +7,7 @@ that live for a millisecond, so a rule about single tasks would see nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,7 +20,7 @@ from zombiescope.profile.stacks import Stacks
 from zombiescope.recording import columns
 from zombiescope.recording.columns import Ints, Mask
 from zombiescope.recording.reader import Recording
-from zombiescope.recording.stacks import kernel_path
+from zombiescope.recording.stacks import KERNEL_KINDS, kernel_path
 
 BIN_US = 250_000
 """A hog is looked for in any second that starts at a quarter of a second."""
@@ -54,7 +54,8 @@ class Sampled:
         self.stacks = stacks
         self.tasks = tasks
         self._paths: dict[int, tuple[str, ...]] = {}
-        self._expanded: dict[frozenset[str], Mask] = {}
+        self._expanded: dict[frozenset[str], frozenset[str]] = {}
+        self._with: dict[frozenset[str], Mask] = {}
 
     @cached_property
     def in_kernel(self) -> Mask:
@@ -68,37 +69,51 @@ class Sampled:
             path = self._paths[row] = kernel_path(self.stacks.of(row))  # type: ignore[arg-type]  # as NamedFrame
         return path
 
-    def with_function(self, names: frozenset[str]) -> Mask:
-        """Stacks on which one of the functions is; a name that ends in * stands for all that begin so."""
+    def expanded(self, names: frozenset[str]) -> frozenset[str]:
+        """Names that end in * stand for all that begin so."""
         found = self._expanded.get(names)
         if found is None:
-            found = self._expanded[names] = np.zeros(self.stacks.count, bool)
-            for number in self._numbers(names):
-                found[self._rows[self._firsts[number] : self._firsts[number + 1]]] = True
+            starts = tuple(name[:-1] for name in names if name.endswith("*"))
+            more = (name for name in self._by_name if name.startswith(starts)) if starts else ()
+            found = self._expanded[names] = frozenset({*names, *more} & self._by_name.keys())
         return found
 
-    def _numbers(self, names: frozenset[str]) -> list[int]:
-        starts = tuple(name[:-1] for name in names if name.endswith("*"))
-        wanted = {name for name in self._by_name if name.startswith(starts)} if starts else set()
-        return [number for name in names | wanted for number in self._by_name.get(name, ())]
+    def with_function(self, names: frozenset[str]) -> Mask:
+        """Stacks on which one of the kernel's functions is."""
+        found = self._with.get(names)
+        if found is None:
+            found = self._with[names] = np.zeros(self.stacks.count, bool)
+            for name in self.expanded(names):
+                for number in self._by_name[name]:
+                    found[self._rows[self._firsts[number] : self._firsts[number + 1]]] = True
+        return found
 
     @cached_property
     def _by_name(self) -> dict[str, list[int]]:
+        """The kernel's functions: name -> numbers."""
         numbers: dict[str, list[int]] = {}
-        for number in np.unique(self.stacks.flat).tolist():
+        for number in np.flatnonzero(np.diff(self._firsts)).tolist():
             numbers.setdefault(self.stacks.functions[number].name, []).append(number)
         return numbers
 
-    @cached_property
+    @property
     def _rows(self) -> Ints:
-        """The stacks of each function, one function after the other; `_firsts` says where each begins."""
-        row_at = np.repeat(np.arange(self.stacks.count), self.stacks.ends - self.stacks.starts)
-        return row_at[np.argsort(self.stacks.flat, kind="stable")]
+        return self._index[0]
+
+    @property
+    def _firsts(self) -> Ints:
+        return self._index[1]
 
     @cached_property
-    def _firsts(self) -> Ints:
-        counted = np.bincount(self.stacks.flat, minlength=len(self.stacks.functions))
-        return np.concatenate([[0], np.cumsum(counted)])
+    def _index(self) -> tuple[Ints, Ints]:
+        """The stacks of each of the kernel's functions, one function after the other, and where each begins."""
+        functions = self.stacks.functions
+        kernel = np.fromiter((function.kind in KERNEL_KINDS for function in functions), bool, len(functions))
+        places = np.flatnonzero(kernel[self.stacks.flat])
+        of = self.stacks.flat[places]
+        row_at = np.repeat(np.arange(self.stacks.count), self.stacks.ends - self.stacks.starts)[places]
+        firsts = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=len(functions)))])
+        return row_at[np.argsort(of, kind="stable")], firsts
 
 
 class SampleGrid:
@@ -134,7 +149,7 @@ class SampleGrid:
         return found
 
     def with_function(self, *names: str) -> Mask:
-        """Samples on whose stack one of the functions is."""
+        """Samples on whose stack one of the kernel's functions is."""
         found: Mask = self.known.with_function(frozenset(names))[self.stack]
         return found
 
@@ -226,42 +241,39 @@ def _read_tasks(recording: Recording, start_us: int, end_us: int) -> dict[int, T
 def kernel_functions(grid: SampleGrid, chosen: Mask) -> KernelProfile:
     """What the kernel did in the chosen samples."""
     counts = grid.counts(chosen & grid.in_kernel)
-    paths: dict[tuple[str, ...], int] = {}
-    for row in np.flatnonzero(counts).tolist():
-        path = grid.known.kernel_path(row)
-        paths[path] = paths.get(path, 0) + int(counts[row])
-    return KernelProfile(paths, int(np.count_nonzero(chosen)))
+    return KernelProfile(grid.known, counts, int(np.count_nonzero(chosen)))
 
 
 @dataclass(frozen=True)
 class KernelProfile:
-    """Kernel paths, outermost first, without leaves that only look hot; and how many samples they are out of."""
+    """How often each stack was seen in the kernel, and how many samples that is out of."""
 
-    paths: dict[tuple[str, ...], int]
+    known: Sampled
+    counts: Ints
     samples: int
 
     @cached_property
-    def kernel_samples(self) -> int:
-        return sum(self.paths.values())
+    def paths(self) -> dict[tuple[str, ...], int]:
+        """Kernel paths, outermost first, without leaves that only look hot."""
+        paths: dict[tuple[str, ...], int] = {}
+        for row in np.flatnonzero(self.counts).tolist():
+            path = self.known.kernel_path(row)
+            paths[path] = paths.get(path, 0) + int(self.counts[row])
+        return paths
 
     @cached_property
-    def _paths_with(self) -> dict[str, list[tuple[str, ...]]]:
-        found: dict[str, list[tuple[str, ...]]] = {}
-        for path in self.paths:
-            for name in set(path):
-                found.setdefault(name, []).append(path)
-        return found
-
-    @property
-    def names(self) -> Collection[str]:
-        return self._paths_with.keys()
-
-    def _with(self, names: Iterable[str]) -> set[tuple[str, ...]]:
-        return {path for name in names for path in self._paths_with.get(name, ())}
+    def kernel_samples(self) -> int:
+        return int(self.counts.sum())
 
     def total(self, *names: str) -> int:
-        """Samples in which one of the functions is on the kernel's stack."""
-        return sum(self.paths[path] for path in self._with(names))
+        """Samples in which one of the functions is on the stack. A name that ends in * stands for all that begin so,
+        here and below."""
+        return int(self.counts[self.known.with_function(frozenset(names))].sum())
+
+    def totals(self, *names: str) -> dict[str, int]:
+        """Function -> samples in which it is on the stack, without those that were not seen."""
+        counted = {name: self.total(name) for name in self.known.expanded(frozenset(names))}
+        return {name: count for name, count in counted.items() if count}
 
     def own(self, *names: str) -> int:
         """Samples in which one of the functions is the innermost."""
@@ -270,7 +282,10 @@ class KernelProfile:
 
     def under(self, outer: frozenset[str], inner: frozenset[str]) -> int:
         """Samples in which one of `inner` was called, directly or not, by one of `outer`."""
-        return sum(self.paths[path] for path in self._with(outer) if _calls(path, outer, inner))
+        callers, called = self.known.expanded(outer), self.known.expanded(inner)
+        both = (self.counts > 0) & self.known.with_function(outer) & self.known.with_function(inner)
+        rows = np.flatnonzero(both).tolist()
+        return sum(int(self.counts[row]) for row in rows if _calls(self.known.kernel_path(row), callers, called))
 
     def share(self, count: int) -> float:
         """Of all samples taken in the kernel."""
