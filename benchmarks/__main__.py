@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import audit, cost, diagnosis, doctor, loss, memory, size, tick, views
+from benchmarks import audit, cost, diagnosis, doctor, import_perf, import_text, loss, memory, size, tick, views
 from benchmarks.table import Row, as_markdown
 
 PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
@@ -23,6 +23,8 @@ BENCHMARKS: dict[str, tuple[str, Callable[[float], list[Row]], float]] = {
     "tick": ("Independence of the number of cgroups", tick.measure, 30),
     "loss": ("Records lost", loss.measure, 20),
     "audit": ("Audit of a large root", audit.measure, 10),
+    "import": ("Import of perf.data, against perf script", import_perf.measure, 0),
+    "import-text": ("Import of perf script text", import_text.measure, 0),
     "views": ("Views of twelve hours of 96 cores", views.measure, 43_200),
     "diagnosis": ("Diagnosis of twelve hours of 96 cores", diagnosis.measure, 43_200),
     "doctor": ("Live diagnosis", doctor.measure, 60),

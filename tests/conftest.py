@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from pathlib import Path
 from typing import NoReturn
 
@@ -41,6 +42,20 @@ class Needs:
 
     def tool(self, name: str) -> None:
         self.binary(name, name)
+
+    def npm(self, name: str, at_least_node: int = 0) -> Path:
+        """The folder of a package of tests/npm/package.json, where scripts/need-tests puts it."""
+        cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        place = Path(cache) / "zombiescope-tests" / "node_modules" / name
+        if not place.is_dir():
+            self.lack(f"needs the npm package {name} (scripts/need-tests installs it)")
+        if at_least_node:
+            done = subprocess.run(
+                [self.binary("node", "nodejs"), "--version"], capture_output=True, text=True, check=True
+            )
+            if int(done.stdout.strip().removeprefix("v").partition(".")[0]) < at_least_node:
+                self.lack(f"needs Node.js {at_least_node} or newer, this is {done.stdout.strip()}")
+        return place
 
     def kmsg(self) -> None:
         if not os.access("/dev/kmsg", os.R_OK | os.W_OK):

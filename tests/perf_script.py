@@ -7,8 +7,9 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
+KERNEL_HALF = 0xFFFF_8000_0000_0000
 FIELDS = "comm,pid,tid,cpu,time,event,ip,sym,symoff,dso"
-_HEAD = re.compile(r"^\s*(.*?)\s+(-?\d+)/(-?\d+)\s+\[(\d+)\]\s+(\d+)\.(\d{6}):\s+(\S.*?):\s*$")
+_HEAD = re.compile(r"^\s*(.*?)\s+(-?\d+)/(-?\d+)\s+(?:\[(\d+)\]\s+)?(\d+)\.(\d{6}):\s+(\S+):(\s.*)?$")
 _FRAME = re.compile(r"^\s+([0-9a-f]+) (.*?)(?:\+0x([0-9a-f]+))? \((.*)\)$")
 
 
@@ -16,14 +17,12 @@ class ScriptFrame(NamedTuple):
     name: str
     offset: int
     dso: str
+    address: int
 
     @property
     def is_kernel(self) -> bool:
-        return self.dso.startswith(("[kernel", "bpf_prog")) or self.dso.endswith(".ko") or self.is_module
-
-    @property
-    def is_module(self) -> bool:
-        return bool(re.fullmatch(r"\[[a-z0-9_]+\]", self.dso)) and self.dso not in ("[unknown]", "[vdso]", "[heap]")
+        """Said to be of the kernel: a user's stack may hold any number, and perf then knows no place for it."""
+        return self.address >= KERNEL_HALF and self.dso != "[unknown]"
 
 
 class ScriptSample(NamedTuple):
@@ -37,21 +36,22 @@ class ScriptSample(NamedTuple):
     """Leaf first."""
 
 
-def read(perf: str, path: Path) -> list[ScriptSample]:
-    command = [perf, "script", "-i", str(path), "--no-inline", "--max-stack", "1024", "-F", FIELDS]
+def read(perf: str, path: Path, *, has_cpu: bool = True) -> list[ScriptSample]:
+    fields = FIELDS if has_cpu else FIELDS.replace("cpu,", "")
+    command = [perf, "script", "-i", str(path), "--no-inline", "--no-demangle", "--max-stack", "1024", "-F", fields]
     text = subprocess.run(command, capture_output=True, check=True, timeout=300).stdout.decode("utf-8", "replace")
     samples: list[ScriptSample] = []
     for line in text.splitlines():
         head = _HEAD.match(line)
         if head is not None:
-            comm, pid, tid, cpu, seconds, micros, event = head.groups()
+            comm, pid, tid, cpu, seconds, micros, event, rest = head.groups()
             at_us = int(seconds) * 1_000_000 + int(micros)
-            samples.append(ScriptSample(comm, int(pid), int(tid), int(cpu), at_us, event, []))
-            continue
+            samples.append(ScriptSample(comm, int(pid), int(tid), int(cpu or -1), at_us, event, []))
+            line = rest or ""  # without call chains, the one frame stands here
         frame = _FRAME.match(line)
         if frame is not None:
-            _, name, offset, dso = frame.groups()
-            samples[-1].frames.append(ScriptFrame(name, int(offset or "-1", 16), dso))
+            address, name, offset, dso = frame.groups()
+            samples[-1].frames.append(ScriptFrame(name, int(offset or "-1", 16), dso, int(address, 16)))
         else:
             assert not line.strip(), f"perf script says something unforeseen: {line!r}"
     return samples

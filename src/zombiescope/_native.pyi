@@ -10,7 +10,7 @@ Numbers = Any
 """Anything with the buffer protocol and the right item; numpy's stubs say that of arrays from Python 3.12 on only."""
 
 # varint.pxi
-def encode_ints(values: Sequence[int], base: int = ...) -> bytes: ...
+def encode_ints(values: Sequence[int], base: int = ..., lead: bytes = ...) -> bytes: ...
 def decode_ints(data: Buffer, offset: int, count: int, base: int = ...) -> tuple[array[int], int]: ...
 def shift_ints(values: array[int], by: int) -> None: ...
 def has_negative(values: array[int]) -> bool: ...
@@ -153,7 +153,7 @@ class PerfData(PerfStream):
         array[int],
         array[int],
         list[tuple[str, str, str]],
-        list[tuple[int, int, str | None, int | None, str | None]],
+        list[tuple[int, int | None, str | None, int | None, str | None]],
         int,
         tuple[int, int] | None,
         frozenset[int],

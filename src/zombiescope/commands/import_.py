@@ -101,7 +101,7 @@ def _known_format(name: str | None) -> Any:
 def _start_us(text: str) -> int:
     try:
         return round(float(text) * 1e6)
-    except ValueError:
+    except (ValueError, OverflowError):
         pass
     try:
         return round(datetime.fromisoformat(text).timestamp() * 1e6)

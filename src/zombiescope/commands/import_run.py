@@ -4,7 +4,7 @@ file of a hundred megabytes takes to be read; the bar loads rich, on a terminal.
 from __future__ import annotations
 
 import json
-import shutil
+import os
 import sys
 from datetime import datetime
 from pathlib import Path
@@ -40,7 +40,7 @@ def perform(names: Sequence[str], directory: str, options: Options, *, as_json: 
         sys.stderr.writelines(f"{line}\n" for line in _skipped(result))
     else:
         _tell(result, directory)
-    if not result.outcome.samples and not any(each.rows for each in result.files):
+    if result.from_us is None:
         raise Failure("nothing was imported: no file holds a sample or an event that can be read")
 
 
@@ -82,11 +82,13 @@ class Bar:
         if self._bar is not None:
             self._bar.stop()
 
-    def begin(self, name: str, size: int | None) -> None:
+    def expect(self, size: int | None) -> None:
         if self._bar is not None:
-            if self._task is not None:
-                self._bar.remove_task(self._task)
-            self._task = self._bar.add_task(Path(name).name, total=size)
+            self._task = self._bar.add_task("", total=size)
+
+    def begin(self, name: str) -> None:
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, description=Path(name).name)
 
     def advance(self, size: int) -> None:
         if self._bar is not None and self._task is not None:
@@ -94,7 +96,7 @@ class Bar:
 
 
 def _compact(path: Path, bar: Bar) -> bool:
-    bar.begin("making Parquet", None)
+    bar.begin("making Parquet")
     from zombiescope.recording.compact import BusyError, compact
 
     try:
@@ -155,14 +157,15 @@ def _tell(result: Result, directory: str) -> None:
             (each, f"{each.samples:,} samples" if each.samples else f"{each.rows:,} rows") for each in result.files
         )
         lines += [f"  {each.file}: {each.format}, {count}" for each, count in counted]
-    lines += [*outcome.notes, *_skipped(result), ""]
-    lines.append(f"next: zombiescope {'heatmap' if outcome.samples else 'info'} {directory}")
+    lines += [*outcome.notes, *_skipped(result)]
+    if result.from_us is not None:
+        lines += ["", f"next: zombiescope {'heatmap' if outcome.samples else 'info'} {directory}"]
     _print(lines)
 
 
 def _print(lines: list[str]) -> None:
     import textwrap
 
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 100_000
+    width = os.get_terminal_size(sys.stdout.fileno()).columns or 80 if sys.stdout.isatty() else 100_000
     for line in lines:
         sys.stdout.write("\n".join(textwrap.wrap(line, width, subsequent_indent="  ")) + "\n")

@@ -25,6 +25,7 @@ from zombiescope.commands import (
     diagnose,
     diff,
     events,
+    export,
     flamegraph,
     freeze,
     heatmap,
@@ -34,6 +35,7 @@ from zombiescope.commands import (
     lab,
     mark,
     pack,
+    push,
     record,
     stacks,
     status,
@@ -48,6 +50,7 @@ _COMMANDS: tuple[tuple[str, tuple[ModuleType, ...]], ...] = (
     ("Look", (check, top, cores, heatmap, flamegraph, stacks, diff, events, cgroups, history, info)),
     ("Explain", (diagnose, audit, demo)),
     ("Keep", (import_, freeze, pack, compact)),
+    ("Share", (export, push)),
 )
 
 app = typer.Typer(

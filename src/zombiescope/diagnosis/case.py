@@ -20,7 +20,7 @@ from zombiescope.diagnosis.sample_grid import KernelProfile, Task, kernel_functi
 from zombiescope.diagnosis.symptoms.above_baseline import baselines
 from zombiescope.diagnosis.symptoms.kernel_hog import LEVELS
 from zombiescope.recording.cgroups import CgroupsView
-from zombiescope.recording.columns import Mask
+from zombiescope.recording.columns import Ints, Mask
 from zombiescope.recording.stacks import hottest_path
 
 WAITING = frozenset(
@@ -229,19 +229,28 @@ class Case:
 
     def cores_in(self, *names: str, chosen: Mask | None = None) -> float | None:
         """CPU, in cores, that was spent below one of these kernel functions; on the whole node, or in some samples."""
-        if not len(self.facts.samples):
+        grid = self.facts.samples
+        if not len(grid):
             return None
-        return int(np.count_nonzero(self.below(*names, chosen=chosen))) / self.facts.hz / self.seconds
+        counts = self._kernel_counts if chosen is None else grid.counts(chosen & grid.in_kernel)
+        return int(counts[grid.known.with_function(frozenset(names))].sum()) / self.facts.hz / self.seconds
 
-    def below(self, *names: str, chosen: Mask | None = None) -> Mask:
+    @cached_property
+    def _kernel_counts(self) -> Ints:
+        """How often each stack occurs among the kernel samples of the incident: a few thousand instead of millions."""
+        return self.facts.samples.counts(self.in_span & self.facts.samples.in_kernel)
+
+    def below(self, *names: str) -> Mask:
         """Samples of the incident in which one of the functions is on the stack."""
         grid = self.facts.samples
-        inside: Mask = (self.in_span if chosen is None else chosen) & grid.in_kernel & grid.with_function(*names)
+        inside: Mask = self.in_span & grid.in_kernel & grid.with_function(*names)
         return inside
 
     def caller(self, *names: str) -> Actor | None:
         """Who spent most time below one of these functions, and how much; kernel threads work for somebody else."""
         grid = self.facts.samples
+        if not self.cores_in(*names):
+            return None
         chosen = self.below(*names)
         best = grid.hottest_group(chosen, lambda task: None if is_kernel_thread(task) else task.unit or task.comm)
         if best is None:

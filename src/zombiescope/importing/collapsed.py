@@ -4,6 +4,7 @@ Dialects:
     stackcollapse-perf      _[k] kernel, _[j] jit, _[i] inlined behind a name (with --all)
     gProfiler               a first line `# {json}`, then index of the application, container and comm as first frames
     difffolded              two counts: the first is taken, and the outcome says so
+    zombiescope export      %3B, %0A, %0D and %25 stand for what a name cannot hold here
 A name may hold spaces; the count is what stands behind the last one. Where no name is marked as the kernel's, what lies
 inside of a known way into the kernel (do_syscall_64, ...) is.
 """
@@ -14,6 +15,7 @@ import json
 import re
 from array import array
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from zombiescope._native import context_of, plain_name
 from zombiescope.importing.rows import Event, FrameRow, Outcome, Rows, TaskRow
@@ -21,12 +23,14 @@ from zombiescope.importing.store import MAX_ROWS
 
 EVENT = Event("collapsed", weight=True)
 _LONGEST_LINE = 1 << 20
-_MOST = 2**62
+_MOST = 2**53
+"""A thousand such counts can still be added up."""
 
 _COUNT = r"\d{1,30}(?:\.\d{1,30})?(?:[eE][+-]?\d{1,3})?"
 _LINE = re.compile(rf"(?P<stack>.*\S)\s+(?P<count>{_COUNT})", re.DOTALL)
 _TWO_COUNTS = re.compile(rf"(?P<stack>.*\S)\s+(?P<count>{_COUNT})\s+{_COUNT}", re.DOTALL)
 _MARK = re.compile(r"(.+)_\[([a-z]{1,4})\]")
+_ESCAPED = re.compile("%(3B|0A|0D|25)")
 _MARKS = {"k": "kernel", "w": "kernel", "j": "jit", "i": "inlined"}
 _ENTRIES = frozenset((
     "entry_SYSCALL_64_after_hwframe", "entry_SYSCALL_64", "do_syscall_64", "x64_sys_call", "asm_exc_page_fault",
@@ -43,11 +47,10 @@ def is_line(line: str) -> bool:
 
 
 class CollapsedImport:
-    """Reads one file; `hostname` is what a header of gProfiler says."""
+    """Reads one file."""
 
     def __init__(self, outcome: Outcome) -> None:
         self._outcome = outcome
-        self.hostname: str | None = None
         self._comm_at: int | None = None
         self._pattern = _LINE
         self._rounded = False
@@ -81,17 +84,10 @@ class CollapsedImport:
             self._outcome.note("collapsed stacks: counts with a fraction were rounded")
 
     def _header(self, line: str) -> None:
-        try:
-            said = json.loads(line.lstrip("# "))
-        except ValueError:
-            return
-        if not isinstance(said, dict):
-            return
-        metadata = said.get("metadata")
-        if isinstance(metadata, dict) and isinstance(metadata.get("hostname"), str):
-            self.hostname = metadata["hostname"]
-        enabled = (said.get("application_metadata_enabled"), said.get("container_names_enabled"))
-        self._comm_at = sum(map(bool, enabled))
+        said = _said(line)
+        if said:
+            enabled = (said.get("application_metadata_enabled"), said.get("container_names_enabled"))
+            self._comm_at = sum(map(bool, enabled))
 
     def _look_for_two_counts(self, line: str) -> None:
         if _TWO_COUNTS.fullmatch(line) is not None:
@@ -110,7 +106,7 @@ class CollapsedImport:
         number = self._stacks.get(stack)
         if number is None:
             number = self._stacks[stack] = len(self._stacks)
-            self._new_stack(stack.split(";"))
+            self._new_stack([_ESCAPED.sub(_unescaped, name) for name in stack.split(";")])
         stacks, tasks, periods = self._rows
         stacks.append(number)
         tasks.append(self._task(stack))
@@ -126,7 +122,7 @@ class CollapsedImport:
             self._rounded = self._rounded or count != value
         if 0 < count <= _MOST:
             return count
-        self._outcome.skipped["stacks whose count is 0" if count <= 0 else "stacks whose count is beyond 2^62"] += 1
+        self._outcome.skipped["stacks whose count is 0" if count <= 0 else "stacks whose count is beyond 2^53"] += 1
         return None
 
     def _task(self, stack: str) -> int:
@@ -165,6 +161,22 @@ class CollapsedImport:
         return rows
 
 
+def host_in(text: str) -> str | None:
+    """The host that gProfiler's header names."""
+    metadata = _said(text.partition("\n")[0]).get("metadata")
+    name = metadata.get("hostname") if isinstance(metadata, dict) else None
+    return name if isinstance(name, str) else None
+
+
+def _said(line: str) -> dict[str, Any]:
+    """The JSON behind the # of gProfiler's first line."""
+    try:
+        said = json.loads(line.lstrip("# ")) if line.startswith("#") else None
+    except ValueError:
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
 def _lines(pieces: Iterable[bytes], outcome: Outcome) -> Iterator[str]:
     rest = b""
     for piece in pieces:
@@ -177,6 +189,10 @@ def _lines(pieces: Iterable[bytes], outcome: Outcome) -> Iterator[str]:
             rest = b""
     if text := rest.decode("utf-8", "backslashreplace").strip():
         yield text
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    return chr(int(found[1], 16))
 
 
 def _kinds(names: list[str]) -> list[FrameRow]:

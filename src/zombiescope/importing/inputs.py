@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import stat
 import sys
-import tempfile
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -47,9 +46,15 @@ class Input:
     def open_stream(self, progress: Progress) -> Stream:
         """Raises OSError."""
         if self.stream is None:
-            self.file.seek(0)
-            self.stream = Stream(self.file, progress)
+            self.stream = Stream(self.open(), progress)
         return self.stream
+
+    def open(self) -> BinaryIO:
+        """The file from its beginning. Raises OSError."""
+        if self.file.closed:
+            self.file = Path(self.name).open("rb")  # noqa: SIM115  close()
+        self.file.seek(0)
+        return self.file
 
     def close(self) -> None:
         if self.file is not sys.stdin.buffer:
@@ -98,6 +103,8 @@ def _look(name: str, wanted: Format | None) -> Input:
     elif not seekable:
         given.stream = stream
     given.clock = _clock(given, name_for_clock, stream)
+    if seekable:
+        file.close()  # there may be more files than may be open at once
     return given
 
 
@@ -108,6 +115,8 @@ def _unseen(_: int) -> None:
 def _aside(stream: Stream) -> tuple[BinaryIO, int]:
     """A perf.data is read twice, for its clock and for its samples: one that is packed, or comes through a pipe, goes
     into a temporary file first. Raises OSError."""
+    import tempfile
+
     file = cast("BinaryIO", tempfile.TemporaryFile())  # noqa: SIM115  Input.close
     for piece in stream:
         file.write(piece)
@@ -124,6 +133,7 @@ def _clock(given: Input, name: str, stream: Stream) -> FileClock | None:
         given.host = None if found is None else found.host
         return None if found is None else replace(found, modified_wall_us=given.modified_us)
     if given.format != "perf-script":
+        given.host = _host(given.format, stream.head)
         return None
     if given.stream is None and not stream.packed:
         header, span_us = perf_script.peek(given.file, given.size or 0)
@@ -133,6 +143,20 @@ def _clock(given: Input, name: str, stream: Stream) -> FileClock | None:
     if span_us is None and (stream.packed or given.stream is not None):
         return None  # only the last sample tells
     return script_clock(name, header, span_us, given.modified_us)
+
+
+def _host(kind: Format, head: bytes) -> str | None:
+    """The node that a file names in its beginning."""
+    text = head.decode("utf-8", "backslashreplace")
+    if kind == "mpstat":
+        from zombiescope.importing.mpstat import host_in
+    elif kind == "kernel-log":
+        from zombiescope.importing.kernel_log import host_in
+    elif kind == "collapsed":
+        from zombiescope.importing.collapsed import host_in
+    else:
+        return None
+    return host_in(text)
 
 
 def script_clock(

@@ -33,6 +33,8 @@ from zombiescope.recorder.event import Event
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _LEVELS = {"emerg": 0, "alert": 1, "crit": 2, "err": 3, "warn": 4, "notice": 5, "info": 6, "debug": 7}
 
+_LATEST_US = 1 << 53
+
 _PREFIX = re.compile(r"<(?P<prio>\d{1,4})>|(?P<facility>[a-z0-9]{2,10}) *:(?P<level>[a-z]{3,6}) *: ")
 _BOOT = re.compile(r"\[ *(?P<seconds>\d{1,12})\.(?P<micros>\d{6})(?: <[^>]{1,24}>)?\](?:\[ *[TC]\d{1,10}\])? ")
 _CTIME = re.compile(r"\[\w{3} (?P<month>\w{3}) +(?P<day>\d{1,2}) (?P<time>\d\d:\d\d:\d\d) (?P<year>\d{4})\] ")
@@ -135,8 +137,12 @@ def _json_line(line: str) -> Line | None:
     try:
         entry = json.loads(line)
         message, wall_us = entry["MESSAGE"], int(entry["__REALTIME_TIMESTAMP"])
-        text = bytes(message).decode("utf-8", "backslashreplace") if isinstance(message, list) else str(message)
+        # A message that is not UTF-8 is a list of its bytes; half of a surrogate pair is no text either.
+        data = bytes(message) if isinstance(message, list) else str(message).encode("utf-8", "backslashreplace")
+        text = data.decode("utf-8", "backslashreplace")
     except (ValueError, KeyError, TypeError):
+        return None
+    if not 0 <= wall_us < _LATEST_US:
         return None
     kernel = entry.get("_TRANSPORT") == "kernel"
     program = "kernel" if kernel else str(entry.get("SYSLOG_IDENTIFIER", ""))
@@ -149,10 +155,14 @@ def _number(value: Any) -> int | None:
     return int(value) if isinstance(value, str) and value.isascii() and value.isdecimal() else None
 
 
-def read(
-    text: str, modified_us: int | None, boot_offset_us: int | None, outcome: Outcome
-) -> tuple[list[Event], str | None]:
-    """The events of a log in the order of its lines, and the host that it names."""
+def host_in(text: str) -> str | None:
+    """The host that a journal names."""
+    found = (parse(line) for line in text.splitlines()[:20])
+    return next((line.host for line in found if line is not None and line.host), None)
+
+
+def read(text: str, modified_us: int | None, boot_offset_us: int | None, outcome: Outcome) -> list[Event]:
+    """The events of a log in the order of its lines."""
     lines = []
     for line in text.splitlines():
         found = parse(line, modified_us) if line.strip() else None
@@ -161,8 +171,7 @@ def read(
         elif line.strip() and not line.startswith("-- "):  # journalctl's own: "-- Boot 3f..."
             outcome.skipped["lines of a kernel log that carry no time"] += 1
     offset_us = _boot_offset_us(lines, modified_us, boot_offset_us, outcome)
-    host = next((line.host for line in lines if line.host), None)
-    return list(_events(lines, offset_us)), host
+    return list(_events(lines, offset_us))
 
 
 def _boot_offset_us(lines: list[Line], modified_us: int | None, boot_offset_us: int | None, outcome: Outcome) -> int:

@@ -7,8 +7,9 @@ perf.data holds none. Believed, in this order:
     3. /proc/kallsyms, if the recording is of this very kernel: the same build id (/sys/kernel/notes), or, where the
        recording tells none, the same host name, release and address of the kernel's text
 
-A kernel that randomises its addresses lies elsewhere after each boot. The recording says where _text was, so the kernel's
-own functions are found with kallsyms of any boot; modules move on their own, and are found only if nothing moved.
+A kernel that randomises its addresses lies elsewhere after each boot. The recording says where _text was, so the
+kernel's own functions are found with kallsyms of any boot; modules move on their own, and are found only if nothing
+moved.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from zombiescope._native import KernelSymbols
 from zombiescope.symbols import debug_files
 
 ALL = (0, (1 << 64) - 1)
-_PIECE_BYTES = 1 << 20
+_PIECE_BYTES = 1 << 16
+_HEAD_BYTES = 1 << 18
 _MODULE_FILE = re.compile(r"\.ko(\.\w+)?$")
 
 
@@ -108,28 +110,31 @@ class KernelNames:
 
 def _read_kallsyms(path: Path) -> tuple[KernelSymbols, dict[str, int]] | None:
     symbols = KernelSymbols()
-    references: dict[str, int] = {}
+    head = b""
     try:
         with path.open("rb", buffering=0) as file:
+            # /proc gives a page at a time, whatever is asked for.
             while piece := file.read(_PIECE_BYTES):
                 symbols.feed(piece)
-                if len(references) < 2:
-                    _find_references(piece, references)
+                if len(head) < _HEAD_BYTES:
+                    head += piece
     except OSError:
         return None
     symbols.feed(b"\n")
     symbols.finish()
-    return None if symbols.hidden else (symbols, references)
+    return None if symbols.hidden else (symbols, _references(head))
 
 
-def _find_references(text: bytes, references: dict[str, int]) -> None:
-    """Where _text and _stext are; they stand near the front, in a piece of their own or not."""
+def _references(text: bytes) -> dict[str, int]:
+    """Where _text and _stext are; they stand near the front."""
+    found = {}
     for name in (b"_text", b"_stext"):
         at = text.find(b" " + name + b"\n")
-        start = text.rfind(b"\n", 0, at) + 1
-        address = text[start:at].partition(b" ")[0]
-        if at > 0 and len(address) in (8, 16) and address.strip(b"0123456789abcdef") == b"":
-            references.setdefault(name.decode(), int(address, 16))
+        start = text.rfind(b"\n", 0, max(at, 0)) + 1
+        address = text[start : max(at, 0)].partition(b" ")[0]
+        if len(address) in (8, 16) and not address.strip(b"0123456789abcdef"):
+            found[name.decode()] = int(address, 16)
+    return found
 
 
 def running_build_id(path: str = "/sys/kernel/notes") -> bytes | None:

@@ -30,17 +30,21 @@ Row = tuple[Any, ...]
 """As schema.CORES."""
 
 
-def read(text: str, modified_us: int | None, outcome: Outcome) -> tuple[list[Row], str | None]:
-    """Rows of the cores, and the name of the node."""
+def host_in(text: str) -> str | None:
+    """The name of the node."""
+    found = re.search(r'"nodename":\s*"([^"]+)"', text)
+    return None if found is None else found[1]
+
+
+def read(text: str, modified_us: int | None, outcome: Outcome) -> list[Row]:
+    """Rows of the cores."""
     rows: list[Row] = []
-    name = None
     for host, reports in _hosts(text, outcome):
-        name = host.get("nodename") if isinstance(host.get("nodename"), str) else name
         day_s = _day_s(str(host.get("date", "")), modified_us, outcome)
         if isinstance(host.get("release"), str):
             outcome.facts.setdefault("kernel", host["release"])
         rows += _rows(reports, day_s, outcome)
-    return rows, name
+    return rows
 
 
 def _hosts(text: str, outcome: Outcome) -> Iterator[tuple[dict[str, Any], list[Any]]]:
@@ -50,10 +54,11 @@ def _hosts(text: str, outcome: Outcome) -> Iterator[tuple[dict[str, Any], list[A
         yield _of_the_whole_part(text, outcome)
         return
     try:
-        for host in document["sysstat"]["hosts"]:
-            yield host, host["statistics"]
-    except (KeyError, TypeError):
+        hosts = [(dict(host), list(host["statistics"])) for host in document["sysstat"]["hosts"]]
+    except (KeyError, TypeError, ValueError):
         outcome.skipped["mpstat documents of another form"] += 1
+        return
+    yield from hosts
 
 
 def _of_the_whole_part(text: str, outcome: Outcome) -> tuple[dict[str, Any], list[Any]]:
@@ -99,7 +104,7 @@ def _interval_s(times: list[int], number: int) -> int:
 
 def _cores(at_s: int, interval_s: int, loads: list[Any], outcome: Outcome) -> Iterator[Row]:
     for load in loads:
-        if not isinstance(load, dict) or not str(load.get("cpu", "")).isdecimal():
+        if not isinstance(load, dict) or not re.fullmatch(r"[0-9]{1,5}", str(load.get("cpu", ""))):
             if not isinstance(load, dict) or load.get("cpu") not in ("all", -1, "-1"):
                 outcome.skipped["cores in mpstat reports that cannot be read"] += 1
             continue
@@ -111,10 +116,14 @@ def _cores(at_s: int, interval_s: int, loads: list[Any], outcome: Outcome) -> It
 
 
 def _ms(load: dict[str, Any], names: tuple[str, ...], interval_s: int) -> int | None:
-    values = [load.get(name) for name in names]
-    if not isinstance(values[0], (int, float)):
+    percentages = [_percentage(load.get(name)) for name in names]
+    if percentages[0] is None:
         return None  # a version of sysstat that does not know this mode
-    return round(sum(value for value in values if isinstance(value, (int, float))) * interval_s * 10)
+    return round(sum(value or 0 for value in percentages) * interval_s * 10)
+
+
+def _percentage(value: object) -> float | None:
+    return value if isinstance(value, (int, float)) and 0 <= value <= 1000 else None
 
 
 def _clock_s(text: object) -> int | None:

@@ -1,11 +1,12 @@
 """perf.data: what `perf record` writes, as a file or through a pipe.
 
-The caller finds the clock before the rows are written where the file can seek (`file_clock`); of a pipe it is known only
-behind the last record (`PerfDataImport.clock`), so its rows are held until then.
+The caller finds the clock before the rows are written where the file can seek (`file_clock`); of a pipe it is known
+only behind the last record (`PerfDataImport.clock`), so its rows are held until then.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -115,7 +116,7 @@ class PerfDataImport:
         aside: BinaryIO | None = None
         try:
             header, aside = _open(file, size)
-            session = Session(header, self._outcome, self._kernels, self._symbols)
+            session = Session(header, self._outcome, self._kernels, self._symbols, inline=self._inline)
             session.begin()
             yield from self._decode(session, aside or file, progress)
             self.clock = _clock(file, name, header, session.decoder.span_ns())
@@ -127,9 +128,20 @@ class PerfDataImport:
                 aside.close()
 
     def _decode(self, session: Session, file: BinaryIO, progress: Callable[[int], None]) -> Iterator[Rows]:
+        # Thousands of names are made and all of them are kept: looking for garbage among them finds none.
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            yield from self._decode_all(session, file, progress)
+        finally:
+            if collects:
+                gc.enable()
+
+    def _decode_all(self, session: Session, file: BinaryIO, progress: Callable[[int], None]) -> Iterator[Rows]:
         decoder = session.decoder
         done = 0
-        for done in _data(file, session.header, decoder, progress):
+        for so_far in _data(file, session.header, decoder, progress):
+            done = so_far
             while decoder.pump():
                 yield session.take()
         cut = decoder.finish()
@@ -169,15 +181,13 @@ class PerfDataImport:
             note(f"kernel functions: {self._kernels.complaint}")
         elif session.unnamed_kernel and not session.has_kernel:
             note(
-                "kernel functions are shown as addresses: perf.data holds no names, and no kallsyms of that kernel is here "
-                "(give --kallsyms with a copy of /proc/kallsyms from the recorded host, taken as root before it reboots)"
+                "kernel functions are shown as addresses: perf.data holds no names, and no kallsyms of that kernel is "
+                "here (give --kallsyms with a copy of /proc/kallsyms of the recorded host, taken as root)"
             )
         if decoder.user_stacks:
-            note("user stacks recorded with --call-graph dwarf were not unwound: only what the kernel walked is there")
+            note("user stacks of --call-graph dwarf were not unwound: only what the kernel walked is there")
         if any(attr.branch_type & _LBR_CALL_STACK for attr, _ in session.attrs):
-            note(
-                "call stacks of the branch record (--call-graph lbr) were not unwound: only what the kernel walked is there"
-            )
+            note("stacks of --call-graph lbr were not unwound: only what the kernel walked is there")
         if decoder.timeless:
             note("some samples have no time (perf record without -T): they lie where the record before them was")
         if decoder.throttled:

@@ -19,6 +19,7 @@ from typing import BinaryIO, NamedTuple
 PIPE_BYTES = 16
 FILE_BYTES = 104
 MAX_SECTION_BYTES = 64 << 20
+MAX_PLACE = 1 << 62
 MAX_EVENTS = 65_536
 KERNEL_MODE = 1
 
@@ -174,8 +175,8 @@ def read(file: BinaryIO, size: int | None) -> Header:
 def _file_header(file: BinaryIO, head: bytes, size: int | None) -> Header:
     attr_bytes, attrs_at, attrs_bytes, data_at, data_bytes = struct.unpack_from("<QQQQQ", head, 16)
     header = Header(data_offset=data_at, data_bytes=data_bytes or None)
-    if not 64 <= attr_bytes <= 4096 or attrs_bytes > MAX_EVENTS * attr_bytes:
-        raise HeaderError("its list of events is damaged")
+    if not 64 <= attr_bytes <= 4096 or attrs_bytes > MAX_EVENTS * attr_bytes or data_at > MAX_PLACE:
+        raise HeaderError("its header is damaged")
     entries = _section(file, attrs_at, attrs_bytes, size)
     for at in range(0, len(entries) - int(attr_bytes) + 1, attr_bytes):
         attr = parse_attr(entries[at : at + attr_bytes - 16])
@@ -212,7 +213,7 @@ def _read_features(file: BinaryIO, header: Header, bits: int, size: int | None) 
 
 def _section(file: BinaryIO, at: int, length: int, size: int | None) -> bytes:
     """As much of a section as there is."""
-    if length > MAX_SECTION_BYTES or at > 1 << 62 or (size is not None and at > size):
+    if length > MAX_SECTION_BYTES or at > MAX_PLACE or (size is not None and at > size):
         return b""
     file.seek(at)
     return file.read(length)

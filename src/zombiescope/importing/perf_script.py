@@ -30,7 +30,10 @@ _UNIX_US = 10**15
 _KERNEL = ("[kernel", "[guest.kernel")
 _VDSO = ("[vdso]", "[vdso32]", "[vsyscall]", "[uprobes]", "[vectors]", "[sigpage]")
 _BPF = ("bpf_prog_", "bpf_trampoline_", "bpf_dispatcher_", "[bpf")
-_JIT = ("//anon", "/anon_hugepage", "/dev/zero", "/memfd:", "/SYSV", "[anon", "[JIT]", "[heap]", "[stack", "anon_inode")
+_JIT = (
+    "//anon", "/anon_hugepage", "/dev/zero", "/memfd:", "/SYSV", "[anon", "[JIT]", "[jit]", "[heap]", "[stack",
+    "anon_inode",
+)  # fmt: skip
 _PERF_MAP = re.compile(r"perf-\d+\.map|jitted-\d+-\d+\.so|\[JIT\].*")
 _MODULE_FILE = re.compile(r"(.+)\.ko(?:\.(?:gz|xz|zst|bz2|debug))?")
 _FILE_OFFSET = re.compile(r"\+0x[0-9a-f]+$")
@@ -127,6 +130,7 @@ class PerfScriptImport:
     def __init__(self, outcome: Outcome) -> None:
         self._outcome = outcome
         self._text = PerfScriptText(place, MAX_ROWS)
+        self._nameless_kernel = False
 
     def read(self, pieces: Iterable[bytes], is_cut: Iterable[object] = ()) -> Iterator[Rows]:
         """Rows of at most MAX_ROWS samples, `time_us` in the text's own clock. `is_cut` is not empty, once the pieces
@@ -161,6 +165,7 @@ class PerfScriptImport:
             for at, value in enumerate(time_us):
                 if value < 0:
                     time_us[at] = start
+        self._nameless_kernel |= any(name == UNKNOWN and kind == "kernel" for name, _, kind in frames)
         return Rows(
             time_us=time_us,
             cpu=cpu,
@@ -188,6 +193,11 @@ class PerfScriptImport:
             note(
                 "the text has one number where pid and tid could stand, which perf prints for the thread; it is taken "
                 "for both (perf script -F +pid prints both)"
+            )
+        if self._nameless_kernel:
+            note(
+                "kernel functions without a name in the text: perf script could not read kallsyms of that kernel "
+                "(run it as root on that node, or import perf.data with --kallsyms)"
             )
         if text.open_end:
             note("the text ends without an empty line: its last stack may be cut short")

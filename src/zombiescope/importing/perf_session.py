@@ -21,7 +21,7 @@ from zombiescope.symbols.offline import OfflineSymbols
 
 _RECORD_ATTR, _RECORD_BUILD_ID, _RECORD_EVENT_UPDATE, _RECORD_FEATURE = 64, 67, 78, 80
 _UPDATE_NAME = 2
-_SAMPLE_PERIOD = 1 << 8
+_SAMPLE_READ, _SAMPLE_PERIOD = 1 << 4, 1 << 8
 _SLICE_BYTES = 4096
 MAX_INFLATED_BYTES = 256 << 20
 """One compressed record holds at most 64 kB; what makes more than this of it is no recording."""
@@ -57,7 +57,7 @@ class HeaderRecords:
 
     @property
     def has_period(self) -> bool:
-        return any(attr.sample_type & _SAMPLE_PERIOD or attr.period for attr, _ in self.attrs)
+        return any(attr.sample_type & (_SAMPLE_PERIOD | _SAMPLE_READ) or attr.period for attr, _ in self.attrs)
 
     # --- asked by the decoder ----------------------------------------------------------------------------------------
 
@@ -115,7 +115,13 @@ class Session(HeaderRecords):
     """Answers the decoder of one file."""
 
     def __init__(
-        self, header: Header, outcome: Outcome, kernels: KernelNames, symbols: dict[bool, OfflineSymbols]
+        self,
+        header: Header,
+        outcome: Outcome,
+        kernels: KernelNames,
+        symbols: dict[bool, OfflineSymbols],
+        *,
+        inline: bool = False,
     ) -> None:
         super().__init__(header, outcome)
         self.decoder = self.stream = PerfData(self, MAX_ROWS)
@@ -123,7 +129,7 @@ class Session(HeaderRecords):
         """Distinct kernel addresses without a name."""
         self._kernels = kernels
         self._symbols = symbols
-        self._names_here = symbols[False]
+        self._inline = inline
         self._is_here = False
         self._kernel: Kernel | None = None
         self._recorded = Recorded()
@@ -184,11 +190,23 @@ class Session(HeaderRecords):
         self.unnamed_kernel += 1
         return FrameRow(f"0x{address:x}", recorded or "", "module" if recorded else "kernel")
 
-    def user_frame(self, file: MappedFile, offset: int) -> FrameRow:
+    def user_frames(self, file: MappedFile, offset: int) -> list[FrameRow]:
         path, build_id, _, _, _ = file
         build_id = build_id or self.build_ids.get(path)
         symbols = self._symbols[build_id is None and self._is_here and self._has_same_inode(file)]
-        return FrameRow(*symbols.resolve(path, build_id, offset))
+        frame = FrameRow(*symbols.resolve(path, build_id, offset))
+        if not self._inline or frame.kind != "user":
+            return [frame]
+        from zombiescope.symbols.inlined import InlineError
+
+        try:
+            inlined = symbols.inlined(path, build_id, offset)
+        except InlineError as error:
+            self._inline = False
+            self.outcome.note(f"inlined functions are not shown: {error}")
+            return [frame]
+        # The outermost is the function that the symbol table knows, under the name it has there.
+        return [*(FrameRow(one.name, frame.module, frame.kind) for one in inlined[:-1]), frame]
 
     def _has_same_inode(self, file: MappedFile) -> bool:
         """Whether the file of that name is still the one that was mapped; MMAP records of old kernels do not say."""
@@ -196,7 +214,7 @@ class Session(HeaderRecords):
         if known is None:
             path, _, _, _, inode = file
             try:
-                known = not inode or os.stat(path).st_ino == inode
+                known = not inode or Path(os.fsdecode(path)).stat().st_ino == inode
             except (OSError, ValueError):
                 known = False
             self._same_inode[file] = known

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -22,7 +23,7 @@ from zombiescope.importing.formats import Format
 from zombiescope.importing.inputs import Input, UnusableError, expand, look, script_clock
 from zombiescope.importing.perf_script import PerfScriptImport
 from zombiescope.importing.rows import Outcome, Rows
-from zombiescope.importing.store import ImportStore
+from zombiescope.importing.store import ImportStore, StoreError
 from zombiescope.importing.stream import Stream, text_of
 from zombiescope.recorder.lock import AlreadyRecordingError, Lock
 from zombiescope.recording import layout, locate, schema
@@ -41,7 +42,16 @@ class NotImportedError(Exception):
 class Progress(Protocol):
     """Who is told how far an import is."""
 
-    def begin(self, name: str, size: int | None) -> None: ...
+    def expect(self, size: int | None) -> None: ...
+    def begin(self, name: str) -> None: ...
+    def advance(self, size: int) -> None: ...
+
+
+class Silence:
+    """Nobody is told: for an import of a second, and for callers without a terminal."""
+
+    def expect(self, size: int | None) -> None: ...
+    def begin(self, name: str) -> None: ...
     def advance(self, size: int) -> None: ...
 
 
@@ -99,6 +109,8 @@ class Session:
     def run(self, names: Sequence[str]) -> Result:
         """Raises NotImportedError, and OSError when the directory cannot be written."""
         inputs = self._look(expand(names))
+        sizes = [given.size for given in inputs]
+        self._progress.expect(None if None in sizes else sum(size or 0 for size in sizes))
         node = self._node(inputs)
         path = self._directory / f"{layout.NODE_FOLDER}{node}"
         self._refuse_recordings(path)
@@ -110,13 +122,23 @@ class Session:
         try:
             boot_offset_us = self._profiles([given for given in inputs if given.is_profile], store)
             self._side_files([given for given in inputs if not given.is_profile], store, boot_offset_us)
-            store.finish(self._outcome, [each.file for each in self._files])
+            if store.span_us is not None:
+                store.finish(self._outcome, [each.file for each in self._files])
         finally:
             lock.release()
             for given in inputs:
                 given.close()
+            if not (path / "node.json").exists():
+                self._leave_nothing(path)
         from_us, to_us = store.span_us or (None, None)
         return Result(node, path, self._outcome, self._files, from_us, to_us, self._perf_events)
+
+    def _leave_nothing(self, path: Path) -> None:
+        """Nothing was imported, and nothing was here before: an empty recording would only confuse."""
+        with suppress(OSError):
+            (path / "lock").unlink()
+            for folder in (path / layout.LOG_FOLDER.rstrip("/"), path, self._directory):
+                folder.rmdir()
 
     # --- before anything is decoded ----------------------------------------------------------------------------------
 
@@ -137,7 +159,7 @@ class Session:
     def _node(self, inputs: Sequence[Input]) -> str:
         if self._options.node is not None:
             return self._options.node
-        hosts = Counter(given.host for given in inputs if given.host)
+        hosts = Counter(given.host for given in inputs if given.host and given.is_profile)
         if len(hosts) > 1:
             found = ", ".join(f"{host} ({count} files)" for host, count in hosts.most_common(5))
             raise NotImportedError(
@@ -147,8 +169,10 @@ class Session:
         for given in inputs:
             if given.clock is not None and given.clock.host is None and hosts:
                 given.clock = replace(given.clock, host=next(iter(hosts)))
-        name = next(iter(hosts), DEFAULT_NODE).replace("/", "_").lstrip(".")
-        return name or DEFAULT_NODE
+        beside = (given.host for given in inputs if given.host)
+        name = next(iter(hosts), next(beside, DEFAULT_NODE))
+        name = name.encode("utf-8", "backslashreplace").decode().replace("/", "_").replace("\0", "_").lstrip(".")
+        return name[:200] or DEFAULT_NODE
 
     def _refuse_recordings(self, path: Path) -> None:
         for node in locate.nodes_in(self._directory) if self._directory.is_dir() else ():
@@ -171,11 +195,15 @@ class Session:
         known = [given.clock for given in inputs if given.clock is not None]
         offsets = self._offsets(known)
         for given in inputs:
-            self._progress.begin(given.name, given.size)
+            self._progress.begin(given.name)
             try:
                 self._profile(given, None if given.clock is None else offsets[id(given.clock)], store)
+            except StoreError:
+                raise
             except OSError as error:
                 self._outcome.skipped[f"{given.name}: {error.strerror or error}"] += 1
+            finally:
+                given.close()
         held = [each.clock for each in self._held]
         offsets |= self._offsets(held)
         for each in self._held:
@@ -232,8 +260,7 @@ class Session:
             self._perf_data = PerfDataImport(
                 kallsyms=options.kallsyms, symbol_dirs=options.symbol_dirs, inline=options.inline, outcome=self._outcome
             )
-        given.file.seek(0)
-        yield from self._perf_data.read(given.file, given.name, given.size, self._progress.advance)
+        yield from self._perf_data.read(given.open(), given.name, given.size, self._progress.advance)
         if given.clock is None:
             given.clock = replace(self._perf_data.clock, modified_wall_us=given.modified_us)
 
@@ -252,7 +279,6 @@ class Session:
         reader = CollapsedImport(self._outcome)
         given.clock = FileClock(given.name, 0, 0, modified_wall_us=given.modified_us)
         yield from reader.read(given.open_stream(self._progress.advance))
-        given.clock = replace(given.clock, host=reader.hostname)
         self._outcome.note("collapsed stacks carry no times: they stand at one moment, that of the file or of --start")
 
     def _add(self, rows: Rows, offset_us: int, store: ImportStore) -> None:
@@ -275,7 +301,7 @@ class Session:
         for given in sorted(inputs, key=lambda each: each.format != "cgroup-list"):
             entry = Imported(given.name, formats.NAMES[given.format])
             self._files.append(entry)
-            self._progress.begin(given.name, given.size)
+            self._progress.begin(given.name)
             stream = given.open_stream(self._progress.advance)
             text = text_of(stream, _MOST_SIDE_BYTES)
             if stream.damage is not None:
@@ -297,11 +323,11 @@ class Session:
         from zombiescope.importing import kernel_log, mpstat
 
         if given.format == "mpstat":
-            rows, _ = mpstat.read(text, given.modified_us, self._outcome)
+            rows = mpstat.read(text, given.modified_us, self._outcome)
             return schema.CORES, rows
         if given.format == "proc-cgroups":
             return schema.CENSUS, proc_cgroups.read(text, given.modified_us or 0, live, self._outcome)
-        events, _ = kernel_log.read(text, given.modified_us, boot_offset_us, self._outcome)
+        events = kernel_log.read(text, given.modified_us, boot_offset_us, self._outcome)
         return schema.EVENTS, [event.row() for event in events]
 
 

@@ -12,6 +12,11 @@ cdef struct ChainHead:
     uint16_t length              # words of the chain
     uint8_t context
     uint8_t has_user
+    uint32_t leaf                # the function in which a sample with these callers was last, and the stack that was
+    uint32_t stack               # 0 = none yet
+
+cdef enum:
+    ENTRY_WORDS = 3              # before the words of the chain
 
 cdef size_t MAX_CHAIN_WORDS = 32 << 20
 
@@ -60,6 +65,15 @@ cdef class ChainCache:
         self.used = 0
         self.words_used = 1      # place 0 means free
 
+    cdef void fetch_slot(self, uint64_t hash) noexcept:
+        zs_fetch(&self.slots[hash & self.mask])
+
+    cdef void fetch_entry(self, uint64_t hash) noexcept:
+        cdef const uint64_t* entry = self.words + self.slots[hash & self.mask].place
+        cdef int line
+        for line in range(5):
+            zs_fetch(entry + 8 * line)
+
     cdef int prepare(self) except -1:
         """Makes room for one more chain; what find() gave before does not hold any more."""
         if self.words_used > MAX_CHAIN_WORDS:
@@ -68,9 +82,8 @@ cdef class ChainCache:
             self._grow()
         return 0
 
-    cdef ChainHead* find(self, uint64_t key, const uint8_t* chain, size_t length) noexcept:
-        """What is known of this chain, or NULL: then store() may follow."""
-        cdef uint64_t hash = _hash_chain(key, chain, length)
+    cdef ChainHead* find(self, uint64_t hash, uint64_t key, const uint8_t* chain, size_t length) noexcept:
+        """What is known of this chain, whose hash is given, or NULL: then store() may follow."""
         cdef uint32_t tag = <uint32_t>(hash >> 32)
         cdef size_t slot = hash & self.mask
         cdef uint64_t* entry
@@ -78,7 +91,7 @@ cdef class ChainCache:
             if self.slots[slot].tag == tag:
                 entry = self.words + self.slots[slot].place
                 if entry[0] == key and (<ChainHead*>(entry + 1)).length == length and memcmp(
-                    entry + 2, chain, length * 8
+                    entry + ENTRY_WORDS, chain, length * 8
                 ) == 0:
                     return <ChainHead*>(entry + 1)
             slot = (slot + 1) & self.mask
@@ -91,19 +104,20 @@ cdef class ChainCache:
         cdef void* grown
         cdef uint64_t* entry
         cdef ChainHead* head
-        if self.words_used + length + 2 > self.words_room:
-            grown = PyMem_Realloc(self.words, (self.words_used + length + 2) * 2 * sizeof(uint64_t))
+        if self.words_used + length + ENTRY_WORDS > self.words_room:
+            grown = PyMem_Realloc(self.words, (self.words_used + length + ENTRY_WORDS) * 2 * sizeof(uint64_t))
             if grown == NULL:
                 raise MemoryError
             self.words = <uint64_t*>grown
-            self.words_room = (self.words_used + length + 2) * 2
+            self.words_room = (self.words_used + length + ENTRY_WORDS) * 2
         entry = self.words + self.words_used
         entry[0] = key
         head = <ChainHead*>(entry + 1)
         head.tail, head.length, head.context, head.has_user = tail, <uint16_t>length, context, has_user
-        memcpy(entry + 2, chain, length * 8)
+        head.leaf = head.stack = 0
+        memcpy(entry + ENTRY_WORDS, chain, length * 8)
         self.slots[self.last_slot] = ChainSlot(tag=<uint32_t>(self.last_hash >> 32), place=<uint32_t>self.words_used)
-        self.words_used += length + 2
+        self.words_used += length + ENTRY_WORDS
         self.used += 1
         return head
 
@@ -118,7 +132,7 @@ cdef class ChainCache:
         for i in range(old_mask + 1):
             if old[i].place:
                 entry = self.words + old[i].place
-                slot = _hash_chain(entry[0], <const uint8_t*>(entry + 2), (<ChainHead*>(entry + 1)).length) & mask
+                slot = _hash_chain(entry[0], <const uint8_t*>(entry + ENTRY_WORDS), (<ChainHead*>(entry + 1)).length) & mask
                 while fresh[slot].place:
                     slot = (slot + 1) & mask
                 fresh[slot] = old[i]

@@ -1,6 +1,13 @@
 # Interning: a stack of frame ids gets one number, a (space, address) of user code gets one frame id. Both live for one
 # segment and are forgotten at its end, which bounds them.
 
+cdef extern from *:
+    """
+    static inline void zs_fetch(const void *at) { __builtin_prefetch(at); }
+    """
+    void zs_fetch(const void* at) nogil
+
+
 cdef inline uint64_t _mix(uint64_t x) noexcept nogil:
     x ^= x >> 33
     x *= <uint64_t>0xff51afd7ed558ccd
@@ -107,8 +114,8 @@ cdef class StackInterner:
     def take_new(self):
         """Stacks that appeared since the last call: (first number, lengths, all frames), the last two as array('q')."""
         cdef size_t first = self.given, number, i, at = 0
-        lengths = _array("q", bytes(8 * (self.count - first)))
-        flat = _array("q", bytes(8 * (self.arena_used - self.start[first])))
+        lengths = _column(self.count - first)
+        flat = _column(self.arena_used - self.start[first])
         cdef int64_t[::1] length_view, flat_view
         if self.count > first:
             length_view = lengths
@@ -153,6 +160,10 @@ cdef uint32_t FRAME_PENDING = 0xFFFFFFFF
 cdef uint32_t FRAME_GARBAGE = 0
 
 
+cdef inline uint64_t _slot_of(uint32_t space, uint64_t address) noexcept nogil:
+    return _mix(address ^ (<uint64_t>space << 40))
+
+
 cdef class UserFrames:
     """(space, address) -> frame id. A space is one program image of one process: it changes at exec and at pid reuse."""
 
@@ -178,12 +189,16 @@ cdef class UserFrames:
         cdef size_t slot
         if self.used * 2 > self.mask:
             self._grow()
-        slot = _mix(address ^ (<uint64_t>space << 40)) & self.mask
+        slot = _slot_of(space, address) & self.mask
         while self.slots[slot].space:
             if self.slots[slot].space == space and self.slots[slot].address == address:
                 return &self.slots[slot]
             slot = (slot + 1) & self.mask
         return &self.slots[slot]
+
+    cdef void fetch(self, uint32_t space, uint64_t address) noexcept:
+        """Has the CPU fetch the slot of this key: find() will be called soon."""
+        zs_fetch(&self.slots[_slot_of(space, address) & self.mask])
 
     cdef void forget_range(self, uint32_t space, uint64_t start, uint64_t length) noexcept:
         """Marks what lies in a range of one space as to be resolved again."""
@@ -195,11 +210,13 @@ cdef class UserFrames:
     cdef int _grow(self) except -1:
         cdef UserFrame* old = self.slots
         cdef size_t old_mask = self.mask, i
-        self.slots = <UserFrame*>PyMem_Malloc((old_mask * 4 + 4) * sizeof(UserFrame))
+        # A large table does not fit the CPU's caches: the sparser it is, the more of it is missed.
+        cdef size_t room = (old_mask + 1) * (4 if old_mask < 65536 else 2)
+        self.slots = <UserFrame*>PyMem_Malloc(room * sizeof(UserFrame))
         if self.slots == NULL:
             self.slots = old
             raise MemoryError
-        self.mask = old_mask * 4 + 3
+        self.mask = room - 1
         self.clear()
         for i in range(old_mask + 1):
             if old[i].space:

@@ -3,101 +3,31 @@
 # Functions have one number through the whole file; tasks and stacks are numbered anew in each batch of rows, and so are the
 # functions when a batch is taken, so that a batch can be read alone.
 
-from cpython cimport array as c_array
+cdef class PerfData(PerfStacks):
+    """`meaning` answers also:
 
-cdef enum:
-    RECORD_MMAP = 1
-    SAMPLE_RAW = 1 << 10
-    SAMPLE_BRANCH_STACK = 1 << 11
-    SAMPLE_REGS_USER = 1 << 12
-    SAMPLE_STACK_USER = 1 << 13
-    SAMPLE_WEIGHT = 1 << 14
-    SAMPLE_DATA_SRC = 1 << 15
-    SAMPLE_TRANSACTION = 1 << 17
-    SAMPLE_REGS_INTR = 1 << 18
-    SAMPLE_PHYS_ADDR = 1 << 19
-    SAMPLE_CGROUP = 1 << 21
-    SAMPLE_WEIGHT_STRUCT = 1 << 24
-    READ_ENABLED = 1
-    READ_RUNNING = 2
-    READ_ID = 4
-    READ_GROUP = 8
-    READ_LOST = 16
-    BRANCH_INDEX = 1 << 17
-    BRANCH_COUNTERS = 1 << 19
-    MISC_KERNEL = 1
-    MISC_USER = 2
-    MISC_CPUMODE = 7
-    MISC_MMAP_DATA = 1 << 13
-    MAX_CHAIN = 8192
-    MANY_CPUS = 8192
-
-cdef uint64_t CONTEXT_USER_DEFERRED = <uint64_t>-640
-cdef uint64_t CONTEXT_HYPERVISOR = <uint64_t>-32
-cdef uint64_t CONTEXT_GUEST = <uint64_t>-2048
-cdef uint32_t NOBODY = 0xFFFFFFFF
-cdef size_t MANY_FRAMES = 1 << 22
-cdef uint32_t FRAME_MASK = 0x3FFFFFFF
-cdef Py_ssize_t MAX_FRAMES = 0x3FFFFFF0
-
-
-cdef class PerfData(PerfStream):
-    """`meaning` answers what C does not know:
-
-        user_frame((path, build id, major, minor, inode), offset) -> (name, module, kind)
-        kernel_frame(address) -> (name, module, kind)
         kernel_map(start, length, pgoff, path, build id)
         header_record(kind, misc, record), decompress(data) -> bytes
         first_sample(): all that stands before the samples was read
     """
 
-    cdef KernelSymbols symbols
-    cdef uint64_t kernel_shift           # what was recorded minus what `symbols` say
-    cdef uint64_t text_start, text_end   # `symbols` hold for these addresses
-    cdef uint64_t extra_start, extra_end # KSYMBOL records told of something between
-    cdef uint32_t kernel_space
-    cdef TaskTable tasks
-    cdef StackInterner stacks, tails     # a tail is a stack without its leaf
-    cdef ChainCache chains
-    cdef UserFrames pairs                # (tail, leaf) -> stack
-    cdef UserFrames addresses            # (space, address) -> frame
-    cdef UserFrames offsets              # (file, offset) -> frame
-    cdef list frames
-    cdef dict frame_numbers
     cdef c_array.array times, cpus, row_tasks, row_stacks, periods, events
     cdef size_t row_count, row_room, max_rows
     cdef int64_t first_us, last_us
     cdef uint8_t cpu_seen[MANY_CPUS]
     cdef set more_cpus
-    cdef dict event_numbers
+    cdef dict event_numbers, leaving
     cdef int64_t last_event, last_event_number
     cdef list task_rows
     cdef dict cgroups, counts
     cdef int32_t idle_task
-    cdef uint64_t idle_samples
-    cdef uint32_t* run                   # frames of the chain at hand; room for two of them
-    cdef bint tail_has_user, has_gaps
     cdef readonly uint64_t lost, throttled, user_stacks, timeless, samples
     cdef uint64_t last_time
 
     def __cinit__(self, meaning, size_t max_rows):
-        self.symbols = KernelSymbols()
-        self.symbols.finish()
-        self.tasks = TaskTable(True)
-        self.stacks, self.tails = StackInterner(), StackInterner()
-        self.chains = ChainCache()
-        self.addresses, self.offsets, self.pairs = UserFrames(), UserFrames(), UserFrames()
-        self.frames, self.frame_numbers, self.cgroups, self.counts = [], {}, {}, {}
-        self.kernel_space = KERNEL_SPACE
-        self.extra_start = NO_TIME
+        self.cgroups, self.counts = {}, {}
         self.max_rows = max(max_rows, 1)
-        self.run = <uint32_t*>PyMem_Malloc(2 * MAX_CHAIN * sizeof(uint32_t))
-        if self.run == NULL:
-            raise MemoryError
         self._start_rows()
-
-    def __dealloc__(self):
-        PyMem_Free(self.run)
 
     cdef void _start_rows(self):
         self.row_count = self.row_room = 0
@@ -106,32 +36,13 @@ cdef class PerfData(PerfStream):
         )
         self.first_us, self.last_us = 0x7FFFFFFFFFFFFFFF, -0x7FFFFFFFFFFFFFFF
         memset(self.cpu_seen, 0, MANY_CPUS)
-        self.more_cpus, self.event_numbers, self.last_event = set(), {}, -1
+        self.more_cpus, self.event_numbers, self.leaving, self.last_event = set(), {}, {}, -1
         self.idle_samples = 0
-        self.has_gaps = False
         self.task_rows = []
         self.idle_task = -1
 
     cdef bint _is_full(self) noexcept:
         return self.row_count >= self.max_rows
-
-    def use_kernel(self, KernelSymbols symbols not None, uint64_t shift, uint64_t text_start, uint64_t text_end):
-        """Names of the kernel's functions from here on. `shift`: recorded address minus the one in `symbols`, modulo 2^64;
-        they hold between the two addresses."""
-        symbols.extra.update(self.symbols.extra)
-        symbols._forget_frames()
-        self.symbols = symbols
-        self.kernel_shift, self.text_start, self.text_end = shift, text_start, text_end
-        self._kernel_changed()
-
-    cdef int _kernel_changed(self) except -1:
-        """What was looked up before does not hold any more: kernel addresses get another space."""
-        self.kernel_space -= 1
-        if self.kernel_space < 0xF0000000:
-            self.kernel_space = KERNEL_SPACE
-            self.addresses.clear()
-            self.chains.clear()
-        return 0
 
     # --- records -------------------------------------------------------------------------------------------------------
 
@@ -319,15 +230,13 @@ cdef class PerfData(PerfStream):
     cdef int32_t _task(self, uint32_t pid, uint32_t tid, uint64_t cgroup) except -2:
         cdef Task* task
         if tid == NOBODY:
-            self.has_gaps = True
-            return -1
+            return self._leaving(pid)
         if tid == 0:
             if self.idle_task < 0:
                 self.idle_task = self._new_task((0, 0, "swapper", None, None))
             return self.idle_task
         task = self.tasks.make(pid, tid)
         if task == NULL:
-            self.has_gaps = True
             return -1
         if task.pid != pid:          # the number was given to another task, and its fork record is missing
             task.pid, task.number, task.named, task.born_in = pid, 0, False, 0
@@ -341,6 +250,15 @@ cdef class PerfData(PerfStream):
             ) + 1
         return <int32_t>task.number - 1
 
+    cdef int32_t _leaving(self, uint32_t pid) except -2:
+        """A thread that has left already has no number; its process may have one still."""
+        if pid == NOBODY:
+            return -1
+        number = self.leaving.get(pid)
+        if number is None:
+            number = self.leaving[pid] = self._new_task((pid, None, None, self._parent(pid), None))
+        return number
+
     cdef int32_t _new_task(self, tuple row) except -1:
         self.task_rows.append(row)
         return <int32_t>len(self.task_rows) - 1
@@ -348,174 +266,6 @@ cdef class PerfData(PerfStream):
     cdef object _parent(self, uint32_t pid):
         cdef Task* leader = self.tasks.get(pid)
         return leader.ppid if leader != NULL and leader.born_in and leader.ppid and leader.ppid != NOBODY else None
-
-    # --- where ---------------------------------------------------------------------------------------------------------
-
-    cdef int32_t _stack(self, const uint8_t* at, uint16_t misc, uint32_t ip, const uint8_t* chain, size_t depth,
-                        uint32_t pid, uint32_t tid) except -2:
-        """Number of the stack; counts it if the CPU idles in it."""
-        cdef Task* leader = NULL
-        cdef uint64_t key, mode = CONTEXT_USER, leaf
-        cdef ChainHead* known
-        cdef uint32_t frame, tail
-        cdef uint8_t context = 0
-        cdef size_t skipped
-        while depth and zs_u64(chain) >= CONTEXT_MAX:
-            mode = zs_u64(chain)
-            # What follows this one is a number, not an address.
-            skipped = 2 if mode == CONTEXT_USER_DEFERRED and depth > 1 else 1
-            chain += 8 * skipped
-            depth -= skipped
-        if depth:
-            leaf = zs_u64(chain)
-            chain += 8
-            depth -= 1
-        elif ip:
-            # The chain is empty or was not asked for: the address alone is the stack.
-            leaf, mode = zs_u64(at + ip), _context_of_mode(misc)
-        else:
-            self.has_gaps = True
-            return -1
-        if pid != NOBODY and pid:
-            leader = self.tasks.make(pid, pid)
-        key = <uint64_t>(self.kernel_space & 0x0FFFFFFF) << 34 | _mode_number(mode) << 32
-        if leader != NULL and (mode == CONTEXT_USER or _has_user(chain, depth)):
-            key |= leader.space
-        self.chains.prepare()
-        known = self.chains.find(key, chain, depth)
-        if known == NULL:
-            tail = self._read_tail(chain, depth, mode, leader, &context)
-            known = self.chains.store(key, chain, depth, tail, context, self.tail_has_user)
-        tail = known.tail
-        frame = self._frame_at(mode, leaf, leader)
-        context = <uint8_t>(frame >> 30) if mode == CONTEXT_KERNEL and frame >> 30 else known.context
-        if tid == 0 and pid == 0 and not known.has_user and mode != CONTEXT_USER and (
-            context == ZS_IDLE or self.symbols.hidden
-        ):
-            self.idle_samples += 1
-        return <int32_t>self._join(tail, frame & FRAME_MASK) - 1
-
-    cdef uint32_t _join(self, uint32_t tail, uint32_t leaf) except? 0:
-        cdef UserFrame* known = self.pairs.find(tail, leaf)
-        cdef size_t length
-        cdef uint32_t stack
-        if known.space:
-            return known.frame
-        length = self.tails.start[tail + 1] - self.tails.start[tail]
-        memcpy(self.run, self.tails.arena + self.tails.start[tail], length * sizeof(uint32_t))
-        self.run[length] = leaf
-        stack = self.stacks.put(self.run, length + 1)
-        known.space, known.address, known.frame = tail, leaf, stack
-        self.pairs.used += 1
-        return stack
-
-    cdef uint32_t _read_tail(self, const uint8_t* chain, size_t depth, uint64_t mode, Task* leader,
-                             uint8_t* context) except? 0:
-        """Number of the callers, outermost first; `context` is what they say of idleness."""
-        cdef uint64_t address
-        cdef size_t i, used = 0
-        cdef uint32_t frame
-        cdef bint is_leaf = False
-        self.tail_has_user = False
-        for i in range(depth):
-            address = zs_u64(chain + 8 * i)
-            if address >= CONTEXT_MAX:
-                mode = address
-                is_leaf = True
-                continue
-            if mode == CONTEXT_USER_DEFERRED:        # what follows is a number, not an address
-                continue
-            # Only a leaf is where the CPU was; the others are return addresses, which may belong to the next function.
-            if not is_leaf and address:
-                address -= 1
-            is_leaf = False
-            frame = self._frame_at(mode, address, leader)
-            self.tail_has_user |= mode == CONTEXT_USER
-            # From the leaf outwards, the first that says something decides: an interrupt is work on top of idle.
-            if mode == CONTEXT_KERNEL and context[0] == 0:
-                context[0] = <uint8_t>(frame >> 30)
-            self.run[used] = frame & FRAME_MASK
-            used += 1
-        for i in range(used):
-            self.run[MAX_CHAIN + i] = self.run[used - 1 - i]
-        return self.tails.put(self.run + MAX_CHAIN, used)
-
-    cdef uint32_t _frame_at(self, uint64_t mode, uint64_t address, Task* leader) except? 0:
-        if mode == CONTEXT_KERNEL:
-            return self._kernel_frame(address)
-        if mode == CONTEXT_USER:
-            return self._user_frame(leader, address)
-        return self.frame("[hypervisor]" if mode == CONTEXT_HYPERVISOR else "[guest]", "", "unknown")
-
-    cdef uint32_t _kernel_frame(self, uint64_t address) except? 0:
-        cdef UserFrame* known = self._known(self.kernel_space, address)
-        cdef uint32_t frame
-        if known.space:
-            return known.frame
-        frame = self._resolve_kernel(address)
-        return self._remember(known, self.kernel_space, address, frame)
-
-    cdef uint32_t _user_frame(self, Task* leader, uint64_t address) except? 0:
-        cdef UserFrame* known
-        cdef CodeMap* code
-        cdef uint32_t frame
-        if leader == NULL:
-            return self.frame("[unknown]", "", "unknown")
-        known = self._known(leader.space, address)
-        if known.space:
-            return known.frame
-        code = self.tasks.find_map(leader, address)
-        if code == NULL:
-            leader.has_holes = True
-            frame = self.frame("[unknown]", "", "unknown")
-        else:
-            frame = self._file_frame(code.file, address - code.start + code.pgoff)
-        return self._remember(known, leader.space, address, frame)
-
-    cdef uint32_t _file_frame(self, uint32_t file, uint64_t offset) except? 0:
-        cdef UserFrame* known = self.offsets.find(file + 1, offset)
-        if known.space == 0:
-            name, module, kind = self.meaning.user_frame(self.tasks.files[file], offset)
-            known.space, known.address, known.frame = file + 1, offset, self.frame(name, module, kind)
-            self.offsets.used += 1
-        return known.frame
-
-    cdef UserFrame* _known(self, uint32_t space, uint64_t address) except NULL:
-        if self.addresses.used > MANY_FRAMES:
-            self.addresses.clear()
-        return self.addresses.find(space, address)
-
-    cdef uint32_t _remember(self, UserFrame* slot, uint32_t space, uint64_t address, uint32_t frame) noexcept:
-        slot.space, slot.address, slot.frame = space, address, frame
-        self.addresses.used += 1
-        return frame
-
-    cdef uint32_t _resolve_kernel(self, uint64_t address) except? 0:
-        """The frame of a kernel address; the two bits above it say whether it means idle or interrupt."""
-        cdef Py_ssize_t index = -1
-        if self.extra_start <= address < self.extra_end:
-            for start, (end, name) in self.symbols.extra.items():
-                if start <= address < end:
-                    return self.frame(name, "bpf", "bpf")
-        if self.text_start <= address < self.text_end:
-            index = self.symbols._find(address - self.kernel_shift)
-        if index < 0 or self.symbols.symbols[index].module:
-            name, module, kind = self.meaning.kernel_frame(address)
-            return self.frame(name, module, kind)
-        if self.symbols.frame_of[index] == 0:
-            self.symbols.frame_of[index] = <uint32_t>self.frame(self.symbols._name(index)[0], "", "kernel") + 1
-        return (self.symbols.frame_of[index] - 1) | <uint32_t>self.symbols.symbols[index].flags << 30
-
-    cdef uint32_t frame(self, str name, str module, str kind) except? 0:
-        """The number of a function, from 0."""
-        key = (name, module, kind)
-        number = self.frame_numbers.get(key)
-        if number is None:
-            if len(self.frames) >= MAX_FRAMES:
-                raise MemoryError
-            number = self.frame_numbers[key] = len(self.frames)
-            self.frames.append(key)
-        return number
 
     # --- taking --------------------------------------------------------------------------------------------------------
 
@@ -570,94 +320,3 @@ cdef class PerfData(PerfStream):
     @property
     def waiting_rows(self):
         return self.row_count
-
-
-cdef c_array.array _LONGS = c_array.array("q", [])
-
-
-cdef c_array.array _column(size_t length):
-    return c_array.clone(_LONGS, length, False)
-
-
-cdef inline bint _has_user(const uint8_t* chain, size_t depth) noexcept nogil:
-    """Whether some of it may be of a user's program. From the end: the user's part stands behind the kernel's."""
-    cdef size_t i = depth
-    while i:
-        i -= 1
-        if zs_u64(chain + 8 * i) == CONTEXT_USER:
-            return True
-    return False
-
-
-cdef inline uint64_t _context_of_mode(uint16_t misc) noexcept nogil:
-    cdef uint16_t mode = misc & MISC_CPUMODE
-    if mode == MISC_KERNEL:
-        return CONTEXT_KERNEL
-    if mode == MISC_USER or mode == 0:
-        return CONTEXT_USER
-    return CONTEXT_HYPERVISOR if mode == 3 else CONTEXT_GUEST
-
-
-cdef inline uint64_t _mode_number(uint64_t context) noexcept nogil:
-    if context == CONTEXT_KERNEL:
-        return 1
-    return 0 if context == CONTEXT_USER else 3 if context == CONTEXT_HYPERVISOR else 2
-
-
-cdef size_t _behind_read(const Layout* layout, const uint8_t* at, size_t place, size_t size) noexcept nogil:
-    """The place behind the counters in a sample; 0: they do not fit."""
-    cdef uint64_t form = layout.read_format, count = 1, length
-    cdef uint64_t clocks = 8 * ((form & READ_ENABLED) != 0) + 8 * ((form & READ_RUNNING) != 0)
-    cdef uint64_t each = 8 + 8 * ((form & READ_ID) != 0) + 8 * ((form & READ_LOST) != 0)
-    if form & READ_GROUP:
-        if size < place + 8:
-            return 0
-        count = zs_u64(at + place)
-        if count > size:
-            return 0
-        clocks += 8
-    length = clocks + count * each
-    return place + <size_t>length if length <= size - place else 0
-
-
-cdef size_t _find_cgroup(const Layout* layout, const uint8_t* at, size_t place, size_t size) noexcept nogil:
-    """Where the cgroup of a sample stands, given the place behind its chain; 0: not there."""
-    cdef uint64_t bits = layout.sample_type, count
-    if bits & SAMPLE_RAW:
-        if size < place + 4 or zs_u32(at + place) > size - place - 4:
-            return 0
-        place += 4 + zs_u32(at + place)
-    if bits & SAMPLE_BRANCH_STACK:
-        if size < place + 8 or zs_u64(at + place) > size:
-            return 0
-        count = zs_u64(at + place)
-        place += 8 + (8 if layout.branch_type & BRANCH_INDEX else 0)
-        place += <size_t>count * (32 if layout.branch_type & BRANCH_COUNTERS else 24)
-    if bits & SAMPLE_REGS_USER:
-        place = _behind_registers(at, place, size, layout.regs_user)
-    if place and bits & SAMPLE_STACK_USER:
-        if size < place + 8 or zs_u64(at + place) > size - place - 8:
-            return 0
-        count = zs_u64(at + place)
-        place += 8 + <size_t>count + (8 if count else 0)
-    if place and bits & (SAMPLE_WEIGHT | SAMPLE_WEIGHT_STRUCT):
-        place += 8
-    if place and bits & SAMPLE_DATA_SRC:
-        place += 8
-    if place and bits & SAMPLE_TRANSACTION:
-        place += 8
-    if place and bits & SAMPLE_REGS_INTR:
-        place = _behind_registers(at, place, size, layout.regs_intr)
-    if place and bits & SAMPLE_PHYS_ADDR:
-        place += 8
-    return place if place and place + 8 <= size else 0
-
-
-cdef size_t _behind_registers(const uint8_t* at, size_t place, size_t size, uint64_t mask) noexcept nogil:
-    if size < place + 8:
-        return 0
-    if zs_u64(at + place):
-        while mask:
-            place += 8 * (mask & 1)
-            mask >>= 1
-    return place + 8

@@ -1,5 +1,5 @@
-# The text of `perf script`, read a chunk at a time. A line that was seen before costs a hash: what stands behind the address of
-# a frame line is looked up whole, and is taken apart only when it is new. docs/design/0011 says what a line may look like.
+# The text of `perf script`, read a chunk at a time. A line that was seen before costs a hash; docs/import.md says what a line may
+# look like. An event line is read from behind, because its first field, the comm, may hold anything.
 
 cdef enum:
     LONGEST_LINE = 1 << 20          # nothing that perf prints is as long; a "text" without line ends is none
@@ -260,30 +260,25 @@ cdef class PerfScriptText:
         while end > at and (end - 1)[0] == 32:
             end -= 1
         before = self._cpu(at, end)
-        if before == end:
-            # One word may stand behind the CPU or the ids: the flags of -F +misc.
+        if before == end and not self._is_id(at, end):
+            # One word may stand behind the CPU, or behind the ids: the flags of -F +misc, or of ftrace.
             word = end
             while word > at and (word - 1)[0] != 32:
                 word -= 1
-            if word > at and not zs_is_digit((end - 1)[0]):
-                while word > at and (word - 1)[0] == 32:
-                    word -= 1
-                before = self._cpu(at, word)
-                if before == word and end - word < 8 and word > at and zs_is_digit((word - 1)[0]):
-                    self._is_id(at, &before)
-                    before = word if before != word else end
-                elif before == word:
-                    before = end
+            while word > at and (word - 1)[0] == 32:
+                word -= 1
+            before = self._cpu(at, word)
+            if before == word and not (end - word < 8 and not zs_is_digit((end - 1)[0]) and self._is_id(at, word)):
+                before = end
         self._task(at, before)
         return 0
 
-    cdef void _is_id(self, const uint8_t* at, const uint8_t** end) noexcept:
-        """Moves `end` to the left when a word of digits, or of two numbers with a slash, ends there."""
-        cdef const uint8_t* word = end[0]
+    cdef bint _is_id(self, const uint8_t* at, const uint8_t* end) noexcept nogil:
+        """Whether a word of digits, or of two numbers with a slash, ends here."""
+        cdef const uint8_t* word = end
         while word > at and (zs_is_digit((word - 1)[0]) or (word - 1)[0] == 47):
             word -= 1
-        if word < end[0] and (word == at or (word - 1)[0] == 32) and zs_is_digit(word[0]):
-            end[0] = word
+        return word < end and (word == at or (word - 1)[0] == 32) and zs_is_digit(word[0])
 
     cdef const uint8_t* _cpu(self, const uint8_t* at, const uint8_t* end) noexcept:
         """Where "[003]" begins, less the spaces before it; `end` where there is none."""
@@ -327,6 +322,8 @@ cdef class PerfScriptText:
                 self.one_id = True
             comm = match["comm"]
             tid = pid if match["tid"] is None else int(match["tid"])
+            if comm == b":%d" % tid:
+                comm = None  # what perf prints for a thread whose name it does not know
             key = (
                 pid if pid >= 0 else None,
                 tid if tid >= 0 else None,

@@ -133,6 +133,9 @@ cdef class PerfStream:
         """One record of the kernel, for the class that knows what it means."""
         return 0
 
+    cdef void _foresee(self, size_t at) noexcept:
+        """A record that will come soon, by its place in `index`: what it needs may be fetched into the CPU's caches."""
+
     cdef bint _is_full(self) noexcept:
         """Whether what was made of the records must be taken before more are read."""
         return False
@@ -243,6 +246,7 @@ cdef class PerfStream:
         """Goes on until more bytes are needed (False) or what was made must be taken (True)."""
         while True:
             while self.flush_at < self.flush_end:
+                self._foresee(self.flush_at)
                 self._hand_on(self.flush_at)
                 self.flush_at += 1
                 if self._is_full():
@@ -272,10 +276,12 @@ cdef class PerfStream:
         """(time of the first sample, time of the last record), in the file's clock; None where there was none."""
         return None if self.oldest_sample == NO_TIME else self.oldest_sample, self.newest or None
 
+    cdef const uint8_t* _place_of(self, const zs_record* entry) noexcept:
+        return (self.inner.data if entry.offset & INNER else self.outer.data) + (entry.offset & ~INNER)
+
     cdef int _hand_on(self, size_t at) except -1:
         cdef zs_record* entry = &self.index[at]
-        cdef Input* source = &self.inner if entry.offset & INNER else &self.outer
-        cdef const uint8_t* record = source.data + (entry.offset & ~INNER)
+        cdef const uint8_t* record = self._place_of(entry)
         self.waiting_bytes -= entry.size
         return self._record(record, zs_u32(record), entry.size, entry.time, entry.cpu)
 

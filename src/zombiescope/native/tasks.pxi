@@ -196,11 +196,14 @@ cdef class TaskTable:
         task.named = True
         task.number = 0
         if is_exec:
-            self._drop_maps(task)
             task.space = self.next_space
             task.has_holes = task.shares = False
             self.next_space += 1
-            task.maps = self._new_maps()
+            # Until exec returns, samples of the task still show where the old program called it: a lasting table keeps the
+            # old maps under the new ones.
+            if not self.lasting or task.maps == 0:
+                self._drop_maps(task)
+                task.maps = self._new_maps()
             task.born_in = drain
         return 0
 
@@ -308,7 +311,8 @@ cdef class TaskTable:
                 copy.room = 0
                 raise MemoryError
             copy.room = original.count
-        memcpy(copy.all, original.all, original.count * sizeof(CodeMap))
+        if original.count:
+            memcpy(copy.all, original.all, original.count * sizeof(CodeMap))
         copy.count = original.count
         self.maps_total += copy.count
         return target

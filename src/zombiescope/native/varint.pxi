@@ -8,6 +8,15 @@ from libc.string cimport memcmp, memcpy, memset
 
 from array import array as _array
 
+from cpython cimport array as c_array
+
+cdef c_array.array _LONGS = c_array.array("q", [])
+
+
+cdef c_array.array _column(size_t length):
+    """An array('q') of that length; what stands in it is not set."""
+    return c_array.clone(_LONGS, length, False)
+
 
 cdef inline uint8_t* _put_varint(uint8_t* at, uint64_t value) noexcept nogil:
     while value >= 0x80:
@@ -40,29 +49,54 @@ cdef inline const uint8_t* _get_varint(const uint8_t* at, const uint8_t* end, ui
     return NULL
 
 
-def encode_ints(values, int64_t base=0):
-    """The values as zigzag varints of differences, the first against `base`."""
+def encode_ints(values, int64_t base=0, bytes lead not None=b""):
+    """The values as zigzag varints of differences, the first against `base`; `lead` stands before them."""
     cdef Py_ssize_t count = len(values), i
-    cdef uint8_t* buffer = <uint8_t*>PyMem_Malloc(10 * count + 1)
-    cdef uint8_t* at = buffer
+    cdef uint8_t* buffer
+    cdef uint8_t* at
     cdef int64_t value, previous = base
-    cdef const int64_t[::1] column
+    if isinstance(values, _array) and values.typecode == "q":
+        return _encode_column(values, count, base, lead)
+    buffer = at = <uint8_t*>PyMem_Malloc(10 * count + 1)
     if buffer == NULL:
         raise MemoryError
     try:
-        if count and isinstance(values, _array) and values.typecode == "q":
-            column = values
-            for i in range(count):
-                at = _put_varint(at, _zigzag(<int64_t>(<uint64_t>column[i] - <uint64_t>previous)))
-                previous = column[i]
-            return PyBytes_FromStringAndSize(<char*>buffer, at - buffer)
         for i in range(count):
             value = values[i]
             at = _put_varint(at, _zigzag(<int64_t>(<uint64_t>value - <uint64_t>previous)))
             previous = value
-        return PyBytes_FromStringAndSize(<char*>buffer, at - buffer)
+        return lead + PyBytes_FromStringAndSize(<char*>buffer, at - buffer)
     finally:
         PyMem_Free(buffer)
+
+
+cdef bytes _encode_column(values, Py_ssize_t count, int64_t base, bytes lead):
+    """The same for an array('q'): measured first, so that nothing is copied and no memory is taken in vain."""
+    cdef const int64_t[::1] column
+    cdef int64_t previous = base
+    cdef uint64_t folded
+    cdef Py_ssize_t i, length = len(lead)
+    cdef bytes encoded
+    cdef uint8_t* at
+    if count == 0:
+        return lead
+    column = values
+    for i in range(count):
+        folded = _zigzag(<int64_t>(<uint64_t>column[i] - <uint64_t>previous)) >> 7
+        previous = column[i]
+        length += 1
+        while folded:
+            length += 1
+            folded >>= 7
+    encoded = PyBytes_FromStringAndSize(NULL, length)
+    at = <uint8_t*>PyBytes_AS_STRING(encoded)
+    memcpy(at, PyBytes_AS_STRING(lead), len(lead))
+    at += len(lead)
+    previous = base
+    for i in range(count):
+        at = _put_varint(at, _zigzag(<int64_t>(<uint64_t>column[i] - <uint64_t>previous)))
+        previous = column[i]
+    return encoded
 
 
 def decode_ints(const uint8_t[::1] data not None, Py_ssize_t offset, Py_ssize_t count, int64_t base=0):

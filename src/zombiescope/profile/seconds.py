@@ -43,7 +43,8 @@ def split(selection: Selection, column: str) -> Iterator[Split]:
     first_us, behind_us = -(-start_us // SECOND_US) * SECOND_US, end_us // SECOND_US * SECOND_US
     usable = selection.countable and not selection.filters.on_stacks and first_us < behind_us
     for part in selection.recording.parts:
-        rows = selection.recording.summary(part, "heat", first_us, behind_us) if usable else None
+        wanted = ("time", column)
+        rows = selection.recording.summary(part, "heat", first_us, behind_us, wanted) if usable else None
         counted = None if rows is None else _seconds(rows, column)
         if counted is None:
             yield Split(part, None, (selection.span,))
@@ -56,10 +57,10 @@ def _seconds(rows: pa.Table, column: str) -> Seconds | None:
     """None when the lists are not all of one length: then they are not what compaction writes."""
     time_us = columns.numbers(rows.column("time"))
     lists = [columns.list_parts(chunk) for chunk in rows.column(column).chunks]
-    widths = {int(width) for offsets, _ in lists for width in np.unique(np.diff(offsets))}
-    if not widths:
-        return Seconds(time_us[:0], np.zeros((0, 0), np.int64))
-    if len(widths) != 1:
+    lengths = np.concatenate([np.zeros(0, np.int32), *(np.diff(offsets) for offsets, _ in lists)])
+    if not len(lengths):
+        return Seconds(time_us, np.zeros((0, 0), np.int64))
+    if lengths.min() != lengths.max():
         return None
     counts = np.concatenate([columns.numbers(elements) for _, elements in lists])
-    return Seconds(time_us, counts.reshape(len(time_us), widths.pop()))
+    return Seconds(time_us, counts.reshape(len(time_us), int(lengths[0])))

@@ -49,6 +49,8 @@ class Filters:
     match: re.Pattern[str] | None = None
     event: str | None = None
     idle: bool = False
+    every_event: bool = False
+    """All events of an import, for whoever tells them apart."""
 
     @property
     def on_tasks(self) -> bool:
@@ -143,7 +145,7 @@ class Selection:
         if self.filters.on_stacks or (imported.idle and not self.filters.idle):
             wanted = _wanted_stacks(self.stacks, self.filters)
             keeps["stack"] = lambda stack: np.asarray(wanted[self.stacks.rows_of(stack)], bool)
-        event = self.filters.event or imported.event
+        event = self.filters.event or (None if self.filters.every_event else imported.event)
         if event is not None:
             series = _series(self.recording, self.span, event)
             keeps["series"] = lambda ids: _holds(series, ids)
@@ -195,7 +197,7 @@ class Imported:
     weighted: bool = False
     """A row stands for as many samples as its period says."""
     idle: bool = False
-    """Samples of idle cores are among the others."""
+    """Samples of idle cores may be among the others."""
 
     @property
     def event(self) -> str | None:
@@ -209,7 +211,7 @@ class Imported:
             return cls()
         events = said.get("events")
         names = tuple(str(name) for name in events) if isinstance(events, list) else ()
-        return cls(names, bool(said.get("weighted")), bool(said.get("idle_samples")))
+        return cls(names, bool(said.get("weighted")), True)
 
 
 def _tally(ids: Ints) -> tuple[Ints, Ints]:

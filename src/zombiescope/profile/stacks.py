@@ -102,7 +102,11 @@ class Stacks:
         loop, or an interrupt on top of it, which is work."""
         contexts = np.fromiter(map(_context, self.functions), np.int8, len(self.functions))[self.flat]
         last = np.maximum.accumulate(np.where(contexts > 0, np.arange(len(contexts)), -1))[self.ends - 1]
-        mask: Mask = (last >= self.starts) & (contexts[last] == _IDLE)
+        in_the_loop = (last >= self.starts) & (contexts[last] == _IDLE)
+        # Without a call chain there are no callers to ask; then the leaf has to do.
+        alone = self.ends - self.starts == 1
+        halts = np.fromiter(map(_halts, self.functions), bool, len(self.functions))
+        mask: Mask = in_the_loop | (alone & halts[self.flat[self.ends - 1]])
         return mask
 
     def without_skid(self) -> Stacks:
@@ -117,6 +121,18 @@ class Stacks:
 
 
 _IDLE = 1
+IDLE_LEAVES = frozenset(
+    {
+        "pv_native_safe_halt", "native_safe_halt", "default_idle", "default_idle_call", "acpi_idle_do_entry",
+        "acpi_safe_halt", "intel_idle", "intel_idle_irq", "intel_idle_ibrs", "mwait_idle", "mwait_idle_with_hints",
+        "poll_idle", "cpuidle_poll", "cpu_do_idle", "arch_cpu_idle",
+    }
+)  # fmt: skip
+"""Where a core halts. Callers tell better; this is for profiles that have none."""
+
+
+def _halts(function: Function) -> bool:
+    return function.kind in KERNEL_KINDS and function.name in IDLE_LEAVES
 
 
 def _context(function: Function) -> int:
@@ -140,7 +156,7 @@ def load(recording: Recording, spans: Iterable[Span]) -> Stacks:
             numbers = np.frombuffer(stacks.add(offsets, _frame_ids(elements), number_of), np.int32)
             known = (ids >= 0) & (ids < count)
             rows.append((first + count, first + ids[known], numbers[known].astype(np.int64)))
-    return _assemble(tuple(functions.all), stacks, rows)
+    return _assemble(functions.all, stacks, rows)
 
 
 def _dictionaries(recording: Recording, spans: Sequence[Span]) -> Iterator[tuple[Part, pa.Table, pa.Table]]:
@@ -182,13 +198,18 @@ def _frame_ids(elements: pa.Array) -> Int32s:
 
 
 class _Functions:
-    """The functions of all parts, each once; number 0 is the unknown one."""
+    """The functions of all parts, each once, as they are shown; number 0 is the unknown one."""
 
     def __init__(self) -> None:
-        self.all: list[Function] = []
         self._set = FunctionSet()
+        self._numbers: dict[Function, int] = {}
+        self._shown: list[int] = []  # two names of the linker may be one when they are shown
         self.numbers(pa.table({"frame": columns.ints_array(np.zeros(1, np.int64), None, pa.int32()),
                                **{name: columns.text_array([None]) for name in Function._fields}}))  # fmt: skip
+
+    @property
+    def all(self) -> tuple[Function, ...]:
+        return tuple(self._numbers)
 
     def numbers(self, frames: pa.Table) -> Int32s:
         """Frame id -> number of its function."""
@@ -197,14 +218,16 @@ class _Functions:
         found, new = self._set.add(len(frames), *texts)
         if new:
             said = columns.take(frames, np.array(new, np.int64))
-            rows = zip(*(columns.texts(said.column(name)) for name in Function._fields), strict=True)
-            self.all += [
-                Function(demangle(name) if name else "?", module or None, kind or "unknown")
-                for name, module, kind in rows
-            ]
+            for row in zip(*(columns.texts(said.column(name)) for name in Function._fields), strict=True):
+                self._shown.append(self._numbers.setdefault(_shown(*row), len(self._numbers)))
         number_of = np.zeros(int(ids.max(initial=-1)) + 1, np.int32)
-        number_of[ids[ids >= 0]] = np.frombuffer(found, np.int32)[ids >= 0] if len(ids) else 0
+        shown = np.array(self._shown, np.int32)[np.frombuffer(found, np.int32)] if len(ids) else _NONE
+        number_of[ids[ids >= 0]] = shown[ids >= 0]
         return number_of
+
+
+def _shown(name: str | None, module: str | None, kind: str | None) -> Function:
+    return Function(demangle(name) if name else "?", module or None, kind or "unknown")
 
 
 def _assemble(functions: tuple[Function, ...], stacks: StackSet, rows: list[tuple[int, Ints, Ints]]) -> Stacks:
@@ -222,12 +245,13 @@ def joined(first: Stacks, second: Stacks) -> Stacks:
     samples without a stack stay last. A function that both have is one."""
     number_of = {function: number for number, function in enumerate(first.functions)}
     moved = np.array([number_of.setdefault(function, len(number_of)) for function in second.functions], np.int32)
-    shift = len(first.flat)
+    shift, last = len(first.flat), first.count + second.count - 2
     return Stacks(
         tuple(number_of),
         np.concatenate([first.flat, moved[second.flat]]),
         np.concatenate([first.starts[:-1], second.starts[:-1] + shift, first.starts[-1:]]),
         np.concatenate([first.ends[:-1], second.ends[:-1] + shift, first.ends[-1:]]),
+        None if first.row_of is None else np.where(first.row_of == first.count - 1, last, first.row_of),
     )
 
 

@@ -121,9 +121,9 @@ def _encode_column(kind: str, values: Sequence[Any] | None, wall_us: int) -> byt
     if values is None:
         return b"\0"
     if isinstance(values, tuple) and kind == "ints" and len(values) == 2 and isinstance(values[0], array):
-        return b"\1" + encode_ints(values[0]) + encode_ints(values[1])
+        return b"".join((encode_ints(values[0], 0, b"\1"), encode_ints(values[1])))
     if isinstance(values, array):
-        return b"\1" + encode_ints(values, wall_us if kind == "time" else 0)
+        return encode_ints(values, wall_us if kind == "time" else 0, b"\1")
     present = [value for value in values if value is not None]
     if not present:
         return b"\0"
@@ -175,7 +175,7 @@ class SegmentEncoder:
 
     def frame(self, wall_us: int, monotonic_ns: int, blocks: Iterable[bytes], *, closes: bool = False) -> bytes:
         """The bytes of the next frame; frames must reach the file in the order they were made."""
-        body = _CLOCK.pack(wall_us, monotonic_ns) + b"".join(blocks) + (b"\0\0" if closes else b"")
+        body = b"".join((_CLOCK.pack(wall_us, monotonic_ns), *blocks, b"\0\0" if closes else b""))
         payload = self._stream.compress(body) + self._stream.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
         return _frame(payload)
 

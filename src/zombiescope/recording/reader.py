@@ -210,10 +210,17 @@ class Recording:
         spec = _spec(name)
         yield from self._pieces(spec, start_us, end_us, list(spec.names if columns is None else columns), parts=parts)
 
-    def summary(self, part: Part, name: str, start_us: int | None = None, end_us: int | None = None) -> pa.Table | None:
+    def summary(
+        self,
+        part: Part,
+        name: str,
+        start_us: int | None = None,
+        end_us: int | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> pa.Table | None:
         """Rows of a summary of one part; None where it has none that can be read, and the samples are to be counted."""
         spec = _spec(name)
-        rows = part.readable(spec, start_us, end_us, None) if isinstance(part, ParquetPart) else None
+        rows = part.readable(spec, start_us, end_us, columns) if isinstance(part, ParquetPart) else None
         return None if rows is None else self._ids.apply(part, spec, rows)
 
     def first_id(self, part: Part, kind: str) -> int:

@@ -20,16 +20,18 @@ import os
 from collections import Counter, OrderedDict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from zombiescope._native import ElfError, SymbolTable, elf_build_id
 from zombiescope.symbols import debug_files
 from zombiescope.symbols.apart import Place, SymbolsApart, Table
-from zombiescope.symbols.inlined import Inlined, InlinedFunctions
+from zombiescope.symbols.frame import Frame, FrameKind, printable
 from zombiescope.symbols.maps import Mapping, recorded
-from zombiescope.symbols.resolver import Frame, FrameKind, printable
 from zombiescope.symbols.store import Store
 from zombiescope.symbols.vdso import Vdso
+
+if TYPE_CHECKING:
+    from zombiescope.symbols.inlined import Inlined, InlinedFunctions
 
 MAX_TABLE_BYTES = 256 << 20
 MAX_NAMES = 65536
@@ -95,6 +97,9 @@ class OfflineSymbols:
 
         InlineError when the package for it is missing.
         """
+        # Loaded only where asked for: names, DWARF and the package for it cost a tenth of a second.
+        from zombiescope.symbols.inlined import InlinedFunctions
+
         if self._inlined is None:
             self._inlined = InlinedFunctions(self._search, self._debug_roots, self._store)
         binary = (path, build_id or None)

@@ -23,18 +23,17 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import Literal, NamedTuple
 
 from zombiescope.symbols.apart import SymbolsApart
 from zombiescope.symbols.elf import ElfCache, ElfKey
 from zombiescope.symbols.files import MappedFile, MappedFiles
+from zombiescope.symbols.frame import Frame as Frame
+from zombiescope.symbols.frame import printable as printable
 from zombiescope.symbols.jit import JitNames
 from zombiescope.symbols.maps import Mapping, Mappings
 from zombiescope.symbols.process import Process, Tally
 from zombiescope.symbols.store import Store
 from zombiescope.symbols.vdso import Vdso
-
-FrameKind = Literal["user", "vdso", "jit", "unknown"]
 
 MAX_PROCESSES = 128
 MAX_MAPPINGS = 16384
@@ -43,14 +42,6 @@ MAX_NAMES = 8192
 MAX_ADDRESSES = 1024
 LIVE_UNPACKED_BYTES = 32 << 20  # on disk
 LIVE_UNPACKING_BYTES = 16 << 20  # in memory, while one file is unpacked
-
-
-class Frame(NamedTuple):
-    """One frame of a user stack, as it is stored."""
-
-    name: str
-    module: str
-    kind: FrameKind
 
 
 EXITED = Frame("[exited]", "", "unknown")
@@ -228,10 +219,3 @@ def live_symbols() -> UserSymbols:
     """As the recorder uses it: with symbols kept apart from binaries, within what its memory allows."""
     apart = SymbolsApart(Store(), max_unpacked_bytes=LIVE_UNPACKED_BYTES, max_memory_bytes=LIVE_UNPACKING_BYTES)
     return UserSymbols(ElfCache(apart=apart))
-
-
-def printable(text: str) -> str:
-    """Files may be made by anybody: no control character of a name reaches a terminal or a report."""
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else "?" for char in text)

@@ -17,7 +17,7 @@ from zombiescope.recording import locate
 
 COMMANDS = (
     "up", "record", "status", "mark", "check", "top", "cores", "heatmap", "flamegraph", "stacks", "diff", "events",
-    "cgroups", "history", "info", "audit", "import", "freeze", "pack", "compact", "lab",
+    "cgroups", "history", "info", "audit", "import", "freeze", "pack", "compact", "lab", "export", "push",
 )  # fmt: skip
 READERS = (
     "cores",
@@ -314,6 +314,18 @@ def test_an_empty_window_is_not_packed(cli: Cli, written: Written, tmp_path: Pat
         ["mark"],
         ["mark", " "],
         ["pack", "DIR"],
+        ["export", "DIR"],
+        ["export", "DIR", "--format", "svg"],
+        ["export", "DIR", "--format", "collapsed", "--json"],
+        ["push", "DIR", "http://127.0.0.1:1"],
+        ["push", "DIR", "--to", "jaeger", "http://127.0.0.1:1"],
+        ["push", "DIR", "--to", "otlp"],
+        ["push", "DIR", "--to", "otlp", "--to", "+5s", "--to", "+6s", "http://127.0.0.1:1"],
+        ["push", "DIR", "--to", "otlp", "--to", "parca", "http://127.0.0.1:1"],
+        ["push", "DIR", "DIR", "--to", "otlp", "http://127.0.0.1:1"],
+        ["push", "DIR", "--to", "otlp", "--label", "team", "http://127.0.0.1:1"],
+        ["push", "DIR", "--to", "otlp", "--header", "a b=c", "http://127.0.0.1:1"],
+        ["push", "DIR", "--to", "otlp", "--every", "10ms", "http://127.0.0.1:1"],
     ],
 )
 def test_wrong_usage_is_one_line_and_exit_2(cli: Cli, written: Written, arguments: Sequence[str]) -> None:

@@ -19,8 +19,7 @@ def read(
     text: str, boot_offset_us: int | None = None, modified_us: int | None = AT + 60_000_000
 ) -> tuple[list[Event], Outcome]:
     outcome = Outcome()
-    events, _ = kernel_log.read(text, modified_us, boot_offset_us, outcome)
-    return events, outcome
+    return kernel_log.read(text, modified_us, boot_offset_us, outcome), outcome
 
 
 @pytest.mark.parametrize(

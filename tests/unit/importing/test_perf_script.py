@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - lines that perf prints are kept whole
 """perf script text in the layouts that people have."""
 
 from __future__ import annotations
@@ -83,6 +84,9 @@ def only(text: str) -> Sample:
         ("apt-get 10397/10397 12089.187050: ", "apt-get", 10397, 10397, -1, 12089187050, None, ""),
         ("apt-get 10397 [000] K     12089.187050:    2004008 cycles:u: ", "apt-get", 10397, 10397, 0, 12089187050, 2004008, "cycles:u"),
         ("apt-get 10397 KW 12089.187050: cycles: ", "apt-get", 10397, 10397, -1, 12089187050, None, "cycles"),
+        ("apt-get 10397 [002] dNh1 12089.187050: cycles: ", "apt-get", 10397, 10397, 2, 12089187050, None, "cycles"),
+        ("apt-get 10397 [002] d.h.. 12089.187050: cycles: ", "apt-get", 10397, 10397, 2, 12089187050, None, "cycles"),
+        ("two words 12089.187050: cycles: ", "two words", None, None, -1, 12089187050, None, "cycles"),
         ("python3 worker 7  1234/1235  [003] 1.000001: 1 cycles: ", "python3 worker 7", 1234, 1235, 3, 1000001, 1, "cycles"),
         ("kworker/3:1-mm   77 [003] 1.000001: 1 cycles: ", "kworker/3:1-mm", 77, 77, 3, 1000001, 1, "cycles"),
         ("(sd-pam)   900 [003] 1.000001: 1 cycles: ", "(sd-pam)", 900, 900, 3, 1000001, 1, "cycles"),

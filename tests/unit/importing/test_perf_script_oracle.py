@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - lines that perf prints are kept whole
 """Text that the perf of this machine prints, against a slow and simple reading of it."""
 
 from __future__ import annotations

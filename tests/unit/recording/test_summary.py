@@ -102,7 +102,7 @@ def test_a_pack_copies_whole_parts_with_their_summary_and_counts_what_it_cuts(
     compact.compact(written.node_dir)
     with open_recording(tmp_path / "whole") as whole:
         second = whole.manifests[1]
-        pack(whole, second.from_us - 1, second.to_us + 4 * SECOND, tmp_path / "x.zscope")
+        pack(whole, second.from_us, second.to_us + 4 * SECOND, tmp_path / "x.zscope")
         with open_recording(tmp_path / "x.zscope") as packed:
             assert second in packed.manifests, "with the segments that it was made from: a copy, and not cut anew"
             rows = sum(sum(row["hundredths"]) for row in packed.table("heat").to_pylist())

@@ -1,0 +1,172 @@
+"""`zombiescope export`: samples of a window in the format of another tool."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, BinaryIO, cast
+
+import typer
+
+from zombiescope.commands import drawing
+from zombiescope.commands.failure import Failure
+from zombiescope.commands.filters import Comm, Container, Cpu, Event, Idle, Kernel, Match, Pid, Tid, Unit, chosen
+from zombiescope.commands.output import Json, examples, note, print_document
+from zombiescope.commands.quantities import human_bytes
+from zombiescope.commands.reading import Dir, Node, opened
+from zombiescope.commands.window import At, From, Last, To, Utc, choose
+
+if TYPE_CHECKING:
+    from zombiescope.exporting.samples import Samples
+
+EXAMPLES = examples(
+    "export --last 5m --format speedscope -o last.speedscope.json",
+    "export --at 12:03:22 --cpu 39 --format collapsed | flamegraph.pl > bad-second.svg",
+    "export --last 1h --format pprof -o cpu.pb.gz && go tool pprof -http=: cpu.pb.gz",
+    "export incident.zscope --format perf-script -o incident.perf.gz",
+)
+
+
+class Format(StrEnum):
+    COLLAPSED = "collapsed"
+    PPROF = "pprof"
+    OTLP = "otlp"
+    SPEEDSCOPE = "speedscope"
+    FIREFOX = "firefox"
+    PERF_SCRIPT = "perf-script"
+
+
+class By(StrEnum):
+    CORE = "core"
+    PROCESS = "process"
+    THREAD = "thread"
+
+
+BINARY = (Format.PPROF, Format.OTLP)
+EVERY_EVENT = (Format.PERF_SCRIPT, Format.OTLP)
+"""Formats that tell of each sample which event it is of."""
+
+Write = Callable[["Samples", BinaryIO], None]
+
+
+def command(
+    format_: Annotated[Format, typer.Option("--format", help="What to write.", show_default=False)],
+    directory: Dir = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write this file, compressed if its name ends in .gz; without it, standard output.",
+            show_default=False,
+        ),
+    ] = None,
+    bare: Annotated[bool, typer.Option("--bare", help="collapsed: frames only, not the task's name first.")] = False,
+    annotate: Annotated[
+        bool, typer.Option("--annotate", help="collapsed: mark frames of the kernel _[k] and generated code _[j].")
+    ] = False,
+    by: Annotated[By, typer.Option("--by", help="speedscope: one profile for each of these.")] = By.CORE,
+    cpu: Cpu = None,
+    pid: Pid = None,
+    tid: Tid = None,
+    comm: Comm = None,
+    unit: Unit = None,
+    container: Container = None,
+    kernel: Kernel = None,
+    match: Match = None,
+    event: Event = None,
+    idle: Idle = False,
+    last: Last = None,
+    from_: From = None,
+    to: To = None,
+    at: At = None,
+    utc: Utc = False,
+    node: Node = None,
+    json_: Json = False,
+) -> None:
+    """Write the samples of a window in the format of another tool.
+
+    perf-script, otlp, speedscope and firefox keep the time of every sample; collapsed and pprof add samples up.
+
+    Reading back with import keeps every stack and its count.
+    """
+    if output is None and json_:
+        raise typer.BadParameter("--json tells of a file; name it with -o")
+    if output is None and format_ in BINARY and sys.stdout.isatty():
+        raise Failure(f"{format_} is no text for a terminal", "name a file with -o, or use a pipe")
+    filters = replace(
+        chosen(cpu, pid, tid, comm, unit, container, kernel, match, event, idle), every_event=format_ in EVERY_EVENT
+    )
+    with opened(directory, node) as recording:
+        from zombiescope.exporting.samples import Samples
+
+        window = choose(recording, last, from_, to, at, utc)
+        samples = Samples(drawing.selected(recording, window, filters))
+        write = _writer(format_, drawing.heading(recording, window, filters), bare, annotate, by)
+        if output is None:
+            write(samples, sys.stdout.buffer)
+            sys.stdout.buffer.flush()
+        else:
+            with _aside(output, compressed=output.suffix == ".gz" and format_ is not Format.PPROF) as file:
+                write(samples, file)
+    if not samples.count:
+        drawing.say_empty(filters)
+    if output is not None:
+        size = output.stat().st_size
+        if json_:
+            told = {"file": str(output), "format": str(format_), "samples": samples.count, "bytes": size}
+            span = {"from": window.start_us / 1e6, "to": window.end_us / 1e6}
+            print_document("export", {"node": samples.name, **span, **told})
+        else:
+            note(f"{output}: {samples.count:,} samples, {human_bytes(size)}")
+
+
+def _writer(format_: Format, title: str, bare: bool, annotate: bool, by: By) -> Write:
+    if format_ is Format.COLLAPSED:
+        from zombiescope.exporting import collapsed
+
+        return lambda samples, out: collapsed.write(samples, out, comm=not bare, annotate=annotate)
+    if format_ is Format.SPEEDSCOPE:
+        from zombiescope.exporting import speedscope
+
+        return lambda samples, out: speedscope.write(samples, out, by=by.value, title=title)
+    if format_ is Format.FIREFOX:
+        from zombiescope.exporting import firefox
+
+        return lambda samples, out: firefox.write(samples, out, title=title)
+    if format_ is Format.PPROF:
+        from zombiescope.exporting import pprof
+
+        return pprof.write
+    if format_ is Format.OTLP:
+        from zombiescope.exporting import otlp
+
+        return otlp.write
+    from zombiescope.exporting import perf_script
+
+    return perf_script.write
+
+
+@contextmanager
+def _aside(output: Path, *, compressed: bool) -> Iterator[BinaryIO]:
+    """The file whole or not at all: it has its name when everything is in it."""
+    aside = output.with_name(f".{output.name}.{os.getpid()}")
+    try:
+        with aside.open("wb") as file:
+            if compressed:
+                with gzip.GzipFile("", "wb", 6, file, mtime=0) as packed:
+                    yield cast("BinaryIO", packed)
+            else:
+                yield file
+        aside.replace(output)
+    except OSError as error:
+        raise Failure(f"{output} could not be written: {error.strerror}") from error
+    finally:
+        aside.unlink(missing_ok=True)

@@ -1,0 +1,201 @@
+"""`zombiescope push`: samples of a window to a store of profiles."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from zombiescope.commands import drawing
+from zombiescope.commands.failure import Failure
+from zombiescope.commands.filters import Comm, Container, Cpu, Event, Idle, Kernel, Match, Pid, Tid, Unit, chosen
+from zombiescope.commands.output import Json, examples, note, print_document
+from zombiescope.commands.quantities import duration_s, human_bytes
+from zombiescope.commands.reading import Node, opened
+from zombiescope.commands.window import At, From, Last, Utc, choose
+
+if TYPE_CHECKING:
+    from zombiescope.exporting.peer import Peer
+    from zombiescope.exporting.push import Target
+    from zombiescope.exporting.samples import Samples
+
+EXAMPLES = examples(
+    "push --last 10m --to pyroscope http://pyroscope:4040",
+    "push --from 12:00 --to 12:10 --to parca http://parca:7070 --label team=training",
+    "push incident.zscope --to otlp http://collector:4318 --token-file /run/secrets/otlp",
+)
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+
+
+TARGETS: tuple[Target, ...] = ("pyroscope", "parca", "otlp")
+
+
+def command(
+    to: Annotated[
+        list[str],
+        typer.Option(
+            "--to",
+            metavar="PEER|T",
+            help="pyroscope, parca or otlp: what the peer is. Given once more: up to this time.",
+            show_default=False,
+        ),
+    ],
+    arguments: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[DIR] URL",
+            show_default=False,
+            help="The peer's address, and before it the recording, if it is not the default: $ZOMBIESCOPE_DIR, else "
+            "that of the recorder running here, else /var/lib/zombiescope.",
+        ),
+    ],
+    name: Annotated[str, typer.Option("--name", help="The name of the service or application there.")] = "zombiescope",
+    label: Annotated[
+        list[str] | None, typer.Option("--label", metavar="K=V", help="One more label.", show_default=False)
+    ] = None,
+    header: Annotated[
+        list[str] | None,
+        typer.Option("--header", metavar="K=V", help="One more header of the requests.", show_default=False),
+    ] = None,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--token-file", metavar="FILE", help="A file with the token to send as Bearer.", show_default=False
+        ),
+    ] = None,
+    every: Annotated[
+        str | None,
+        typer.Option("--every", metavar="DURATION", help="Time in one request; 10s, for otlp 1m.", show_default=False),
+    ] = None,
+    timeout: Annotated[str, typer.Option("--timeout", metavar="DURATION", help="How long to wait.")] = "30s",
+    cpu: Cpu = None,
+    pid: Pid = None,
+    tid: Tid = None,
+    comm: Comm = None,
+    unit: Unit = None,
+    container: Container = None,
+    kernel: Kernel = None,
+    match: Match = None,
+    event: Event = None,
+    idle: Idle = False,
+    last: Last = None,
+    from_: From = None,
+    at: At = None,
+    utc: Utc = False,
+    node: Node = None,
+    json_: Json = False,
+) -> None:
+    """Send the samples of a window to Pyroscope, Parca, or whoever takes OTLP profiles.
+
+    A window is sent in pieces of --every, since Pyroscope and Parca keep the time of a piece and not of a sample.
+    """
+    target, until = _target(to)
+    directory, url = _place(arguments)
+    headers, labels = _headers(header, token_file), dict(_pair(each, "--label") for each in label or ())
+    every_us = None if every is None else _every_us(every)
+    timeout_s = duration_s(timeout)
+    filters = replace(
+        chosen(cpu, pid, tid, comm, unit, container, kernel, match, event, idle), every_event=target == "otlp"
+    )
+    with opened(directory, node) as recording:
+        from zombiescope.exporting.peer import Peer, PushError
+        from zombiescope.exporting.samples import Samples
+
+        window = choose(recording, last, from_, until, at, utc)
+        samples = Samples(drawing.selected(recording, window, filters))
+        try:
+            sent = _push(samples, target, Peer(url, headers, timeout_s), name, labels, every_us)
+        except PushError as error:
+            raise Failure(str(error)) from error
+    if not sent.requests:
+        drawing.say_empty(filters)
+    if json_:
+        told = {"accepted": sent.samples, "requests": sent.requests, "bytes": sent.bytes}
+        span = {"from": window.start_us / 1e6, "to": window.end_us / 1e6}
+        print_document("push", {"node": samples.name, **span, "peer": target, "url": url, **told})
+    else:
+        note(f"{url} accepted {sent.samples:,} samples in {sent.requests:,} requests, {human_bytes(sent.bytes)}")
+
+
+class _Total(NamedTuple):
+    requests: int = 0
+    samples: int = 0
+    bytes: int = 0
+
+
+def _push(
+    samples: Samples, target: Target, peer: Peer, name: str, labels: dict[str, str], every_us: int | None
+) -> _Total:
+    """Everything, or an error that says how much of it was taken before."""
+    from zombiescope.exporting.peer import PushError
+    from zombiescope.exporting.push import push
+
+    total = _Total()
+    try:
+        for sent in push(samples, target, peer, name, _all_labels(samples, labels), every_us):
+            total = _Total(total.requests + 1, total.samples + sent.samples, total.bytes + sent.bytes)
+    except PushError as error:
+        before = f" ({total.requests} requests with {total.samples:,} samples were accepted before)"
+        raise PushError(f"{error}{before if total.requests else ''}") from None
+    return total
+
+
+def _all_labels(samples: Samples, given: dict[str, str]) -> dict[str, str]:
+    """The node, the labels that it was recorded with, and those of the command line, which win."""
+    recorded = samples.node.get("labels")
+    known = {str(key): str(value) for key, value in recorded.items()} if isinstance(recorded, dict) else {}
+    return {"node": samples.name, **known, **given}
+
+
+def _target(given: list[str]) -> tuple[Target, str | None]:
+    """What the peer is, and the end of the window. Both are said with --to."""
+    targets = [each for each in TARGETS if each in given]
+    times = [each for each in given if each not in TARGETS]
+    if len(targets) != 1:
+        raise typer.BadParameter(f"--to must name one of {', '.join(TARGETS)}")
+    if len(times) > 1:
+        raise typer.BadParameter("--to names more than one end of the window")
+    return targets[0], times[0] if times else None
+
+
+def _place(arguments: list[str]) -> tuple[str | None, str]:
+    if len(arguments) > 2:
+        raise typer.BadParameter("there may be one recording and one URL, in this order")
+    url = arguments[-1]
+    if "://" not in url:
+        raise typer.BadParameter(f"{url!r} is not the URL of a peer; write http://host:port")
+    return arguments[0] if len(arguments) == 2 else None, url
+
+
+def _headers(given: list[str] | None, token_file: Path | None) -> dict[str, str]:
+    headers = dict(_pair(each, "--header") for each in given or ())
+    for name, value in headers.items():
+        if not _HEADER_NAME.fullmatch(name) or not value.isprintable():
+            raise typer.BadParameter(f"--header {name!r} is not a header that HTTP allows")
+    if token_file is None:
+        return headers
+    try:
+        token = token_file.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise Failure(f"--token-file {token_file} cannot be read: {why}") from error
+    if not token or not token.isprintable():
+        raise Failure(f"--token-file {token_file} holds no token", "write the token into it, on one line")
+    return {"Authorization": f"Bearer {token}", **headers}
+
+
+def _pair(text: str, option: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not (key.strip() and equals):
+        raise typer.BadParameter(f"{option} {text!r} is not K=V")
+    return key.strip(), value.strip()
+
+
+def _every_us(text: str) -> int:
+    every_us = round(duration_s(text) * 1e6)
+    if every_us < 1_000_000:
+        raise typer.BadParameter(f"--every {text!r} is less than a second")
+    return every_us

@@ -1,0 +1,47 @@
+"""Collapsed stacks: every stack and its count."""
+
+from __future__ import annotations
+
+from collections import Counter
+from io import BytesIO
+from urllib.parse import unquote
+
+from tests.unit.exporting import truth
+
+from zombiescope.exporting import collapsed
+from zombiescope.recording.reader import Recording
+
+
+def lines(recording: Recording, **options: bool) -> list[tuple[tuple[str, ...], int]]:
+    out = BytesIO()
+    collapsed.write(truth.samples(recording), out, **options)
+    found = []
+    for line in out.getvalue().decode().splitlines():
+        stack, _, count = line.rpartition(" ")
+        found.append((tuple(unquote(frame) for frame in stack.split(";")), int(count)))
+    return found
+
+
+def test_every_stack_and_count_with_the_name_of_the_task_first(odd: Recording) -> None:
+    expected = Counter((row.comm or "?", *row.names) for row in truth.rows(odd))
+    assert lines(odd) == sorted(expected.items(), key=lambda item: lines(odd).index(item))
+    assert dict(lines(odd)) == expected
+
+
+def test_a_stack_has_one_line(recording: Recording) -> None:
+    found = lines(recording, comm=False)
+    assert len({stack for stack, _ in found}) == len(found)
+    assert dict(found) == truth.by_stack(truth.rows(recording))
+
+
+def test_names_that_would_look_like_frames_are_escaped() -> None:
+    assert collapsed.escaped("Lorg/Foo;.run") == "Lorg/Foo%3B.run"
+    assert collapsed.escaped("50% of a%3Bb") == "50% of a%253Bb"
+    for name in ("a;b", "a%3Bb", "a%25b", "100%", "two\nlines", "%zz"):
+        assert unquote(collapsed.escaped(name)) == name
+
+
+def test_frames_are_marked_on_request(odd: Recording) -> None:
+    frames = {frame for stack, _ in lines(odd, annotate=True) for frame in stack}
+    assert {"do_syscall_64_[k]", "ena_io_poll_[k]", "[jit]_[j]", "main"} <= frames
+    assert "do_syscall_64" not in frames
