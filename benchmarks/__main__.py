@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import audit, cost, import_perf, import_text, loss, memory, size, tick, views
+from benchmarks import audit, cost, diagnosis, doctor, import_perf, import_text, loss, memory, size, tick, views
 from benchmarks.table import Row, as_markdown
 
 PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
@@ -26,6 +26,8 @@ BENCHMARKS: dict[str, tuple[str, Callable[[float], list[Row]], float]] = {
     "import": ("Import of perf.data, against perf script", import_perf.measure, 0),
     "import-text": ("Import of perf script text", import_text.measure, 0),
     "views": ("Views of twelve hours of 96 cores", views.measure, 43_200),
+    "diagnosis": ("Diagnosis of twelve hours of 96 cores", diagnosis.measure, 43_200),
+    "doctor": ("Live diagnosis", doctor.measure, 60),
     "soak": ("An hour", memory.measure, 3600),
 }
 

@@ -3,9 +3,10 @@
     python -m benchmarks.generate [--hours 12] [--cpus 96] [--remove]
 
 Samples are drawn from world.py. Cores have tasks that stay on them for a while, work comes in bursts and at the start
-of each second, and once one core hangs in the kernel for eight seconds. The rows go through the same PartMerger that
-compaction uses, a quarter of an hour at a time, so files, encodings and summaries are the real ones. Only `samples`,
-its dictionaries and `cores` are made; the other tables are small beside them.
+of each second, once one core hangs in the kernel for eight seconds, and every ten minutes another one for two. A unit
+crashes every eleven seconds. The rows go through the same PartMerger that compaction uses, a quarter of an hour at a
+time, so files, encodings and summaries are the real ones. Beside `samples`, its dictionaries and `cores` there are as
+many counters, events and censuses as a recorder writes; the other tables are small.
 
 The result is kept in $XDG_CACHE_HOME/zombiescope/bench (default ~/.cache) and used again; --remove deletes it.
 """
@@ -47,7 +48,10 @@ SLOTS = 10
 """A core keeps its task for a tenth of a second or several of them."""
 STACKS_PER_PART = 50_000
 STUCK_S = 8
-VERSION = 1
+SHORT_S, SHORT_EVERY_S = 2, 600
+RESTART_S = 11
+COUNTERS = 60
+VERSION = 2
 """Raised when what is generated changes, so that an old one is made again."""
 
 
@@ -72,6 +76,15 @@ class Plan:
     @property
     def stuck_cpu(self) -> int:
         return self.cpus * 2 // 5
+
+    def hangs(self) -> list[tuple[int, int, int]]:
+        """(core, from, to) of every time that a core hangs."""
+        short = [
+            (START_US + second * SECOND_US, second // SHORT_EVERY_S * 13 % self.cpus)
+            for second in range(SHORT_EVERY_S // 2, self.seconds, SHORT_EVERY_S)
+        ]
+        long = (self.stuck_cpu, self.stuck_us, self.stuck_us + STUCK_S * SECOND_US)
+        return [long, *((cpu, at_us, at_us + SHORT_S * SECOND_US) for at_us, cpu in short)]
 
 
 def cached(plan: Plan) -> Path:
@@ -141,6 +154,7 @@ class _Drawn:
         self._active = _active_stacks(node, number)
         self._tables = {schema.SAMPLES.name: self._samples(), **self._dictionaries()}
         self._tables[schema.CORES.name] = self._cores()
+        self._tables |= self._beside()
 
     def touches(self, table: schema.Table, _start_us: int | None, _end_us: int | None) -> bool:
         return table.name in self._tables
@@ -154,7 +168,8 @@ class _Drawn:
         return len(self.rows(table, None, None, None))
 
     def ids(self) -> dict[str, int]:
-        return {"stack": len(self._used), "frame": len(self._world.names), "task": len(self._world.task_program)}
+        tasks = len(self._world.task_program)
+        return {"stack": len(self._used), "frame": len(self._world.names), "task": tasks, "series": COUNTERS}
 
     def spans(self) -> tuple[Span, ...]:
         return ()
@@ -171,13 +186,14 @@ class _Drawn:
         chance, task_at = self._slots(int(slot[-1]) + 1)
         busy = rng.random((moments, plan.cpus), np.float32) < chance[slot][:, cpu_at]
         stuck = self._stuck(ticks)
-        busy[:, cpu_at == plan.stuck_cpu] |= stuck[:, None]
+        busy |= stuck[:, cpu_at]
         at, place = np.nonzero(busy)
         jitter = rng.integers(0, 30, len(at))
         time_us = self.start_us + ticks[at] + phase[place] + jitter
         cpu = cpu_at[place]
         task = task_at[slot[at], cpu]
-        hangs = stuck[at] & (cpu == plan.stuck_cpu)
+        hangs = stuck[at, cpu]
+        task[hangs] = self._walker
         stack = self._stacks(self._world.task_program[task])
         stack[hangs] = self._world.stuck
         self._used, local = np.unique(stack, return_inverse=True)
@@ -213,8 +229,12 @@ class _Drawn:
         return np.minimum(chance, 1).astype(np.float32), task
 
     def _stuck(self, ticks: Ints) -> npt.NDArray[np.bool_]:
+        """[tick, core]"""
         at = self.start_us + ticks
-        return (at >= self._plan.stuck_us) & (at < self._plan.stuck_us + STUCK_S * SECOND_US)
+        stuck = np.zeros((len(ticks), self._plan.cpus), bool)
+        for cpu, from_us, to_us in self._plan.hangs():
+            stuck[:, cpu] |= (at >= from_us) & (at < to_us)
+        return stuck
 
     def _stacks(self, program: Ints) -> Ints:
         """A heavy head and a long tail for each program."""
@@ -224,6 +244,12 @@ class _Drawn:
             active = self._active[number]
             stack[mine] = active[(len(active) * self._rng.random(len(mine)) ** 4).astype(np.int64)]
         return stack
+
+    @property
+    def _walker(self) -> int:
+        """A thread of kubelet, as the first one that a core ever hung with."""
+        names = [program.comm for program in PROGRAMS]
+        return sum(program.threads for program in PROGRAMS[: names.index("kubelet")])
 
     # --- the other tables -------------------------------------------------------------------------------------------
 
@@ -250,6 +276,7 @@ class _Drawn:
         rows = seconds * cpus
         got = self._counted[:rows]
         busy_ms = got * 1000 // HZ
+        hung = self._stuck(np.arange(seconds, dtype=np.int64) * SECOND_US + SECOND_US // 2).reshape(-1)
         values: dict[str, tuple[Ints, npt.NDArray[np.bool_] | None]] = {
             name: (np.zeros(rows, np.int64), None) for name in schema.CORES.names
         }
@@ -258,8 +285,8 @@ class _Drawn:
             "time": (self.start_us + (1 + np.repeat(np.arange(seconds), cpus)) * SECOND_US, None),
             "interval_us": (np.full(rows, SECOND_US), None),
             "cpu": (np.tile(np.arange(cpus), seconds), None),
-            "user_ms": (busy_ms * 6 // 10, None),
-            "system_ms": (busy_ms * 4 // 10, None),
+            "user_ms": (np.where(hung, 0, busy_ms * 6 // 10), None),
+            "system_ms": (np.where(hung, busy_ms, busy_ms * 4 // 10), None),
             "idle_ms": (1000 - busy_ms, None),
             "samples": (got, None),
             "idle_samples": (HZ - got, None),
@@ -271,6 +298,31 @@ class _Drawn:
             "ksoftirqd_delay_us": (noise * 3, None),
         }
         return _table(schema.CORES, values)
+
+    def _beside(self) -> dict[str, pa.Table]:
+        """What a recorder writes beside samples, row for row as often."""
+        seconds = range(1, self._seconds + 1)
+        at = [self.start_us + second * SECOND_US for second in seconds]
+        first = (self.start_us - START_US) // SECOND_US
+        series = [(number, "vmstat", f"counter{number}", None, "counter") for number in range(COUNTERS)]
+        counters = [(at_us, number, 1000 + number) for at_us in at for number in range(COUNTERS)]
+        census = [(at_us, "v1", 60_000 + first + second, 240, 59_760 + first + second, second, second, 0, 0)
+                  for second, at_us in zip(seconds, at, strict=True)]  # fmt: skip
+        restarts = [
+            (at_us, "unit_restart", "systemd", "warning", "ecs.service was started again",
+             json.dumps({"unit": "ecs.service", "delta": 1}))
+            for second, at_us in zip(seconds, at, strict=True) if (first + second) % RESTART_S == 0
+        ]  # fmt: skip
+        leaks = [(at_us, "/ecs/*", 59_000 + first + second, second, second, 0, 1, "ecs-agent", 811, None, None)
+                 for second, at_us in zip(seconds, at, strict=True) if second % 10 == 0]  # fmt: skip
+        tables: dict[str, Sequence[tuple[object, ...]]] = {
+            "series": series,
+            "counters": counters,
+            "census": census,
+            "events": restarts,
+            "leaks": leaks,
+        }
+        return {name: _rows(schema.BY_NAME[name], rows) for name, rows in tables.items() if rows}
 
 
 def _active_stacks(node: World, number: int) -> list[Ints]:

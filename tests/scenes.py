@@ -39,6 +39,7 @@ class Runs:
     unit: str | None = None
     policy: int = 0
     rt_priority: int = 0
+    pod: str | None = None
 
 
 @dataclass
@@ -154,7 +155,7 @@ class Scene:
             names = [("main", "user"), *((name, "kernel") for name in runs.frames.split())]
             ids = tuple(frames.setdefault(name, len(frames)) for name in names)
             who = (runs.pid, runs.pid, runs.comm, runs.ppid, 1, runs.policy, runs.rt_priority, None, None, runs.cgroup,
-                   runs.unit, None, None)  # fmt: skip
+                   runs.unit, None, runs.pod)  # fmt: skip
             task, stack = tasks.setdefault(who, len(tasks)), stacks.setdefault(ids, len(stacks))
             rows.append((at_us, runs.cpu, task, stack))
         return {

@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from zombiescope.commands import drawing
+from zombiescope.commands.failure import Failure
 from zombiescope.commands.output import Json, console, examples, note, print_document
 from zombiescope.commands.quantities import duration_s, within
-from zombiescope.commands.reading import Dir, Node, opened
+from zombiescope.commands.reading import Node, node_of, opened, place_of
 from zombiescope.commands.window import At, From, Last, To, Utc, Window, choose
+from zombiescope.recording import locate
 
 if TYPE_CHECKING:
     from zombiescope.diagnosis.diagnose import Diagnosis
+    from zombiescope.diagnosis.subject import Kind
     from zombiescope.recording.reader import Recording
 
 EXAMPLES = examples(
     "diagnose --last 10m",
     "diagnose --at 12:03:22",
     "diagnose --live 30s",
+    "diagnose --ray-job 02000000 --last 6h",
+    "diagnose node-a.zscope node-b.zscope",
     "diagnose incident.zscope -o report.html",
     "diagnose --last 1h --json | jq '.incidents[0].causes[0].culprit'",
 )
@@ -34,11 +40,36 @@ AROUND_US = 60_000_000
 FOUND = 3
 
 
+@dataclass(frozen=True, slots=True)
+class _Looked:
+    """What was found in one recording; the recording is closed again."""
+
+    found: Diagnosis
+    window: Window
+    heading: str
+
+
 def command(
-    directory: Dir = None,
+    directories: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[DIR]...",
+            show_default=False,
+            help="Recordings: directories, or files made by pack. Default: $ZOMBIESCOPE_DIR, else that of the recorder "
+            "running here, else /var/lib/zombiescope.",
+        ),
+    ] = None,
     live: Annotated[
         str | None,
         typer.Option("--live", metavar="DURATION", help="Record this machine for so long, then diagnose it."),
+    ] = None,
+    ray_job: Annotated[
+        str | None,
+        typer.Option("--ray-job", metavar="ID", help="What happened to this Ray job: its time and its cores."),
+    ] = None,
+    pod: Annotated[
+        str | None,
+        typer.Option("--pod", metavar="NAME", help="What happened to this pod (its name or uid): its time and cores."),
     ] = None,
     output: Annotated[
         Path | None,
@@ -63,28 +94,82 @@ def command(
     Looks for cores that were lost, tasks that hog the kernel, starved network cards and what the kernel said, and
     explains each with the numbers that prove it.
     """
+    window_given = any(option is not None for option in (last, from_, to, at))
+    _check(fail_on, output, alone=live is None or not (directories or window_given), both=bool(ray_job and pod))
+    subject: tuple[Kind, str] | None = ("Ray job", ray_job) if ray_job else ("pod", pod) if pod else None
+    places = [(None, node)] if live is not None else _places(directories or [None], node)
+    if output is not None and len(places) > 1:
+        raise typer.BadParameter(f"--output: a report is of one node, and here are {len(places)}; choose with --node")
+    looked: list[_Looked] = []
+    for place, name in places:
+        with _recorded(place, name, live) as recording:
+            window = choose(recording, last, from_, to, at, utc)
+            if at is not None:
+                window = Window(window.start_us - AROUND_US, window.end_us + AROUND_US, window.zone)
+            one = _look(recording, window, subject, live=live is not None)
+            if one is not None:
+                looked.append(one)
+                if output is not None:
+                    drawing.write(output, _report(output.suffix, recording, one))
+    if subject is not None and not looked:
+        where = "the recording" if len(places) == 1 else f"any of the {len(places)} recordings"
+        raise Failure(
+            f"nothing in {where} knows the {subject[0]} {subject[1]}",
+            "'zombiescope events' lists what is known; without it, name the time: --from and --to",
+        )
+    if json_:
+        from zombiescope.diagnosis.report.document import together
+
+        print_document("diagnose", together([one.found for one in looked]))
+    elif output is None:
+        for one in looked:
+            show(one.found, one.heading, one.window, verbose=verbose)
+    return FOUND if any(_found(one.found, fail_on) for one in looked) else 0
+
+
+def _check(fail_on: str, output: Path | None, *, alone: bool, both: bool) -> None:
     if fail_on not in ("info", "warning", "critical"):
         raise typer.BadParameter(f"--fail-on {fail_on!r} is none of info, warning, critical")
     if output is not None and output.suffix not in (".html", ".md"):
         raise typer.BadParameter(f"--output {output}: the name must end in .html or .md")
-    if live is not None and (directory or last or from_ or to or at):
+    if not alone:
         raise typer.BadParameter("--live records what it looks at; leave out DIR and the window")
-    with _recorded(directory, node, live) as recording:
-        from zombiescope.diagnosis.diagnose import diagnose
+    if both:
+        raise typer.BadParameter("--ray-job and --pod: leave out one")
 
-        window = choose(recording, last, from_, to, at, utc)
-        if at is not None:
-            window = Window(window.start_us - AROUND_US, window.end_us + AROUND_US, window.zone)
-        found = diagnose(recording, window.start_us, window.end_us, live=live is not None)
-        if output is not None:
-            drawing.write(output, _report(output.suffix, recording, found, window))
-        if json_:
-            from zombiescope.diagnosis.report.document import document
 
-            print_document("diagnose", document(found))
-        elif output is None:
-            show(found, f"{recording.name}  {window.heading()}", window, verbose=verbose)
-    return FOUND if _found(found, fail_on) else 0
+def _places(directories: Sequence[str | None], node: str | None) -> list[tuple[str | None, str | None]]:
+    """Every recording that is meant: of a directory with several nodes, all of them."""
+    found: list[tuple[str | None, str | None]] = []
+    for directory in directories:
+        name = node_of(directory, node)
+        place = place_of(directory)
+        names = locate.nodes_in(place) if name is None and place.is_dir() else []
+        found += [(str(place), each) for each in names] if len(names) > 1 else [(directory, name)]
+    return found
+
+
+def _look(recording: Recording, window: Window, subject: tuple[Kind, str] | None, *, live: bool) -> _Looked | None:
+    """None: this recording knows nothing of the job or pod that was asked for."""
+    from zombiescope.diagnosis import subject as subjects
+    from zombiescope.diagnosis.diagnose import diagnose
+    from zombiescope.diagnosis.known import named_as_before
+    from zombiescope.recording import incidents
+
+    about = None
+    if subject is not None:
+        about = subjects.find(recording, *subject, window.start_us, window.end_us)
+        if about is None:
+            return None
+        # Causes come before what they cause, and what is told of the end is told after it.
+        start, end = max(window.start_us, about.from_us - AROUND_US), min(window.end_us, about.to_us + AROUND_US)
+        window = Window(start, end, window.zone)
+    found = named_as_before(diagnose(recording, window.start_us, window.end_us, live=live), incidents.of(recording))
+    heading = f"{recording.name}  {window.heading()}"
+    if subject is not None and about is not None:
+        found = replace(found, incidents=subjects.only(found, about))
+        heading += f"  {subject[0]} {subject[1]}: {about.tasks} tasks on {len(about.cpus)} cores, {about.events} events"
+    return _Looked(found, window, heading)
 
 
 @contextmanager
@@ -106,8 +191,8 @@ def _recorded(directory: str | None, node: str | None, live: str | None) -> Iter
             yield recording
 
 
-def _report(kind: str, recording: Recording, found: Diagnosis, window: Window) -> str:
-    heading = f"{recording.name}  {window.heading()}"
+def _report(kind: str, recording: Recording, looked: _Looked) -> str:
+    found, window, heading = looked.found, looked.window, looked.heading
     if kind == ".html":
         from zombiescope.diagnosis.report import html
 

@@ -19,7 +19,7 @@ from zombiescope.diagnosis.incidents import Group
 from zombiescope.diagnosis.sample_grid import KernelProfile, Task, kernel_functions
 from zombiescope.diagnosis.symptoms.above_baseline import baselines
 from zombiescope.diagnosis.symptoms.kernel_hog import LEVELS
-from zombiescope.recording.cgroups import CgroupsView, cgroups
+from zombiescope.recording.cgroups import CgroupsView
 from zombiescope.recording.columns import Ints, Mask
 from zombiescope.recording.stacks import hottest_path
 
@@ -38,6 +38,7 @@ LED_TO_US = 10_000_000
 GAUGE_EVERY_US = 11 * SECOND_US
 """Levels are read every five or ten seconds, so the one that belongs to an incident may come after it."""
 
+_NAMES_HOG = ("kernel_hog", "rt_hog", "stall", "above_baseline")
 _PLACED = ("core_saturated", "kernel_hog", "rt_hog", "stall", "throttled", "above_baseline", "nic_starved", "steal")
 
 
@@ -47,6 +48,7 @@ class Case:
         self.group = group
         self.primary = group.primary
         self.from_us, self.to_us = self._span()
+        self.facts = facts.during(self.from_us, self.to_us)
 
     def _span(self) -> tuple[int, int]:
         placed = [symptom for symptom in self.group.symptoms if symptom.kind in _PLACED]
@@ -102,14 +104,37 @@ class Case:
             here = names.index(self.primary.group) if self.primary.group in names else -2
             stopped: Mask = self.in_span & (group == here)
             return stopped
-        for symptom in (self.primary, *self.group.symptoms):
-            if symptom.group is not None and symptom.kind in ("kernel_hog", "rt_hog", "stall", "above_baseline"):
-                return self._members(symptom)
+        whose = self._whose()
+        if whose is not None:
+            return self._members(whose)
         cores = {symptom.cpu for symptom in self.of_kind("core_saturated", "nic_starved", "stall")} - {None}
         chosen = self.in_span & grid.in_kernel
         if cores:
             chosen &= np.isin(grid.cpu, sorted(cpu for cpu in cores if cpu is not None))
         return self._largest_thread(chosen)
+
+    def _whose(self) -> Symptom | None:
+        """The symptom that names the hog: the one that the incident is about, else one by whoever held the core that
+        was lost, with all its threads. Only if nobody held it may it be any hog of that time."""
+        named = [symptom for symptom in self.group.symptoms if symptom.group is not None and symptom.kind in _NAMES_HOG]
+        if self.primary in named:
+            return self.primary
+        holder = self._holder(self.primary)
+        if holder is None:
+            return named[0] if named else None
+        own = [one for one in named if one.facts.get("comm") == holder.comm or one.group in (holder.unit, holder.comm)]
+        return max(own, key=lambda one: one.seconds * float(one.facts.get("ratio") or 0), default=None)
+
+    def _holder(self, lost: Symptom) -> Task | None:
+        """The thread that had most of the core's kernel time, if one had."""
+        grid = self.facts.samples
+        if lost.cpu is None:
+            return None
+        there = grid.where(lost.from_us, lost.to_us, lost.cpu) & grid.in_kernel
+        hottest = grid.hottest_task(there)
+        if hottest is None or hottest[1] < MOSTLY * max(int(there.sum()), 0.5 * grid.hz * lost.seconds):
+            return None
+        return hottest[0]
 
     def _members(self, symptom: Symptom) -> Mask:
         grid = self.facts.samples
@@ -133,8 +158,7 @@ class Case:
 
     def _who_does_not_wait(self) -> Mask | None:
         grid = self.facts.samples
-        waiting = grid.stacks.where([function.name in WAITING for function in grid.stacks.functions])
-        working = self.in_span & grid.in_kernel & ~waiting[grid.stack]
+        working = self.in_span & grid.in_kernel & ~grid.with_function(*WAITING)
         hottest = grid.hottest_task(working)
         if hottest is None or hottest[1] < 0.5 * grid.hz * self.seconds:
             return None
@@ -152,11 +176,7 @@ class Case:
             return Actor(cgroup=self.primary.group if self.primary.kind == "throttled" else None)
         cores = int(np.count_nonzero(self.hog_samples)) / self.facts.hz / self.seconds
         name = task.unit or task.container or task.comm or ""
-        return replace(task.actor(round(cores, 3)), baseline_cpu_ratio=self._baselines.get(name))
-
-    @cached_property
-    def _baselines(self) -> dict[str, float]:
-        return baselines(self.facts)
+        return replace(task.actor(round(cores, 3)), baseline_cpu_ratio=baselines(self.facts).get(name))
 
     # --- what the kernel did -----------------------------------------------------------------------------------------
 
@@ -191,7 +211,7 @@ class Case:
     def cgroups(self) -> CgroupsView:
         """As they were when the incident ended: whoever mends a leak removes the evidence. Where they were counted only
         later, as in an imported copy of /proc/cgroups, that is better than nothing."""
-        then = cgroups(self.facts.recording, None, self.to_us)
+        then = self.facts.cgroups_at(self.to_us)
         return then if then.memory is not None else self.facts.cgroups
 
     # --- numbers -----------------------------------------------------------------------------------------------------
@@ -213,22 +233,17 @@ class Case:
         if not len(grid):
             return None
         counts = self._kernel_counts if chosen is None else grid.counts(chosen & grid.in_kernel)
-        return int(counts[self._stacks_with(*names)].sum()) / self.facts.hz / self.seconds
+        return int(counts[grid.known.with_function(frozenset(names))].sum()) / self.facts.hz / self.seconds
 
     @cached_property
     def _kernel_counts(self) -> Ints:
         """How often each stack occurs among the kernel samples of the incident: a few thousand instead of millions."""
         return self.facts.samples.counts(self.in_span & self.facts.samples.in_kernel)
 
-    def _stacks_with(self, *names: str) -> Mask:
-        stacks = self.facts.samples.stacks
-        wanted = expand(frozenset(names), (function.name for function in stacks.functions))
-        return stacks.where([function.name in wanted for function in stacks.functions])
-
     def below(self, *names: str) -> Mask:
         """Samples of the incident in which one of the functions is on the stack."""
         grid = self.facts.samples
-        inside: Mask = self.in_span & grid.in_kernel & self._stacks_with(*names)[grid.stack]
+        inside: Mask = self.in_span & grid.in_kernel & grid.with_function(*names)
         return inside
 
     def caller(self, *names: str) -> Actor | None:

@@ -75,23 +75,26 @@ class CoreGrid:
         return float(np.nanmean(part)) if part.size and not np.isnan(part).all() else None
 
 
-def load(recording: Recording, start_us: int, end_us: int) -> CoreGrid | None:
-    """None when no tick was recorded in the window."""
-    wanted = ("time", "interval_us", "cpu", *(f"{mode}_ms" for mode in MODES), *COUNTS, "max_gap_us")
+def load(
+    recording: Recording, start_us: int, end_us: int, modes: Sequence[str] = MODES, counts: Sequence[str] = COUNTS
+) -> CoreGrid | None:
+    """None when no tick was recorded in the window. Modes and counts that are not asked for are "not measured"."""
+    names = (*(f"{mode}_ms" for mode in modes), *counts)
+    wanted = ("time", "interval_us", "cpu", *names, "max_gap_us")
     batches = list(recording.batches("cores", start_us + 1, end_us + 1, wanted))
     if not batches:
         return None
     cpus = tuple(sorted({int(cpu) for batch in batches for cpu in np.unique(columns.numbers(batch.column("cpu")))}))
     seconds = max(1, -(-(end_us - start_us) // SECOND_US))
-    sums = _Sums(cpus, seconds)
+    sums = _Sums(cpus, seconds, names)
     for batch in batches:
         sums.add(batch, start_us)
     return sums.grid(start_us)
 
 
 class _Sums:
-    def __init__(self, cpus: Sequence[int], seconds: int) -> None:
-        self.cpus, self.seconds = tuple(cpus), seconds
+    def __init__(self, cpus: Sequence[int], seconds: int, names: Sequence[str]) -> None:
+        self.cpus, self.seconds, self.names = tuple(cpus), seconds, names
         self.place = np.full(max(cpus, default=0) + 1, -1, np.int64)
         self.place[list(cpus)] = np.arange(len(cpus))
         self.totals: dict[str, Grid] = {}
@@ -103,7 +106,7 @@ class _Sums:
         middle = columns.numbers(table.column("time")) - interval // 2
         second = np.clip((middle - start_us) // SECOND_US, 0, self.seconds - 1)
         at = self.place[columns.numbers(table.column("cpu"))] * self.seconds + second
-        for name in (*(f"{mode}_ms" for mode in MODES), *COUNTS):
+        for name in self.names:
             column = table.column(name)
             known = columns.present(column)
             if known.any():
@@ -113,10 +116,10 @@ class _Sums:
         np.fmax.at(self.gap, at[known], columns.numbers(column)[known].astype(float))
 
     def _sum(self, name: str, at: npt.NDArray[np.int64], values: Grid, interval: npt.NDArray[np.int64]) -> None:
-        size = len(self.cpus) * self.seconds
-        zero = np.zeros(size)
-        self.totals[name] = self.totals.get(name, zero) + np.bincount(at, values, size)
-        self.elapsed[name] = self.elapsed.get(name, zero) + np.bincount(at, interval, size)
+        if name not in self.totals:
+            self.totals[name], self.elapsed[name] = np.zeros((2, len(self.gap)))
+        np.add.at(self.totals[name], at, values)
+        np.add.at(self.elapsed[name], at, interval.astype(float))
 
     def grid(self, start_us: int) -> CoreGrid:
         shape = (len(self.cpus), self.seconds)

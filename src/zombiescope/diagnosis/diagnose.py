@@ -1,8 +1,7 @@
 """From a recording to incidents: symptoms, grouped, each examined by every pattern.
 
-A long window is looked through in two steps: the table `cores` and the events of all of it, which are small, say where
-something happened; samples are read around those moments only, and now and then in between, for a hog that is always
-there shows no step.
+A long window is looked through in two steps: what is small of all of it says where something happened (moments.py), and
+samples are read around those moments only.
 """
 
 from __future__ import annotations
@@ -10,21 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-import numpy as np
-
-from zombiescope.diagnosis import patterns, ranking, symptoms
+from zombiescope.diagnosis import moments, patterns, ranking, symptoms
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.core_grid import SECOND_US
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.incident import Cause, Incident, Severity, State
 from zombiescope.diagnosis.incidents import Group, group
-from zombiescope.diagnosis.spans import runs
 from zombiescope.recording.reader import Recording
 
 LONG_US = 600 * SECOND_US
 """Windows up to this are looked at whole."""
-AROUND_US = 15 * SECOND_US
-MAX_SPANS = 100
 MAX_INCIDENTS = 50
 LOST_S = 5.0
 OPEN_US = 5 * SECOND_US
@@ -42,53 +36,44 @@ class Diagnosis:
 def diagnose(recording: Recording, start_us: int, end_us: int, *, live: bool = False) -> Diagnosis:
     """Every incident of the window, the worst first."""
     whole = Facts(recording, start_us, end_us)
-    found: list[Incident] = []
-    for facts in _pieces(whole):
-        for each in group(symptoms.find(facts)):
-            found.append(_incident(facts, each, live))
-    incidents = _recurring(found)
+    looks, unseen = _looks(whole)
+    incidents = _recurring([incident for look in looks for incident in _examined(look, live)])
     incidents.sort(key=lambda incident: (-_rank(incident), incident.from_us))
-    return Diagnosis(
-        recording.name, whole.start_us, whole.end_us, tuple(incidents[:MAX_INCIDENTS]), tuple(_not_checked(whole))
-    )
+    not_checked = [*_not_checked(whole, looks), *([unseen] if unseen else [])]
+    return Diagnosis(recording.name, whole.start_us, whole.end_us, tuple(incidents[:MAX_INCIDENTS]), tuple(not_checked))
 
 
 # --- long windows ------------------------------------------------------------------------------------------------
 
 
-def _pieces(whole: Facts) -> Iterator[Facts]:
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """A part of the window that is looked at whole; `goes_on_us` where the run ends that fills it to its end."""
+
+    facts: Facts
+    goes_on_us: int | None = None
+
+
+def _looks(whole: Facts) -> tuple[list[_Look], str | None]:
+    """What to look at, and what is to be said about the rest."""
     if whole.end_us - whole.start_us <= LONG_US:
-        yield whole
-        return
-    for from_us, to_us in _suspicious(whole):
-        yield Facts(whole.recording, from_us, to_us)
+        return [_Look(whole)], None
+    seconds = moments.scan(whole.recording, whole.start_us, whole.end_us)
+    chosen = moments.choose(seconds, whole.events, whole.start_us, whole.end_us)
+    looks = [_Look(Facts(whole.recording, one.from_us, one.to_us, whole), one.goes_on_us) for one in chosen.moments]
+    seen_s = sum(look.facts.seconds for look in looks)
+    said = f"samples: of {whole.seconds / 60:,.0f} minutes, {seen_s / 60:.0f} were looked at in detail"
+    if chosen.left_out:
+        said += f"; {chosen.left_out:,} of {chosen.suspicious:,} suspicious moments, the least so, were not"
+    return looks, said + " (--from and --to look at all of a shorter window)"
 
 
-def _suspicious(whole: Facts) -> list[tuple[int, int]]:
-    """Spans in which a core was lost, the kernel's share took a step, or something was said."""
-    moments: list[tuple[int, int]] = [(event.at_us, event.at_us) for event in whole.events if event.severity != "info"]
-    cores = whole.cores
-    if cores is not None:
-        kernel = np.nan_to_num(cores.kernel)
-        total = kernel.sum(axis=0)
-        step = total - np.median(total) >= 0.8
-        hole = np.nan_to_num(cores.max_gap_us).max(axis=0) >= 100_000
-        stolen = np.nan_to_num(cores.ratios["steal"]).max(axis=0) >= 0.3
-        hot = (kernel.max(axis=0) >= 0.9) | step | hole | stolen
-        moments += [(cores.at_us(first), cores.at_us(last)) for first, last in runs(hot, bridge=10)]
-    moments += [(at, at) for at in range(whole.start_us, whole.end_us, LONG_US)]
-    return _merged(sorted((from_us - AROUND_US, to_us + AROUND_US) for from_us, to_us in moments))
-
-
-def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    merged: list[tuple[int, int]] = []
-    for from_us, to_us in spans:
-        if merged and from_us <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(merged[-1][1], to_us))
-        else:
-            merged.append((from_us, to_us))
-    longest = sorted(merged, key=lambda span: span[0] - span[1])[:MAX_SPANS]
-    return sorted(longest)
+def _examined(look: _Look, live: bool) -> Iterator[Incident]:
+    for each in group(symptoms.find(look.facts)):
+        incident = _incident(look.facts, each, live)
+        if look.goes_on_us is not None and incident.to_us >= look.facts.end_us - OPEN_US:
+            incident = replace(incident, to_us=look.goes_on_us)
+        yield incident
 
 
 # --- one incident ------------------------------------------------------------------------------------------------
@@ -135,11 +120,13 @@ def _recurring(found: list[Incident]) -> list[Incident]:
             kept.append(incident)
             continue
         before = kept[first[key]]
+        goes_on = incident.from_us <= before.to_us
         kept[first[key]] = replace(
             before,
             severity=before.severity if _rank(before) >= _rank(incident) else incident.severity,
             state=incident.state,
-            recurrences=(*before.recurrences, incident.from_us),
+            to_us=max(before.to_us, incident.to_us) if goes_on else before.to_us,
+            recurrences=before.recurrences if goes_on else (*before.recurrences, incident.from_us),
         )
     return kept
 
@@ -156,10 +143,10 @@ def _rank(incident: Incident) -> int:
     return ("info", "warning", "critical").index(incident.severity)
 
 
-def _not_checked(facts: Facts) -> Iterator[str]:
+def _not_checked(facts: Facts, looks: list[_Look]) -> Iterator[str]:
     for entry in facts.missing:
         yield f"{entry.get('source')}: {entry.get('why')}"
-    if facts.cores is None:
+    if all(look.facts.cores is None for look in looks):
         yield "cores: no per-core counters in this window, so what each core did is known from its samples alone"
     if facts.cgroups.memory is None:
         yield "memory cgroups: they were not counted in this window"

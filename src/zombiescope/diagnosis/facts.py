@@ -1,28 +1,36 @@
 """What was measured in a window: the only way in which detectors and patterns look at a recording.
 
-Everything is read when it is first asked for and kept. A number that was not measured is None, and a pattern that
+Everything is read when it is first asked for and kept, what does not depend on the window even for other windows of the
+same recording. A number that was not measured is None, and a pattern that
 needs it can neither be confirmed nor ruled out by it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from zombiescope.diagnosis import core_grid
+from zombiescope.diagnosis import core_grid, sample_grid
 from zombiescope.diagnosis.core_grid import SECOND_US, CoreGrid
 from zombiescope.diagnosis.sample_grid import SampleGrid
 from zombiescope.recording import columns
-from zombiescope.recording.cgroups import CgroupsView, cgroups
+from zombiescope.recording.cgroups import CgroupHistory, CgroupsView
 from zombiescope.recording.events import Event, events
 from zombiescope.recording.gaps import Gap
 from zombiescope.recording.memcg_cost import kernel_version
 from zombiescope.recording.reader import Recording
+from zombiescope.recording.series import last_value
+
+Kept = TypeVar("Kept")
+Three = tuple[columns.Ints, columns.Ints, columns.Ints]
+"""Time, series and value."""
 
 DEFAULT_HZ = 99.0
+HOUR_US = 3600 * SECOND_US
 LATE_US = 15 * SECOND_US
 """A dear source is read every ten seconds; a reading that comes later than this tells nothing about a span."""
 
@@ -42,11 +50,34 @@ class Count:
 class Facts:
     """One window of one recording."""
 
-    def __init__(self, recording: Recording, start_us: int, end_us: int) -> None:
+    def __init__(self, recording: Recording, start_us: int, end_us: int, beside: Facts | None = None) -> None:
+        """`beside`: facts of another window of the same recording, which may know some of it already."""
         self.recording = recording
+        self._kept: dict[object, Any] = {}
+        self._always: dict[object, Any] = {} if beside is None else beside._always
+        self._only: tuple[int, int] | None = None
         # Whole seconds, so that the same incident begins at the same moment whatever window it is looked at through.
         self.start_us = max(start_us, recording.start_us) // SECOND_US * SECOND_US
         self.end_us = max(self.start_us + 1, min(end_us, recording.end_us + 1))
+
+    def during(self, from_us: int, to_us: int) -> Facts:
+        """The same facts, but of the samples only those of a span: most questions are about one incident."""
+        narrow = copy(self)
+        narrow._only = (from_us, to_us)
+        return narrow
+
+    def _keep(self, what: object, read: Callable[[], Kept]) -> Kept:
+        if what not in self._kept:
+            self._kept[what] = read()
+        kept: Kept = self._kept[what]
+        return kept
+
+    def always(self, what: object, read: Callable[[], Kept]) -> Kept:
+        """Kept for every window of this recording."""
+        if what not in self._always:
+            self._always[what] = read()
+        kept: Kept = self._always[what]
+        return kept
 
     @property
     def node(self) -> dict[str, Any]:
@@ -72,46 +103,64 @@ class Facts:
 
     # --- cores and samples -------------------------------------------------------------------------------------------
 
-    @cached_property
+    @property
     def cores(self) -> CoreGrid | None:
-        return core_grid.load(self.recording, self.start_us, self.end_us)
+        return self._keep("cores", lambda: core_grid.load(self.recording, self.start_us, self.end_us))
 
-    @cached_property
+    @property
     def samples(self) -> SampleGrid:
-        return SampleGrid(self.recording, self.start_us, self.end_us, self.hz)
+        if self._only is None:
+            return self._all_samples
+        return self._keep(("samples", self._only), lambda: self._all_samples.between(*(self._only or (0, 0))))
+
+    @property
+    def _all_samples(self) -> SampleGrid:
+        return self._keep("samples", lambda: sample_grid.load(self.recording, self.start_us, self.end_us, self.hz))
 
     @property
     def cpus(self) -> int:
         if self.cores is not None:
             return len(self.cores.cpus)
-        return len(np.unique(self.samples.cpu[self.samples.cpu >= 0])) or 1
+        cpu = self._all_samples.cpu
+        return self._keep("cpus", lambda: len(np.unique(cpu[cpu >= 0])) or 1)
 
     # --- events, gaps ------------------------------------------------------------------------------------------------
 
-    @cached_property
+    @property
     def events(self) -> list[Event]:
-        return events(self.recording, self.start_us, self.end_us)
+        return self._keep("events", lambda: events(self.recording, self.start_us, self.end_us))
 
-    @cached_property
+    @property
     def gaps(self) -> list[Gap]:
-        return self.recording.gaps(self.start_us, self.end_us)
+        return self._keep("gaps", lambda: self.recording.gaps(self.start_us, self.end_us))
 
     # --- counters ----------------------------------------------------------------------------------------------------
 
-    @cached_property
+    @property
     def _series(self) -> dict[int, tuple[str, str, str | None, str]]:
-        rows = columns.records(self.recording.table("series", self.start_us, self.end_us))
-        return {row["series"]: (row["source"], row["name"], row["key"], row["kind"]) for row in rows}
+        def read() -> dict[int, tuple[str, str, str | None, str]]:
+            rows = columns.records(self.recording.table("series", self.start_us, self.end_us + LATE_US))
+            return {row["series"]: (row["source"], row["name"], row["key"], row["kind"]) for row in rows}
 
-    @cached_property
-    def _counters(self) -> tuple[columns.Ints, columns.Ints, columns.Ints]:
-        rows = self.recording.table("counters", self.start_us, self.end_us, ("time", "series", "value"))
-        return tuple(columns.numbers(rows.column(name)) for name in ("time", "series", "value"))  # type: ignore[return-value]
+        return self._keep("series", read)
 
-    @cached_property
-    def _interrupts(self) -> tuple[columns.Ints, columns.Ints, columns.Ints]:
-        rows = self.recording.table("interrupts", self.start_us, self.end_us, ("time", "series", "count"))
-        return tuple(columns.numbers(rows.column(name)) for name in ("time", "series", "count"))  # type: ignore[return-value]
+    @property
+    def _counters(self) -> Three:
+        return self._keep("counters", lambda: self._rows("counters", ("time", "series", "value"), self.end_us))
+
+    @property
+    def _interrupts(self) -> Three:
+        return self._keep("interrupts", lambda: self._rows("interrupts", ("time", "series", "count"), self.end_us))
+
+    @property
+    def _levels(self) -> Three:
+        """Counters, and those a little beyond the window."""
+        return self._keep("levels", lambda: self._rows("counters", ("time", "series", "value"), self.end_us + LATE_US))
+
+    def _rows(self, table: str, names: tuple[str, str, str], end_us: int) -> Three:
+        rows = self.recording.table(table, self.start_us, end_us, names)
+        first, second, third = (columns.numbers(rows.column(name)) for name in names)
+        return first, second, third
 
     def has_source(self, source: str) -> bool:
         """Whether any number of this source was recorded in the window."""
@@ -153,10 +202,9 @@ class Facts:
         Levels that stand still have no row, so an old one usually holds. `fresh` is for those that never stand still:
         without a row in the span they were not read there, and what was before says nothing.
         """
-        rows = self.recording.table("counters", from_us, to_us + 1, ("series", "value"))
-        known = columns.records(self.recording.table("series", from_us, to_us + 1, ("series", "source", "name")))
-        ids = [row["series"] for row in known if (row["source"], row["name"]) == (source, name)]
-        inside = columns.numbers(rows.column("value"))[np.isin(columns.numbers(rows.column("series")), ids)]
+        time, series, value = self._levels
+        ids = [number for number, known in self._series.items() if known[:2] == (source, name)]
+        inside = value[np.isin(series, ids) & (time >= from_us) & (time <= to_us)]
         if fresh and not len(inside):
             return None
         before = self.gauge(source, name, from_us)
@@ -164,25 +212,51 @@ class Facts:
 
     def gauge(self, source: str, name: str, at_us: int | None = None) -> int | None:
         """The last value at or before a moment (the window's end), of whatever key."""
-        from zombiescope.recording.series import last_value
+        at_us = self.end_us if at_us is None else at_us
+        if (source, name) not in self._keep("named", self._named):
+            return None
+        ids = [number for number, known in self._series.items() if known[:2] == (source, name)]
+        time, series, value = self._levels
+        found = np.flatnonzero(np.isin(series, ids) & (time <= at_us))
+        return int(value[found[-1]]) if len(found) else last_value(self.recording, source, name, at_us)
 
-        return last_value(self.recording, source, name, self.end_us if at_us is None else at_us)
+    def _named(self) -> set[tuple[str, str]]:
+        """The series of the last hour: each part of a recording says all of them again."""
+        rows = self.recording.table("series", self.start_us - HOUR_US, self.end_us + LATE_US, ("source", "name"))
+        return {(row["source"], row["name"]) for row in columns.records(rows)}
 
     # --- cgroups -----------------------------------------------------------------------------------------------------
 
-    @cached_property
+    @property
     def cgroups(self) -> CgroupsView:
-        return cgroups(self.recording, None, self.end_us)
+        return self.cgroups_at(self.end_us)
 
-    @cached_property
+    def cgroups_at(self, at_us: int) -> CgroupsView:
+        """Counted and charged in the hour up to a moment; each part of a recording says every charge again."""
+        return self.always(("cgroups", at_us), lambda: self._cgroups.at(at_us))
+
+    @property
+    def _cgroups(self) -> CgroupHistory:
+        return self._keep(
+            "cgroups", lambda: CgroupHistory(self.recording, self.start_us - HOUR_US, self.end_us + LATE_US)
+        )
+
+    @property
     def cgroup_stats(self) -> list[dict[str, Any]]:
-        return columns.records(self.recording.table("cgroup_stats", self.start_us, self.end_us + 11 * SECOND_US))
+        def read() -> list[dict[str, Any]]:
+            return columns.records(self.recording.table("cgroup_stats", self.start_us, self.end_us + 11 * SECOND_US))
 
-    @cached_property
+        return self._keep("cgroup_stats", read)
+
+    @property
     def queues(self) -> list[dict[str, Any]]:
         """Which cores serve a NIC queue, as it was at the end of the window."""
-        rows = columns.records(self.recording.table("queues", None, self.end_us))
-        return list({(row["nic"], row["queue"], row["irq"]): row for row in rows}.values())
+
+        def read() -> list[dict[str, Any]]:
+            rows = columns.records(self.recording.table("queues", self.start_us - HOUR_US, self.end_us))
+            return list({(row["nic"], row["queue"], row["irq"]): row for row in rows}.values())
+
+        return self._keep("queues", read)
 
     # --- what cannot be known ----------------------------------------------------------------------------------------
 

@@ -15,6 +15,11 @@ from zombiescope.diagnosis.incident import SEVERITIES, Severity, Symptom, worst
 
 NEAR_US = 5_000_000
 FOLLOWS_US = 15_000_000
+SECOND_US = 1_000_000
+_TELLING = ("core_saturated", "kernel_hog", "rt_hog")
+_AS_LONG_AS_THE_WINDOW = ("above_baseline",)
+_OF_THE_WINDOW = ("stall", "run_queue_delay", *_AS_LONG_AS_THE_WINDOW)
+"""What is added up over the window begins where the window does, or somewhere in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +54,14 @@ class Group:
         )
 
     def identity(self, node: str, boot: str) -> str:
-        """The same live and offline: of the node, the boot, the place and the second in which it began."""
-        first = min(self.symptoms, key=lambda symptom: (symptom.from_us, symptom.kind))
-        text = f"{node}|{boot}|{first.kind}|{first.cpu}|{first.group}|{first.from_us // 1_000_000}"
+        """The same live and offline, and through any window that holds its beginning: of the node, the boot, and the
+        place and the second in which the first of its telling symptoms began."""
+        first = min(self.symptoms, key=lambda symptom: (_anchors(symptom), symptom.from_us // SECOND_US, symptom.kind,
+                                                        str(symptom.cpu), str(symptom.group)))  # fmt: skip
+        # A hog that leaves its core, or brings more threads, is still that hog.
+        where = first.facts.get("comm") or f"{first.cpu}|{first.group}"
+        when = "" if first.kind in _AS_LONG_AS_THE_WINDOW else first.from_us // SECOND_US
+        text = f"{node}|{boot}|{first.kind}|{where}|{when}"
         return hashlib.sha256(text.encode()).hexdigest()[:10]
 
 
@@ -94,15 +104,16 @@ def _echoes(stall: Symptom, hog: Symptom) -> bool:
 
 def _pairs(symptoms: Sequence[Symptom]) -> Iterator[tuple[int, int]]:
     order = sorted(range(len(symptoms)), key=lambda number: symptoms[number].from_us)
+    hogs = [symptom for symptom in symptoms if symptom.kind == "kernel_hog"]
     for at, number in enumerate(order):
         for other in order[at + 1 :]:
             if symptoms[other].from_us - symptoms[number].to_us > FOLLOWS_US:
                 continue
-            if _belong(symptoms[number], symptoms[other]):
+            if _belong(symptoms[number], symptoms[other], hogs):
                 yield number, other
 
 
-def _belong(earlier: Symptom, later: Symptom) -> bool:
+def _belong(earlier: Symptom, later: Symptom, hogs: Sequence[Symptom]) -> bool:
     distance_us = later.from_us - earlier.to_us
     if _nowhere(earlier) or _nowhere(later):
         return distance_us <= FOLLOWS_US
@@ -110,13 +121,28 @@ def _belong(earlier: Symptom, later: Symptom) -> bool:
         return False
     same_core = earlier.cpu is not None and earlier.cpu == later.cpu
     same_group = earlier.group is not None and earlier.group == later.group
-    one_each = (earlier.cpu is None) != (later.cpu is None) and _migrates(earlier, later)
-    return same_core or same_group or one_each
+    if same_core or same_group or (earlier.cpu is None) == (later.cpu is None):
+        return same_core or same_group
+    spread, placed = (earlier, later) if earlier.cpu is None else (later, earlier)
+    return _migrates(spread, placed) and not _held_by_another(spread, placed, hogs)
 
 
-def _migrates(one: Symptom, other: Symptom) -> bool:
+def _migrates(spread: Symptom, placed: Symptom) -> bool:
     """A hog on many cores, and what was felt on one of them. A throttled cgroup does not run at all."""
-    return "kernel_hog" in (one.kind, other.kind) and "throttled" not in (one.kind, other.kind)
+    return "kernel_hog" in (spread.kind, placed.kind) and "throttled" not in (spread.kind, placed.kind)
+
+
+def _held_by_another(spread: Symptom, placed: Symptom, hogs: Sequence[Symptom]) -> bool:
+    """A core that one hog held all the time was not lost to another one that was here and there."""
+    if spread.kind != "kernel_hog":
+        return False
+    there = [hog for hog in hogs if hog.cpu == placed.cpu and hog.from_us < placed.to_us and placed.from_us < hog.to_us]
+    return bool(there) and all(hog.facts.get("comm") != spread.facts.get("comm") for hog in there)
+
+
+def _anchors(symptom: Symptom) -> int:
+    """Lower is better to know an incident by."""
+    return 0 if symptom.kind in _TELLING else 2 if symptom.kind in _OF_THE_WINDOW else 1
 
 
 def _nowhere(symptom: Symptom) -> bool:

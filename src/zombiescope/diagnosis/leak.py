@@ -85,6 +85,10 @@ def _by_rhythm(facts: Facts, view: CgroupsView) -> Culprit | None:
 
 def restarts_per_hour(facts: Facts) -> list[tuple[str, float]]:
     """Units by how often they restarted in the hour before the window's end; the most frequent first."""
+    return facts.always(("restarts", facts.end_us), lambda: _restarts_per_hour(facts))
+
+
+def _restarts_per_hour(facts: Facts) -> list[tuple[str, float]]:
     start_us = max(facts.recording.start_us, facts.end_us - HOUR_US)
     counts: Counter[str] = Counter()
     for event in events(facts.recording, start_us, facts.end_us, kinds={"unit_restart"}):

@@ -19,9 +19,10 @@ from typing import Any
 
 from zombiescope.diagnosis.diagnose import Diagnosis, diagnose
 from zombiescope.diagnosis.incident import Incident
+from zombiescope.diagnosis.known import named_as_before
 from zombiescope.diagnosis.report.document import incident as to_document
 from zombiescope.recording import incidents
-from zombiescope.recording.freeze import freeze
+from zombiescope.recording.freeze import freeze, list_frozen, thaw
 from zombiescope.recording.reader import open_recording
 
 AROUND_US = 60_000_000
@@ -32,8 +33,8 @@ def look(node_dir: Path, from_us: int) -> list[dict[str, Any]]:
     """Diagnoses from `from_us` to the end of the recording, writes incidents.json, and answers what is in it."""
     with open_recording(node_dir) as recording:
         end_us = recording.end_us
-        found = diagnose(recording, from_us, end_us + 1, live=True)
-    before = incidents.read(node_dir)
+        before = incidents.read(node_dir)
+        found = named_as_before(diagnose(recording, from_us, end_us + 1, live=True), before)
     known = merged(before, found, end_us)
     incidents.write(node_dir, known, end_us)
     _tell({str(entry.get("id")) for entry in before}, found)
@@ -66,9 +67,14 @@ def _tell(before: set[str], found: Diagnosis) -> None:
 
 
 def _keep(node_dir: Path, each: Incident) -> None:
-    why = f"incident {each.id}" + (f" {each.causes[0].pattern}" if each.causes else "")
+    """Freezes its window, as it is known now, in place of how it was known before."""
+    mine = f"incident {each.id}"
+    why = mine + (f" {each.causes[0].pattern}" if each.causes else "")
     with suppress(OSError, ValueError):
-        freeze(node_dir, each.from_us - AROUND_US, each.to_us + AROUND_US, why)
+        before = [frozen for frozen in list_frozen(node_dir) if frozen.why.startswith(mine)]
+        from_us = min([each.from_us - AROUND_US, *(frozen.from_us for frozen in before)])
+        kept = freeze(node_dir, from_us, each.to_us + AROUND_US, why)
+        thaw(node_dir, (frozen.id for frozen in before if frozen.id != kept.id))
 
 
 def main(arguments: Sequence[str]) -> int:

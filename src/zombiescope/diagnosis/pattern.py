@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from zombiescope.diagnosis.case import Case, expand
+from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.facts import Count
 from zombiescope.diagnosis.incident import Actor, Fix, Proof
 from zombiescope.diagnosis.sample_grid import KernelProfile
@@ -45,8 +45,7 @@ class Signature:
         return (self.since is None or kernel >= self.since) and (self.before is None or kernel < self.before)
 
     def samples(self, profile: KernelProfile) -> int:
-        outer, inner = expand(self.outer, profile.names), expand(self.inner, profile.names)
-        return profile.under(outer, inner) if inner else profile.total(*outer)
+        return profile.under(self.outer, self.inner) if self.inner else profile.total(*self.outer)
 
 
 def signature(outer: str, inner: str = "", **more: object) -> Signature:

@@ -20,7 +20,7 @@ from zombiescope.profile.stacks import Stacks
 from zombiescope.recording import columns
 from zombiescope.recording.columns import Ints, Mask
 from zombiescope.recording.reader import Recording
-from zombiescope.recording.stacks import kernel_path
+from zombiescope.recording.stacks import KERNEL_KINDS, kernel_path
 
 BIN_US = 250_000
 """A hog is looked for in any second that starts at a quarter of a second."""
@@ -47,41 +47,122 @@ NOBODY = Task(None, None, None, None, None, None, None, None, None, None)
 _COLUMNS = ("pid", "tid", "comm", "ppid", "policy", "rt_priority", "cgroup", "unit", "container", "pod")
 
 
-class SampleGrid:
-    """All samples of [start_us, end_us) that are not idle."""
+class Sampled:
+    """What samples point to: stacks, of which only those that occur are kept, and tasks."""
 
-    def __init__(self, recording: Recording, start_us: int, end_us: int, hz: float) -> None:
-        self.start_us, self.end_us, self.hz = start_us, end_us, hz
-        selection = Selection(recording, start_us, end_us)
-        parts = list(selection.columns("time", "cpu", "task", "stack"))
-        empty = [np.zeros(0, np.int64)] * 4
-        self.time_us, self.cpu, self.task, stack = (
-            np.concatenate(column) for column in (zip(*parts, strict=True) if parts else ([each] for each in empty))
-        )
-        self.stacks: Stacks = selection.stacks
-        self.stack: Ints = self.stacks.rows_of(stack)
-        self._tasks = _read_tasks(recording, start_us, end_us)
-
-    def __len__(self) -> int:
-        return len(self.time_us)
+    def __init__(self, stacks: Stacks, tasks: dict[int, Task]) -> None:
+        self.stacks = stacks
+        self.tasks = tasks
+        self._paths: dict[int, tuple[str, ...]] = {}
+        self._expanded: dict[frozenset[str], frozenset[str]] = {}
+        self._with: dict[frozenset[str], Mask] = {}
 
     @cached_property
     def in_kernel(self) -> Mask:
         kernel = self.stacks.in_kernel()
         kernel[-1] = False
-        return np.asarray(kernel[self.stack], bool)
+        return kernel
+
+    def kernel_path(self, row: int) -> tuple[str, ...]:
+        path = self._paths.get(row)
+        if path is None:
+            path = self._paths[row] = kernel_path(self.stacks.of(row))  # type: ignore[arg-type]  # as NamedFrame
+        return path
+
+    def expanded(self, names: frozenset[str]) -> frozenset[str]:
+        """Names that end in * stand for all that begin so."""
+        found = self._expanded.get(names)
+        if found is None:
+            starts = tuple(name[:-1] for name in names if name.endswith("*"))
+            more = (name for name in self._by_name if name.startswith(starts)) if starts else ()
+            found = self._expanded[names] = frozenset({*names, *more} & self._by_name.keys())
+        return found
+
+    def with_function(self, names: frozenset[str]) -> Mask:
+        """Stacks on which one of the kernel's functions is."""
+        found = self._with.get(names)
+        if found is None:
+            found = self._with[names] = np.zeros(self.stacks.count, bool)
+            for name in self.expanded(names):
+                for number in self._by_name[name]:
+                    found[self._rows[self._firsts[number] : self._firsts[number + 1]]] = True
+        return found
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[int]]:
+        """The kernel's functions: name -> numbers."""
+        numbers: dict[str, list[int]] = {}
+        for number in np.flatnonzero(np.diff(self._firsts)).tolist():
+            numbers.setdefault(self.stacks.functions[number].name, []).append(number)
+        return numbers
+
+    @property
+    def _rows(self) -> Ints:
+        return self._index[0]
+
+    @property
+    def _firsts(self) -> Ints:
+        return self._index[1]
+
+    @cached_property
+    def _index(self) -> tuple[Ints, Ints]:
+        """The stacks of each of the kernel's functions, one function after the other, and where each begins."""
+        functions = self.stacks.functions
+        kernel = np.fromiter((function.kind in KERNEL_KINDS for function in functions), bool, len(functions))
+        places = np.flatnonzero(kernel[self.stacks.flat])
+        of = self.stacks.flat[places]
+        row_at = np.repeat(np.arange(self.stacks.count), self.stacks.ends - self.stacks.starts)[places]
+        firsts = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=len(functions)))])
+        return row_at[np.argsort(of, kind="stable")], firsts
+
+
+class SampleGrid:
+    """All samples of [start_us, end_us) that are not idle, in the order of time."""
+
+    def __init__(self, span: tuple[int, int], hz: float, rows: tuple[Ints, Ints, Ints, Ints], known: Sampled) -> None:
+        self.start_us, self.end_us = span
+        self.hz = hz
+        self.time_us, self.cpu, self.task, self.stack = rows
+        self.known = known
+
+    def between(self, from_us: int, to_us: int) -> SampleGrid:
+        """The samples of a part of the time; bins are counted from where they were."""
+        first, last = np.searchsorted(self.time_us, [from_us, to_us])
+        rows = tuple(column[first:last] for column in (self.time_us, self.cpu, self.task, self.stack))
+        return SampleGrid((self.start_us, self.end_us), self.hz, rows, self.known)  # type: ignore[arg-type]
+
+    def __len__(self) -> int:
+        return len(self.time_us)
+
+    @property
+    def stacks(self) -> Stacks:
+        return self.known.stacks
+
+    @cached_property
+    def in_kernel(self) -> Mask:
+        return np.asarray(self.known.in_kernel[self.stack], bool)
+
+    @cached_property
+    def _used(self) -> list[int]:
+        """The numbers of the tasks that were sampled."""
+        found: list[int] = np.unique(self.task).tolist()
+        return found
+
+    def with_function(self, *names: str) -> Mask:
+        """Samples on whose stack one of the kernel's functions is."""
+        found: Mask = self.known.with_function(frozenset(names))[self.stack]
+        return found
 
     def task_of(self, number: int) -> Task:
-        return self._tasks.get(number, NOBODY)
+        return self.known.tasks.get(number, NOBODY)
 
     # --- groups ------------------------------------------------------------------------------------------------------
 
     def groups(self, key: Callable[[Task], str | None]) -> tuple[Ints, list[str]]:
         """For each sample the number of its group, -1 without one; and the names of the groups."""
         names: dict[str, int] = {}
-        used = np.unique(self.task)
-        number = np.full(int(used.max(initial=-1)) + 2, -1, np.int64)
-        for task in used.tolist():
+        number = np.full(max(self._used, default=-1) + 2, -1, np.int64)
+        for task in self._used:
             name = key(self.task_of(task)) if task >= 0 else None
             number[task] = -1 if name is None else names.setdefault(name, len(names))
         return number[self.task], list(names)
@@ -127,9 +208,29 @@ class SampleGrid:
 
     def task_with_pid(self, pid: int) -> Task | None:
         """The one with most samples: a process that was given another name is another task."""
-        numbers = [number for number, task in self._tasks.items() if task.pid == pid]
+        tasks = self.known.tasks
+        numbers = [number for number, task in tasks.items() if task.pid == pid]
         counted = {number: int(np.count_nonzero(self.task == number)) for number in numbers}
-        return self._tasks[max(numbers, key=lambda number: counted[number])] if numbers else None
+        return tasks[max(numbers, key=lambda number: counted[number])] if numbers else None
+
+
+def load(recording: Recording, start_us: int, end_us: int, hz: float) -> SampleGrid:
+    selection = Selection(recording, start_us, end_us)
+    parts = list(selection.columns("time", "cpu", "task", "stack"))
+    empty = [np.zeros(0, np.int64)] * 4
+    time_us, cpu, task, stack = (
+        np.concatenate(column) for column in (zip(*parts, strict=True) if parts else ([each] for each in empty))
+    )
+    stack = selection.stacks.rows_of(stack)
+    counted = np.bincount(stack, minlength=selection.stacks.count)
+    counted[-1] = 0
+    used = np.flatnonzero(counted)
+    place = np.full(selection.stacks.count, len(used), np.int64)
+    place[used] = np.arange(len(used))
+    order = np.argsort(time_us, kind="stable")
+    rows = (time_us[order], cpu[order], task[order], place[stack[order]])
+    tasks = _read_tasks(recording, start_us, end_us)
+    return SampleGrid((start_us, end_us), hz, rows, Sampled(selection.stacks.only(used), tasks))
 
 
 def _read_tasks(recording: Recording, start_us: int, end_us: int) -> dict[int, Task]:
@@ -140,32 +241,39 @@ def _read_tasks(recording: Recording, start_us: int, end_us: int) -> dict[int, T
 def kernel_functions(grid: SampleGrid, chosen: Mask) -> KernelProfile:
     """What the kernel did in the chosen samples."""
     counts = grid.counts(chosen & grid.in_kernel)
-    paths: dict[tuple[str, ...], int] = {}
-    for row in np.flatnonzero(counts).tolist():
-        path = kernel_path(grid.stacks.of(row))  # type: ignore[arg-type]  # Function has name and kind as NamedFrame has
-        paths[path] = paths.get(path, 0) + int(counts[row])
-    return KernelProfile(paths, int(np.count_nonzero(chosen)))
+    return KernelProfile(grid.known, counts, int(np.count_nonzero(chosen)))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class KernelProfile:
-    """Kernel paths, outermost first, without leaves that only look hot; and how many samples they are out of."""
+    """How often each stack was seen in the kernel, and how many samples that is out of."""
 
-    paths: dict[tuple[str, ...], int]
+    known: Sampled
+    counts: Ints
     samples: int
 
-    @property
-    def kernel_samples(self) -> int:
-        return sum(self.paths.values())
+    @cached_property
+    def paths(self) -> dict[tuple[str, ...], int]:
+        """Kernel paths, outermost first, without leaves that only look hot."""
+        paths: dict[tuple[str, ...], int] = {}
+        for row in np.flatnonzero(self.counts).tolist():
+            path = self.known.kernel_path(row)
+            paths[path] = paths.get(path, 0) + int(self.counts[row])
+        return paths
 
-    @property
-    def names(self) -> frozenset[str]:
-        return frozenset(name for path in self.paths for name in path)
+    @cached_property
+    def kernel_samples(self) -> int:
+        return int(self.counts.sum())
 
     def total(self, *names: str) -> int:
-        """Samples in which one of the functions is on the kernel's stack."""
-        wanted = frozenset(names)
-        return sum(count for path, count in self.paths.items() if not wanted.isdisjoint(path))
+        """Samples in which one of the functions is on the stack. A name that ends in * stands for all that begin so,
+        here and below."""
+        return int(self.counts[self.known.with_function(frozenset(names))].sum())
+
+    def totals(self, *names: str) -> dict[str, int]:
+        """Function -> samples in which it is on the stack, without those that were not seen."""
+        counted = {name: self.total(name) for name in self.known.expanded(frozenset(names))}
+        return {name: count for name, count in counted.items() if count}
 
     def own(self, *names: str) -> int:
         """Samples in which one of the functions is the innermost."""
@@ -174,7 +282,10 @@ class KernelProfile:
 
     def under(self, outer: frozenset[str], inner: frozenset[str]) -> int:
         """Samples in which one of `inner` was called, directly or not, by one of `outer`."""
-        return sum(count for path, count in self.paths.items() if _calls(path, outer, inner))
+        callers, called = self.known.expanded(outer), self.known.expanded(inner)
+        both = (self.counts > 0) & self.known.with_function(outer) & self.known.with_function(inner)
+        rows = np.flatnonzero(both).tolist()
+        return sum(int(self.counts[row]) for row in rows if _calls(self.known.kernel_path(row), callers, called))
 
     def share(self, count: int) -> float:
         """Of all samples taken in the kernel."""

@@ -77,6 +77,14 @@ class Stacks:
     def of(self, row: int) -> list[Function]:
         return [self.functions[number] for number in self.flat[self.starts[row] : self.ends[row]].tolist()]
 
+    def only(self, rows: Ints) -> Stacks:
+        """These stacks alone, in this order, and the one of samples without a stack, which stays last."""
+        rows = np.append(rows, self.count - 1)
+        lengths = self.ends[rows] - self.starts[rows]
+        ends = np.cumsum(lengths)
+        at = np.arange(int(ends[-1])) + np.repeat(self.starts[rows] - (ends - lengths), lengths)
+        return Stacks(self.functions, self.flat[at], ends - lengths, ends)
+
     def where(self, wanted: Sequence[bool]) -> Mask:
         """Stacks with at least one function for which `wanted` is true."""
         hits = np.concatenate([[0], np.cumsum(np.asarray(wanted, bool)[self.flat])])

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from zombiescope.recorder.alarm import Alarm
+from zombiescope.recording import incidents
 
 BEFORE_US = 30_000_000
 MAX_RUN_US = 60_000_000
@@ -24,22 +25,23 @@ class Doctor:
         self._wanted = wanted
         self._pid: int | None = None
         self._started_us = 0
-        self._again = False
+        self._waiting_us: int | None = None
         self.cpu_us = 0
         self.looks = 0
+        if wanted:
+            self._close_open()  # of a recorder before this one
 
     def second(self, now_us: int) -> None:
         """Once a second, after the frame was written."""
         if not self._wanted:
             return
         since_us = self.alarm.since_us
-        due = self.alarm.due(now_us)
+        if self.alarm.due(now_us):
+            self._waiting_us = min(self._waiting_us or now_us, since_us or now_us)
         self._reap(now_us)
-        if (due or self._again) and self._pid is None:
-            self._again = False
-            self._start(now_us, (since_us or now_us) - BEFORE_US)
-        elif due:
-            self._again = True
+        if self._waiting_us is not None and self._pid is None:
+            since_us, self._waiting_us = self._waiting_us, None
+            self._start(now_us, since_us - BEFORE_US)
 
     def _start(self, now_us: int, from_us: int) -> None:
         argv = [sys.executable, "-m", "zombiescope.diagnosis.live", str(self._node_dir), str(from_us)]
@@ -61,10 +63,15 @@ class Doctor:
                 os.kill(self._pid, signal.SIGKILL)
 
     def stop(self) -> None:
-        if self._pid is None:
-            return
-        with suppress(ProcessLookupError):
-            os.kill(self._pid, signal.SIGTERM)
-        _, _, usage = os.wait4(self._pid, 0)
-        self.cpu_us += int((usage.ru_utime + usage.ru_stime) * 1e6)
-        self._pid = None
+        if self._pid is not None:
+            with suppress(ProcessLookupError):
+                os.kill(self._pid, signal.SIGTERM)
+            _, _, usage = os.wait4(self._pid, 0)
+            self.cpu_us += int((usage.ru_utime + usage.ru_stime) * 1e6)
+            self._pid = None
+        if self._wanted:
+            self._close_open()
+
+    def _close_open(self) -> None:
+        with suppress(OSError):
+            incidents.close(self._node_dir)

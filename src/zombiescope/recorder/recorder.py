@@ -473,6 +473,8 @@ class Recorder:
             helper_cpu_seconds=round(self.helper.cpu_us / 1e6, 4),
             helper_max_rss_bytes=self.helper.peak_rss_bytes,
             seconds=round((now - self.started_us) / 1e6, 3),
+            doctor_looks=self.doctor.looks,
+            doctor_cpu_seconds=round(self.doctor.cpu_us / 1e6, 4),
         )
 
 

@@ -30,6 +30,8 @@ class Result:
     helper_cpu_seconds: float
     helper_max_rss_bytes: int
     seconds: float
+    doctor_looks: int = 0
+    doctor_cpu_seconds: float = 0.0
 
 
 def rss_bytes() -> int | None:

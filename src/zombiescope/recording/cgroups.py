@@ -74,19 +74,35 @@ class CgroupsView:
 def cgroups(recording: Recording, start_us: int | None = None, end_us: int | None = None) -> CgroupsView:
     """The census at the end of the window; the growth over the window."""
     end = recording.end_us if end_us is None else end_us
-    boot = recording.boot_at(end)
-    found = leaks(recording, end, boot)
-    counted = _largest_hierarchy(recording.table("census", None, end + 1, boot=boot))
-    if len(counted) == 0:
-        why = "memory cgroups were not counted in this window; `zombiescope info` lists what was missing"
-        return CgroupsView(None, None, None, why, found, Forecast(None, None, None))
-    census = _census(counted)
-    window = columns.cut(counted, "time", start_us, None)
-    times = columns.numbers(window.column("time"))
-    dying_per_hour, total_per_hour = (_growth(times, window.column(name)) for name in ("dying", "total"))
-    load = Load(census.at_us, census.total, census.live, census.dying, dying_per_hour, total_per_hour)
-    verdict = judge(recording.node.get("kernel"), load, _leaf_cost(recording, end))
-    return CgroupsView(census, dying_per_hour, verdict.verdict, verdict.why, found, verdict.forecast)
+    return CgroupHistory(recording, None, end).at(end, start_us)
+
+
+class CgroupHistory:
+    """Censuses and charges of a window, read once, to be asked about several moments in it."""
+
+    def __init__(self, recording: Recording, start_us: int | None, end_us: int) -> None:
+        self._recording = recording
+        self._boot = recording.boot_at(end_us)
+        self._leaks = recording.table("leaks", start_us, end_us + 1, boot=self._boot)
+        self._census = _largest_hierarchy(recording.table("census", start_us, end_us + 1, boot=self._boot))
+        self._leaf_cost: LeafCost | None = None
+
+    def at(self, at_us: int, since_us: int | None = None) -> CgroupsView:
+        """How it was at a moment; the growth since another one."""
+        found = _leaks_at(columns.cut(self._leaks, "time", None, at_us + 1))
+        counted = columns.cut(self._census, "time", None, at_us + 1)
+        if len(counted) == 0:
+            why = "memory cgroups were not counted in this window; `zombiescope info` lists what was missing"
+            return CgroupsView(None, None, None, why, found, Forecast(None, None, None))
+        census = _census(counted)
+        window = columns.cut(counted, "time", since_us, None)
+        times = columns.numbers(window.column("time"))
+        dying_per_hour, total_per_hour = (_growth(times, window.column(name)) for name in ("dying", "total"))
+        load = Load(census.at_us, census.total, census.live, census.dying, dying_per_hour, total_per_hour)
+        if self._leaf_cost is None:
+            self._leaf_cost = _leaf_cost(self._recording, at_us)
+        verdict = judge(self._recording.node.get("kernel"), load, self._leaf_cost)
+        return CgroupsView(census, dying_per_hour, verdict.verdict, verdict.why, found, verdict.forecast)
 
 
 def _largest_hierarchy(rows: pa.Table) -> pa.Table:
@@ -130,7 +146,10 @@ def _leaf_cost(recording: Recording, at_us: int) -> LeafCost:
 
 def leaks(recording: Recording, at_us: int, boot: str | None = None) -> tuple[Leak, ...]:
     """The ledger's last line of each path at or before a moment, most dying first, if it tells anything."""
-    rows = recording.table("leaks", None, at_us + 1, boot=boot)
+    return _leaks_at(recording.table("leaks", None, at_us + 1, boot=boot))
+
+
+def _leaks_at(rows: pa.Table) -> tuple[Leak, ...]:
     last: dict[str, int] = {}
     for row, path in enumerate(columns.texts(rows.column("path"))):
         last[path or ""] = row

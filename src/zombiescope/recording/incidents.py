@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zombiescope.recording.layout import write_synced
+
+if TYPE_CHECKING:
+    from zombiescope.recording.reader import Recording
 
 NAME = "incidents.json"
 MOST = 200
@@ -19,11 +22,31 @@ MOST = 200
 def read(node_dir: Path) -> list[dict[str, Any]]:
     """Every incident that is known, the newest last; none where there is no file or it cannot be read."""
     try:
-        document = json.loads((node_dir / NAME).read_bytes())
+        return _listed((node_dir / NAME).read_bytes())
     except (OSError, ValueError):
         return []
+
+
+def _listed(data: bytes) -> list[dict[str, Any]]:
+    document = json.loads(data)
     listed = document.get("incidents") if isinstance(document, dict) else None
     return [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+
+
+def of(recording: Recording) -> list[dict[str, Any]]:
+    """The same of a recording that is open, wherever it lies."""
+    try:
+        return _listed(recording.store.read(f"{recording.prefix}{NAME}"))
+    except (OSError, KeyError, ValueError):
+        return []
+
+
+def close(node_dir: Path) -> None:
+    """Whatever is open is closed: nobody looks at it any more. Raises OSError."""
+    known = read(node_dir)
+    if any(entry.get("state") == "open" for entry in known):
+        latest = max(float(entry.get("to") or 0) for entry in known)
+        write(node_dir, [{**entry, "state": "closed"} for entry in known], round(latest * 1e6))
 
 
 def open_ones(node_dir: Path) -> list[dict[str, Any]]:

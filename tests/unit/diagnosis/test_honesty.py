@@ -7,11 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.recordings import START_US
 from tests.scenes import HZ, Scene
-from tests.unit.diagnosis.test_patterns import ROWS, Row
+from tests.unit.diagnosis.test_patterns import READ, ROWS, Row
 
-from zombiescope.diagnosis.diagnose import diagnose
-from zombiescope.diagnosis.incident import Cause, Link
+from zombiescope.diagnosis.diagnose import Diagnosis, diagnose
+from zombiescope.diagnosis.incident import Cause, Incident, Link, Symptom
 from zombiescope.recording import columns, schema
 from zombiescope.recording.reader import Recording, open_recording
 
@@ -32,6 +33,86 @@ def test_confidences_and_numbers(row: Row, which: str, tmp_path: Path) -> None:
                 assert cause.proof != "literature" or cause.confidence <= 0.6
                 for link in cause.chain:
                     assert_can_be_found(recording, cause, link)
+                assert_hog_was_sampled(recording, incident, cause)
+            for symptom in incident.symptoms:
+                assert_symptom_was_recorded(recording, symptom)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.pattern)
+def test_two_windows_that_hold_an_incident_call_it_by_the_same_id(row: Row, tmp_path: Path) -> None:
+    scene = row.confirms(row.base(Scene()))
+    with open_recording(scene.write(tmp_path)) as recording:
+        start_us, end_us = recording.start_us, recording.end_us + 1
+        whole = diagnose(recording, start_us, end_us)
+        for earlier_s, later_s in ((1, 0), (2.7, 0), (0, 3), (0, 1.4), (3, 3)):
+            from_us, to_us = start_us + int(earlier_s * 1e6), end_us - int(later_s * 1e6)
+            other = diagnose(recording, from_us, to_us)
+            mine, theirs = (_named_within(found, from_us, to_us) for found in (whole, other))
+            assert mine == theirs, (earlier_s, later_s)
+
+
+def test_what_came_before_in_a_longer_window_does_not_rename_an_incident(tmp_path: Path) -> None:
+    scene = Scene(cores=False).hog(f"{READ} show_mountinfo seq_path_root prepend_path")
+    for at_s in (1.0, 3.0, 4.2):
+        scene.hog(f"{READ} proc_single_show", "other", pid=9, from_s=at_s, to_s=at_s + 0.5)
+    with open_recording(scene.write(tmp_path)) as recording:
+        end_us = recording.end_us + 1
+        longer, shorter = (diagnose(recording, START_US + at_s * 1_000_000, end_us).incidents[0] for at_s in (0, 2))
+        assert longer.from_us < shorter.from_us
+        assert longer.id == shorter.id
+
+
+def _named_within(found: Diagnosis, from_us: int, to_us: int) -> dict[str, str]:
+    """id -> pattern of the incidents that lie inside a window and have a second of quiet on both sides."""
+    return {
+        incident.id: incident.causes[0].pattern
+        for incident in found.incidents
+        if incident.causes and from_us + 1_000_000 <= incident.from_us and incident.to_us <= to_us - 1_000_000
+    }
+
+
+def assert_hog_was_sampled(recording: Recording, incident: Incident, cause: Cause) -> None:
+    """CPU of the hog, counted anew: samples of its name, its process or its owner in the time of some symptom."""
+    used = cause.hog.cpu_ratio
+    if used is None or cause.hog.comm is None:
+        return
+    tasks = recording.table("tasks").to_pydict()
+    names = zip(tasks["task"], tasks["comm"], tasks["pid"], tasks["unit"], tasks["ppid"], strict=True)
+    rows = list(names)
+    first = next(row for row in rows if row[1] == cause.hog.comm and row[2] == cause.hog.pid)
+    same = [{row[0] for row in rows if row[place] == first[place]} for place in (0, 1, 2, 3, 4)]
+    samples = recording.table("samples")
+    time, task = (columns.numbers(samples.column(name)) for name in ("time", "task"))
+    spans = {(symptom.from_us, symptom.to_us) for symptom in incident.symptoms}
+    spans |= {(incident.from_us, incident.to_us), (min(span[0] for span in spans), max(span[1] for span in spans))}
+    spans |= {(from_us - 10_000_000, to_us + 1_000_000) for from_us, to_us in spans}
+    counted = [
+        np.count_nonzero(np.isin(task, sorted(mine)) & (time >= from_us) & (time < to_us))
+        / HZ
+        / (to_us - from_us)
+        * 1e6
+        for mine in same
+        for from_us, to_us in spans
+        if to_us > from_us
+    ]
+    assert any(abs(value - used) <= 0.02 * used + 0.002 for value in counted), (cause.hog, counted)
+
+
+def assert_symptom_was_recorded(recording: Recording, symptom: Symptom) -> None:
+    assert recording.start_us - 1_000_000 <= symptom.from_us <= symptom.to_us <= recording.end_us + 1_000_000
+    ratio = symptom.facts.get("ratio")
+    if symptom.kind == "core_saturated":
+        rows = recording.table("cores").to_pydict()
+        times = [at.timestamp() * 1e6 for at in rows["time"]]
+        spent = [
+            (rows["system_ms"][n] + rows["irq_ms"][n] + rows["softirq_ms"][n]) * 1000 / rows["interval_us"][n]
+            for n in range(len(times))
+            if rows["cpu"][n] == symptom.cpu and symptom.from_us < times[n] <= symptom.to_us
+        ]
+        assert ratio == pytest.approx(sum(min(one, 1.0) for one in spent) / len(spent), abs=0.01)
+    if symptom.kind == "event":
+        rows = recording.table("events").to_pydict()
+        assert symptom.facts["event"] in rows["kind"]
 
 
 def assert_can_be_found(recording: Recording, cause: Cause, link: Link) -> None:

@@ -130,6 +130,17 @@ def test_a_level_that_was_read_before_it_rose_refutes_nothing(tmp_path: Path) ->
     assert incident.causes[0].confidence <= 0.5
 
 
+def test_who_held_the_core_is_the_hog_and_not_who_was_busy_on_all_the_others(tmp_path: Path) -> None:
+    """A program with a little kernel time on many cores is in the kernel for more than a core's worth, too."""
+    scene = Scene(cpus=8).census(240, 68_440)
+    scene.hog("do_syscall_64 vfs_read memcg_numa_stat_show mem_cgroup_nr_lru_pages", "kubelet", cpu=1)
+    for cpu in range(2, 8):
+        scene.hog("do_syscall_64 do_futex", "nccl", cpu=cpu, pid=400 + cpu, share=0.6, from_s=4, to_s=12)
+    incident = scene.diagnose(tmp_path).incidents[0]
+    assert incident.causes[0].hog.comm == "kubelet"
+    assert incident.causes[0].pattern == "zombie-memcg"
+
+
 def test_a_hole_in_all_cores_at_once_is_the_machine_standing_still(tmp_path: Path) -> None:
     scene = Scene().vmstat().hog(f"{CALL} do_futex", "python", share=0.3)
     for cpu in range(4):

@@ -44,10 +44,7 @@ def _programs(case: Case) -> list[Measurement]:
     cores = case.cores_in(*_PROGRAMS.split(), *_HELPERS.split())
     if cores is None:
         return [Measurement("BPF programs were not sampled", None, "cores", "samples", "nothing")]
-    counted: dict[str, int] = {}
-    for path, count in case.node_profile.paths.items():
-        for name in {name for name in path if name.startswith("bpf_prog_")}:
-            counted[name] = counted.get(name, 0) + count
+    counted = case.node_profile.totals("bpf_prog_*")
     found = [
         measured(
             f"BPF programs and their helpers took {cores:.2f} of a CPU",

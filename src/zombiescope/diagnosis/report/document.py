@@ -6,14 +6,35 @@ from dataclasses import asdict
 from typing import Any
 
 from zombiescope.diagnosis.diagnose import Diagnosis
-from zombiescope.diagnosis.incident import Actor, Cause, Incident, Symptom
+from zombiescope.diagnosis.incident import SEVERITIES, Actor, Cause, Incident, Symptom
+
+
+def together(found: list[Diagnosis]) -> dict[str, Any]:
+    """Of one node, or of several: then `node` is null, and each incident says whose it is."""
+    if len(found) == 1:
+        return document(found[0])
+    each = [document(one) for one in found]
+    spans = [one["window"] for one in each]
+    return {
+        "node": None,
+        "window": {
+            "from": min((span["from"] for span in spans), default=None),
+            "to": max((span["to"] for span in spans), default=None),
+        },
+        "nodes": [{key: one[key] for key in ("node", "window", "not_checked")} for one in each],
+        "incidents": sorted(
+            (incident for one in each for incident in one["incidents"]),
+            key=lambda incident: (-SEVERITIES.index(incident["severity"]), incident["from"]),
+        ),
+        "not_checked": [f"{one['node']}: {said}" for one in each for said in one["not_checked"]],
+    }
 
 
 def document(found: Diagnosis) -> dict[str, Any]:
     return {
         "node": found.node,
         "window": {"from": found.from_us / 1e6, "to": found.to_us / 1e6},
-        "incidents": [incident(each) for each in found.incidents],
+        "incidents": [{"node": found.node, **incident(each)} for each in found.incidents],
         "not_checked": list(found.not_checked),
     }
 

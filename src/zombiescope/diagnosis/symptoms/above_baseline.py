@@ -49,6 +49,10 @@ def find(facts: Facts) -> Iterator[Symptom]:
 def baselines(facts: Facts) -> dict[str, float]:
     """Unit -> cores that it used in its busier hours before this one; only units with a day of history."""
     before_us = facts.start_us // HOUR_US * HOUR_US
+    return facts.always(("baselines", before_us), lambda: _read(facts, before_us))
+
+
+def _read(facts: Facts, before_us: int) -> dict[str, float]:
     rows = facts.recording.table("unit_hours", before_us - 30 * 24 * HOUR_US, before_us, ("unit", "cpu_ms"))
     hours: dict[str, list[float]] = defaultdict(list)
     for row in columns.records(rows):

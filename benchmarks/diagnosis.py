@@ -1,0 +1,96 @@
+"""How long a diagnosis takes: twelve hours of 96 cores, and two minutes of them, as a person types it and the library
+alone. The recording is the one of views.py, made by generate.py and kept; its pages are dropped from the page cache
+before each run."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks import generate
+from benchmarks.table import Row
+from benchmarks.views import _environment, _forget
+
+ROUNDS = 3
+SHORT_S = 120
+
+
+def measure(seconds: float) -> list[Row]:
+    """`seconds` of recording: 43,200 of them are what the goals are about."""
+    plan = generate.Plan(hours=seconds / 3600)
+    place = generate.cached(plan)
+    hang_s = (plan.stuck_us - generate.START_US) / 1e6
+    around = (max(0.0, hang_s - SHORT_S / 2), min(seconds, hang_s + SHORT_S / 2))
+    quiet = (around[0] + SHORT_S * 2, around[1] + SHORT_S * 2)
+    return [
+        _row(f"{seconds / 3600:g} hours of 96 cores", place, (0.0, seconds), 10.0),
+        _row("two minutes around a hang", place, around, 1.0),
+        _row("two minutes without one", place, quiet, 1.0),
+    ]
+
+
+def _row(name: str, place: Path, window: tuple[float, float], goal_s: float) -> Row:
+    runs = [_command(place, window) for _ in range(ROUNDS)]
+    alone = [_alone(place, window) for _ in range(ROUNDS)]
+    middle = statistics.median(run["seconds"] for run in runs)
+    cpu, rss = statistics.median(run["cpu_s"] for run in runs), max(run["rss"] for run in runs)
+    library, library_cpu = (statistics.median(run[key] for run in alone) for key in ("seconds", "cpu_s"))
+    said = alone[0]
+    notes = (
+        f"goal: {goal_s:g} s; library alone {library:.2f} s ({library_cpu:.2f} s CPU); {said['incidents']} incidents, "
+        f"first {said['first']}"
+    )
+    return Row(name, f"{middle:.2f} s ({cpu:.2f} s CPU), {rss / 1e6:.0f} MB", notes)
+
+
+def _command(place: Path, window: tuple[float, float]) -> dict[str, float]:
+    _forget(place)
+    window_options = ["--from", f"+{window[0]:.2f}s", "--to", f"+{window[1]:.2f}s"]
+    command = [sys.executable, "-m", "zombiescope.commands.main", "diagnose", str(place), "--json", *window_options]
+    with tempfile.TemporaryFile() as out:
+        started = time.perf_counter()
+        child = subprocess.Popen(command, stdout=out, env=_environment())
+        _, status, used = os.wait4(child.pid, 0)
+        seconds = time.perf_counter() - started
+        child.returncode = os.waitstatus_to_exitcode(status)
+        if child.returncode not in (0, 3):
+            raise RuntimeError(" ".join(command))
+    return {"seconds": seconds, "cpu_s": used.ru_utime + used.ru_stime, "rss": used.ru_maxrss * 1024}
+
+
+def _alone(place: Path, window: tuple[float, float]) -> dict[str, Any]:
+    _forget(place)
+    command = [sys.executable, "-m", "benchmarks.diagnosis", str(place), *map(str, window)]
+    said: dict[str, Any] = json.loads(
+        subprocess.run(command, check=True, capture_output=True, env=_environment()).stdout
+    )
+    return said
+
+
+def _one(place: str, from_s: float, to_s: float) -> dict[str, Any]:
+    from zombiescope.diagnosis import patterns, symptoms
+    from zombiescope.diagnosis.diagnose import diagnose
+    from zombiescope.recording.reader import open_recording
+
+    list(patterns.every())  # imports are not what is measured
+    symptoms.names()
+    started, cpu = time.perf_counter(), time.process_time()
+    with open_recording(place) as recording:
+        start_us = recording.start_us
+        found = diagnose(recording, start_us + round(from_s * 1e6), start_us + round(to_s * 1e6))
+    taken = {"seconds": time.perf_counter() - started, "cpu_s": time.process_time() - cpu}
+    first = found.incidents[0] if found.incidents else None
+    cause = first.causes[0] if first and first.causes else None
+    told = "none" if first is None or cause is None else f"{cause.pattern} by {cause.hog.comm}, {first.seconds:.0f} s"
+    return {**taken, "incidents": len(found.incidents), "first": told, "not_checked": found.not_checked}
+
+
+if __name__ == "__main__":
+    print(json.dumps(_one(sys.argv[1], float(sys.argv[2]), float(sys.argv[3]))))

@@ -1,0 +1,161 @@
+"""Where to look in a long window: the moments in which something may have happened, the worst first, and not too many.
+
+Samples of twelve hours on a large node are a hundred million, so they are read around suspicious moments only. What is
+suspicious is told by what is small: the table `cores` of all of the window, reduced to one row a second, and its
+events. A node on which some core is always busy has suspicious moments everywhere, hence the limits; a few looks are
+kept for quiet times, because a hog that is always there shows no step. What was not looked at is said.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from zombiescope.diagnosis.core_grid import SECOND_US
+from zombiescope.diagnosis.spans import runs
+from zombiescope.recording import columns
+from zombiescope.recording.events import Event
+from zombiescope.recording.reader import Recording
+from zombiescope.recording.saturation import KERNEL_MODES, SATURATED_RATIO
+
+AROUND_US = 15 * SECOND_US
+HEAD_US, TAIL_US = 45 * SECOND_US, 15 * SECOND_US
+"""Of a run that is longer than both together only its beginning and its end are looked at."""
+MOST_MOMENTS = 16
+QUIET_LOOKS = 4
+BRIDGE_S = 10
+STEP_CORES = 0.8
+STEP_DEVIATIONS = 6.0
+HOLE_US = 100_000
+STOLEN_RATIO = 0.3
+WEIGHTS = {"critical": 100.0, "warning": 30.0}
+OFTEN = 5
+"""An event of a kind that comes again and again is a rhythm, and each of them tells less."""
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """`goes_on_us`: where a run ends of which this is only the beginning."""
+
+    from_us: int
+    to_us: int
+    weight: float
+    goes_on_us: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    moments: tuple[Moment, ...]
+    """In the order of time; none touches another."""
+    suspicious: int
+    left_out: int
+    """Suspicious moments that were not chosen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seconds:
+    """One number a second, over all cores."""
+
+    start_us: int
+    hottest: Floats
+    """The largest part of a second that the kernel had of any core."""
+    kernel: Floats
+    """Cores' worth of kernel time."""
+    gap_us: Floats
+    stolen: Floats
+
+
+def scan(recording: Recording, start_us: int, end_us: int) -> Seconds | None:
+    """None when no tick was recorded in the window."""
+    size = max(1, -(-(end_us - start_us) // SECOND_US))
+    hottest, kernel, gap_us, stolen = (np.zeros(size) for _ in range(4))
+    modes = tuple(f"{mode}_ms" for mode in KERNEL_MODES)
+    found = False
+    for batch in recording.batches(
+        "cores", start_us + 1, end_us + 1, ("time", "interval_us", *modes, "steal_ms", "max_gap_us")
+    ):
+        interval = np.maximum(columns.numbers(batch.column("interval_us")), 1)
+        middle = columns.numbers(batch.column("time")) - interval // 2
+        second = np.clip((middle - start_us) // SECOND_US, 0, size - 1)
+        spent_ms = sum(columns.numbers(batch.column(mode)) for mode in modes)
+        np.maximum.at(hottest, second, np.minimum(spent_ms * 1000 / interval, 1.0))
+        np.add.at(kernel, second, spent_ms / 1000)
+        np.maximum.at(gap_us, second, columns.numbers(batch.column("max_gap_us")).astype(float))
+        np.maximum.at(stolen, second, columns.numbers(batch.column("steal_ms")) * 1000 / interval)
+        found = True
+    return Seconds(start_us, hottest, kernel, gap_us, stolen) if found else None
+
+
+def choose(seconds: Seconds | None, events: Iterable[Event], start_us: int, end_us: int) -> Chosen:
+    suspicious = sorted([*_told(events), *(_seen(seconds) if seconds is not None else ())], key=lambda one: -one.weight)
+    taken, left_out = _within_reach(suspicious)
+    every_us = (end_us - start_us) // QUIET_LOOKS
+    quiet = [Moment(at, at + 1, 0.0) for at in range(start_us + every_us // 2, end_us, every_us)]
+    return Chosen(tuple(_merged([*taken, *quiet], start_us, end_us)), len(suspicious), left_out)
+
+
+def _told(events: Iterable[Event]) -> Iterator[Moment]:
+    told = [event for event in events if event.severity != "info"]
+    often = Counter(event.kind for event in told)
+    for event in told:
+        weight = WEIGHTS.get(event.severity, WEIGHTS["critical"]) / max(1.0, often[event.kind] / OFTEN)
+        yield Moment(event.at_us, event.at_us + 1, weight)
+
+
+def _seen(seconds: Seconds) -> Iterator[Moment]:
+    above = seconds.kernel - np.median(seconds.kernel)
+    deviation = max(1.4826 * float(np.median(np.abs(above))), 1e-6)
+    step = (above >= STEP_CORES) & (above >= STEP_DEVIATIONS * deviation)
+    weight = (
+        40.0 * (seconds.hottest >= SATURATED_RATIO)
+        + 20.0 * (seconds.gap_us >= HOLE_US)
+        + 10.0 * (seconds.stolen >= STOLEN_RATIO)
+        + np.where(step, np.minimum(above, 20.0), 0.0)
+    )
+    for first, last in runs(weight > 0, bridge=BRIDGE_S):
+        # A core that is lost for long is worse than one that was for a second; an hour is not worse than a minute.
+        lasts = min(float(np.count_nonzero(weight[first:last] > 0)), 30.0)
+        from_us, to_us = (seconds.start_us + at * SECOND_US for at in (first, last))
+        yield Moment(from_us, to_us, float(weight[first:last].max()) + lasts)
+
+
+def _within_reach(suspicious: list[Moment]) -> tuple[list[Moment], int]:
+    """The worst of them, long ones cut to where they begin and end. Those beside a chosen one cost nothing more."""
+    taken: list[Moment] = []
+    left_out = 0
+    for moment in suspicious:
+        if any(one.from_us - AROUND_US <= moment.from_us and moment.to_us <= one.to_us + AROUND_US for one in taken):
+            continue
+        pieces = list(_cut(moment))
+        if len(taken) + len(pieces) > MOST_MOMENTS:
+            left_out += 1
+            continue
+        taken += pieces
+    return taken, left_out
+
+
+def _cut(moment: Moment) -> Iterator[Moment]:
+    if moment.to_us - moment.from_us <= HEAD_US + TAIL_US:
+        yield moment
+        return
+    yield Moment(moment.from_us, moment.from_us + HEAD_US, moment.weight, moment.to_us)
+    yield Moment(moment.to_us - TAIL_US, moment.to_us, moment.weight)
+
+
+def _merged(moments: list[Moment], start_us: int, end_us: int) -> list[Moment]:
+    merged: list[Moment] = []
+    for one in sorted(moments, key=lambda one: one.from_us):
+        from_us = max(start_us, one.from_us - AROUND_US)
+        to_us = one.to_us if one.goes_on_us is not None else min(end_us, one.to_us + AROUND_US)
+        if merged and from_us <= merged[-1].to_us:
+            before = merged[-1]
+            merged[-1] = Moment(before.from_us, max(before.to_us, to_us), 0.0, one.goes_on_us or before.goes_on_us)
+        else:
+            merged.append(Moment(from_us, to_us, 0.0, one.goes_on_us))
+    return merged

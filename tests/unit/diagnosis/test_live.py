@@ -1,0 +1,124 @@
+"""What the doctor remembers from one look to the next."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.recordings import SECOND, START_US
+from tests.scenes import Scene
+
+from zombiescope.diagnosis import live
+from zombiescope.diagnosis.diagnose import Diagnosis
+from zombiescope.diagnosis.incident import Actor, Cause, Fix, Incident, Symptom
+from zombiescope.diagnosis.known import named_as_before
+from zombiescope.recording import incidents
+from zombiescope.recording.freeze import list_frozen
+
+END = START_US + 100 * SECOND
+
+
+def incident(
+    name: str, from_s: int, to_s: int, *, comm: str = "kubelet", cpu: int = 3, state: str = "open"
+) -> Incident:
+    span = (START_US + from_s * SECOND, START_US + to_s * SECOND)
+    symptom = Symptom("core_saturated", *span, "core 3 was lost", cpu=cpu)
+    cause = Cause("zombie-memcg", "kernel", 0.9, "zombies", Actor(comm), None, (), (), Fix("mend it"))
+    return Incident(name, *span, state, "warning", (symptom,), (cause,))  # type: ignore[arg-type]
+
+
+def found(*each: Incident) -> Diagnosis:
+    return Diagnosis("lab", START_US, END, each, ())
+
+
+def known(*each: Incident) -> list[dict[str, Any]]:
+    return live.merged([], found(*each), END)
+
+
+def test_an_incident_that_is_new_is_added_in_the_order_of_time() -> None:
+    kept = live.merged(known(incident("b", 95, 99)), found(incident("a", 40, 60, state="closed")), END)
+    assert [entry["id"] for entry in kept] == ["a", "b"]
+
+
+def test_one_that_is_seen_again_is_replaced_by_what_is_known_now() -> None:
+    (entry,) = live.merged(known(incident("a", 90, 95)), found(incident("a", 90, 100)), END)
+    assert (entry["to"], entry["state"]) == ((START_US + 100 * SECOND) / 1e6, "open")
+
+
+def test_one_that_was_not_seen_again_is_over() -> None:
+    (entry,) = live.merged(known(incident("a", 50, 60)), found(), END)
+    assert entry["state"] == "closed"
+
+
+def test_one_that_just_ended_stays_open_for_a_moment() -> None:
+    (entry,) = live.merged(known(incident("a", 90, 95)), found(), END)
+    assert entry["state"] == "open"
+
+
+def test_a_closed_one_is_not_opened_by_another() -> None:
+    kept = live.merged(known(incident("a", 10, 20, state="closed")), found(incident("b", 95, 100)), END)
+    assert {entry["id"]: entry["state"] for entry in kept} == {"a": "closed", "b": "open"}
+
+
+# --- the same one under another id -------------------------------------------------------------------------------
+
+
+def test_a_later_look_that_sees_another_beginning_means_the_same_incident() -> None:
+    (same,) = named_as_before(found(incident("new", 92, 100)), known(incident("old", 90, 95))).incidents
+    assert same.id == "old"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [incident("new", 97, 100, comm="python", cpu=5), incident("new", 40, 50)],
+    ids=["other hog on another core", "another time"],
+)
+def test_what_is_not_the_same_keeps_its_id(other: Incident) -> None:
+    (named,) = named_as_before(found(other), known(incident("old", 90, 96))).incidents
+    assert named.id == "new"
+
+
+def test_two_incidents_never_get_one_id() -> None:
+    both = found(incident("x", 90, 95), incident("y", 91, 96))
+    ids = [each.id for each in named_as_before(both, known(incident("old", 90, 95))).incidents]
+    assert len(set(ids)) == 2
+    assert "old" in ids
+
+
+def test_a_known_id_is_not_given_to_a_second_one() -> None:
+    both = found(incident("old", 90, 95), incident("y", 91, 96))
+    assert [each.id for each in named_as_before(both, known(incident("old", 90, 95))).incidents] == ["old", "y"]
+
+
+# --- a look ------------------------------------------------------------------------------------------------------
+
+
+def test_looking_twice_says_it_once_and_keeps_one_window(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    scene = Scene().census(240, 68_440).leak("/ecs/*", 68_000, 500, 500, "ecs-agent")
+    scene.hog("do_syscall_64 vfs_read memcg_numa_stat_show mem_cgroup_nr_lru_pages", "kubelet")
+    node_dir = scene.write(tmp_path) / "node=lab"
+    (first,) = live.look(node_dir, START_US)
+    (second,) = live.look(node_dir, START_US)
+    assert first["id"] == second["id"]
+    assert [entry["id"] for entry in incidents.read(node_dir)] == [first["id"]]
+    assert capfd.readouterr().err.count(first["id"]) == 1
+    (frozen,) = list_frozen(node_dir)
+    assert frozen.why == f"incident {first['id']} zombie-memcg"
+
+
+def test_a_window_that_grows_is_frozen_anew_and_not_beside_the_old_one(tmp_path: Path) -> None:
+    each = incident("a", 10, 20)
+    live._keep(tmp_path, each)
+    live._keep(tmp_path, replace(each, to_us=each.to_us + 60 * SECOND))
+    (frozen,) = list_frozen(tmp_path)
+    assert frozen.to_us == each.to_us + 60 * SECOND + live.AROUND_US
+
+
+def test_what_is_open_is_closed_when_nobody_looks_any_more(tmp_path: Path) -> None:
+    incidents.write(tmp_path, known(incident("a", 90, 99), incident("b", 95, 100, cpu=5)), END)
+    assert len(incidents.open_ones(tmp_path)) == 2
+    incidents.close(tmp_path)
+    assert incidents.open_ones(tmp_path) == []
+    assert len(incidents.read(tmp_path)) == 2

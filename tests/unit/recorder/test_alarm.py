@@ -1,0 +1,118 @@
+"""When the doctor is called: soon for what is new, ever more rarely for what lasts, once more when it is over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+
+import pytest
+
+from zombiescope.recorder.alarm import FIRST_LOOK_US, LOOKS_US, OVER_US, Alarm
+
+SECOND = 1_000_000
+START = 1_700_000_000 * SECOND
+
+
+def busy(alarm: Alarm, second: int, cpu: int = 3) -> None:
+    alarm.core(START + second * SECOND, cpu, SECOND, 990)
+
+
+def looks(alarm: Alarm, seconds: int, happens: Callable[[int], None]) -> list[int]:
+    """The seconds in which a look is due."""
+    found = []
+    for second in range(seconds):
+        happens(second)
+        if alarm.due(START + second * SECOND):
+            found.append(second)
+    return found
+
+
+def test_a_healthy_node_is_never_looked_at() -> None:
+    alarm = Alarm()
+
+    def ordinary(second: int) -> None:
+        now = START + second * SECOND
+        alarm.core(now, 3, SECOND, 300)
+        alarm.core(now, 4, SECOND, None)
+        alarm.unit(now, "kubelet.service", 20, 99)
+        alarm.hole(now, 3, 10_200)
+        alarm.hole(now, 4, None)
+        alarm.event(now, "unit_restart", "warning")
+        alarm.event(now, "nic_link", "info")
+
+    assert looks(alarm, 3600, ordinary) == []
+
+
+def test_the_first_look_comes_soon_and_the_next_ones_ever_later() -> None:
+    alarm = Alarm()
+    found = looks(alarm, 3600, lambda second: busy(alarm, second))
+    assert found[0] * SECOND == FIRST_LOOK_US
+    apart = [(later - earlier) * SECOND for earlier, later in pairwise(found)]
+    assert apart[: len(LOOKS_US)] == list(LOOKS_US)
+    assert set(apart[len(LOOKS_US) :]) <= {LOOKS_US[-1]}
+
+
+def test_what_was_said_at_the_start_is_looked_at_from_there() -> None:
+    alarm = Alarm()
+    looks(alarm, 30, lambda second: busy(alarm, second) if second >= 5 else None)
+    assert alarm.since_us == START + 5 * SECOND
+
+
+def test_something_new_is_looked_at_although_the_old_is_still_there() -> None:
+    alarm = Alarm()
+
+    def happens(second: int) -> None:
+        busy(alarm, second)
+        if second == 60:
+            alarm.event(START + second * SECOND, "nic_reset", "critical")
+
+    found = looks(alarm, 90, happens)
+    assert 60 + FIRST_LOOK_US // SECOND in found
+    assert len([second for second in found if second > 30]) == 1
+
+
+def test_the_same_again_is_nothing_new() -> None:
+    alarm = Alarm()
+    known = looks(alarm, 90, lambda second: busy(alarm, second))
+    again = Alarm()
+
+    def happens(second: int) -> None:
+        busy(again, second)
+        busy(again, second)
+
+    assert looks(again, 90, happens) == known
+
+
+def test_one_look_when_it_is_over_and_then_peace() -> None:
+    alarm = Alarm()
+    found = looks(alarm, 300, lambda second: busy(alarm, second) if second < 5 else None)
+    assert found == [3, 10, 4 + OVER_US // SECOND]
+    assert alarm.since_us is None
+
+
+def test_after_the_end_a_new_suspicion_is_new() -> None:
+    alarm = Alarm()
+    found = looks(alarm, 200, lambda second: busy(alarm, second) if second < 2 or second >= 100 else None)
+    assert 103 in found
+    assert alarm.since_us == START + 100 * SECOND
+
+
+@pytest.mark.parametrize(
+    ("happens", "suspicious"),
+    [
+        (lambda alarm: alarm.core(START, 3, SECOND, 940), False),
+        (lambda alarm: alarm.core(START, 3, SECOND, 960), True),
+        (lambda alarm: alarm.core(START, 3, 100_000, 100), False),  # too short to tell
+        (lambda alarm: alarm.unit(START, "a.service", 88, 99), False),
+        (lambda alarm: alarm.unit(START, "a.service", 90, 99), True),
+        (lambda alarm: alarm.hole(START, 3, 99_999), False),
+        (lambda alarm: alarm.hole(START, 3, 100_000), True),
+        (lambda alarm: alarm.event(START, "soft_lockup", "critical"), True),
+        (lambda alarm: alarm.event(START, "soft_lockup", "info"), False),
+        (lambda alarm: alarm.event(START, "mark", "warning"), False),
+    ],
+)
+def test_what_is_suspicious(happens: Callable[[Alarm], None], suspicious: bool) -> None:
+    alarm = Alarm()
+    happens(alarm)
+    assert (alarm.since_us is not None) == suspicious
