@@ -119,12 +119,18 @@ def _belong(earlier: Symptom, later: Symptom, hogs: Sequence[Symptom]) -> bool:
         return distance_us <= FOLLOWS_US
     if distance_us > NEAR_US:
         return False
-    same_core = earlier.cpu is not None and earlier.cpu == later.cpu
+    same_core = earlier.cpu is not None and earlier.cpu == later.cpu and not _one_after_another(earlier, later)
     same_group = earlier.group is not None and earlier.group == later.group
     if same_core or same_group or (earlier.cpu is None) == (later.cpu is None):
         return same_core or same_group
     spread, placed = (earlier, later) if earlier.cpu is None else (later, earlier)
     return _migrates(spread, placed) and not _held_by_another(spread, placed, hogs)
+
+
+def _one_after_another(earlier: Symptom, later: Symptom) -> bool:
+    """Two programs that had the same core in turn have nothing to do with each other."""
+    hogs = earlier.kind == later.kind == "kernel_hog"
+    return hogs and later.from_us >= earlier.to_us and earlier.facts.get("comm") != later.facts.get("comm")
 
 
 def _migrates(spread: Symptom, placed: Symptom) -> bool:

@@ -15,7 +15,7 @@ from zombiescope.kernel.cgroup import Hierarchy
 from zombiescope.kernel.cgroup_census import Census, MemoryCgroups, walk_directories
 from zombiescope.kernel.cgroup_leaf import LeafStats, NotALeafError, leaf_stats, read_cost
 from zombiescope.kernel.cgroup_path import normalise, owner
-from zombiescope.kernel.procfile import read_file
+from zombiescope.kernel.procfile import at, read_file
 from zombiescope.kernel.tracefs import Format
 from zombiescope.recorder.batch import Batch
 from zombiescope.recorder.event import Event
@@ -70,13 +70,16 @@ class Churn:
 class Cgroups:
     """Everything the recorder does about cgroups."""
 
-    def __init__(self, batch: Batch, sources: Sources, comm_of: Callable[[int], str | None], now_us: int) -> None:
+    def __init__(
+        self, batch: Batch, sources: Sources, comm_of: Callable[[int], str | None], now_us: int, root: str = "/"
+    ) -> None:
+        self._root = root
         self._batch = batch
         self._sources = sources
         self._comm_of = comm_of
-        self._census = Census()
+        self._census = Census(root)
         self.hierarchy: Hierarchy | None = self._census.hierarchy
-        self._hierarchies = cgroup.hierarchies()
+        self._hierarchies = cgroup.hierarchies(root)
         self.ledger = Ledger(normalise)
         self._churn = Churn()
         self._walk: Iterator[tuple[int, str]] | None = None
@@ -92,7 +95,7 @@ class Cgroups:
 
     def _own_directory(self) -> str | None:
         """Where this process is in the hierarchy that owns memory."""
-        membership = cgroup.parse_membership(read_file("/proc/self/cgroup") or b"")
+        membership = cgroup.parse_membership(read_file(at(self._root, "proc/self/cgroup")) or b"")
         if self.hierarchy is None or self.hierarchy.number not in membership:
             return None
         return self._directory("memory", membership[self.hierarchy.number][1])
@@ -150,13 +153,13 @@ class Cgroups:
         if pid not in self._units:
             if len(self._units) > 512:
                 self._units.clear()
-            found = process.read(pid, cmdline=False)
+            found = process.read(pid, self._root, cmdline=False)
             comm = comm or (found.comm if found else None)
             owners = [owner(path) for path in found.cgroups.values()] if found else []
             who = next((one for one in owners if one.unit or one.container), None)
             self._units[pid] = (who.unit, who.container) if who else (None, None)
         if comm is None:
-            stat = process.read_stat(pid)
+            stat = process.read_stat(pid, self._root)
             comm = stat.comm if stat else None
         unit, container = self._units[pid]
         return None if comm is None else Creator(comm, pid, unit, container)

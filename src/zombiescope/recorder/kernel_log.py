@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from zombiescope.kernel.kmsg import KmsgReader, KmsgRecord, parse_console
 from zombiescope.kernel.log_flood import FloodGuard
 from zombiescope.kernel.log_formats import LogEvent, event_of
+from zombiescope.kernel.procfile import at
 from zombiescope.kernel.syslog import SyslogReader
 from zombiescope.kernel.tracefs import Format
 from zombiescope.recorder.clock import WallClock
@@ -26,7 +27,7 @@ GRANT = "CAP_SYSLOG (AmbientCapabilities=CAP_SYSLOG), or sysctl kernel.dmesg_res
 class KernelLog:
     """Follows the kernel log and turns lines into events."""
 
-    def __init__(self, clock: WallClock, sources: Sources, after_seq: int | None, now_us: int) -> None:
+    def __init__(self, clock: WallClock, sources: Sources, after_seq: int | None, now_us: int, root: str = "/") -> None:
         self._clock = clock
         self._sources = sources
         self._guard = FloodGuard()
@@ -34,7 +35,7 @@ class KernelLog:
         self._fallback: SyslogReader | JournalFollower | None = None
         self.source: str | None = None
         try:
-            self._kmsg = KmsgReader(after_seq=after_seq)
+            self._kmsg = KmsgReader(at(root, "dev/kmsg"), after_seq=after_seq)
             self.source = "kmsg"
         except OSError as error:
             self._why = f"/dev/kmsg: {error.strerror}"

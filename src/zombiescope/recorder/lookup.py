@@ -83,8 +83,11 @@ def best_cgroup(cgroups: dict[int, str], memory_hierarchy: int | None) -> str | 
 class Lookup:
     """Answers questions about processes without ever making the caller wait."""
 
-    def __init__(self, memory_hierarchy: int | None, resolver: Callable[[], UserSymbols] = live_symbols) -> None:
+    def __init__(
+        self, memory_hierarchy: int | None, resolver: Callable[[], UserSymbols] = live_symbols, root: str = "/"
+    ) -> None:
         self._memory_hierarchy = memory_hierarchy
+        self._root = root
         self._resolver = resolver
         self._questions: deque[Question] = deque()
         self._answers: deque[Answer] = deque()
@@ -159,7 +162,7 @@ class Lookup:
     def _answer(self, question: Question, symbols: UserSymbols) -> Answer:
         if isinstance(question, AddressQuestion):
             return self._resolve(question, symbols)
-        found = process.read(question.pid)
+        found = process.read(question.pid, self._root)
         comm = question.comm
         if comm is None and found is not None:
             comm = (

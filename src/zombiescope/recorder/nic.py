@@ -53,6 +53,7 @@ class NicStatistics:
             self._wake.wait()
             self._wake.clear()
             if self._stopped:
+                self._ethtool.close()  # here, where nothing reads with it
                 return
             read = {card: self._ethtool.statistics(card) for card in self._wanted}
             self._answer = {card: figures for card, figures in read.items() if figures}

@@ -33,10 +33,10 @@ def _zone_link() -> str:
 
 
 def describe(
-    config: Config, here: Host, online: tuple[int, ...], possible: int, more: dict[str, Any]
+    config: Config, here: Host, online: tuple[int, ...], possible: int, more: dict[str, Any], root: str = "/"
 ) -> dict[str, Any]:
     """Everything a reader on another machine needs to know about this one."""
-    kernel = kconfig.read()
+    kernel = kconfig.read(root, here.release)
     return {
         "format": FORMAT,
         "node": config.node or here.hostname,
@@ -51,7 +51,7 @@ def describe(
         "cpus": {
             "online": list(online),
             "possible": possible,
-            "topology": [asdict(place) for place in cpu.topology()],
+            "topology": [asdict(place) for place in cpu.topology(root)],
         },
         "labels": {**here.labels, **config.labels},
         "hz": config.hz,
@@ -71,5 +71,5 @@ def write(path: Path, node: dict[str, Any], missing: list[Missing]) -> None:
     aside.replace(path)
 
 
-def this_host() -> Host:
-    return host.read()
+def this_host(root: str = "/") -> Host:
+    return host.read(root)

@@ -16,7 +16,7 @@ from typing import Any
 
 from zombiescope.kernel import cpu, namespaces
 from zombiescope.kernel.perf_event import Clock, monotonic_ns
-from zombiescope.kernel.procfile import ProcFile
+from zombiescope.kernel.procfile import ProcFile, at
 from zombiescope.recorder import node, result, state
 from zombiescope.recorder.batch import Batch
 from zombiescope.recorder.cgroups import Cgroups
@@ -47,14 +47,18 @@ UNSCHEDULED_US = 3_000_000
 
 
 class Recorder:
-    """Owns all parts. Raises AlreadyRecordingError or OSError when it cannot start."""
+    """Owns all parts. Raises AlreadyRecordingError or OSError when it cannot start.
 
-    def __init__(self, config: Config) -> None:
+    With another `root` it replays: kernel files are read below it, no ring is opened and nobody is asked over D-Bus;
+    records are fed to the sampler and unit events put into `unit_events` by whoever replays.
+    """
+
+    def __init__(self, config: Config, root: str = "/") -> None:
         self.config = config
         self.clock = WallClock()
         now = self.started_us = self.clock.now_us()
         self.sources = Sources()
-        here = node.this_host()
+        here = node.this_host(root)
         self.name = config.node or here.hostname
         self.boot_id = here.boot_id
         self.node_dir = Path(config.dir).resolve() / f"node={self.name}"
@@ -63,28 +67,31 @@ class Recorder:
         self._saved = state.load(self.node_dir, here.boot_id)
 
         _raise_file_limit()
-        self._online = cpu.online() or (0,)
-        self._online_file = ProcFile("/sys/devices/system/cpu/online")
-        possible = (max(cpu.possible() or self._online)) + 1
-        host_pids = self._check_pid_namespace(now)
+        self._online = cpu.online(root) or (0,)
+        self._online_file = ProcFile(at(root, "sys/devices/system/cpu/online"))
+        possible = (max(cpu.possible(root) or self._online)) + 1
+        host_pids = root != "/" or self._check_pid_namespace(now)
         self.batch = Batch()
-        self.stacks = Stacks(Clock(config.event, config.hz), possible, self.sources, host_pids=host_pids, now_us=now)
-        self.kernel_log = KernelLog(self.clock, self.sources, self._saved.get("kmsg_seq"), now)
-        self.cgroups = Cgroups(self.batch, self.sources, self.stacks.sampler.comm, now)
+        self.stacks = Stacks(
+            Clock(config.event, config.hz), possible, self.sources, host_pids=host_pids, now_us=now, root=root
+        )
+        self.kernel_log = KernelLog(self.clock, self.sources, self._saved.get("kmsg_seq"), now, root)
+        self.cgroups = Cgroups(self.batch, self.sources, self.stacks.sampler.comm, now, root)
         self._open_tracepoints(now)
         self.stacks.follow(self._online, now)
         self._restore_ledger(now)
         self.cgroups.begin(now)
 
         memory = self.cgroups.hierarchy
-        self.lookup = Lookup(memory.number if memory else None)
+        self.lookup = Lookup(memory.number if memory else None, root=root)
         self.samples = Samples(self.stacks.sampler, self.lookup, self.batch)
-        self.cores = Cores(self.batch, self.sources)
+        self.cores = Cores(self.batch, self.sources, root)
         self.cores.follow(self._online, now)
-        self.counters = Counters(self.batch, self.sources)
-        self._unit_events: deque[UnitEvent] = deque(maxlen=10_000)
-        self._systemd = SystemdWatcher(None, self._unit_events.append)
-        self._systemd.start()
+        self.counters = Counters(self.batch, self.sources, root)
+        self.unit_events: deque[UnitEvent] = deque(maxlen=10_000)
+        self._systemd = SystemdWatcher(None, self.unit_events.append)
+        if root == "/":
+            self._systemd.start()
         self.rollup = Rollup(self.node_dir, here.boot_id or "")
         self.writer = SegmentWriter(self.node_dir / "log")
         self.helper = Helper(self.node_dir, int(config.compact_every_s * 1e6))
@@ -92,7 +99,7 @@ class Recorder:
         self.marks: MarkSocket | None = None
 
         more = {"started_us": now, "kernel_log": self.kernel_log.source, "nics": self.counters.drivers()}
-        self._node = node.describe(config, here, self._online, possible, more)
+        self._node = node.describe(config, here, self._online, possible, more, root)
         self._told_missing: list[Missing] | None = None
         self.events = self.ticks = self.ticks_late = self.idle_samples = 0
         self._sequence = 0
@@ -304,8 +311,8 @@ class Recorder:
         self.doctor.second(wall_us)
 
     def _take_unit_events(self) -> None:
-        while self._unit_events:
-            event = self._unit_events.popleft()
+        while self.unit_events:
+            event = self.unit_events.popleft()
             fields = {"unit": event.unit, **event.fields}
             self.put(Event(self.clock.wall_us(event.at_ns), event.kind, "systemd", event.severity, event.text, fields))
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from zombiescope._native import KernelSymbols, Sampler
 from zombiescope.kernel import perf_event, privileges, tracefs
 from zombiescope.kernel.perf_event import Clock, CpuRing, Features
+from zombiescope.kernel.procfile import at
 from zombiescope.recorder.sources import Sources
 
 TRACEPOINTS = (
@@ -49,11 +50,11 @@ def ring_bytes(cpus: int) -> int:
     return 512 << 10 if cpus <= 64 else 256 << 10
 
 
-def load_kernel_symbols(sources: Sources, now_us: int) -> KernelSymbols:
+def load_kernel_symbols(sources: Sources, now_us: int, root: str = "/") -> KernelSymbols:
     """Reads kallsyms in pieces; a file of zeros (kptr_restrict, no CAP_SYSLOG) is a missing source."""
     symbols = KernelSymbols()
     try:
-        with open(KALLSYMS, "rb", buffering=0) as file:
+        with open(at(root, KALLSYMS.lstrip("/")), "rb", buffering=0) as file:
             while piece := file.read(1 << 16):
                 symbols.feed(piece)
     except OSError as error:
@@ -69,8 +70,11 @@ def load_kernel_symbols(sources: Sources, now_us: int) -> KernelSymbols:
 class Stacks:
     """The rings of all online CPUs behind one Sampler."""
 
-    def __init__(self, clock: Clock, possible_cpus: int, sources: Sources, *, host_pids: bool, now_us: int) -> None:
+    def __init__(
+        self, clock: Clock, possible_cpus: int, sources: Sources, *, host_pids: bool, now_us: int, root: str = "/"
+    ) -> None:
         self._clock = clock
+        self._root = root
         self._sources = sources
         self._ring_bytes = ring_bytes(possible_cpus)
         self.rings: dict[int, CpuRing] = {}
@@ -78,8 +82,8 @@ class Stacks:
         self._where: dict[int, str | None] = {}
         self._closed_counts: dict[int, int] = {}
         self._next_symbols_us = now_us
-        self._features = self._probe(now_us)
-        self.symbols = load_kernel_symbols(sources, now_us)
+        self._features = self._probe(now_us) if root == "/" else None
+        self.symbols = load_kernel_symbols(sources, now_us, root)
         self.sampler = Sampler(
             self.symbols,
             possible_cpus,
@@ -90,7 +94,11 @@ class Stacks:
 
     @property
     def can_sample(self) -> bool:
-        return self._features is not None
+        return self._features is not None or self._replays
+
+    @property
+    def _replays(self) -> bool:
+        return self._root != "/"
 
     def _probe(self, now_us: int) -> Features | None:
         try:
@@ -103,7 +111,7 @@ class Stacks:
     def trace(self, wanted: dict[int, str | None], now_us: int) -> None:
         """Chooses the tracepoints to open (number -> filter or None) before the rings are opened."""
         place = self._find_tracefs(now_us)
-        if place is None or self._features is None:
+        if place is None or not self.can_sample:
             return
         for number, where in wanted.items():
             group, name = TRACEPOINTS[number - 1]
@@ -116,7 +124,7 @@ class Stacks:
 
     def _find_tracefs(self, now_us: int) -> Path | None:
         try:
-            place = tracefs.find() or tracefs.mount_privately()
+            place = tracefs.find(self._root) or (None if self._replays else tracefs.mount_privately())
         except PermissionError as error:
             if error.errno == errno.EPERM:
                 why, grant = "not mounted, and mounting it is not allowed", "mount -t tracefs nodev /sys/kernel/tracing"
@@ -181,7 +189,7 @@ class Stacks:
         if not self.sampler.rows.unresolved_kernel or self.symbols.hidden or now_us < self._next_symbols_us:
             return
         self._next_symbols_us = now_us + SYMBOLS_EVERY_US
-        self.symbols = load_kernel_symbols(self._sources, now_us)
+        self.symbols = load_kernel_symbols(self._sources, now_us, self._root)
         self.sampler.rows.replace_symbols(self.symbols)
 
     def drain(self) -> int:
