@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
 import typer
 
+from zombiescope.commands.failure import Failure
 from zombiescope.commands.import_run import perform, readable
 from zombiescope.commands.output import Json, examples
 
@@ -72,7 +74,7 @@ def command(
         raise typer.BadParameter("name the files to import, then the directory of the recording: FILE... DIR")
     options = Options(
         kallsyms=readable(kallsyms),
-        symbol_dirs=tuple(symbols or ()),
+        symbol_dirs=_folders(symbols or ()),
         inline=inline,
         start_us=None if start is None else _start_us(start),
         node=_node_name(node),
@@ -82,6 +84,14 @@ def command(
 
 
 # --- what was typed --------------------------------------------------------------------------------------------------
+
+
+def _folders(paths: Iterable[Path]) -> tuple[Path, ...]:
+    found = tuple(paths)
+    for path in found:
+        if not path.is_dir():
+            raise Failure(f"--symbols {path} is no directory", "unpack a perf archive first: tar xf FILE -C DIR")
+    return found
 
 
 def _node_name(name: str | None) -> str | None:

@@ -7,6 +7,7 @@ import stat
 import sys
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -82,6 +83,8 @@ def look(name: str, wanted: Format | None) -> Input:
 
 
 def _look(name: str, wanted: Format | None) -> Input:
+    if name != STDIN and Path(name).is_dir():
+        raise UnusableError(f"{name} is a folder without files")  # expand() put the files of others in their place
     if name == STDIN:
         file: BinaryIO = sys.stdin.buffer
         name_for_clock, modified_us, size, seekable = "", round(time.time() * 1e6), None, False
@@ -94,8 +97,7 @@ def _look(name: str, wanted: Format | None) -> Input:
     stream = Stream(file, _unseen)
     found = wanted or formats.detect(stream.head)
     if found is None:
-        why = "is empty" if not stream.head else "is none of the formats that can be imported; --format overrules this"
-        raise UnusableError(f"{name} {why}")
+        raise UnusableError(f"{name} {_why_unknown(stream)}")
     given = Input(name, found, file, size, modified_us)
     if found == "perf-data" and (stream.packed or not seekable):
         given.file, given.size = _aside(stream)
@@ -108,6 +110,12 @@ def _look(name: str, wanted: Format | None) -> Input:
     return given
 
 
+def _why_unknown(stream: Stream) -> str:
+    if stream.head:
+        return "is none of the formats that can be imported; --format overrules this"
+    return "is empty" if stream.damage is None else f"cannot be used: {stream.damage} before its first byte"
+
+
 def _unseen(_: int) -> None:
     pass
 
@@ -118,8 +126,15 @@ def _aside(stream: Stream) -> tuple[BinaryIO, int]:
     import tempfile
 
     file = cast("BinaryIO", tempfile.TemporaryFile())  # noqa: SIM115  Input.close
-    for piece in stream:
-        file.write(piece)
+    try:
+        for piece in stream:
+            file.write(piece)
+        file.flush()
+    except OSError as error:  # of reading, the stream tells otherwise
+        with suppress(OSError):
+            file.close()  # what is buffered cannot be written either
+        why = f"{error.strerror} in {tempfile.gettempdir()}, where it is unpacked (TMPDIR names another place)"
+        raise OSError(error.errno, why) from error
     return file, file.tell()
 
 

@@ -131,6 +131,7 @@ class PerfScriptImport:
         self._outcome = outcome
         self._text = PerfScriptText(place, MAX_ROWS)
         self._nameless_kernel = False
+        self._named_kernel = False
 
     def read(self, pieces: Iterable[bytes], is_cut: Iterable[object] = ()) -> Iterator[Rows]:
         """Rows of at most MAX_ROWS samples, `time_us` in the text's own clock. `is_cut` is not empty, once the pieces
@@ -165,7 +166,9 @@ class PerfScriptImport:
             for at, value in enumerate(time_us):
                 if value < 0:
                     time_us[at] = start
-        self._nameless_kernel |= any(name == UNKNOWN and kind == "kernel" for name, _, kind in frames)
+        names = {name for name, _, kind in frames if kind == "kernel"}
+        self._nameless_kernel |= UNKNOWN in names
+        self._named_kernel |= bool(names - {UNKNOWN})
         return Rows(
             time_us=time_us,
             cpu=cpu,
@@ -194,7 +197,8 @@ class PerfScriptImport:
                 "the text has one number where pid and tid could stand, which perf prints for the thread; it is taken "
                 "for both (perf script -F +pid prints both)"
             )
-        if self._nameless_kernel:
+        # A few addresses that nobody knows are in every text: stacks without frame pointers hold any number.
+        if self._nameless_kernel and not self._named_kernel:
             note(
                 "kernel functions without a name in the text: perf script could not read kallsyms of that kernel "
                 "(run it as root on that node, or import perf.data with --kallsyms)"

@@ -242,6 +242,8 @@ cdef class PerfScriptText:
         while at < end and at[0] == 32:
             at += 1
         if rest == NULL:
+            if end - at > 12 and memcmp(at, b"PERF_RECORD_", 12) == 0:  # of no process and no time: FINISHED_ROUND
+                return self._side_line(at, end)
             return self._untimed_line(at, end)
         while rest < end and rest[0] == 32:
             rest += 1

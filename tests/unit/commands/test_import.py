@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import os
 import shutil
 import subprocess
@@ -172,6 +173,30 @@ def test_what_cannot_be_used_is_named_and_the_rest_imported(cli: Cli, tmp_path: 
     assert f"{files[3]}: No such file or directory" in skipped
     assert 0 < done.document["samples"] < 3000
     assert all(each in done.err for each in skipped)
+
+
+def test_why_nothing_of_it_can_be_used(cli: Cli, tmp_path: Path) -> None:
+    import zstandard
+
+    whole = zstandard.compress(text(3000).encode())
+    damaged = write(tmp_path / "damaged.zst", whole[:20] + bytes(200) + whole[220:])
+    (tmp_path / "folder").mkdir()
+    assert "the compressed stream is damaged" in cli("import", damaged, "rec").err
+    assert "folder is a folder without files" in cli("import", "folder", "rec").err
+    done = cli("import", write(tmp_path / "perf.txt", text(3)), "rec", "--symbols", "absent")
+    assert (done.code, done.err.count("\n"), "absent is no directory" in done.err) == (1, 1, True)
+
+
+def test_a_full_place_for_temporary_files_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    import tempfile
+
+    from zombiescope.importing import inputs
+
+    # A device that is always full, in place of a small file system that only root could mount.
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda: Path("/dev/full").open("wb"))  # noqa: SIM115
+    stream = inputs.Stream(io.BytesIO(b"PERFILE2" + bytes(1 << 20)), lambda _: None)
+    with pytest.raises(OSError, match=r"No space left on device in /.*TMPDIR"):
+        inputs._aside(stream)
 
 
 def test_nothing_to_import_is_a_failure_of_one_line(cli: Cli, tmp_path: Path) -> None:

@@ -202,6 +202,7 @@ def test_lines_between_the_samples_are_counted() -> None:
         "kthreadd     0 [000]     0.000000: PERF_RECORD_COMM: kthreadd:2/2\n"
         f"a 1 [000] 1.000000: 1 cycles: \n{CHAIN}\n"
         "a 1 [000] 1.500000: PERF_RECORD_LOST lost 24\n"
+        "PERF_RECORD_FINISHED_ROUND\n"
         "failed to open /tmp/perf-12.map, continuing without symbols\n"
         f"a 1 [000] 2.000000: 1 cycles: \n{CHAIN}\n"
     )
@@ -211,6 +212,7 @@ def test_lines_between_the_samples_are_counted() -> None:
         "PERF_RECORD_MMAP lines, which are no samples": 1,
         "PERF_RECORD_COMM lines, which are no samples": 1,
         "PERF_RECORD_LOST lines, which are no samples": 1,
+        "PERF_RECORD_FINISHED_ROUND lines, which are no samples": 1,
         "samples that perf itself lost while recording": 24,
         "lines that are no perf script text": 1,
     }
@@ -306,3 +308,15 @@ def test_samples_without_times_say_so() -> None:
     (rows,) = PerfScriptImport(outcome).read([f"apt-get 10397 cycles: \n{CHAIN}\n".encode() * 3])
     assert list(rows.time_us) == [0, 0, 0]
     assert any("no time" in note for note in outcome.notes)
+
+
+def test_kernel_names_are_missing_only_where_there_is_none() -> None:
+    unknown = "\tffffffffa0c01220 [unknown] ([unknown])\n"
+
+    def notes(chain: str) -> str:
+        outcome = Outcome()
+        list(PerfScriptImport(outcome).read([f"a 1/1 [000] 1.000000: 1 cycles: \n{chain}\n".encode()]))
+        return " ".join(outcome.notes)
+
+    assert "could not read kallsyms" in notes(unknown)
+    assert "could not read kallsyms" not in notes(unknown + CHAIN)
