@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zombiescope.commands import drawing
+from zombiescope.commands.failure import Failure
 from zombiescope.commands.output import Json, console, examples, note, print_document
 from zombiescope.commands.quantities import duration_s, within
 from zombiescope.commands.reading import Dir, Node, opened
@@ -75,6 +76,9 @@ def command(
         window = choose(recording, last, from_, to, at, utc)
         if at is not None:
             window = Window(window.start_us - AROUND_US, window.end_us + AROUND_US, window.zone)
+        if window.end_us <= recording.start_us or window.start_us > recording.end_us:
+            held = choose(recording, utc=utc).heading()
+            raise Failure(f"nothing was recorded in {window.heading()}", f"choose a window of {held}")
         found = diagnose(recording, window.start_us, window.end_us, live=live is not None)
         if output is not None:
             drawing.write(output, _report(output.suffix, recording, found, window))

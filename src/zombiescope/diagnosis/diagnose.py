@@ -159,7 +159,9 @@ def _rank(incident: Incident) -> int:
 def _not_checked(facts: Facts) -> Iterator[str]:
     for entry in facts.missing:
         yield f"{entry.get('source')}: {entry.get('why')}"
-    if facts.cores is None:
+    if facts.cores is None and facts.seconds * 1e6 <= LONG_US and not len(facts.samples):
+        yield "cores and stacks: nothing of them was recorded in this window"
+    elif facts.cores is None:
         yield "cores: no per-core counters in this window, so what each core did is known from its samples alone"
     if facts.cgroups.memory is None:
         yield "memory cgroups: they were not counted in this window"

@@ -13,6 +13,13 @@ Severity = Literal["info", "warning", "critical"]
 Proof = Literal["kernel", "golden", "literature"]
 State = Literal["open", "closed"]
 
+KNOWN: dict[Proof, str] = {
+    "kernel": "seen on a real kernel",
+    "golden": "known from a documented case",
+    "literature": "only read about",
+}
+"""How we know a pattern, as every report says it."""
+
 SEVERITIES: tuple[Severity, ...] = ("info", "warning", "critical")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from zombiescope.diagnosis.diagnose import Diagnosis
-from zombiescope.diagnosis.incident import Cause, Incident
+from zombiescope.diagnosis.incident import KNOWN, Cause, Incident
 
 Clock = Callable[[int], str]
 
@@ -48,7 +48,7 @@ def _title(incident: Incident) -> str:
 
 
 def _cause(cause: Cause, clock: Clock, *, first: bool) -> Iterator[str]:
-    known = "" if cause.proof == "kernel" else f", known from {cause.proof}"
+    known = f", {KNOWN[cause.proof]}"
     if not first:
         yield f"Also possible: **{cause.pattern}** (confidence {cause.confidence:.2f}{known}): {cause.summary}"
         yield ""

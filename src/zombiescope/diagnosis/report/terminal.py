@@ -10,14 +10,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from zombiescope.diagnosis.diagnose import Diagnosis
-from zombiescope.diagnosis.incident import Cause, Incident, Link
+from zombiescope.diagnosis.incident import KNOWN, Cause, Incident, Link
 
 Piece = tuple[str, str]
 Clock = Callable[[int], str]
 
 STYLES = {"critical": "bold red", "warning": "bold yellow", "info": "bold cyan"}
 MANY_RULED_OUT = 8
-_DOUBT = {"kernel": "", "golden": ", known from a documented case", "literature": ", only known from literature"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,7 @@ def _incident(incident: Incident, clock: Clock, wordy: bool) -> Iterator[Line]:
 
 
 def _chain(cause: Cause, clock: Clock) -> Iterator[Line]:
-    sure = f"  confidence {cause.confidence:.2f}{_DOUBT[cause.proof]}"
+    sure = f"  confidence {cause.confidence:.2f}, {KNOWN[cause.proof]}"
     yield Line(text=((f"  {cause.pattern}", "bold magenta"), (sure, "dim")))
     last = len(cause.chain) - 1
     width = max((len(link.step) for link in cause.chain), default=0)
