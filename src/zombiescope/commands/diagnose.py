@@ -35,11 +35,17 @@ AROUND_US = 60_000_000
 FOUND = 3
 
 
+def _live_s(text: str) -> float:
+    return within(duration_s(text), 2, 600, "2s to 10m")
+
+
 def command(
     directory: Dir = None,
     live: Annotated[
-        str | None,
-        typer.Option("--live", metavar="DURATION", help="Record this machine for so long, then diagnose it."),
+        float | None,
+        typer.Option(
+            "--live", parser=_live_s, metavar="DURATION", help="Record this machine for so long, then diagnose it."
+        ),
     ] = None,
     output: Annotated[
         Path | None,
@@ -92,18 +98,17 @@ def command(
 
 
 @contextmanager
-def _recorded(directory: str | None, node: str | None, live: str | None) -> Iterator[Recording]:
+def _recorded(directory: str | None, node: str | None, live_s: float | None) -> Iterator[Recording]:
     """The recording that is named, or one that is made now."""
-    if live is None:
+    if live_s is None:
         with opened(directory, node) as recording:
             yield recording
         return
     from zombiescope.commands.private import private_recorder
     from zombiescope.recording.reader import open_recording
 
-    for_s = within(duration_s(live), 2, 600, "2s to 10m")
-    with private_recorder("diagnose", for_s=for_s) as recorder:
-        note(f"recording this machine for {live}")
+    with private_recorder("diagnose", for_s=live_s) as recorder:
+        note(f"recording this machine for {live_s:g} s")
         while not recorder.ended():
             time.sleep(0.1)
         with open_recording(recorder.home) as recording:
@@ -132,6 +137,9 @@ def show(found: Diagnosis, heading: str, window: Window, *, verbose: bool = Fals
     out.print()
     for line in lines(found, lambda at_us: window.clock(at_us, 1), wordy=verbose):
         head, rest = Text.assemble(*line.head), Text.assemble(*line.text)
+        if line.whole:
+            out.print(head + rest, soft_wrap=True)
+            continue
         room = max(out.width - head.cell_len, 20)
         for number, part in enumerate(rest.wrap(out, room) if line.text else [rest]):
             part.rstrip()

@@ -37,6 +37,8 @@ class Diagnosis:
     to_us: int
     incidents: tuple[Incident, ...]
     not_checked: tuple[str, ...]
+    blind: bool = False
+    """Neither cores nor stacks were recorded: that nothing was found means nothing."""
 
 
 def diagnose(recording: Recording, start_us: int, end_us: int, *, live: bool = False) -> Diagnosis:
@@ -48,9 +50,8 @@ def diagnose(recording: Recording, start_us: int, end_us: int, *, live: bool = F
             found.append(_incident(facts, each, live))
     incidents = _recurring(found)
     incidents.sort(key=lambda incident: (-_rank(incident), incident.from_us))
-    return Diagnosis(
-        recording.name, whole.start_us, whole.end_us, tuple(incidents[:MAX_INCIDENTS]), tuple(_not_checked(whole))
-    )
+    kept = tuple(incidents[:MAX_INCIDENTS])
+    return Diagnosis(recording.name, whole.start_us, whole.end_us, kept, tuple(_not_checked(whole)), _is_blind(whole))
 
 
 # --- long windows ------------------------------------------------------------------------------------------------
@@ -156,10 +157,15 @@ def _rank(incident: Incident) -> int:
     return ("info", "warning", "critical").index(incident.severity)
 
 
+def _is_blind(facts: Facts) -> bool:
+    """A long window is not read whole to know this."""
+    return facts.cores is None and facts.end_us - facts.start_us <= LONG_US and not len(facts.samples)
+
+
 def _not_checked(facts: Facts) -> Iterator[str]:
     for entry in facts.missing:
         yield f"{entry.get('source')}: {entry.get('why')}"
-    if facts.cores is None and facts.seconds * 1e6 <= LONG_US and not len(facts.samples):
+    if _is_blind(facts):
         yield "cores and stacks: nothing of them was recorded in this window"
     elif facts.cores is None:
         yield "cores: no per-core counters in this window, so what each core did is known from its samples alone"

@@ -20,6 +20,9 @@ KNOWN: dict[Proof, str] = {
 }
 """How we know a pattern, as every report says it."""
 
+NOTHING_FOUND = "nothing wrong was found in this window, on what could be seen"
+NOTHING_SEEN = "nothing can be said of this window: neither cores nor stacks were recorded in it"
+
 SEVERITIES: tuple[Severity, ...] = ("info", "warning", "critical")
 
 

@@ -34,6 +34,8 @@ def test_the_first_screen_names_hog_culprit_and_how_it_is_known(demo: Done) -> N
     assert "zombie-memcg  confidence 0.95, seen on a real kernel" in demo.out
     assert "└─ culprit          ecs.service" in demo.out
     assert demo.err.count("\n") == 1
+    steps = "       release them: memory.force_empty (v1) or memory.reclaim (v2) of the surviving parent\n"
+    assert steps in demo.out, "a step is not broken: it may be a command"
 
 
 def test_what_it_says_to_type_can_be_pasted(demo: Done, home: Path) -> None:
@@ -66,7 +68,18 @@ def test_a_window_without_a_recording_is_not_called_well(cli: Cli, recording: st
     assert (done.code, done.out) == (1, "")
     assert "nothing was recorded in 2025-04-01 04:59:00 – 05:01:01 UTC; choose a window of 2025-04-01 02:0" in done.err
     empty = cli("diagnose", recording, "--from", "+0s", "--to", "+1s")
-    assert "cores and stacks: nothing of them was recorded in this window" in empty.out
+    assert empty.out.splitlines()[2].startswith("nothing can be said of this window: neither cores nor stacks")
+    for name in ("empty.md", "empty.html"):
+        assert cli("diagnose", recording, "--from", "+0s", "--to", "+1s", "-o", name).code == 0
+        assert "nothing can be said of this window" in (cli.home / name).read_text()
+    quiet = cli("diagnose", recording, "--last", "3s")
+    assert quiet.out.splitlines()[2].startswith("nothing wrong was found in this window")
+
+
+def test_a_wrong_length_of_live_is_named(cli: Cli) -> None:
+    done = cli("diagnose", "--live", "1s")
+    assert done.code == 2
+    assert "'--live': must be 2s to 10m" in done.err
 
 
 def test_the_page_shows_no_average_where_nothing_was_measured(cli: Cli, recording: str, tmp_path: Path) -> None:

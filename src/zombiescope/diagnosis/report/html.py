@@ -14,7 +14,7 @@ from importlib.resources import files
 
 from zombiescope.diagnosis.diagnose import Diagnosis
 from zombiescope.diagnosis.facts import Facts
-from zombiescope.diagnosis.incident import KNOWN, Cause, Incident, Link
+from zombiescope.diagnosis.incident import KNOWN, NOTHING_FOUND, NOTHING_SEEN, Cause, Incident, Link
 from zombiescope.diagnosis.report.strip import strip
 from zombiescope.profile import flame, heatmap, stacks, svg
 from zombiescope.profile.selection import Filters, Selection
@@ -53,7 +53,7 @@ def page(recording: Recording, found: Diagnosis, heading: str, looks: Looks) -> 
 def _body(recording: Recording, found: Diagnosis, heading: str, looks: Looks) -> Iterator[str]:
     yield f"<h1>{escape(heading)}</h1>"
     if not found.incidents:
-        yield "<h2>No incident in this window, as far as it could be seen</h2>"
+        yield f"<h2>{NOTHING_SEEN if found.blind else NOTHING_FOUND}</h2>"
     for number, incident in enumerate(found.incidents):
         yield from _incident(recording, incident, looks, pictured=number < MAX_PICTURED)
     if found.not_checked:

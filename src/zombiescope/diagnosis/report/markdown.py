@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from zombiescope.diagnosis.diagnose import Diagnosis
-from zombiescope.diagnosis.incident import KNOWN, Cause, Incident
+from zombiescope.diagnosis.incident import KNOWN, NOTHING_FOUND, NOTHING_SEEN, Cause, Incident
 
 Clock = Callable[[int], str]
 
@@ -18,7 +18,8 @@ def _lines(found: Diagnosis, heading: str, clock: Clock) -> Iterator[str]:
     yield f"# {heading}"
     yield ""
     if not found.incidents:
-        yield "No incident in this window, as far as it could be seen."
+        yield NOTHING_SEEN if found.blind else NOTHING_FOUND
+        yield ""
     for incident in found.incidents:
         yield from _incident(incident, clock)
     if found.not_checked:
