@@ -34,10 +34,10 @@ def parse(data: bytes, name: str) -> tuple[Allowed, ...]:
             raise BaselineError(f"{name}, line {number}: not UTF-8; is it a list of accepted findings?") from error
         if not line or line.startswith("#"):
             continue
-        identity, _, reason = line.partition(" ")
-        if not reason.strip():
+        identity, *rest = line.split(None, 1)
+        if not rest:
             raise BaselineError(f"{name}, line {number}: {identity} has no reason; write it after the id")
-        found.append(Allowed(identity, reason.strip(), number))
+        found.append(Allowed(identity, rest[0], number))
     return tuple(found)
 
 

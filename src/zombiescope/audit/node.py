@@ -26,6 +26,9 @@ _STATUSES = {
     "SuccessExitStatus": "success",
 }
 
+TEXT_MAX = 400
+"""A line of a unit file may have a megabyte; as evidence its begin is enough, the file and the line are named."""
+
 
 @dataclass(slots=True)
 class Node:
@@ -82,11 +85,16 @@ class Node:
             return self.write("/etc/systemd/system-preset", f"10-off-{unit}.preset", f"disable {unit}")
         return self.systemctl("mask", *now, unit)
 
+    def drop_in(self, unit: str, name: str, *lines: str) -> tuple[str, ...]:
+        """The commands that change a unit, on this machine or in an image (`systemctl edit` knows no image)."""
+        wrote = self.write(f"/etc/systemd/system/{unit}.d", f"{name}.conf", *lines)
+        return (wrote, "systemctl daemon-reload") if self.root.is_this_machine else (wrote,)
+
     def write(self, directory: str, name: str, *lines: str) -> str:
         """The command that writes a small file."""
         place = self.path(directory)
         text = "".join(line.replace("\\", "\\\\").replace("%", "%%") + "\\n" for line in lines)
-        return f"mkdir -p {shlex.quote(place)} && printf '{text}' > {shlex.quote(f'{place}/{name}')}"
+        return f"mkdir -p {shlex.quote(place)} && printf {shlex.quote(text)} > {shlex.quote(f'{place}/{name}')}"
 
     def path(self, inside: str) -> str:
         """A path of the root as it is reached from here."""
@@ -94,7 +102,10 @@ class Node:
 
 
 def shown(assignment: Assignment) -> Evidence:
-    return Evidence(assignment.file, assignment.line, f"{assignment.key}={assignment.value}")
+    text = f"{assignment.key}={assignment.value}"
+    if len(text) > TEXT_MAX:
+        text = f"{text[:TEXT_MAX]}... ({len(text):,} characters)"
+    return Evidence(assignment.file, assignment.line, text)
 
 
 def _as_running(service: Service, properties: dict[str, Any]) -> Service:

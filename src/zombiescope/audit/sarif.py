@@ -80,8 +80,7 @@ def _message(finding: Finding) -> str:
 def _location(item: Evidence) -> dict[str, Any]:
     name = item.file.lstrip("/").encode("utf-8", "surrogateescape")
     place: dict[str, Any] = {"artifactLocation": {"uri": quote(name), "uriBaseId": "ROOT"}}
-    if item.line is not None:
-        place["region"] = {"startLine": item.line}
+    place["region"] = {"startLine": item.line or 1}  # code hosts leave out results without a line
     location: dict[str, Any] = {"physicalLocation": place}
     if item.text:
         location["message"] = {"text": item.text}

@@ -141,7 +141,7 @@ def _cgroups(checkup: Checkup) -> Iterator[Finding]:
             "dying-cgroups-grow",
             "node",
             "warning" if growth.dying >= GROWTH else "info",
-            f"{growth.dying} more dying memory cgroups than {growth.seconds:.0f} s before: {per_hour}",
+            f"{growth.dying:,} more dying memory cgroups than {growth.seconds:.0f} s before: {per_hour}",
             "/proc/cgroups",
             f"dying +{growth.dying}; a warning from +{GROWTH} on",
         )
@@ -159,8 +159,8 @@ def _churn(checkup: Checkup, line: Leak) -> Finding:
         "cgroup-churn",
         line.path,
         "warning",
-        f"{least}{line.created} cgroups were made{by} and {line.removed or 0} removed in "
-        f"{checkup.window.seconds:.0f} s at {line.path or 'many paths'}, {line.dying} of them not released yet",
+        f"{least}{line.created:,} cgroups were made{by} and {line.removed or 0:,} removed in "
+        f"{checkup.window.seconds:.0f} s at {line.path or 'many paths'}; {line.dying:,} removed ones are kept",
         "tracepoint cgroup:cgroup_mkdir",
         f"created {line.created}; threshold {CHURN}",
         unit=creator.unit,

@@ -12,7 +12,7 @@ import typer
 
 from zombiescope.commands import diagnose
 from zombiescope.commands.failure import Failure
-from zombiescope.commands.output import Json, console, examples, note, print_document
+from zombiescope.commands.output import Json, called, console, examples, note, print_document
 from zombiescope.commands.quantities import human_bytes
 from zombiescope.commands.window import Window, choose
 
@@ -86,9 +86,9 @@ def _explain(recording: Recording, place: Path, json_: bool) -> None:
         return
     diagnose.show(found, f"{recording.name}  {window.heading()}", window)
     first = found.incidents[0] if found.incidents else None
-    at = f"--from {window.clock(first.from_us)} --to {window.clock(first.to_us)}" if first else ""
+    at = f"--from {window.clock(first.from_us)} --to {window.clock(first.to_us)}" if first else "--last 30s"
     out = console()
     out.print("\nlook at it yourself", style="bold")
-    out.print(f"  zombiescope heatmap {place} --by core")
-    out.print(f"  zombiescope flamegraph {place} {at}")
-    out.print(f"  zombiescope diagnose {place} -o report.html")
+    looks = (("heatmap", "--last 30s --by core"), ("flamegraph", at), ("diagnose", "--last 30s -o report.html"))
+    for name, options in looks:
+        out.print(f"  {called()} {name} {place} {options}", soft_wrap=True)  # broken lines cannot be pasted

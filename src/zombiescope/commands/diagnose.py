@@ -16,7 +16,7 @@ from zombiescope.commands.failure import Failure
 from zombiescope.commands.output import Json, console, examples, note, print_document
 from zombiescope.commands.quantities import duration_s, within
 from zombiescope.commands.reading import Node, node_of, opened, place_of
-from zombiescope.commands.window import At, From, Last, To, Utc, Window, choose
+from zombiescope.commands.window import Window, WindowOptions
 from zombiescope.recording import locate
 
 if TYPE_CHECKING:
@@ -49,7 +49,12 @@ class _Looked:
     heading: str
 
 
+def _live_s(text: str) -> float:
+    return within(duration_s(text), 2, 600, "2s to 10m")
+
+
 def command(
+    span: WindowOptions,
     directories: Annotated[
         list[str] | None,
         typer.Argument(
@@ -60,8 +65,10 @@ def command(
         ),
     ] = None,
     live: Annotated[
-        str | None,
-        typer.Option("--live", metavar="DURATION", help="Record this machine for so long, then diagnose it."),
+        float | None,
+        typer.Option(
+            "--live", parser=_live_s, metavar="DURATION", help="Record this machine for so long, then diagnose it."
+        ),
     ] = None,
     ray_job: Annotated[
         str | None,
@@ -81,11 +88,6 @@ def command(
         str, typer.Option("--fail-on", metavar="SEVERITY", help="Exit with 3 from this on: info, warning, critical.")
     ] = "warning",
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Everything that was ruled out.")] = False,
-    last: Last = None,
-    from_: From = None,
-    to: To = None,
-    at: At = None,
-    utc: Utc = False,
     node: Node = None,
     json_: Json = False,
 ) -> int:
@@ -94,8 +96,7 @@ def command(
     Looks for cores that were lost, tasks that hog the kernel, starved network cards and what the kernel said, and
     explains each with the numbers that prove it.
     """
-    window_given = any(option is not None for option in (last, from_, to, at))
-    _check(fail_on, output, alone=live is None or not (directories or window_given), both=bool(ray_job and pod))
+    _check(fail_on, output, alone=live is None or not (directories or span.given), both=bool(ray_job and pod))
     subject: tuple[Kind, str] | None = ("Ray job", ray_job) if ray_job else ("pod", pod) if pod else None
     places = [(None, node)] if live is not None else _places(directories or [None], node)
     if output is not None and len(places) > 1:
@@ -103,9 +104,7 @@ def command(
     looked: list[_Looked] = []
     for place, name in places:
         with _recorded(place, name, live) as recording:
-            window = choose(recording, last, from_, to, at, utc)
-            if at is not None:
-                window = Window(window.start_us - AROUND_US, window.end_us + AROUND_US, window.zone)
+            window = _window(span, recording)
             one = _look(recording, window, subject, live=live is not None)
             if one is not None:
                 looked.append(one)
@@ -136,6 +135,17 @@ def _check(fail_on: str, output: Path | None, *, alone: bool, both: bool) -> Non
         raise typer.BadParameter("--live records what it looks at; leave out DIR and the window")
     if both:
         raise typer.BadParameter("--ray-job and --pod: leave out one")
+
+
+def _window(span: WindowOptions, recording: Recording) -> Window:
+    """The window that is meant. Raises Failure where nothing of it was recorded."""
+    window = span.choose(recording)
+    if span.at is not None:
+        window = Window(window.start_us - AROUND_US, window.end_us + AROUND_US, window.zone)
+    if window.end_us <= recording.start_us or window.start_us > recording.end_us:
+        held = WindowOptions(utc=span.utc).choose(recording).heading()
+        raise Failure(f"nothing was recorded in {window.heading()}", f"choose a window of {held}")
+    return window
 
 
 def _places(directories: Sequence[str | None], node: str | None) -> list[tuple[str | None, str | None]]:
@@ -173,18 +183,17 @@ def _look(recording: Recording, window: Window, subject: tuple[Kind, str] | None
 
 
 @contextmanager
-def _recorded(directory: str | None, node: str | None, live: str | None) -> Iterator[Recording]:
+def _recorded(directory: str | None, node: str | None, live_s: float | None) -> Iterator[Recording]:
     """The recording that is named, or one that is made now."""
-    if live is None:
+    if live_s is None:
         with opened(directory, node) as recording:
             yield recording
         return
     from zombiescope.commands.private import private_recorder
     from zombiescope.recording.reader import open_recording
 
-    for_s = within(duration_s(live), 2, 600, "2s to 10m")
-    with private_recorder("diagnose", for_s=for_s) as recorder:
-        note(f"recording this machine for {live}")
+    with private_recorder("diagnose", for_s=live_s) as recorder:
+        note(f"recording this machine for {live_s:g} s")
         while not recorder.ended():
             time.sleep(0.1)
         with open_recording(recorder.home) as recording:
@@ -213,6 +222,9 @@ def show(found: Diagnosis, heading: str, window: Window, *, verbose: bool = Fals
     out.print()
     for line in lines(found, lambda at_us: window.clock(at_us, 1), wordy=verbose):
         head, rest = Text.assemble(*line.head), Text.assemble(*line.text)
+        if line.whole:
+            out.print(head + rest, soft_wrap=True)
+            continue
         room = max(out.width - head.cell_len, 20)
         for number, part in enumerate(rest.wrap(out, room) if line.text else [rest]):
             part.rstrip()

@@ -7,8 +7,10 @@ columns.
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -42,6 +44,14 @@ def note(text: str) -> None:
     """A line on stderr: progress, warnings, what is missing."""
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()
+
+
+def called() -> str:
+    """What to type for this command here: its name where the PATH leads to it, else its path."""
+    own = Path.cwd() / sys.argv[0]
+    if own.name != "zombiescope" or shutil.which("zombiescope") == str(own):
+        return "zombiescope"
+    return str(own.relative_to(Path.cwd()) if own.is_relative_to(Path.cwd()) else own)
 
 
 def table(*columns: str, right: Iterable[str] = (), wraps: str | None = None, gap: int = 2) -> Table:

@@ -8,7 +8,7 @@ import typer
 
 from zombiescope.commands import record
 from zombiescope.commands.failure import Failure
-from zombiescope.commands.output import examples, note
+from zombiescope.commands.output import called, examples, note
 from zombiescope.commands.quantities import human_bytes, human_s
 from zombiescope.recording import locate
 
@@ -37,6 +37,6 @@ def command(
         )
     config = record.configuration(dir=record.writable_dir(directory), diagnose=True)
     note(f"The last {human_s(config['keep_s'])} are kept, at most {human_bytes(config['max_bytes'])}.")
-    note("In another terminal: 'zombiescope top' shows it live, 'zombiescope cores --last 5m' the past.")
+    note(f"In another terminal: '{called()} top' shows it live, '{called()} cores --last 5m' the past.")
     note("Ctrl-C stops it.")
     record.become_recorder(config)

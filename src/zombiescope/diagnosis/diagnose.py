@@ -31,6 +31,8 @@ class Diagnosis:
     to_us: int
     incidents: tuple[Incident, ...]
     not_checked: tuple[str, ...]
+    blind: bool = False
+    """Neither cores nor stacks were recorded: that nothing was found means nothing."""
 
 
 def diagnose(recording: Recording, start_us: int, end_us: int, *, live: bool = False) -> Diagnosis:
@@ -40,7 +42,8 @@ def diagnose(recording: Recording, start_us: int, end_us: int, *, live: bool = F
     incidents = _recurring([incident for look in looks for incident in _examined(look, live)])
     incidents.sort(key=lambda incident: (-_rank(incident), incident.from_us))
     not_checked = [*_not_checked(whole, looks), *([unseen] if unseen else [])]
-    return Diagnosis(recording.name, whole.start_us, whole.end_us, tuple(incidents[:MAX_INCIDENTS]), tuple(not_checked))
+    kept = tuple(incidents[:MAX_INCIDENTS])
+    return Diagnosis(recording.name, whole.start_us, whole.end_us, kept, tuple(not_checked), _is_blind(looks))
 
 
 # --- long windows ------------------------------------------------------------------------------------------------
@@ -143,10 +146,17 @@ def _rank(incident: Incident) -> int:
     return ("info", "warning", "critical").index(incident.severity)
 
 
+def _is_blind(looks: list[_Look]) -> bool:
+    """Neither cores nor stacks were recorded where it was looked."""
+    return all(look.facts.cores is None and not len(look.facts.samples) for look in looks)
+
+
 def _not_checked(facts: Facts, looks: list[_Look]) -> Iterator[str]:
     for entry in facts.missing:
         yield f"{entry.get('source')}: {entry.get('why')}"
-    if all(look.facts.cores is None for look in looks):
+    if _is_blind(looks):
+        yield "cores and stacks: nothing of them was recorded in this window"
+    elif all(look.facts.cores is None for look in looks):
         yield "cores: no per-core counters in this window, so what each core did is known from its samples alone"
     if facts.cgroups.memory is None:
         yield "memory cgroups: they were not counted in this window"

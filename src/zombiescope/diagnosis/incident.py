@@ -13,6 +13,16 @@ Severity = Literal["info", "warning", "critical"]
 Proof = Literal["kernel", "golden", "literature"]
 State = Literal["open", "closed"]
 
+KNOWN: dict[Proof, str] = {
+    "kernel": "seen on a real kernel",
+    "golden": "known from a documented case",
+    "literature": "only read about",
+}
+"""How we know a pattern, as every report says it."""
+
+NOTHING_FOUND = "nothing wrong was found in this window, on what could be seen"
+NOTHING_SEEN = "nothing can be said of this window: neither cores nor stacks were recorded in it"
+
 SEVERITIES: tuple[Severity, ...] = ("info", "warning", "critical")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -132,6 +133,42 @@ def test_timers_that_churn(audited: Audited, timer: str, severity: str | None) -
     found = audited(**{f"{SYSTEM}/t.timer": f"[Timer]\n{timer}\n", f"{SYSTEM}/t.service": service("Type=oneshot\n")})
     finding = found.get("timer-churn:t.timer")
     assert (finding.severity if finding else None) == severity
+
+
+def test_a_fix_is_a_command_that_changes_this_root(audited: Audited, tmp_path: Path) -> None:
+    units = {
+        f"{SYSTEM}/often.timer": "[Timer]\nOnUnitActiveSec=1min\nOnBootSec=1min\n",
+        f"{SYSTEM}/reboots.service": service(unit="StartLimitAction=reboot\n"),
+        f"{SYSTEM}/limited.service": service("Restart=always\nRestartSec=9\nStartLimitIntervalSec=2min ' $(false)\n"),
+    }
+    found = audited(**units)
+    for id_ in ("timer-churn:often.timer", "restart-reboots:reboots.service", "misplaced-limit:limited.service"):
+        commands = [line for line in found[id_].fix if not line.startswith("#")]
+        assert commands
+        assert all(str(tmp_path) in command for command in commands)
+        for command in commands:
+            subprocess.run(["sh", "-ec", command], check=True)
+    settings = {path.parent.name: path.read_text() for path in tmp_path.glob("etc/systemd/system/*.d/50-*.conf")}
+    assert settings == {
+        "often.timer.d": "[Timer]\nOnCalendar=\nOnCalendar=hourly\n",
+        "reboots.service.d": "[Unit]\nStartLimitAction=none\n",
+        "limited.service.d": "[Unit]\nStartLimitIntervalSec=2min ' $(false)\n",
+    }
+    again = {finding.id for finding in audit.examine(tmp_path).findings}
+    assert not {"timer-churn:often.timer", "restart-reboots:reboots.service"} & again
+
+
+def test_evidence_of_a_very_long_line_is_short(audited: Audited) -> None:
+    found = audited(**{f"{SYSTEM}/long.service": f"[Service]\nExecStart=/bin/gone {'A' * 100_000}\n"})
+    text = found["missing-program:long.service"].evidence[0].text
+    assert text.startswith("ExecStart=/bin/gone AAA")
+    assert text.endswith("... (100,020 characters)")
+    assert len(text) < 500
+
+
+def test_docker_of_a_kubernetes_node_is_not_simply_switched_off(audited: Audited) -> None:
+    found = audited(**{f"{SYSTEM}/{name}.service": service() for name in ("docker", "kubelet")})
+    assert found["foreign-agent:docker.service"].fix[0].startswith("# if nothing here uses it: ")
 
 
 def test_cron_opens_sessions_only_where_pam_says_so(audited: Audited) -> None:

@@ -108,3 +108,14 @@ def test_what_is_in_no_file_gets_a_place_too() -> None:
     check(document, "log")
     uri = document["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
     assert uri == "etc/systemd/system/a%20b.service"
+
+
+def test_every_place_has_a_line_because_hosts_want_one() -> None:
+    for result in made(examine(ROOTS / "ubuntu-20.04-dlami"))["runs"][0]["results"]:
+        for place in (*result["locations"], *result.get("relatedLocations", ())):
+            assert place["physicalLocation"]["region"]["startLine"] >= 1
+
+
+def test_blanks_of_an_accepted_line_may_be_tabs() -> None:
+    (line,) = baseline.parse(b"late-watchdog\tthe host decides \n", "allow")
+    assert (line.id, line.reason) == ("late-watchdog", "the host decides")

@@ -311,6 +311,16 @@ def test_check_ends_when_its_recorder_breaks_off(
     assert not list(tmp_path.iterdir())
 
 
+def test_what_a_boot_would_make_is_no_question_to_a_node_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    from zombiescope import audit
+    from zombiescope.commands.check import looking
+
+    missing = (audit.Missing("generator: x-generator", "unknown", "boot it"), audit.Missing("systemd", "no bus", "y"))
+    found = audit.Audit(root="/", live=False, findings=(), missing=missing, units=0, enabled=0, platform=None)
+    monkeypatch.setattr(audit, "examine", lambda: found)
+    assert [one.source for one in looking._audited().missing] == ["systemd"]
+
+
 def test_an_audit_that_breaks_off_is_missing_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     from zombiescope import audit
     from zombiescope.commands.check import looking

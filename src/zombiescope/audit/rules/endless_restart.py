@@ -93,14 +93,12 @@ def _evidence(node: Node, service: Service) -> tuple[Evidence, ...]:
 def _fix(node: Node, service: Service, agent: Agent | None) -> tuple[str, ...]:
     if agent is not None and agent.endless_by_design:
         return ("# nothing: accept it with --allow",)
-    directory = f"/etc/systemd/system/{service.name}.d"
     lines = ["[Unit]", f"StartLimitIntervalSec={_interval_s(service)}", f"StartLimitBurst={service.burst or 5}"]
     if agent is not None and agent.terminal_status and not set(agent.terminal_status) <= service.prevent.codes:
         lines += ["[Service]", f"RestartPreventExitStatus={' '.join(map(str, agent.terminal_status))}"]
     return (
         f"# if nobody needs it: {node.disable(service.name)}",
-        node.write(directory, "50-start-limit.conf", *lines),
-        *(["systemctl daemon-reload"] if node.root.is_this_machine else []),
+        *node.drop_in(service.name, "50-start-limit", *lines),
     )
 
 

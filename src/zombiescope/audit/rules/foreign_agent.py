@@ -52,7 +52,7 @@ def _finding(node: Node, agent: Agent, platform: str, told_by: Evidence) -> Find
         severity=severity,
         why=f"{agent.name} {belongs}, and this is a {platform} node. {agent.why}{_heeds(agent, service)}",
         evidence=(*node.evidence_of(agent.unit), told_by),
-        fix=(node.disable(agent.unit),),
+        fix=(f"# if nothing here uses it: {node.disable(agent.unit)}" if agent.not_on else node.disable(agent.unit),),
     )
 
 

@@ -25,5 +25,10 @@ def find(node: Node) -> Iterator[Finding]:
             severity="warning" if service.is_endless() else "info",
             why=f"systemd passes over StartLimitIntervalSec= in [Service]; the limit in force is {limit}.",
             evidence=tuple(shown(item) for item in service.passed_over),
-            fix=("# move the line into the section [Unit]", f"systemd-analyze verify {service.name}"),
+            fix=(
+                "# move the line into the section [Unit], or:",
+                *node.drop_in(
+                    service.name, "50-start-limit", "[Unit]", f"StartLimitIntervalSec={service.passed_over[-1].value}"
+                ),
+            ),
         )

@@ -26,5 +26,5 @@ def find(node: Node) -> Iterator[Finding]:
             why=f"After {service.burst} starts within {human(service.interval_us)} systemd does {action}: "
             "a failure of this one service takes the node and every job on it down, again after each boot.",
             evidence=(shown(where),) if where else node.evidence_of(service.name),
-            fix=(f"systemctl edit {service.name}    # [Unit] StartLimitAction=none",),
+            fix=node.drop_in(service.name, "50-no-reboot", "[Unit]", "StartLimitAction=none"),
         )

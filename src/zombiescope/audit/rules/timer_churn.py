@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.audit.finding import Evidence, Finding
+from zombiescope.audit.finding import Finding
 from zombiescope.audit.node import Node, shown
 from zombiescope.sources.unit_files import Unit
-from zombiescope.sources.unit_files.calendar import runs_per_day
+from zombiescope.sources.unit_files.calendar import repeats, runs_per_day
 
 ID = "timer-churn"
 TITLE = "A timer that makes and removes a cgroup often"
@@ -16,8 +16,6 @@ TITLE = "A timer that makes and removes a cgroup often"
 OFTEN_PER_DAY = 144
 """Every ten minutes, as sysstat does."""
 VERY_OFTEN_PER_DAY = 1440
-
-_KEYS = ("OnCalendar", "OnUnitActiveSec", "OnUnitInactiveSec")
 
 
 def find(node: Node) -> Iterator[Finding]:
@@ -37,13 +35,10 @@ def _finding(node: Node, unit: Unit, runs: float) -> Finding:
         severity="warning" if runs >= VERY_OFTEN_PER_DAY * 0.99 else "info",
         why=f"It fires {runs:,.0f} times a day, and each run makes and removes a memory cgroup: up to {per_month} a "
         "month, of which those that left a page in the cache stay as zombies.",
-        evidence=(*_evidence(unit), *node.evidence_of(unit.name)),
+        evidence=(*map(shown, repeats(unit)), *node.evidence_of(unit.name)),
         fix=(
-            f"systemctl edit {unit.name}    # [Timer] with an empty assignment and then a longer one",
             f"# if nobody needs it: {node.disable(unit.name)}",
+            "# if once an hour is enough (an empty OnCalendar= clears all of its times):",
+            *node.drop_in(unit.name, "50-rarer", "[Timer]", "OnCalendar=", "OnCalendar=hourly"),
         ),
     )
-
-
-def _evidence(unit: Unit) -> tuple[Evidence, ...]:
-    return tuple(shown(item) for key in _KEYS for item in unit.listed("Timer", key))

@@ -40,7 +40,9 @@ def _audited() -> Audited:
         from zombiescope import audit
 
         found = audit.examine()
-        return Audited(found.findings, tuple(Missing(one.source, one.why, one.grant) for one in found.missing))
+        # What a boot would make is a question to an image; here it runs, or systemd does not.
+        missing = [one for one in found.missing if not one.source.startswith("generator: ")]
+        return Audited(found.findings, tuple(Missing(one.source, one.why, one.grant) for one in missing))
     except Exception as error:  # noqa: BLE001  what was seen in the window is worth showing all the same
         why = f"it broke off: {one_line(error)} ({type(error).__name__})"
         return Audited(missing=(Missing("audit", why, "'zombiescope audit' says more"),))

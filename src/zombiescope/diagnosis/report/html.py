@@ -14,7 +14,7 @@ from importlib.resources import files
 
 from zombiescope.diagnosis.diagnose import Diagnosis
 from zombiescope.diagnosis.facts import Facts
-from zombiescope.diagnosis.incident import Cause, Incident, Link
+from zombiescope.diagnosis.incident import KNOWN, NOTHING_FOUND, NOTHING_SEEN, Cause, Incident, Link
 from zombiescope.diagnosis.report.strip import strip
 from zombiescope.profile import flame, heatmap, stacks, svg
 from zombiescope.profile.selection import Filters, Selection
@@ -53,7 +53,7 @@ def page(recording: Recording, found: Diagnosis, heading: str, looks: Looks) -> 
 def _body(recording: Recording, found: Diagnosis, heading: str, looks: Looks) -> Iterator[str]:
     yield f"<h1>{escape(heading)}</h1>"
     if not found.incidents:
-        yield "<h2>No incident in this window, as far as it could be seen</h2>"
+        yield f"<h2>{NOTHING_SEEN if found.blind else NOTHING_FOUND}</h2>"
     for number, incident in enumerate(found.incidents):
         yield from _incident(recording, incident, looks, pictured=number < MAX_PICTURED)
     if found.not_checked:
@@ -80,14 +80,9 @@ def _incident(recording: Recording, incident: Incident, looks: Looks, *, picture
 
 
 def _cause(cause: Cause, looks: Looks) -> Iterator[str]:
-    known = {
-        "kernel": "seen on a real kernel",
-        "golden": "known from a documented case",
-        "literature": "only read about",
-    }
     yield (
         f"<h3>How we know <span class=faint>&mdash; {escape(cause.pattern)}, confidence {cause.confidence:.2f}, "
-        f"{known[cause.proof]}</span></h3><ol class=chain>"
+        f"{KNOWN[cause.proof]}</span></h3><ol class=chain>"
     )
     yield from (_link(link, looks) for link in cause.chain)
     yield "</ol>"
@@ -100,7 +95,8 @@ def _cause(cause: Cause, looks: Looks) -> Iterator[str]:
 def _link(link: Link, looks: Looks) -> str:
     where = " ".join(part for part in (link.source, looks.clock(link.at_us) if link.at_us else None) if part)
     return (
-        f"<li><span class=step>{escape(link.step)}</span>{escape(link.fact)} <span class=faint>{escape(where)}</span>"
+        f"<li><span class=step>{escape(link.step)}</span>"
+        f"<span>{escape(link.fact)} <span class=faint>{escape(where)}</span></span>"
     )
 
 
@@ -111,7 +107,8 @@ def _pictures(recording: Recording, incident: Incident, looks: Looks) -> Iterato
         yield strip(around.cores, incident.symptoms, looks.clock) + "</figure>"
     cpus = frozenset(symptom.cpu for symptom in incident.symptoms if symptom.cpu is not None)
     filters = Filters(cpus=cpus)
-    where = f", core {', '.join(map(str, sorted(cpus)))}" if cpus else ""
+    named = "core" if len(cpus) == 1 else "cores"
+    where = f", {named} {', '.join(map(str, sorted(cpus)))}" if cpus else ""
     whole = Selection(recording, around.start_us, around.end_us, filters)
     yield "<h3>Sub-second heat map</h3><figure>"
     yield svg.heatmap(heatmap.subsecond(whole), f"samples{where}", looks.zone) + "</figure>"

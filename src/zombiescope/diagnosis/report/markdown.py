@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from zombiescope.diagnosis.diagnose import Diagnosis
-from zombiescope.diagnosis.incident import Cause, Incident
+from zombiescope.diagnosis.incident import KNOWN, NOTHING_FOUND, NOTHING_SEEN, Cause, Incident
 
 Clock = Callable[[int], str]
 
@@ -18,7 +18,8 @@ def _lines(found: Diagnosis, heading: str, clock: Clock) -> Iterator[str]:
     yield f"# {heading}"
     yield ""
     if not found.incidents:
-        yield "No incident in this window, as far as it could be seen."
+        yield NOTHING_SEEN if found.blind else NOTHING_FOUND
+        yield ""
     for incident in found.incidents:
         yield from _incident(incident, clock)
     if found.not_checked:
@@ -48,7 +49,7 @@ def _title(incident: Incident) -> str:
 
 
 def _cause(cause: Cause, clock: Clock, *, first: bool) -> Iterator[str]:
-    known = "" if cause.proof == "kernel" else f", known from {cause.proof}"
+    known = f", {KNOWN[cause.proof]}"
     if not first:
         yield f"Also possible: **{cause.pattern}** (confidence {cause.confidence:.2f}{known}): {cause.summary}"
         yield ""

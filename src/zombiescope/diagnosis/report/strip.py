@@ -7,16 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from html import escape
+from math import ceil
 
 import numpy as np
 
 from zombiescope.diagnosis.core_grid import SECOND_US, CoreGrid
 from zombiescope.diagnosis.incident import Symptom
+from zombiescope.diagnosis.spans import runs
 
-WIDTH, LEFT, TOP = 1160, 54, 26
+WIDTH, LEFT, TOP = 1160, 54, 50
+LEVELS, LEVEL_TALL, LETTER_WIDE = 3, 13, 6.7
+"""Names of events that would lie over one another stand one above the other."""
 MAX_ROWS = 192
 COLOURS = {"system": "#d7301f", "softirq": "#7b3294", "irq": "#c51b8a", "user": "#2b8cbe", "steal": "#636363"}
-_STYLE = "text{font:11px ui-monospace,monospace;fill:currentColor}.f{opacity:.7}"
+# By class: the other pictures of the page have a style for all text, and the last one on the page would count.
+_STYLE = ".strip text{font:11px ui-monospace,monospace;fill:currentColor}.strip .f{opacity:.7}"
 
 
 def strip(cores: CoreGrid, symptoms: Sequence[Symptom], clock: Callable[[int], str]) -> str:
@@ -26,7 +31,7 @@ def strip(cores: CoreGrid, symptoms: Sequence[Symptom], clock: Callable[[int], s
     wide = (WIDTH - LEFT) / cores.seconds
     height = TOP + len(rows) * tall + 54
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:.0f}" role="img" '
+        f'<svg class="strip" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:.0f}" role="img" '
         f'aria-label="what each core did, second by second"><style>{_STYLE}</style>'
     ]
     parts += _cells(cores, rows, wide, tall)
@@ -66,7 +71,7 @@ def _dominant(cores: CoreGrid, row: int, second: int) -> str:
 
 
 def _labels(cores: CoreGrid, rows: list[int], tall: float) -> list[str]:
-    every = max(1, int(13 / tall))
+    every = ceil(12 / tall)
     return [
         f'<text class="f" x="{LEFT - 6}" y="{TOP + line * tall + min(tall, 11):.1f}" text-anchor="end">'
         f"{cores.cpus[row]}</text>"
@@ -76,30 +81,40 @@ def _labels(cores: CoreGrid, rows: list[int], tall: float) -> list[str]:
 
 
 def _average(cores: CoreGrid, wide: float, height: float) -> str:
+    """A line for each run of measured seconds: where nothing was measured there is none."""
     busy = cores.node_busy()
-    points = " ".join(
-        f"{LEFT + (second + 0.5) * wide:.1f},{TOP + height * (1 - ratio):.1f}" for second, ratio in enumerate(busy)
-    )
-    return (
-        f'<polyline points="{points}" fill="none" stroke="currentColor" stroke-width="1.6"/>'
-        f"<title>the line is the average of all cores</title>"
-    )
+    parts = ["<g><title>the line is the average of all cores</title>"]
+    for first, last in runs(cores.measured.sum(axis=0) > 0):
+        points = " ".join(
+            f"{LEFT + (second + 0.5) * wide:.1f},{TOP + height * (1 - busy[second]):.1f}"
+            for second in range(first, last)
+        )
+        parts.append(f'<polyline points="{points}" fill="none" stroke="currentColor" stroke-width="1.6"/>')
+    return "".join(parts) + "</g>"
 
 
 def _marks(
     cores: CoreGrid, symptoms: Sequence[Symptom], wide: float, height: float, clock: Callable[[int], str]
 ) -> list[str]:
     parts = []
-    for symptom in symptoms:
+    ends = [0.0] * LEVELS
+    for symptom in sorted(symptoms, key=lambda symptom: symptom.from_us):
         if symptom.kind != "event":
             continue
         x = LEFT + (symptom.from_us - cores.start_us) / SECOND_US * wide
         kind = str(symptom.facts.get("event"))
+        label = min(x + 4, WIDTH - len(kind) * LETTER_WIDE)
+        level = next((level for level in range(LEVELS) if ends[level] <= label), LEVELS)
+        y = TOP - 10 - level * LEVEL_TALL
+        top = y - 8 if level < LEVELS else TOP - 8
         parts.append(
             f"<g><title>{escape(f'{clock(symptom.from_us)} {symptom.text}')}</title>"
-            f'<path d="M{x:.1f} {TOP - 8}V{TOP + height:.1f}" stroke="#e6a700" stroke-width="2"/>'
-            f'<text x="{min(x + 4, WIDTH - 150):.1f}" y="{TOP - 10}">{escape(kind)}</text></g>'
+            f'<path d="M{x:.1f} {top}V{TOP + height:.1f}" stroke="#e6a700" stroke-width="2"/>'
         )
+        if level < LEVELS:  # with more than that at one moment, the rest is told by the pointer
+            ends[level] = label + (len(kind) + 1) * LETTER_WIDE
+            parts.append(f'<text x="{label:.1f}" y="{y}">{escape(kind)}</text>')
+        parts.append("</g>")
     return parts
 
 

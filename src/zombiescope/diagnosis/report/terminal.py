@@ -10,14 +10,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from zombiescope.diagnosis.diagnose import Diagnosis
-from zombiescope.diagnosis.incident import Cause, Incident, Link
+from zombiescope.diagnosis.incident import KNOWN, NOTHING_FOUND, NOTHING_SEEN, Cause, Incident, Link
 
 Piece = tuple[str, str]
 Clock = Callable[[int], str]
 
 STYLES = {"critical": "bold red", "warning": "bold yellow", "info": "bold cyan"}
 MANY_RULED_OUT = 8
-_DOUBT = {"kernel": "", "golden": ", known from a documented case", "literature": ", only known from literature"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +25,8 @@ class Line:
     text: tuple[Piece, ...] = ()
     trunk: str = ""
     """What stands under the head when the text is wrapped: the trunk of the tree."""
+    whole: bool = False
+    """A command: whoever pastes it needs it in one piece, so it is never wrapped."""
 
     def below(self, width: int) -> tuple[Piece, ...]:
         return ((f"{self.trunk:<{width}}", "dim"),)
@@ -33,7 +34,8 @@ class Line:
 
 def lines(found: Diagnosis, clock: Clock, *, wordy: bool = False) -> Iterator[Line]:
     if not found.incidents:
-        yield Line(text=(("nothing wrong was found in this window, on what could be seen", "bold green"),))
+        said = (NOTHING_SEEN, "bold yellow") if found.blind else (NOTHING_FOUND, "bold green")
+        yield Line(text=(said,))
     for incident in found.incidents:
         yield from _incident(incident, clock, wordy)
         yield Line()
@@ -64,7 +66,7 @@ def _incident(incident: Incident, clock: Clock, wordy: bool) -> Iterator[Line]:
 
 
 def _chain(cause: Cause, clock: Clock) -> Iterator[Line]:
-    sure = f"  confidence {cause.confidence:.2f}{_DOUBT[cause.proof]}"
+    sure = f"  confidence {cause.confidence:.2f}, {KNOWN[cause.proof]}"
     yield Line(text=((f"  {cause.pattern}", "bold magenta"), (sure, "dim")))
     last = len(cause.chain) - 1
     width = max((len(link.step) for link in cause.chain), default=0)
@@ -81,7 +83,7 @@ def _where(link: Link, clock: Clock) -> str:
 def _fix(cause: Cause) -> Iterator[Line]:
     yield Line((("  fix  ", "bold green"),), ((cause.fix.summary, ""),))
     for step in cause.fix.steps:
-        yield Line((("       ", ""),), ((step, "green"),))
+        yield Line((("       ", ""),), ((step, "green"),), whole=True)
 
 
 def _ruled_out(incident: Incident, wordy: bool) -> Iterator[Line]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 
+from zombiescope.sources.unit_files.syntax import Assignment
 from zombiescope.sources.unit_files.timespan import parse_us
 from zombiescope.sources.unit_files.unit import Unit
 
@@ -22,21 +23,29 @@ _SHORTHANDS = {
 }  # fmt: skip
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _REPEATING = ("OnUnitActiveSec", "OnUnitInactiveSec")
+_ONCE = ("OnActiveSec", "OnBootSec", "OnStartupSec")
+
+
+def repeats(unit: Unit) -> list[Assignment]:
+    """The settings of a timer that make it fire again. An empty one takes back all before it, of the other keys too."""
+    found: list[Assignment] = []
+    for item in unit.assignments:
+        if item.section == "Timer" and item.key in ("OnCalendar", *_REPEATING, *_ONCE):
+            found = [*found, item] if item.value else []
+    return [item for item in found if item.key not in _ONCE]
 
 
 def runs_per_day(unit: Unit) -> float | None:
     """Of a timer; None where nothing makes it fire again, or an expression is not understood."""
     total = 0.0
-    for item in unit.listed("Timer", "OnCalendar"):
-        runs = calendar_runs_per_day(item.value)
-        if runs is None:
-            return None
-        total += runs
-    for key in _REPEATING:
-        for item in unit.listed("Timer", key):
-            span_us = parse_us(item.value)
-            if span_us:
-                total += DAY_US / span_us
+    for item in repeats(unit):
+        if item.key == "OnCalendar":
+            runs = calendar_runs_per_day(item.value)
+            if runs is None:
+                return None
+            total += runs
+        elif span_us := parse_us(item.value):
+            total += DAY_US / span_us
     return total or None
 
 

@@ -1,0 +1,106 @@
+"""`zombiescope demo`, and `zombiescope diagnose` of what it leaves: what a newcomer sees first."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.unit.commands.cli import Cli, Done
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("newcomer")
+
+
+@pytest.fixture(scope="module")
+def demo(home: Path) -> Done:
+    return Cli(home)("demo")
+
+
+@pytest.fixture(scope="module")
+def recording(home: Path, demo: Done) -> str:
+    assert demo.code == 0
+    return str(home / ".local/state/zombiescope/demo")
+
+
+def test_the_first_screen_names_hog_culprit_and_how_it_is_known(demo: Done) -> None:
+    assert demo.out.splitlines()[2].startswith("CRITICAL  kubelet makes the kernel walk 68,440 removed memory cgroups")
+    assert "zombie-memcg  confidence 0.95, seen on a real kernel" in demo.out
+    assert "└─ culprit          ecs.service" in demo.out
+    assert demo.err.count("\n") == 1
+    steps = "       release them: memory.force_empty (v1) or memory.reclaim (v2) of the surviving parent\n"
+    assert steps in demo.out, "a step is not broken: it may be a command"
+
+
+def test_what_it_says_to_type_can_be_pasted(demo: Done, home: Path) -> None:
+    lines = demo.out.partition("look at it yourself\n")[2].splitlines()
+    assert [line.split()[1] for line in lines] == ["heatmap", "flamegraph", "diagnose"]
+    for line in lines:
+        done = Cli(home)(*shlex.split(line)[1:])
+        assert (done.code, done.err if done.code else "") in [(0, ""), (3, "report.html: " + done.err[13:])]
+    assert (home / "report.html").read_text().startswith("<!doctype html>")
+
+
+def test_a_command_outside_of_the_path_is_named_by_its_path(tmp_path: Path) -> None:
+    script = tmp_path / "bin/zombiescope"
+    script.parent.mkdir()
+    script.write_text("from zombiescope.commands.output import called\nprint(called())\n")
+    script.chmod(0o755)
+
+    def said(cwd: Path, path: str) -> str:
+        environment = Cli(tmp_path).environment(PATH=path)
+        command = [sys.executable, str(script)]
+        return subprocess.run(command, cwd=cwd, env=environment, check=True, capture_output=True, text=True).stdout
+
+    assert said(tmp_path, os.defpath) == "bin/zombiescope\n"
+    assert said(Path("/proc"), os.defpath) == f"{script}\n"
+    assert said(tmp_path, f"{script.parent}:{os.defpath}") == "zombiescope\n"
+
+
+def test_a_window_without_a_recording_is_not_called_well(cli: Cli, recording: str) -> None:
+    done = cli("diagnose", recording, "--at", "05:00:00")
+    assert (done.code, done.out) == (1, "")
+    assert "nothing was recorded in 2025-04-01 04:59:00 – 05:01:01 UTC; choose a window of 2025-04-01 02:0" in done.err
+    empty = cli("diagnose", recording, "--from", "+0s", "--to", "+1s")
+    assert empty.out.splitlines()[2].startswith("nothing can be said of this window: neither cores nor stacks")
+    for name in ("empty.md", "empty.html"):
+        assert cli("diagnose", recording, "--from", "+0s", "--to", "+1s", "-o", name).code == 0
+        assert "nothing can be said of this window" in (cli.home / name).read_text()
+    quiet = cli("diagnose", recording, "--last", "3s")
+    assert quiet.out.splitlines()[2].startswith("nothing wrong was found in this window")
+
+
+def test_a_wrong_length_of_live_is_named(cli: Cli) -> None:
+    done = cli("diagnose", "--live", "1s")
+    assert done.code == 2
+    assert "'--live': must be 2s to 10m" in done.err
+
+
+def test_the_page_shows_no_average_where_nothing_was_measured(cli: Cli, recording: str, tmp_path: Path) -> None:
+    assert cli("diagnose", recording, "--last", "30s", "-o", "report.html").code == 3
+    strip = (tmp_path / "report.html").read_text().partition('<svg class="strip"')[2].partition("</svg>")[0]
+    points = strip.partition('<polyline points="')[2].partition('"')[0].split()
+    bottom = max(float(point.partition(",")[2]) for point in points)
+    top = min(float(point.partition(",")[2]) for point in points)
+    assert bottom - top < 0.1 * bottom, "the node was 28 to 33 % busy all the time"
+
+
+@pytest.mark.parametrize("damage", ["half a file", "no files"])
+def test_a_damaged_recording_is_one_line_or_a_diagnosis(cli: Cli, recording: str, tmp_path: Path, damage: str) -> None:
+    broken = tmp_path / "broken"
+    shutil.copytree(recording, broken)
+    for path in [path for path in broken.rglob("*") if path.is_file()]:
+        if damage == "half a file":
+            path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+        else:
+            path.unlink()
+    done = cli("diagnose", str(broken))
+    assert done.code in (0, 1, 3)
+    assert "Traceback" not in done.err
+    assert "defect" not in done.err
