@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.faults.fault import Fault
+from zombiescope.lab.scenario import Needs, Scenario, Truth
 
 SCRIPT = r"""
 import socket, struct
@@ -17,7 +17,12 @@ while True:
         pass
 """
 
-FAULT = Fault("conntrack", "ct-lister", SCRIPT, culprit="ct-lister")
-
-if __name__ == "__main__":
-    FAULT.demonstrate()
+SCENARIO = Scenario(
+    id="conntrack-lister",
+    title="An agent lists the connection table over and over",
+    does="asks for the connection table of a network namespace of its own, over and over",
+    truth=Truth("conntrack", "ct-lister", "ct-lister"),
+    script=SCRIPT,
+    frames="6.18: ctnetlink_dump_table 87 %, even when the table is empty",
+    needs=Needs(),
+)

@@ -6,16 +6,11 @@ has to pass on the other side decides which fault it is.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-
-from tests.faults.fault import Fault
+from zombiescope.lab.scenario import MB, Needs, Scenario, Truth
 
 SCRIPT = r"""
 import socket, subprocess
-rules = int(args[0])
+rules = RULES
 def run(*words, **more):
     subprocess.run(words, check=True, **more)
 check(libc.unshare(0x40000000))
@@ -23,7 +18,7 @@ reading, writing = os.pipe()
 going, went = os.pipe()
 other = os.fork()
 if other == 0:
-    libc.prctl(1, 9)  # dies with its parent
+    dies_with_its_parent()
     check(libc.unshare(0x40020000))
     check(libc.mount(b"none", b"/", None, 0x44000, None))
     check(libc.mount(b"sysfs", b"/sys", b"sysfs", 0, None))
@@ -62,38 +57,19 @@ wait_for_the_word()
 while True:
     libc.sendmmsg(sends.fileno(), batch, 512, 0)
 """
-PACKAGES = (("nft", "nftables"), ("ip", "iproute2"))
+NEEDS = Needs(512 * MB, cores=2, programs=(("nft", "nftables"), ("ip", "iproute2")))
 
 
-@contextmanager
-def place(rules: int) -> Iterator[list[str]]:
-    """ksoftirqd of core 0, which takes the packets, must not have to share that core with other tests either."""
-    ksoftirqd = next(
-        int(entry.parent.name) for entry in Path("/proc").glob("[0-9]*/comm") if _comm(entry) == "ksoftirqd/0"
-    )
-    os.setpriority(os.PRIO_PROCESS, ksoftirqd, -20)
-    try:
-        yield [str(rules)]
-    finally:
-        os.setpriority(os.PRIO_PROCESS, ksoftirqd, 0)
-
-
-def _comm(path: Path) -> str:
-    try:
-        return path.read_text().strip()
-    except OSError:
-        return ""
-
-
-def flood(pattern: str, rules: int) -> Fault:
-    return Fault(
-        pattern,
-        "ksoftirqd/0",
-        SCRIPT,
+def flood(name: str, pattern: str, *, rules: int, title: str, frames: str) -> Scenario:
+    return Scenario(
+        id=name,
+        title=title,
+        does=f"sends small packets as fast as it can between two network namespaces of its own, past {rules:,} "
+        "firewall rules; core 0 has to take them all",
+        truth=Truth(pattern, "ksoftirqd/0", "flooder"),
+        script=SCRIPT.replace("RULES", str(rules)),
         comm="flooder",
-        culprit="flooder",
-        place=lambda _: place(rules),
-        seconds=5.0,
+        frames=frames,
+        needs=NEEDS,
         cpu=1,
-        packages=PACKAGES,
     )

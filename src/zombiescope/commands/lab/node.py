@@ -1,4 +1,4 @@
-"""`zombiescope lab`: a throw-away machine to try things on."""
+"""`zombiescope lab node`: a throw-away machine to try things on."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from zombiescope.commands.failure import Failure
-from zombiescope.commands.output import Json, console, examples, note, print_document
-from zombiescope.commands.quantities import human_bytes
+from zombiescope.commands.output import Json, examples, note, print_document
 
 if TYPE_CHECKING:
     from zombiescope.lab.node import Node, Plan
@@ -21,15 +20,11 @@ EXAMPLES = examples(
     "lab node -- systemctl list-units",
     "lab node --cgroup v1 --kernel bullseye -- zombiescope cgroups",
     "lab node --get /var/lib/zombiescope:out -- zombiescope record --for 30s",
-    "lab clean                    # removes cached images",
 )
-
-app = typer.Typer(help="A throw-away machine to try things on.", epilog=EXAMPLES, no_args_is_help=True)
 
 _UNTIL_IT_ENDS_S = 30 * 86_400.0
 
 
-@app.command("node", epilog=EXAMPLES, context_settings={"allow_interspersed_args": False})
 def node(
     command: Annotated[list[str] | None, typer.Argument(help="What to run in it; a shell if nothing.")] = None,
     cgroup: Annotated[Literal["v1", "v2"], typer.Option("--cgroup", help="Cgroup hierarchy of the node.")] = "v2",
@@ -121,15 +116,3 @@ def _shown(booted: Node, command: list[str]) -> int:
     if done.why:
         note(f"zombiescope lab: {done.why}")
     return done.exit or 0
-
-
-@app.command("clean")
-def clean(json_: Json = False) -> None:
-    """Remove the cached images. Machines themselves leave nothing behind."""
-    from zombiescope.lab import cache
-
-    freed = cache.clear()
-    if json_:
-        print_document("lab", {"cache": str(cache.directory()), "freed_bytes": freed})
-    else:
-        console().print(f"removed {human_bytes(freed)} from {cache.directory()}")
