@@ -63,7 +63,7 @@ def _rebuild(place: Path, raw: Path | None, *, quiet: bool) -> None:
     with tempfile.TemporaryDirectory(prefix="zombiescope-demo-") as temporary:
         files = founding_case.CASE.write(raw or Path(temporary))
         size = sum(file.stat().st_size for file in files)
-        session = Session(place, Options(), Silence())
+        session = Session(place, Options(), _Silence())
         result = session.run([str(file) for file in files])
     if not quiet:
         note(
@@ -72,7 +72,7 @@ def _rebuild(place: Path, raw: Path | None, *, quiet: bool) -> None:
         )
 
 
-class Silence:
+class _Silence:
     """An import of a second needs no progress bar."""
 
     def begin(self, name: str, size: int | None) -> None: ...

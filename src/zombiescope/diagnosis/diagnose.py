@@ -72,7 +72,7 @@ def _suspicious(whole: Facts) -> list[tuple[int, int]]:
         kernel = np.nan_to_num(cores.kernel)
         total = kernel.sum(axis=0)
         step = total - np.median(total) >= 0.8
-        hole = np.nan_to_num(cores.max_gap_us).max(axis=0) >= 100_000
+        hole = cores.holes_us.max(axis=0) >= 100_000
         stolen = np.nan_to_num(cores.ratios["steal"]).max(axis=0) >= 0.3
         hot = (kernel.max(axis=0) >= 0.9) | step | hole | stolen
         moments += [(cores.at_us(first), cores.at_us(last)) for first, last in runs(hot, bridge=10)]

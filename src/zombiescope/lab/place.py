@@ -32,7 +32,7 @@ class Place:
 
     def in_memory(self) -> Path:
         """On a tmpfs, whose pages nobody can write back and drop."""
-        return Path(tempfile.mkdtemp(prefix=f"{self.name}-", dir="/dev/shm"))  # noqa: S108  this is the tmpfs
+        return Path(tempfile.mkdtemp(prefix=f"{self.name}-", dir="/dev/shm"))
 
     # --- cgroups -----------------------------------------------------------------------------------------------------
 

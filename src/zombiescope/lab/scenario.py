@@ -70,7 +70,7 @@ class Needs:
     """It would hurt the whole machine, so it runs in `lab node` only."""
 
 
-def _nothing(place: Place) -> list[str]:
+def _nothing(_: Place) -> list[str]:
     return []
 
 

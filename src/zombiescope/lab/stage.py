@@ -1,9 +1,9 @@
 """A scenario as the command sees it: get it ready, let it go, end it.
 
-    with stage(scenario) as running:   # ready; everything that takes long is done
-        running.go()                   # from now on it hurts
-        ...
-                                       # gone afterwards, with all that it made
+with stage(scenario) as running:   # ready; everything that takes long is done
+    running.go()                   # from now on it hurts
+    ...
+                                   # gone afterwards, with all that it made
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def main(arguments: Sequence[str]) -> int:
     return 1 if still else 0
 
 
-def _end(number: int, frame: FrameType | None) -> None:
+def _end(_number: int, _frame: FrameType | None) -> None:
     raise _Ended
 
 

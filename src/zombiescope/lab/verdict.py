@@ -28,7 +28,9 @@ class Found:
     summary: str | None = None
 
     def document(self) -> Document:
-        return {name: getattr(self, name) for name in ("pattern", "hog", "culprit", "confidence", "severity", "summary")}
+        return {
+            name: getattr(self, name) for name in ("pattern", "hog", "culprit", "confidence", "severity", "summary")
+        }
 
 
 def told(scenario: Scenario, incidents: Sequence[Document], from_s: float, to_s: float) -> Found:

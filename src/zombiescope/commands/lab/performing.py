@@ -102,12 +102,12 @@ def perform(scenario: Scenario, *, seconds: float | None = None, keep: Path | No
             return _compared(scenario, recorder, running.began_us, ended_us, live, named_us)
         finally:
             if keep is not None:
-                shutil.copytree(recorder.home, keep / scenario.id, dirs_exist_ok=True)
+                shutil.copytree(
+                    recorder.home, keep / scenario.id, dirs_exist_ok=True, ignore=shutil.ignore_patterns("run")
+                )
 
 
-def _watch(
-    scenario: Scenario, recorder: PrivateRecorder, running: Running, seconds: float
-) -> tuple[Found, int | None]:
+def _watch(scenario: Scenario, recorder: PrivateRecorder, running: Running, seconds: float) -> tuple[Found, int | None]:
     """Until it was named, or its time is over: what the doctor said, and when it first said the right thing."""
     found, named_us = Found(), None
     while True:
@@ -159,15 +159,22 @@ def _diagnosed(recording: Recording, from_us: int, to_us: int) -> list[Document]
 
 def _replay(scenario: Scenario) -> Outcome:
     """Files of an hour that was idle, imported and diagnosed as anybody's files are."""
-    from zombiescope.commands.demo import Silence
     from zombiescope.importing.session import Options, Session
     from zombiescope.lab.idle_hour import CASE
     from zombiescope.recording.reader import open_recording
 
     with tempfile.TemporaryDirectory(prefix="zombiescope-lab-idle-") as temporary:
         files = CASE.write(Path(temporary) / "raw")
-        Session(Path(temporary) / "r", Options(), Silence()).run([str(file) for file in files])
+        Session(Path(temporary) / "r", Options(), _Silence()).run([str(file) for file in files])
         with open_recording(Path(temporary) / "r") as recording:
             listed = _diagnosed(recording, recording.start_us, recording.end_us + 1)
     alarms = tuple(one for one in listed if one["severity"] == "critical")
     return Outcome(scenario, Found(), Found(), None, float(CASE.seconds), alarms)
+
+
+class _Silence:
+    """Who is told how far the import of the idle hour is."""
+
+    def expect(self, size: int | None) -> None: ...
+    def begin(self, name: str) -> None: ...
+    def advance(self, size: int) -> None: ...

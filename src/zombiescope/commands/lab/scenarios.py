@@ -172,5 +172,11 @@ def _show(outcome: Outcome) -> None:
     for alarm in outcome.alarms:
         out.print(f"false alarm: {alarm['causes'][0]['summary'] if alarm['causes'] else alarm['id']}")
     seconds = outcome.onset_to_named_s
-    when = "" if scenario.kind != "fault" else "; never named live" if seconds is None else f"; named after {seconds:.1f} s"
+    when = (
+        ""
+        if scenario.kind != "fault"
+        else "; never named live"
+        if seconds is None
+        else f"; named after {seconds:.1f} s"
+    )
     out.print(f"{'right' if outcome.passed else 'wrong'}{when}", style="bold")

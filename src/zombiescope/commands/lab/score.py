@@ -33,7 +33,8 @@ def command(
         str | None, typer.Option("--only", metavar="NAMES", help="These scenarios, with commas between.")
     ] = None,
     healthy_minutes: Annotated[
-        float, typer.Option("--healthy-minutes", metavar="N", min=0.1, help="Healthy loads together.", show_default=True)
+        float,
+        typer.Option("--healthy-minutes", metavar="N", min=0.1, help="Healthy loads together.", show_default=True),
     ] = 4.0,
     node: Annotated[
         bool, typer.Option("--node/--no-node", help="Also those that only run in a machine of `lab node`.")

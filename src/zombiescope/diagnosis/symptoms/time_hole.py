@@ -2,7 +2,7 @@
 
 The clock of the sampler is an interrupt. While interrupts are off it cannot fire, and /proc/stat loses the time too.
 What is seen is a gap far longer than the period; a hypervisor that took the core away makes the same gap, so time
-that was stolen rules it out.
+that was stolen rules it out, and so does idle time that is not sampled on some machines.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def find(facts: Facts) -> Iterator[Symptom]:
     if cores is None:
         return
     stolen = np.nan_to_num(cores.ratios["steal"])
-    holes = (np.nan_to_num(cores.max_gap_us) >= HOLE_US) & (stolen < STOLEN_RATIO)
+    holes = (cores.holes_us >= HOLE_US) & (stolen < STOLEN_RATIO)
     for row, second in zip(*np.nonzero(holes), strict=True):
         gap_us = int(cores.max_gap_us[row, second])
         expected, got = (cores.counts[name][row, second] for name in ("expected_samples", "samples"))

@@ -10,8 +10,10 @@ def run(*words, **more):
     subprocess.run(words, check=True, **more)
 check(libc.unshare(0x40000000))
 run("ip", "link", "set", "lo", "up")
-rules = "table ip t { chain c { type filter hook output priority 0; policy accept; ct state new counter accept; } }"
-run("nft", "-f", "-", input=rules + "\n", text=True)
+rules = ["table ip t {", "chain c {", "type filter hook output priority 0; policy accept;",
+         "ct state new counter accept", "}",
+         "chain d {", "type filter hook input priority 0; policy drop;", "}", "}", ""]  # nobody answers
+run("nft", "-f", "-", input="\n".join(rules), text=True)
 sends = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
 packet = bytearray(struct.pack("!BBHHHBBH4s4sHHHH", 0x45, 0, 32, 0, 0, 64, 17, 0, b"\x7f\0\0\1", b"\x7f\0\0\1",
                                1, 9, 12, 0) + b"xxxx")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zombiescope.lab.place import Place
-from zombiescope.lab.scenario import MB, Needs, Scenario, Truth
+from zombiescope.lab.scenario import Needs, Scenario, Truth
 
 SCRIPT = r"""
 fd, size = os.open(args[0], os.O_RDONLY), int(args[1])

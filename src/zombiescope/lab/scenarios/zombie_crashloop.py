@@ -39,7 +39,7 @@ while True:
 
 
 def prepare(place: Place) -> list[str]:
-    """The cached file is on a disk: pages of it may be dropped, and the machine's own reclaim would free the zombies."""
+    """The cached file is on a disk, so that reclaim could drop its pages and free the zombies; nobody is short."""
     file = place.directory() / "read"
     with file.open("wb") as made:
         made.truncate((ROUNDS + 1000) << 12)

@@ -44,8 +44,8 @@ def prepare(place: Place) -> list[str]:
 SCENARIO = Scenario(
     id="zombie-limit",
     title="A limited cgroup full of zombies",
-    does=f"makes and removes {COUNT:,} memory cgroups below one that may use {LIMIT >> 20} MB, each kept by one page in "
-    "/dev/shm, and reads a file of twice that size in there, for which the kernel walks them",
+    does=f"makes and removes {COUNT:,} memory cgroups below one that may use {LIMIT >> 20} MB, each kept by one page "
+    "in /dev/shm, and reads a file of twice that size in there, for which the kernel walks them",
     truth=Truth("zombie-memcg", "reader", "leaky"),
     script=SCRIPT,
     comm="reader",

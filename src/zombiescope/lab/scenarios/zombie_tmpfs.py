@@ -1,4 +1,4 @@
-"""Zombie memory cgroups that pages of a tmpfs keep, and somebody who reclaims memory by hand, which walks all of them."""
+"""Zombie memory cgroups that pages of a tmpfs keep, and somebody who reclaims memory by hand, which walks them all."""
 
 from __future__ import annotations
 
