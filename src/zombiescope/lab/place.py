@@ -53,8 +53,8 @@ class Place:
         self._write("pids", "", "pids.max", "pids.max", str(processes))
 
     def go_first(self) -> None:
-        """Nearly all of a core, whoever else is at work: a fault that waits for its turn is none."""
-        self._write("cpu", "", "cpu.shares", "cpu.weight", "10000" if "cpu" in self.unified else "262144")
+        """Nearly all of a core, whoever else is at work there: a fault that waits for its turn is none."""
+        self._write("cpu", "", "cpu.shares", "cpu.weight", "1600" if "cpu" in self.unified else "16384")
 
     def enter_paths(self) -> list[Path]:
         """What a process writes "0" into to be in all of them."""

@@ -92,6 +92,8 @@ class Scenario:
     prepare: Callable[[Place], list[str]] = _nothing
     """Makes what the program needs below its place, and gives the program's arguments."""
     cpu: int | None = None
+    many: bool = False
+    """It takes more than one core, so it gets no more than its share: the doctor has to run, too."""
     kind: Kind = "fault"
 
     @property

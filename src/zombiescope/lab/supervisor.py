@@ -66,7 +66,7 @@ def _perform(scenario: Scenario, seconds: int) -> None:
     place, needs = Place(scenario.id), scenario.needs
     if needs.root:
         place.make(memory_bytes=needs.memory_bytes, processes=needs.processes, real_time=needs.real_time)
-        if scenario.kind == "fault" and not needs.real_time:
+        if scenario.kind == "fault" and not needs.real_time and not scenario.many:
             place.go_first()
     program = _start(scenario, place, [str(READY_S + seconds), *scenario.prepare(place)])
     try:

@@ -31,4 +31,5 @@ SCENARIO = Scenario(
     script=SCRIPT,
     frames="6.18: handle_mm_fault 63 % in total, exc_page_fault 16 %, clear_page_erms 12 %, rwsem_down_write_slowpath",
     needs=Needs(512 * MB),
+    many=True,
 )
