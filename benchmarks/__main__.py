@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import audit, cost, import_perf, import_text, loss, memory, size, tick
+from benchmarks import audit, cost, import_perf, import_text, loss, memory, size, tick, views
 from benchmarks.table import Row, as_markdown
 
 PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
@@ -25,6 +25,7 @@ BENCHMARKS: dict[str, tuple[str, Callable[[float], list[Row]], float]] = {
     "audit": ("Audit of a large root", audit.measure, 10),
     "import": ("Import of perf.data, against perf script", import_perf.measure, 0),
     "import-text": ("Import of perf script text", import_text.measure, 0),
+    "views": ("Views of twelve hours of 96 cores", views.measure, 43_200),
     "soak": ("An hour", memory.measure, 3600),
 }
 
@@ -32,10 +33,10 @@ BENCHMARKS: dict[str, tuple[str, Callable[[float], list[Row]], float]] = {
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("names", nargs="*", help=f"of {', '.join(BENCHMARKS)}; all but soak when none is named")
-    parser.add_argument("--seconds", type=float, help="how long each measures")
+    parser.add_argument("--seconds", type=float, help="how long each measures; of views, how much is recorded")
     options = parser.parse_args()
     names = options.names or [name for name in BENCHMARKS if name != "soak"]
-    if os.geteuid() != 0:
+    if os.geteuid() != 0 and names != ["views"]:
         print("the benchmarks need root: they compare with system-wide perf and make cgroups", file=sys.stderr)
         return 1
     tables = {}
@@ -44,18 +45,22 @@ def main() -> int:
         rows = measure(options.seconds or seconds)
         tables[title] = as_markdown(title, rows)
         print(tables[title], flush=True)
-    if not options.names and options.seconds is None:
-        _write_page(tables)
+    if options.seconds is None:
+        _write_page(tables, everything=not options.names)
     return 0
 
 
-def _write_page(tables: dict[str, str]) -> None:
-    """Replaces the measured part of the page."""
+def _write_page(tables: dict[str, str], *, everything: bool) -> None:
+    """Replaces the measured part of the page, or the tables that were measured now."""
     here = f"{os.cpu_count()} CPUs, Linux {platform.release()}, Python {platform.python_version()}"
-    head = f"Measured on {time.strftime('%Y-%m-%d')}: {here}.\n\n"
+    head = f"Measured on {time.strftime('%Y-%m-%d')}: {here}.\n"
     before, _, rest = PAGE.read_text().partition(BEGIN)
-    _, _, after = rest.partition(END)
-    PAGE.write_text(f"{before}{BEGIN}\n{head}" + "\n".join(tables.values()) + f"{END}{after}")
+    measured, _, after = rest.partition(END)
+    if not everything:
+        head, *kept = measured.strip("\n").split("\n### ")
+        older = {text.partition("\n")[0]: f"### {text.rstrip()}\n" for text in kept}
+        tables = older | tables
+    PAGE.write_text(f"{before}{BEGIN}\n{head.rstrip()}\n\n" + "\n".join(tables.values()) + f"{END}{after}")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,8 @@ class ScriptFrame(NamedTuple):
 
     @property
     def is_kernel(self) -> bool:
-        return KERNEL_HALF <= self.address < (1 << 64) - 4096  # what is above is an error, not an address
+        """Said to be of the kernel: a user's stack may hold any number, and perf then knows no place for it."""
+        return self.address >= KERNEL_HALF and self.dso != "[unknown]"
 
 
 class ScriptSample(NamedTuple):

@@ -2,9 +2,12 @@
 
 from array import array
 from collections.abc import Callable, Sequence
-from typing import final
+from typing import Any, final
 
 from typing_extensions import Buffer
+
+Numbers = Any
+"""Anything with the buffer protocol and the right item; numpy's stubs say that of arrays from Python 3.12 on only."""
 
 # varint.pxi
 def encode_ints(values: Sequence[int], base: int = ..., lead: bytes = ...) -> bytes: ...
@@ -248,3 +251,32 @@ class JitMap:
     def add(self, start: int, size: int, name_offset: int, name_length: int) -> None: ...
     def feed(self, text: bytes, offset: int) -> int: ...
     def find(self, address: int) -> tuple[int, int, int, int] | None: ...
+
+# stack_set.pxi
+@final
+class FunctionSet:
+    def add(
+        self, rows: int, name: tuple[Numbers, Numbers], module: tuple[Numbers, Numbers], kind: tuple[Numbers, Numbers]
+    ) -> tuple[array[int], list[int]]: ...
+    def __len__(self) -> int: ...
+
+@final
+class StackSet:
+    def add(self, offsets: Numbers, frames: Numbers, number_of: Numbers) -> array[int]: ...
+    def runs(self) -> tuple[array[int], array[int]]: ...
+    def __len__(self) -> int: ...
+
+# fold.pxi
+def fold_stacks(
+    flat: Numbers,
+    starts: Numbers,
+    ends: Numbers,
+    counts: Numbers,
+    base: Numbers | None,
+    place: Numbers,
+    invert: bool,
+    least: float,
+    least_base: float,
+    leaf: Numbers,
+) -> tuple[list[array[int]], int, int]: ...
+def function_totals(flat: Numbers, starts: Numbers, ends: Numbers, counts: Numbers, functions: int) -> array[int]: ...

@@ -57,26 +57,19 @@ def _place() -> Path:
 
 
 def _rebuild(place: Path, raw: Path | None, *, quiet: bool) -> None:
-    from zombiescope.importing.session import Options, Session
+    from zombiescope.importing.session import Options, Session, Silence
     from zombiescope.lab import founding_case
 
     with tempfile.TemporaryDirectory(prefix="zombiescope-demo-") as temporary:
         files = founding_case.CASE.write(raw or Path(temporary))
         size = sum(file.stat().st_size for file in files)
-        session = Session(place, Options(), _Silence())
+        session = Session(place, Options(), Silence())
         result = session.run([str(file) for file in files])
     if not quiet:
         note(
             f"rebuilt the founding case: {len(files)} files, {human_bytes(size)}, "
             f"{result.outcome.samples:,} samples of {founding_case.CPUS} cores"
         )
-
-
-class _Silence:
-    """An import of a second needs no progress bar."""
-
-    def begin(self, name: str, size: int | None) -> None: ...
-    def advance(self, size: int) -> None: ...
 
 
 def _explain(recording: Recording, place: Path, json_: bool) -> None:

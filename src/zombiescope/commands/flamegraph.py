@@ -30,6 +30,9 @@ EXAMPLES = examples(
     "flamegraph --last 5m --json | jq .total",
 )
 
+_FRAME_BYTES = 5_000
+"""Of a file: what is not a node."""
+
 
 def command(
     directory: Dir = None,
@@ -43,9 +46,15 @@ def command(
         ),
     ] = None,
     prune: Annotated[
-        float,
-        typer.Option("--prune", min=0, max=1, metavar="RATIO", help="Leave out what is narrower; 0 keeps everything."),
-    ] = 0.0005,
+        float | None,
+        typer.Option(
+            "--prune",
+            min=0,
+            max=1,
+            metavar="RATIO",
+            help="Leave out what is narrower; 0 keeps everything. Default: 0.0005, or what keeps the file below 1 MB.",
+        ),
+    ] = None,
     output: Output = None,
     cpu: Cpu = None,
     pid: Pid = None,
@@ -94,10 +103,12 @@ def command(
                 return
         from zombiescope.profile import flame
 
-        tree = flame.fold(selection.stacks, selection.counts(), base, invert=invert, below_ratio=prune)
+        below = flame.VISIBLE_RATIO if prune is None else prune
+        tree = flame.fold(selection.stacks, selection.counts(), base, invert=invert, below_ratio=below)
         if output and kind != "html":
-            drawing.write(output, _picture(tree, title, kind, invert))
+            drawing.write(output, _picture(_small(tree, kind) if prune is None else tree, title, kind, invert))
         if json_:
+            tree = _small(tree, "json") if prune is None else tree
             print_document("flamegraph", _document(recording.name, window, other, tree))
         elif not output:
             _print(tree, title, selection)
@@ -118,6 +129,14 @@ def _with_base(selection: Selection, there: Recording, other: Window) -> tuple[S
     return Selection(selection.recording, *selection.span, selection.filters, both), stacks.behind(
         selection.stacks, base.counts()
     )
+
+
+def _small(tree: Tree, kind: str | None) -> Tree:
+    """The tree without what would make a file of this kind too large."""
+    from zombiescope.profile import pruning, svg
+
+    cost = {"svg": svg.frame_bytes, "json": pruning.json_bytes}.get(kind or "")
+    return tree if cost is None else pruning.within(tree, cost(tree), pruning.FILE_BYTES - _FRAME_BYTES)
 
 
 def _document(node: str, window: Window, other: Window | None, tree: Tree) -> dict[str, Any]:

@@ -113,7 +113,7 @@ def _picture(drawn: Heatmap, title: str, window: Window, kind: str | None) -> st
     from zombiescope.profile import terminal
 
     lines = terminal.heatmap(drawn, drawing.TEXT_COLUMNS, window.zone)
-    return f"{drawing.wrapped(title)}\n{terminal.plain(lines)}{_legend(drawn)}\n"
+    return f"{drawing.wrapped(title)}\n{terminal.plain(lines)}{_legend(drawn, drawing.TEXT_COLUMNS)}\n"
 
 
 def _print(drawn: Heatmap, title: str, window: Window, selection: Selection) -> None:
@@ -125,9 +125,13 @@ def _print(drawn: Heatmap, title: str, window: Window, selection: Selection) -> 
         drawing.say_empty(selection.filters)
         return
     drawing.print_lines(terminal.heatmap(drawn, drawing.text_width(), window.zone))
-    out.print(_legend(drawn))
+    out.print(_legend(drawn, drawing.text_width()))
 
 
-def _legend(drawn: Heatmap) -> str:
+def _legend(drawn: Heatmap, width: int) -> str:
+    from zombiescope.profile import terminal
+
+    shown = terminal.narrowed(drawn, width)
+    column = f"; a column is {shown.column_us / 1e6:g} s" if shown.column_us > drawn.column_us else ""
     blind = "; ? was not recorded" if drawn.blind else ""
-    return f"{drawn.total:,} samples; darker is more{blind}"
+    return f"{drawn.total:,} samples; darker is more{column}{blind}"

@@ -1,4 +1,4 @@
-"""`zombiescope up`: the one command to start with. For now it is the recorder in the foreground."""
+"""`zombiescope up`: the one command to start with: the recorder in the foreground, and a doctor beside it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ def command(
         bool, typer.Option("--open", help="Accepted, and without effect until there is a web page to open.")
     ] = False,
 ) -> None:
-    """Record this node, and say how to look at it.
+    """Record this node, diagnose it meanwhile, and say how to look at it.
+
+    When a core is lost, a task hogs the kernel or the kernel complains, that is diagnosed within seconds and told here.
 
     It keeps the last twelve hours, at most 2 GB. Ctrl-C stops it.
     """

@@ -89,6 +89,8 @@ class Pattern:
     examine: Callable[[Case], Finding]
     hog: str = "The task whose samples hold the frames."
     culprit: str = "The hog itself."
+    suspected_first: bool = False
+    """People think of it first, whatever the evidence; so it is among the first that are told to be ruled out."""
     known_from: str = ""
     """Where the frames and the thresholds come from: a report, a commit, a measurement."""
     signatures: tuple[Signature, ...] = ()

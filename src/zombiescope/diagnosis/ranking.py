@@ -55,7 +55,14 @@ def rank(case: Case, patterns: list[Pattern]) -> tuple[tuple[Cause, ...], tuple[
     if any(one.confirmed for one in named):
         judged = named
     judged.sort(key=lambda one: (one.pattern.id == FALLBACK, -one.confirmed, -one.confidence, one.pattern.id))
-    return tuple(_cause(case, one) for one in judged), tuple(sorted(ruled_out, key=lambda one: one.pattern))
+    order = {pattern.id: _suspected(case, pattern) for pattern in patterns}
+    ruled_out.sort(key=lambda one: order[one.pattern])
+    return tuple(_cause(case, one) for one in judged), tuple(ruled_out)
+
+
+def _suspected(case: Case, pattern: Pattern) -> tuple[float, bool, str]:
+    """What was ruled out in the order in which a person would ask: frames that were there, then the usual suspects."""
+    return -round(pattern.share(case)[0], 1), not pattern.suspected_first, pattern.id
 
 
 def judge(case: Case, pattern: Pattern) -> Judged | RuledOut | None:

@@ -36,7 +36,7 @@ _SENTENCES: dict[Source, str] = {
     "captured": "times: from the line `captured on` of the header, taken as local time of this machine and as the time "
     "of the last sample; right to a second or two",
     "name": "times: from the date in the file name, taken as local time of this machine; may be off by a second or two",
-    "mtime": "times: from the modification time of the file, taken as the time of its last record; "
+    "mtime": "times: from the modification time of the file (of a pipe: its end), taken as that of its last record; "
     "wrong if the file was copied without keeping it (then give --start)",
     "none": "times: unknown; the file's own clock is shown as if it had started in 1970 (give --start)",
 }

@@ -47,6 +47,14 @@ class Progress(Protocol):
     def advance(self, size: int) -> None: ...
 
 
+class Silence:
+    """Nobody is told: for an import of a second, and for callers without a terminal."""
+
+    def expect(self, size: int | None) -> None: ...
+    def begin(self, name: str) -> None: ...
+    def advance(self, size: int) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     kallsyms: Path | None = None

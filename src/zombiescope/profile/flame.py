@@ -1,9 +1,9 @@
 """Stacks folded into a tree: the flame graph, its inversion, and the difference of two windows.
 
 The tree is arrays, breadth first: node 0 is the root, a parent stands before its children, children of one parent
-stand in the order of name. It is grown level by level with one sort of the stacks that are still alive at a level,
-so the work is in numpy and a branch that is too narrow to be seen is given up where it becomes so. What was given
-up is counted: value = self + the children's values + what was pruned below.
+stand in the order of name. It is grown level by level (native/fold.pxi), and a branch that is too narrow to be seen is
+given up where it becomes so. What was given up is counted: value = self + the children's values + what was pruned
+below.
 
 In a difference every node has the samples of both windows. `delta` is how many samples more than expected the
 first has, if the other were as long: positive grew, negative shrank. A frame that vanished has value 0 and stays.
@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from zombiescope._native import fold_stacks
 from zombiescope.profile.stacks import Function, Stacks
 from zombiescope.recording.columns import Ints
 
@@ -41,7 +42,8 @@ class Pruned:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """`base` has the samples of the other window in a difference. `leaf`: the node in which each stack ends, or -1."""
+    """`base` has the samples of the other window in a difference. `leaf`: the node in which each stack ends, or the
+    last of it that was not pruned; -1 for a stack without samples."""
 
     functions: tuple[Function, ...]
     function: Ints
@@ -82,87 +84,25 @@ def fold(
 ) -> Tree:
     """The tree of stacks that were sampled `counts` times, and in the other window `base` times."""
     known = known.without_skid() if invert else known
-    return _Growth(known, counts, base, invert, below_ratio).tree()
-
-
-class _Growth:
-    def __init__(self, known: Stacks, counts: Ints, base: Ints | None, invert: bool, below_ratio: float) -> None:
-        self.known, self.counts, self.base, self.invert = known, counts, base, invert
-        self.below_ratio = below_ratio
-        self.leaf = np.full(known.count, -1, np.int64)
-        self.order = _by_name(known.functions)
-        self.branches = self.lost = 0
-        self.levels: list[dict[str, Ints]] = []
-
-    def tree(self) -> Tree:
-        seen = self.counts if self.base is None else self.counts + self.base
-        alive = np.flatnonzero(seen > 0)
-        at = np.zeros(len(alive), np.int64)
-        self._add(np.zeros(1, np.int64), np.full(1, -1, np.int64), alive, at, 0)
-        depth = 0
-        while len(alive):
-            alive, at = self._grow(alive, at, depth)
-            depth += 1
-        return self._done()
-
-    def _grow(self, alive: Ints, at: Ints, depth: int) -> tuple[Ints, Ints]:
-        """The next level: the stacks that go on in it, and the node of each."""
-        first = sum(len(level["function"]) for level in self.levels)
-        width = len(self.known.functions)
-        place = self.known.ends[alive] - 1 - depth if self.invert else self.known.starts[alive] + depth
-        keys, node = np.unique(at * width + self.order[self.known.flat[place]], return_inverse=True)
-        visible = self._visible(alive, node, len(keys))
-        self.branches += int((~visible).sum())
-        kept = visible[node]
-        self.lost += int(self.counts[alive[~kept]].sum())
-        new = np.cumsum(visible) - 1
-        alive, at = alive[kept], new[node[kept]]
-        function = np.argsort(self.order)[keys[visible] % width]
-        self._add(function, keys[visible] // width, alive, at, depth + 1)
-        goes_on = (self.known.ends[alive] - self.known.starts[alive]) > depth + 1
-        self.leaf[alive[~goes_on]] = first + at[~goes_on]
-        return alive[goes_on], first + at[goes_on]
-
-    def _visible(self, alive: Ints, node: Ints, nodes: int) -> npt.NDArray[np.bool_]:
-        threshold = self.below_ratio * self.counts.sum()
-        visible = np.bincount(node, self.counts[alive], nodes) >= max(threshold, 1 if self.base is None else 0)
-        if self.base is not None:
-            visible &= np.bincount(node, self.counts[alive], nodes) > 0
-            in_base = np.bincount(node, self.base[alive], nodes)
-            visible |= (in_base > 0) & (in_base >= self.below_ratio * self.base.sum())
-        return np.asarray(visible, bool)
-
-    def _add(self, function: Ints, parent: Ints, alive: Ints, at: Ints, depth: int) -> None:
-        ends = self.known.ends[alive] - self.known.starts[alive] == depth
-        level = {
-            "function": function,
-            "parent": parent,
-            "depth": np.full(len(function), depth, np.int64),
-            "value": _sum(at, self.counts[alive], len(function)),
-            "self": _sum(at[ends], self.counts[alive[ends]], len(function)),
-        }
-        if self.base is not None:
-            level["base"] = _sum(at, self.base[alive], len(function))
-        self.levels.append(level)
-
-    def _done(self) -> Tree:
-        joined = {name: np.concatenate([level[name] for level in self.levels]) for name in self.levels[0]}
-        return Tree(
-            self.known.functions,
-            joined["function"],
-            joined["parent"],
-            joined["depth"],
-            joined["value"],
-            joined["self"],
-            joined.get("base"),
-            Pruned(self.branches, self.lost, self.below_ratio),
-            self.leaf,
-        )
-
-
-def _sum(at: Ints, counts: Ints, nodes: int) -> Ints:
-    # Sums of counts stay below 2^53, where float64 is exact.
-    return np.bincount(at, counts, nodes).astype(np.int64)
+    place = _by_name(known.functions)
+    leaf = np.empty(known.count, np.int64)
+    arrays, branches, lost = fold_stacks(
+        np.ascontiguousarray(known.flat, np.int32),
+        np.ascontiguousarray(known.starts),
+        np.ascontiguousarray(known.ends),
+        np.ascontiguousarray(counts),
+        None if base is None else np.ascontiguousarray(base),
+        place.astype(np.int32),
+        invert,
+        below_ratio * float(counts.sum()),
+        0.0 if base is None else below_ratio * float(base.sum()),
+        leaf,
+    )
+    places, parent, depth, value, own, in_base = (np.frombuffer(each, np.int64) for each in arrays)
+    function = np.argsort(place)[places]
+    function[0] = 0
+    pruned = Pruned(branches, lost, below_ratio)
+    return Tree(known.functions, function, parent, depth, value, own, None if base is None else in_base, pruned, leaf)
 
 
 def _by_name(functions: tuple[Function, ...]) -> Ints:

@@ -10,16 +10,18 @@ that was not recorded are both 0: `blind` tells them apart.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from zombiescope.profile import seconds
+from zombiescope.profile.seconds import SECOND_US, Seconds
 from zombiescope.profile.selection import Selection
 from zombiescope.recording.columns import Ints
+from zombiescope.recording.summary import HUNDREDTHS
 
-SECOND_US = 1_000_000
 DEFAULT_ROWS = 50
 
 BLINDING = frozenset({"recorder", "stack samples"})
@@ -83,9 +85,26 @@ def subsecond(selection: Selection, rows: int = DEFAULT_ROWS) -> Heatmap:
     """Whole seconds by parts of a second."""
     first, columns = grid(selection, SECOND_US)
     values = np.zeros(columns * rows, np.int64)
-    for (time_us,) in selection.columns("time"):
-        values += np.bincount(cells(time_us, first, rows), minlength=len(values))
+    for counted, samples in _counted(selection, "hundredths", HUNDREDTHS % rows == 0, "time"):
+        if counted is not None and len(counted.counts):
+            added = counted.counts.reshape(len(counted.counts), rows, -1).sum(axis=2)
+            values.reshape(columns, rows)[(counted.time_us - first) // SECOND_US] += added
+        for (time_us,) in samples:
+            values += np.bincount(cells(time_us, first, rows), minlength=len(values))
     return Heatmap(first, SECOND_US, values.reshape(columns, rows), None, blind(selection))
+
+
+def _counted(
+    selection: Selection, column: str, usable: bool, *names: str
+) -> Iterator[tuple[Seconds | None, Iterator[tuple[Ints, ...]]]]:
+    """Part by part what compaction counted already, and these columns of the samples that it did not."""
+    if not usable:
+        yield None, selection.columns(*names)
+        return
+    for each in seconds.split(selection, column):
+        spans = [selection.within(*span) for span in each.rest]
+        parts = [each.part]
+        yield each.counted, (rows for span in spans for rows in span.columns(*names, parts=parts))
 
 
 def cells(time_us: Ints, first_us: int, rows: int) -> Ints:
@@ -99,17 +118,29 @@ def by_core(selection: Selection, column_us: int = SECOND_US) -> Heatmap:
     """Time by core. Every core that the recording knows has a row, also one on which nothing was sampled."""
     first, columns = grid(selection, column_us)
     values = np.zeros((columns, 0), np.int64)
-    for time_us, cpu in selection.columns("time", "cpu"):
-        known = cpu >= 0
-        column, cpu = (time_us[known] - first) // column_us, cpu[known]
-        width = max(values.shape[1], int(cpu.max(initial=-1)) + 1)
-        counted = np.bincount(column * width + cpu, minlength=columns * width).reshape(columns, width)
-        counted[:, : values.shape[1]] += values
-        values = counted
+    for counted, samples in _counted(selection, "cores", column_us % SECOND_US == 0, "time", "cpu"):
+        if counted is not None and len(counted.counts):
+            values = _widened(values, counted.counts.shape[1])
+            column = (counted.time_us - first) // column_us
+            np.add.at(values[:, : counted.counts.shape[1]], column, counted.counts)
+        for time_us, cpu in samples:
+            known = cpu >= 0
+            column, cpu = (time_us[known] - first) // column_us, cpu[known]
+            values = _widened(values, int(cpu.max(initial=-1)) + 1)
+            width = values.shape[1]
+            values += np.bincount(column * width + cpu, minlength=columns * width).reshape(columns, width)
     named = cores(selection, np.flatnonzero(values.sum(axis=0)).tolist())
-    wide = np.zeros((columns, max(named, default=-1) + 1), np.int64)
+    values = _widened(values, max(named, default=-1) + 1)
+    return Heatmap(first, column_us, values[:, list(named)], named, blind(selection))
+
+
+def _widened(values: Counts, cores: int) -> Counts:
+    """With room for so many cores."""
+    if cores <= values.shape[1]:
+        return values
+    wide = np.zeros((len(values), cores), np.int64)
     wide[:, : values.shape[1]] = values
-    return Heatmap(first, column_us, wide[:, list(named)], named, blind(selection))
+    return wide
 
 
 def grid(selection: Selection, column_us: int) -> tuple[int, int]:

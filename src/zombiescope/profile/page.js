@@ -4,6 +4,10 @@
 // data.cell[i], data.cpu[i], data.node[i] describe sample i, in the order of time. `cell` (column * rows + row) and
 // `parent` are stored as differences. Node 0 is the root; parents stand before their children, so adding up from the
 // last node to the first gives every total.
+//
+// A file of many samples holds every data.thinned-th of them, and beside them data.maps, both heat maps counted exactly
+// (columns of maps.per seconds, each cell as the difference to the one before it in time), and data.whole, how many of
+// all samples end in each node.
 "use strict";
 
 const $ = (id) => document.getElementById(id);
@@ -24,11 +28,16 @@ async function unpack() {
   found.parent.unshift(-1);
   found.function.unshift(-1);
   found.skid = new Set(found.skid);
+  if (found.maps) {
+    found.cores = found.maps.cores;
+    undoDifferences(found.maps.subsecond, found.rows);
+    undoDifferences(found.maps.core, found.cores.length);
+  }
   return found;
 }
 
-function undoDifferences(numbers) {
-  for (let i = 1; i < numbers.length; i++) numbers[i] += numbers[i - 1];
+function undoDifferences(numbers, apart = 1) {
+  for (let i = apart; i < numbers.length; i++) numbers[i] += numbers[i - apart];
 }
 
 // --- heat map ------------------------------------------------------------------------------------------------------
@@ -38,21 +47,32 @@ function rowCount() { return isByCore() ? data.cores.length : data.rows; }
 
 // `per` seconds share a column where there are more seconds than pixels.
 function countCells(per) {
-  const rows = rowCount(), columns = Math.ceil(data.columns / per), rowOf = new Map(data.cores.map((cpu, row) => [cpu, row]));
+  const rows = rowCount(), columns = Math.ceil(data.columns / per);
   const values = new Uint32Array(columns * rows);
-  for (let i = 0; i < data.cell.length; i++) {
-    const column = Math.floor(data.cell[i] / data.rows / per);
-    const row = isByCore() ? rowOf.get(data.cpu[i]) : data.cell[i] % data.rows;
-    if (row !== undefined) values[column * rows + row]++;
-  }
+  if (data.maps) addMap(values, rows, per / data.maps.per);
+  else addSamples(values, rows, per);
   let most = 0;
   for (const value of values) most = Math.max(most, value);
   return { values, rows, columns, most, per };
 }
 
+function addSamples(values, rows, per) {
+  const rowOf = new Map(data.cores.map((cpu, row) => [cpu, row]));
+  for (let i = 0; i < data.cell.length; i++) {
+    const column = Math.floor(data.cell[i] / data.rows / per);
+    const row = isByCore() ? rowOf.get(data.cpu[i]) : data.cell[i] % data.rows;
+    if (row !== undefined) values[column * rows + row]++;
+  }
+}
+
+function addMap(values, rows, together) {
+  const map = isByCore() ? data.maps.core : data.maps.subsecond;
+  for (let i = 0; i < map.length; i++) values[Math.floor(Math.floor(i / rows) / together) * rows + (i % rows)] += map[i];
+}
+
 function layHeat() {
-  const room = Math.max(100, $("heat").parentElement.clientWidth - LEFT);
-  heat = countCells(Math.max(1, Math.ceil(data.columns / room)));
+  const room = Math.max(100, $("heat").parentElement.clientWidth - LEFT), least = data.maps ? data.maps.per : 1;
+  heat = countCells(least * Math.max(1, Math.ceil(data.columns / least / room)));
   heat.w = Math.min(24, room / Math.max(1, heat.columns));
   heat.h = Math.max(4, Math.min(isByCore() ? 18 : 6, 420 / Math.max(1, heat.rows)));
 }
@@ -73,12 +93,13 @@ function drawHeat() {
 }
 
 function drawCells(paint) {
-  const gap = heat.w > 5 ? 1 : 0;
+  const gap = heat.w > 5 ? 1 : 0, edge = (column) => (gap ? column * heat.w : Math.round(column * heat.w));
   heat.values.forEach((value, cell) => {
     if (!value) return;
     paint.fillStyle = data.heat[Math.min(data.heat.length - 1, Math.floor((value * data.heat.length) / (heat.most + 1)))];
     const column = Math.floor(cell / heat.rows), line = lineOf(cell % heat.rows);
-    paint.fillRect(LEFT + column * heat.w, line * heat.h, heat.w - gap, heat.h - (gap && heat.h > 4 ? 1 : 0));
+    const x = edge(column), w = edge(column + 1) - x - gap;
+    paint.fillRect(LEFT + x, line * heat.h, w, heat.h - (gap && heat.h > 4 ? 1 : 0));
   });
 }
 
@@ -164,15 +185,16 @@ function step(direction) {
 }
 
 function leafCounts() {
-  const counts = new Float64Array(data.parent.length);
   const all = state.from === null, eps = 1e-6;
+  if (all && state.core === null && data.whole) return { counts: Float64Array.from(data.whole), total: data.total };
+  const counts = new Float64Array(data.parent.length);
   let total = 0;
   for (let i = 0; i < data.cell.length; i++) {
     const at = data.cell[i] / data.rows;
     if (!all && (at < state.from - eps || at >= state.to - eps)) continue;
     if (state.core !== null && data.cpu[i] !== state.core) continue;
-    counts[data.node[i]]++;
-    total++;
+    counts[data.node[i]] += data.thinned;
+    total += data.thinned;
   }
   return { counts, total };
 }
@@ -300,8 +322,8 @@ function matchedSamples(node, pattern) {
 // --- words ---------------------------------------------------------------------------------------------------------
 
 function tell(counts, root, trail, lost, pattern) {
-  const all = data.cell.length;
-  $("says").textContent = `${count(counts.total)} of ${count(all)} samples` +
+  const about = data.thinned > 1 && state.from !== null ? "about " : "";
+  $("says").textContent = `${about}${count(counts.total)} of ${count(data.total)} samples` +
     (data.thinned > 1 ? `; the file holds one of every ${data.thinned} that were recorded` : "");
   $("selected").textContent = state.from === null ? "" :
     `${clock(state.from, 2)} – ${clock(state.to, 2)}` + (state.core === null ? "" : `, core ${state.core}`);
@@ -310,6 +332,12 @@ function tell(counts, root, trail, lost, pattern) {
   $("zoomed").textContent = trail.length > 1 ? `${nameOf(top)}: ${percent(root.value ? top.value / root.value : 0)} of the selection` : "";
   const notes = [];
   if (lost) notes.push(`${count(lost)} branches are too narrow to be drawn; zoom in to see them.`);
+  const [branches, samples, ratio] = data.pruned;
+  if (branches) {
+    const least = (100 * ratio).toPrecision(2) + " %";
+    notes.push(`${count(branches)} branches below ${least} of the window are not in the file; ` +
+      `${percent(data.total ? samples / data.total : 0)} of its samples are in them, and end at their callers here.`);
+  }
   if (state.base) notes.push("Red grew, blue shrank or vanished; a frame is as wide as the mean of both, made equally long.");
   if (!counts.total) notes.push("No sample is in this selection.");
   if (data.blind.length) notes.push("Grey on the heat map was not recorded.");

@@ -18,7 +18,7 @@ filter on tasks.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Literal
@@ -28,8 +28,10 @@ import pyarrow as pa
 
 from zombiescope.profile import stacks
 from zombiescope.profile.stacks import Span, Stacks
-from zombiescope.recording import columns
+from zombiescope.recording import columns, schema
 from zombiescope.recording.columns import Ints, Mask
+from zombiescope.recording.parquet_part import ParquetPart
+from zombiescope.recording.parts import Part
 from zombiescope.recording.reader import Recording
 
 Mode = Literal["kernel", "user"]
@@ -112,14 +114,16 @@ class Selection:
         for time_us, cpu, stack in self.columns("time", "cpu", "stack"):
             yield Rows(time_us, cpu, stack)
 
-    def columns(self, *names: str) -> Iterator[tuple[Ints, ...]]:
+    def within(self, start_us: int, end_us: int) -> Selection:
+        """The same filters in a part of the window."""
+        return Selection(self.recording, start_us, end_us, self.filters, self._stacks)
+
+    def columns(self, *names: str, parts: Sequence[Part] | None = None) -> Iterator[tuple[Ints, ...]]:
         """Only these columns of the selected samples, part by part: what is not asked for is not read from disk."""
         keeps = self._keeps()
         read = {*names, *keeps}
-        for batch in self.recording.batches("samples", self.start_us, self.end_us, sorted(read)):
-            values = {
-                name: columns.numbers(batch.column(name)) if name == "time" else _ids(batch, name) for name in read
-            }
+        for batch in self.recording.batches("samples", self.start_us, self.end_us, sorted(read), parts=parts):
+            values = {name: columns.ids(batch.column(name)) for name in read}
             kept = np.ones(len(batch), bool)
             for name, keep in keeps.items():
                 kept &= keep(values[name])
@@ -147,6 +151,12 @@ class Selection:
             keeps["series"] = lambda ids: _holds(series, ids)
         return keeps
 
+    @property
+    def countable(self) -> bool:
+        """Whether every sample of the window counts once, as summaries count them; filters on stacks aside."""
+        asked = self.filters.cpus or self.filters.on_tasks or self.filters.event
+        return not asked and "imported" not in self.recording.node
+
     def counts(self) -> Ints:
         """How often each stack of `stacks` was sampled."""
         total = np.zeros(self.stacks.count, np.int64)
@@ -154,9 +164,29 @@ class Selection:
             for stack, weight in self.columns("stack", "period"):
                 np.add.at(total, self.stacks.rows_of(stack), weight)
             return total
-        for (stack,) in self.columns("stack"):
-            total += np.bincount(self.stacks.rows_of(stack), minlength=len(total))
+        rest: list[Part] = []
+        for part in self.recording.parts:
+            summary = self._summary(part)
+            if summary is None:
+                rest.append(part)
+            else:
+                rows = self.stacks.rows_of(columns.ids(summary.column("stack")))
+                np.add.at(total, rows, columns.numbers(summary.column("samples")))
+        if self.filters.on_stacks:
+            total[~_wanted_stacks(self.stacks, self.filters)] = 0
+        for (stack,) in self.columns("stack", parts=rest):
+            ids, samples = _tally(stack)
+            np.add.at(total, self.stacks.rows_of(ids), samples)
         return total
+
+    def _summary(self, part: Part) -> pa.Table | None:
+        """How often a part that lies in the window as a whole sampled each stack, if it says so."""
+        if not self.countable or not isinstance(part, ParquetPart):
+            return None
+        times = part.span_of(schema.SAMPLES)
+        if times is None or times[0] < self.start_us or times[1] >= self.end_us:
+            return None
+        return self.recording.summary(part, "stack_counts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,9 +214,14 @@ class Imported:
         return cls(names, bool(said.get("weighted")), True)
 
 
-def _ids(batch: pa.Table, name: str) -> Ints:
-    column = batch.column(name)
-    return np.where(columns.present(column), columns.numbers(column), -1)
+def _tally(ids: Ints) -> tuple[Ints, Ints]:
+    """The distinct ids, -1 among them, and how often each is there."""
+    if not len(ids):
+        return ids, ids
+    low = int(ids.min())
+    counted = np.bincount(ids - low)
+    there = np.flatnonzero(counted)
+    return there + low, counted[there]
 
 
 def _holds(mask: Mask, ids: Ints) -> Mask:
@@ -226,7 +261,7 @@ def _tasks(recording: Recording, span: Span, filters: Filters) -> Mask:
     keep = np.ones(len(rows), bool)
     for name, wanted in (("pid", filters.pids), ("tid", filters.tids)):
         if wanted:
-            keep &= np.isin(_ids(rows, name), sorted(wanted))
+            keep &= np.isin(columns.ids(rows.column(name)), sorted(wanted))
     for name, patterns, fits in (
         ("comm", filters.comms, fnmatchcase),
         ("unit", filters.units, fnmatchcase),

@@ -1,30 +1,41 @@
 """The call stacks of a recording as arrays: what the ids in its samples stand for.
 
 A part of a recording has its own ids, so a function that ran all day has one frame id per part. Here frames that
-have the same name, module and kind are one (`function`), and a stack is a run of functions in one flat array:
-stack `s` is flat[starts[s]:ends[s]], outermost first. Everything after this works on those arrays.
+have the same name, module and kind are one (`function`), stacks of the same functions are one, and a stack is a run of
+functions in one flat array: stack `s` is flat[starts[s]:ends[s]], outermost first. Everything after this works on those
+arrays.
 
-Cost: one pass over the dictionaries of the parts that the windows touch; samples are not read.
+Cost: one pass over the dictionaries of the parts that the windows touch; samples are not read. Comparing names and
+stacks is native (native/stack_set.pxi): twelve hours of a large node have two million stacks, a third of them distinct.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from zombiescope._native import context_of
-from zombiescope.recording import columns
+from zombiescope._native import FunctionSet, StackSet, context_of
+from zombiescope.recording import columns, schema
 from zombiescope.recording.columns import Ints, Mask
+from zombiescope.recording.parts import Part
 from zombiescope.recording.reader import Recording
 from zombiescope.recording.stacks import KERNEL_KINDS, SKID_LEAVES
 from zombiescope.symbols.demangle import demangle
 
+Int32s = npt.NDArray[np.int32]
 Span = tuple[int, int]
 """A window [start_us, end_us)."""
+
+
+_AHEAD = 3
+"""Parts that are read while another is worked on."""
+_NONE = np.zeros(0, np.int32)
 
 
 class Function(NamedTuple):
@@ -39,12 +50,14 @@ UNKNOWN = Function("?", None, "unknown")
 
 @dataclass(frozen=True, slots=True)
 class Stacks:
-    """Stack ids index `starts` and `ends`; the last entry is the stack of samples that have none."""
+    """The last stack is that of samples that have none. `row_of` says which stack an id means: the same stack has an id
+    in every part that saw it, and is here once. Without it, ids are positions."""
 
     functions: tuple[Function, ...]
-    flat: Ints
+    flat: Int32s
     starts: Ints
     ends: Ints
+    row_of: Ints | None = None
 
     @property
     def count(self) -> int:
@@ -52,7 +65,14 @@ class Stacks:
 
     def rows_of(self, ids: Ints) -> Ints:
         """Stack ids, -1 among them, as positions here."""
-        return np.where((ids >= 0) & (ids < self.count - 1), ids, self.count - 1)
+        if self.row_of is None:
+            return np.where((ids >= 0) & (ids < self.count - 1), ids, self.count - 1)
+        known = (ids >= 0) & (ids < len(self.row_of))
+        if known.all():
+            return self.row_of[ids]
+        rows = np.full(len(ids), self.count - 1, np.int64)
+        rows[known] = self.row_of[ids[known]]
+        return rows
 
     def of(self, row: int) -> list[Function]:
         return [self.functions[number] for number in self.flat[self.starts[row] : self.ends[row]].tolist()]
@@ -88,7 +108,7 @@ class Stacks:
         while True:
             cut = (ends - self.starts > 1) & skid[self.flat[ends - 1]]
             if not cut.any():
-                return Stacks(self.functions, self.flat, self.starts, ends)
+                return replace(self, ends=ends)
             ends[cut] -= 1
 
 
@@ -117,19 +137,45 @@ def is_skid(function: Function) -> bool:
 
 def load(recording: Recording, spans: Iterable[Span]) -> Stacks:
     """Every stack that a sample in one of the windows may point to."""
-    functions: dict[Function, int] = {UNKNOWN: 0}
-    pieces: list[tuple[Ints, Ints, Ints]] = []
-    for start_us, end_us in spans:
-        number_of = _functions(recording, start_us, end_us, functions)
-        for batch in recording.batches("stacks", start_us, end_us):
-            for chunk_ids, chunk in _chunks(batch):
-                offsets, elements = columns.list_parts(chunk)
-                pieces.append((chunk_ids, offsets.astype(np.int64), columns.look_up(number_of, elements)))
-    return _assemble(tuple(functions), pieces)
+    functions, stacks = _Functions(), StackSet()
+    stacks.add(np.array([0, 0], np.int32), _NONE, _NONE)  # number 0: the stack of samples that have none
+    rows: list[tuple[int, Ints, Ints]] = []
+    for part, frames, named in _dictionaries(recording, list(spans)):
+        number_of = functions.numbers(frames)
+        first, count = recording.first_id(part, "stack"), part.ids().get("stack", 0)
+        for ids, chunk in _chunks(named):
+            offsets, elements = columns.list_parts(chunk)
+            numbers = np.frombuffer(stacks.add(offsets, _frame_ids(elements), number_of), np.int32)
+            known = (ids >= 0) & (ids < count)
+            rows.append((first + count, first + ids[known], numbers[known].astype(np.int64)))
+    return _assemble(functions.all, stacks, rows)
+
+
+def _dictionaries(recording: Recording, spans: Sequence[Span]) -> Iterator[tuple[Part, pa.Table, pa.Table]]:
+    """Frames and stacks of each part that the windows touch, with the part's own ids."""
+    parts = [part for part in recording.parts if any(part.touches(schema.STACKS, *span) for span in spans)]
+
+    def read(part: Part) -> tuple[Part, pa.Table, pa.Table]:
+        return part, part.rows(schema.FRAMES, None, None, None), part.rows(schema.STACKS, None, None, None)
+
+    if len(parts) <= _AHEAD:
+        yield from map(read, parts)
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    # While one core adds up names, the other unpacks the next files; a few of them, or memory grows with the window.
+    with ThreadPoolExecutor(1) as reader:
+        waiting = deque(reader.submit(read, part) for part in parts[:_AHEAD])
+        for part in [*parts[_AHEAD:], None]:
+            if part is not None:
+                waiting.append(reader.submit(read, part))
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
 
 
 def _chunks(batch: pa.Table) -> Iterable[tuple[Ints, pa.Array]]:
-    ids = columns.numbers(batch.column("stack"))
+    ids = columns.ids(batch.column("stack"))
     first = 0
     for chunk in batch.column("frames").chunks:
         if len(chunk):
@@ -137,44 +183,67 @@ def _chunks(batch: pa.Table) -> Iterable[tuple[Ints, pa.Array]]:
         first += len(chunk)
 
 
-def _functions(recording: Recording, start_us: int, end_us: int, known: dict[Function, int]) -> Ints:
-    """Frame id -> number of its function; functions seen for the first time are added to `known`."""
-    rows = recording.table("frames", start_us, end_us)
-    ids = columns.numbers(rows.column("frame"))
-    names, modules, kinds = (columns.texts(rows.column(name)) for name in ("name", "module", "kind"))
-    number_of = np.full(int(ids.max(initial=-1)) + 1, -1, np.int64)
-    for frame, name, module, kind in zip(ids.tolist(), names, modules, kinds, strict=True):
-        function = Function(demangle(name) if name else "?", module or None, kind or "unknown")
-        number_of[frame] = known.setdefault(function, len(known))
-    return number_of
+def _frame_ids(elements: pa.Array) -> Int32s:
+    """-1 for a frame that is not known."""
+    stored = np.frombuffer(elements.buffers()[1] or b"", np.int32)[elements.offset : elements.offset + len(elements)]
+    return stored if elements.null_count == 0 else np.where(columns.present(elements), stored, np.int32(-1))
 
 
-def _assemble(functions: tuple[Function, ...], pieces: list[tuple[Ints, Ints, Ints]]) -> Stacks:
-    """The pieces (ids, offsets, functions) one after the other; position 0 of `flat` is the unknown frame."""
-    count = 1 + max((int(ids.max(initial=-1)) + 1 for ids, _, _ in pieces), default=0)
-    starts, ends = np.zeros(count, np.int64), np.ones(count, np.int64)
-    flat = [np.zeros(1, np.int64)]
-    at = 1
-    for ids, offsets, numbers in pieces:
-        known = (ids >= 0) & (np.diff(offsets) > 0)
-        starts[ids[known]] = at + offsets[:-1][known]
-        ends[ids[known]] = at + offsets[1:][known]
-        flat.append(np.maximum(numbers, 0))
-        at += len(numbers)
-    return Stacks(functions, np.concatenate(flat), starts, ends)
+class _Functions:
+    """The functions of all parts, each once, as they are shown; number 0 is the unknown one."""
+
+    def __init__(self) -> None:
+        self._set = FunctionSet()
+        self._numbers: dict[Function, int] = {}
+        self._shown: list[int] = []  # two names of the linker may be one when they are shown
+        self.numbers(pa.table({"frame": columns.ints_array(np.zeros(1, np.int64), None, pa.int32()),
+                               **{name: columns.text_array([None]) for name in Function._fields}}))  # fmt: skip
+
+    @property
+    def all(self) -> tuple[Function, ...]:
+        return tuple(self._numbers)
+
+    def numbers(self, frames: pa.Table) -> Int32s:
+        """Frame id -> number of its function."""
+        ids = columns.ids(frames.column("frame"))
+        texts = [columns.text_parts(frames.column(name)) for name in Function._fields]
+        found, new = self._set.add(len(frames), *texts)
+        if new:
+            said = columns.take(frames, np.array(new, np.int64))
+            for row in zip(*(columns.texts(said.column(name)) for name in Function._fields), strict=True):
+                self._shown.append(self._numbers.setdefault(_shown(*row), len(self._numbers)))
+        number_of = np.zeros(int(ids.max(initial=-1)) + 1, np.int32)
+        shown = np.array(self._shown, np.int32)[np.frombuffer(found, np.int32)] if len(ids) else _NONE
+        number_of[ids[ids >= 0]] = shown[ids >= 0]
+        return number_of
+
+
+def _shown(name: str | None, module: str | None, kind: str | None) -> Function:
+    return Function(demangle(name) if name else "?", module or None, kind or "unknown")
+
+
+def _assemble(functions: tuple[Function, ...], stacks: StackSet, rows: list[tuple[int, Ints, Ints]]) -> Stacks:
+    """Number 0, the stack of samples that have none, goes to the end."""
+    starts, flat = (np.frombuffer(found, kind) for found, kind in zip(stacks.runs(), (np.int64, np.int32), strict=True))
+    last = len(stacks) - 1
+    row_of = np.full(max((behind for behind, _, _ in rows), default=0), last, np.int64)
+    for _, ids, numbers in rows:
+        row_of[ids] = np.where(numbers > 0, numbers - 1, last)
+    return Stacks(functions, flat, np.roll(starts[:-1], -1), np.roll(starts[1:], -1), row_of)
 
 
 def joined(first: Stacks, second: Stacks) -> Stacks:
     """The stacks of two recordings side by side: those of the first keep their ids, those of the second come behind,
     samples without a stack stay last. A function that both have is one."""
     number_of = {function: number for number, function in enumerate(first.functions)}
-    moved = np.array([number_of.setdefault(function, len(number_of)) for function in second.functions], np.int64)
-    shift = len(first.flat)
+    moved = np.array([number_of.setdefault(function, len(number_of)) for function in second.functions], np.int32)
+    shift, last = len(first.flat), first.count + second.count - 2
     return Stacks(
         tuple(number_of),
         np.concatenate([first.flat, moved[second.flat]]),
         np.concatenate([first.starts[:-1], second.starts[:-1] + shift, first.starts[-1:]]),
         np.concatenate([first.ends[:-1], second.ends[:-1] + shift, first.ends[-1:]]),
+        None if first.row_of is None else np.where(first.row_of == first.count - 1, last, first.row_of),
     )
 
 

@@ -7,11 +7,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from datetime import datetime, tzinfo
 from html import escape
+from itertools import groupby
 
 import numpy as np
 
 from zombiescope.profile import colours, flame
-from zombiescope.profile.flame import Tree
+from zombiescope.profile.flame import Floats, Tree
 from zombiescope.profile.heatmap import Heatmap
 
 WIDTH = 1200
@@ -19,6 +20,8 @@ _MARGIN = 10
 _FRAME_HEIGHT = 17
 _CHARACTER = 6.6
 _MAX_COLUMNS = 1100
+_MAX_CELLS = 60_000
+"""A cell is up to 15 bytes of the file."""
 _STYLE = (
     "svg{background:#fff;color:#222}text{font:11px ui-monospace,monospace;fill:#111}.h{font-weight:bold}"
     ".h,.n{fill:currentColor}.n{opacity:.75}g:hover>rect{stroke:#000;stroke-width:1}.b{fill:#888;opacity:.35}"
@@ -40,9 +43,24 @@ def flamegraph(tree: Tree, heading: str, *, icicle: bool = False) -> str:
     return _document(height + 8, heading, f"{tree.total:,} samples", "".join(body) + below)
 
 
+def frame_bytes(tree: Tree) -> Floats:
+    """What each frame takes in the file, at most: its name stands in the title and, if there is room, on the frame."""
+    fixed = 180 + (0 if tree.base is None else 30)
+    names = np.array([len(escape(function.name).encode()) for function in tree.functions], np.float64)[tree.function]
+    modules = np.array([len(escape(function.module or "").encode()) for function in tree.functions])[tree.function]
+    labelled = tree.width * _scale(tree) >= 3 * _CHARACTER + 5
+    costs: Floats = fixed + names + modules + np.where(labelled, names + 50, 0)
+    return costs
+
+
+def _scale(tree: Tree) -> float:
+    """Pixels for a sample."""
+    return (WIDTH - 2 * _MARGIN) / float(tree.width[0]) if tree.width[0] else 0.0
+
+
 def _frames(tree: Tree, y_of: Callable[[int], int]) -> Iterator[str]:
     width, left, delta = tree.width, flame.lefts(tree), tree.delta
-    scale = (WIDTH - 2 * _MARGIN) / width[0] if width[0] else 0.0
+    scale = _scale(tree)
     for node in range(len(width)):
         function = tree.name(node)
         wide = width[node] * scale
@@ -93,7 +111,7 @@ def says_colours(tree: Tree) -> str:
 
 def heatmap(drawn: Heatmap, heading: str, zone: tzinfo) -> str:
     """Time to the right; the second goes upwards from its start, cores go downwards."""
-    drawn = drawn.narrowed(_MAX_COLUMNS)
+    drawn = drawn.narrowed(max(1, min(_MAX_COLUMNS, _MAX_CELLS // max(1, drawn.rows))))
     left = 44
     cell_w = max(1.0, min(14.0, (WIDTH - left - _MARGIN) / max(1, drawn.columns)))
     cell_h = max(4.0, min(14.0, 500 / max(1, drawn.rows)))
@@ -110,15 +128,26 @@ def heatmap(drawn: Heatmap, heading: str, zone: tzinfo) -> str:
 
 
 def _cells(drawn: Heatmap, cell_w: float, cell_h: float) -> str:
-    """One path for each colour."""
+    """One path for each colour, in units of cells; neighbours of one colour are one piece of it."""
     paths: dict[str, list[str]] = defaultdict(list)
+    for x, y, wide, tall, colour in _runs(drawn):
+        paths[colour].append(f"M{x} {y}h{wide}v{tall}h-{wide}")
+    body = "".join(f'<path fill="{colour}" d="{"".join(path)}"/>' for colour, path in paths.items())
+    return f'<g transform="scale({cell_w:.6g} {cell_h:.6g})">{body}</g>'
+
+
+def _runs(drawn: Heatmap) -> Iterator[tuple[int, int, int, int, str]]:
+    """(x, y, wide, tall, colour): along the second, which upwards is alike, or along the time of a core."""
+    by_core = drawn.cores is not None
+    values = drawn.values.T if by_core else drawn.values[:, ::-1]
     most = drawn.max
-    for column, row in zip(*(axis.tolist() for axis in np.nonzero(drawn.values)), strict=True):
-        colour = colours.of_count(int(drawn.values[column, row]), most)
-        if colour is not None:
-            line = row if drawn.cores is not None else drawn.rows - 1 - row
-            paths[colour].append(f"M{column * cell_w:.5g} {line * cell_h:.5g}h{cell_w:.4g}v{cell_h:.4g}h-{cell_w:.4g}")
-    return "".join(f'<path fill="{colour}" d="{"".join(path)}"/>' for colour, path in paths.items())
+    for line, counts in enumerate(values.tolist()):
+        at = 0
+        for colour, cells in groupby(colours.of_count(count, most) for count in counts):
+            run = sum(1 for _ in cells)
+            if colour is not None:
+                yield (at, line, run, 1, colour) if by_core else (line, at, 1, run, colour)
+            at += run
 
 
 def _blind(drawn: Heatmap, cell_w: float, tall: float) -> str:

@@ -15,6 +15,7 @@ from zombiescope.profile.heatmap import Heatmap
 
 _SHADES = "·░▒▓█"
 _MAX_LINES = 25
+_LABEL = 6
 
 
 class Piece(NamedTuple):
@@ -65,10 +66,15 @@ def _cell(name: str, width: int) -> str:
     return text.ljust(width)
 
 
+def narrowed(drawn: Heatmap, width: int) -> Heatmap:
+    """What `heatmap` shows of it in so many columns of text."""
+    return drawn.narrowed(max(1, width - _LABEL), _MAX_LINES)
+
+
 def heatmap(drawn: Heatmap, width: int, zone: tzinfo) -> list[Line]:
     """Time to the right; the second goes upwards from its start, cores go downwards."""
-    label = 6
-    drawn = drawn.narrowed(max(1, width - label), _MAX_LINES)
+    label = _LABEL
+    drawn = narrowed(drawn, width)
     blind = _blind_columns(drawn)
     lines: list[Line] = []
     for line in range(drawn.rows):

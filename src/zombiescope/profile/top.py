@@ -7,11 +7,11 @@ their callers in `self`. Ratios are of all selected samples, 0 to 1.
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
 
+from zombiescope._native import function_totals
 from zombiescope.profile.stacks import Function, Stacks
 from zombiescope.recording.columns import Ints
 
@@ -41,7 +41,16 @@ def functions(known: Stacks, counts: Ints, top: int | None = None) -> list[HotFu
     width = len(known.functions)
     charged = known.without_skid()
     own = np.bincount(charged.flat[charged.ends[sampled] - 1], counts[sampled], width)
-    total = _total(known, sampled, counts)
+    total = np.frombuffer(
+        function_totals(
+            np.ascontiguousarray(known.flat, np.int32),
+            np.ascontiguousarray(known.starts),
+            np.ascontiguousarray(known.ends),
+            np.ascontiguousarray(counts),
+            width,
+        ),
+        np.int64,
+    )
     order = sorted(
         np.flatnonzero(total).tolist(), key=lambda number: (-own[number], -total[number], known.functions[number].name)
     )
@@ -57,27 +66,9 @@ def functions(known: Stacks, counts: Ints, top: int | None = None) -> list[HotFu
     ]
 
 
-def _total(known: Stacks, sampled: Ints, counts: Ints) -> Ints:
-    """Samples with the function anywhere on the stack: each pair of stack and function counts once."""
-    lengths = known.ends[sampled] - known.starts[sampled]
-    stack = np.repeat(np.arange(len(sampled)), lengths)
-    within = np.arange(len(stack)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    function = known.flat[np.repeat(known.starts[sampled], lengths) + within]
-    width = len(known.functions)
-    pairs = np.unique(stack * width + function)
-    return np.bincount(pairs % width, counts[sampled[pairs // width]], width).astype(np.int64)
-
-
 def stacks(known: Stacks, counts: Ints, top: int | None = None) -> list[HotStack]:
-    """Most frequent first. A stack that has an id in several parts of the recording is one here."""
+    """Most frequent first. A stack that has an id in several parts of the recording is one."""
     all_samples = int(counts.sum())
-    found: Counter[bytes] = Counter()
-    row_of: dict[bytes, int] = {}
-    for row in np.flatnonzero(counts).tolist():
-        key = known.flat[known.starts[row] : known.ends[row]].tobytes()
-        found[key] += int(counts[row])
-        row_of.setdefault(key, row)
-    return [
-        HotStack(tuple(known.of(row_of[key])), samples, samples / all_samples)
-        for key, samples in found.most_common(top)
-    ]
+    sampled = np.flatnonzero(counts)
+    order = sampled[np.argsort(-counts[sampled], kind="stable")][:top]
+    return [HotStack(tuple(known.of(row)), int(counts[row]), int(counts[row]) / all_samples) for row in order.tolist()]

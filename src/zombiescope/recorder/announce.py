@@ -30,6 +30,9 @@ def started(recorder: Recorder) -> Iterator[str]:
     for missing in recorder.sources.missing:
         yield f"  missing:  {missing.source}: {missing.why}"
         yield f"            grant:  {missing.grant}"
+    if config.diagnose:
+        yield "  diagnosed: while it is recorded; an incident is told here, kept, and listed by 'zombiescope status'"
+        yield "nothing wrong here? make demo"
 
 
 def result_json(result: Result) -> str:

@@ -25,7 +25,8 @@ Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 ID_KINDS = {"samples": ("task", "stack", "series"), "stacks": ("stack",), "frames": ("frame",), "tasks": ("task",),
-            "series": ("series",), "counters": ("series",), "interrupts": ("series",)}  # fmt: skip
+            "series": ("series",), "counters": ("series",), "interrupts": ("series",),
+            "stack_counts": ("stack",)}  # fmt: skip
 """Which columns of a table hold ids; the elements of stacks.frames are ids of kind `frame` too."""
 
 DICTIONARIES = {"stacks": "stack", "frames": "frame", "tasks": "task", "series": "series"}
@@ -233,9 +234,25 @@ def _chunk_present(chunk: pa.Array) -> Mask:
     return bits[chunk.offset : chunk.offset + len(chunk)].astype(bool)
 
 
+def ids(column: pa.ChunkedArray | pa.Array) -> Ints:
+    """An int column with -1 where there is no value."""
+    stored = numbers(column)
+    return stored if column.null_count == 0 else np.where(present(column), stored, -1)
+
+
 def texts(column: pa.ChunkedArray | pa.Array) -> list[str | None]:
     values: list[str | None] = column.to_pylist()
     return values
+
+
+def text_parts(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
+    """Strings as one run of bytes, and where each begins and ends in it; a string that is missing is empty."""
+    chunk = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    _, offsets, data = chunk.buffers()
+    places = np.zeros(1, np.int32) if offsets is None else np.frombuffer(offsets, np.int32)
+    # An empty buffer cannot be viewed; one byte that nobody looks at can.
+    text = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
+    return places[chunk.offset : chunk.offset + len(chunk) + 1], text
 
 
 def list_parts(chunk: pa.Array) -> tuple[npt.NDArray[np.int32], pa.Array]:
@@ -287,6 +304,22 @@ def in_order_of_time(rows: pa.Table, column: str) -> pa.Table:
     if bool(np.all(times[1:] >= times[:-1])):
         return rows
     return take(rows, np.argsort(times, kind="stable"))
+
+
+def shifted(ids: pa.ChunkedArray | pa.Array, by: int, count: int) -> pa.ChunkedArray | None:
+    """Ids (int32) with a number added to each, when all of them are there and below `count`; otherwise None."""
+    chunks = ids.chunks if isinstance(ids, pa.ChunkedArray) else [ids]
+    if ids.null_count or ids.type != pa.int32():
+        return None
+    moved = []
+    for chunk in chunks:
+        if not len(chunk):
+            continue
+        stored = np.frombuffer(chunk.buffers()[1], np.int32)[chunk.offset : chunk.offset + len(chunk)]
+        if stored.min() < 0 or stored.max() >= count:
+            return None
+        moved.append(pa.Array.from_buffers(pa.int32(), len(stored), [None, pa.py_buffer(stored + np.int32(by))]))
+    return pa.chunked_array(moved, pa.int32())
 
 
 def look_up(new_ids: Ints, ids: pa.ChunkedArray | pa.Array) -> Ints:

@@ -28,16 +28,19 @@ class UniqueIds:
             rows = _replace(rows, "frames", self._shift_lists(part, rows.column("frames")))
         return rows
 
-    def _base(self, part: Part, kind: str) -> int:
+    def base(self, part: Part, kind: str) -> int:
+        """What is added to an id of the part."""
         if (part.name, kind) not in self._bases:
             for every, count in part.ids().items():
                 self._bases[part.name, every] = self._next[every]
                 self._next[every] += count
         return self._bases[part.name, kind]
 
-    def _shift(self, part: Part, kind: str, ids: pa.ChunkedArray | pa.Array) -> pa.Array:
+    def _shift(self, part: Part, kind: str, ids: pa.ChunkedArray | pa.Array) -> pa.Array | pa.ChunkedArray:
         """Ids that no row of the part explains become null rather than another part's."""
-        base, count = self._base(part, kind), part.ids().get(kind, 0)
+        base, count = self.base(part, kind), part.ids().get(kind, 0)
+        if (shifted := columns.shifted(ids, base, count)) is not None:
+            return shifted
         local = columns.numbers(ids)
         known = (local >= 0) & (local < count) & columns.present(ids)
         return columns.ints_array(local + base, known, pa.int32())
@@ -47,7 +50,9 @@ class UniqueIds:
 
     def _shift_chunk(self, part: Part, chunk: pa.Array) -> pa.Array:
         offsets, elements = columns.list_parts(chunk)
-        return columns.lists_array(offsets, self._shift(part, "frame", elements), columns.present(chunk))
+        shifted = self._shift(part, "frame", elements)
+        flat = shifted.combine_chunks() if isinstance(shifted, pa.ChunkedArray) else shifted
+        return columns.lists_array(offsets, flat, columns.present(chunk))
 
 
 def _replace(rows: pa.Table, name: str, column: pa.Array | pa.ChunkedArray) -> pa.Table:

@@ -21,6 +21,7 @@ from zombiescope.recording.ids import relabel
 from zombiescope.recording.layout import TableFacts
 from zombiescope.recording.parquet import TableWriter
 from zombiescope.recording.parts import Part
+from zombiescope.recording.summary import Summary
 
 
 class Dictionary:
@@ -106,6 +107,7 @@ class PartMerger:
         self._tasks = Dictionary(schema.TASKS)
         self._series = Dictionary(schema.SERIES)
         self._stacks = Stacks()
+        self._summary = Summary()
         self.samples = 0
 
     @property
@@ -127,6 +129,8 @@ class PartMerger:
         for table in DATA:
             for kind in columns.ID_KINDS.get(table.name, ()):
                 rows[table.name] = relabel(rows[table.name], kind, new_ids[kind])
+            if table is schema.SAMPLES:
+                self._summary.add(rows[table.name])
             if len(rows[table.name]):
                 self._writer(table).add(rows.pop(table.name), settled_us)
 
@@ -172,6 +176,8 @@ class PartMerger:
         for dictionary in (self._stacks, self._frames, self._tasks, self._series):
             if len(dictionary):
                 self._writer(dictionary.table).add(dictionary.rows())
+        for table, rows in self._summary.tables().items():
+            self._writer(table).add(rows)
         facts = {name: writer.close() for name, writer in self._writers.items()}
         ids = {
             "stack": len(self._stacks),

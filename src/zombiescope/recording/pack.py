@@ -58,6 +58,7 @@ class _Packing:
         self._behind_us = end_us + 1  # a tick that ends with the window tells of it
         self._archive = archive
         self._prefix = f"{layout.NODE_FOLDER}{recording.name}/"
+        self._written: set[tuple[int, int]] = set()
 
     # --- parts ----------------------------------------------------------------------------------------------
 
@@ -87,13 +88,18 @@ class _Packing:
             yield group
 
     def _holds(self, manifest: Manifest) -> bool:
-        times = [(facts.from_us, facts.to_us) for facts in manifest.tables.values() if facts.from_us is not None]
+        times = [
+            (facts.from_us, facts.to_us)
+            for name, facts in manifest.tables.items()
+            if facts.from_us is not None and schema.BY_NAME.get(name) not in schema.SUMMARIES
+        ]
         rows_inside = all(
             self._start_us <= first and last is not None and last <= self._end_us for first, last in times
         )
         return rows_inside and self._start_us <= manifest.from_us and manifest.to_us <= self._end_us
 
     def _copy(self, manifest: Manifest) -> None:
+        self._written.add((manifest.from_us, manifest.to_us))
         names = [manifest.name, *(manifest.file(table) for table in manifest.tables)]
         for name in names:
             self._copy_file(name)
@@ -146,6 +152,9 @@ class _Packing:
         if not facts:
             return False
         to_us = max([from_us, *(span.to_us for span in spans)])
+        while (from_us, to_us) in self._written:  # a part of which a single moment is left is named as what holds then
+            to_us += 1
+        self._written.add((from_us, to_us))
         manifest = Manifest(merger.part, from_us, to_us, boot, (), facts, ids, tuple(spans), tuple(damage))
         for table in facts:
             self._archive.write(folder / table, self._prefix + manifest.file(table))

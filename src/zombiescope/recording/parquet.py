@@ -94,7 +94,9 @@ class TableWriter:
 
 
 def _is_delta(table: schema.Table, column: schema.Column) -> bool:
-    """Times, and the ids that a dictionary table counts upwards."""
+    """Times, and ids that only go upwards: those that a dictionary table explains, and those that a summary counts."""
+    if table is schema.STACK_COUNTS:
+        return column.name == "stack"
     return column.kind == "time" or columns.DICTIONARIES.get(table.name) == column.name
 
 

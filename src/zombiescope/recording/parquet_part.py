@@ -17,6 +17,9 @@ from zombiescope.recording.layout import Manifest, Span
 from zombiescope.recording.parts import Damage
 from zombiescope.recording.store import Store
 
+_SUMMARIES = frozenset(table.name for table in schema.SUMMARIES)
+"""They tell of whole seconds, so their rows may be older than anything in the part."""
+
 
 class ParquetPart:
     def __init__(self, store: Store, prefix: str, manifest: Manifest) -> None:
@@ -34,23 +37,49 @@ class ParquetPart:
             return False
         if table.time_column is not None:
             return _overlap(facts.from_us, facts.to_us, start_us, end_us)
-        others = self.manifest.tables.values()
         return any(
-            _overlap(other.from_us, other.to_us, start_us, end_us) for other in others if other.from_us is not None
+            _overlap(other.from_us, other.to_us, start_us, end_us)
+            for name, other in self.manifest.tables.items()
+            if other.from_us is not None and name not in _SUMMARIES
         )
 
     def rows(
         self, table: schema.Table, start_us: int | None, end_us: int | None, wanted: Sequence[str] | None
     ) -> pa.Table:
+        rows = self.readable(table, start_us, end_us, wanted)
+        return columns.empty(table, wanted) if rows is None else rows
+
+    def readable(
+        self, table: schema.Table, start_us: int | None, end_us: int | None, wanted: Sequence[str] | None
+    ) -> pa.Table | None:
+        """The rows, or None where the part has no such table or it cannot be read; the latter is damage."""
         if table.name not in self.manifest.tables:
+            return None
+        if not self.touches(table, start_us, end_us):
             return columns.empty(table, wanted)
         name = self.manifest.file(table.name)
+        start_us, end_us = self._cutting(table, start_us, end_us)
         try:
             with self._store.open(self._prefix + name) as file:
                 return _read_parquet(file, table, start_us, end_us, wanted)
         except (OSError, pa.ArrowException, EOFError) as error:
             self._damaged(name, str(error).splitlines()[0] if str(error) else repr(error))
-            return columns.empty(table, wanted)
+            return None
+
+    def _cutting(self, table: schema.Table, start_us: int | None, end_us: int | None) -> tuple[int | None, int | None]:
+        """The ends of the window that cut something off. Where none does, times need not be read to tell."""
+        span = self.span_of(table)
+        if span is None:
+            return start_us, end_us
+        return (
+            None if start_us is None or start_us <= span[0] else start_us,
+            None if end_us is None or end_us > span[1] else end_us,
+        )
+
+    def span_of(self, table: schema.Table) -> tuple[int, int] | None:
+        """The times of its first and its last row."""
+        facts = self.manifest.tables.get(table.name)
+        return None if facts is None or facts.from_us is None or facts.to_us is None else (facts.from_us, facts.to_us)
 
     def _damaged(self, name: str, what: str) -> None:
         entry = Damage(name, what)
@@ -86,11 +115,12 @@ def _read_parquet(
     stored = set(parquet.schema_arrow.names)
     needed = [name for name in target.names if name in stored]
     time = table.time_column
-    if time is not None and time not in needed:
+    cuts = time is not None and (start_us is not None or end_us is not None)
+    if time is not None and cuts and time not in needed:
         needed.append(time)
     groups = _row_groups(parquet, time, start_us, end_us)
     rows = parquet.read_row_groups(groups, columns=needed, use_threads=True)
-    if time is not None:
+    if time is not None and cuts:
         rows = columns.cut(rows, time, start_us, end_us)
     return _conform(rows, target)
 

@@ -203,10 +203,29 @@ class Recording:
         start_us: int | None = None,
         end_us: int | None = None,
         columns: Sequence[str] | None = None,
+        *,
+        parts: Sequence[Part] | None = None,
     ) -> Iterator[pa.Table]:
-        """The same rows part by part, for what does not fit into memory; sorted within a part only."""
+        """The same rows part by part, or of some parts, for what does not fit into memory; sorted within a part."""
         spec = _spec(name)
-        yield from self._pieces(spec, start_us, end_us, list(spec.names if columns is None else columns))
+        yield from self._pieces(spec, start_us, end_us, list(spec.names if columns is None else columns), parts=parts)
+
+    def summary(
+        self,
+        part: Part,
+        name: str,
+        start_us: int | None = None,
+        end_us: int | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> pa.Table | None:
+        """Rows of a summary of one part; None where it has none that can be read, and the samples are to be counted."""
+        spec = _spec(name)
+        rows = part.readable(spec, start_us, end_us, columns) if isinstance(part, ParquetPart) else None
+        return None if rows is None else self._ids.apply(part, spec, rows)
+
+    def first_id(self, part: Part, kind: str) -> int:
+        """The id that a part's id 0 has in this Recording."""
+        return self._ids.base(part, kind)
 
     def numpy(
         self,
@@ -243,11 +262,12 @@ class Recording:
         end_us: int | None,
         wanted: Sequence[str],
         boot: str | None = None,
+        parts: Sequence[Part] | None = None,
     ) -> Iterator[pa.Table]:
         if spec in schema.ROLLUPS:
             yield from self._rollups(spec, start_us, end_us, wanted)
             return
-        for part in self.parts:
+        for part in self.parts if parts is None else parts:
             if boot in (None, part.boot) and part.touches(spec, start_us, end_us):
                 rows = part.rows(spec, start_us, end_us, wanted)
                 if len(rows):

@@ -1,6 +1,7 @@
 """The tables of a recording, their columns and units: the one place that says what is stored.
 
-Every table exists in the append-only log and, later, as Parquet, with the same columns. Times are Unix microseconds.
+Every table exists in the append-only log and, later, as Parquet, with the same columns; only summaries are made when
+the log becomes Parquet, and only rollups stay a log. Times are Unix microseconds.
 A missing value (None, null) means "not measured", never zero.
 
 Column kinds:
@@ -131,6 +132,13 @@ COST = _table(
 )  # fmt: skip
 """What the recorder itself used since the row before, once a tick."""
 
+HEAT = _table(22, "heat", time="time", hundredths="ints", cores="ints")
+"""The samples of the second that begins at `time`: in each hundredth of it (100 numbers), and on each core (by its
+number). Two parts may both have a row of a second in which one ended and the other began: they add up."""
+
+STACK_COUNTS = _table(23, "stack_counts", stack="int", samples="int")
+"""How often a part sampled each of its stacks; the row without a stack counts the samples that have none."""
+
 MINUTES = _table(
     20, "minutes", time="time", boot="text", seconds="int", cores_saturated_ms="int", longest_saturation_ms="int",
     longest_cpu="int", busy_ms="int", system_ms="int", cores="int", memory_cgroups="int", dying="int", restarts="int",
@@ -147,9 +155,11 @@ TABLES = (
     GAPS, COST,
 )  # fmt: skip
 ROLLUPS = (MINUTES, UNIT_HOURS)
+SUMMARIES = (HEAT, STACK_COUNTS)
+"""Samples counted when a part was compacted (summary.py): never in the log, and not in every part."""
 
 RETIRED = {1: _table(1, "samples", time="time", cpu="int", task="int", stack="int", period="int")}
 """Blocks of older segments: read into the table that has their name now; columns they lack have no values."""
 
 BY_NUMBER = {table.number: table for table in TABLES + ROLLUPS}
-BY_NAME = {table.name: table for table in TABLES + ROLLUPS}
+BY_NAME = {table.name: table for table in TABLES + ROLLUPS + SUMMARIES}

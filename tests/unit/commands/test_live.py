@@ -221,11 +221,12 @@ def test_record_starts_the_recorder_with_what_was_asked(
     assert config == {
         "dir": str(tmp_path / "rec"), "node": "gpu-7", "for_s": 20, "hz": 499, "event": "cycles",
         "interval_s": 0.1, "segment_s": 30, "keep_s": 3 * 86400, "max_bytes": 1 << 30,
-        "labels": {"zone": "us-east-1a", "image": "a=b"}, "compact_every_s": 300, "json": True, "quiet": True,
+        "labels": {"zone": "us-east-1a", "image": "a=b"}, "compact_every_s": 300, "diagnose": False,
+        "json": True, "quiet": True,
     }  # fmt: skip
 
 
-def test_record_without_options_is_what_up_records(
+def test_up_records_as_record_does_and_calls_the_doctor(
     became: Callable[..., dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ZOMBIESCOPE_DIR", str(tmp_path / "flight"))
@@ -233,7 +234,8 @@ def test_record_without_options_is_what_up_records(
     recorded, upped = became("record"), became("up", "--open")
     for config in (recorded, upped):
         del config["startup_cpu_s"]
-    assert recorded == upped == record.configuration(dir=str(tmp_path / "flight"))
+    assert recorded == record.configuration(dir=str(tmp_path / "flight"))
+    assert upped == recorded | {"diagnose": True}
 
 
 def test_a_file_is_nothing_to_record_into(cli: Cli) -> None:

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import pytest
 from tests.recordings import SECOND, WALK, Written, write_recording
 from tests.unit.commands.cli import Cli
+from tests.unit.profile import made
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +64,24 @@ def test_a_difference_names_what_came_and_what_vanished(cli: Cli, written: Writt
     assert min(deltas.values()) < 0
     assert sum(deltas.values()) == pytest.approx(0, abs=0.01 * len(deltas))
     assert document["against"]["total"] > 0
+
+
+def test_no_graph_is_a_megabyte_unless_it_is_asked_for(cli: Cli, tmp_path: Path) -> None:
+    """Wide enough to be seen, and too many: 1,500 paths of eight long names."""
+    stacks = [";".join(f"{'x' * 90}{path}_{depth}" for depth in range(8)) for path in range(1500)]
+    made.write(tmp_path / "wide", [made.Sample(at, stack) for at, stack in enumerate(stacks)])
+    place = str(tmp_path / "wide")
+    small = cli("flamegraph", place, "--json", "-o", str(tmp_path / "x.svg"))
+    assert 800_000 < len(small.out) < 1_000_000
+    assert 700_000 < (tmp_path / "x.svg").stat().st_size < 1_000_000
+    assert small.document["pruned"]["branches"] > 1000
+    assert small.document["total"] == 1500
+    assert len(cli("flamegraph", place, "--json", "--prune", "0.0005").out) > 2_000_000
+
+
+def test_a_picture_says_how_long_its_columns_are(cli: Cli, written: Written) -> None:
+    assert "a column is" not in cli("heatmap", str(written.dir)).out
+    assert cli("heatmap", str(written.dir), COLUMNS="60").out.rstrip().endswith("; a column is 2 s")
 
 
 def test_what_is_pruned_is_said(cli: Cli, written: Written) -> None:

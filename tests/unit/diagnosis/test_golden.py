@@ -11,7 +11,7 @@ import pytest
 
 from zombiescope.diagnosis.diagnose import Diagnosis, diagnose
 from zombiescope.diagnosis.incident import Cause, Incident
-from zombiescope.importing.session import Options, Session
+from zombiescope.importing.session import Options, Session, Silence
 from zombiescope.lab import founding_case
 from zombiescope.lab.raw_case import RawCase, Work, kernel, user
 from zombiescope.recording.reader import open_recording
@@ -24,11 +24,6 @@ TRAINING = (
     Work("python3", 900, 90, user("libtorch.so", "at::native::addmm", "sgemm_kernel")),
     Work("python3", 900, 10, kernel(*SYSCALL, "__x64_sys_futex", "do_futex")),
 )
-
-
-class Quiet:
-    def begin(self, name: str, size: int | None) -> None: ...
-    def advance(self, size: int) -> None: ...
 
 
 def never(cpu: int, at_s: float, dice: random.Random) -> Work | None:
@@ -70,7 +65,7 @@ SMALL = RawCase(
 
 def diagnosed(case: RawCase, place: Path, leave_out: tuple[str, ...] = ()) -> Diagnosis:
     files = [str(file) for file in case.write(place / "raw") if not file.name.startswith(leave_out or ("-",))]
-    Session(place / "recording", Options(), Quiet()).run(files)
+    Session(place / "recording", Options(), Silence()).run(files)
     with open_recording(place / "recording") as recording:
         return diagnose(recording, recording.end_us - case.seconds * 1_000_000, recording.end_us + 1)
 

@@ -107,6 +107,8 @@ def test_what_the_founding_team_tried_is_ruled_out_by_numbers(tmp_path: Path) ->
                     "network-allowance", "steal", "hardware-nic-reset"):  # fmt: skip
         assert told[pattern].value is not None, pattern
         assert any(letter.isdigit() for letter in told[pattern].because), pattern
+    # THEN they stand first in the list, where they are read
+    assert {one.pattern for one in incident.ruled_out[:7]} >= {"thp-compaction", "page-fault-storm", "cfs-throttle"}
 
 
 def test_a_source_that_is_read_rarely_does_not_look_as_if_it_stood_still(tmp_path: Path) -> None:
@@ -126,3 +128,25 @@ def test_a_level_that_was_read_before_it_rose_refutes_nothing(tmp_path: Path) ->
     (incident,) = scene.diagnose(tmp_path).incidents
     assert incident.causes[0].pattern == "negative-dentries"
     assert incident.causes[0].confidence <= 0.5
+
+
+def test_a_hole_in_all_cores_at_once_is_the_machine_standing_still(tmp_path: Path) -> None:
+    scene = Scene().vmstat().hog(f"{CALL} do_futex", "python", share=0.3)
+    for cpu in range(4):
+        scene.mode(cpu, max_gap_us=900_000 + cpu)
+    found = scene.diagnose(tmp_path)
+    assert {cause.pattern for incident in found.incidents for cause in incident.causes} == {"steal"}
+    assert not [symptom for incident in found.incidents for symptom in incident.symptoms if symptom.kind == "stall"]
+
+
+def test_a_hole_in_one_core_is_code_with_interrupts_off(tmp_path: Path) -> None:
+    found = Scene().vmstat().mode(2, max_gap_us=170_000).diagnose(tmp_path)
+    assert {symptom.kind for incident in found.incidents for symptom in incident.symptoms} == {"stall"}
+    assert "steal" not in {cause.pattern for incident in found.incidents for cause in incident.causes}
+
+
+def test_a_machine_that_stood_still_for_a_moment_is_no_incident(tmp_path: Path) -> None:
+    scene = Scene().vmstat()
+    for cpu in range(4):
+        scene.mode(cpu, max_gap_us=170_000 + cpu)
+    assert scene.diagnose(tmp_path).incidents == ()

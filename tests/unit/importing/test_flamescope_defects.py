@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from zombiescope.importing.session import Options, Session
+from zombiescope.importing.session import Options, Session, Silence
 from zombiescope.profile.heatmap import subsecond
 from zombiescope.profile.selection import Filters, Selection
 from zombiescope.recording.reader import Recording, open_recording
@@ -18,18 +18,12 @@ SOFTIRQ = "\tffffffffc0000001 mlx5e_napi_poll+0x1 ([mlx5_core])\n\tffffffff81000
 WORK = "\t            1234 main+0x4 (/bin/app)\n"
 
 
-class Quiet:
-    def expect(self, size: int | None) -> None: ...
-    def begin(self, name: str) -> None: ...
-    def advance(self, size: int) -> None: ...
-
-
 def imported(tmp_path: Path, *samples: tuple[str, float, str]) -> Recording:
     """Samples as (comm pid/tid [cpu], seconds, stack)."""
     lines = (f"{who} {START / 1e6 + at:.6f}: 1 cycles: \n{stack}\n" for who, at, stack in samples)
     text = tmp_path / "perf.txt"
     text.write_text("".join(lines))
-    Session(tmp_path / "rec", Options(), Quiet()).run([str(text)])
+    Session(tmp_path / "rec", Options(), Silence()).run([str(text)])
     return open_recording(tmp_path / "rec")
 
 

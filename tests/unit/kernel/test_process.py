@@ -65,7 +65,7 @@ def test_this_process() -> None:
     assert found.ppid == os.getppid()
     assert found.exe == os.path.realpath(sys.executable)
     assert found.cmdline is not None
-    assert "pytest" in found.cmdline
+    assert found.cmdline.split()[0] == sys.orig_argv[0]
     assert not found.is_kernel_thread
     assert found.policy in process.POLICIES
 

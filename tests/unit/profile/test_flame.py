@@ -149,3 +149,84 @@ def test_frames_lie_within_their_parents_and_not_over_each_other(sampled: list[t
         nodes = np.flatnonzero(tree.depth == depth)
         nodes = nodes[np.argsort(left[nodes], kind="stable")]
         assert (left[nodes][1:] >= (left + width)[nodes][:-1] - 1e-6).all()
+
+
+Slow = dict[tuple[str, ...], list[int]]
+
+
+def slow_fold(
+    sampled: list[tuple[str, int, int]], *, invert: bool, differs: bool, below: float
+) -> tuple[Slow, int, int, list[tuple[str, ...]]]:
+    """The tree written down plainly: path -> [value, self, base], branches left out, samples in them, and the last
+    path of each stack that was kept."""
+    now, before = sum(count for _, count, _ in sampled), sum(count for *_, count in sampled)
+    runs = [tuple(stack.split(";"))[:: -1 if invert else 1] if stack else () for stack, _, _ in sampled]
+    runs = [_charged(run) if invert else run for run in runs]
+    every: Slow = {(): [0, 0, 0]}
+    for run, (_, count, base) in zip(runs, sampled, strict=True):
+        if count or (differs and base):
+            for depth in range(len(run) + 1):
+                node = every.setdefault(run[:depth], [0, 0, 0])
+                node[0] += count
+                node[1] += count if depth == len(run) else 0
+                node[2] += base if differs else 0
+
+    def visible(path: tuple[str, ...]) -> bool:
+        value, _, base = every[path]
+        wide = (value > 0 and value >= below * now) or (differs and base > 0 and base >= below * before)
+        return not path or (wide and visible(path[:-1]))
+
+    kept = {path: node for path, node in every.items() if visible(path)}
+    given_up = [path for path in every if path not in kept and path[:-1] in kept]
+    ends = [next(run[:depth] for depth in range(len(run), -1, -1) if run[:depth] in kept) for run in runs]
+    return kept, len(given_up), sum(every[path][0] for path in given_up), ends
+
+
+def _charged(run: tuple[str, ...]) -> tuple[str, ...]:
+    """An inverted stack without leaves that only look hot."""
+    while len(run) > 1 and run[0] == "[k]do_syscall_64":
+        run = run[1:]
+    return run
+
+
+@given(
+    st.lists(st.tuples(st.one_of(STACK, st.just("")), st.integers(0, 40), st.integers(0, 40)), min_size=1, max_size=30),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from([0.0, 0.01, 0.2]),
+)
+def test_the_native_fold_is_the_plain_one(
+    sampled: list[tuple[str, int, int]], invert: bool, differs: bool, below: float
+) -> None:
+    names = sorted({name for stack, _, _ in sampled for name in stack.split(";") if name})
+    functions = (UNKNOWN, *(Function(name, None, "kernel" if "[k]" in name else "user") for name in names))
+    functions = tuple(function._replace(name=function.name.removeprefix("[k]")) for function in functions)
+    spelled = {1 + number: name for number, name in enumerate(names)}
+    lengths = [len(stack.split(";")) if stack else 0 for stack, _, _ in sampled]
+    flat = [1 + names.index(name) for stack, _, _ in sampled for name in stack.split(";") if name]
+    ends = np.cumsum([0, *lengths])
+    stacks = Stacks(functions, np.array(flat, np.int32), ends[:-1], ends[1:])
+    now, before = (np.array([row[side] for row in sampled], np.int64) for side in (1, 2))
+    if not all(lengths) and invert:
+        return  # skid is looked for in the last frame, and a recording has no stack without one
+    tree = flame.fold(stacks, now, before if differs else None, invert=invert, below_ratio=below)
+    kept, branches, lost, last = slow_fold(sampled, invert=invert, differs=differs, below=below)
+
+    found: list[tuple[str, ...]] = [()]
+    for node in range(1, len(tree.value)):
+        found.append((*found[tree.parent[node]], spelled[int(tree.function[node])]))
+        assert tree.depth[node] == len(found[node])
+        assert tree.parent[node] < node
+    base = tree.base if tree.base is not None else np.zeros(len(found), np.int64)
+    rows = zip(tree.value.tolist(), tree.self_value.tolist(), base.tolist(), strict=True)
+    assert {path: list(row) for path, row in zip(found, rows, strict=True)} == kept
+    assert len(set(found)) == len(found)
+    assert (tree.pruned.branches, tree.pruned.samples) == (branches, lost)
+    for row, (_, count, other) in enumerate(sampled):
+        if count or (differs and other):
+            assert found[tree.leaf[row]] == last[row]
+        else:
+            assert tree.leaf[row] == -1
+    order = [(len(path), found.index(path[:-1]) if path else -1, path[-1].removeprefix("[k]") if path else "")
+             for path in found]  # fmt: skip
+    assert order == sorted(order), "breadth first, children in the order of name"

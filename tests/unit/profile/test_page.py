@@ -10,10 +10,11 @@ from html import unescape
 from pathlib import Path
 
 import pytest
+from benchmarks import generate
 from tests.conftest import Needs
 from tests.recordings import SECOND, START_US, Written, write_recording
 
-from zombiescope.profile import html
+from zombiescope.profile import heatmap, html
 from zombiescope.profile.selection import Selection
 from zombiescope.recording.reader import open_recording
 
@@ -152,9 +153,70 @@ def test_more_samples_than_fit_are_thinned_and_said(
     written: Written, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(html, "MAX_SAMPLES", written.samples // 3)
+    monkeypatch.setattr(html, "THINNED_SAMPLES", written.samples)
     assert browser(page(written))["says"].endswith("; the file holds one of every 4 that were recorded")
 
 
 def test_no_sample_at_all_is_a_page_that_says_so(tmp_path: Path, browser: Browser) -> None:
     written = write_recording(tmp_path / "idle", seconds=3, busy=0.0, incident=False)
     assert "No sample" in browser(page(written))["notes"]
+
+
+# --- more than fits ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Six minutes of 96 cores, a third busy: a million samples, and one core that hangs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        return generate.cached(PLAN)
+
+
+PLAN = generate.Plan(hours=0.1)
+
+
+@pytest.fixture(scope="module")
+def large_page(large: Path) -> tuple[str, int]:
+    with open_recording(large) as recording:
+        selection = Selection(recording, recording.start_us, recording.end_us + 1)
+        return html.page(selection, "large", UTC), int(selection.counts().sum())
+
+
+def test_a_file_of_a_million_samples_is_below_one_megabyte(large_page: tuple[str, int]) -> None:
+    text, total = large_page
+    assert total > 900_000
+    assert 400_000 < len(text.encode()) < 1_000_000
+
+
+def test_it_says_what_it_holds_and_what_was_left_out(large_page: tuple[str, int], browser: Browser) -> None:
+    text, total = large_page
+    shown = browser(text)
+    said = re.fullmatch(rf"{total:,} of {total:,} samples; the file holds one of every (\d+) .*", shown["says"])
+    assert said is not None
+    assert int(said[1]) > 1
+    assert re.search(
+        r"[\d,]+ branches below [\d.e-]+ % of the window are not in the file; \d+\.\d+ % of", shown["notes"]
+    )
+
+
+def test_heat_maps_of_a_thinned_file_are_exact(large: Path, large_page: tuple[str, int], browser: Browser) -> None:
+    text, total = large_page
+    with open_recording(large) as recording:
+        selection = Selection(recording, recording.start_us, recording.end_us + 1)
+        most = heatmap.by_core(selection).max
+    tell = "document.getElementById('hint').textContent = heat.values.reduce((a, b) => a + b, 0) + ' ' + heat.most;"
+    assert browser(text, hash_="by=core", script=tell)["hint"] == f"{total} {most}"
+    assert browser(text, script=tell)["hint"].split()[0] == str(total)
+
+
+def test_a_selection_in_a_thinned_file_finds_the_core_that_hangs(
+    large: Path, large_page: tuple[str, int], browser: Browser
+) -> None:
+    second = (PLAN.stuck_us - generate.START_US) // SECOND + 1
+    hash_ = f"by=core&core={PLAN.stuck_cpu}&from={second}&to={second + 7}&search=."
+    shown = browser(large_page[0], hash_=hash_)
+    about = re.match(r"about ([\d,]+) of ", shown["says"])
+    assert about is not None
+    assert int(about[1].replace(",", "")) == pytest.approx(7 * generate.HZ, rel=0.5)
+    assert shown["selected"].endswith(f", core {PLAN.stuck_cpu}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC
 from pathlib import Path
 from xml.etree import ElementTree
@@ -66,7 +67,8 @@ def test_a_heat_map_is_one_path_for_each_colour(drawn: tuple[Tree, Tree, Heatmap
     for map_ in drawn[2:]:
         paths = list(parsed(svg.heatmap(map_, "lab", UTC)).iter(f"{SVG}path"))
         assert 1 < len(paths) <= len(colours.HEAT)
-        assert sum(path.attrib["d"].count("M") for path in paths) == int((map_.values > 0).sum())
+        boxes = [box for path in paths for box in re.findall(r"M\d+ \d+h(\d+)v(\d+)h-\d+", path.attrib["d"])]
+        assert sum(int(wide) * int(tall) for wide, tall in boxes) == int((map_.values > 0).sum())
 
 
 def test_text_keeps_to_its_width(drawn: tuple[Tree, Tree, Heatmap, Heatmap]) -> None:

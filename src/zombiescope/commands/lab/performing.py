@@ -159,22 +159,14 @@ def _diagnosed(recording: Recording, from_us: int, to_us: int) -> list[Document]
 
 def _replay(scenario: Scenario) -> Outcome:
     """Files of an hour that was idle, imported and diagnosed as anybody's files are."""
-    from zombiescope.importing.session import Options, Session
+    from zombiescope.importing.session import Options, Session, Silence
     from zombiescope.lab.idle_hour import CASE
     from zombiescope.recording.reader import open_recording
 
     with tempfile.TemporaryDirectory(prefix="zombiescope-lab-idle-") as temporary:
         files = CASE.write(Path(temporary) / "raw")
-        Session(Path(temporary) / "r", Options(), _Silence()).run([str(file) for file in files])
+        Session(Path(temporary) / "r", Options(), Silence()).run([str(file) for file in files])
         with open_recording(Path(temporary) / "r") as recording:
             listed = _diagnosed(recording, recording.start_us, recording.end_us + 1)
     alarms = tuple(one for one in listed if one["severity"] == "critical")
     return Outcome(scenario, Found(), Found(), None, float(CASE.seconds), alarms)
-
-
-class _Silence:
-    """Who is told how far the import of the idle hour is."""
-
-    def expect(self, size: int | None) -> None: ...
-    def begin(self, name: str) -> None: ...
-    def advance(self, size: int) -> None: ...

@@ -86,5 +86,6 @@ PATTERN = Pattern(
     examine=examine,
     hog="Nobody: who is stopped does not run.",
     culprit="The cgroup whose quota is too small.",
+    suspected_first=True,
     known_from="cpu.stat of the kernel; measured on 6.18 (48 of 48 periods)",
 )

@@ -48,5 +48,6 @@ PATTERN = Pattern(
     examine=examine,
     hog="Everybody.",
     culprit="Nobody in particular.",
+    suspected_first=True,
     known_from="the definition",
 )

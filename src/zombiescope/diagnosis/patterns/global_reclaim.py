@@ -21,16 +21,19 @@ _ALLOCATES = (
 
 def examine(case: Case) -> Finding:
     by_kswapd, direct = case.count("vmstat", "pgscan_kswapd"), case.count("vmstat", "pgscan_direct")
-    both = None if by_kswapd is None or direct is None else by_kswapd.rate + direct.rate
+    by_hand = case.count("vmstat", "pgscan_proactive")
+    scans = (by_kswapd, direct, by_hand)
+    nothing = all(scan is not None and scan.added == 0 for scan in scans)
     found = [
         counted(
             "pages looked at by kswapd (pgscan_kswapd)",
             by_kswapd,
             "counters",
             confirms_from=SCANNED_PER_S,
-            refutes_below=1 if both is not None and both < 1 else None,
+            refutes_below=1e-9 if nothing else None,
         ),
         counted("pages looked at by allocating tasks (pgscan_direct)", direct, "counters", confirms_from=SCANNED_PER_S),
+        counted("pages looked at by hand (pgscan_proactive)", by_hand, "counters", confirms_from=SCANNED_PER_S),
         counted("allocations that had to wait (allocstall)", case.count("vmstat", "allocstall"), "counters"),
     ]
     available = case.peak("meminfo", "mem_available_bytes")
@@ -65,7 +68,7 @@ PATTERN = Pattern(
     title="The node reclaims memory",
     proof="literature",
     looks_like="kswapd, or the tasks that allocate (direct reclaim), scan page lists for pages that can be freed.",
-    confirmed_by="25,000 or more pages scanned a second (100 MB/s), by kswapd or by allocating tasks.",
+    confirmed_by="25,000 or more pages scanned a second (100 MB/s), by kswapd, by allocating tasks or by hand.",
     refuted_by="No page scanned: then what shrinks is a cgroup at its limit, or a cache that is dropped by hand.",
     remedy="Limit what fills memory; raise vm.min_free_kbytes so that kswapd begins before tasks have to wait.",
     examine=examine,

@@ -85,5 +85,6 @@ PATTERN = Pattern(
     examine=examine,
     hog="Nobody on this node.",
     culprit="Who sends most; zombiescope does not see flows.",
+    suspected_first=True,
     known_from="amzn-drivers, ENA 2.2.10 and later",
 )

@@ -79,5 +79,6 @@ PATTERN = Pattern(
         ),
     ),
     culprit="The task that faults.",
+    suspected_first=True,
     known_from="vmstat of the kernel; measured on 6.18",
 )

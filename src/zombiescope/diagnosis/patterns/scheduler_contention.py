@@ -55,5 +55,6 @@ PATTERN = Pattern(
     examine=examine,
     hog="The tasks that share the core.",
     culprit="Who set the affinity; that is not recorded.",
+    suspected_first=True,
     known_from="/proc/schedstat of the kernel",
 )

@@ -74,5 +74,6 @@ PATTERN = Pattern(
     ),
     hog="The task that faults, or kcompactd.",
     culprit="The task that asked for huge pages.",
+    suspected_first=True,
     known_from="vmstat of the kernel; bcc compactsnoop; on 6.18 with vm.compact_memory",
 )

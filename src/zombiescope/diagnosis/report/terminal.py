@@ -75,7 +75,7 @@ def _chain(cause: Cause, clock: Clock) -> Iterator[Line]:
 
 def _where(link: Link, clock: Clock) -> str:
     parts = [part for part in (link.source, clock(link.at_us) if link.at_us else None) if part]
-    return f"  {' '.join(parts)}" if parts else ""
+    return f" · {' '.join(parts)}" if parts else ""
 
 
 def _fix(cause: Cause) -> Iterator[Line]:

@@ -30,7 +30,7 @@ EXPLAINED = 0.8
 LEVELS: tuple[tuple[str, Callable[[Task], str | None]], ...] = (
     ("thread", lambda task: None if not task.tid else f"tid {task.tid}"),
     ("comm", lambda task: None if not task.tid else task.comm),
-    ("owner", lambda task: task.unit or task.container or task.cgroup),
+    ("owner", lambda task: task.unit or task.container or (task.cgroup if task.cgroup != "/" else None)),
     ("parent", lambda task: None if not task.ppid or task.ppid <= 2 else f"children of {task.ppid}"),
 )
 

@@ -1,0 +1,42 @@
+"""Draws docs/pictures/demo.svg: what `zombiescope demo` prints.
+
+python docs/pictures/demo.py
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import tempfile
+from pathlib import Path
+from unittest import mock
+
+from rich.console import Console
+
+from zombiescope.commands import demo, diagnose
+
+WIDTH = 100
+
+
+def main() -> None:
+    console = Console(
+        width=WIDTH, record=True, force_terminal=True, color_system="256", file=io.StringIO(), highlight=False,
+        markup=False, emoji=False,
+    )  # fmt: skip
+    console.print("$ zombiescope demo", style="bold")
+    with (
+        tempfile.TemporaryDirectory() as place,
+        mock.patch.dict(os.environ, {"TZ": "UTC"}),
+        mock.patch.object(diagnose, "console", return_value=console),
+        mock.patch.object(demo, "console", return_value=Console(file=io.StringIO())),
+    ):
+        demo.command(keep=Path(place))
+    svg = console.export_svg(title="zombiescope demo", unique_id="demo")
+    # Rich names a font on somebody's server; a picture should need nobody's.
+    svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL).replace("Fira Code, monospace", "monospace")
+    (Path(__file__).parent / "demo.svg").write_text(svg)
+
+
+if __name__ == "__main__":
+    main()
