@@ -77,7 +77,7 @@ class CoreGrid:
         """
         idle = np.nansum([self.ratios["idle"], self.ratios["iowait"]], axis=0)
         expected = np.maximum(np.nan_to_num(self.counts["expected_samples"]), 1)
-        seen = np.nan_to_num(self.counts["idle_samples"]) / expected
+        seen = np.nan_to_num(self.counts["idle_samples"] / expected, nan=1.0)  # not counted: then it explains nothing
         unseen_us = np.maximum(idle - seen, 0) * SECOND_US
         unseen_us[:, 1:] += unseen_us[:, :-1].copy()  # a gap is told when it ends, and may have begun a second before
         gaps = np.nan_to_num(self.max_gap_us)
