@@ -148,6 +148,7 @@ ROWS = (
             "do_syscall_64 filemap_add_folio", "agent", cpu=0, share=0.4, pid=3000
         ),
         lambda s: s.vmstat(),
+        measures_itself=True,
     ),
     Row("rstat-lock", spinners, many_spin, nothing, measures_itself=True),
     Row(

@@ -1,4 +1,4 @@
-"""A file larger than the machine's memory is read: kswapd and the reader take pages from everybody."""
+"""A file larger than the machine's memory is read through maps: kswapd and the readers take pages from everybody."""
 
 from __future__ import annotations
 
@@ -7,22 +7,28 @@ from zombiescope.lab.scenario import Needs, Scenario, Truth
 
 SCRIPT = r"""
 fd, size = os.open(args[0], os.O_RDONLY), int(args[1])
-os.posix_fadvise(fd, 0, size, os.POSIX_FADV_RANDOM)
-held = []
-def hold(share):  # memory that cannot be dropped: without swap only the cache is left to take from
-    want = int(available() * share)
-    held.append(mmap.mmap(-1, want, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
-    ctypes.memset(ctypes.addressof(ctypes.c_char.from_buffer(held[-1])), 1, want)
 def available():
     for line in open("/proc/meminfo"):
         if line.startswith("MemAvailable:"):
             return int(line.split()[1]) << 10
-hold(0.5)
+# Half of it is memory that cannot be dropped: without swap only the file is left to take from.
+held = mmap.mmap(-1, available() // 2, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+ctypes.memset(ctypes.addressof(ctypes.c_char.from_buffer(held)), 1, len(held))
+pages = mmap.mmap(fd, size, flags=mmap.MAP_SHARED, prot=mmap.PROT_READ)
+pages.madvise(1)  # random: one page a fault
+def read():
+    # All go through the same pages at about the same time, so that each page has several owners to be taken from.
+    while True:
+        for at in range(0, size, 4 << 20):
+            pages[at : at + (4 << 20) : 4096]
 for at in range(0, available(), 1 << 20):  # no free memory any more
     os.pread(fd, 1 << 20, at)
 wait_for_the_word()
-while True:
-    os.pread(fd, 128 << 10, random.randrange(size >> 17) << 17)
+for _ in range(1):
+    if os.fork() == 0:
+        dies_with_its_parent()
+        break
+read()
 """
 
 
@@ -38,7 +44,7 @@ def prepare(place: Place) -> list[str]:
 SCENARIO = Scenario(
     id="global-reclaim",
     title="The whole machine is short of memory",
-    does="fills half of the memory that is left and reads a sparse file of twice the machine's memory at random",
+    does="fills half of the memory that is left, and reads a sparse file of twice the machine's memory, twice",
     truth=Truth("global-reclaim", "", "reader"),
     script=SCRIPT,
     comm="reader",
