@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from zombiescope.lab.scenario import MB, Needs, Scenario, Truth
 
-SCRIPT = r"""
+SETUP = r"""
 import socket, subprocess
 rules = RULES
 def run(*words, **more):
@@ -29,7 +29,8 @@ if other == 0:
     open("/sys/class/net/v1/queues/rx-0/rps_cpus", "w").write("1")
     lines = ["table ip t { chain c { type filter hook prerouting priority 0; policy accept;"]
     lines += [f"ip saddr 10.78.{n >> 8}.{n & 255} counter drop" for n in range(rules)]
-    run("nft", "-f", "-", input="\n".join(lines) + "\n}\n}\n", text=True)
+    if rules:
+        run("nft", "-f", "-", input="\n".join(lines) + "\n}\n}\n", text=True)
     os.write(writing, b"x")
     time.sleep(1000)
 os.read(reading, 1)
@@ -53,10 +54,16 @@ batch = (Mmsghdr * 512)()
 for each in batch:
     each.hdr.iov, each.hdr.iovlen = ctypes.pointer(iov), 1
 time.sleep(0.5)
+"""
+"""Two namespaces, a link between them, and a batch of 512 packets."""
+SCRIPT = (
+    SETUP
+    + r"""
 wait_for_the_word()
 while True:
     libc.sendmmsg(sends.fileno(), batch, 512, 0)
 """
+)
 NEEDS = Needs(512 * MB, cores=2, programs=(("nft", "nftables"), ("ip", "iproute2")))
 
 

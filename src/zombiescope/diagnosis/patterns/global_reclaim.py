@@ -82,7 +82,7 @@ def _culprit(case: Case) -> Actor | None:
 PATTERN = Pattern(
     id="global-reclaim",
     title="The node reclaims memory",
-    proof="literature",
+    proof="kernel",
     looks_like="kswapd, or the tasks that allocate (direct reclaim), scan page lists for pages that can be freed.",
     confirmed_by="25,000 or more pages scanned a second (100 MB/s), by kswapd, by allocating tasks or by hand; or 0.3 "
     "of a CPU spent on page lists for the whole node.",
@@ -105,5 +105,6 @@ PATTERN = Pattern(
     scope="node",
     hog="kswapd, or the allocating tasks.",
     culprit="Who allocates most in the same seconds, if that was sampled.",
-    known_from="kernel documentation of vmstat; global reclaim alone counts pgscan_kswapd and pgscan_direct",
+    known_from="kernel documentation of vmstat; global reclaim alone counts pgscan_kswapd and pgscan_direct; on 6.1 in an "
+    "emulated machine of 1.5 GB",
 )

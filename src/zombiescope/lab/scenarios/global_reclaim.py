@@ -51,5 +51,5 @@ SCENARIO = Scenario(
     frames="6.1: shrink_node < balance_pgdat (kswapd0), shrink_node < try_to_free_pages < __alloc_pages",
     needs=Needs(64 << 40, node=True),
     prepare=prepare,
-    seconds=30.0,
+    seconds=50.0,
 )
