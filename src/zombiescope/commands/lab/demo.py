@@ -56,11 +56,11 @@ def _tell_it() -> None:
     out = console()
 
     def say(text: str) -> None:
-        out.print(f"{time.strftime('%H:%M:%S')}  {text}")
+        out.print(f"{time.strftime('%H:%M:%S')}  {text}", soft_wrap=True)
 
     before = _census()
     with private_recorder("lab", diagnose=True) as recorder:
-        say(f"recording; {before} memory cgroups are tracked, {_busiest()} of the busiest core is used")
+        say(f"recording; {before} memory cgroups are tracked; the kernel has {_kernel()} of a core at most")
         say("a supervisor starts and ends containers; each leaves a page in /dev/shm ...")
         with stage(named(SCENARIO), NAMED_S + HURTS_S) as running:
             say(f"{_census() - before:,} more memory cgroups are tracked, and no directory of theirs is left: zombies")
@@ -69,7 +69,7 @@ def _tell_it() -> None:
             found = _until_named(recorder, running, say)
             say("mending: the supervisor is stopped, what its containers left in /dev/shm is removed")
         time.sleep(2)
-        say(f"{max(0, _census() - before):,} of the zombies are left; {_busiest()} of the busiest core is used")
+        say(f"{max(0, _census() - before):,} of the zombies are left; the kernel has {_kernel()} of a core at most")
         place = _keep(recorder)
     _report(place, running.began_us, found, say)
 
@@ -84,7 +84,7 @@ def _until_named(recorder: PrivateRecorder, running: Running, say: Say) -> Found
         past_s = time.time() - running.began_us / 1e6
         if past_s >= 2 and not told:
             told = True
-            say(f"{_busiest()} of the busiest core is used, in the kernel")
+            say(f"the kernel has {_kernel()} of one core")
         known = worst_first(incidents.read(recorder.node_dir))
         found = verdict.told(scenario, known, running.began_us / 1e6, time.time() + 60)
         right = verdict.right_pattern(scenario, found) and verdict.right_culprit(scenario, found)
@@ -107,20 +107,20 @@ def _census() -> int:
     return 0 if read is None else read.total
 
 
-def _busiest() -> str:
-    """The busiest core in half a second."""
+def _kernel() -> str:
+    """What the kernel had, in half a second, of the core where it had most."""
     from zombiescope.kernel.procfile import read_file
 
-    def busy() -> dict[str, tuple[int, int]]:
+    def spent() -> dict[str, tuple[int, int]]:
         rows = (read_file("/proc/stat") or b"").decode().splitlines()
         cores = [row.split() for row in rows if row.startswith("cpu") and row[3:4].isdigit()]
-        return {row[0]: (sum(map(int, row[1:9])), int(row[4]) + int(row[5])) for row in cores}
+        return {row[0]: (sum(map(int, row[1:9])), int(row[3]) + int(row[6]) + int(row[7])) for row in cores}
 
-    first = busy()
+    first = spent()
     time.sleep(0.5)
     used = [
-        1 - (idle - first[cpu][1]) / max(1, total - first[cpu][0])
-        for cpu, (total, idle) in busy().items()
+        (kernel - first[cpu][1]) / max(1, total - first[cpu][0])
+        for cpu, (total, kernel) in spent().items()
         if cpu in first
     ]
     return f"{max(used, default=0) * 100:.0f} %"

@@ -105,6 +105,6 @@ PATTERN = Pattern(
     scope="node",
     hog="kswapd, or the allocating tasks.",
     culprit="Who allocates most in the same seconds, if that was sampled.",
-    known_from="kernel documentation of vmstat; global reclaim alone counts pgscan_kswapd and pgscan_direct; on 6.1 in an "
-    "emulated machine of 1.5 GB",
+    known_from="kernel documentation of vmstat; global reclaim alone counts pgscan_kswapd and pgscan_direct; on 6.1 in "
+    "an emulated machine of 1.5 GB",
 )
