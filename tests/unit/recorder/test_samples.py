@@ -90,7 +90,7 @@ def test_a_task_that_became_real_time_is_told(now: list[int]) -> None:
     sampler, lookup = StandInSampler(), StandInLookup()
     samples = made(sampler, lookup)
     assert not next(samples.shares()).real_time
-    fifo = Process(**dict.fromkeys(Process.__dataclass_fields__) | {"policy": 1, "ppid": 1, "cgroups": {}})
+    fifo = Process(500, 1, "loop", "R", False, 1, 10, 1, None, False, None, {})
     samples._name_task(TaskAnswer(lookup.asked[0], fifo, "/", Owner(), "loop"))
     assert next(samples.shares()).real_time
 
