@@ -54,19 +54,16 @@ class Machine:
 
 
 def _of_the_lab() -> Iterator[str]:
-    """By their cgroup, their command line, or a network namespace that is not ours."""
-    own = Path("/proc/self/ns/net").readlink()
+    """By their cgroup or their command line; a scenario's program carries its script there, and its forks do too.
+    Mounts and network namespaces of a scenario live as long as one of them."""
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            if int(entry.name) == os.getpid():
-                continue
-            if MARK in (entry / "cgroup").read_text() or MARK in command or "zombiescope.lab" in command:
-                yield f"{entry.name} {command[:80]}"
-            elif (entry / "ns/net").readlink() != own:
-                yield f"{entry.name} in another network namespace"
+            mine = MARK in (entry / "cgroup").read_text() or MARK in command
         except OSError:
             continue
+        if int(entry.name) != os.getpid() and (mine or "zombiescope.lab" in command or "wait_for_the_word" in command):
+            yield f"{entry.name} {command[:80]}"
 
 
 def _sysctls() -> Iterator[tuple[str, bytes]]:
