@@ -6,7 +6,7 @@ NATIVE := $(wildcard src/zombiescope/*.pyx src/zombiescope/native/*.pxi)
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test test-node test-fast test-packages lint format bench bench-soak docs lock wheel clean
+.PHONY: help setup run demo test test-node test-fast test-packages lint format bench bench-soak score docs lock wheel clean
 
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,6 +54,9 @@ bench: setup test-packages ## measure cost against perf and mpstat; figures go t
 
 bench-soak: setup test-packages ## an hour of recording: is memory flat?
 	$(BIN)/python -m benchmarks soak $(ARGS)
+
+score: setup test-packages ## every fault of the laboratory, and half an hour of healthy load, into docs/accuracy.md
+	$(BIN)/zombiescope lab score --yes --healthy-minutes 30 --page docs/accuracy.md $(ARGS)
 
 docs: setup ## check the pages and build them into site/
 	$(BIN)/mkdocs build --strict --quiet

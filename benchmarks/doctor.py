@@ -1,18 +1,14 @@
 """What live diagnosis costs: a minute in which nothing is wrong, and a minute of a real fault.
 
-The fault is the one of tests/faults/mount_storm.py: a program that reads a mountinfo of three thousand mounts and does
+The fault is the lab's mount-storm: a program that reads a mountinfo of three thousand mounts and does
 nothing else, on one core.
 """
 
 from __future__ import annotations
 
-import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from pathlib import Path
 
 from benchmarks.loads import ONE_BUSY_CORE, running
 from benchmarks.recorder import Recording, recorder
@@ -41,18 +37,17 @@ def measure(seconds: float) -> list[Row]:
 
 @contextmanager
 def _fault() -> Iterator[tuple[str, Callable[[], float]]]:
-    sys.path.insert(0, str(Path(__file__).parents[1]))
-    from tests.faults import mount_storm
+    from zombiescope.lab.scenario import by_id
+    from zombiescope.lab.stage import stage
 
-    with tempfile.TemporaryDirectory() as scratch:
-        fault = replace(mount_storm.FAULT, cpu=1)
-        with fault.ready(Path(scratch)) as program:
+    scenario = by_id("mount-storm")
+    with stage(scenario) as running:
 
-            def go() -> float:
-                program.go()
-                return program.began_us / 1e6
+        def go() -> float:
+            running.go()
+            return running.began_us / 1e6
 
-            yield fault.pattern, go
+        yield str(scenario.truth.pattern), go
 
 
 def _named(recording: Recording, pattern: str, until_s: float) -> tuple[float, float] | None:

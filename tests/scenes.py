@@ -186,5 +186,7 @@ class Scene:
         used = sum(int(row[f"{mode}_ms"] or 0) for mode in MODES)
         row.update(time=START_US + (second + 1) * SECOND, interval_us=SECOND, cpu=cpu, idle_ms=max(0, 1000 - used))
         row.update(samples=HZ, expected_samples=HZ)
+        if not hurts or (cpu, "idle_samples") not in self.modes:
+            row["idle_samples"] = HZ * int(row["idle_ms"] or 0) // 1000
         row["max_gap_us"] = row["max_gap_us"] or 10_101
         return tuple(row[name] for name in schema.CORES.names)

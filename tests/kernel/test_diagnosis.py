@@ -12,36 +12,29 @@ from contextlib import ExitStack
 
 import pytest
 from tests.conftest import Needs
-from tests.faults import (
-    cfs_throttle,
-    cgroup_litter,
-    conntrack_dump,
-    fork_storm,
-    memcg_limit_reclaim,
-    mount_storm,
-    negative_dentries,
-    netns_churn,
-    page_fault_storm,
-    rt_hog,
-    smaps_reader,
-    tlb_shootdown,
-    zombie_walker,
-)
-from tests.faults.fault import Fault
 from tests.recorder_process import recording
 
 from zombiescope.diagnosis.diagnose import diagnose
 from zombiescope.diagnosis.incident import Cause
+from zombiescope.diagnosis.report.document import document
+from zombiescope.lab import verdict
+from zombiescope.lab.needs import lacks
+from zombiescope.lab.scenario import Scenario, by_id
+from zombiescope.lab.scenarios.zombie_tmpfs import COUNT
+from zombiescope.lab.stage import stage
 from zombiescope.recording.reader import Recording, open_recording
 
 pytestmark = pytest.mark.kernel
 
 # Names that do not exist first: they have to be there until the recorder counts them, and dropping caches drops them.
-FAULTS = (
-    negative_dentries, smaps_reader, mount_storm, page_fault_storm, memcg_limit_reclaim, fork_storm, netns_churn,
-    tlb_shootdown, rt_hog, conntrack_dump, cgroup_litter, zombie_walker,
+ONE_BY_ONE = (
+    "negative-dentries", "mount-storm", "page-fault-storm", "fork-storm", "netns-churn", "tlb-shootdown", "rt-hog",
+    "conntrack-lister", "zombie-tmpfs",
 )  # fmt: skip
+BESIDE = ("cfs-throttle", "memcg-limit-reclaim")
 HURTS_S = 4.0
+LEAVES_S = 11.0
+"""The recorder looks at a cgroup when it first sees it, and then every ten seconds."""
 
 Windows = dict[str, tuple[int, int]]
 
@@ -52,58 +45,60 @@ def faults(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Recording
     needs.perf_events()
     needs.tracefs()
     needs.memory_cgroup()
-    needs.file("/sys/fs/cgroup/memory/memory.limit_in_bytes")
-    needs.file("/sys/fs/cgroup/cpu/cpu.cfs_quota_us")
+    for name in (*ONE_BY_ONE, *BESIDE):
+        for missing in lacks(by_id(name)):
+            needs.lack(f"{name} {missing}")
     place = tmp_path_factory.mktemp("faults")
     windows: Windows = {}
     with recording(place / "r") as recorder:
         with ExitStack() as made:
-            quota = made.enter_context(cfs_throttle.FAULT.ready(place))
-            limit = made.enter_context(memcg_limit_reclaim.FAULT.ready(place))
+            quota = made.enter_context(stage(by_id("cfs-throttle"), 120))
             quota.go()
-            for module in FAULTS:
-                early = module is memcg_limit_reclaim
+            for name in ONE_BY_ONE:
                 with ExitStack() as own:
-                    stays = made if module is negative_dentries else own
-                    running = limit if early else stays.enter_context(module.FAULT.ready(place))
+                    stays = made if name == "negative-dentries" else own
+                    running = stays.enter_context(stage(by_id(name), 120))
                     running.go()
                     time.sleep(HURTS_S)
-                    windows[module.FAULT.pattern] = (running.began_us, time.time_ns() // 1000)
-                    if not early:
-                        running.stop()
-            recorder.wait_for_frames(1)
-            windows["cfs-throttle"] = (quota.began_us, time.time_ns() // 1000)
+                    windows[name] = (running.began_us, time.time_ns() // 1000)
+                    running.stop()
+            limit = made.enter_context(stage(by_id("memcg-limit-reclaim")))
+            limit.go()
+            time.sleep(LEAVES_S)
+            for name, running in zip(BESIDE, (quota, limit), strict=True):
+                windows[name] = (running.began_us, time.time_ns() // 1000)
+        recorder.wait_for_frames(1)
         recorder.stop()
     with open_recording(place / "r") as opened:
         yield opened, windows
 
 
-def named(faults: tuple[Recording, Windows], fault: Fault) -> Cause:
-    """The first cause of the incident whose hog is the fault's; other things may happen on the machine meanwhile."""
+def named(faults: tuple[Recording, Windows], scenario: Scenario) -> Cause:
+    """The first cause of the incident that is the scenario's; other things may happen on the machine meanwhile."""
     opened, windows = faults
-    found = diagnose(opened, *windows[fault.pattern])
-    mine = [incident for incident in found.incidents if any(cause.hog.comm == fault.hog for cause in incident.causes)]
-    told = [(incident.symptoms, [cause.pattern for cause in incident.causes]) for incident in found.incidents]
-    assert mine, told
-    assert mine[0].causes[0].pattern == fault.pattern, (told, mine[0].ruled_out)
+    found = diagnose(opened, *windows[scenario.id])
+    told = document(found)["incidents"]
+    mine = [each for each, one in zip(found.incidents, told, strict=True) if verdict.concerns(scenario, one)]
+    assert mine, [(one["symptoms"], [cause["summary"] for cause in one["causes"]]) for one in told]
+    assert mine[0].causes[0].pattern == scenario.truth.pattern, (mine[0].causes, mine[0].ruled_out)
     return mine[0].causes[0]
 
 
-@pytest.mark.parametrize("module", [*FAULTS, cfs_throttle], ids=lambda module: module.FAULT.pattern)
-def test_the_pattern_and_the_culprit_are_named(faults: tuple[Recording, Windows], module: object) -> None:
-    fault: Fault = module.FAULT  # type: ignore[attr-defined]
-    cause = named(faults, fault)
+@pytest.mark.parametrize("name", [*ONE_BY_ONE, *BESIDE])
+def test_the_pattern_and_the_culprit_are_named(faults: tuple[Recording, Windows], name: str) -> None:
+    scenario = by_id(name)
+    cause = named(faults, scenario)
     assert cause.culprit is not None
-    assert not fault.culprit or fault.culprit in f"{cause.culprit.comm} {cause.culprit.cgroup}"
+    assert scenario.truth.culprit in f"{cause.culprit.comm} {cause.culprit.cgroup}"
     assert cause.confidence > 0.5
     assert cause.proof == "kernel"
 
 
 def test_zombies_are_counted_and_their_maker_is_not_their_walker(faults: tuple[Recording, Windows]) -> None:
-    cause = named(faults, zombie_walker.FAULT)
+    cause = named(faults, by_id("zombie-tmpfs"))
     (zombies,) = [link.value for link in cause.chain if link.step == "zombies"]
     assert isinstance(zombies, int)
-    assert zombies >= zombie_walker.COUNT // 2
+    assert zombies >= COUNT // 2
     assert cause.hog.comm == "walker"
     assert cause.culprit is not None
-    assert (cause.culprit.comm, cause.culprit.cgroup) == ("leaky", "/zs-fault-zombies/job-*")
+    assert (cause.culprit.comm, cause.culprit.cgroup) == ("leaky", "/zombiescope-lab-zombie-tmpfs/jobs/job-*")

@@ -9,22 +9,23 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.conftest import Needs
-from tests.faults import mount_storm
 from tests.recorder_process import RecorderProcess, recording
 
+from zombiescope.lab.scenario import by_id
+from zombiescope.lab.stage import stage
 from zombiescope.recording import incidents
 from zombiescope.recording.freeze import list_frozen
 
 pytestmark = pytest.mark.kernel
 
 DEADLINE_S = 60.0
-FAULT = replace(mount_storm.FAULT, cpu=1)
+FAULT = by_id("mount-storm")
 
 
 @dataclass
@@ -51,9 +52,9 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
     Needs().root()
     place = tmp_path_factory.mktemp("live")
     with recording(place / "r", diagnose=True) as recorder:
-        with FAULT.ready(place) as running:
+        with stage(FAULT, 120) as running:
             running.go()
-            seen = awaited(recorder, lambda entry: entry["state"] == "open" and _pattern(entry) == FAULT.pattern)
+            seen = awaited(recorder, lambda entry: entry["state"] == "open" and _pattern(entry) == FAULT.truth.pattern)
             named_after_s = time.time() - running.began_us / 1e6
             status = said(place, "status", "--json")
             running.stop()
@@ -91,8 +92,8 @@ def said(place: Path, *arguments: str) -> dict[str, Any]:
 
 def test_it_is_named_while_it_hurts(story: Story) -> None:
     cause = story.open["causes"][0]
-    assert (cause["pattern"], cause["hog"]["comm"]) == (FAULT.pattern, FAULT.hog)
-    assert cause["culprit"]["comm"] == FAULT.hog
+    assert (cause["pattern"], cause["hog"]["comm"]) == (FAULT.truth.pattern, FAULT.truth.hog)
+    assert cause["culprit"]["comm"] == FAULT.truth.hog
     assert story.began_us - 1_000_000 <= story.open["from"] * 1e6 < story.ended_us
 
 

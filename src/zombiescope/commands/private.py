@@ -6,8 +6,10 @@ announces itself in a runtime directory of its own.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -24,6 +26,7 @@ from zombiescope.recording import locate
 _MAX_BYTES = 64 * 10**6
 _START_S = 60.0
 _STOP_S = 10.0
+_libc = ctypes.CDLL(None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,7 @@ def _started(home: Path, changes: dict[str, Any]) -> Iterator[PrivateRecorder]:
             stdout=subprocess.DEVNULL,
             stderr=errors,
             env=environment,
+            preexec_fn=_end_with_us,
         )
     try:
         yield PrivateRecorder(home, process)
@@ -83,6 +87,11 @@ def _started(home: Path, changes: dict[str, Any]) -> Iterator[PrivateRecorder]:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def _end_with_us() -> None:
+    """A command that is killed must not leave a recorder behind (PR_SET_PDEATHSIG)."""
+    _libc.prctl(1, signal.SIGTERM)
 
 
 def _wait_for_data(recorder: PrivateRecorder) -> None:

@@ -209,9 +209,10 @@ class Case:
 
     @cached_property
     def cgroups(self) -> CgroupsView:
-        """As they were when the incident ended: whoever mends a leak removes the evidence. Where they were counted only
+        """As they were when it stopped hurting: whoever mends a leak removes the evidence. Where they were counted only
         later, as in an imported copy of /proc/cgroups, that is better than nothing."""
-        then = self.facts.cgroups_at(self.to_us)
+        hurt = self.of_kind("kernel_hog", "core_saturated")
+        then = self.facts.cgroups_at(min(self.to_us, max((one.to_us for one in hurt), default=self.to_us)))
         return then if then.memory is not None else self.facts.cgroups
 
     # --- numbers -----------------------------------------------------------------------------------------------------

@@ -25,6 +25,10 @@ COUNTS = (
     "wait_us",
 )  # fmt: skip
 
+LONG_GAP_US = 900_000
+"""A longer gap fills the second, and the ones beside it."""
+GAP_SLACK_US = 50_000
+
 Grid = npt.NDArray[np.float64]
 """[core, second]"""
 
@@ -63,6 +67,23 @@ class CoreGrid:
     @property
     def measured(self) -> npt.NDArray[np.bool_]:
         return ~np.isnan(self.ratios["system"])
+
+    @property
+    def holes_us(self) -> Grid:
+        """The longest gap in the samples of each second, but for gaps that idle time explains.
+
+        There are machines that deliver no sample at all from the idle task of a core. /proc/stat then knows of idle
+        time that no sample was taken in, and a gap that fits into it is not a hole.
+        """
+        idle = np.nansum([self.ratios["idle"], self.ratios["iowait"]], axis=0)
+        expected = np.maximum(np.nan_to_num(self.counts["expected_samples"]), 1)
+        seen = np.nan_to_num(self.counts["idle_samples"] / expected, nan=1.0)  # not counted: then it explains nothing
+        unseen_us = np.maximum(idle - seen, 0) * SECOND_US
+        unseen_us[:, 1:] += unseen_us[:, :-1].copy()  # a gap is told when it ends, and may have begun a second before
+        gaps = np.nan_to_num(self.max_gap_us)
+        explained = unseen_us >= np.minimum(gaps, LONG_GAP_US) - GAP_SLACK_US
+        holes: Grid = np.where(explained, 0.0, gaps)
+        return holes
 
     def at_us(self, second: int) -> int:
         return self.start_us + second * SECOND_US

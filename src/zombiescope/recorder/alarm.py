@@ -1,10 +1,11 @@
 """When the doctor should look: a cheap suspicion, kept up to date at every tick, without stacks and without pyarrow.
 
-Suspicious is a core that the kernel holds, a unit that is in the kernel for a CPU's worth, a hole in the samples, and
-every warning of the kernel or systemd. A suspicion is not an incident: the doctor (diagnosis/live.py, a process of its
-own) looks at the recording and says what it is. It looks three seconds after a suspicion arose, then ever more rarely
-while it lasts, and once more when it is over. A look costs more than a minute of recording, so a suspicion that turned
-out to be nothing is not looked at again until something new comes up.
+Suspicious is a core that the kernel holds, a unit that is in the kernel for a CPU's worth, a real-time task that keeps
+a core, a cgroup that its CPU quota stops, a hole in the samples, and every warning of the kernel or systemd. A
+suspicion is not an incident: the doctor (diagnosis/live.py, a process of its own) looks at the recording and says what
+it is. It looks three seconds after a suspicion arose, then ever more rarely while it lasts, and once more when it is
+over. A look costs more than a minute of recording, so a suspicion that turned out to be nothing is not looked at again
+until something new comes up.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ FIRST_LOOK_US = 3_000_000
 LOOKS_US = (7_000_000, 20_000_000, 60_000_000, 300_000_000, 600_000_000)
 OVER_US = 12_000_000
 HOG_RATIO = 0.9
+REAL_TIME_RATIO = 0.85
+THROTTLED_PERIODS = 0.2
 HOLE_US = 100_000
 _NO_ALARM = frozenset({"mark", "cgroup_churn", "unit_restart", "clock_step", "lookup_stuck", "helper_failed"})
 
@@ -39,6 +42,15 @@ class Alarm:
         """Samples in the kernel since the last call, a second ago."""
         if kernel_samples >= HOG_RATIO * hz:
             self._suspect(now_us, f"unit {name}")
+
+    def real_time(self, now_us: int, name: str, samples: int, hz: int) -> None:
+        """Samples of a real-time task since the last call, a second ago."""
+        if samples >= REAL_TIME_RATIO * hz:
+            self._suspect(now_us, f"real-time {name}")
+
+    def quota(self, now_us: int, cgroup: str, periods: int, throttled: int) -> None:
+        if periods and throttled >= THROTTLED_PERIODS * periods:
+            self._suspect(now_us, f"quota {cgroup}")
 
     def hole(self, now_us: int, cpu: int, gap_us: int | None) -> None:
         if gap_us is not None and gap_us >= HOLE_US:

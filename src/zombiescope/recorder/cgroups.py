@@ -29,6 +29,8 @@ WALK_STEP = 500
 
 MAX_LEAVES = 64
 LEAF_EVERY_US = 10_000_000
+NEW_LEAVES = 4
+"""At most so many cgroups that were not looked at before are read at a tick."""
 COUNTS_EVERY_US = 10_000_000
 PROBE_EVERY_US = 60_000_000
 
@@ -236,22 +238,38 @@ class Cgroups:
         if path != "/" and (path in self._leaf_use or len(self._leaf_use) < 1024):
             self._leaf_use[path] = self._leaf_use.get(path, 0) + samples
 
-    def read_leaves(self, wall_us: int) -> None:
-        """cpu.stat, memory.events and pressure of at most 64 cgroups that appear in the samples."""
+    def read_leaves(self, wall_us: int) -> list[tuple[str, int, int]]:
+        """cpu.stat, memory.events and pressure of at most 64 cgroups that appear in the samples.
+
+        One that is new is read at once, so that the next reading has something to compare with. Answers those that
+        have a CPU quota: path, periods, periods in which it was stopped.
+        """
+        self._read_new_leaves()
         if wall_us < self._next_leaves_us:
-            return
+            return []
         self._next_leaves_us = wall_us + LEAF_EVERY_US
         busiest = sorted(self._leaf_use, key=self._leaf_use.__getitem__, reverse=True)[:MAX_LEAVES]
         self._leaf_use.clear()
         before, self._leaf_before = self._leaf_before, {}
+        limited = []
         for path in busiest:
             stats = self._leaf(path)
             if stats is None:
                 continue
             self._leaf_before[path] = stats
             old = before.get(path)
-            if old is not None:
-                self._batch.add(schema.CGROUP_STATS, (wall_us, path, *_leaf_deltas(old, stats)))
+            if old is None:
+                continue
+            deltas = _leaf_deltas(old, stats)
+            self._batch.add(schema.CGROUP_STATS, (wall_us, path, *deltas))
+            if deltas[0]:
+                limited.append((path, deltas[0], deltas[1] or 0))
+        return limited
+
+    def _read_new_leaves(self) -> None:
+        for path in [path for path in self._leaf_use if path not in self._leaf_before][:NEW_LEAVES]:
+            if len(self._leaf_before) < 2 * MAX_LEAVES and (stats := self._leaf(path)) is not None:
+                self._leaf_before[path] = stats
 
     def _leaf(self, path: str) -> LeafStats | None:
         cpu, memory = self._directory("cpu", path), self._directory("memory", path)

@@ -44,6 +44,8 @@ HOUSEKEEPING_US = 10_000_000
 SAVE_STATE_US = 600_000_000
 RETENTION_US = 30_000_000
 UNSCHEDULED_US = 3_000_000
+LONG_GAP_US = 900_000
+GAP_SLACK_US = 50_000
 
 
 class Recorder:
@@ -102,6 +104,7 @@ class Recorder:
         self._node = node.describe(config, here, self._online, possible, more, root)
         self._told_missing: list[Missing] | None = None
         self.events = self.ticks = self.ticks_late = self.idle_samples = 0
+        self._unseen_us: dict[int, int] = {}
         self._sequence = 0
         self._ledger_lost = 0
         self._last_tick_ns = monotonic_ns()
@@ -205,12 +208,28 @@ class Recorder:
         for core in times:
             self.rollup.core(wall_us, core.cpu, interval_us, core.busy_ms, core.kernel_ms)
             self.doctor.alarm.core(wall_us, core.cpu, interval_us, core.kernel_ms)
-        for number, (_, _, gap_us, _) in sampled.items():
-            self.doctor.alarm.hole(wall_us, number, gap_us)
+        self._suspect_holes(wall_us, interval_us, sampled, {core.cpu: core.busy_ms * 1000 for core in times})
         self.counters.tick(wall_us, stat)
         self._tick_cgroups(wall_us)
         self._tell_lost(wall_us - interval_us, wall_us, sampled)
         self._write_cost(wall_us, late_ns // 1000)
+
+    def _suspect_holes(
+        self,
+        wall_us: int,
+        interval_us: int,
+        sampled: dict[int, tuple[int, int, int | None, int]],
+        busy_us: dict[int, int],
+    ) -> None:
+        """Some machines take no sample of an idle core; idle time that was not seen, in this tick or the one before,
+        explains a gap."""
+        before, self._unseen_us = self._unseen_us, {}
+        for number, (_, idle, gap_us, _) in sampled.items():
+            seen_us = idle * 1_000_000 // self.config.hz
+            unseen_us = max(0, interval_us - busy_us.get(number, interval_us) - seen_us)
+            self._unseen_us[number] = unseen_us
+            if unseen_us + before.get(number, 0) < min(gap_us or 0, LONG_GAP_US) - GAP_SLACK_US:
+                self.doctor.alarm.hole(wall_us, number, gap_us)
 
     def _tick_cgroups(self, wall_us: int) -> None:
         self.cgroups.walk_on()
@@ -218,7 +237,8 @@ class Recorder:
         self.cgroups.tick(wall_us, self._counts, lost)
         if self.cgroups.last is not None:
             self.rollup.census(self.cgroups.last.total, self.cgroups.last.dying)
-        self.cgroups.read_leaves(wall_us)
+        for path, periods, throttled in self.cgroups.read_leaves(wall_us):
+            self.doctor.alarm.quota(wall_us, path, periods, throttled)
         for name, value in self.cgroups.probe(wall_us).items():
             self.counters.gauge(wall_us, "probe", name, None, value)
 
@@ -319,12 +339,14 @@ class Recorder:
     def _account_shares(self) -> None:
         sample_ms = 1000 / self.config.hz
         in_kernel: Counter[str] = Counter()
-        for name, cgroup, samples, kernel in self.samples.shares():
+        now_us = self.clock.now_us()
+        for name, cgroup, samples, kernel, real_time in self.samples.shares():
             self.rollup.unit_cpu(name, round(samples * sample_ms), round(kernel * sample_ms))
             in_kernel[name] += kernel
+            if real_time:
+                self.doctor.alarm.real_time(now_us, name, samples, self.config.hz)
             if cgroup:
                 self.cgroups.used(cgroup, samples)
-        now_us = self.clock.now_us()
         for name, kernel in in_kernel.items():
             self.doctor.alarm.unit(now_us, name, kernel, self.config.hz)
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
+from dataclasses import replace
+from time import monotonic_ns
+from typing import NamedTuple
 
 from zombiescope._native import Sampler
 from zombiescope.recorder.batch import Batch
@@ -16,6 +19,31 @@ GIVE_UP_NS = 1_500_000_000
 
 YOUNG_DRAINS = 15
 MAX_CGROUP_PATHS = 8192
+
+SETTLED_NS = 1_500_000_000
+"""A task that was seen at its birth is asked again after this: whoever started it moves it to its cgroup, changes its
+scheduling class and its name only then."""
+HOT_AGAIN_NS = 5_000_000_000
+HOT_SAMPLES = 50
+"""In a second; a task that runs so much is asked every five seconds, for it may become real-time at any moment."""
+_REAL_TIME = (1, 2)
+
+
+class Share(NamedTuple):
+    """What a task had of the CPU since the last call."""
+
+    name: str
+    """Unit or container or comm."""
+    cgroup: str | None
+    samples: int
+    kernel: int
+    real_time: bool = False
+
+
+class _Asked(NamedTuple):
+    question: TaskQuestion
+    at_ns: int
+    again: bool
 
 
 class Samples:
@@ -29,6 +57,8 @@ class Samples:
         self._who: dict[int, tuple[str, str | None]] = {}  # task -> (unit or its like, cgroup)
         self._names: dict[int, str] = {}
         self._cgroup_paths: dict[int, str] = {}
+        self._asked: dict[int, _Asked] = {}
+        self._real_time: set[int] = set()
         self.rows = 0
 
     def ask(self) -> None:
@@ -40,7 +70,9 @@ class Samples:
             self._names[task] = comm or "(unknown)"
             if tid:
                 hint = self._cgroup_paths.get(cgroup_id) if cgroup_id else None
-                self._lookup.ask(TaskQuestion(self._segment, task, pid, tid, comm, ppid, hint))
+                question = TaskQuestion(self._segment, task, pid, tid, comm, ppid, hint)
+                self._lookup.ask(question)
+                self._asked[task] = _Asked(question, monotonic_ns(), again=False)
         for space, pid, addresses in self._sampler.rows.take_wanted():
             maps = self._sampler.mappings(pid)
             self._lookup.ask(AddressQuestion(self._segment, space, pid, addresses, maps))
@@ -80,6 +112,8 @@ class Samples:
 
     def _name_task(self, answer: TaskAnswer) -> None:
         asked, found, owner = answer.question, answer.process, answer.owner
+        if found is None and asked.task in self._who:
+            return  # asked again when it was gone already: the first answer stands
         comm = answer.comm
         row = (
             asked.task, asked.pid, asked.tid, comm, found.ppid if found else asked.ppid,
@@ -90,12 +124,26 @@ class Samples:
         self._batch.add(schema.TASKS, row)
         name = owner.unit or owner.container or comm or self._names.get(asked.task, "?")
         self._who[asked.task] = (name, answer.cgroup)
+        if found is not None and found.policy in _REAL_TIME and found.ppid not in (0, 2):
+            self._real_time.add(asked.task)
+        else:
+            self._real_time.discard(asked.task)
 
-    def shares(self) -> Iterator[tuple[str, str | None, int, int]]:
-        """(unit or container or comm, cgroup, samples, samples in the kernel) since the last call."""
+    def shares(self) -> Iterator[Share]:
+        """Since the last call, a second ago."""
+        now_ns = monotonic_ns()
         for task, samples, kernel in self._sampler.take_shares():
             name, cgroup = self._who.get(task, (self._names.get(task, "?"), None))
-            yield name, cgroup, samples, kernel
+            self._ask_again(task, samples, now_ns)
+            yield Share(name, cgroup, samples, kernel, task in self._real_time)
+
+    def _ask_again(self, task: int, samples: int, now_ns: int) -> None:
+        asked = self._asked.get(task)
+        if asked is None or (asked.again and samples < HOT_SAMPLES):
+            return
+        if now_ns - asked.at_ns >= (HOT_AGAIN_NS if asked.again else SETTLED_NS):
+            self._lookup.ask(replace(asked.question, comm=None))
+            self._asked[task] = _Asked(asked.question, now_ns, again=True)
 
     def sweep(self) -> None:
         """Forgets processes that are gone; once a second."""
@@ -107,3 +155,5 @@ class Samples:
         self._segment += 1
         self._who.clear()
         self._names.clear()
+        self._asked.clear()
+        self._real_time.clear()

@@ -191,10 +191,11 @@ def test_a_full_place_for_temporary_files_is_named(monkeypatch: pytest.MonkeyPat
     import tempfile
 
     from zombiescope.importing import inputs
+    from zombiescope.importing.stream import Stream
 
     # A device that is always full, in place of a small file system that only root could mount.
     monkeypatch.setattr(tempfile, "TemporaryFile", lambda: Path("/dev/full").open("wb"))  # noqa: SIM115
-    stream = inputs.Stream(io.BytesIO(b"PERFILE2" + bytes(1 << 20)), lambda _: None)
+    stream = Stream(io.BytesIO(b"PERFILE2" + bytes(1 << 20)), lambda _: None)
     with pytest.raises(OSError, match=r"No space left on device in /.*TMPDIR"):
         inputs._aside(stream)
 

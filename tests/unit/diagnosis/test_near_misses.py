@@ -156,8 +156,24 @@ def test_a_hole_in_one_core_is_code_with_interrupts_off(tmp_path: Path) -> None:
     assert "steal" not in {cause.pattern for incident in found.incidents for cause in incident.causes}
 
 
+def test_idle_time_that_is_not_sampled_is_no_hole(tmp_path: Path) -> None:
+    """Some machines deliver no sample from the idle task of a core; /proc/stat knows that it was idle."""
+    scene = Scene().vmstat().mode(2, max_gap_us=800_000, idle_samples=0)
+    assert not scene.diagnose(tmp_path).incidents
+
+
 def test_a_machine_that_stood_still_for_a_moment_is_no_incident(tmp_path: Path) -> None:
     scene = Scene().vmstat()
     for cpu in range(4):
         scene.mode(cpu, max_gap_us=170_000 + cpu)
     assert scene.diagnose(tmp_path).incidents == ()
+
+
+def test_a_full_connection_table_of_another_namespace_is_seen_in_the_samples(tmp_path: Path) -> None:
+    scene = Scene().gauge("conntrack", "count", 900).gauge("conntrack", "max", 262_144)
+    scene.hog(f"{CALL} raw_sendmsg ip_output nf_conntrack_in init_conntrack __nf_conntrack_alloc early_drop", "sender")
+    (incident,) = scene.diagnose(tmp_path).incidents
+    assert incident.causes[0].pattern == "conntrack"
+    assert incident.causes[0].confidence > 0.5
+    assert incident.causes[0].culprit is not None
+    assert incident.causes[0].culprit.comm == "sender"

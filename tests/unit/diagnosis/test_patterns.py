@@ -71,9 +71,9 @@ def rules(scene: Scene) -> Scene:
 
 
 def tracked(scene: Scene) -> Scene:
-    return scene.hog(f"{SOFTIRQ} net_rx_action ip_rcv nf_conntrack_in early_drop", "ksoftirqd/1", pid=20, ppid=2).hog(
-        "do_syscall_64 raw_sendmsg", "agent", cpu=0, share=0.5, pid=3000
-    )
+    return scene.hog(
+        f"{SOFTIRQ} net_rx_action ip_rcv nf_conntrack_in __nf_conntrack_find_get", "ksoftirqd/1", pid=20, ppid=2
+    ).hog("do_syscall_64 raw_sendmsg", "agent", cpu=0, share=0.5, pid=3000)
 
 
 def polls(scene: Scene) -> Scene:
@@ -148,6 +148,7 @@ ROWS = (
             "do_syscall_64 filemap_add_folio", "agent", cpu=0, share=0.4, pid=3000
         ),
         lambda s: s.vmstat(),
+        measures_itself=True,
     ),
     Row("rstat-lock", spinners, many_spin, nothing, measures_itself=True),
     Row(

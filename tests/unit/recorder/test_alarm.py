@@ -116,3 +116,30 @@ def test_what_is_suspicious(happens: Callable[[Alarm], None], suspicious: bool) 
     alarm = Alarm()
     happens(alarm)
     assert (alarm.since_us is not None) == suspicious
+
+
+@pytest.mark.parametrize(
+    ("suspect", "arguments"),
+    [
+        ("core", (0, SECOND, 990)),
+        ("unit", ("x.service", 95, 99)),
+        ("real_time", ("fifo", 95, 99)),
+        ("quota", ("/pod", 100, 90)),
+    ],
+)
+def test_a_suspicion_is_looked_at_once_it_has_lasted(suspect: str, arguments: tuple[int | str, ...]) -> None:
+    alarm = Alarm()
+    getattr(alarm, suspect)(START, *arguments)
+    assert not alarm.due(START + SECOND)
+    assert alarm.due(START + FIRST_LOOK_US)
+    assert not alarm.due(START + FIRST_LOOK_US + SECOND)
+    assert alarm.due(START + OVER_US), "once more when it is over"
+    assert alarm.since_us is None
+
+
+def test_a_little_real_time_and_a_little_throttling_are_no_suspicion() -> None:
+    alarm = Alarm()
+    alarm.real_time(START, "audio", 40, 99)
+    alarm.quota(START, "/pod", 100, 5)
+    alarm.quota(START, "/free", 0, 0)
+    assert not alarm.due(START + 10 * SECOND)

@@ -2,8 +2,8 @@
 
 The clock of the sampler is an interrupt. While interrupts are off it cannot fire, and /proc/stat loses the time too.
 What is seen is a gap far longer than the period; a hypervisor that took the core away makes the same gap, so time
-that was stolen rules it out. Not every hypervisor tells what it took: a hole in all cores at once is the whole machine
-standing still, and no code of its own does that to all of them.
+that was stolen rules it out, and so does idle time that some machines do not sample. Not every hypervisor tells what it
+took: a hole in all cores at once is the whole machine standing still, and no code of its own does that to all of them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def find(facts: Facts) -> Iterator[Symptom]:
     if cores is None:
         return
     stolen = np.nan_to_num(cores.ratios["steal"])
-    holes = (np.nan_to_num(cores.max_gap_us) >= HOLE_US) & (stolen < STOLEN_RATIO)
+    holes = (cores.holes_us >= HOLE_US) & (stolen < STOLEN_RATIO)
     for second in np.flatnonzero(_at_once(cores, holes)).tolist():
         if np.nan_to_num(cores.max_gap_us[:, second]).max() >= MACHINE_US:
             yield _machine(cores, second)

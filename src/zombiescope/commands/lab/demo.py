@@ -1,0 +1,157 @@
+"""`zombiescope lab demo`: the story in two minutes, on this machine and for real.
+
+Zombies leak, somebody makes the kernel walk them and holds a core, the doctor names who leaks them, that is stopped and
+the zombies are let go, and the core is free again. Every number is read from this machine when it is printed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from zombiescope.commands.failure import Failure
+from zombiescope.commands.lab.scenarios import Yes, allowed, ask, end_in_order, named
+from zombiescope.commands.output import console, examples
+
+if TYPE_CHECKING:
+    from zombiescope.commands.private import PrivateRecorder
+    from zombiescope.diagnosis.diagnose import Diagnosis
+    from zombiescope.lab.stage import Running
+    from zombiescope.lab.verdict import Found
+
+EXAMPLES = examples("lab demo", "sudo zombiescope lab demo --yes")
+
+SCENARIO = "zombie-supervisor"
+NAMED_S = 40.0
+HURTS_S = 8.0
+Say = Callable[[str], None]
+
+
+def command(yes: Yes = False) -> None:
+    """Zombies for real: the leak, the lost core, the culprit, the mending, the recovery. Under two minutes, as root.
+
+    Does what the scenario zombie-supervisor does, in cgroups of its own, and removes it all again. The recording and a
+    report stay in ~/.local/state/zombiescope/lab-demo.
+    """
+    from zombiescope.lab.failure import LabError
+
+    scenario = named(SCENARIO)
+    allowed(scenario)
+    ask([scenario], yes)
+    end_in_order()
+    try:
+        _tell_it()
+    except LabError as error:
+        raise Failure(str(error)) from error
+
+
+def _tell_it() -> None:
+    from zombiescope.commands.private import private_recorder
+    from zombiescope.lab.stage import stage
+
+    out = console()
+
+    def say(text: str) -> None:
+        out.print(f"{time.strftime('%H:%M:%S')}  {text}", soft_wrap=True)
+
+    before = _census()
+    with private_recorder("lab", diagnose=True) as recorder:
+        say(f"recording; {before} memory cgroups are tracked; the kernel has {_kernel()} of a core at most")
+        say("a supervisor starts and ends containers; each leaves a page in /dev/shm ...")
+        with stage(named(SCENARIO), NAMED_S + HURTS_S) as running:
+            say(f"{_census() - before:,} more memory cgroups are tracked, and no directory of theirs is left: zombies")
+            running.go()
+            say("somebody drops slab caches, for which the kernel walks every one of them")
+            found = _until_named(recorder, running, say)
+            say("mending: the supervisor is stopped, what its containers left in /dev/shm is removed")
+        time.sleep(2)
+        say(f"{max(0, _census() - before):,} of the zombies are left; the kernel has {_kernel()} of a core at most")
+        place = _keep(recorder)
+    _report(place, running.began_us, found, say)
+
+
+def _until_named(recorder: PrivateRecorder, running: Running, say: Say) -> Found:
+    from zombiescope.commands.lab.performing import worst_first
+    from zombiescope.lab import verdict
+    from zombiescope.recording import incidents
+
+    scenario, told = named(SCENARIO), False
+    while True:
+        past_s = time.time() - running.began_us / 1e6
+        if past_s >= 2 and not told:
+            told = True
+            say(f"the kernel has {_kernel()} of one core")
+        known = worst_first(incidents.read(recorder.node_dir))
+        found = verdict.told(scenario, known, running.began_us / 1e6, time.time() + 60)
+        right = verdict.right_pattern(scenario, found) and verdict.right_culprit(scenario, found)
+        if right or past_s > NAMED_S:
+            say(f"named after {past_s:.1f} s: {found.summary}" if right else "the doctor did not name it")
+            time.sleep(max(0.0, HURTS_S - past_s))
+            return found
+        time.sleep(0.2)
+
+
+def _census() -> int:
+    """Memory cgroups that the kernel tracks, dying ones included."""
+    from zombiescope.kernel.cgroup_census import Census
+
+    census = Census()
+    try:
+        read = census.read()
+    finally:
+        census.close()
+    return 0 if read is None else read.total
+
+
+def _kernel() -> str:
+    """What the kernel had, in half a second, of the core where it had most."""
+    from zombiescope.kernel.procfile import read_file
+
+    def spent() -> dict[str, tuple[int, int]]:
+        rows = (read_file("/proc/stat") or b"").decode().splitlines()
+        cores = [row.split() for row in rows if row.startswith("cpu") and row[3:4].isdigit()]
+        return {row[0]: (sum(map(int, row[1:9])), int(row[3]) + int(row[6]) + int(row[7])) for row in cores}
+
+    first = spent()
+    time.sleep(0.5)
+    used = [
+        (kernel - first[cpu][1]) / max(1, total - first[cpu][0])
+        for cpu, (total, kernel) in spent().items()
+        if cpu in first
+    ]
+    return f"{max(used, default=0) * 100:.0f} %"
+
+
+def _keep(recorder: PrivateRecorder) -> Path:
+    state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
+    place = Path(state).expanduser() / "zombiescope" / "lab-demo"
+    shutil.rmtree(place, ignore_errors=True)
+    shutil.copytree(recorder.home, place, ignore=shutil.ignore_patterns("run", "stderr"))
+    return place
+
+
+def _report(place: Path, began_us: int, found: Found, say: Say) -> None:
+    from zombiescope.commands import drawing
+    from zombiescope.commands.window import choose
+    from zombiescope.diagnosis.diagnose import diagnose
+    from zombiescope.diagnosis.report import html
+    from zombiescope.recording.reader import open_recording
+
+    with open_recording(place) as recording:
+        window = choose(recording)
+        seen: Diagnosis = diagnose(recording, began_us, window.end_us)
+        looks = html.Looks(lambda at_us: window.clock(at_us, 1), window.zone)
+        drawing.write(place / "report.html", html.page(recording, seen, f"{recording.name}  {window.heading()}", looks))
+        at = window.clock(began_us)
+    say(f"the report: {place / 'report.html'}")
+    out = console()
+    out.print("\nlook at it yourself", style="bold")
+    for line in (f"diagnose {place} --at {at}", f"flamegraph {place} --at {at}", f"heatmap {place} --by core",
+                 f"cgroups {place}"):  # fmt: skip
+        out.print(f"  zombiescope {line}")
+    if found.pattern is None:
+        raise Failure("the doctor did not name the cause in time", "try again when the machine is less busy")

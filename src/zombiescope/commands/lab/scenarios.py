@@ -1,0 +1,182 @@
+"""`zombiescope lab list` and `lab run`: one real fault, from the first word to the comparison with the truth."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from zombiescope.commands.failure import Failure
+from zombiescope.commands.output import Json, console, examples, note, print_document, table
+
+if TYPE_CHECKING:
+    from zombiescope.commands.lab.performing import Outcome
+    from zombiescope.lab.scenario import Scenario
+
+EXAMPLES = examples(
+    "lab list",
+    "lab run smaps-reader         # says what it will do, and asks",
+    "lab run zombie-tmpfs --yes --json",
+    "lab run global-reclaim --in-node",
+    "lab run mount-storm --yes --keep ./recordings",
+)
+
+WRONG = 3
+_IN_NODE_S = 900.0
+
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Keep = Annotated[
+    Path | None,
+    typer.Option("--keep", metavar="DIR", help="Copy the recording into DIR.", show_default=False),
+]
+
+
+def list_(json_: Json = False) -> None:
+    """What can be done to this machine, and what each scenario needs."""
+    from zombiescope.lab.needs import lacks
+    from zombiescope.lab.scenario import every
+
+    if json_:
+        print_document("lab", {"scenarios": [_listed(one) for one in every()]})
+        return
+    made = table("scenario", "truth", "what it is", "here", wraps="what it is")
+    for one in every():
+        missing = lacks(one)
+        truth = one.truth.pattern or "healthy"
+        here = "yes" if not missing else "in lab node" if one.needs.node else missing[0].partition(":")[0]
+        made.add_row(one.id, truth, one.title, here)
+    console().print(made)
+
+
+def _listed(one: Scenario) -> dict[str, object]:
+    from zombiescope.lab.needs import lacks
+
+    truth, needs = one.truth, one.needs
+    return {
+        "id": one.id,
+        "kind": one.kind,
+        "title": one.title,
+        "does": one.does,
+        "expected": {"pattern": truth.pattern, "hog": truth.hog or None, "culprit": truth.culprit or None},
+        "frames": one.frames or None,
+        "seconds": one.seconds,
+        "memory_bytes": None if needs.node else needs.memory_bytes,
+        "cores": needs.cores,
+        "root": needs.root,
+        "lacks": lacks(one),
+    }
+
+
+def run(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A scenario of `lab list`.")],
+    yes: Yes = False,
+    in_node: Annotated[bool, typer.Option("--in-node", help="In a machine of `lab node`, not on this one.")] = False,
+    cgroup: Annotated[Literal["v1", "v2"], typer.Option("--cgroup", help="Of that machine.")] = "v2",
+    kernel: Annotated[str, typer.Option("--kernel", help="Of that machine: bookworm, trixie, bullseye.")] = "bookworm",
+    keep: Keep = None,
+    json_: Json = False,
+) -> int:
+    """Start a fault, record and diagnose it, end it, and compare what was found with the truth.
+
+    Says what it will do and asks first. Works only in cgroups, namespaces and directories of its own, and removes them
+    however it ends. Exits with 3 when the diagnosis was wrong.
+    """
+    from zombiescope.lab.failure import LabError
+
+    scenario = named(name)
+    end_in_order()
+    try:
+        if in_node:
+            outcome = in_a_node(scenario, cgroup, kernel)
+        else:
+            allowed(scenario)
+            ask([scenario], yes)
+            from zombiescope.commands.lab.performing import perform
+
+            outcome = perform(scenario, keep=keep)
+    except LabError as error:
+        raise Failure(str(error)) from error
+    if json_:
+        print_document("lab", outcome.document())
+    else:
+        _show(outcome)
+    return 0 if outcome.passed else WRONG
+
+
+def named(name: str) -> Scenario:
+    from zombiescope.lab.scenario import by_id
+
+    try:
+        return by_id(name)
+    except KeyError:
+        raise typer.BadParameter(f"{name!r} is not a scenario; see 'zombiescope lab list'") from None
+
+
+def allowed(scenario: Scenario) -> None:
+    from zombiescope.lab.needs import lacks
+
+    missing = lacks(scenario)
+    if missing:
+        raise Failure(f"{scenario.id} cannot run here: {missing[0]}")
+
+
+def ask(chosen: list[Scenario], yes: bool) -> None:
+    """Says what will happen to this machine; goes on only with a yes."""
+    for one in chosen:
+        note(f"{one.id}: {one.does}; for {one.seconds:.0f} s at most")
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise Failure("it asks before it does this, and there is nobody to ask", "--yes says yes")
+    typer.confirm("Go on?", abort=True, err=True)
+
+
+def end_in_order() -> None:
+    """SIGTERM is to clean up as Ctrl-C does."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+def in_a_node(scenario: Scenario, cgroup: Literal["v1", "v2"] = "v2", kernel: str = "bookworm") -> Outcome:
+    """The same command in a machine of `lab node`."""
+    from zombiescope.commands.lab.performing import of_document
+    from zombiescope.lab.node import Plan, boot
+
+    note("booting; the first time builds the image, which takes some minutes")
+    with boot(Plan(cgroup, kernel), note) as booted:
+        note(f"up: Linux {booted.image.release}, cgroup {cgroup}")
+        done = booted.run("zombiescope", "lab", "run", scenario.id, "--yes", "--json", limit_s=_IN_NODE_S)
+        try:
+            told = json.loads(done.text)
+        except ValueError:
+            last = done.stderr.decode(errors="replace").strip().splitlines()
+            raise Failure(f"{scenario.id} could not run in the node: {last[-1] if last else done.why}") from None
+        where = f"lab node, Linux {booted.image.release}, cgroup {cgroup}"
+    return of_document(scenario, {**told, "where": where})
+
+
+def _show(outcome: Outcome) -> None:
+    scenario, found = outcome.scenario, outcome.found
+    out = console()
+    made = table("", "expected", "found", wraps="found")
+    made.add_row("pattern", scenario.truth.pattern or "nothing critical", found.pattern or "nothing")
+    if scenario.kind == "fault":
+        made.add_row("hog", scenario.truth.hog or "-", found.hog or "-")
+        made.add_row("culprit", scenario.truth.culprit or "-", found.culprit or "-")
+    out.print(made)
+    if found.summary:
+        out.print(found.summary)
+    for alarm in outcome.alarms:
+        out.print(f"false alarm: {alarm['causes'][0]['summary'] if alarm['causes'] else alarm['id']}")
+    seconds = outcome.onset_to_named_s
+    when = (
+        ""
+        if scenario.kind != "fault"
+        else "; never named live"
+        if seconds is None
+        else f"; named after {seconds:.1f} s"
+    )
+    out.print(f"{'right' if outcome.passed else 'wrong'}{when}", style="bold")

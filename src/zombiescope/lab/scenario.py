@@ -1,0 +1,115 @@
+"""A scenario: something real that is done to this machine, what is true about it, and what it needs.
+
+A file in scenarios/ has one SCENARIO. Its program gets ready, waits for the word, and then does one thing until it is
+killed; the supervisor (supervisor.py) starts it in cgroups of its own and removes everything that bears its name.
+The truth is what the kernel shows (`frames` were seen with perf), never what the diagnosis happens to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Literal
+
+from zombiescope.lab.place import Place
+
+MB = 1 << 20
+GB = 1 << 30
+LONGEST_S = 60
+"""The longest that a fault may hurt."""
+
+PREAMBLE = r"""
+import ctypes, mmap, os, random, signal, sys, time
+def name_is(name):
+    open("/proc/self/comm", "w").write(name)
+name_is(sys.argv[1])
+signal.alarm(int(sys.argv[2]))
+args = sys.argv[3:]
+libc = ctypes.CDLL(None, use_errno=True)
+def check(result):
+    if result != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+def dies_with_its_parent():
+    libc.prctl(1, 9)
+def wait_for_the_word():
+    print("ready", flush=True)
+    sys.stdin.readline()
+"""
+
+Kind = Literal["fault", "healthy", "replay"]
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """What a right diagnosis says. `hog` is who uses the CPU, `culprit` who is to blame: each a process's name, or a
+    part of a cgroup's path. A healthy load has no pattern, and nothing critical may be said about it."""
+
+    pattern: str | None
+    hog: str = ""
+    culprit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What the machine must have. `memory_bytes` is also the most that it may take, `processes` likewise."""
+
+    memory_bytes: int = 256 * MB
+    cores: int = 1
+    processes: int = 64
+    root: bool = True
+    programs: tuple[tuple[str, str], ...] = ()
+    """(program, Debian package)"""
+    files: tuple[str, ...] = ()
+    """Kernel features, by the file that shows them."""
+    real_time: bool = False
+    """It changes its scheduling class, which a cpu cgroup of its own forbids (RT_GROUP_SCHED)."""
+    node: bool = False
+    """It would hurt the whole machine, so it runs in `lab node` only."""
+
+
+def _nothing(_: Place) -> list[str]:
+    return []
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    id: str
+    title: str
+    does: str
+    """What will happen to this machine, for the person who is asked."""
+    truth: Truth
+    script: str
+    comm: str = ""
+    """Of the program; where it is not the hog."""
+    frames: str = ""
+    """Hot kernel frames that were seen, and where."""
+    seconds: float = 12.0
+    """How long it hurts at most; it is ended sooner when it was named."""
+    needs: Needs = field(default_factory=Needs)
+    prepare: Callable[[Place], list[str]] = _nothing
+    """Makes what the program needs below its place, and gives the program's arguments."""
+    cpu: int | None = None
+    many: bool = False
+    """It takes more than one core, so it gets no more than its share: the doctor has to run, too."""
+    kind: Kind = "fault"
+
+    @property
+    def program_name(self) -> str:
+        return self.comm or self.truth.hog or self.id[:15]
+
+
+@cache
+def every() -> tuple[Scenario, ...]:
+    """All scenarios: faults, then healthy loads, by id."""
+    from zombiescope.lab import scenarios
+
+    found = [import_module(f"{scenarios.__name__}.{one.name}").SCENARIO for one in iter_modules(scenarios.__path__)]
+    return tuple(sorted(found, key=lambda one: (one.kind != "fault", one.id)))
+
+
+def by_id(name: str) -> Scenario:
+    """Raises KeyError."""
+    return {one.id: one for one in every()}[name]

@@ -1,0 +1,36 @@
+"""Heavy file writing, as checkpoints are written: large files, synced, replaced, and nothing wrong."""
+
+from __future__ import annotations
+
+from zombiescope.lab.place import Place
+from zombiescope.lab.scenario import GB, MB, Needs, Scenario, Truth
+
+SCRIPT = r"""
+place = args[0]
+block = os.urandom(1 << 20)
+wait_for_the_word()
+while True:
+    with open(f"{place}/checkpoint.new", "wb", buffering=0) as file:
+        for _ in range(128):
+            file.write(block)
+        os.fsync(file.fileno())
+    os.rename(f"{place}/checkpoint.new", f"{place}/checkpoint")
+"""
+
+
+def prepare(place: Place) -> list[str]:
+    return [str(place.directory())]
+
+
+SCENARIO = Scenario(
+    id="healthy-writing",
+    title="Checkpoints are written",
+    does=f"writes files of {128 * MB >> 20} MB to the disk of temporary files, syncs and replaces them, over and over",
+    truth=Truth(None),
+    script=SCRIPT,
+    comm="checkpointer",
+    seconds=60.0,
+    needs=Needs(1 * GB),
+    prepare=prepare,
+    kind="healthy",
+)

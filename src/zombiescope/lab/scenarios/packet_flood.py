@@ -1,0 +1,13 @@
+"""A flood of packets that one core takes alone, with few enough rules that packets are the work."""
+
+from __future__ import annotations
+
+from zombiescope.lab.flood import flood
+
+SCENARIO = flood(
+    "packet-flood",
+    "irq-imbalance",
+    rules=150,
+    title="One core takes all packets",
+    frames="6.18: process_backlog < __napi_poll < net_rx_action < handle_softirqs in ksoftirqd/0, 94 % softirq",
+)

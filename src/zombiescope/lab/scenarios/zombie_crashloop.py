@@ -1,0 +1,61 @@
+"""A service that crashes and is started again for ever: each round leaves a memory cgroup that a cached page keeps."""
+
+from __future__ import annotations
+
+from zombiescope.lab.place import Place
+from zombiescope.lab.scenario import MB, Needs, Scenario, Truth
+
+ROUNDS = 6_000
+SCRIPT = r"""
+parent, file, back, rounds = args[0], args[1], args[2], int(args[3])
+unit = parent + "/crasher.service"
+fd = os.open(file, os.O_RDONLY)
+os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
+def crash(number):  # as an init system does it: a cgroup, a process in it, which dies, and the cgroup goes
+    os.mkdir(unit)
+    child = os.fork()
+    if child == 0:
+        open(unit + "/cgroup.procs", "w").write("0")
+        os.pread(fd, 1, number << 12)
+        os._exit(1)
+    os.waitpid(child, 0)
+    os.rmdir(unit)
+name_is("init")
+for number in range(rounds):
+    crash(number)
+walker = os.fork()
+if walker == 0:
+    name_is("walker")
+    dies_with_its_parent()
+    drop = os.open("/proc/sys/vm/drop_caches", os.O_WRONLY)
+    wait_for_the_word()
+    while True:
+        os.write(drop, b"2")
+while True:
+    time.sleep(0.5)
+    crash(rounds)
+    rounds += 1
+"""
+
+
+def prepare(place: Place) -> list[str]:
+    """The cached file is on a disk, so that reclaim could drop its pages and free the zombies; nobody is short."""
+    file = place.directory() / "read"
+    with file.open("wb") as made:
+        made.truncate((ROUNDS + 1000) << 12)
+    parent = place.cgroup("memory", "system.slice", children=True)
+    return [str(parent), str(file), str(parent), str(ROUNDS)]
+
+
+SCENARIO = Scenario(
+    id="zombie-crashloop",
+    title="Zombie cgroups of a service that crashes for ever",
+    does=f"makes and removes {ROUNDS:,} memory cgroups, each kept by one cached page, and drops the machine's slab "
+    "caches (vm.drop_caches=2) over and over, which walks them",
+    truth=Truth("zombie-memcg", "walker", "crasher.service"),
+    script=SCRIPT,
+    comm="init",
+    frames="6.18: mem_cgroup_iter 87 % < drop_slab < drop_caches_sysctl_handler",
+    needs=Needs(512 * MB, files=("/proc/sys/vm/drop_caches",)),
+    prepare=prepare,
+)

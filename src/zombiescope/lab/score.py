@@ -1,0 +1,89 @@
+"""The result of all scenarios: the numbers, the table and the page docs/accuracy.md."""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from zombiescope.lab.scenario import by_id
+
+Document = dict[str, Any]
+
+
+def score(results: Sequence[Document]) -> Document:
+    """Of the scenarios that ran."""
+    ran = [one for one in results if one["skipped"] is None]
+    faults = [one for one in ran if one["kind"] == "fault"]
+    healthy = [one for one in ran if one["kind"] != "fault"]
+    times = [one["onset_to_named_s"] for one in faults if one["onset_to_named_s"] is not None]
+    return {
+        "scenarios": len(faults),
+        "top1": sum(one["top1"] for one in faults),
+        "culprit": sum(one["culprit"] for one in faults),
+        "false_alarms": sum(len(one["false_alarms"]) for one in healthy),
+        "healthy_s": round(sum(one["seconds"] for one in healthy if one["kind"] == "healthy"), 1),
+        "named_live": len(times),
+        "onset_to_named_median_s": round(statistics.median(times), 1) if times else None,
+        "skipped": len(results) - len(ran),
+    }
+
+
+def sentence(total: Document) -> str:
+    median = total["onset_to_named_median_s"]
+    return (
+        f"first pattern right in {total['top1']} of {total['scenarios']}, culprit named in {total['culprit']}; "
+        + ("" if median is None else f"named after {median} s at the median; ")
+        + f"{total['false_alarms']} critical false alarms in {total['healthy_s'] / 60:.0f} minutes of healthy load"
+    )
+
+
+def rows(results: Sequence[Document]) -> Iterator[tuple[str, ...]]:
+    for one in results:
+        if one["skipped"] is not None:
+            yield one["scenario"], one["expected"]["pattern"] or "healthy", "-", one["skipped"], "", "not run"
+        elif one["kind"] != "fault":
+            alarms = len(one["false_alarms"])
+            yield (
+                one["scenario"], "nothing critical", f"{alarms} critical" if alarms else "nothing critical",
+                "", "", "right" if one["pass"] else "wrong",
+            )  # fmt: skip
+        else:
+            named = one["onset_to_named_s"]
+            yield (
+                one["scenario"], one["expected"]["pattern"], one["found"]["pattern"] or "nothing",
+                one["found"]["culprit"] or "-", "-" if named is None else f"{named} s",
+                "right" if one["pass"] else "wrong",
+            )  # fmt: skip
+
+
+def page_of(results: Sequence[Document]) -> str:
+    total = score(results)
+    parts = [
+        "# How often the diagnosis is right",
+        "Written by `zombiescope lab score --page docs/accuracy.md`: each fault really happens on the machine, a "
+        "recorder sees it, and what the diagnosis says is held against what is known to be true. "
+        f"Linux {platform.release()}, {os.cpu_count()} cores, {time.strftime('%Y-%m-%d')}.",
+        f"**{sentence(total)[0].upper()}{sentence(total)[1:]}.**",
+        _table(("scenario", "truth", "found first", "culprit said", "named after", ""), rows(results)),
+        "*Named after* is the time from the moment the fault began until the live doctor had written the right "
+        "pattern and the right culprit. *Culprit said* is the name, unit and cgroup that the diagnosis blamed.",
+        "## The scenarios",
+        _table(("scenario", "what is done", "who is to blame", "kernel frames seen"), _scenarios(results)),
+    ]
+    elsewhere = [f"`{one['scenario']}` ran in {one['where']}." for one in results if one["where"] != "here"]
+    return "\n\n".join([*parts, *elsewhere]) + "\n"
+
+
+def _scenarios(results: Sequence[Document]) -> Iterator[tuple[str, ...]]:
+    for one in results:
+        scenario = by_id(one["scenario"])
+        yield scenario.id, scenario.does, scenario.truth.culprit or "nobody", scenario.frames or "-"
+
+
+def _table(head: tuple[str, ...], lines: Iterator[tuple[str, ...]]) -> str:
+    made = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
+    return "\n".join([*made, *(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines)])

@@ -1,0 +1,80 @@
+"""Was it named? Incidents, as `diagnose --json` tells them, against the truth of a scenario.
+
+Other things may happen on the machine meanwhile, so the incident that counts is the worst one of those that concern
+the scenario's own processes or cgroups; if none does, the worst of all, which then is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from zombiescope.lab.place import MARK
+from zombiescope.lab.scenario import Scenario
+
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the diagnosis said first about a scenario."""
+
+    pattern: str | None = None
+    hog: str | None = None
+    culprit: str | None = None
+    confidence: float | None = None
+    severity: str | None = None
+    summary: str | None = None
+
+    def document(self) -> Document:
+        return {
+            name: getattr(self, name) for name in ("pattern", "hog", "culprit", "confidence", "severity", "summary")
+        }
+
+
+def told(scenario: Scenario, incidents: Sequence[Document], from_s: float, to_s: float) -> Found:
+    """Of the incidents in a span, the worst first, the one that is about the scenario."""
+    during = [one for one in incidents if float(one["from"]) < to_s and float(one["to"]) > from_s and one["causes"]]
+    mine = [one for one in during if concerns(scenario, one)]
+    if not (mine or during):
+        return Found()
+    chosen = (mine or during)[0]
+    cause = chosen["causes"][0]
+    return Found(
+        cause["pattern"], _words(cause["hog"]), _words(cause["culprit"]), cause["confidence"], chosen["severity"],
+        cause["summary"],
+    )  # fmt: skip
+
+
+def concerns(scenario: Scenario, incident: Document) -> bool:
+    actors = [actor for cause in incident["causes"] for actor in (cause["hog"], cause["culprit"]) if actor]
+    names = {scenario.truth.hog, scenario.program_name} - {""}
+    return any(actor.get("comm") in names or f"{MARK}{scenario.id}" in (actor.get("cgroup") or "") for actor in actors)
+
+
+def right_pattern(scenario: Scenario, found: Found) -> bool:
+    return found.pattern == scenario.truth.pattern
+
+
+def right_culprit(scenario: Scenario, found: Found) -> bool:
+    """Whether who is to blame is among the words; that everything lies below the scenario's own cgroup is no help."""
+    said = (found.culprit or "").replace(f"{MARK}{scenario.id}", "")
+    return bool(scenario.truth.culprit) and scenario.truth.culprit in said
+
+
+def false_alarms(incidents: Sequence[Document], from_s: float, to_s: float) -> list[Document]:
+    """Critical incidents in the span of a healthy load."""
+    return [
+        one
+        for one in incidents
+        if one["severity"] == "critical" and float(one["from"]) < to_s and float(one["to"]) > from_s
+    ]
+
+
+def _words(actor: Document | None) -> str | None:
+    """A name, a unit and a cgroup, in one line."""
+    if actor is None:
+        return None
+    words = [str(actor[key]) for key in ("comm", "unit", "cgroup") if actor.get(key)]
+    return " ".join(words) or None

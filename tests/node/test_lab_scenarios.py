@@ -1,0 +1,27 @@
+"""Scenarios on a whole node with cgroup v2 and systemd, and those that would hurt the machine that runs the tests."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from tests.booted_node import booted
+
+from zombiescope.lab.node import Node, Plan
+
+pytestmark = [pytest.mark.node, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def node() -> Iterator[Node]:
+    with booted(Plan("v2")) as up:
+        yield up
+
+
+@pytest.mark.parametrize("scenario", ["zombie-limit", "cfs-throttle", "rt-starvation", "global-reclaim"])
+def test_it_is_named_and_leaves_nothing(node: Node, scenario: str) -> None:
+    done = node.run("zombiescope", "lab", "run", scenario, "--yes", "--json", limit_s=600)
+    told = json.loads(done.text)
+    assert told["pass"], told
+    assert node.shell("find /sys/fs/cgroup /tmp /dev/shm -maxdepth 1 -name 'zombiescope-lab-*'") == ""

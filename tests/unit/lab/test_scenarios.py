@@ -1,0 +1,81 @@
+"""Scenarios as files: complete, named apart, and refused by machines that are too small for them."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from zombiescope.diagnosis import patterns
+from zombiescope.lab import needs, scenarios
+from zombiescope.lab.scenario import LONGEST_S, PREAMBLE, Needs, Scenario, Truth, by_id, every
+
+EIGHTEEN = {
+    "zombie-crashloop", "zombie-tmpfs", "zombie-supervisor", "cgroup-litter", "smaps-reader", "fork-storm",
+    "page-fault-storm", "tlb-shootdown", "memcg-limit-reclaim", "global-reclaim", "negative-dentries", "mount-storm",
+    "netns-churn", "iptables-storm", "conntrack", "packet-flood", "cfs-throttle", "rt-hog",
+}  # fmt: skip
+
+
+def test_all_faults_and_five_healthy_loads_are_there() -> None:
+    assert {one.id for one in every() if one.kind == "fault"} >= EIGHTEEN | {"zombie-limit"}
+    assert len([one for one in every() if one.kind != "fault"]) >= 5
+
+
+@pytest.mark.parametrize("scenario", every(), ids=lambda one: one.id)
+def test_a_scenario_is_complete(scenario: Scenario) -> None:
+    assert scenario.title
+    assert scenario.does
+    assert scenario.id == scenario.id.lower()
+    ast.parse(PREAMBLE + scenario.script)
+    assert len(scenario.program_name) <= 15, "the kernel cuts names"
+    if scenario.kind == "fault":
+        assert scenario.truth.pattern in {pattern.id for pattern in patterns.every()}
+        assert scenario.truth.culprit
+        assert scenario.frames
+        assert scenario.seconds <= LONGEST_S
+        assert "wait_for_the_word()" in scenario.script
+    else:
+        assert scenario.truth.pattern is None
+
+
+def test_ids_are_apart_also_as_names_of_directories() -> None:
+    """Directories are found by `zombiescope-lab-ID-`, cgroups by `zombiescope-lab-ID`."""
+    ids = [one.id for one in every()]
+    assert len(set(ids)) == len(ids)
+    files = {path.stem for path in Path(scenarios.__path__[0]).glob("*.py")} - {"__init__"}
+    assert {one.replace("-", "_") for one in ids} == files
+
+
+def test_a_machine_that_is_too_small_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr(needs, "available_bytes", lambda: 1 << 30)
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0})
+    assert "2.2 GB of memory" in needs.lacks(by_id("smaps-reader"))[0]
+    assert "needs 2 cores, and here is one" in needs.lacks(by_id("rt-hog"))[0]
+    assert needs.lacks(by_id("mount-storm")) == []
+
+
+def test_without_root_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    assert needs.lacks(by_id("mount-storm"))[0] == "needs root: sudo zombiescope lab run mount-storm"
+    assert needs.lacks(by_id("healthy-idle")) == []
+
+
+def test_what_hurts_the_whole_machine_runs_in_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr(needs, "in_lab_node", lambda: False)
+    assert "--in-node" in needs.lacks(by_id("global-reclaim"))[0]
+    monkeypatch.setattr(needs, "in_lab_node", lambda: True)
+    assert needs.lacks(by_id("global-reclaim")) == []
+
+
+def test_missing_programs_and_features_are_named() -> None:
+    lame = Scenario(
+        "x", "x", "x", Truth(None), "", needs=Needs(root=False, programs=(("no-such", "pkg"),), files=("/no",))
+    )
+    assert needs.lacks(lame)[-2:] == [
+        "needs no-such: apt-get install pkg",
+        "needs /no, which this kernel does not have",
+    ]

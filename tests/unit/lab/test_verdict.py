@@ -1,0 +1,70 @@
+"""What counts as named: the right pattern first, of the incident that is about the scenario, and the right culprit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from zombiescope.lab import verdict
+from zombiescope.lab.scenario import by_id
+from zombiescope.lab.score import page_of, score
+
+LITTER = by_id("cgroup-litter")
+ZOMBIES = by_id("zombie-tmpfs")
+
+
+def incident(pattern: str, hog: str, culprit: dict[str, Any] | None, severity: str = "warning", at: float = 10) -> Any:
+    cause = {"pattern": pattern, "hog": {"comm": hog}, "culprit": culprit, "confidence": 0.9, "summary": "it is so"}
+    return {"id": "1", "from": at, "to": at + 5, "severity": severity, "causes": [cause]}
+
+
+def test_the_incident_of_the_scenario_counts_and_not_the_worst() -> None:
+    others = incident("fork-storm", "make", {"comm": "make"}, "critical")
+    mine = incident("zombie-memcg", "walker", {"comm": "leaky", "cgroup": "/zombiescope-lab-zombie-tmpfs/jobs/job-*"})
+    found = verdict.told(ZOMBIES, [others, mine], 9, 20)
+    assert found.pattern == "zombie-memcg"
+    assert verdict.right_culprit(ZOMBIES, found)
+
+
+def test_if_none_is_the_scenarios_the_worst_is_what_was_said() -> None:
+    found = verdict.told(ZOMBIES, [incident("fork-storm", "make", None)], 9, 20)
+    assert not verdict.right_pattern(ZOMBIES, found)
+
+
+def test_what_happened_before_does_not_count() -> None:
+    assert verdict.told(ZOMBIES, [incident("zombie-memcg", "walker", None, at=1)], 9, 20) == verdict.Found()
+
+
+def test_the_name_of_the_scenarios_own_cgroup_is_no_culprit() -> None:
+    walker = {"comm": "scanner", "cgroup": "/zombiescope-lab-cgroup-litter/program"}
+    assert not verdict.right_culprit(
+        LITTER, verdict.told(LITTER, [incident("cgroup-litter", "scanner", walker)], 9, 20)
+    )
+
+
+def test_only_critical_incidents_are_false_alarms() -> None:
+    said = [incident("fork-storm", "cc1", None), incident("rt-hog", "x", None, "critical")]
+    assert verdict.false_alarms(said, 9, 20) == said[1:]
+
+
+def result(name: str, **more: Any) -> dict[str, Any]:
+    scenario = by_id(name)
+    found = {"pattern": scenario.truth.pattern, "culprit": scenario.truth.culprit}
+    return {"scenario": name, "kind": scenario.kind, "expected": {"pattern": scenario.truth.pattern}, "found": found,
+            "top1": True, "culprit": True, "pass": True, "onset_to_named_s": 5.0, "seconds": 60.0, "false_alarms": [],
+            "skipped": None, "where": "here"} | more  # fmt: skip
+
+
+def test_the_score_counts_what_ran() -> None:
+    results = [
+        result("smaps-reader", onset_to_named_s=4.0),
+        result("rt-hog", top1=False, culprit=False, onset_to_named_s=None),
+        result("fork-storm", onset_to_named_s=8.0),
+        result("global-reclaim", skipped="no node", top1=False),
+        result("healthy-compile", false_alarms=[{"summary": "x"}]),
+    ]
+    total = score(results)
+    assert (total["scenarios"], total["top1"], total["culprit"], total["false_alarms"]) == (3, 2, 2, 1)
+    assert (total["onset_to_named_median_s"], total["healthy_s"], total["skipped"]) == (6.0, 60.0, 1)
+    page = page_of(results)
+    assert "First pattern right in 2 of 3" in page
+    assert "| global-reclaim | global-reclaim | - | no node |" in page
