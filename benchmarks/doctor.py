@@ -6,6 +6,7 @@ nothing else, on one core.
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 import time
@@ -23,6 +24,8 @@ from zombiescope.recording import incidents
 def measure(seconds: float) -> list[Row]:
     with running(ONE_BUSY_CORE), recorder(diagnose=True) as healthy:
         time.sleep(seconds)
+        felt = [each for each in incidents.read(healthy.directory / "node=bench") if each["severity"] != "info"]
+        load = os.getloadavg()[0]
     with _fault() as (pattern, go), recorder(diagnose=True) as sick:
         began_s = go()
         named = _named(sick, pattern, began_s + seconds)
@@ -32,7 +35,11 @@ def measure(seconds: float) -> list[Row]:
     lag = "not named" if named is None else f"{named[1] - began_s:.1f} s"
     onset = "" if named is None else f"{named[1] - named[0]:.1f} s after the onset that the incident states; goal: 10 s"
     return [
-        Row("a healthy minute: looks", f"{calm['doctor_looks']}", f"{calm['doctor_cpu_seconds']:.2f} CPU-seconds"),
+        Row(
+            "a minute without a fault of ours: looks",
+            f"{calm['doctor_looks']}",
+            f"{calm['doctor_cpu_seconds']:.2f} CPU-seconds; {len(felt)} incidents; load average {load:.1f}",
+        ),
         Row("a fault that lasts for a minute: looks", f"{looked['doctor_looks']}", "ever more rarely while it lasts"),
         Row("CPU-seconds a look", f"{each_s:.2f}", "niced, a process of its own"),
         Row("from the fault's beginning to its name in incidents.json", lag, onset),
