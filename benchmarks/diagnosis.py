@@ -29,11 +29,14 @@ def measure(seconds: float) -> list[Row]:
     hang_s = (plan.stuck_us - generate.START_US) / 1e6
     around = (max(0.0, hang_s - SHORT_S / 2), min(seconds, hang_s + SHORT_S / 2))
     quiet = (around[0] + SHORT_S * 2, around[1] + SHORT_S * 2)
-    return [
+    load = os.getloadavg()[0]
+    rows = [
         _row(f"{seconds / 3600:g} hours of 96 cores", place, (0.0, seconds), 10.0),
         _row("two minutes around a hang", place, around, 1.0),
         _row("two minutes without one", place, quiet, 1.0),
     ]
+    meanwhile = f"{load:.1f} to {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs"
+    return [*rows, Row("load average meanwhile", meanwhile, "1 would be this benchmark alone")]
 
 
 def _row(name: str, place: Path, window: tuple[float, float], goal_s: float) -> Row:

@@ -407,3 +407,63 @@ def test_check_tells_an_ordinary_user_of_the_node_what_it_may(checks: dict[str, 
     assert seen["units"]["n_restarts"]["leaky.service"] >= 20
     assert len(seen["cores"]) == 4
     assert all(core["hog"] is None and core["busy"] is not None for core in seen["cores"])
+
+
+# --- diagnose, with a unit that crashes and leaks, and somebody who walks what it left ---------------------------
+
+CRASH = """\
+[Unit]
+StartLimitIntervalSec=0
+[Service]
+Delegate=yes
+ExecStart=/usr/bin/python3 /usr/local/bin/crash
+Restart=always
+RestartSec=100ms
+"""
+CRASH_SCRIPT = """\
+import os, sys
+own = '/sys/fs/cgroup' + open('/proc/self/cgroup').read().split('0::')[1].split()[0]
+def move(place):
+    with open(place + '/cgroup.procs', 'w') as file: file.write('0')
+os.mkdir(own + '/supervisor')
+move(own + '/supervisor')
+with open(own + '/cgroup.subtree_control', 'w') as file: file.write('+memory')
+for number in range(200):
+    job = f'{own}/job-{number:04d}'
+    os.mkdir(job)
+    move(job)
+    with open(f'/var/tmp/crash-{os.getpid()}-{number}', 'w') as file: file.write('x')
+    move(own + '/supervisor')
+    os.rmdir(job)
+sys.exit(5)
+"""
+WALK = "import os; open('/proc/self/comm', 'w').write('walker'); fd = os.open('/proc/sys/vm/drop_caches', os.O_WRONLY)"
+WALK += "\nwhile True: os.write(fd, b'2')"
+DYING = "awk '$1 == \"nr_dying_descendants\" {print $2}' /sys/fs/cgroup/cgroup.stat"
+
+
+@pytest.fixture(scope="module")
+def diagnosed(node: Node) -> dict[str, Any]:
+    """What `diagnose --live` tells while the unit crashes on and slab caches are dropped all the time."""
+    node.put("/etc/systemd/system/crash.service", CRASH)
+    node.put("/usr/local/bin/crash", CRASH_SCRIPT)
+    node.shell("systemctl daemon-reload; systemctl start --no-block crash")
+    until(node, f"test $({DYING}) -ge 1500", 240.0)
+    node.run("systemd-run", "--quiet", "--unit=walker", "python3", "-c", WALK, limit_s=120.0).check()
+    done = node.run("/bin/sh", "-c", "zombiescope diagnose --live 20s --fail-on info --json", limit_s=300.0)
+    node.shell("systemctl stop walker crash; rm -f /var/tmp/crash-*", limit_s=120.0)
+    assert done.exit == 3, done
+    found: dict[str, Any] = json.loads(done.text)
+    return found
+
+
+def test_the_crashing_unit_is_the_culprit_by_name(diagnosed: dict[str, Any]) -> None:
+    causes = [cause for incident in diagnosed["incidents"] for cause in incident["causes"][:1]]
+    told = [(cause["pattern"], cause["hog"]["comm"], cause["culprit"]) for cause in causes]
+    (cause,) = [cause for cause in causes if cause["pattern"] == "zombie-memcg"] or pytest.fail(str(told))
+    assert cause["hog"]["comm"] == "walker"
+    assert cause["hog"]["unit"] == "walker.service"
+    assert cause["culprit"]["unit"] == "crash.service"
+    assert cause["culprit"]["cgroup"] == "/system.slice/crash.service/job-*"
+    assert "systemctl disable --now crash.service" in cause["fix"]["steps"]
+    assert cause["confidence"] > 0.5
