@@ -30,11 +30,11 @@ test-packages: ## install the Debian packages that tests compare with (perf, sys
 	@scripts/need-tests
 
 # Unit tests share nothing and run on all cores; what measures the kernel runs alone. Exit code 5: ARGS chose none of them.
-test: setup test-packages ## run every test but those on other kernel generations
+test: setup test-packages ## run every test but the longest on emulated machines
 	$(PYTEST) --numprocesses auto --dist loadfile tests/unit $(ARGS) || test $$? -eq 5
-	$(PYTEST) -m "not generations" tests/kernel tests/node $(ARGS) || test $$? -eq 5
+	$(PYTEST) -m "not long" tests/kernel tests/node $(ARGS) || test $$? -eq 5
 
-test-node: setup test-packages ## boot whole machines of every kernel generation under QEMU and try it on them
+test-node: setup test-packages ## boot whole machines under QEMU, of every kernel generation, and try it on them
 	$(PYTEST) tests/node $(ARGS)
 
 test-fast: setup ## run the tests that need no privileges and take no time

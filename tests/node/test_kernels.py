@@ -13,7 +13,7 @@ from tests.booted_node import RECORDING, booted, on_host, start_leaks, start_rec
 from zombiescope.lab.node import Node, Plan
 from zombiescope.recording.reader import open_recording
 
-pytestmark = [pytest.mark.node, pytest.mark.generations, pytest.mark.slow]
+pytestmark = [pytest.mark.node, pytest.mark.long, pytest.mark.slow]
 
 RELEASES = {"bullseye": "5.10.", "trixie": "6.12."}
 

@@ -10,7 +10,7 @@ from tests.booted_node import booted
 
 from zombiescope.lab.node import Node, Plan
 
-pytestmark = [pytest.mark.node, pytest.mark.slow]
+pytestmark = [pytest.mark.node, pytest.mark.long, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

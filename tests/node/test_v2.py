@@ -457,6 +457,7 @@ def diagnosed(node: Node) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.long
 def test_the_crashing_unit_is_the_culprit_by_name(diagnosed: dict[str, Any]) -> None:
     causes = [cause for incident in diagnosed["incidents"] for cause in incident["causes"][:1]]
     told = [(cause["pattern"], cause["hog"]["comm"], cause["culprit"]) for cause in causes]
