@@ -121,6 +121,7 @@ def test_all_that_a_person_collected_by_hand(cli: Cli, tmp_path: Path) -> None:
     assert (event["kind"], event["time"].timestamp()) == ("soft_lockup", pytest.approx(AT - 1.49))
     cores = table(tmp_path / "rec", "cores")
     assert [(core["cpu"], core["system_ms"], core["interval_us"]) for core in cores] == [(0, 990, 1_000_000)] * 2
+    assert "who leaks them: not recorded" in cli("cgroups", "rec").out
     memory = cli("cgroups", "rec", "--json").document["memory"]
     assert (memory["total"], memory["live"], memory["dying"]) == (68680, 240, 68440)
 
@@ -191,10 +192,11 @@ def test_a_full_place_for_temporary_files_is_named(monkeypatch: pytest.MonkeyPat
     import tempfile
 
     from zombiescope.importing import inputs
+    from zombiescope.importing.stream import Stream
 
     # A device that is always full, in place of a small file system that only root could mount.
     monkeypatch.setattr(tempfile, "TemporaryFile", lambda: Path("/dev/full").open("wb"))  # noqa: SIM115
-    stream = inputs.Stream(io.BytesIO(b"PERFILE2" + bytes(1 << 20)), lambda _: None)
+    stream = Stream(io.BytesIO(b"PERFILE2" + bytes(1 << 20)), lambda _: None)
     with pytest.raises(OSError, match=r"No space left on device in /.*TMPDIR"):
         inputs._aside(stream)
 
