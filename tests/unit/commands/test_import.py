@@ -130,6 +130,10 @@ def test_a_second_import_is_added(cli: Cli, tmp_path: Path) -> None:
     cli("import", write(tmp_path / "a.txt", HEADER + text(10)), "rec")
     assert cli("import", write(tmp_path / "b.txt", HEADER + text(20)), "rec").code == 0
     assert total(tmp_path / "rec") == 30
+    again = cli("import", str(tmp_path / "b.txt"), "rec", "--json").document
+    assert [note for note in again["notes"] if "before" in note] == [
+        f"{tmp_path / 'b.txt'} was imported into this recording before: what is the same counts twice"
+    ]
 
 
 def test_standard_input_and_collapsed_stacks(cli: Cli, tmp_path: Path) -> None:
