@@ -184,6 +184,9 @@ def _print_leaks(document: dict[str, Any]) -> None:
         out.print("who leaks them: only a recorder sees that; 'zombiescope up' starts one", style="dim")
         return
     leaks = [leak for leak in document["leaks"] if leak["dying"] or leak["created"]]
+    if not leaks and document["memory"]["created"] is None:
+        out.print("who leaks them: not recorded; only a recorder that runs on the node sees that", style="dim")
+        return
     if not leaks:
         out.print("no path has left a dying cgroup since the recorder started")
         return

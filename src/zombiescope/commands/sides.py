@@ -59,4 +59,7 @@ def window_of(side: Side, recording: Recording, what: str, utc: bool = False) ->
     start, end = (moment(text, recording, zone, what) for text in side.span)
     if start >= end:
         raise typer.BadParameter(f"{what} {'..'.join(side.span)!r} ends before it starts")
+    if start > recording.end_us or end <= recording.start_us:
+        # Nothing ran there as far as the recording knows, which must not look like an idle node.
+        raise typer.BadParameter(f"{what} {'..'.join(side.span)!r} lies outside of the recording")
     return Window(start, end, zone)

@@ -151,6 +151,8 @@ def choose(
         start = moment(from_, span, zone, "--from")
     elif last is not None:
         start = end - round(duration_s(last) * 1e6)
+    if start >= end and from_ is not None and to is None:
+        raise typer.BadParameter(f"--from {from_!r} lies behind the end of the recording")
     if start >= end:
         raise typer.BadParameter("the window ends before it starts")
     return Window(start, end, zone)

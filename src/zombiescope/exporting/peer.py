@@ -81,7 +81,9 @@ class Peer:
 def _said(refused: error.HTTPError) -> str:
     """What the body of an answer says, on one line, and what may mend it."""
     try:
-        text = " ".join(refused.read(ANSWER_BYTES).decode("utf-8", "replace").split())
+        body = refused.read(ANSWER_BYTES).decode("utf-8", "replace")
+        # What a stranger sends goes to a terminal: nothing in it may be a command for that.
+        text = " ".join("".join(each if each.isprintable() else " " for each in body).split())
     except (OSError, HTTPException):
         text = ""
     if len(text) > SAID_CHARACTERS:

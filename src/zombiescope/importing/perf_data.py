@@ -105,6 +105,7 @@ class PerfDataImport:
         self._outcome = outcome
         self._kernels = KernelNames(kallsyms, symbol_dirs)
         self._symbols = symbols_for(symbol_dirs)
+        self._symbol_dirs = symbol_dirs
         self._inline = inline
         self.clock = Clock("")
         """Of the file read last, once its iterator has ended."""
@@ -114,9 +115,12 @@ class PerfDataImport:
         `progress` is told how many more bytes were read."""
         self.clock = Clock(name)
         aside: BinaryIO | None = None
+        session: Session | None = None
         try:
             header, aside = _open(file, size)
-            session = Session(header, self._outcome, self._kernels, self._symbols, inline=self._inline)
+            session = Session(
+                header, self._outcome, self._kernels, self._symbols, inline=self._inline, symbol_dirs=self._symbol_dirs
+            )
             session.begin()
             yield from self._decode(session, aside or file, progress)
             self.clock = _clock(file, name, header, session.decoder.span_ns())
@@ -124,6 +128,8 @@ class PerfDataImport:
             why = str(error) if isinstance(error, HeaderError) else error.strerror or str(error)
             self._outcome.skipped[f"files that cannot be read: {why}"] += 1
         finally:
+            if session is not None:
+                session.close()
             if aside is not None:
                 aside.close()
 

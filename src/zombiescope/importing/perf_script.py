@@ -69,6 +69,8 @@ def _where(dso: str, name: str, high: bool) -> tuple[str, str]:
         return module_file[1].replace("-", "_"), "module"
     if high and path.startswith("["):
         return path.strip("[]"), "module"
+    if path == "//anon":
+        return "[anon]", "jit"  # as in /proc/PID/maps
     if path.startswith(_JIT) or _PERF_MAP.fullmatch(base):
         return base, "jit"
     return base, "user"

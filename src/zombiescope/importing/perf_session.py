@@ -17,12 +17,14 @@ from zombiescope.importing.kernel_names import Kernel, KernelNames, Recorded, mo
 from zombiescope.importing.perf_header import Attr, Header
 from zombiescope.importing.rows import Event, FrameRow, Outcome, Rows, TaskRow
 from zombiescope.importing.store import MAX_ROWS
+from zombiescope.symbols.code_files import FinishedCodeFile
 from zombiescope.symbols.offline import OfflineSymbols
 
 _RECORD_ATTR, _RECORD_BUILD_ID, _RECORD_EVENT_UPDATE, _RECORD_FEATURE = 64, 67, 78, 80
 _UPDATE_NAME = 2
 _SAMPLE_READ, _SAMPLE_PERIOD = 1 << 4, 1 << 8
 _SLICE_BYTES = 4096
+_PERF_MAPS = Path("/tmp")  # noqa: S108  where they are by agreement; FinishedCodeFile looks whose they are
 MAX_INFLATED_BYTES = 256 << 20
 """One compressed record holds at most 64 kB; what makes more than this of it is no recording."""
 
@@ -122,6 +124,7 @@ class Session(HeaderRecords):
         symbols: dict[bool, OfflineSymbols],
         *,
         inline: bool = False,
+        symbol_dirs: Sequence[Path] = (),
     ) -> None:
         super().__init__(header, outcome)
         self.decoder = self.stream = PerfData(self, MAX_ROWS)
@@ -130,6 +133,8 @@ class Session(HeaderRecords):
         self._kernels = kernels
         self._symbols = symbols
         self._inline = inline
+        self._symbol_dirs = symbol_dirs
+        self._perf_maps: dict[int, FinishedCodeFile | None] = {}
         self._is_here = False
         self._kernel: Kernel | None = None
         self._recorded = Recorded()
@@ -208,6 +213,21 @@ class Session(HeaderRecords):
         # The outermost is the function that the symbol table knows, under the name it has there.
         return [*(FrameRow(one.name, frame.module, frame.kind) for one in inlined[:-1]), frame]
 
+    def made_code(self, pid: int, address: int) -> str | None:
+        """The name of code that a process made, if the process wrote it down."""
+        if pid not in self._perf_maps:
+            folders = [*self._symbol_dirs, *([_PERF_MAPS] if self._is_here else [])]
+            self._perf_maps[pid] = _perf_map(folders, pid)
+        told = self._perf_maps[pid]
+        name = None if told is None else told.name(address)
+        return None if name is None else name.decode("utf-8", "backslashreplace")
+
+    def close(self) -> None:
+        for told in self._perf_maps.values():
+            if told is not None:
+                told.close()
+        self._perf_maps.clear()
+
     def _has_same_inode(self, file: MappedFile) -> bool:
         """Whether the file of that name is still the one that was mapped; MMAP records of old kernels do not say."""
         known = self._same_inode.get(file)
@@ -219,6 +239,15 @@ class Session(HeaderRecords):
                 known = False
             self._same_inode[file] = known
         return known
+
+
+def _perf_map(folders: Sequence[Path], pid: int) -> FinishedCodeFile | None:
+    for folder in folders:
+        try:
+            return FinishedCodeFile(folder / f"perf-{pid}.map")
+        except OSError:
+            continue
+    return None
 
 
 def symbols_for(directories: Sequence[Path]) -> dict[bool, OfflineSymbols]:

@@ -123,6 +123,12 @@ class ImportStore:
         path = self.path / "node.json"
         before = _before(path)
         imported = before.get("imported", {})
+        again = [name for name in sources if name != "-" and name in imported.get("files", ())]
+        if again:
+            outcome.note(
+                f"{again[0]} {f'and {len(again) - 1} others were' if len(again) > 1 else 'was'} imported into this "
+                "recording before: what is the same counts twice"
+            )
         facts = dict(outcome.facts)
         count = facts.pop("cpus", 0)
         online = sorted({*self._cpus, *range(count), *before.get("cpus", {}).get("online", ())})

@@ -11,6 +11,7 @@ cdef class PerfStacks(PerfStream):
 
         user_frames((path, build id, major, minor, inode), offset) -> [(name, module, kind)], the innermost of what was
             inlined there first; at least one
+        made_code(pid, address) -> name of code that no file holds, or None
         kernel_frame(address) -> (name, module, kind)
     """
 
@@ -248,9 +249,18 @@ cdef class PerfStacks(PerfStream):
         if code == NULL:
             leader.has_holes = True
             frame = self.frame("[unknown]", "", "unknown")
+        elif self.tasks.files[code.file][0].startswith((b"//anon", b"/anon_hugepage", b"/memfd:", b"[anon")):
+            frame = self._made_code_frame(leader, code, address)
         else:
             frame = self._file_frame(code.file, address - code.start + code.pgoff)
         return self._remember(known, leader.space, address, frame)
+
+    cdef uint32_t _made_code_frame(self, Task* leader, CodeMap* code, uint64_t address) except? 0:
+        """Of code that no file holds, the process itself may have told the name."""
+        name = self.meaning.made_code(leader.pid, address)
+        if name is None:
+            return self._file_frame(code.file, address - code.start + code.pgoff)
+        return self.frame(name, "[jit]", "jit")
 
     cdef uint32_t _file_frame(self, uint32_t file, uint64_t offset) except? 0:
         cdef UserFrame* known = self.offsets.find(file + 1, offset)

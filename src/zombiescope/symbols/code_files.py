@@ -156,6 +156,9 @@ class FinishedCodeFile:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
         os.close(self._fd)
 
     def name(self, address: int) -> bytes | None:

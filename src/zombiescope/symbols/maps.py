@@ -25,6 +25,8 @@ MAX_MAPPINGS = 4096
 MAX_BYTES = 16 << 20
 
 _DELETED = " (deleted)"
+PERF_ANON = "//anon"
+"""What the kernel's records call memory without a file; /proc/PID/maps leaves the name empty."""
 # Shared anonymous memory has a file of the kernel's own tmpfs behind it, which nobody can open.
 _ANONYMOUS_FILES = ("/dev/zero", "/SYSV", "/anon_hugepage", "//anon")
 
@@ -47,7 +49,9 @@ class Mapping:
     @property
     def module(self) -> str:
         """The name a frame shows: the file's own name, or the kernel's name in brackets."""
-        return self.path.rpartition("/")[2] if self.kind in ("file", "memfd") else self.path or "[anon]"
+        if self.kind in ("file", "memfd"):
+            return self.path.rpartition("/")[2]
+        return "[anon]" if self.path in ("", PERF_ANON) else self.path
 
 
 class Mappings:

@@ -82,6 +82,7 @@ def test_a_person_reads_who_and_where(cli: Cli, good: Written, bad: Written) -> 
         (("nowhere", "+0s..+1s"), "no such recording"),
         (("+0s..", "+0s..+1s"), "is not FROM..TO"),
         (("+5s..+1s", "+0s..+1s"), "ends before it starts"),
+        (("+0s..+1s", "+90000s..+90001s"), "lies outside of the recording"),
         (("then..now", "+0s..+1s"), "is not a time"),
     ],
 )

@@ -121,6 +121,7 @@ def test_all_that_a_person_collected_by_hand(cli: Cli, tmp_path: Path) -> None:
     assert (event["kind"], event["time"].timestamp()) == ("soft_lockup", pytest.approx(AT - 1.49))
     cores = table(tmp_path / "rec", "cores")
     assert [(core["cpu"], core["system_ms"], core["interval_us"]) for core in cores] == [(0, 990, 1_000_000)] * 2
+    assert "who leaks them: not recorded" in cli("cgroups", "rec").out
     memory = cli("cgroups", "rec", "--json").document["memory"]
     assert (memory["total"], memory["live"], memory["dying"]) == (68680, 240, 68440)
 
@@ -129,6 +130,10 @@ def test_a_second_import_is_added(cli: Cli, tmp_path: Path) -> None:
     cli("import", write(tmp_path / "a.txt", HEADER + text(10)), "rec")
     assert cli("import", write(tmp_path / "b.txt", HEADER + text(20)), "rec").code == 0
     assert total(tmp_path / "rec") == 30
+    again = cli("import", str(tmp_path / "b.txt"), "rec", "--json").document
+    assert [note for note in again["notes"] if "before" in note] == [
+        f"{tmp_path / 'b.txt'} was imported into this recording before: what is the same counts twice"
+    ]
 
 
 def test_standard_input_and_collapsed_stacks(cli: Cli, tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def test_a_time_of_day_is_on_the_last_day_unless_only_the_day_before_has_it() ->
     # GIVEN a recording that ends at three in the morning
     # THEN 23:30 can only be yesterday's, while 21:00 is in neither day and stays on the last
     assert choose(Recorded(), from_="23:30").start_us == us("2026-06-01T23:30:00+02:00")
-    with pytest.raises(typer.BadParameter, match="ends before it starts"):
+    with pytest.raises(typer.BadParameter, match="behind the end of the recording"):
         choose(Recorded(), from_="21:00")
 
 

@@ -169,7 +169,7 @@ def test_a_peer_that_is_busy_is_asked_again(odd: Recording, peer: StandIn) -> No
 @pytest.mark.parametrize(
     ("answer", "said", "asked"),
     [
-        ((401, {}, b"no\n credentials"), "answers 401 Unauthorized: no credentials; give --token-file", 1),
+        ((401, {}, b"no\x1b\n credentials"), "answers 401 Unauthorized: no credentials; give --token-file", 1),
         ((404, {}, b""), "answers 404 Not Found; is this the right address", 1),
         ((413, {}, b""), "smaller --every", 1),
         ((400, {}, b"x" * 5000), f"answers 400 Bad Request: {'x' * 200}...", 1),

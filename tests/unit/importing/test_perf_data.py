@@ -256,6 +256,19 @@ def test_records_that_perf_made_up_do_not_copy_the_mappings_of_the_parent() -> N
     assert names(one(in_file(data)), 0) == ["[unknown]"]
 
 
+def test_code_that_a_process_made_has_the_names_that_it_wrote_down(tmp_path: Path) -> None:
+    # GIVEN a copy of the perf map of one of two processes, which perf.data has no names of
+    (tmp_path / "perf-7.map").write_text("1800 40 JS:*hot a.js:1\n")
+    data = b"".join(records.mmap2(pid, 0x1000, 0x1000, 0x1000, b"//anon", 1) for pid in (7, 8))
+    data += records.sample(7, 7, 2, [USER, 0x1810]) + records.sample(7, 7, 3, [USER, 0x1900])
+    data += records.sample(8, 8, 4, [USER, 0x1810])
+    importer = PerfDataImport(kallsyms=None, symbol_dirs=[tmp_path], inline=False, outcome=Outcome())
+    file = in_file(data)
+    (rows,) = importer.read(io.BytesIO(file), "perf.data", len(file), lambda _: None)
+    assert stack(rows, 0) == [FrameRow("JS:*hot a.js:1", "[jit]", "jit")]
+    assert [stack(rows, at) for at in (1, 2)] == [[FrameRow("[jit]", "[anon]", "jit")]] * 2
+
+
 # --- the kernel -------------------------------------------------------------------------------------------------------
 
 

@@ -320,3 +320,7 @@ def test_kernel_names_are_missing_only_where_there_is_none() -> None:
 
     assert "could not read kallsyms" in notes(unknown)
     assert "could not read kallsyms" not in notes(unknown + CHAIN)
+
+
+def test_memory_without_a_file_has_one_name_everywhere() -> None:
+    assert place(b"[unknown]", b"//anon", False) == ("[unknown]", "[anon]", "jit")

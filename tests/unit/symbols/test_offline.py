@@ -112,7 +112,7 @@ def test_build_ids_that_perf_padded(build: Build) -> None:
 def test_what_no_file_explains_keeps_its_place(program: Path) -> None:
     symbols = OfflineSymbols()
     assert symbols.resolve(b"/gone/lib\x1bx.so", b"\x01" * 20, 0x10) == Frame("lib?x.so+0x10", "lib?x.so", "user")
-    assert symbols.resolve(b"//anon", None, 0x10) == Frame("[jit]", "//anon", "jit")
+    assert symbols.resolve(b"//anon", None, 0x10) == Frame("[jit]", "[anon]", "jit")
     assert symbols.resolve(b"[vdso]", b"\x01" * 20, 0x10) == Frame("[vdso]+0x10", "[vdso]", "vdso")
     assert symbols.resolve(os.fsencode(program), build_id_of(program), 1).name == "program+0x1"
     assert symbols.failures[NOT_FOUND] == 2
