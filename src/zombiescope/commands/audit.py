@@ -24,7 +24,7 @@ EXAMPLES = examples(
     "audit --root /mnt/image    # an image",
     "audit --root /mnt/image --write-allow accepted.txt",
     "audit --root /mnt/image --allow accepted.txt --sarif audit.sarif",
-    "audit --json | jq -r '.findings[] | select(.severity == \"critical\") | .unit'",
+    "audit --at-least critical --json | jq -r '.findings[].unit'",
 )
 
 FOUND = 3

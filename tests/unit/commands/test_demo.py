@@ -104,3 +104,12 @@ def test_a_damaged_recording_is_one_line_or_a_diagnosis(cli: Cli, recording: str
     assert done.code in (0, 1, 3)
     assert "Traceback" not in done.err
     assert "defect" not in done.err
+
+
+def test_keep_removes_nothing_that_was_there(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "recording").mkdir()
+    (tmp_path / "recording/precious").touch()
+    done = cli("demo", "--keep", str(tmp_path))
+    assert (done.code, done.out) == (1, "")
+    assert "recording exists already; name another directory" in done.err
+    assert (tmp_path / "recording/precious").exists()
