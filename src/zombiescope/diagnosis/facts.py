@@ -22,7 +22,6 @@ from zombiescope.recording.gaps import Gap
 from zombiescope.recording.memcg_cost import kernel_version
 from zombiescope.recording.reader import Recording
 
-DEFAULT_HZ = 99.0
 LATE_US = 15 * SECOND_US
 """A dear source is read every ten seconds; a reading that comes later than this tells nothing about a span."""
 
@@ -63,8 +62,13 @@ class Facts:
 
     @property
     def hz(self) -> float:
+        """Samples a second of a busy core. A profile of others does not say it: then it is measured."""
+        return self._recorded_hz or self.samples.hz
+
+    @property
+    def _recorded_hz(self) -> float | None:
         hz = self.node.get("hz")
-        return float(hz) if isinstance(hz, int | float) and hz > 0 else DEFAULT_HZ
+        return float(hz) if isinstance(hz, int | float) and hz > 0 else None
 
     @property
     def imported(self) -> bool:
@@ -78,7 +82,7 @@ class Facts:
 
     @cached_property
     def samples(self) -> SampleGrid:
-        return SampleGrid(self.recording, self.start_us, self.end_us, self.hz)
+        return SampleGrid(self.recording, self.start_us, self.end_us, self._recorded_hz)
 
     @property
     def cpus(self) -> int:

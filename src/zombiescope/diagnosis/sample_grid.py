@@ -47,17 +47,34 @@ NOBODY = Task(None, None, None, None, None, None, None, None, None, None)
 _COLUMNS = ("pid", "tid", "comm", "ppid", "policy", "rt_priority", "cgroup", "unit", "container", "pod")
 
 
+DEFAULT_HZ = 99.0
+FEW = 100
+
+
+def _measured_hz(time_us: Ints, cpu: Ints) -> float:
+    """How often a busy core was sampled: perf takes 4,000 a second unless told, fewer where the kernel throttles it.
+
+    Between two samples of one core lies a period, or more where the core was idle meanwhile; so it is the short ones
+    that tell.
+    """
+    order = np.lexsort((time_us, cpu))
+    between = np.diff(time_us[order])[np.diff(cpu[order]) == 0]
+    between = between[between > 0]
+    return 1e6 / float(np.percentile(between, 25)) if len(between) >= FEW else DEFAULT_HZ
+
+
 class SampleGrid:
     """All samples of [start_us, end_us) that are not idle."""
 
-    def __init__(self, recording: Recording, start_us: int, end_us: int, hz: float) -> None:
-        self.start_us, self.end_us, self.hz = start_us, end_us, hz
+    def __init__(self, recording: Recording, start_us: int, end_us: int, hz: float | None) -> None:
+        self.start_us, self.end_us = start_us, end_us
         selection = Selection(recording, start_us, end_us)
         parts = list(selection.columns("time", "cpu", "task", "stack"))
         empty = [np.zeros(0, np.int64)] * 4
         self.time_us, self.cpu, self.task, stack = (
             np.concatenate(column) for column in (zip(*parts, strict=True) if parts else ([each] for each in empty))
         )
+        self.hz = hz or _measured_hz(self.time_us, self.cpu)
         self.stacks: Stacks = selection.stacks
         self.stack: Ints = self.stacks.rows_of(stack)
         self._tasks = _read_tasks(recording, start_us, end_us)
