@@ -88,12 +88,14 @@ def command(
         found = diagnose(recording, window.start_us, window.end_us, live=live is not None)
         if output is not None:
             drawing.write(output, _report(output.suffix, recording, found, window))
-        if json_:
-            from zombiescope.diagnosis.report.document import document
+        heading = f"{recording.name}  {window.heading()}"
+    # Only now, when what --live recorded is removed: a reader that goes away (| head) ends this process at once.
+    if json_:
+        from zombiescope.diagnosis.report.document import document
 
-            print_document("diagnose", document(found))
-        elif output is None:
-            show(found, f"{recording.name}  {window.heading()}", window, verbose=verbose)
+        print_document("diagnose", document(found))
+    elif output is None:
+        show(found, heading, window, verbose=verbose)
     return FOUND if _found(found, fail_on) else 0
 
 
