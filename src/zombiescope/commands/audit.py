@@ -24,7 +24,7 @@ EXAMPLES = examples(
     "audit --root /mnt/image    # an image",
     "audit --root /mnt/image --write-allow accepted.txt",
     "audit --root /mnt/image --allow accepted.txt --sarif audit.sarif",
-    "audit --json | jq -r '.findings[] | select(.severity == \"critical\") | .unit'",
+    "audit --at-least critical --json | jq -r '.findings[].unit'",
 )
 
 FOUND = 3
@@ -112,6 +112,10 @@ def _examine(root: Path, live: bool | None, catalogue: list[Path]) -> Audit:
         return examine(root, live, catalogue=catalogue)
     except NotADirectoryError:
         raise Failure(f"{root} is not a directory", "unpack or mount the image and name the directory") from None
+    except FileNotFoundError as error:
+        if Path(error.filename or "") != root:
+            raise
+        raise Failure(f"{root} does not exist", "unpack or mount the image and name the directory") from None
     except CatalogueError as error:
         raise Failure(str(error), "docs/catalogue.md shows an entry") from error
 

@@ -39,6 +39,8 @@ def command(
     /proc/cgroups), imports them as anybody's files, and explains them. Nothing on this machine is recorded or touched.
     """
     place = _place() if keep is None else keep / "recording"
+    if keep is not None and (taken := [path for path in (place, keep / "raw") if path.exists()]):
+        raise Failure(f"{taken[0]} exists already", "name another directory, or remove it")
     try:
         shutil.rmtree(place, ignore_errors=True)
         _rebuild(place, keep / "raw" if keep else None, quiet=json_)

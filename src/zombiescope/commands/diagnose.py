@@ -116,6 +116,7 @@ def command(
             f"nothing in {where} knows the {subject[0]} {subject[1]}",
             "'zombiescope events' lists what is known; without it, name the time: --from and --to",
         )
+    # Only now, when what --live recorded is removed: a reader that goes away (| head) ends this process at once.
     if json_:
         from zombiescope.diagnosis.report.document import together
 

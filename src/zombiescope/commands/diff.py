@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 EXAMPLES = examples(
     "diff 11:00..11:05 12:00..12:05",
     "diff good.zscope bad.zscope",
-    "diff healthy-node@12:00..12:10 /var/lib/zombiescope@12:00..12:10 -o diff.html",
-    "diff 11:00..11:05 12:00..12:05 --comm kubelet --json | jq '.functions[0]'",
+    "diff ./healthy@12:00..12:10 ./sick@12:00..12:10 -o diff.html",
+    "diff 11:00..11:05 12:00..12:05 --json | jq '.functions[0]'",
 )
 
 _TOP = 12

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 EXAMPLES = examples(
     "export --last 5m --format speedscope -o last.speedscope.json",
-    "export --at 12:03:22 --cpu 39 --format collapsed | flamegraph.pl > bad-second.svg",
-    "export --last 1h --format pprof -o cpu.pb.gz && go tool pprof -http=: cpu.pb.gz",
+    "export --at 12:03:22 --format collapsed | flamegraph.pl > x.svg",
+    "export --last 1h --format pprof -o cpu.pb.gz  # go tool pprof",
     "export incident.zscope --format perf-script -o incident.perf.gz",
 )
 

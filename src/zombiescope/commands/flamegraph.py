@@ -25,7 +25,7 @@ EXAMPLES = examples(
     "flamegraph --last 5m",
     "flamegraph --at 12:03:22 --cpu 39 -o bad-second.svg",
     "flamegraph --last 10m --comm kubelet --invert",
-    "flamegraph --from 12:03 --to 12:04 --against 11:00..11:01 -o diff.html",
+    "flamegraph --at 12:03:22 --against 11:00..11:01 -o diff.html",
     "flamegraph --from 12:03 --to 12:04 --against healthy.zscope",
     "flamegraph --last 5m --json | jq .total",
 )

@@ -22,7 +22,7 @@ EXAMPLES = examples(
     "heatmap --last 5m",
     "heatmap --last 1h --by core",
     "heatmap --last 10m --comm kubelet --kernel",
-    "heatmap incident.zscope -o incident.html    # select there, and see the flame graph",
+    "heatmap incident.zscope -o incident.html    # to select in",
 )
 
 

@@ -15,9 +15,9 @@ from zombiescope.commands.output import Json, examples
 
 EXAMPLES = examples(
     "import perf.data ./rec",
-    "import perf-*.data dmesg.txt mpstat.json cgroups ./rec   # one recording",
-    "import --kallsyms kallsyms perf.data ./rec   # recorded on another machine",
-    "import stacks.txt.gz ./rec                   # text of perf script",
+    "import perf-*.data dmesg.txt mpstat.json cgroups ./rec",
+    "import --kallsyms kallsyms perf.data ./rec  # from elsewhere",
+    "import stacks.txt.gz ./rec                  # of perf script",
     "import - ./rec < perf.txt",
 )
 

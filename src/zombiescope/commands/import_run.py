@@ -159,7 +159,7 @@ def _tell(result: Result, directory: str) -> None:
         lines += [f"  {each.file}: {each.format}, {count}" for each, count in counted]
     lines += [*outcome.notes, *_skipped(result)]
     if result.from_us is not None:
-        lines += ["", f"next: zombiescope {'heatmap' if outcome.samples else 'info'} {directory}"]
+        lines += ["", f"next: zombiescope {'diagnose' if outcome.samples else 'info'} {directory}"]
     _print(lines)
 
 

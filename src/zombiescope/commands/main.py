@@ -44,7 +44,7 @@ from zombiescope.commands import (
 )
 from zombiescope.commands.failure import Failure, one_line
 from zombiescope.commands.groups import expanded
-from zombiescope.commands.output import note
+from zombiescope.commands.output import note, paragraphs
 
 _COMMANDS: tuple[tuple[str, tuple[ModuleType, ...]], ...] = (
     ("Record", (up, record, status, mark)),
@@ -71,8 +71,8 @@ def _print_version(wanted: bool) -> None:
 
 
 @app.callback(
-    epilog="New here: [bold]zombiescope up[/bold] records this node, [bold]zombiescope top[/bold] shows it "
-    "live. Every command has examples in its --help."
+    epilog="New here: [bold]zombiescope demo[/bold] shows what it finds, [bold]zombiescope check[/bold] looks at this "
+    "node for ten seconds, [bold]zombiescope up[/bold] records it. Every command has examples in its --help."
 )
 def _zombiescope(
     version: Annotated[
@@ -85,7 +85,9 @@ def _zombiescope(
 for _panel, _modules in _COMMANDS:
     for _module in _modules:
         _name = _module.__name__.rpartition(".")[2].rstrip("_")
-        app.command(_name, epilog=_module.EXAMPLES, rich_help_panel=_panel)(expanded(_module.command))
+        app.command(_name, help=paragraphs(_module.command.__doc__), epilog=_module.EXAMPLES, rich_help_panel=_panel)(
+            expanded(_module.command)
+        )
 app.add_typer(lab.app, name="lab", rich_help_panel="Try")
 
 

@@ -66,6 +66,11 @@ def table(*columns: str, right: Iterable[str] = (), wraps: str | None = None, ga
     return made
 
 
+def paragraphs(text: str | None) -> str:
+    """A docstring for --help: a line that ends in the source does not end there."""
+    return "\n\n".join(" ".join(part.split()) for part in (text or "").split("\n\n"))
+
+
 def examples(*lines: str) -> str:
     """The epilog of a command's help: what to type, one a line."""
     return "\n\n".join(["[bold]Examples[/bold]", *(f"$ zombiescope {line}" for line in lines)])

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 EXAMPLES = examples(
     "push --last 10m --to pyroscope http://pyroscope:4040",
-    "push --from 12:00 --to 12:10 --to parca http://parca:7070 --label team=training",
-    "push incident.zscope --to otlp http://collector:4318 --token-file /run/secrets/otlp",
+    "push --last 1h --to parca http://parca:7070 --label team=ml",
+    "push x.zscope --to otlp http://collector:4318 --token-file key",
 )
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 

@@ -95,14 +95,24 @@ def _print(document: dict[str, Any]) -> None:
         causes = incident.get("causes") or [{"summary": "not explained"}]
         since = clock(round(incident["from"] * 1e6), zone)
         style = "bold red" if incident["severity"] == "critical" else "yellow"
-        out.print(f"  {incident['severity']:<8} since {since}: {causes[0]['summary']}", style=style)
+        _print_line(incident["severity"], f"since {since}: {causes[0]['summary']}", style)
     for gap in document["gaps"][-_GAPS_SHOWN:]:
         start, end = (clock(round(gap[side] * 1e6), zone) for side in ("from", "to"))
-        out.print(f"  blind    {start} – {end}  {gap['source']}: {gap['why']}", style="yellow")
+        _print_line("blind", f"{start} – {end}  {gap['source']}: {gap['why']}", "yellow")
     if not document["gaps"]:
         out.print("  blind    never since it started")
     for item in document["missing"]:
-        out.print(f"  missing  {item['source']}: {item['why']}; {item['grant']}", style="yellow")
+        _print_line("missing", f"{item['source']}: {item['why']}; {item['grant']}", "yellow")
+
+
+def _print_line(label: str, text: str, style: str) -> None:
+    """Wrapped beside its label, not below it."""
+    from rich.text import Text
+
+    out = console()
+    for number, part in enumerate(Text(text).wrap(out, max(20, out.width - 11))):
+        part.rstrip()
+        out.print(Text(f"  {label if number == 0 else '':<9}") + part, style=style)
 
 
 def _print_cost(cost: dict[str, Any] | None) -> None:

@@ -29,7 +29,6 @@ Kept = TypeVar("Kept")
 Three = tuple[columns.Ints, columns.Ints, columns.Ints]
 """Time, series and value."""
 
-DEFAULT_HZ = 99.0
 HOUR_US = 3600 * SECOND_US
 LATE_US = 15 * SECOND_US
 """A dear source is read every ten seconds; a reading that comes later than this tells nothing about a span."""
@@ -94,8 +93,13 @@ class Facts:
 
     @property
     def hz(self) -> float:
+        """Samples a second of a busy core."""
+        return self._recorded_hz or self._all_samples.hz
+
+    @property
+    def _recorded_hz(self) -> float | None:
         hz = self.node.get("hz")
-        return float(hz) if isinstance(hz, int | float) and hz > 0 else DEFAULT_HZ
+        return float(hz) if isinstance(hz, int | float) and hz > 0 else None
 
     @property
     def imported(self) -> bool:
@@ -115,7 +119,9 @@ class Facts:
 
     @property
     def _all_samples(self) -> SampleGrid:
-        return self._keep("samples", lambda: sample_grid.load(self.recording, self.start_us, self.end_us, self.hz))
+        return self._keep(
+            "samples", lambda: sample_grid.load(self.recording, self.start_us, self.end_us, self._recorded_hz)
+        )
 
     @property
     def cpus(self) -> int:

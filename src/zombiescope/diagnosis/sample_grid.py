@@ -214,7 +214,24 @@ class SampleGrid:
         return tasks[max(numbers, key=lambda number: counted[number])] if numbers else None
 
 
-def load(recording: Recording, start_us: int, end_us: int, hz: float) -> SampleGrid:
+DEFAULT_HZ = 99.0
+FEW = 100
+
+
+def _measured_hz(time_us: Ints, cpu: Ints) -> float:
+    """How often a busy core was sampled: perf takes 4,000 a second unless told, fewer where the kernel throttles it.
+
+    Between two samples of one core lies a period, or more where the core was idle meanwhile; so it is the short ones
+    that tell.
+    """
+    order = np.lexsort((time_us, cpu))
+    between = np.diff(time_us[order])[np.diff(cpu[order]) == 0]
+    between = between[between > 0]
+    return 1e6 / float(np.percentile(between, 25)) if len(between) >= FEW else DEFAULT_HZ
+
+
+def load(recording: Recording, start_us: int, end_us: int, hz: float | None) -> SampleGrid:
+    """`hz` None: a profile of others does not say how often it was sampled; then it is measured."""
     selection = Selection(recording, start_us, end_us)
     parts = list(selection.columns("time", "cpu", "task", "stack"))
     empty = [np.zeros(0, np.int64)] * 4
@@ -230,6 +247,7 @@ def load(recording: Recording, start_us: int, end_us: int, hz: float) -> SampleG
     order = np.argsort(time_us, kind="stable")
     rows = (time_us[order], cpu[order], task[order], place[stack[order]])
     tasks = _read_tasks(recording, start_us, end_us)
+    hz = hz or _measured_hz(time_us, cpu)
     return SampleGrid((start_us, end_us), hz, rows, Sampled(selection.stacks.only(used), tasks))
 
 

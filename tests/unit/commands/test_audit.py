@@ -99,7 +99,7 @@ def test_own_entries(cli: Cli, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [
-        (("--root", "/no/such/place"), 1, "/no/such/place: No such file or directory"),
+        (("--root", "/no/such/place"), 1, "/no/such/place does not exist; unpack or mount"),
         (("--root", "/etc/passwd"), 1, "/etc/passwd is not a directory; unpack or mount the image"),
         (("--root", UBUNTU, "--allow", "/no/such/file"), 1, "/no/such/file: No such file"),
         (("--root", UBUNTU, "--allow", "{bad}"), 1, "line 1: late-watchdog has no reason"),

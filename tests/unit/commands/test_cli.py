@@ -17,7 +17,8 @@ from zombiescope.recording import locate
 
 COMMANDS = (
     "up", "record", "status", "mark", "check", "top", "cores", "heatmap", "flamegraph", "stacks", "diff", "events",
-    "cgroups", "history", "info", "audit", "import", "freeze", "pack", "compact", "lab", "export", "push",
+    "cgroups", "history", "info", "diagnose", "audit", "demo", "import", "freeze", "pack", "compact", "lab", "export",
+    "push",
 )  # fmt: skip
 READERS = (
     "cores",
@@ -422,3 +423,12 @@ def test_colour_only_where_it_is_wanted(cli: Cli, written: Written) -> None:
     assert "\x1b[" in forced.out
     plain = cli("cores", str(written.dir), FORCE_COLOR="1", NO_COLOR="1")
     assert "31m" not in plain.out
+
+
+def test_help_breaks_no_example_and_no_sentence_at_80_columns(cli: Cli) -> None:
+    for _, modules in main._COMMANDS:
+        for module in modules:
+            lines = module.EXAMPLES.split("\n\n")[1:]
+            assert [line for line in lines if len(line) > 78] == [], module.__name__
+    text = cli("diagnose", "--help").out
+    assert " cards and what the kernel said, and explains each with the numbers that prove  \n" in text

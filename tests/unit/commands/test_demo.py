@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -104,3 +105,24 @@ def test_a_damaged_recording_is_one_line_or_a_diagnosis(cli: Cli, recording: str
     assert done.code in (0, 1, 3)
     assert "Traceback" not in done.err
     assert "defect" not in done.err
+
+
+def test_keep_removes_nothing_that_was_there(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "recording").mkdir()
+    (tmp_path / "recording/precious").touch()
+    done = cli("demo", "--keep", str(tmp_path))
+    assert (done.code, done.out) == (1, "")
+    assert "recording exists already; name another directory" in done.err
+    assert (tmp_path / "recording/precious").exists()
+
+
+def test_live_leaves_nothing_when_its_reader_goes_away(cli: Cli, tmp_path: Path) -> None:
+    place = tmp_path / "tmp"
+    place.mkdir()
+    command = [sys.executable, "-m", "zombiescope.commands.main", "diagnose", "--live", "2s", "--verbose"]
+    environment = cli.environment(TMPDIR=str(place))
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.wait(60) == -signal.SIGPIPE
+    assert not list(place.iterdir())

@@ -268,7 +268,7 @@ def test_the_summary_says_what_to_do_next(cli: Cli, tmp_path: Path) -> None:
     assert "from 2026-04-01 10:23:13 to 2026-04-01 10:23:16 UTC" in done.out
     assert "captured on" in done.out
     assert "skipped: lines that are no perf script text" in done.out
-    assert done.out.endswith("next: zombiescope heatmap rec\n")
+    assert done.out.endswith("next: zombiescope diagnose rec\n")
 
 
 def test_the_short_cut_does_the_same(cli: Cli, tmp_path: Path) -> None:

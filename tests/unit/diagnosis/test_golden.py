@@ -208,3 +208,24 @@ def test_stolen_time_is_the_hypervisors(tmp_path: Path) -> None:
 def _tree(count: int) -> tuple[str, ...]:
     root = "/sys/fs/cgroup/memory"
     return (root, *(f"{root}/kubepods/pod{number}" for number in range(count - 1)))
+
+
+@pytest.mark.parametrize("hz", [49, 999])
+def test_a_profile_alone_is_counted_at_its_own_rate(tmp_path: Path, hz: int) -> None:
+    """Nothing in the text says how often perf sampled; 999 a second are one core, not ten."""
+    hog = Work("reader", 700, 1, kernel(*SYSCALL, "__x64_sys_read", "vfs_read", "some_driver_read"))
+    case = replace(SMALL, cpus=2, hz=hz, held=holds(hog, 1, 8.0, 12.0), works=(hog,))
+    incident, cause = worst(diagnosed(case, tmp_path, leave_out=("mpstat",)))
+    assert cause.hog.comm == "reader"
+    assert cause.hog.cpu_ratio == pytest.approx(1.0, abs=0.15)
+    assert incident.seconds == pytest.approx(4.0, abs=0.6)
+
+
+def test_a_third_of_a_core_is_no_hog_however_often_it_was_sampled(tmp_path: Path) -> None:
+    hog = Work("reader", 700, 1, kernel(*SYSCALL, "__x64_sys_read", "vfs_read", "some_driver_read"))
+
+    def third(cpu: int, at_s: float, dice: random.Random) -> Work | None:
+        return hog if cpu == 1 and dice.random() < 0.3 else None
+
+    case = replace(SMALL, cpus=2, hz=999, held=third, works=(hog,))
+    assert not diagnosed(case, tmp_path, leave_out=("mpstat",)).incidents
