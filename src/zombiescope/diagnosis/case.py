@@ -176,7 +176,13 @@ class Case:
             return Actor(cgroup=self.primary.group if self.primary.kind == "throttled" else None)
         cores = int(np.count_nonzero(self.hog_samples)) / self.facts.hz / self.seconds
         name = task.unit or task.container or task.comm or ""
-        return replace(task.actor(round(cores, 3)), baseline_cpu_ratio=baselines(self.facts).get(name))
+        usual, all_cores = baselines(self.facts).get(name), max(self.facts.cpus, 1)
+        return replace(
+            task.actor(round(cores, 3)),
+            baseline_cores=usual,
+            cpu_ratio=round(min(cores / all_cores, 1.0), 4),
+            baseline_cpu_ratio=None if usual is None else min(usual / all_cores, 1.0),
+        )
 
     # --- what the kernel did -----------------------------------------------------------------------------------------
 

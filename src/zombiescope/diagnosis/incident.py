@@ -28,7 +28,7 @@ SEVERITIES: tuple[Severity, ...] = ("info", "warning", "critical")
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """A task, or a group of them. `cpu_ratio` is in cores: 1.0 kept one core busy."""
+    """A task, or a group of them. `cores`: how many it kept busy; `cpu_ratio`: of the whole node, 0 to 1."""
 
     comm: str | None = None
     pid: int | None = None
@@ -36,6 +36,9 @@ class Actor:
     cgroup: str | None = None
     container: str | None = None
     pod: str | None = None
+    cores: float | None = None
+    baseline_cores: float | None = None
+    """In its busier hours of the last thirty days."""
     cpu_ratio: float | None = None
     baseline_cpu_ratio: float | None = None
 

@@ -127,11 +127,11 @@ def _chain(case: Case, one: Judged) -> list[Link]:
     ]
     hog = case.hog
     if case.hog_task is not None:
-        used = hog.cpu_ratio or 0.0
+        used = hog.cores or 0.0
         fact = f"{hog.name} used {used:.2f} cores, {used / max(case.facts.cpus, 1) * 100:.1f} % of the node"
-        if hog.baseline_cpu_ratio is not None:
-            fact += f" (usually {hog.baseline_cpu_ratio:.2f} cores)"
-        links.append(Link("hog", fact, hog.cpu_ratio, "cores", case.from_us, "samples"))
+        if hog.baseline_cores is not None:
+            fact += f" (usually {hog.baseline_cores:.2f} cores)"
+        links.append(Link("hog", fact, hog.cores, "cores", case.from_us, "samples"))
     if case.frames and (one.pattern.signatures or one.pattern.id == FALLBACK):
         path = " > ".join(case.frames[-4:])
         means = f": {one.signature.means}" if one.signature and one.signature.means else ""

@@ -39,8 +39,8 @@ class Task:
     container: str | None
     pod: str | None
 
-    def actor(self, cpu_ratio: float | None = None) -> Actor:
-        return Actor(self.comm, self.pid, self.unit, self.cgroup, self.container, self.pod, cpu_ratio)
+    def actor(self, cores: float | None = None) -> Actor:
+        return Actor(self.comm, self.pid, self.unit, self.cgroup, self.container, self.pod, cores)
 
 
 NOBODY = Task(None, None, None, None, None, None, None, None, None, None)

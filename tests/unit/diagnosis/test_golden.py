@@ -93,7 +93,8 @@ def test_the_founding_case(tmp_path: Path) -> None:
     assert cause.culprit is not None
     assert cause.culprit.unit == "ecs.service"
     assert cause.frames[-2:] == ("memcg_numa_stat_show", "mem_cgroup_nr_lru_pages")
-    assert cause.hog.cpu_ratio == pytest.approx(0.065 * founding_case.CPUS, rel=0.1)
+    assert cause.hog.cores == pytest.approx(0.065 * founding_case.CPUS, rel=0.1)
+    assert cause.hog.cpu_ratio == pytest.approx(0.065, rel=0.1)
     lost = next(symptom for symptom in incident.symptoms if symptom.kind == "core_saturated")
     assert (lost.cpu, lost.seconds) == (founding_case.LOST_CPU, 6.0)
     assert {"nic_reset"} <= {symptom.facts.get("event") for symptom in incident.symptoms}
@@ -217,7 +218,7 @@ def test_a_profile_alone_is_counted_at_its_own_rate(tmp_path: Path, hz: int) -> 
     case = replace(SMALL, cpus=2, hz=hz, held=holds(hog, 1, 8.0, 12.0), works=(hog,))
     incident, cause = worst(diagnosed(case, tmp_path, leave_out=("mpstat",)))
     assert cause.hog.comm == "reader"
-    assert cause.hog.cpu_ratio == pytest.approx(1.0, abs=0.15)
+    assert cause.hog.cores == pytest.approx(1.0, abs=0.15)
     assert incident.seconds == pytest.approx(4.0, abs=0.6)
 
 

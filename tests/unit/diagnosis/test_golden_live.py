@@ -107,7 +107,7 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Happens],
 def assert_founding_case(incident: Incident, cause: Cause) -> None:
     assert incident.severity == "critical"
     assert (cause.pattern, cause.hog.comm, cause.hog.unit) == ("zombie-memcg", "kubelet", "kubelet.service")
-    assert cause.hog.cpu_ratio == pytest.approx(0.065 * CPUS, rel=0.1)
+    assert cause.hog.cores == pytest.approx(0.065 * CPUS, rel=0.1)
     assert cause.frames[-2:] == ("memcg_numa_stat_show", "mem_cgroup_nr_lru_pages")
     held = next(symptom for symptom in incident.symptoms if symptom.kind == "core_saturated")
     assert (held.cpu, held.seconds) == (LOST_CPU, 6.0)

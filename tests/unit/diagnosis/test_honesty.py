@@ -73,7 +73,7 @@ def _named_within(found: Diagnosis, from_us: int, to_us: int) -> dict[str, str]:
 
 def assert_hog_was_sampled(recording: Recording, incident: Incident, cause: Cause) -> None:
     """CPU of the hog, counted anew: samples of its name, its process or its owner in the time of some symptom."""
-    used = cause.hog.cpu_ratio
+    used = cause.hog.cores
     if used is None or cause.hog.comm is None:
         return
     tasks = recording.table("tasks").to_pydict()

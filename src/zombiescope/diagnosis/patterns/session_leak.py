@@ -34,7 +34,7 @@ def examine(case: Case) -> Finding:
         found.append(left)
     return Finding(
         tuple(found),
-        Actor(comm="systemd", pid=1, unit="init.scope", cpu_ratio=round(used, 3)),
+        Actor(comm="systemd", pid=1, unit="init.scope", cores=round(used, 3)),
         "systemd and D-Bus are busy with sessions and scopes that were left behind",
         Fix(
             "end the sessions that nobody uses, and mend what opens them",
