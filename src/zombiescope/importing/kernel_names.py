@@ -75,7 +75,8 @@ class KernelNames:
             return kernel
         if recorded.build_id:
             for path in debug_files.cached_by_perf(recorded.build_id, self._caches, "kallsyms"):
-                kernel = self._try(path, recorded, here) if path.is_file() else None
+                # Path.is_file raises where a folder may not be entered.
+                kernel = self._try(path, recorded, here) if os.path.isfile(path) else None  # noqa: PTH113
                 if kernel is not None:
                     return kernel
         return self._try(Path("/proc/kallsyms"), recorded, here) if here else None

@@ -82,7 +82,8 @@ class InlinedFunctions:
 
     def _load(self, build_id: bytes, binary: Path | None) -> _Dwarf | None:
         for path in self._candidates(build_id, binary):
-            if not path.is_file() or path.stat().st_size > MAX_DWARF_BYTES:
+            # Path.is_file raises where a folder may not be entered.
+            if not os.path.isfile(path) or path.stat().st_size > MAX_DWARF_BYTES:  # noqa: PTH113
                 continue
             try:
                 if debug_files.same_build(build_id, _build_id(path)) and (dwarf := self._read(path, build_id)):

@@ -175,7 +175,7 @@ class OfflineSymbols:
             return own
         why = NO_BUILD_ID if build_id is None and not self._trust_paths else NOT_FOUND
         for path in self._candidates(build_id, mapping):
-            if not path.is_file():
+            if not os.path.isfile(path):  # noqa: PTH113  Path.is_file raises where a folder may not be entered
                 continue
             try:
                 return _Loaded(self._read(path, build_id), path)

@@ -93,6 +93,12 @@ def test_perf_itself_fills_the_cache_we_read(program: Path, home: Path, needs: N
     assert frame.name == "main"
 
 
+def test_a_path_that_cannot_be_looked_at_is_a_file_that_is_not_there() -> None:
+    # A name that is too long fails as one does below a folder that may not be entered, for root as well.
+    path = b"/" + b"x" * 300
+    assert OfflineSymbols().resolve(path, b"\x22" * 20, 0x10).name.endswith("+0x10")
+
+
 def test_a_file_in_the_cache_under_a_false_build_id_is_not_used(program: Path, home: Path) -> None:
     in_perf_cache(home / ".debug", program, b"\x22" * 20)
     symbols = OfflineSymbols()
