@@ -1,7 +1,7 @@
 """Real faults, recorded by a real recorder, and what the diagnosis makes of them: the pattern and who is to blame.
 
-One recording for all of them, one after the other; each is looked at through its own window. Programs in cgroups with a
-quota or a limit run beside the others from the start, because the recorder looks at cgroups every ten seconds only.
+One recording for all of them, one after the other; each is looked at through its own window. The two in cgroups with a
+quota or a limit run side by side at the end, because the recorder looks at cgroups every ten seconds only.
 """
 
 from __future__ import annotations
@@ -52,8 +52,6 @@ def faults(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Recording
     windows: Windows = {}
     with recording(place / "r") as recorder:
         with ExitStack() as made:
-            quota = made.enter_context(stage(by_id("cfs-throttle"), 120))
-            quota.go()
             for name in ONE_BY_ONE:
                 with ExitStack() as own:
                     stays = made if name == "negative-dentries" else own
@@ -62,6 +60,8 @@ def faults(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Recording
                     time.sleep(HURTS_S)
                     windows[name] = (running.began_us, time.time_ns() // 1000)
                     running.stop()
+            quota = made.enter_context(stage(by_id("cfs-throttle")))
+            quota.go()
             limit = made.enter_context(stage(by_id("memcg-limit-reclaim")))
             limit.go()
             time.sleep(LEAVES_S)
