@@ -33,8 +33,8 @@ ONE_BY_ONE = (
 )  # fmt: skip
 BESIDE = ("cfs-throttle", "memcg-limit-reclaim")
 HURTS_S = 4.0
-LEAVES_S = 11.0
-"""The recorder looks at a cgroup when it first sees it, and then every ten seconds."""
+LEAVES_S = 14.0
+"""The recorder looks at a cgroup when it has seen a task settle there, and then every ten seconds."""
 
 Windows = dict[str, tuple[int, int]]
 
