@@ -1,7 +1,7 @@
 """Real faults, recorded by a real recorder, and what the diagnosis makes of them: the pattern and who is to blame.
 
-One recording for all of them, one after the other; each is looked at through its own window. Programs in cgroups with a
-quota or a limit run beside the others from the start, because the recorder looks at cgroups every ten seconds only.
+One recording for all of them, one after the other; each is looked at through its own window. The two in cgroups with a
+quota or a limit run side by side at the end, because the recorder looks at cgroups every ten seconds only.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from zombiescope.recording.reader import Recording, open_recording
 
 pytestmark = pytest.mark.kernel
 
-# Names that do not exist first: they have to be there until the recorder counts them, and dropping caches drops them.
+# Names that do not exist go with their directory, and have to be there until the recorder counts them.
 ONE_BY_ONE = (
     "negative-dentries", "mount-storm", "page-fault-storm", "fork-storm", "netns-churn", "tlb-shootdown", "rt-hog",
     "conntrack-lister", "zombie-tmpfs",
 )  # fmt: skip
 BESIDE = ("cfs-throttle", "memcg-limit-reclaim")
 HURTS_S = 4.0
-LEAVES_S = 11.0
-"""The recorder looks at a cgroup when it first sees it, and then every ten seconds."""
+LEAVES_S = 14.0
+"""The recorder looks at a cgroup when it has seen a task settle there, and then every ten seconds."""
 
 Windows = dict[str, tuple[int, int]]
 
@@ -52,16 +52,14 @@ def faults(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Recording
     windows: Windows = {}
     with recording(place / "r") as recorder:
         with ExitStack() as made:
-            quota = made.enter_context(stage(by_id("cfs-throttle"), 120))
-            quota.go()
             for name in ONE_BY_ONE:
-                with ExitStack() as own:
-                    stays = made if name == "negative-dentries" else own
-                    running = stays.enter_context(stage(by_id(name), 120))
+                with stage(by_id(name)) as running:
                     running.go()
-                    time.sleep(HURTS_S)
+                    time.sleep(LEAVES_S if name == "negative-dentries" else HURTS_S)
                     windows[name] = (running.began_us, time.time_ns() // 1000)
                     running.stop()
+            quota = made.enter_context(stage(by_id("cfs-throttle")))
+            quota.go()
             limit = made.enter_context(stage(by_id("memcg-limit-reclaim")))
             limit.go()
             time.sleep(LEAVES_S)

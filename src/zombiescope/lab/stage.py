@@ -53,8 +53,14 @@ class Running:
         except subprocess.TimeoutExpired:
             self._process.terminate()
             self._process.wait()
+        if self._process.stderr is None or self._process.stderr.closed:
+            return  # stopped before
+        said = self._last_words()
+        for pipe in (self._process.stdout, self._process.stderr):
+            if pipe is not None:
+                pipe.close()
         if self._process.returncode:
-            raise LabError(f"the scenario was not cleaned up: {self._last_words()}", "zombiescope lab clean")
+            raise LabError(f"the scenario was not cleaned up: {said}", "zombiescope lab clean")
 
     def _expect(self, word: str) -> None:
         assert self._process.stdout is not None

@@ -29,5 +29,4 @@ SCENARIO = Scenario(
     script=SCRIPT,
     frames="6.18: smp_call_function_many_cond 25 % in total, native_write_msr 14 % < flush_tlb_mm_range",
     needs=Needs(256 * MB, cores=2),
-    many=True,
 )
