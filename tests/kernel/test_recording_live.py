@@ -50,7 +50,7 @@ def test_ten_ticks_a_second(tmp_path: Path) -> None:
 
 def test_the_disk_budget_holds_while_it_runs(tmp_path: Path) -> None:
     # GIVEN a budget far smaller than what is recorded, checked every 30 s; the check at the start sees an old recording
-    with recording(tmp_path / "r", segment_s=1.0) as recorder:
+    with recording(tmp_path / "r", segment_s=0.5) as recorder:
         recorder.wait_for_frames(12)
         recorder.stop()
     before = {path.name for path in recorder.segments()}

@@ -123,7 +123,7 @@ def test_a_process_in_a_container_has_its_own_pid_and_root(tmp_path: Path, needs
     script = MAKES_CODE.replace(
         "print(start", "open('/tmp/perf-%d.map' % os.getpid(), 'w').write(start + ' 40 inside\\n'); print(start"
     )
-    inner = f'mount --bind {tmp_path}/tmp /tmp && exec {sys.executable} -c "$0"'
+    inner = f'mount --bind {tmp_path}/tmp /tmp && exec {os.path.realpath(sys.executable)} -c "$0"'
     command = [unshare, "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", inner, script]
     outer = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
