@@ -139,7 +139,7 @@ def test_code_without_a_file(gone: int) -> None:
     ]
     frames = UserSymbols().resolve_at(gone, [0x1010, 0x3010, 0x5010, 0xFFFFFFFFFF600001, 0x9000], mappings)
     assert frames == [
-        Frame("[jit]", "//anon", "jit"),
+        Frame("[jit]", "[anon]", "jit"),
         Frame("[jit]", "[anon:v8]", "jit"),
         Frame("[jit]", "memfd:code", "jit"),
         Frame("[vsyscall]", "[vsyscall]", "vdso"),
