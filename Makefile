@@ -6,7 +6,7 @@ NATIVE := $(wildcard src/zombiescope/*.pyx src/zombiescope/native/*.pxi)
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test test-node test-fast test-packages lint format bench bench-soak score docs lock wheel clean
+.PHONY: help setup run demo test test-node test-long test-fast test-packages lint format bench bench-soak score docs lock wheel clean
 
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,12 +30,15 @@ test-packages: ## install the Debian packages that tests compare with (perf, sys
 	@scripts/need-tests
 
 # Unit tests share nothing and run on all cores; what measures the kernel runs alone. Exit code 5: ARGS chose none of them.
-test: setup test-packages ## run every test but the longest on emulated machines
+test: setup test-packages ## run every test but those of make test-long
 	$(PYTEST) --numprocesses auto --dist loadfile tests/unit $(ARGS) || test $$? -eq 5
 	$(PYTEST) -m "not long" tests/kernel tests/node $(ARGS) || test $$? -eq 5
 
 test-node: setup test-packages ## boot whole machines under QEMU, of every kernel generation, and try it on them
 	$(PYTEST) tests/node $(ARGS)
+
+test-long: setup test-packages ## what takes minutes or a quiet machine: real faults diagnosed, other kernel generations
+	$(PYTEST) -m long tests/kernel tests/node $(ARGS)
 
 test-fast: setup ## run the tests that need no privileges and take no time
 	$(PYTEST) --numprocesses auto --dist loadfile -m "not kernel and not node and not slow" $(ARGS)
