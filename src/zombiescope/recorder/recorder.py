@@ -339,16 +339,19 @@ class Recorder:
     def _account_shares(self) -> None:
         sample_ms = 1000 / self.config.hz
         in_kernel: Counter[str] = Counter()
+        total = 0
         now_us = self.clock.now_us()
         for name, cgroup, samples, kernel, real_time in self.samples.shares():
             self.rollup.unit_cpu(name, round(samples * sample_ms), round(kernel * sample_ms))
             in_kernel[name] += kernel
+            total += samples
             if real_time:
                 self.doctor.alarm.real_time(now_us, name, samples, self.config.hz)
             if cgroup:
                 self.cgroups.used(cgroup, samples)
         for name, kernel in in_kernel.items():
             self.doctor.alarm.unit(now_us, name, kernel, self.config.hz)
+        self.doctor.alarm.node(now_us, total, in_kernel.total(), self.config.hz, len(self._online))
 
     def _watch_lookup(self, wall_us: int) -> None:
         pid = self.lookup.stuck_pid()

@@ -177,3 +177,27 @@ def test_a_full_connection_table_of_another_namespace_is_seen_in_the_samples(tmp
     assert incident.causes[0].confidence > 0.5
     assert incident.causes[0].culprit is not None
     assert incident.causes[0].culprit.comm == "sender"
+
+
+NETNS_SETUP = f"{CALL} __x64_sys_unshare create_new_namespaces copy_net_ns setup_net ops_init"
+NETNS_TEARDOWN = "ret_from_fork kthread worker_thread process_one_work cleanup_net ops_undo_list"
+
+
+def test_work_that_is_shared_by_a_caller_and_the_kworkers_behind_it_has_no_hog_and_is_found(tmp_path: Path) -> None:
+    # GIVEN two cores; nobody has 0.9 of one, and together they have 1.3, as a churn of network namespaces was measured
+    scene = Scene(cpus=2).vmstat()
+    scene.hog(NETNS_SETUP, "sandboxer", cpu=0, pid=2000, share=0.7).hog(
+        NETNS_TEARDOWN, "kworker", cpu=1, pid=60, share=0.6
+    )
+    (incident,) = scene.diagnose(tmp_path).incidents
+    assert incident.causes[0].pattern == "netns-churn"
+    assert incident.causes[0].culprit is not None
+    assert incident.causes[0].culprit.comm == "sandboxer"
+
+
+def test_the_same_on_a_large_node_is_what_every_large_node_does(tmp_path: Path) -> None:
+    scene = Scene(cpus=64).vmstat()
+    scene.hog(NETNS_SETUP, "sandboxer", cpu=0, pid=2000, share=0.7).hog(
+        NETNS_TEARDOWN, "kworker", cpu=1, pid=60, share=0.6
+    )
+    assert scene.diagnose(tmp_path).incidents == ()
