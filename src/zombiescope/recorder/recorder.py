@@ -239,8 +239,8 @@ class Recorder:
             self.rollup.census(self.cgroups.last.total, self.cgroups.last.dying)
         for path, periods, throttled in self.cgroups.read_leaves(wall_us):
             self.doctor.alarm.quota(wall_us, path, periods, throttled)
-        for name, value in self.cgroups.probe(wall_us).items():
-            self.counters.gauge(wall_us, "probe", name, None, value)
+        for level in self.cgroups.levels(wall_us):
+            self.counters.gauge(wall_us, *level)
 
     def _counts(self) -> dict[int, int]:
         """The events' own counts, and after that every record they counted: what fires between the last drain and the
