@@ -56,6 +56,7 @@ def _body(recording: Recording, found: Diagnosis, heading: str, looks: Looks) ->
         yield f"<h2>{NOTHING_SEEN if found.blind else NOTHING_FOUND}</h2>"
     for number, incident in enumerate(found.incidents):
         yield from _incident(recording, incident, looks, pictured=number < MAX_PICTURED)
+    yield from (f"<p>{escape(text)}" for text in found.noted)
     if found.not_checked:
         yield "<h3>Not checked</h3><ul class=faint>"
         yield from (f"<li>{escape(text)}" for text in found.not_checked)

@@ -22,6 +22,7 @@ def _lines(found: Diagnosis, heading: str, clock: Clock) -> Iterator[str]:
         yield ""
     for incident in found.incidents:
         yield from _incident(incident, clock)
+    yield from (f"{line}\n" for line in found.noted)
     if found.not_checked:
         yield "## Not checked"
         yield ""

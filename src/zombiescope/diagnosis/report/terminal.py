@@ -39,6 +39,8 @@ def lines(found: Diagnosis, clock: Clock, *, wordy: bool = False) -> Iterator[Li
     for incident in found.incidents:
         yield from _incident(incident, clock, wordy)
         yield Line()
+    for text in found.noted:
+        yield Line((("worth knowing  ", "cyan"),), ((text, ""),))
     for text in found.not_checked:
         yield Line((("not checked  ", "dim"),), ((text, "dim"),))
 
