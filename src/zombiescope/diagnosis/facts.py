@@ -202,6 +202,15 @@ class Facts:
         ids = [n for n, known in self._series.items() if known[:2] == ("interrupts", label)]
         return _between(time, value, np.ones(len(time), bool), np.isin(series, ids), from_us, to_us)
 
+    def interrupt_readings(self, label: str) -> tuple[columns.Ints, columns.Ints]:
+        """When /proc/interrupts was read in the window, and what one of its rows had counted since the last time."""
+        time, series, value = self._interrupts
+        ids = [n for n, known in self._series.items() if known[:2] == ("interrupts", label)]
+        readings, place = np.unique(time, return_inverse=True)
+        of_label = np.isin(series, ids)
+        counts = np.bincount(place[of_label], value[of_label], len(readings)).astype(np.int64)
+        return readings, counts
+
     def peak(self, source: str, name: str, from_us: int, to_us: int, *, fresh: bool = False) -> int | None:
         """The highest level of a gauge in a span, or the one before it; beyond the window where the span is.
 

@@ -1,11 +1,12 @@
 """When the doctor should look: a cheap suspicion, kept up to date at every tick, without stacks and without pyarrow.
 
 Suspicious is a core that the kernel holds, a unit that is in the kernel for a CPU's worth, a node that is in it for a
-quarter of its cores and for most of its work, a real-time task that keeps a core, a cgroup that its CPU quota stops, a
-hole in the samples, and every warning of the kernel or systemd. A suspicion is not an incident: the doctor
-(diagnosis/live.py, a process of its own) looks at the recording and says what it is. It looks three seconds after a
-suspicion arose, then ever more rarely while it lasts, and once more when it is over. A look costs more than a minute of
-recording, so a suspicion that turned out to be nothing is not looked at again until something new comes up.
+quarter of its cores and for most of its work, a real-time task that keeps a core, a cgroup that its CPU quota stops,
+cores that interrupt each other all the time, a hole in the samples, and every warning of the kernel or systemd. A
+suspicion is not an incident: the doctor (diagnosis/live.py, a process of its own) looks at the recording and says what
+it is. It looks three seconds after a suspicion arose, then ever more rarely while it lasts, and once more when it is
+over. A look costs more than a minute of recording, so a suspicion that turned out to be nothing is not looked at again
+until something new comes up.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ MOSTLY_KERNEL = 0.5
 REAL_TIME_RATIO = 0.85
 THROTTLED_PERIODS = 0.2
 HOLE_US = 100_000
+CALLS_PER_CORE_PER_S = 5_000
 _NO_ALARM = frozenset({"mark", "cgroup_churn", "unit_restart", "clock_step", "lookup_stuck", "helper_failed"})
 
 
@@ -62,6 +64,11 @@ class Alarm:
     def hole(self, now_us: int, cpu: int, gap_us: int | None) -> None:
         if gap_us is not None and gap_us >= HOLE_US:
             self._suspect(now_us, f"hole {cpu}")
+
+    def calls(self, now_us: int, count: int, interval_us: int, cpus: int) -> None:
+        """How often cores interrupted each other since the last tick."""
+        if count * 1_000_000 >= CALLS_PER_CORE_PER_S * cpus * interval_us:
+            self._suspect(now_us, "calls")
 
     def event(self, now_us: int, kind: str, severity: str) -> None:
         if severity != "info" and kind not in _NO_ALARM:
