@@ -12,14 +12,7 @@ SCRIPT = (
     MAKER
     + r"""
 parent, pins, back, count, file, size = args[:3] + [int(args[3]), args[4], int(args[5])]
-leaky = os.fork()
-if leaky == 0:
-    name_is("leaky")
-    dies_with_its_parent()
-    for number in range(count):
-        leak(parent, pins, back, number)
-    os._exit(0)
-os.waitpid(leaky, 0)
+leak_all(parent, pins, back, count)
 os.mkdir(parent + "/live")
 open(parent + "/live/cgroup.procs", "w").write("0")
 fd = os.open(file, os.O_RDONLY)

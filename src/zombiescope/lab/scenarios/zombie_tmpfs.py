@@ -11,14 +11,7 @@ SCRIPT = (
     MAKER
     + r"""
 parent, pins, back, reclaim, count = args[:4] + [int(args[4])]
-leaky = os.fork()
-if leaky == 0:
-    name_is("leaky")
-    dies_with_its_parent()
-    for number in range(count):
-        leak(parent, pins, back, number)
-    os._exit(0)
-os.waitpid(leaky, 0)
+leak_all(parent, pins, back, count)
 wait_for_the_word()
 while True:
     try:
