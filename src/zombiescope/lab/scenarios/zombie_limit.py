@@ -44,7 +44,7 @@ SCENARIO = Scenario(
     comm="reader",
     frames="6.18: mem_cgroup_iter 40 %, shrink_lruvec 23 % < shrink_node < try_to_free_mem_cgroup_pages < "
     "try_charge_memcg",
-    needs=Needs(1024 * MB),
+    needs=Needs(512 * MB, controllers=("memory",)),
     prepare=prepare,
     seconds=15.0,
 )

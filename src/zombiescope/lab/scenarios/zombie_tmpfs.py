@@ -37,6 +37,6 @@ SCENARIO = Scenario(
     truth=Truth("zombie-memcg", "walker", "leaky"),
     script=SCRIPT,
     frames="6.18: mem_cgroup_iter 37 %, shrink_node 27 %, shrink_lruvec 25 % < mem_cgroup_force_empty_write",
-    needs=Needs(512 * MB),
+    needs=Needs(512 * MB, controllers=("memory",)),
     prepare=prepare,
 )
