@@ -138,7 +138,7 @@ function Ruler() {
   const found = marks(view.value, width, offset);
   return (
     <div class="ruler" aria-hidden="true">
-      {found.map((mark, n) => (
+      {found.filter((mark) => mark.x < width - 90).map((mark, n) => (
         <span key={mark.at} style={{ transform: `translateX(${Math.round(mark.x)}px)` }}>
           {n > 0 && mark.day ? <b>{mark.day.slice(5)} </b> : null}
           {mark.label}
