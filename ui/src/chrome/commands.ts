@@ -78,7 +78,7 @@ export const COMMANDS: Command[] = [
 export function passing(): Command[] {
   const out: Command[] = [];
   for (const one of recordings.value)
-    out.push({ title: `${one.title} (${one.node})`, group: "Recordings", run: () => openRecording(one.key) });
+    out.push({ title: one.node && one.node !== one.title ? `${one.title} (${one.node})` : one.title, group: "Recordings", run: () => openRecording(one.key) });
   for (const one of incidents.value ?? [])
     out.push({ title: summary(one), group: "Incidents", run: () => navigate({ page: "incident", incidentId: one.id }) });
   for (const format of ["speedscope", "firefox", "pprof", "collapsed", "perf-script", "otlp"]) {

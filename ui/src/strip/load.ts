@@ -11,10 +11,10 @@ import { type Strip, advanced, stripOf } from "./cells";
 export const strip = signal<Strip | null>(null);
 
 /** Whole ticks, and no more columns than pixels or ticks: a column without a tick would look as if nothing was measured. */
-export function wanted(span: Span, width: number, interval_s: number, start: number): { from: number; to: number; columns: number } {
-  // The recorder ticks in step with its start; columns in the same step each have one.
-  const from = start + Math.floor((span.from - start) / interval_s) * interval_s;
-  const to = start + Math.ceil((span.to - start) / interval_s) * interval_s;
+export function wanted(span: Span, width: number, interval_s: number): { from: number; to: number; columns: number } {
+  // The recorder ticks on whole multiples of its interval; columns in the same step each have one tick.
+  const from = Math.floor(span.from / interval_s) * interval_s;
+  const to = Math.ceil(span.to / interval_s) * interval_s;
   const ticks = Math.max(1, Math.round((to - from) / interval_s));
   return { from, to, columns: Math.max(1, Math.min(ticks, Math.max(64, Math.floor(width)))) };
 }
@@ -25,7 +25,7 @@ export function useStrip(): Answer<Strip> {
   const span = view.value;
   const live = following.value;
   // While the tail is followed its question stays the same; ticks bring the rest.
-  const { from, to, columns } = wanted(span, plotWidth.value, interval_s, known?.from ?? 0);
+  const { from, to, columns } = wanted(span, plotWidth.value, interval_s);
   const ready = known !== null && plotWidth.value > 0 && span.to > span.from;
   const key = !ready ? null : live ? `tail ${rec.value}` : `${rec.value} ${from} ${to} ${columns}`;
   const answer = useAnswer(
