@@ -17,7 +17,7 @@ export function SelectionBar() {
   const only = worst ? String(worst.cpu) : "";
   return (
     <div class="selection-bar">
-      <div class="selection-text" role="status" aria-live="polite" aria-atomic="true">
+      <div class="selection-text" id="chosen-in-words" role="status" aria-live="polite" aria-atomic="true">
         {span ? (
           <>
             <span class="chip select">{other ? <b>A</b> : null}{spoken(span)}</span>

@@ -1,8 +1,9 @@
 /** Everything that can be done from the keyboard, in one list: keys, the palette and the help page are made from it. */
 
 import { signal } from "@preact/signals";
-import { follow, panBy, select, stepBy, swap, wholeRecording, zoomBy, zoomToSelection } from "../axis/moves";
+import { compareWithBefore, follow, panBy, select, stepBy, swap, wholeRecording, widen, zoomBy, zoomToSelection } from "../axis/moves";
 import { overlaps } from "../axis/axis";
+import { typedSpan } from "./typed_time";
 import { source } from "../api/source";
 import {
   NO_FILTERS, asked, by, chosen, clock, colour, compare, extent, filtered, filters, following, icicle, incidents, info, inverted,
@@ -49,6 +50,9 @@ export const COMMANDS: Command[] = [
   { title: "Select everything in view", group: "Time", keys: ["v"], when: onNode, run: () => select(chosen.value) },
   { title: "Next incident", group: "Time", keys: ["]"], when: () => onNode() && !!incidents.value?.length, run: () => nextIncident(1) },
   { title: "Previous incident", group: "Time", keys: ["["], when: () => onNode() && !!incidents.value?.length, run: () => nextIncident(-1) },
+  { title: "Widen the selection", group: "Time", keys: [">"], when: () => onNode() && selection.value !== null, run: () => widen(1.5) },
+  { title: "Narrow the selection", group: "Time", keys: ["<"], when: () => onNode() && selection.value !== null, run: () => widen(0.67) },
+  { title: "Compare the selection with the time before it", group: "Time", keys: ["b"], when: () => onNode() && selection.value !== null, run: compareWithBefore },
   { title: "Swap selection and comparison", group: "Time", keys: ["x"], when: () => onNode() && compare.value !== null, run: swap },
   { title: "Clear the selection", group: "Time", keys: ["Escape"], when: () => onNode() && selection.value !== null, run: () => select(null) },
   { title: "Follow or pause the live tail", group: "Time", keys: ["l"], when: () => !!info.value?.live, run: () => follow(!following.value) },
@@ -88,17 +92,13 @@ export function passing(): Command[] {
   return out;
 }
 
-/** A time that somebody typed: 12:03, 12:03:22, of the node's zone and of the recording's day. */
+/** A time or a range that somebody typed becomes a selection. */
 export function typedTime(text: string): Command | null {
-  const match = /^(\d{1,2}):(\d{2})(?::(\d{2}(?:\.\d+)?))?$/.exec(text.trim());
-  const all = extent.value;
-  if (!match || !(all.to > all.from)) return null;
   const offset = info.value?.zone_offset_s ?? 0;
-  const midnight = Math.floor((all.from + offset) / 86_400) * 86_400 - offset;
-  let at = midnight + Number(match[1]) * 3600 + Number(match[2]) * 60 + Number(match[3] ?? 0);
-  while (at < all.from - 1 && at + 86_400 <= all.to) at += 86_400;
-  const wide = match[3] ? 1 : 60;
-  return { title: `Select ${clock(at, offset)}`, group: "Time", run: () => (navigate({ page: "node" }), select({ from: at, to: at + wide })) };
+  const span = typedSpan(text, extent.value, offset);
+  if (!span) return null;
+  const title = `Select ${clock(span.from, offset)} – ${clock(span.to, offset)}`;
+  return { title, group: "Time", run: () => (navigate({ page: "node" }), select(span)) };
 }
 
 export function openRecording(key: string): void {
