@@ -26,7 +26,7 @@ describe("place", () => {
 
   it("takes no nonsense", () => {
     const read = parse("page=root&from=9&to=3&sel=a..b&cmp=5..4&view=pie&mode=both&cpu=");
-    expect(read).toEqual(START);
+    expect(read).toEqual({ ...START, page: "node" });
   });
 
   it("knows the page of a link that does not name it", () => {
