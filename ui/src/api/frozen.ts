@@ -17,6 +17,8 @@ import type { Lanes, StripHeader } from "./types";
 export interface Frozen {
   answers: Record<string, string>;
   samples: string | null;
+  /** The report as Markdown, where the file is one. */
+  markdown: string | null;
 }
 
 const FOLDED: Record<string, (table: FrozenTable, params: Params) => unknown> = { flamegraph, heatmap, flamechart };
@@ -27,6 +29,10 @@ export class FrozenSource implements Source {
   private strips: Promise<Columns<StripHeader>[]> | null = null;
 
   constructor(private readonly kept: Frozen) {}
+
+  get markdown(): string | null {
+    return this.kept.markdown ?? null;
+  }
 
   static embedded(): FrozenSource | null {
     const element = globalThis.document?.getElementById("frozen");

@@ -23,7 +23,7 @@ export function AuditPage() {
 
 function Elsewhere({ why }: { why: string }) {
   return (
-    <Empty title="This recording is of another machine">
+    <Empty title="No machine to look at">
       <p>{why || "Only the machine on which zombiescope runs can be audited."}</p>
       <p class="faint">
         Run <code>zombiescope audit</code> there, or <code>zombiescope audit --root PATH</code> on its image.

@@ -6,6 +6,7 @@ import { info, rec } from "../../state";
 import type { Cgroups, HistoryPoint, Leak } from "../documents";
 import { useDocument } from "../parts/document";
 import { Copy, Empty, Go, Loaded, Page, Panel } from "../parts/parts";
+import { percent } from "../../state/clock";
 import { count, length, moment, plural, sentence, zoneName } from "../words";
 import { zoneOffset } from "../zone";
 import { HistoryChart } from "./chart";
@@ -52,7 +53,7 @@ function Told({ document }: { document: Cgroups }) {
       <div class="pg-tiles">
         <Figure name="in use" value={count(memory.live)} note="have a directory" />
         <Figure name="dying" value={count(memory.dying)} note={share(memory)} strong />
-        <Figure name="growth" value={growth(document)} note={growthWords(document.growth_per_hour)} />
+        <Figure name="growth" value={growth(document)} note={document.growth_per_hour === null ? "needs a recorder that ran for a while" : growthWords(document.growth_per_hour)} />
         <Figure name="one read costs now" value={length(document.forecast.read_cost_now_s)} note="of the root's memory statistics" />
       </div>
       <Panel title="When it will hurt" id="forecast">
@@ -81,7 +82,7 @@ function Figure(props: { name: string; value: string; note: string; strong?: boo
 }
 
 const share = ({ total, dying }: Cgroups["memory"]): string =>
-  total && dying !== null ? `${Math.round((100 * dying) / total)}% of ${count(total)}` : "";
+  total && dying !== null ? `${percent(Math.floor((1000 * dying) / total) / 1000, 1)} of ${count(total)}` : "";
 
 function growth(document: Cgroups): string {
   const perHour = document.growth_per_hour;

@@ -183,7 +183,7 @@ function Incidents({ asked }: { asked: Asked<Diagnosis> }) {
                   <li key={incident.id}>
                     <Tag severity={incident.severity} />{" "}
                     <Go place={{ page: "incident", id: incident.id }}>
-                      {sentence(incident.causes[0]?.summary ?? incident.summary ?? incident.symptoms[0]?.text ?? "not explained")}
+                      {incident.causes[0]?.summary ?? incident.summary ?? incident.symptoms[0]?.text ?? "not explained"}
                     </Go>{" "}
                     <span class="faint mono">{clock(incident.from, zoneOffset.value)}</span>
                   </li>
@@ -228,7 +228,7 @@ function Findings({ asked }: { asked: Asked<Audit> }) {
     <Panel title="Audit of this machine" aside={<Go place={{ page: "audit" }}>all</Go>}>
       <Loaded asked={asked} what="auditing">
         {(audit) => {
-          if (audit.available === false) return <Empty title="Another machine was recorded"><p class="faint">{audit.why}</p></Empty>;
+          if (audit.available === false) return <Empty title="Not looked at"><p class="faint">{audit.why}</p></Empty>;
           if (!audit.findings.length) return <Empty good title="No trap was found in what could be read" />;
           return (
             <>

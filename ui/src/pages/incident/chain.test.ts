@@ -28,6 +28,10 @@ describe("the path of the founding case", () => {
     ]);
   });
 
+  it("says what a kernel path means, not only its names", () => {
+    expect(station("kernel").fact).toBe("memory.numa_stat is read");
+  });
+
   it("leads from each link to what proves it", () => {
     expect(address("symptom")).toBe("page=node&from=1743476506&to=1743476542&sel=1743476531.61..1743476533.61");
     expect(address("core")).toBe("page=node&from=1743476506&to=1743476542&sel=1743476526..1743476532&cpu=39");

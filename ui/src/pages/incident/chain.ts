@@ -153,7 +153,7 @@ class Maker {
         };
       case "kernel function":
         return {
-          ...common, kind: "kernel", label: "Doing what", headline: hottest(this.cause) ?? "the kernel",
+          ...common, kind: "kernel", label: "Doing what", headline: hottest(this.cause) ?? "the kernel", fact: meaning(link.fact),
           place: this.kernelPlace(), opens: "the flame graph with this function marked",
         };
       case "culprit":
@@ -222,6 +222,11 @@ class Maker {
 
 export function hottest(cause: Cause | null): string | null {
   return cause?.frames[cause.frames.length - 1] ?? null;
+}
+
+/** "a > b > c: memory.numa_stat is read" says what it means behind the path; without that, the path has to do. */
+function meaning(fact: string): string {
+  return /^[^:]+ > [^:]+: (.+)$/.exec(fact)?.[1] ?? fact;
 }
 
 function hogName(cause: Cause | null): string {

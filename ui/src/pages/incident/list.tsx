@@ -54,6 +54,7 @@ function None({ diagnosis }: { diagnosis: Diagnosis }) {
 function Rows({ incidents }: { incidents: readonly Incident[] }) {
   const zone = zoneOffset.value;
   return (
+    <div class="pg-panel">
     <table class="pg-table pg-incidents">
       <caption>{plural(incidents.length, "incident")}, open ones first, then by severity</caption>
       <thead>
@@ -79,7 +80,7 @@ function Rows({ incidents }: { incidents: readonly Incident[] }) {
               </td>
               <td>
                 <Go place={{ page: "incident", id: incident.id }} class="pg-rowlink">
-                  {sentence(cause?.summary ?? incident.summary ?? incident.symptoms[0]?.text ?? "not explained")}
+                  {cause?.summary ?? incident.summary ?? incident.symptoms[0]?.text ?? "not explained"}
                 </Go>
                 <div class="faint">
                   <State incident={incident} /> <code>{cause?.pattern ?? "not explained"}</code>
@@ -100,5 +101,6 @@ function Rows({ incidents }: { incidents: readonly Incident[] }) {
         })}
       </tbody>
     </table>
+    </div>
   );
 }

@@ -1,8 +1,9 @@
 // One incident: what happened, the chain that explains it, who is who, what else it could have been, and what to do.
 
+import { FrozenSource } from "../../api/frozen";
 import { source } from "../../api/source";
 import { incidentId, info, rec } from "../../state";
-import type { Cause, Diagnosis, Incident, RuledOut } from "../documents";
+import type { Cause, ChainLink, Diagnosis, Incident, RuledOut } from "../documents";
 import { useDocument } from "../parts/document";
 import { Copy, Empty, Frames, Go, Loaded, Page, Panel, Tag } from "../parts/parts";
 import { exactly } from "../places";
@@ -45,7 +46,7 @@ function Told({ incident }: { incident: Incident }) {
   const cause = incident.causes[0] ?? null;
   const path = stations(incident, cause, recorded.value);
   return (
-    <Page title={sentence(cause?.summary ?? incident.symptoms[0]?.text ?? "An incident without a symptom")} lead={<Lead incident={incident} />} aside={<Exports incident={incident} />}>
+    <Page title={cause?.summary ?? incident.symptoms[0]?.text ?? "An incident without a symptom"} lead={<Lead incident={incident} />} aside={<Exports incident={incident} />}>
       <section aria-label="The chain, from what was felt to what mends it">
         <ChainPath stations={path} />
       </section>
@@ -94,8 +95,8 @@ function Exports({ incident }: { incident: Incident }) {
   const html = link("html");
   const markdown = link("md");
   if (!html || !markdown) {
-    const kept = document.getElementById("frozen-markdown")?.textContent;
-    return kept ? <Copy text={kept} what="copy as Markdown" /> : null;
+    const from = source();
+    return from instanceof FrozenSource && from.markdown ? <Copy text={from.markdown} what="copy as Markdown" /> : null;
   }
   return (
     <>
@@ -123,7 +124,13 @@ function Fix({ incident, cause }: { incident: Incident; cause: Cause }) {
 }
 
 function HowWeKnow({ cause, stations: path }: { cause: Cause; stations: readonly Station[] }) {
-  const proved = (fact: string) => path.find((station) => station.fact === fact || station.more.includes(fact))?.place ?? null;
+  const at = (kind: Station["kind"]) => path.find((station) => station.kind === kind)?.place ?? null;
+  const proved = (link: ChainLink) => {
+    if (link.step === "hog" || (link.step === "symptom" && link.source === "samples")) return at("hog");
+    if (link.step === "kernel function") return at("kernel");
+    if (link.step === "culprit") return at("culprit");
+    return path.find((station) => station.fact === link.fact || station.more.includes(link.fact))?.place ?? null;
+  };
   const zone = zoneOffset.value;
   return (
     <Panel title="How we know">
@@ -134,7 +141,7 @@ function HowWeKnow({ cause, stations: path }: { cause: Cause; stations: readonly
         </thead>
         <tbody>
           {cause.chain.map((link, number) => {
-            const place = proved(link.fact) ?? path.find((station) => station.kind === "culprit" && link.step === "culprit")?.place ?? null;
+            const place = proved(link);
             return (
               <tr key={number}>
                 <th scope="row">{link.step}</th>
@@ -150,7 +157,7 @@ function HowWeKnow({ cause, stations: path }: { cause: Cause; stations: readonly
       {cause.frames.length > 0 && (
         <>
           <h3>Kernel path</h3>
-          <Frames frames={cause.frames} place={(frame) => ({ ...(path.find((station) => station.kind === "kernel")?.place ?? { page: "node" as const }), q: exactly(frame) })} />
+          <Frames frames={cause.frames} place={(frame) => ({ ...(at("kernel") ?? { page: "node" as const }), q: exactly(frame) })} />
         </>
       )}
     </Panel>
@@ -221,7 +228,7 @@ function Others({ causes }: { causes: readonly Cause[] }) {
         <thead><tr><th scope="col">pattern</th><th scope="col" class="num">confidence</th><th scope="col">what it would mean</th><th scope="col">known</th></tr></thead>
         <tbody>
           {causes.map((cause) => (
-            <tr key={cause.pattern}><th scope="row"><code>{cause.pattern}</code></th><td class="num">{cause.confidence.toFixed(2)}</td><td>{sentence(cause.summary)}</td><td class="faint">{proof(cause).name}</td></tr>
+            <tr key={cause.pattern}><th scope="row"><code>{cause.pattern}</code></th><td class="num">{cause.confidence.toFixed(2)}</td><td>{cause.summary}</td><td class="faint">{proof(cause).name}</td></tr>
           ))}
         </tbody>
       </table>

@@ -74,7 +74,7 @@ function StationCard({ station }: { station: Station }) {
         {station.fact}
       </span>
       <span class="pg-read">
-        {readFrom(station.source)}
+        {station.kind !== "fix" && readFrom(station.source)}
         {station.at !== null && station.source !== null && ` · ${clock(station.at, zoneOffset.value)}`}
         {station.more.length > 0 && ` · and ${station.more.length} more`}
       </span>

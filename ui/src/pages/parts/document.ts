@@ -1,8 +1,9 @@
 // Asking for a document and keeping it: loading, ready, refused. A document that is asked for again stays on the screen
-// until the new one is there, so a live page does not flicker, and a broken connection leaves what was known.
+// until the new one is there, so a live page does not flicker, and a broken connection leaves what was known until it is mended.
 
 import { useCallback, useEffect, useState } from "preact/hooks";
-import { AnswerError, source, type Params, question } from "../../api/source";
+import { type AnswerError, source, type Params, question } from "../../api/source";
+import { asAnswerError, fresh } from "../../state/load";
 
 export interface Asked<T> {
   data: T | null;
@@ -22,6 +23,7 @@ export function useDocument<T>(path: string | null, params: Params = {}, every_s
   const asked = path === null ? "" : question(path, params);
   const [kept, keep] = useState<Kept<T>>({ asked: "", data: null, error: null });
   const [turn, setTurn] = useState(0);
+  const known = fresh.value;
   const again = useCallback(() => setTurn((number) => number + 1), []);
 
   useEffect(() => {
@@ -32,19 +34,14 @@ export function useDocument<T>(path: string | null, params: Params = {}, every_s
       .json<T>(path, params, stop.signal)
       .then(
         (data) => !stop.signal.aborted && keep({ asked, data, error: null }),
-        (error: unknown) => !stop.signal.aborted && keep((before) => ({ asked, data: before.asked === asked ? before.data : null, error: said(error) })),
+        (error: unknown) => !stop.signal.aborted && keep((before) => ({ asked, data: before.asked === asked ? before.data : null, error: asAnswerError(error) })),
       );
     return () => {
       stop.abort();
       window.clearInterval(timer);
     };
-  }, [asked, turn, every_s]);
+  }, [asked, turn, every_s, known]);
 
   const current = kept.asked === asked;
   return { data: current ? kept.data : null, error: current ? kept.error : null, loading: !current && path !== null, again };
-}
-
-function said(error: unknown): AnswerError {
-  if (error instanceof AnswerError) return error;
-  return new AnswerError(0, error instanceof Error ? error.message : String(error));
 }
