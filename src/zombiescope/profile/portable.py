@@ -1,12 +1,13 @@
 """The samples of a window as a table that fits into a file, from which a page folds whatever is selected in it.
 
-For each sample it holds when it was taken (to the millisecond), the core, and the pair of task and stack; a stack is the
-node of a tree in which it ends. A page adds nodes up to their parents, so the flame graph of any selection is one pass over
-the samples in it (ui/src/api/frozen).
+For each sample it holds when it was taken (to the millisecond), the core, and the pair of task and stack; a stack is
+the node of a tree in which it ends. A page adds nodes up to their parents, so the flame graph of any selection is one
+pass over the samples in it (ui/src/api/frozen).
 
-Where all samples do not fit, it holds every n-th of them for selections, and beside them what is known exactly: both heat
-maps in as many columns as can be seen, and how many samples end in each node of the whole window. Frames that would have
-less than one of the kept samples are left out, and their samples end in the frame that called them. Both is said in it.
+Where all samples do not fit, it holds every n-th of them for selections, and beside them what is known exactly: both
+heat maps in as many columns as can be seen, and how many samples end in each node of the whole window. Frames that would
+have less than one of the kept samples are left out, and their samples end in the frame that called them. Both is said
+in it.
 """
 
 from __future__ import annotations

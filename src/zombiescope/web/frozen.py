@@ -2,8 +2,8 @@
 
     script#frozen   {"answers": {question: base64 of the gzipped answer}, "samples": likewise or null, "markdown": text}
 
-What a reader can ask in endless ways is folded from the samples by the page itself (ui/src/api/frozen.ts). The file stays
-below 1 MB whatever the window is; the samples take what the rest leaves, and say how they were thinned.
+What a reader can ask in endless ways is folded from the samples by the page itself (ui/src/api/frozen.ts). The file
+stays below 1 MB whatever the window is; the samples take what the rest leaves, and say how they were thinned.
 
 A policy in the file forbids every connection, so that an evidence file in a ticket tells nobody that it was opened.
 """
@@ -105,8 +105,8 @@ def room_bytes(built: Built, answers: Answers, text: str = "") -> int:
 def assembled(
     built: Built, heading: str, opens: str, answers: Answers, samples: str | None, markdown: str | None = None
 ) -> str:
-    """The file. `opens`: the place that the page shows first, as its address says it. `markdown` is what a reader without
-    scripts sees, and what the page gives to copy."""
+    """The file. `opens`: the place that the page shows first, as its address says it. `markdown` is what a reader
+    without scripts sees, and what the page gives to copy."""
     frozen = {"answers": answers.all(), "samples": samples, "markdown": markdown}
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'

@@ -1,7 +1,7 @@
 """What goes into a frozen page: of a diagnosis, or of a window that was looked at.
 
-A diagnosis takes all of its window as documents and as a coarse strip, and the seconds around its incidents in full: every
-core by the second, and samples. A heat map or a flame graph takes its window.
+A diagnosis takes all of its window as documents and as a coarse strip, and the seconds around its incidents in full:
+every core by the second, and samples. A heat map or a flame graph takes its window.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from datetime import datetime
 from importlib.metadata import version
 from typing import Any
 from urllib.parse import urlencode
-
 
 from zombiescope.diagnosis.diagnose import Diagnosis
 from zombiescope.diagnosis.report.document import document as diagnosis_document
@@ -58,7 +57,7 @@ def of_diagnosis(recording: Recording, found: Diagnosis, heading: str, window: W
     window = _recorded(recording, window)
     answers = _answers(recording, heading, window)
     answers.put("incidents", diagnosis_document(found))
-    spans = _spans(recording, found, window)
+    spans = _spans(found, window)
     for number, span in enumerate(spans, 1):
         fine = Window(*span, window.zone)
         answers.put(f"strip {number}", strip_documents.columns(recording, fine, (span[1] - span[0]) // 1_000_000 + 1))
@@ -148,7 +147,7 @@ def _info(recording: Recording, window: Window) -> dict[str, Any]:
     }
 
 
-def _spans(recording: Recording, found: Diagnosis, window: Window) -> list[tuple[int, int]]:
+def _spans(found: Diagnosis, window: Window) -> list[tuple[int, int]]:
     """The seconds around the worst incidents, whole and without overlaps, in the order of time."""
     around = sorted(
         (max(each.from_us - AROUND_US, window.start_us), min(each.to_us + AROUND_US, window.end_us))
