@@ -44,8 +44,12 @@ export function StripCanvas({ average }: { average: boolean }) {
   return <canvas ref={canvas} class="strip" aria-hidden="true" />;
 }
 
+const NONE = [0, 0, 0] as const;
+const BLACK: Palette = { idle: NONE, user: NONE, system: NONE, irq: NONE, softirq: NONE, steal: NONE, iowait: NONE };
+
 function painted(cells: Cells, height: number): HTMLCanvasElement {
-  const palette = Object.fromEntries(([...MODES, "idle"] as const).map((mode) => [mode, rgb(colourOf(`--mode-${mode}`))])) as Palette;
+  const palette: Palette = { ...BLACK };
+  for (const mode of [...MODES, "idle"] as const) palette[mode] = rgb(colourOf(`--mode-${mode}`));
   const tall = Math.min(cells.cpus.length, height);
   const image = document.createElement("canvas");
   image.width = Math.max(1, cells.columns);
