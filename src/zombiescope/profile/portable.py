@@ -5,9 +5,9 @@ the node of a tree in which it ends. A page adds nodes up to their parents, so t
 pass over the samples in it (ui/src/api/frozen).
 
 Where all samples do not fit, it holds every n-th of them for selections, and beside them what is known exactly: both
-heat maps in as many columns as can be seen, and how many samples end in each node of the whole window. Frames that would
-have less than one of the kept samples are left out, and their samples end in the frame that called them. Both is said
-in it.
+heat maps in as many columns as can be seen, and how many samples end in each node of the whole window. Frames that
+would have less than one of the kept samples are left out, and their samples end in the frame that called them. Both is
+said in it.
 """
 
 from __future__ import annotations

@@ -24,10 +24,10 @@ describe("drawPath", () => {
   it("joins each station to the next, through the gap below a row", () => {
     const { boxes, lines } = drawPath(8, 1200);
     expect(lines).toHaveLength(7);
-    expect(lines[0]).toMatch(/^M[\d.]+ 66H[\d.]+$/);
+    expect(lines[0]).toMatch(/^M[\d.]+ 71H[\d.]+$/);
     const turn = lines[3]!;
     expect(turn).toContain("Q");
-    expect(Number(/^M([\d.]+) 132V/.exec(turn)?.[1])).toBeCloseTo(boxes[3]!.x + boxes[3]!.width / 2, 0);
+    expect(Number(/^M([\d.]+) 142V/.exec(turn)?.[1])).toBeCloseTo(boxes[3]!.x + boxes[3]!.width / 2, 0);
     expect(turn.endsWith(`V${boxes[4]!.y - 5}`)).toBe(true);
   });
 

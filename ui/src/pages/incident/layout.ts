@@ -23,7 +23,7 @@ export interface Measures {
   gapY: number;
 }
 
-export const MEASURES: Measures = { least: 208, height: 132, gapX: 34, gapY: 40 };
+export const MEASURES: Measures = { least: 208, height: 142, gapX: 34, gapY: 40 };
 
 export function drawPath(stations: number, width: number, measures: Measures = MEASURES): Drawn {
   const { least, height, gapX, gapY } = measures;

@@ -19,9 +19,16 @@ export function IncidentPage() {
   const id = incidentId.value;
   const one = useDocument<Incident>(id ? `incidents/${encodeURIComponent(id)}` : null, { rec: rec.value }, info.value?.live ? 15 : 0);
   const all = useDocument<Diagnosis>(id ? null : "incidents", { rec: rec.value });
-  if (id) return <Loaded asked={one} what="reading the incident" lines={8}>{(incident) => <Told incident={incident} />}</Loaded>;
+  const waiting = (id ? one : all).data === null;
+  if (waiting)
+    return (
+      <Page title="Incident">
+        {id ? <Loaded asked={one} what="reading the incident" lines={8}>{() => null}</Loaded> : <Loaded asked={all} what="diagnosing the recording" lines={8}>{() => null}</Loaded>}
+      </Page>
+    );
+  if (id) return <Loaded asked={one} what="reading the incident">{(incident) => <Told incident={incident} />}</Loaded>;
   return (
-    <Loaded asked={all} what="diagnosing the recording" lines={8}>
+    <Loaded asked={all} what="diagnosing the recording">
       {(found) => {
         const worst = found.incidents[0];
         return worst ? <Told incident={{ ...(found.node ? { node: found.node } : {}), ...worst }} /> : <Nothing />;

@@ -16,7 +16,7 @@ export function Go(props: { place: Place; class?: string; title?: string; label?
     if (event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
     event.preventDefault();
     navigate(to);
-    if (to.page) window.scrollTo?.(0, 0);
+    document.getElementById("main")?.scrollTo(0, 0);
   };
   return (
     <a href={linkTo(to)} class={props.class} title={props.title} aria-label={props.label} onClick={follow}>
@@ -87,7 +87,7 @@ async function write(text: string): Promise<boolean> {
 
 export function Page(props: { title: string; lead?: ComponentChildren; aside?: ComponentChildren; children: ComponentChildren }) {
   return (
-    <main class="pg" tabIndex={-1}>
+    <div class="pg">
       <header class="pg-head">
         <div>
           <h1>{props.title}</h1>
@@ -96,7 +96,7 @@ export function Page(props: { title: string; lead?: ComponentChildren; aside?: C
         {props.aside && <div class="pg-aside">{props.aside}</div>}
       </header>
       {props.children}
-    </main>
+    </div>
   );
 }
 
