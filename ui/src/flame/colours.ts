@@ -17,7 +17,7 @@ const HUES: Readonly<Record<string, readonly [number, number]>> = {
 const GREY: Record<Theme, Rgb> = { light: [180, 180, 180], dark: [136, 139, 145] };
 const ROOT: Record<Theme, Rgb> = { light: [200, 196, 188], dark: [128, 130, 134] };
 /** Lightness of the darkest shade, and saturation. */
-const TONE: Record<Theme, readonly [number, number]> = { light: [0.68, 0.72], dark: [0.6, 0.5] };
+const TONE: Record<Theme, readonly [number, number]> = { light: [0.68, 0.72], dark: [0.64, 0.48] };
 const UNCHANGED: Record<Theme, Rgb> = { light: [242, 242, 242], dark: [170, 174, 181] };
 
 /** What the kinds are called in a legend, in its order. */
