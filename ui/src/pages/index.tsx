@@ -1,6 +1,6 @@
-/** Placeholders until the pages are there. */
-export const HomePage = () => <p class="page">Home</p>;
-export const IncidentsPage = () => <p class="page">Incidents</p>;
-export const IncidentPage = () => <p class="page">Incident</p>;
-export const CgroupsPage = () => <p class="page">Cgroups</p>;
-export const AuditPage = () => <p class="page">Audit</p>;
+export { AuditPage } from "./audit/page";
+export { CgroupsPage } from "./cgroups/page";
+export { HomePage } from "./home/page";
+export { IncidentsPage } from "./incident/list";
+export { IncidentPage } from "./incident/page";
+import "./pages.css";

@@ -10,9 +10,10 @@ const FULL: Place = {
   filters: { cpu: ["3", "5-7"], pid: ["1"], tid: [], comm: ["a b"], unit: ["x.service", "y.service"], container: [], mode: "kernel", match: "mem_cgroup.*|rstat" },
   look: "sandwich",
   inverted: true,
-  icicle: true,
+  icicle: false,
   search: { text: "a&b=c", mode: "filter" },
   fn: "mem_cgroup_css_rstat_flush",
+  transforms: "f.do_exit",
   colour: "module",
   by: "core",
   incidentId: "",
@@ -26,7 +27,7 @@ describe("place", () => {
 
   it("takes no nonsense", () => {
     const read = parse("page=root&from=9&to=3&sel=a..b&cmp=5..4&view=pie&mode=both&cpu=");
-    expect(read).toEqual(START);
+    expect(read).toEqual({ ...START, page: "node" });
   });
 
   it("knows the page of a link that does not name it", () => {

@@ -5,6 +5,7 @@ import { effect, signal } from "@preact/signals";
 export type Theme = "system" | "light" | "dark";
 
 const KEPT = "zombiescope.theme";
+const known = new Map<string, string>();
 const asked = matchMedia("(prefers-color-scheme: dark)");
 
 export const theme = signal<Theme>(stored());
@@ -23,6 +24,7 @@ function stored(): Theme {
 const settle = (): void => {
   dark.value = theme.value === "system" ? asked.matches : theme.value === "dark";
   document.documentElement.dataset["theme"] = dark.value ? "dark" : "light";
+  known.clear();
 };
 
 asked.addEventListener("change", settle);
@@ -37,7 +39,12 @@ export function setTheme(next: Theme): void {
   }
 }
 
-/** A colour of the sheet, for canvases. */
+/** A colour of the sheet, for canvases. Asked once for each theme: a frame has no time to compute styles. */
 export function colourOf(variable: string): string {
-  return getComputedStyle(document.documentElement).getPropertyValue(variable).trim();
+  let colour = known.get(variable);
+  if (colour === undefined) {
+    colour = getComputedStyle(document.documentElement).getPropertyValue(variable).trim();
+    if (colour) known.set(variable, colour);
+  }
+  return colour;
 }
