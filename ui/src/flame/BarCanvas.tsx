@@ -181,6 +181,7 @@ function useLook(element: { current: HTMLElement | null }, theme: Theme, width: 
       narrow: packed(parsed(colour("--line-strong", "#b5bac2"))),
       match: packed(parsed(colour("--paint", "#9c1fb8"))),
       ink: "#14171b",
+      faintInk: theme === "dark" ? "#f2f4f7" : "#14171b",
       matchInk: theme === "dark" ? "#14171b" : "#ffffff",
     };
   }, [theme, width > 0]);

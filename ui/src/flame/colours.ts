@@ -30,8 +30,8 @@ export function colourOf(name: string, module: string | null, kind: string, by: 
   if (kind === "root") return ROOT[theme];
   const [light, saturation] = TONE[theme];
   const lightness = light + (crc32(name) % 16) / 100;
-  if (by === "module") {
-    if (!module) return GREY[theme];
+  // The kernel itself has no module; it keeps its own colour, or it would look like something unknown.
+  if (by === "module" && module) {
     return hls(crc32(module) % 360, lightness, saturation * (0.75 + (crc32(module + "*") % 26) / 100));
   }
   const hues = HUES[kind];

@@ -17,6 +17,8 @@ export interface Look {
   readonly narrow: number;
   readonly match: number;
   readonly ink: string;
+  /** On frames that step back. */
+  readonly faintInk: string;
   readonly matchInk: string;
 }
 
@@ -120,7 +122,10 @@ export class BarPainter {
       const x = Math.max(0, Math.round((bars.left[bar]! - view.x0) * scale));
       const x1 = Math.min(wide, Math.round((bars.right[bar]! - view.x0) * scale));
       if (x1 <= x) {
-        if (x < wide && line[x] === look.ground) line[x] = look.narrow;
+        if (x >= wide) continue;
+        // A match is never lost among its neighbours, however narrow it is.
+        if (matches !== null && !isAbove && matches[bars.fn[bar]!] === 1) line[x] = look.match;
+        else if (line[x] === look.ground) line[x] = look.narrow;
         continue;
       }
       frames++;
@@ -146,7 +151,7 @@ export class BarPainter {
     // Setting a style costs more than writing: all texts of one style follow each other.
     for (const [style, alpha, chosen] of [
       [look.ink, 1, (text: Text) => !text.faint && !text.matched],
-      [look.ink, 0.62, (text: Text) => text.faint],
+      [look.faintInk, 0.75, (text: Text) => text.faint],
       [look.matchInk, 1, (text: Text) => text.matched],
     ] as const) {
       context.fillStyle = style;

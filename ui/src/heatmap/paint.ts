@@ -26,7 +26,7 @@ export interface HeatLook {
 }
 
 export function gridOf(heat: HeatData, room: number, target: number): Grid {
-  const w = Math.min(26, Math.max(100, room - LEFT - 1) / Math.max(1, heat.columns));
+  const w = Math.min(90, Math.max(100, room - LEFT - 1) / Math.max(1, heat.columns));
   const h = Math.max(1.5, Math.min(heat.cores ? 18 : 8, target / Math.max(1, heat.rows)));
   return { width: w * heat.columns, height: Math.round(h * heat.rows), cell: { w, h } };
 }
@@ -63,7 +63,7 @@ export function drawCells(context: CanvasRenderingContext2D, heat: HeatData, gri
       const line = heat.cores ? row : heat.rows - 1 - row;
       let colour = colourOf(value, heat.max, scale, look.colours);
       // While something is searched the rest steps back, or the paint would have to be told apart from heat.
-      if (heat.painted) colour = paintOf(heat.painted[cell]!, value, faded(colour, empty), look.paint);
+      if (heat.painted) colour = paintOf(heat.painted[cell]!, heat.max, scale, faded(colour, empty), look.paint);
       pixels[line * heat.columns + column] = colour;
     }
   }
