@@ -1,6 +1,8 @@
 // Builds the page into the Python package; `npm run dev` serves it with the API of a zombiescope that runs beside it.
 import { defineConfig } from "vite";
 
+const environment = (globalThis as unknown as { process: { env: Record<string, string | undefined> } }).process.env;
+
 export default defineConfig({
   base: "./",
   oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
@@ -15,5 +17,6 @@ export default defineConfig({
     reportCompressedSize: true,
     rollupOptions: { output: { codeSplitting: false } },
   },
-  server: { proxy: { "/api": "http://127.0.0.1:8321" } },
+  // The server looks at the Host of a request, so it must be the server's own.
+  server: { proxy: { "/api": { target: environment["ZOMBIESCOPE_URL"] ?? "http://127.0.0.1:8321", changeOrigin: true } } },
 });

@@ -10,8 +10,9 @@ const FROM = TO - 3600;
 const BAD = FROM + 2500;
 
 const noise = (seed: number): number => {
-  const x = Math.sin(seed * 12.9898) * 43758.5453;
-  return x - Math.floor(x);
+  let x = Math.imul(Math.floor(seed * 16) ^ 0x9e3779b9, 0x85ebca6b);
+  x = Math.imul(x ^ (x >>> 13), 0xc2b2ae35);
+  return ((x ^ (x >>> 16)) >>> 0) / 2 ** 32;
 };
 
 function strip(params: Params): ArrayBuffer {
@@ -29,9 +30,9 @@ function strip(params: Params): ArrayBuffer {
         for (const mode of MODES) modes[mode]![cell] = 255;
         continue;
       }
-      const wave = noise(Math.floor(at / 7) * 31 + row) ** 3;
+      const wave = noise(Math.floor(at / 7) * 7907 + row * 1299709) ** 3;
       modes["user"]![cell] = wave * 160;
-      modes["system"]![cell] = noise(at + row) ** 6 * 90;
+      modes["system"]![cell] = noise(Math.floor(at) * 7919 + row * 104729) ** 6 * 90;
       modes["softirq"]![cell] = row % 16 === 3 ? 40 * noise(at * 3 + row) : 0;
       modes["iowait"]![cell] = row % 31 === 7 ? 120 * noise(at + 5) : 0;
       if (row === 37 % CPUS && at > BAD && at < BAD + 90) {
@@ -90,7 +91,7 @@ class Fake implements Source {
     const timer = setInterval(() => {
       const ratios = (by: (row: number) => number): number[] => Array.from({ length: CPUS }, (_unused, row) => by(row));
       const idle = ratios(() => 0);
-      handlers.tick?.({ at: TO + n++, cpus: idle.map((_unused, row) => row), user: ratios(() => Math.random() ** 2), system: ratios(() => Math.random() ** 5), irq: idle, softirq: idle, steal: idle, iowait: idle, average_busy: 0.4, average_kernel: 0.1, dying: 45_000, total: 46_000, hz_samples: 99 * CPUS });
+      handlers.tick?.({ at: TO + 1 + n++, cpus: idle.map((_unused, row) => row), user: ratios(() => Math.random() ** 2), system: ratios(() => Math.random() ** 5), irq: idle, softirq: idle, steal: idle, iowait: idle, average_busy: 0.4, average_kernel: 0.1, dying: 45_000, total: 46_000, hz_samples: 99 * CPUS });
     }, 1000);
     return () => clearInterval(timer);
   }

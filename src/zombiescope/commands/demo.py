@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -59,18 +58,13 @@ def _place() -> Path:
 
 
 def _rebuild(place: Path, raw: Path | None, *, quiet: bool) -> None:
-    from zombiescope.importing.session import Options, Session, Silence
-    from zombiescope.lab import founding_case
+    from zombiescope.documents.founding_case import rebuild
 
-    with tempfile.TemporaryDirectory(prefix="zombiescope-demo-") as temporary:
-        files = founding_case.CASE.write(raw or Path(temporary))
-        size = sum(file.stat().st_size for file in files)
-        session = Session(place, Options(), Silence())
-        result = session.run([str(file) for file in files])
+    rebuilt = rebuild(place, raw)
     if not quiet:
         note(
-            f"rebuilt the founding case: {len(files)} files, {human_bytes(size)}, "
-            f"{result.outcome.samples:,} samples of {founding_case.CPUS} cores"
+            f"rebuilt the founding case: {rebuilt.files} files, {human_bytes(rebuilt.bytes)}, "
+            f"{rebuilt.samples:,} samples of {rebuilt.cpus} cores"
         )
 
 

@@ -15,7 +15,8 @@ export type Severity = "info" | "warning" | "critical";
 export interface RecordingEntry {
   key: string;
   title: string;
-  node: string;
+  /** null until it is built or read. */
+  node: string | null;
   from: number | null;
   to: number | null;
   live: boolean;
@@ -274,7 +275,9 @@ export interface Worst {
 }
 
 export interface Tick {
+  /** When it ended. */
   at: number;
+  interval_s?: number;
   cpus: number[];
   user: (number | null)[];
   system: (number | null)[];

@@ -3,7 +3,7 @@
 import { signal } from "@preact/signals";
 import type { Span } from "../api/types";
 import { compare, extent, following, info, navigate, replace, selection, view } from "../state";
-import { length, pan, reveal, step, within, zoom } from "./axis";
+import { CLOSEST_S, length, pan, reveal, step, within, zoom } from "./axis";
 
 /** Pixels that the axis has; set by the timeline. */
 export const plotWidth = signal(0);
@@ -51,6 +51,19 @@ export function compareWith(span: Span | null): void {
   // The first thing chosen is what is looked at; a second needs a first.
   if (!selection.value) return select(span);
   navigate({ compare: within(span, extent.value) });
+}
+
+/** The selection with an end further out (above 1) or in. */
+export function widen(factor: number): void {
+  const chosen = selection.value;
+  if (!chosen) return;
+  const wide = Math.max(CLOSEST_S, length(chosen) * factor);
+  select({ from: chosen.from, to: Math.min(extent.value.to, chosen.from + wide) }, true);
+}
+
+/** The same length of time just before the selection: what was normal. */
+export function compareWithBefore(): void {
+  if (selection.value) compareWith(step(selection.value, -1, extent.value));
 }
 
 export function swap(): void {

@@ -17,23 +17,23 @@ export function SelectionBar() {
   const only = worst ? String(worst.cpu) : "";
   return (
     <div class="selection-bar">
-      <div class="selection-text" role="status" aria-live="polite" aria-atomic="true">
+      <div class="selection-text" id="chosen-in-words" role="status" aria-live="polite" aria-atomic="true">
         {span ? (
           <>
             <span class="chip select">{other ? <b>A</b> : null}{spoken(span)}</span>
             {other && <span class="chip compare"><b>B</b>{spoken(other)}</span>}
           </>
         ) : (
-          <span class="chip quiet">Nothing selected: everything in view</span>
+          <span class="chip quiet">all in view</span>
         )}
         {held && (
           <span>
             {worst && (
               <>
-                worst core <strong>{worst.cpu}</strong> at {clock(worst.at, info.value?.zone_offset_s ?? 0)}: <strong>{percent(worst.shares.kernel)}</strong> in the kernel{mainMode(worst.shares)}
+                worst core <strong>{worst.cpu}</strong> at {clock(worst.at, info.value?.zone_offset_s ?? 0)}: <strong>{percent(worst.shares.kernel)} kernel</strong>{mainMode(worst.shares)}
               </>
             )}
-            {held.average && <span class="average-text"> · the average says {percent(held.average.busy)} busy, {percent(held.average.kernel)} kernel</span>}
+            {held.average && <span class="average-text"> · average {percent(held.average.busy)} busy, {percent(held.average.kernel)} kernel</span>}
           </span>
         )}
       </div>
@@ -43,11 +43,11 @@ export function SelectionBar() {
             <Icon name="filter" /> Only core {only}
           </button>
         )}
-        {span && <button class="button" onClick={zoomToSelection} title="Zoom to the selection (Z)"><Icon name="search" /> Zoom to it</button>}
+        {span && <button class="button" onClick={zoomToSelection} title="Zoom to the selection (Z)"><Icon name="search" /> Zoom</button>}
         {other && <button class="button" onClick={swap} title="Swap A and B (X)"><Icon name="swap" /> Swap</button>}
         {other && <button class="button" onClick={() => compareWith(null)}>End comparison</button>}
         {span && <button class="button" onClick={() => select(null)} title="Clear the selection (Esc)"><Icon name="close" /> Clear</button>}
-        {!span && <span class="faint hint">drag: select · ⇧ drag: compare · wheel: zoom · <kbd>?</kbd> all keys</span>}
+        {!span && <span class="faint hint">drag: select · wheel: zoom · <kbd>?</kbd> more</span>}
       </div>
     </div>
   );

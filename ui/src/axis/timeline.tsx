@@ -23,6 +23,8 @@ import { Toolbar } from "./toolbar";
 
 export const averageShown = signal(true);
 
+const EVERYTHING = /^(recorder|everything)$/;
+
 export function Timeline() {
   const body = useRef<HTMLDivElement>(null);
   const surface = useRef<HTMLDivElement>(null);
@@ -58,16 +60,21 @@ export function Timeline() {
       <div class="timeline-body" ref={body}>
         <Row label={<DayLabel />} class="ruler-row"><Ruler /></Row>
         <Row label="Incidents" class="incident-row"><IncidentSpans /></Row>
-        <Row label={<CoresLabel />} class="strip-row" scale={["100%", "50%", "0%"]} height={stripHeight(cells?.cpus.length ?? 0)}>
+        <Row label={<CoresLabel />} class="strip-row" blind={/core|sample|stack/} scale={["100%", "50%", "0%"]} height={stripHeight(cells?.cpus.length ?? 0)}>
           <StripCanvas average={averageShown.value} />
           {!cells && cores.loading && <Loading small title="Reading the cores" />}
           {cores.error && !cores.loading && <Problem small error={cores.error} again={cores.again} />}
         </Row>
-        <Row label="Events" class="event-row"><Events /></Row>
-        <Row label={<Named name="Zombies" lines={zombies.lines} />} class="chart-row" scale={[short(zombies.top), "0"]} height={CHART_PX}><Chart {...zombies} /></Row>
-        <Row label={<Named name="Pressure" lines={pressure.lines} />} class="chart-row" scale={[percent(pressure.top), "0"]} height={CHART_PX}><Chart {...pressure} /></Row>
-        <Gaps />
-        <div class="surface" ref={surface} data-testid="axis" />
+        <Row label="Events" class="event-row" blind={/log|kmsg|systemd|event/}><Events /></Row>
+        <Row label={<Named name="Zombies" lines={zombies.lines} />} class="chart-row" blind={/cgroup|census/} scale={[short(zombies.top), "0"]} height={CHART_PX}>
+          <Chart {...zombies} />
+          <NotMeasured at={zombies.at} missing={/cgroup|census/} />
+        </Row>
+        <Row label={<Named name="Pressure" lines={pressure.lines} />} class="chart-row" blind={/pressure|psi/i} scale={[percent(pressure.top), "0"]} height={CHART_PX}>
+          <Chart {...pressure} />
+          <NotMeasured at={pressure.at} missing={/pressure|psi/i} />
+        </Row>
+        <div class="surface" ref={surface} tabIndex={0} role="group" aria-label="Time axis. Arrow keys step and zoom, V selects what is in view, E the worst second." aria-describedby="chosen-in-words" />
         <Overlay />
       </div>
       {found.error && !found.loading && <Problem small error={found.error} again={found.again} />}
@@ -81,14 +88,19 @@ interface RowSays {
   class: string;
   scale?: string[];
   height?: number;
+  /** Sources without which this lane sees nothing. */
+  blind?: RegExp;
   children: ComponentChildren;
 }
 
-function Row({ label, class: kind, scale, height, children }: RowSays) {
+function Row({ label, class: kind, scale, height, blind, children }: RowSays) {
   return (
     <div class={`axis-row ${kind}`} style={height ? { height: `${height}px` } : undefined}>
       <div class="axis-label">{label}</div>
-      <div class="axis-plot">{children}</div>
+      <div class="axis-plot">
+        {children}
+        {blind && <Gaps of={blind} />}
+      </div>
       <div class="axis-scale" aria-hidden="true">{scale?.map((text) => <span key={text}>{text}</span>)}</div>
     </div>
   );
@@ -138,7 +150,7 @@ function Ruler() {
   const found = marks(view.value, width, offset);
   return (
     <div class="ruler" aria-hidden="true">
-      {found.map((mark, n) => (
+      {found.filter((mark) => mark.x < width - 90).map((mark, n) => (
         <span key={mark.at} style={{ transform: `translateX(${Math.round(mark.x)}px)` }}>
           {n > 0 && mark.day ? <b>{mark.day.slice(5)} </b> : null}
           {mark.label}
@@ -149,14 +161,21 @@ function Ruler() {
   );
 }
 
-/** Where nothing was recorded: hatched across everything. */
-function Gaps() {
+/** A lane without a single point says why, if it is known. */
+function NotMeasured({ at, missing }: { at: number[]; missing: RegExp }) {
+  if (!lanes.value || at.length) return null;
+  const why = info.value?.missing.find((one) => missing.test(one.source));
+  return <span class="lane-note">{why ? `not recorded: ${why.why}` : "not measured in view"}</span>;
+}
+
+/** Where nothing was recorded is hatched, in the lanes that it concerns; without the recorder, in all. */
+function Gaps({ of }: { of: RegExp }) {
   const width = plotWidth.value;
   const shown = view.value;
   const offset = info.value?.zone_offset_s ?? 0;
   return (
     <div class="gaps" aria-hidden="true">
-      {(lanes.value?.gaps ?? []).map((gap) => {
+      {(lanes.value?.gaps ?? []).filter((gap) => EVERYTHING.test(gap.source) || of.test(gap.source)).map((gap) => {
         const visible = cut(gap, shown);
         if (!visible) return null;
         const left = toX(shown, width, visible.from);

@@ -28,7 +28,7 @@ export function Toolbar({ loading }: { loading: boolean }) {
       <span class="range">
         {length(shown) > 0 && (
           <>
-            {dayAndClock(shown.from, offset)} – {sameDay ? clock(shown.to, offset) : dayAndClock(shown.to, offset)}
+            {sameDay ? clock(shown.from, offset) : dayAndClock(shown.from, offset)} – {sameDay ? clock(shown.to, offset) : dayAndClock(shown.to, offset)}
             <span class="faint"> · {duration(length(shown))}</span>
           </>
         )}

@@ -20,6 +20,7 @@ const FILTERED = new Set(["node"]);
 export function App() {
   const here = page.value;
   useEffect(listenToKeys, []);
+  useEffect(closePopovers, []);
   useEffect(() => {
     hideTip();
     document.title = `${TITLES[here]} · ${info.value?.node ?? "zombiescope"}`;
@@ -37,6 +38,20 @@ export function App() {
       <TipLayer />
     </>
   );
+}
+
+/** A popover is done when the hand goes elsewhere. */
+function closePopovers(): () => void {
+  const close = (event: Event): void => {
+    for (const open of document.querySelectorAll<HTMLDetailsElement>("details.popover[open]"))
+      if (!open.contains(event.target as Node)) open.open = false;
+  };
+  document.addEventListener("pointerdown", close);
+  document.addEventListener("focusin", close);
+  return () => {
+    document.removeEventListener("pointerdown", close);
+    document.removeEventListener("focusin", close);
+  };
 }
 
 function Content() {

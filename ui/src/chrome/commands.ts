@@ -1,11 +1,12 @@
 /** Everything that can be done from the keyboard, in one list: keys, the palette and the help page are made from it. */
 
 import { signal } from "@preact/signals";
-import { follow, panBy, select, stepBy, swap, wholeRecording, zoomBy, zoomToSelection } from "../axis/moves";
+import { compareWithBefore, follow, panBy, select, stepBy, swap, wholeRecording, widen, zoomBy, zoomToSelection } from "../axis/moves";
 import { overlaps } from "../axis/axis";
+import { typedSpan } from "./typed_time";
 import { source } from "../api/source";
 import {
-  NO_FILTERS, asked, by, chosen, clock, colour, compare, extent, filtered, filters, following, icicle, incidents, info,
+  NO_FILTERS, asked, by, chosen, clock, colour, compare, extent, filtered, filters, following, icicle, incidents, info, inverted,
   navigate, page, recordings, selection, setFilter, setTheme, dark, type Page, type View,
 } from "../state";
 import { strip } from "../strip/load";
@@ -47,25 +48,28 @@ export const COMMANDS: Command[] = [
   { title: "Zoom to the selection", group: "Time", keys: ["z"], when: () => onNode() && selection.value !== null, run: zoomToSelection },
   { title: "Select the worst second in view", group: "Time", keys: ["e"], when: onNode, run: selectWorst },
   { title: "Select everything in view", group: "Time", keys: ["v"], when: onNode, run: () => select(chosen.value) },
-  { title: "Next incident", group: "Time", keys: ["n"], when: () => onNode() && !!incidents.value?.length, run: () => nextIncident(1) },
-  { title: "Previous incident", group: "Time", keys: ["p"], when: () => onNode() && !!incidents.value?.length, run: () => nextIncident(-1) },
+  { title: "Next incident", group: "Time", keys: ["]"], when: () => onNode() && !!incidents.value?.length, run: () => nextIncident(1) },
+  { title: "Previous incident", group: "Time", keys: ["["], when: () => onNode() && !!incidents.value?.length, run: () => nextIncident(-1) },
+  { title: "Widen the selection", group: "Time", keys: [">"], when: () => onNode() && selection.value !== null, run: () => widen(1.5) },
+  { title: "Narrow the selection", group: "Time", keys: ["<"], when: () => onNode() && selection.value !== null, run: () => widen(0.67) },
+  { title: "Compare the selection with the time before it", group: "Time", keys: ["b"], when: () => onNode() && selection.value !== null, run: compareWithBefore },
   { title: "Swap selection and comparison", group: "Time", keys: ["x"], when: () => onNode() && compare.value !== null, run: swap },
   { title: "Clear the selection", group: "Time", keys: ["Escape"], when: () => onNode() && selection.value !== null, run: () => select(null) },
   { title: "Follow or pause the live tail", group: "Time", keys: ["l"], when: () => !!info.value?.live, run: () => follow(!following.value) },
 
-  viewCommand("Flame graph", "flame", ["1"], { inverted: false }),
-  viewCommand("Inverted: hottest functions at the root", "flame", ["2"], { inverted: true }),
-  viewCommand("In the order of time", "chart", ["3"]),
-  viewCommand("Sandwich: callers and callees of a function", "sandwich", ["4"]),
-  viewCommand("Top table", "top", ["5"]),
-  { title: "Root at the top or at the bottom", group: "Views", keys: ["i"], when: onNode, run: () => navigate({ icicle: !icicle.value }) },
-  { title: "Colour by kind or by module", group: "Views", keys: ["c"], when: onNode, run: () => navigate({ colour: colour.value === "kind" ? "module" : "kind" }) },
+  viewCommand("Flame graph", "flame", ["1"]),
+  viewCommand("In the order of time", "chart", ["2"]),
+  viewCommand("Sandwich: callers and callees of a function", "sandwich", ["3"]),
+  viewCommand("Functions: the top table", "top", ["4"]),
+  { title: "Inverted: start where the time was spent", group: "Views", keys: ["i"], when: onNode, run: () => navigate({ inverted: !inverted.value }) },
+  { title: "Root at the top or at the bottom", group: "Views", keys: ["o"], when: onNode, run: () => navigate({ icicle: !icicle.value }) },
+  { title: "Colour by kind or by module", group: "Views", keys: ["k"], when: onNode, run: () => navigate({ colour: colour.value === "kind" ? "module" : "kind" }) },
   { title: "Heat map by part of a second or by core", group: "Views", keys: ["h"], when: onNode, run: () => navigate({ by: by.value === "core" ? "subsecond" : "core" }) },
-  { title: "Search functions", group: "Views", keys: ["/", "ctrl+f"], when: onNode, run: () => focusOn("#search") },
+  { title: "Search functions", group: "Views", keys: ["/", "ctrl+f"], when: onNode, run: () => focusOn(".node-page input[type=search], .node-page .zs-search input") },
 
   { title: "Add a filter", group: "Filters", keys: ["f"], run: () => focusOn("#filter-text") },
-  { title: "Kernel samples only", group: "Filters", keys: ["k"], run: () => toggleMode("kernel") },
-  { title: "User samples only", group: "Filters", keys: ["u"], run: () => toggleMode("user") },
+  { title: "Kernel samples only", group: "Filters", keys: ["shift+k"], run: () => toggleMode("kernel") },
+  { title: "User samples only", group: "Filters", keys: ["shift+u"], run: () => toggleMode("user") },
   { title: "Remove all filters", group: "Filters", keys: ["shift+f"], when: () => filtered.value, run: () => navigate({ filters: NO_FILTERS }) },
 
   { title: "Everything that can be done", group: "Page", keys: ["ctrl+k", ":"], run: () => (paletteOpen.value = true) },
@@ -78,7 +82,7 @@ export const COMMANDS: Command[] = [
 export function passing(): Command[] {
   const out: Command[] = [];
   for (const one of recordings.value)
-    out.push({ title: `${one.title} (${one.node})`, group: "Recordings", run: () => openRecording(one.key) });
+    out.push({ title: one.node && one.node !== one.title ? `${one.title} (${one.node})` : one.title, group: "Recordings", run: () => openRecording(one.key) });
   for (const one of incidents.value ?? [])
     out.push({ title: summary(one), group: "Incidents", run: () => navigate({ page: "incident", incidentId: one.id }) });
   for (const format of ["speedscope", "firefox", "pprof", "collapsed", "perf-script", "otlp"]) {
@@ -88,17 +92,13 @@ export function passing(): Command[] {
   return out;
 }
 
-/** A time that somebody typed: 12:03, 12:03:22, of the node's zone and of the recording's day. */
+/** A time or a range that somebody typed becomes a selection. */
 export function typedTime(text: string): Command | null {
-  const match = /^(\d{1,2}):(\d{2})(?::(\d{2}(?:\.\d+)?))?$/.exec(text.trim());
-  const all = extent.value;
-  if (!match || !(all.to > all.from)) return null;
   const offset = info.value?.zone_offset_s ?? 0;
-  const midnight = Math.floor((all.from + offset) / 86_400) * 86_400 - offset;
-  let at = midnight + Number(match[1]) * 3600 + Number(match[2]) * 60 + Number(match[3] ?? 0);
-  while (at < all.from - 1 && at + 86_400 <= all.to) at += 86_400;
-  const wide = match[3] ? 1 : 60;
-  return { title: `Select ${clock(at, offset)}`, group: "Time", run: () => (navigate({ page: "node" }), select({ from: at, to: at + wide })) };
+  const span = typedSpan(text, extent.value, offset);
+  if (!span) return null;
+  const title = `Select ${clock(span.from, offset)} – ${clock(span.to, offset)}`;
+  return { title, group: "Time", run: () => (navigate({ page: "node" }), select(span)) };
 }
 
 export function openRecording(key: string): void {

@@ -73,7 +73,7 @@ function Chooser() {
       <span class="hidden-text">Recording</span>
       <select value={here} title={all.find((one) => one.key === here)?.note ?? "Choose a recording"} onChange={(event) => openRecording(event.currentTarget.value)}>
         {all.map((one) => (
-          <option key={one.key} value={one.key} title={one.note ?? ""}>{one.title === one.node ? one.title : `${one.title} · ${one.node}`}</option>
+          <option key={one.key} value={one.key} title={one.note ?? ""}>{one.title === one.node || !one.node ? one.title : `${one.title} · ${one.node}`}</option>
         ))}
       </select>
     </label>

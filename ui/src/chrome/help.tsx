@@ -1,5 +1,6 @@
 /** All keys, and what the mouse does. */
 
+import { FLAME_KEYS, HEAT_KEYS } from "../flame";
 import { COMMANDS, helpOpen } from "./commands";
 import { Dialog } from "./dialog";
 import { shown } from "./keys";
@@ -14,6 +15,19 @@ const MOUSE: [string, string][] = [
   ["shift + wheel, or sideways", "move along"],
   ["click a frame", "zoom the flame graph to it"],
 ];
+
+function Words({ title, rows }: { title: string; rows: readonly (readonly [string, string])[] }) {
+  return (
+    <section>
+      <h3>{title}</h3>
+      <dl class="mouse">
+        {rows.map(([hand, does]) => (
+          <div key={hand}><dt>{hand}</dt><dd>{does}</dd></div>
+        ))}
+      </dl>
+    </section>
+  );
+}
 
 export function Help() {
   if (!helpOpen.value) return null;
@@ -41,14 +55,9 @@ export function Help() {
             </dl>
           </section>
         ))}
-        <section>
-          <h3>Mouse</h3>
-          <dl class="mouse">
-            {MOUSE.map(([hand, does]) => (
-              <div key={hand}><dt>{hand}</dt><dd>{does}</dd></div>
-            ))}
-          </dl>
-        </section>
+        <Words title="Mouse" rows={MOUSE} />
+        <Words title="While the flame graph has the focus" rows={FLAME_KEYS} />
+        <Words title="While the heat map has the focus" rows={HEAT_KEYS} />
       </div>
     </Dialog>
   );

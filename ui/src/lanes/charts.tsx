@@ -41,7 +41,7 @@ export function pressureLines(): { at: number[]; lines: Line[]; top: number } {
   const at = found?.at ?? [];
   const lines: Line[] = [
     { name: "io", colour: "--psi-io", dash: [1, 3], values: found?.io ?? [] },
-    { name: "memory", colour: "--psi-memory", dash: [5, 2], values: found?.memory ?? [] },
+    { name: "mem", colour: "--psi-memory", dash: [5, 2], values: found?.memory ?? [] },
     { name: "cpu", colour: "--psi-cpu", fill: true, values: found?.cpu ?? [] },
   ];
   const most = Math.max(...lines.map((line) => highest(at, line.values, view.value)));

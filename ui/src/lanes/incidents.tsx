@@ -35,7 +35,7 @@ export function IncidentSpans() {
             onBlur={hideTip}
           >
             <Icon name="incidents" size={11} />
-            <span>{summary(incident)}</span>
+            {right - left > 60 && <span>{summary(incident)}</span>}
           </button>
         );
       })}

@@ -5,7 +5,7 @@ import { useEffect } from "preact/hooks";
 import { plotWidth } from "../axis/moves";
 import { source } from "../api/source";
 import type { Lanes, Tick, TimelineEvent } from "../api/types";
-import { type Answer, following, info, lastEvent, lastTick, rec, tail, useAnswer, view } from "../state";
+import { type Answer, extent, following, info, lastEvent, lastTick, rec, tail, useAnswer, view } from "../state";
 
 export const lanes = signal<Lanes | null>(null);
 
@@ -13,7 +13,8 @@ export const lanes = signal<Lanes | null>(null);
 const REFRESH_S = 15;
 
 export function useLanes(): Answer<Lanes> {
-  const span = view.value;
+  // What is yet to come has no pressure of zero.
+  const span = { from: view.value.from, to: Math.min(view.value.to, extent.value.to) };
   const live = following.value;
   const columns = Math.max(64, Math.min(1600, Math.floor(plotWidth.value / 2)));
   const ready = info.value !== null && plotWidth.value > 0 && span.to > span.from;

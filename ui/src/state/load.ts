@@ -75,7 +75,7 @@ function listen(key: string, stopped: AbortSignal): void {
   const end = source().live({ rec: key }, {
     tick(tick) {
       batch(() => {
-        tail.value = Math.max(tail.value, tick.at + (info.value?.interval_s ?? 1));
+        tail.value = Math.max(tail.value, tick.at);
         lastTick.value = tick;
       });
     },

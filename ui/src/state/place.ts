@@ -41,11 +41,13 @@ export interface Place {
   look: View;
   /** Callees above callers: the hottest leaf is the root. */
   inverted: boolean;
-  /** Root at the top. */
+  /** The root hangs from the top, as most stacks are read; false: it stands at the bottom, as a flame. */
   icicle: boolean;
   search: Search;
   /** The function that sandwich shows, or a flame graph is zoomed to. */
   fn: string;
+  /** What was done to the tree (focus, drop, collapse ...), as the flame graph writes it. */
+  transforms: string;
   colour: "kind" | "module";
   /** Rows of the heat map are parts of a second, or cores. */
   by: "subsecond" | "core";
@@ -61,9 +63,10 @@ export const START: Place = {
   filters: NO_FILTERS,
   look: "flame",
   inverted: false,
-  icicle: false,
+  icicle: true,
   search: { text: "", mode: "highlight" },
   fn: "",
+  transforms: "",
   colour: "kind",
   by: "subsecond",
   incidentId: "",
@@ -88,9 +91,10 @@ export function parse(text: string): Place {
     filters,
     look: one("view", VIEWS, "flame"),
     inverted: given.get("inv") === "1",
-    icicle: given.get("icicle") === "1",
+    icicle: given.get("icicle") !== "0",
     search: { text: given.get("q") ?? "", mode: one("qmode", ["highlight", "filter"], "highlight") },
     fn: given.get("fn") ?? "",
+    transforms: given.get("do") ?? "",
     colour: one("colour", ["kind", "module"], "kind"),
     by: one("by", ["subsecond", "core"], "subsecond"),
     incidentId: given.get("id") ?? "",
@@ -117,10 +121,11 @@ export function format(place: Place): string {
   say("match", place.filters.match);
   say("view", place.look, "flame");
   say("inv", place.inverted ? "1" : "");
-  say("icicle", place.icicle ? "1" : "");
+  say("icicle", place.icicle ? "" : "0");
   say("q", place.search.text);
   say("qmode", place.search.mode, "highlight");
   say("fn", place.fn);
+  say("do", place.transforms);
   say("colour", place.colour, "kind");
   say("by", place.by, "subsecond");
   // ":" and "," need no escape in a query, and a link is read by people.

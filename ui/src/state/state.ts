@@ -29,6 +29,7 @@ export const search = computed(() => place.value.search);
 export const look = computed(() => place.value.look);
 export const inverted = computed(() => place.value.inverted);
 export const icicle = computed(() => place.value.icicle);
+export const transforms = computed(() => place.value.transforms);
 export const fn = computed(() => place.value.fn);
 export const colour = computed(() => place.value.colour);
 export const by = computed(() => place.value.by);

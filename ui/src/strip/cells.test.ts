@@ -86,13 +86,13 @@ describe("strip", () => {
   it("moves on with a tick, keeps its length, and leaves a hole where ticks were lost", () => {
     const one = strip(3, 1);
     one.modes.user[2] = 7;
-    const tick = { at: 104, cpus: [0], user: [1], system: [0], irq: [0], softirq: [0], steal: [0], iowait: [null], average_busy: 0.5, average_kernel: null, dying: null, total: null, hz_samples: null } satisfies Tick;
+    const tick = { at: 105.02, cpus: [0], user: [1], system: [0], irq: [0], softirq: [0], steal: [0], iowait: [null], average_busy: 0.5, average_kernel: null, dying: null, total: null, hz_samples: null } satisfies Tick;
     const next = advanced(one, tick, 3)!;
     expect([next.from, next.columns, endOf(next)]).toEqual([102, 3, 105]);
     expect([...next.modes.user]).toEqual([7, UNMEASURED, FULL]);
     expect(next.modes.iowait[2]).toBe(UNMEASURED);
     expect(next.average_busy[2]).toBe(0.5);
-    expect(advanced(one, { ...tick, at: 101 }, 3)).toBeNull();
+    expect(advanced(one, { ...tick, at: 103.01 }, 3)).toBeNull();
     expect(advanced(one, { ...tick, cpus: [0, 1] }, 3)).toBeNull();
   });
 });

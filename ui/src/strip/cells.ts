@@ -169,7 +169,8 @@ function shade(table: Uint32Array, user: number, system: number, irq: number, so
 export function advanced(strip: Strip, tick: Tick, columns: number): Strip | null {
   const rows = strip.cpus.length;
   if (tick.cpus.length !== rows) return null;
-  const column = Math.round((tick.at - endOf(strip)) / strip.column_s);
+  // A tick is written when it ends; it belongs where its middle lies.
+  const column = Math.floor((tick.at - strip.column_s / 2 - endOf(strip)) / strip.column_s);
   if (column < 0 || column > columns) return null;
   const count = Math.min(columns, strip.columns + column + 1);
   const dropped = strip.columns + column + 1 - count;

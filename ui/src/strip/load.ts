@@ -12,6 +12,7 @@ export const strip = signal<Strip | null>(null);
 
 /** Whole ticks, and no more columns than pixels or ticks: a column without a tick would look as if nothing was measured. */
 export function wanted(span: Span, width: number, interval_s: number): { from: number; to: number; columns: number } {
+  // The recorder ticks on whole multiples of its interval; columns in the same step each have one tick.
   const from = Math.floor(span.from / interval_s) * interval_s;
   const to = Math.ceil(span.to / interval_s) * interval_s;
   const ticks = Math.max(1, Math.round((to - from) / interval_s));

@@ -54,7 +54,7 @@ export function LaneTip({ at }: { at: number }) {
   const gap = lanes.value?.gaps.find((one) => at >= one.from && at < one.to);
   const rows: [string, string, string | null][] = [
     ...[...zombies.lines].reverse().map((line) => [line.name === "dying" ? "dying memory cgroups" : "all memory cgroups", line.colour, figure(valueAt(zombies.at, line.values, at, 120))] as [string, string, string | null]),
-    ...[...pressure.lines].reverse().map((line) => [`${line.name} pressure`, line.colour, ratio(valueAt(pressure.at, line.values, at, 120))] as [string, string, string | null]),
+    ...[...pressure.lines].reverse().map((line) => [`${line.name === "mem" ? "memory" : line.name} pressure`, line.colour, ratio(valueAt(pressure.at, line.values, at, 120))] as [string, string, string | null]),
   ];
   return (
     <div class="tip-cell">
