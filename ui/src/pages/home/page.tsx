@@ -233,10 +233,10 @@ function Findings({ asked }: { asked: Asked<Audit> }) {
           return (
             <>
               <p><strong>{tally(audit.findings)}</strong></p>
-              <ul class="pg-short">
+              <ul class="pg-short pg-oneline">
                 {bySeverity(audit.findings).flatMap((group) => group.findings).slice(0, 3).map((finding) => (
                   <li key={finding.id}>
-                    <Tag severity={finding.severity} /> <Go place={{ page: "audit" }}>{finding.unit ?? finding.rule}</Go> <span class="faint">{first(finding.why)}</span>
+                    <Tag severity={finding.severity} /> <Go place={{ page: "audit" }}>{finding.unit ?? finding.rule}</Go> <span class="faint">{finding.why}</span>
                   </li>
                 ))}
               </ul>
@@ -248,11 +248,11 @@ function Findings({ asked }: { asked: Asked<Audit> }) {
   );
 }
 
-const first = (text: string): string => text.split(/(?<=[.:])\s/, 1)[0] ?? text;
-
 function Unseen() {
   const about = info.value;
-  const gaps = (about?.gaps ?? []).slice(-3);
+  // A source that is missing altogether is told once, with what grants it.
+  const absent = new Set(about?.missing.map((each) => each.source));
+  const gaps = (about?.gaps ?? []).filter((gap) => !absent.has(gap.source)).slice(-3);
   return (
     <Panel title="What cannot be seen">
       {!about && <p class="faint">…</p>}
