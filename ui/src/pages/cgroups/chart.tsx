@@ -18,7 +18,7 @@ export function HistoryChart({ series, label }: { series: Series; label: string 
   useEffect(() => {
     const element = holder.current;
     if (!element) return;
-    const data: uPlot.AlignedData = [series.at, series.dying, series.total, series.restarts, series.saturated];
+    const data: uPlot.AlignedData = [series.at, series.restarts, series.dying, series.total, series.saturated];
     const chart = new uPlot(options(element.clientWidth, series, zone), data, element);
     const watch = new ResizeObserver(() => chart.setSize({ width: element.clientWidth, height: TALL }));
     watch.observe(element);
@@ -50,14 +50,16 @@ function options(width: number, series: Series, zone: number): uPlot.Options {
     ],
     series: [
       { label: "from", value: (_, at) => (at === null ? "–" : moment(at, zone)) },
-      { label: "dying", stroke: colourOf("--zombie"), width: 2, fill: `color-mix(in srgb, ${colourOf("--zombie")} 18%, transparent)`, points: { show: false }, value: said },
+      { label: "restarts", scale: "restarts", stroke: "transparent", width: 0, paths: uPlot.paths.bars!({ size: [0.8, 14] }), fill: faded("--warn", 30), points: { show: false }, value: said },
+      { label: "dying", stroke: colourOf("--zombie"), width: 2, fill: faded("--zombie", 18), points: { show: false }, value: said },
       { label: "all", stroke: colourOf("--faint"), width: 1, dash: [4, 3], points: { show: false }, value: said },
-      { label: "restarts", scale: "restarts", stroke: colourOf("--warn"), width: 1, paths: uPlot.paths.bars!({ size: [0.7, 14] }), fill: colourOf("--warn-soft"), points: { show: false }, value: said },
       { label: "cores lost", show: false, value: (_, value) => (value === null ? "–" : length(value)) },
     ],
     hooks: { draw: [(chart) => drawReboots(chart, series.reboots)] },
   };
 }
+
+const faded = (variable: string, part: number): string => `color-mix(in srgb, ${colourOf(variable)} ${part}%, transparent)`;
 
 /** A day where days are shown, else the time of day. */
 function tickName(at: number, { at: all }: Series, zone: number): string {
