@@ -2,7 +2,7 @@
 
 import { useMemo } from "preact/hooks";
 import { plotWidth, select, swap } from "../axis/moves";
-import { source } from "../api/source";
+import { silent, source } from "../api/source";
 import type { FlamechartHeader, FlamegraphHeader, Span } from "../api/types";
 import { Empty, Loading, NoPermission, Problem } from "../chrome/states";
 import { Icon } from "../chrome/icons";
@@ -37,7 +37,7 @@ export function Flames({ height }: { height: number }) {
   const shown: FlameLook = {
     view: look.value, inverted: inverted.value, icicle: icicle.value, colour: colour.value, search: search.value, fn: fn.value, transforms: done,
   };
-  if (answer.error && !answer.loading) return <Problem error={answer.error} again={answer.again} />;
+  if (answer.error && !answer.loading && !(tree && silent(answer.error))) return <Problem error={answer.error} again={answer.again} />;
   if (!tree) return <Loading title="Folding stacks" />;
   const blind = (info.value?.missing ?? []).filter((one) => /stack|sample/.test(one.source));
   if (!tree.total && blind.length) return <NoPermission missing={blind} />;

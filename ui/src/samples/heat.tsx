@@ -4,7 +4,7 @@ import { signal } from "@preact/signals";
 import { useMemo, useRef } from "preact/hooks";
 import { length } from "../axis/axis";
 import { compareWith, plotWidth, select } from "../axis/moves";
-import { source } from "../api/source";
+import { silent, source } from "../api/source";
 import type { Span } from "../api/types";
 import { Loading, Problem } from "../chrome/states";
 import { HeatMap, heatFrom } from "../heatmap";
@@ -37,7 +37,7 @@ export function Heat() {
     if (range && at !== null && at !== core) navigate({ selection: range, filters: { ...filters.value, cpu: [String(at)] } });
     else select(range);
   };
-  if (answer.error && !answer.loading) return <Problem small error={answer.error} again={answer.again} />;
+  if (answer.error && !answer.loading && !(data && silent(answer.error))) return <Problem small error={answer.error} again={answer.again} />;
   if (!data) return <Loading small title="Counting samples" />;
   return (
     <div class={`samples-heat${answer.loading ? " stale" : ""}`}>
