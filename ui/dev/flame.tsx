@@ -67,7 +67,7 @@ function App({ given, heat, table }: { given: FlameTree; heat: HeatData | null; 
 
 function heatFrom(table: SampleTable, range: Range, rows: number, regexp: RegExp | null): HeatData {
   const counted = foldHeat(table, range, rows, regexp ? matchesOf(table.functions, regexp) : undefined);
-  return { ...counted, columnS: 1, rows, cores: null, blind: [[START + 50, START + 55.5]] };
+  return { ...counted, columnS: 1, spanS: 1, rows, cores: null, blind: [[START + 50, START + 55.5]] };
 }
 
 function rangeOf(text: string | null): Range | null {
@@ -88,7 +88,7 @@ function bench(tree: FlameTree): string {
       const span = whole * (1 - i / 80), x0 = (whole - span) * 0.37;
       const matches = i % 2 ? Uint8Array.from(tree.functions.name, (_, fn) => (fn % 9 ? 0 : 1)) : null;
       const start = performance.now();
-      const now = painter.draw({ bars, colours, matches, view: { x0, x1: x0 + span }, dimmed: 0, firstLevel: 0, levels: tree.depths, flip: false, label: (bar) => tree.name(bar) },
+      const now = painter.draw({ bars, colours, matches, fades: true, view: { x0, x1: x0 + span }, dimmed: 0, firstLevel: 0, levels: tree.depths, flip: false, label: (bar) => tree.name(bar) },
         look, { width: wide, height: tall, top: 0, density });
       canvas.getContext("2d")!.getImageData(0, 0, 1, 1);
       times.push(performance.now() - start);

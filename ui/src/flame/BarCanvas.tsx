@@ -63,7 +63,7 @@ export function BarCanvas(props: BarCanvasProps) {
     const drawn = painter.current.draw(props, look, { width, height, top, density: window.devicePixelRatio || 1 });
     canvas.current.dataset["frames"] = String(drawn.frames);
     canvas.current.dataset["ms"] = (performance.now() - started).toFixed(2);
-  }, [props.bars, props.colours, props.matches, view, props.dimmed, props.firstLevel, levels, flip, look, width, height, top, props.label]);
+  }, [props.bars, props.colours, props.matches, props.fades, view, props.dimmed, props.firstLevel, levels, flip, look, width, height, top, props.label]);
 
   useEffect(() => {
     if (cursor === null) return;

@@ -100,7 +100,7 @@ export function FlameChart(props: FlameChartProps) {
   return (
     <div class="zs-flame zs-chart">
       <BarCanvas
-        bars={bars} colours={colours} matches={props.matches ?? null} view={view} whole={whole} theme={theme} dimmed={0} firstLevel={0}
+        bars={bars} colours={colours} matches={props.matches ?? null} fades view={view} whole={whole} theme={theme} dimmed={0} firstLevel={0}
         levels={Math.max(1, deepest + 1)} flip={false} cursor={cursor} maxHeight={props.maxHeight ?? 560} label={label}
         levelOf={(bar) => levelOf(bars, bar)} roleName="flame chart"
         description={`Time-ordered chart from ${props.clock(data.from, 0)} to ${props.clock(data.to, 0)}, ${counted(bars.fn.length, "bar")}. Arrow keys move, W and S zoom.`}

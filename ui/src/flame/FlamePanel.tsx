@@ -116,7 +116,7 @@ export function FlamePanel(props: FlamePanelProps) {
 
   const empty = !tree.total && !tree.baseTotal;
   const flame = (tall: number) => (
-    <Flame tree={graph} theme={theme} colour={look.colour} matches={graphMatches} marked={look.view === "top" ? marked : null} flip={!look.icicle}
+    <Flame tree={graph} theme={theme} colour={look.colour} matches={graphMatches} fades={look.search.mode === "highlight" || !pattern.regexp} marked={look.view === "top" ? marked : null} flip={!look.icicle}
       maxHeight={tall} step={step} zoom={zoom} onZoom={setZoom} onTransform={addTransform} onFunction={open} onSearch={onSearch} onOtherKey={otherKey}
       onMatch={(at, of) => setPlace({ at, of })} {...(look.transforms.length ? { onUndo: () => remove(look.transforms.length - 1) } : {})} />
   );

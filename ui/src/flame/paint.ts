@@ -28,6 +28,8 @@ export interface Scene {
   readonly colours: Uint32Array;
   /** Of each function; null while nothing is searched. */
   readonly matches: Uint8Array | null;
+  /** Whether what does not match steps back; not where only matching stacks are shown. */
+  readonly fades: boolean;
   readonly view: Extent;
   /** Levels before this one are ancestors of what is zoomed to. */
   readonly dimmed: number;
@@ -114,7 +116,8 @@ export class BarPainter {
     const { bars, view, matches } = scene, { line } = this;
     const scale = wide / (view.x1 - view.x0), end = bars.levels[level + 1]!;
     const isAbove = level < scene.dimmed;
-    const colours = isAbove || matches ? this.fadedOf(scene.colours, look.ground) : scene.colours;
+    const steps = matches !== null && scene.fades;
+    const colours = isAbove || steps ? this.fadedOf(scene.colours, look.ground) : scene.colours;
     const gap = Math.max(1, Math.round(density)), leastText = LEAST_TEXT * density;
     let frames = 0;
     line.fill(look.ground);
@@ -134,7 +137,7 @@ export class BarPainter {
       line.fill(colour, x, x1 - x > 3 * gap ? x1 - gap : x1);
       if (x1 - x >= leastText) {
         const text = this.labels.fit(scene.label(bar), Math.floor((x1 - x - 2 * TEXT_PAD * density) / this.widthOf(density)));
-        if (text) texts.push({ text, x: x + TEXT_PAD * density, y, faint: isAbove || (matches !== null && !matched), matched });
+        if (text) texts.push({ text, x: x + TEXT_PAD * density, y, faint: isAbove || (steps && !matched), matched });
       }
     }
     return frames;

@@ -130,7 +130,7 @@ export function drawAxes(
   const first = Math.ceil(heat.start / step) * step;
   for (let at = first; at < endOf(heat); at += step) {
     const x = LEFT + ((at - heat.start) / heat.columnS) * grid.cell.w;
-    if (x + 46 > LEFT + grid.width + 30) break;
+    if (x + 52 > LEFT + grid.width) break;
     context.fillRect(Math.round(x), grid.height + 1, 1, 4);
     context.fillText(clock(at, 0), x + 3, grid.height + 14);
   }
@@ -141,9 +141,10 @@ export function drawAxes(
       if (row % every === 0) context.fillText(`core ${cpu}`, LEFT - 6, row * grid.cell.h + Math.min(grid.cell.h, 10));
     });
   } else {
-    for (const part of [0, 0.25, 0.5, 0.75, 1]) {
+    const [unit, per] = heat.spanS >= 3600 ? ["min", 60] : heat.spanS >= 60 ? ["s", 1] : ["ms", 0.001];
+    for (const part of grid.height < 120 ? [0, 0.5, 1] : [0, 0.25, 0.5, 0.75, 1]) {
       const y = grid.height * (1 - part);
-      context.fillText(part === 1 ? "1 s" : `${part * 1000} ms`, LEFT - 6, Math.min(grid.height, Math.max(9, y + 3)));
+      context.fillText(part === 1 && heat.spanS === 1 ? "1 s" : `${Math.round((part * heat.spanS) / (per as number))} ${unit}`, LEFT - 6, Math.min(grid.height, Math.max(9, y + 3)));
     }
   }
 }
