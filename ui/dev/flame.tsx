@@ -6,7 +6,7 @@ import "../src/style/colours.css";
 import "../src/style/base.css";
 import { render } from "preact";
 import { useState } from "preact/hooks";
-import { FIRST_LOOK, FlamePanel, VIEWS, foldChart, foldHeat, foldSamples, matchesOf, patternOf, type FlameLook, type FlameTree, type SampleTable } from "../src/flame";
+import { FIRST_LOOK, FlamePanel, VIEWS, foldChart, foldHeat, foldSamples, matchesOf, patternOf, type FlameLook, FlameTree, type SampleTable } from "../src/flame";
 import { random, synthetic } from "../src/flame/fixtures";
 import { barsOf } from "../src/flame/layout";
 import { nodeColours } from "../src/flame/colours";
@@ -75,6 +75,22 @@ function rangeOf(text: string | null): Range | null {
   return from !== undefined && to ? { from: START + from, to: START + to } : null;
 }
 
+/** The worst that can be seen: every node wider than a pixel, 70 levels of equally wide frames. */
+function comb(nodes: number): FlameTree {
+  const levels = 70, each = Math.floor(nodes / levels), count = 1 + levels * each, made = synthetic(500);
+  const parent = new Int32Array(count), depth = new Uint16Array(count), fn = new Uint32Array(count), value = new Float64Array(count), self = new Float64Array(count);
+  parent[0] = -1;
+  value[0] = each;
+  for (let node = 1; node < count; node++) {
+    depth[node] = 1 + Math.floor((node - 1) / each);
+    parent[node] = depth[node] === 1 ? 0 : node - each;
+    fn[node] = 1 + (Math.imul(node, 2654435761) >>> 0) % (made.functions.name.length - 1);
+    value[node] = 1;
+    self[node] = depth[node] === levels ? 1 : 0;
+  }
+  return new FlameTree({ functions: made.functions, fn, parent, depth, value, self });
+}
+
 /** Redraws of the whole graph at several zooms; drawing is not done before the pixels can be read. */
 function bench(tree: FlameTree): string {
   const took = (what: () => unknown): number => { const start = performance.now(); what(); return performance.now() - start; };
@@ -108,9 +124,9 @@ async function begin(): Promise<void> {
   if (data === "synthetic") {
     const tree = synthetic(Number(asked.get("nodes") ?? 100_000), { depth: Number(asked.get("depth") ?? 70), compared: asked.get("diff") === "1" });
     render(<App given={tree} heat={null} table={samplesOf(tree)} />, app);
-    if (asked.get("bench")) requestAnimationFrame(() => {
-      document.body.dataset["bench"] = document.getElementById("bench")!.textContent = bench(tree);
-    });
+    if (asked.get("bench")) setTimeout(() => {
+      document.body.dataset["bench"] = document.getElementById("bench")!.textContent = `${bench(tree)}\n\nevery frame wider than a pixel:\n${bench(comb(100_000))}\n\nas many texts as fit:\n${bench(comb(4_000))}`;
+    }, 200);
   } else {
     const load = async <T,>(name: string): Promise<T> => (await fetch(`./fixtures/${name}.json`)).json() as Promise<T>;
     const heat = await load<HeatDocument>(asked.get("heat") ?? (data === "demo" ? "heatmap-demo" : "heatmap"));

@@ -64,7 +64,7 @@ export function Flame(props: FlameProps) {
   const [said, setSaid] = useState("");
   const [pixels, setPixels] = useState(1000);
   const target = zoom > 0 ? extentOf(bars, zoom) : whole;
-  const { view, glide, jump } = useGlide(target);
+  const { view, moving, glide, jump } = useGlide(target);
   const lastTree = useRef(tree);
 
   // Another tree is shown at once where the old one was zoomed; in the same tree the eye is led.
@@ -166,7 +166,7 @@ export function Flame(props: FlameProps) {
     <div class="zs-flame">
       {(props.withCrumbs ?? true) && <Crumbs tree={tree} zoom={zoom} onZoom={zoomTo} />}
       <BarCanvas
-        bars={bars} colours={colours} matches={marks} fades={props.fades ?? true} view={shown} whole={whole} theme={theme}
+        bars={bars} colours={colours} matches={marks} fades={props.fades ?? true} view={shown} whole={whole} theme={theme} moving={moving}
         dimmed={zoom > 0 ? tree.depth[zoom]! : 0} firstLevel={firstLevel} levels={levels} flip={flip}
         cursor={cursor} maxHeight={props.maxHeight ?? 560}
         label={label} levelOf={(node) => tree.depth[node]!} roleName="flame graph" description={summary(tree, hottest)}
