@@ -6,7 +6,7 @@ import type { Theme } from "../flame/colours";
 import { Tip } from "../flame/Tip";
 import { count, counted, percent } from "../flame/words";
 import { between, canFold, cellAt, cellSeconds, columnRange, folded, isFine, narrowed, rangeOf, samplesIn, stepped, timeOf, type Cell, type HeatData, type Range } from "./cells";
-import { FOOT, LEFT, drawAxes, drawBlind, drawCells, drawMarks, gridOf, lookOf, sized } from "./paint";
+import { FOOT, LEFT, drawAxes, drawBlind, drawCells, drawMarks, gridOf, lookOf, sized, within } from "./paint";
 import { legendMarks, levelOf, type Scale } from "./palette";
 
 export const ROW_CHOICES = [10, 20, 25, 50, 99, 100, 200] as const;
@@ -30,6 +30,8 @@ export interface HeatMapProps {
   /** What is painted, for the words. */
   readonly searched?: string;
   readonly height?: number;
+  /** What a shared time axis shows: columns then stand below their time on it. Else they fill the width. */
+  readonly view?: Range | null;
   readonly onOtherKey?: (event: KeyboardEvent) => void;
 }
 
@@ -53,7 +55,7 @@ export function HeatMap(props: HeatMapProps) {
   const [said, setSaid] = useState("");
   const [spanS, setSpan] = useState(1);
   const heat = useMemo(() => narrowed(folded(props.data, spanS), Math.max(50, width - LEFT - 1)), [props.data, spanS, width]);
-  const grid = useMemo(() => gridOf(heat, width, props.height ?? 220), [heat, width, props.height]);
+  const grid = useMemo(() => gridOf(heat, width, props.height ?? 220, props.view), [heat, width, props.height, props.view?.from, props.view?.to]);
   const look = useMemo(() => (box.current ? lookOf(box.current) : null), [theme, width > 0]);
 
   useLayoutEffect(() => {
@@ -68,8 +70,10 @@ export function HeatMap(props: HeatMapProps) {
     if (!look || width < 1) return;
     const started = performance.now(), context = sized(under.current!, width, grid.height + FOOT);
     if (!context) return;
-    drawCells(context, heat, grid, look, scale);
-    drawBlind(context, heat, grid, look);
+    within(context, grid, () => {
+      drawCells(context, heat, grid, look, scale);
+      drawBlind(context, heat, grid, look);
+    });
     drawAxes(context, heat, grid, look, clock);
     under.current!.dataset["ms"] = (performance.now() - started).toFixed(2);
   }, [heat, grid, look, scale, width]);
@@ -81,15 +85,15 @@ export function HeatMap(props: HeatMapProps) {
     if (!look || width < 1) return;
     const context = sized(over.current!, width, grid.height + FOOT);
     if (!context) return;
-    drawMarks(context, heat, grid, look, {
+    within(context, grid, () => drawMarks(context, heat, grid, look, {
       selection: drafted && !compares ? drafted : selection, compare: drafted && compares ? drafted : compare, row, cursor,
-    });
+    }));
   }, [heat, grid, look, width, selection, compare, drafted?.from, drafted?.to, compares, row, cursor]);
 
   const cellUnder = (event: MouseEvent, clamped = false): Cell | null => {
     const { left, top } = over.current!.getBoundingClientRect();
-    const column = Math.floor((event.clientX - left - LEFT) / grid.cell.w), line = Math.floor((event.clientY - top) / grid.cell.h);
-    const inside = column >= 0 && column < heat.columns && line >= 0 && line < heat.rows;
+    const column = Math.floor((event.clientX - left - grid.left) / grid.cell.w), line = Math.floor((event.clientY - top) / grid.cell.h);
+    const inside = event.clientX - left >= LEFT && column >= 0 && column < heat.columns && line >= 0 && line < heat.rows;
     if (!inside && !clamped) return null;
     const kept = Math.min(heat.rows - 1, Math.max(0, line));
     return { column: Math.min(heat.columns - 1, Math.max(0, column)), row: heat.cores ? kept : heat.rows - 1 - kept };
@@ -187,7 +191,7 @@ export function HeatMap(props: HeatMapProps) {
           <button type="button" disabled={!selection} title="Step on by its length (.)" aria-label="step on" onClick={() => choose(stepped(heat, selection!, 1), false)}>▶</button>
           <button type="button" disabled={!selection} title="Select nothing: show everything (Esc)" onClick={() => choose(null, false)}>All</button>
         </span>
-        {compare && <button type="button" class="zs-compare-button" title="Stop comparing" onClick={() => choose(null, true)}>compared with {clock(compare.from, 1)} – {clock(compare.to, 1)} ×</button>}
+        {compare && <button type="button" class="zs-compare-button" title={`Compared with ${clock(compare.from, 3)} – ${clock(compare.to, 3)}; stop comparing`} aria-label="stop comparing" onClick={() => choose(null, true)}>vs {clock(compare.from, 1)} ×</button>}
         <span class="zs-push" />
         <HeatLegend heat={heat} scale={scale} searched={props.searched} />
       </div>
