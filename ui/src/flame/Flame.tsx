@@ -12,7 +12,7 @@ import { useGlide } from "./motion";
 import { cycle } from "./search";
 import { FactsTip } from "./Tip";
 import { arranged, topOf } from "./top";
-import { keyOf, type FunctionKey, type Transform } from "./transforms";
+import { keyOf, ownerOf, type FunctionKey, type Transform } from "./transforms";
 import type { FlameTree } from "./tree";
 import { factsOf, narrowNote, prunedNote, spoken, stackText, summary } from "./words";
 
@@ -191,7 +191,7 @@ function useActions(tree: FlameTree, props: FlameProps, zoomTo: (node: number) =
   const transform = (made: Transform): void => props.onTransform?.(made);
   const copied = (text: string, what: string): void => { void copy(text).then((done) => say(done ? `${what} copied` : `${what} could not be copied`)); };
   const items = (node: number): MenuItem[] => {
-    const fn = keyOf(tree, node), module = fn.module;
+    const fn = keyOf(tree, node), owner = ownerOf(tree.functions, tree.fn[node]!);
     const found: MenuItem[] = [{ label: "Zoom here", key: "Enter", act: () => zoomTo(node) }];
     if (node > 0 && props.onFunction) found.push({ label: "Callers and callees (sandwich)", key: "b", act: () => props.onFunction!(fn) });
     if (node > 0 && props.onSearch) found.push({ label: "Search for this name", act: () => props.onSearch!(`^${escaped(fn.name)}$`) });
@@ -204,7 +204,7 @@ function useActions(tree: FlameTree, props: FlameProps, zoomTo: (node: number) =
         { label: "Collapse what it calls", key: "e", act: () => transform({ kind: "collapse", fn }) },
         { label: "Collapse its recursion", key: "R", act: () => transform({ kind: "collapse-recursion", fn }) },
       );
-      if (module) found.push({ label: `Collapse ${module}`, key: "M", act: () => transform({ kind: "collapse-module", module }) });
+      found.push({ label: `Collapse ${owner}`, key: "M", act: () => transform({ kind: "collapse-module", module: owner }) });
     }
     found.push(
       { label: "Copy name", key: "c", apart: true, act: () => copied(fn.name, "Name") },
@@ -220,10 +220,9 @@ function useActions(tree: FlameTree, props: FlameProps, zoomTo: (node: number) =
   return { items, byKey };
 }
 
-/** The node of the same path in another tree, or null if it is not there. */
+/** The node of the same path in another tree, or what is left of that path; null if that is nothing. */
 function sameNode(from: FlameTree, node: number, to: FlameTree): number | null {
-  const names = from.path(node).slice(1).map((each) => from.name(each)), found = to.follow(names);
-  return to.depth[found] === names.length ? found : null;
+  return to.follow(from.path(node).slice(1).map((each) => from.name(each))) || null;
 }
 
 const escaped = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
