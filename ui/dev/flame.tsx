@@ -5,8 +5,9 @@
 import "../src/style/colours.css";
 import "../src/style/base.css";
 import { render } from "preact";
+import { decode } from "../src/api/columns";
 import { useState } from "preact/hooks";
-import { FIRST_LOOK, FlamePanel, VIEWS, foldChart, foldHeat, foldSamples, matchesOf, patternOf, type FlameLook, FlameTree, type SampleTable } from "../src/flame";
+import { FIRST_LOOK, FlamePanel, VIEWS, foldChart, foldHeat, foldSamples, matchesOf, packedTree, patternOf, type FlameLook, FlameTree, type SampleTable } from "../src/flame";
 import { random, synthetic } from "../src/flame/fixtures";
 import { barsOf } from "../src/flame/layout";
 import { nodeColours } from "../src/flame/colours";
@@ -116,7 +117,27 @@ function bench(tree: FlameTree): string {
   const matches = matchesOf(tree.functions, /cgroup/);
   lines.push(`layout ${took(() => barsOf(tree)).toFixed(1)} ms, colours ${took(() => nodeColours(tree, "module", theme)).toFixed(1)} ms, search ${took(() => matchesOf(tree.functions, /cg.*lru/)).toFixed(1)} ms, ` +
     `filter ${took(() => filtered(tree, matches)).toFixed(1)} ms, invert ${took(() => inverted(tree)).toFixed(1)} ms, top ${took(() => topOf(tree)).toFixed(1)} ms`);
+  const answer = packedTree(tree);
+  const read = took(() => FlameTree.from(decode(answer)));
+  lines.push(`answer of ${(answer.byteLength / 1e6).toFixed(1)} MB read in ${read.toFixed(1)} ms`);
   return lines.join("\n");
+}
+
+/** From a new tree to its pixels through the whole panel, as when another range is selected. */
+async function benchPanel(tree: FlameTree): Promise<string> {
+  const place = document.createElement("div"), times: number[] = [];
+  document.body.append(place);
+  for (let i = 0; i < 12; i++) {
+    const made = FlameTree.from(decode(packedTree(tree)));
+    await new Promise((done) => setTimeout(done, 30));
+    const start = performance.now();
+    render(<FlamePanel tree={made} look={FIRST_LOOK} onLook={() => undefined} theme={theme} title="" />, place);
+    await new Promise<void>((done) => requestAnimationFrame(() => setTimeout(done)));
+    times.push(performance.now() - start);
+  }
+  render(null, place);
+  times.sort((a, b) => a - b);
+  return `a new tree of ${tree.count.toLocaleString("en")} nodes through the whole panel: median ${times[6]!.toFixed(0)} ms, best ${times[0]!.toFixed(0)} ms`;
 }
 
 async function begin(): Promise<void> {
@@ -124,8 +145,9 @@ async function begin(): Promise<void> {
   if (data === "synthetic") {
     const tree = synthetic(Number(asked.get("nodes") ?? 100_000), { depth: Number(asked.get("depth") ?? 70), compared: asked.get("diff") === "1" });
     render(<App given={tree} heat={null} table={samplesOf(tree)} />, app);
-    if (asked.get("bench")) setTimeout(() => {
-      document.body.dataset["bench"] = document.getElementById("bench")!.textContent = `${bench(tree)}\n\nevery frame wider than a pixel:\n${bench(comb(100_000))}\n\nas many texts as fit:\n${bench(comb(4_000))}`;
+    if (asked.get("bench")) setTimeout(async () => {
+      const panel = await benchPanel(tree);
+      document.body.dataset["bench"] = document.getElementById("bench")!.textContent = `${panel}\n${bench(tree)}\n\nevery frame wider than a pixel:\n${bench(comb(100_000))}\n\nas many texts as fit:\n${bench(comb(4_000))}`;
     }, 200);
   } else {
     const load = async <T,>(name: string): Promise<T> => (await fetch(`./fixtures/${name}.json`)).json() as Promise<T>;
