@@ -42,6 +42,9 @@ export class AnswerError extends Error {
   }
 }
 
+/** The server is away. The header says so and the page recovers by itself: what is on the screen may stay. */
+export const silent = (error: AnswerError): boolean => error.status === 0;
+
 /** Sorted, without what is not set, so that the same question is always written the same way. */
 export function query(params: Params): string {
   const out = new URLSearchParams();

@@ -27,7 +27,7 @@ export function useLanes(): Answer<Lanes> {
       lanes.value = found;
       return found;
     },
-    live ? 0 : 120,
+    { wait_ms: live ? 0 : 120, patient: live },
   );
   useEffect(() => {
     const ends = [
