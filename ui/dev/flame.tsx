@@ -5,8 +5,9 @@
 import "../src/style/colours.css";
 import "../src/style/base.css";
 import { render } from "preact";
+import { decode } from "../src/api/columns";
 import { useState } from "preact/hooks";
-import { FIRST_LOOK, FlamePanel, VIEWS, foldChart, foldHeat, foldSamples, matchesOf, patternOf, type FlameLook, type FlameTree, type SampleTable } from "../src/flame";
+import { FIRST_LOOK, FlamePanel, VIEWS, foldChart, foldHeat, foldSamples, matchesOf, packedTree, patternOf, type FlameLook, FlameTree, type SampleTable } from "../src/flame";
 import { random, synthetic } from "../src/flame/fixtures";
 import { barsOf } from "../src/flame/layout";
 import { nodeColours } from "../src/flame/colours";
@@ -67,12 +68,28 @@ function App({ given, heat, table }: { given: FlameTree; heat: HeatData | null; 
 
 function heatFrom(table: SampleTable, range: Range, rows: number, regexp: RegExp | null): HeatData {
   const counted = foldHeat(table, range, rows, regexp ? matchesOf(table.functions, regexp) : undefined);
-  return { ...counted, columnS: 1, rows, cores: null, blind: [[START + 50, START + 55.5]] };
+  return { ...counted, columnS: 1, spanS: 1, rows, cores: null, blind: [[START + 50, START + 55.5]] };
 }
 
 function rangeOf(text: string | null): Range | null {
   const [from, to] = (text ?? "").split("..").map(Number);
   return from !== undefined && to ? { from: START + from, to: START + to } : null;
+}
+
+/** The worst that can be seen: every node wider than a pixel, 70 levels of equally wide frames. */
+function comb(nodes: number): FlameTree {
+  const levels = 70, each = Math.floor(nodes / levels), count = 1 + levels * each, made = synthetic(500);
+  const parent = new Int32Array(count), depth = new Uint16Array(count), fn = new Uint32Array(count), value = new Float64Array(count), self = new Float64Array(count);
+  parent[0] = -1;
+  value[0] = each;
+  for (let node = 1; node < count; node++) {
+    depth[node] = 1 + Math.floor((node - 1) / each);
+    parent[node] = depth[node] === 1 ? 0 : node - each;
+    fn[node] = 1 + (Math.imul(node, 2654435761) >>> 0) % (made.functions.name.length - 1);
+    value[node] = 1;
+    self[node] = depth[node] === levels ? 1 : 0;
+  }
+  return new FlameTree({ functions: made.functions, fn, parent, depth, value, self });
 }
 
 /** Redraws of the whole graph at several zooms; drawing is not done before the pixels can be read. */
@@ -88,7 +105,7 @@ function bench(tree: FlameTree): string {
       const span = whole * (1 - i / 80), x0 = (whole - span) * 0.37;
       const matches = i % 2 ? Uint8Array.from(tree.functions.name, (_, fn) => (fn % 9 ? 0 : 1)) : null;
       const start = performance.now();
-      const now = painter.draw({ bars, colours, matches, view: { x0, x1: x0 + span }, dimmed: 0, firstLevel: 0, levels: tree.depths, flip: false, label: (bar) => tree.name(bar) },
+      const now = painter.draw({ bars, colours, matches, fades: true, view: { x0, x1: x0 + span }, dimmed: 0, firstLevel: 0, levels: tree.depths, flip: false, label: (bar) => tree.name(bar) },
         look, { width: wide, height: tall, top: 0, density });
       canvas.getContext("2d")!.getImageData(0, 0, 1, 1);
       times.push(performance.now() - start);
@@ -100,7 +117,27 @@ function bench(tree: FlameTree): string {
   const matches = matchesOf(tree.functions, /cgroup/);
   lines.push(`layout ${took(() => barsOf(tree)).toFixed(1)} ms, colours ${took(() => nodeColours(tree, "module", theme)).toFixed(1)} ms, search ${took(() => matchesOf(tree.functions, /cg.*lru/)).toFixed(1)} ms, ` +
     `filter ${took(() => filtered(tree, matches)).toFixed(1)} ms, invert ${took(() => inverted(tree)).toFixed(1)} ms, top ${took(() => topOf(tree)).toFixed(1)} ms`);
+  const answer = packedTree(tree);
+  const read = took(() => FlameTree.from(decode(answer)));
+  lines.push(`answer of ${(answer.byteLength / 1e6).toFixed(1)} MB read in ${read.toFixed(1)} ms`);
   return lines.join("\n");
+}
+
+/** From a new tree to its pixels through the whole panel, as when another range is selected. */
+async function benchPanel(tree: FlameTree): Promise<string> {
+  const place = document.createElement("div"), times: number[] = [];
+  document.body.append(place);
+  for (let i = 0; i < 12; i++) {
+    const made = FlameTree.from(decode(packedTree(tree)));
+    await new Promise((done) => setTimeout(done, 30));
+    const start = performance.now();
+    render(<FlamePanel tree={made} look={FIRST_LOOK} onLook={() => undefined} theme={theme} title="" />, place);
+    await new Promise<void>((done) => requestAnimationFrame(() => setTimeout(done)));
+    times.push(performance.now() - start);
+  }
+  render(null, place);
+  times.sort((a, b) => a - b);
+  return `a new tree of ${tree.count.toLocaleString("en")} nodes through the whole panel: median ${times[6]!.toFixed(0)} ms, best ${times[0]!.toFixed(0)} ms`;
 }
 
 async function begin(): Promise<void> {
@@ -108,9 +145,10 @@ async function begin(): Promise<void> {
   if (data === "synthetic") {
     const tree = synthetic(Number(asked.get("nodes") ?? 100_000), { depth: Number(asked.get("depth") ?? 70), compared: asked.get("diff") === "1" });
     render(<App given={tree} heat={null} table={samplesOf(tree)} />, app);
-    if (asked.get("bench")) requestAnimationFrame(() => {
-      document.body.dataset["bench"] = document.getElementById("bench")!.textContent = bench(tree);
-    });
+    if (asked.get("bench")) setTimeout(async () => {
+      const panel = await benchPanel(tree);
+      document.body.dataset["bench"] = document.getElementById("bench")!.textContent = `${panel}\n${bench(tree)}\n\nevery frame wider than a pixel:\n${bench(comb(100_000))}\n\nas many texts as fit:\n${bench(comb(4_000))}`;
+    }, 200);
   } else {
     const load = async <T,>(name: string): Promise<T> => (await fetch(`./fixtures/${name}.json`)).json() as Promise<T>;
     const heat = await load<HeatDocument>(asked.get("heat") ?? (data === "demo" ? "heatmap-demo" : "heatmap"));

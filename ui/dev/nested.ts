@@ -45,7 +45,7 @@ export interface HeatDocument {
 
 export function heatOf(document: HeatDocument): HeatData {
   return {
-    start: document.start, columnS: document.column_s, columns: document.columns, rows: document.rows, cores: document.cores,
+    start: document.start, columnS: document.column_s, spanS: 1, columns: document.columns, rows: document.rows, cores: document.cores,
     total: document.total, max: document.max, blind: document.blind.map(({ from, to }) => [from, to] as const),
     values: Uint32Array.from(document.values.flat()), painted: null,
   };

@@ -116,7 +116,7 @@ export function FlamePanel(props: FlamePanelProps) {
 
   const empty = !tree.total && !tree.baseTotal;
   const flame = (tall: number) => (
-    <Flame tree={graph} theme={theme} colour={look.colour} matches={graphMatches} marked={look.view === "top" ? marked : null} flip={!look.icicle}
+    <Flame tree={graph} theme={theme} colour={look.colour} matches={graphMatches} fades={look.search.mode === "highlight" || !pattern.regexp} marked={look.view === "top" ? marked : null} flip={!look.icicle}
       maxHeight={tall} step={step} zoom={zoom} onZoom={setZoom} onTransform={addTransform} onFunction={open} onSearch={onSearch} onOtherKey={otherKey}
       onMatch={(at, of) => setPlace({ at, of })} {...(look.transforms.length ? { onUndo: () => remove(look.transforms.length - 1) } : {})} />
   );
@@ -141,9 +141,9 @@ export function FlamePanel(props: FlamePanelProps) {
             onClick={() => addTransform({ kind: "collapse-recursion" })}>Recursion</button>
         </span>
         {!tree.isDifference && (
-          <label class="zs-choice">Colour <select value={look.colour} onChange={(event) => onLook({ colour: event.currentTarget.value as ColourBy })}>
-            <option value="kind">kind</option><option value="module">module</option>
-          </select></label>
+          <select value={look.colour} aria-label="Colour" title="What colours mean (k)" onChange={(event) => onLook({ colour: event.currentTarget.value as ColourBy })}>
+            <option value="kind">Colour: kind</option><option value="module">Colour: module</option>
+          </select>
         )}
         {tree.isDifference && <button type="button" onClick={() => (props.onSwap ? props.onSwap() : setSwapped(!isSwapped))} title="Exchange what is compared">⇄ Swap</button>}
         <span class="zs-group"><button type="button" onClick={saveSvg} title="Save what is shown as a picture">SVG</button>

@@ -3,6 +3,7 @@
 import { useMemo } from "preact/hooks";
 import { KINDS, colourOf, css, deltaColour, kindColour, type ColourBy, type Rgb, type Theme } from "./colours";
 import { topOf } from "./top";
+import { ownerOf } from "./transforms";
 import type { FlameTree } from "./tree";
 import { percent } from "./words";
 
@@ -39,8 +40,8 @@ export function Legend({ tree, colour, theme, searched }: { tree: FlameTree; col
 function sharesOf(tree: FlameTree, colour: ColourBy): [string, number][] {
   const sums = new Map<string, number>();
   if (tree.inverted) {
-    for (let node = tree.firstChild[0]!; node < tree.childEnd[0]!; node++) add(colour === "kind" ? tree.kind(node) : (tree.module(node) ?? tree.kind(node)), tree.value[node]!);
-  } else for (const row of topOf(tree)) if (row.self) add(colour === "kind" ? row.kind : (row.module ?? row.kind), row.self);
+    for (let node = tree.firstChild[0]!; node < tree.childEnd[0]!; node++) add(colour === "kind" ? tree.kind(node) : ownerOf(tree.functions, tree.fn[node]!), tree.value[node]!);
+  } else for (const row of topOf(tree)) if (row.self) add(colour === "kind" ? row.kind : ownerOf(tree.functions, row.fn), row.self);
   function add(name: string, samples: number): void {
     sums.set(name, (sums.get(name) ?? 0) + samples);
   }

@@ -42,6 +42,6 @@ export function legendMarks(max: number, scale: Scale): number[] {
   if (scale === "linear") return [1, Math.round(max / 2), max].filter((each, at, all) => all.indexOf(each) === at);
   const marks = [1];
   const step = 10 ** Math.max(1, Math.ceil(Math.log10(max) / 3));
-  for (let mark = step; mark < max * 0.6; mark *= step) marks.push(mark);
+  for (let mark = step; mark < max * 0.36; mark *= step) marks.push(mark);
   return [...marks, max];
 }

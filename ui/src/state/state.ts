@@ -16,8 +16,15 @@ export const recordings = signal<RecordingEntry[]>([]);
 export const info = signal<Info | null>(null);
 /** The live tail is shown and moves; dragging, zooming or a link to a window pauses it. */
 export const following = signal(false);
-/** Where the live tail shows to; moved by ticks. */
+/** Where the axis ends while a recording grows: moved by ticks while they are followed, else it rests. */
 export const tail = signal(0);
+/** The last tick that was heard of. */
+export const newest = signal(0);
+
+/** Lets the axis reach to what has been recorded by now. */
+export function catchUp(): void {
+  tail.value = Math.max(tail.value, newest.value);
+}
 export const TAIL_S = 300;
 
 export const page = computed(() => place.value.page);
@@ -69,6 +76,8 @@ let pending = 0;
 /** Goes somewhere: the back button returns. */
 export function navigate(change: Change): void {
   flush();
+  // Whether the tail was followed is no part of a link, but going back must find it as it was.
+  history.replaceState({ following: following.value }, "");
   if (move(change)) history.pushState(null, "", address());
 }
 
@@ -120,12 +129,13 @@ function fromAddress(): Place {
 /** Reads the address, and again whenever the reader goes back or forward. */
 export function begin(): void {
   place.value = fromAddress();
-  window.addEventListener("popstate", () => {
+  window.addEventListener("popstate", (event) => {
     clearTimeout(pending);
     pending = 0;
     const next = kept(place.value, fromAddress());
+    const { following: followed = false } = (event.state ?? {}) as { following?: boolean };
     batch(() => {
-      if (next.view || next.selection) following.value = false;
+      following.value = followed && !!info.value?.live && !next.view && !next.selection;
       place.value = next;
     });
   });
