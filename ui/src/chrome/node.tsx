@@ -2,6 +2,7 @@
 
 import { useEffect } from "preact/hooks";
 import { Timeline } from "../axis/timeline";
+import { FrozenNote } from "../pages";
 import { Flames } from "../samples/flames";
 import { Heat } from "../samples/heat";
 import { settle } from "../samples/span";
@@ -14,6 +15,7 @@ export function NodePage() {
     <div class="node-page">
       <Timeline />
       <section class="samples" aria-label="Samples of the chosen time">
+        <FrozenNote />
         <Heat />
         <Flames height={FLAME_PX} />
       </section>
