@@ -15,6 +15,8 @@ export interface LiveHandlers {
   tick?(tick: Tick): void;
   event?(event: TimelineEvent): void;
   incidents?(incidents: IncidentNote[]): void;
+  /** The recorder stopped, or started again; the stream goes on. */
+  recorder?(running: boolean): void;
   /** "open" again after "lost" means: ticks are missing in between, ask for them. */
   state?(state: LiveState, why?: string): void;
 }
@@ -41,6 +43,9 @@ export class AnswerError extends Error {
     super(what);
   }
 }
+
+/** The server is away. The header says so and the page recovers by itself: what is on the screen may stay. */
+export const silent = (error: AnswerError): boolean => error.status === 0;
 
 /** Sorted, without what is not set, so that the same question is always written the same way. */
 export function query(params: Params): string {

@@ -35,6 +35,11 @@ export function attach(surface: HTMLElement, hands: Hands): () => void {
     return { at: toTime(view.value, box.width, x), x, clientX: event.clientX, clientY: event.clientY };
   };
 
+  // The axis takes the focus from the keyboard only: a drag needs no frame around it.
+  surface.addEventListener("mousedown", (event) => {
+    event.preventDefault();
+    (document.activeElement as HTMLElement | null)?.blur();
+  }, options);
   surface.addEventListener("pointerdown", (event) => {
     if (event.button !== 0) return;
     surface.setPointerCapture(event.pointerId);

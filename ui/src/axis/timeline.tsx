@@ -3,6 +3,7 @@
 import { signal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import type { ComponentChildren } from "preact";
+import { silent } from "../api/source";
 import { Loading, Problem } from "../chrome/states";
 import { hideTip, showTip } from "../chrome/tip";
 import { CHART_PX, Chart, pressureLines, zombieLines } from "../lanes/charts";
@@ -63,9 +64,9 @@ export function Timeline() {
         <Row label={<CoresLabel />} class="strip-row" blind={/core|sample|stack/} scale={["100%", "50%", "0%"]} height={stripHeight(cells?.cpus.length ?? 0)}>
           <StripCanvas average={averageShown.value} />
           {!cells && cores.loading && <Loading small title="Reading the cores" />}
-          {cores.error && !cores.loading && <Problem small error={cores.error} again={cores.again} />}
+          {cores.error && !cores.loading && !(cells && silent(cores.error)) && <Problem small error={cores.error} again={cores.again} />}
         </Row>
-        <Row label="Events" class="event-row" blind={/log|kmsg|systemd|event/}><Events /></Row>
+        <Row label="Events" class="event-row" blind={/kernel log|kmsg/}><Events /></Row>
         <Row label={<Named name="Zombies" lines={zombies.lines} />} class="chart-row" blind={/cgroup|census/} scale={[short(zombies.top), "0"]} height={CHART_PX}>
           <Chart {...zombies} />
           <NotMeasured at={zombies.at} missing={/cgroup|census/} />
@@ -77,7 +78,7 @@ export function Timeline() {
         <div class="surface" ref={surface} tabIndex={0} role="group" aria-label="Time axis. Arrow keys step and zoom, V selects what is in view, E the worst second." aria-describedby="chosen-in-words" />
         <Overlay />
       </div>
-      {found.error && !found.loading && <Problem small error={found.error} again={found.again} />}
+      {found.error && !found.loading && !(lanes.value && silent(found.error)) && <Problem small error={found.error} again={found.again} />}
       <SelectionBar />
     </section>
   );

@@ -94,7 +94,7 @@ function Connection() {
   if (state === "none" || state === "ended") return known ? <span class="connection ended" title={`The recording ended at ${clock(known.to, known.zone_offset_s)}`}>ended</span> : null;
   if (state === "open") return <span class="connection open" role="status"><i />recording</span>;
   if (state === "connecting") return <span class="connection connecting" role="status"><i />connecting</span>;
-  return <span class="connection lost" role="alert" title={why}><i />connection lost {duration(Math.max(1, Math.round((Date.now() - since) / 1000)))} ago, trying again</span>;
+  return <span class="connection lost" role="alert" title={`${why}; it is tried again all the time`}><i />connection lost {duration(Math.max(1, Math.round((Date.now() - since) / 1000)))} ago</span>;
 }
 
 function MissingNote() {

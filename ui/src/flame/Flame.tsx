@@ -12,7 +12,7 @@ import { useGlide } from "./motion";
 import { cycle } from "./search";
 import { FactsTip } from "./Tip";
 import { arranged, topOf } from "./top";
-import { keyOf, type FunctionKey, type Transform } from "./transforms";
+import { keyOf, ownerOf, type FunctionKey, type Transform } from "./transforms";
 import type { FlameTree } from "./tree";
 import { factsOf, narrowNote, prunedNote, spoken, stackText, summary } from "./words";
 
@@ -22,7 +22,9 @@ export interface FlameProps {
   readonly colour: ColourBy;
   /** 1 for each function that a search found (search.ts matchesOf); null while nothing is searched. */
   readonly matches?: Uint8Array | null;
-  /** A function to outline everywhere, from the table. */
+  /** Whether what does not match steps back; default yes. */
+  readonly fades?: boolean;
+  /** Functions to mark as matches are, while nothing is searched: what is chosen in the table. */
   readonly marked?: Uint8Array | null;
   /** Whether the root is at the bottom, as in a flame; else it hangs from the top. */
   readonly flip?: boolean;
@@ -55,18 +57,21 @@ export function Flame(props: FlameProps) {
   const [ownZoom, setOwnZoom] = useState<readonly string[]>([]);
   const zoomPath = props.zoom ?? ownZoom;
   const zoom = useMemo(() => tree.follow(zoomPath), [tree, zoomPath]);
-  const [cursor, setCursor] = useState<number | null>(null);
+  const [pointed, setPointed] = useState<{ tree: FlameTree; node: number } | null>(null);
+  const cursor = useMemo(() => (pointed && pointed.tree !== tree ? sameNode(pointed.tree, pointed.node, tree) : (pointed?.node ?? null)), [pointed, tree]);
+  const setCursor = (node: number | null): void => setPointed(node === null ? null : { tree, node });
   const [menu, setMenu] = useState<{ node: number; x: number; y: number } | null>(null);
   const [said, setSaid] = useState("");
   const [pixels, setPixels] = useState(1000);
   const target = zoom > 0 ? extentOf(bars, zoom) : whole;
-  const { view, glide, jump } = useGlide(target);
+  const { view, moving, glide, jump } = useGlide(target);
   const lastTree = useRef(tree);
 
   // Another tree is shown at once where the old one was zoomed; in the same tree the eye is led.
   const isNew = lastTree.current !== tree;
   useEffect(() => {
-    if (lastTree.current !== tree) { setCursor(null); jump(target); } else glide(target);
+    if (lastTree.current !== tree) jump(target);
+    else glide(target);
     lastTree.current = tree;
   }, [tree, zoom]);
   const shown = isNew ? target : view;
@@ -161,12 +166,12 @@ export function Flame(props: FlameProps) {
     <div class="zs-flame">
       {(props.withCrumbs ?? true) && <Crumbs tree={tree} zoom={zoom} onZoom={zoomTo} />}
       <BarCanvas
-        bars={bars} colours={colours} matches={marks} view={shown} whole={whole} theme={theme}
+        bars={bars} colours={colours} matches={marks} fades={props.fades ?? true} view={shown} whole={whole} theme={theme} moving={moving}
         dimmed={zoom > 0 ? tree.depth[zoom]! : 0} firstLevel={firstLevel} levels={levels} flip={flip}
-        cursor={cursor !== null && cursor < tree.count ? cursor : null} maxHeight={props.maxHeight ?? 560}
+        cursor={cursor} maxHeight={props.maxHeight ?? 560}
         label={label} levelOf={(node) => tree.depth[node]!} roleName="flame graph" description={summary(tree, hottest)}
         tip={(node) => <FactsTip facts={factsOf(tree, node, zoom)} />}
-        onPick={(node) => { if (node !== null) { setCursor(node); say(spoken(tree, node, zoom)); zoomTo(node); } }}
+        onPick={(node) => { if (node === null) return setCursor(null); setCursor(node); say(spoken(tree, node, zoom)); zoomTo(node); }}
         onMenu={(node, x, y) => { setCursor(node); setMenu({ node, x, y }); }}
         onView={jump} onKey={onKey} onWidth={(width) => setPixels(Math.max(1, width))}
       />
@@ -186,7 +191,7 @@ function useActions(tree: FlameTree, props: FlameProps, zoomTo: (node: number) =
   const transform = (made: Transform): void => props.onTransform?.(made);
   const copied = (text: string, what: string): void => { void copy(text).then((done) => say(done ? `${what} copied` : `${what} could not be copied`)); };
   const items = (node: number): MenuItem[] => {
-    const fn = keyOf(tree, node), module = fn.module;
+    const fn = keyOf(tree, node), owner = ownerOf(tree.functions, tree.fn[node]!);
     const found: MenuItem[] = [{ label: "Zoom here", key: "Enter", act: () => zoomTo(node) }];
     if (node > 0 && props.onFunction) found.push({ label: "Callers and callees (sandwich)", key: "b", act: () => props.onFunction!(fn) });
     if (node > 0 && props.onSearch) found.push({ label: "Search for this name", act: () => props.onSearch!(`^${escaped(fn.name)}$`) });
@@ -199,7 +204,7 @@ function useActions(tree: FlameTree, props: FlameProps, zoomTo: (node: number) =
         { label: "Collapse what it calls", key: "e", act: () => transform({ kind: "collapse", fn }) },
         { label: "Collapse its recursion", key: "R", act: () => transform({ kind: "collapse-recursion", fn }) },
       );
-      if (module) found.push({ label: `Collapse ${module}`, key: "M", act: () => transform({ kind: "collapse-module", module }) });
+      found.push({ label: `Collapse ${owner}`, key: "M", act: () => transform({ kind: "collapse-module", module: owner }) });
     }
     found.push(
       { label: "Copy name", key: "c", apart: true, act: () => copied(fn.name, "Name") },
@@ -213,6 +218,11 @@ function useActions(tree: FlameTree, props: FlameProps, zoomTo: (node: number) =
     return item !== undefined;
   };
   return { items, byKey };
+}
+
+/** The node of the same path in another tree, or what is left of that path; null if that is nothing. */
+function sameNode(from: FlameTree, node: number, to: FlameTree): number | null {
+  return to.follow(from.path(node).slice(1).map((each) => from.name(each))) || null;
 }
 
 const escaped = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");

@@ -23,7 +23,16 @@ export interface TopOrder {
   readonly descending: boolean;
 }
 
-export function topOf(tree: FlameTree): TopRow[] {
+const known = new WeakMap<FlameTree, readonly TopRow[]>();
+
+/** Every function of a tree. Counted once for each tree: graph, table and legend all ask. */
+export function topOf(tree: FlameTree): readonly TopRow[] {
+  let rows = known.get(tree);
+  if (!rows) known.set(tree, (rows = counted(tree)));
+  return rows;
+}
+
+function counted(tree: FlameTree): TopRow[] {
   const count = tree.functions.name.length;
   const self = new Float64Array(count), total = new Float64Array(count);
   const baseSelf = new Float64Array(count), baseTotal = new Float64Array(count);

@@ -63,6 +63,13 @@ describe("transforms", () => {
     expect(turned.value[turned.follow(["[left out: too narrow]"])]).toBe(3);
   });
 
+  it("collapse the kernel, which has no module, by its kind", () => {
+    const tree = treeOf([["main;k@bpf;l@bpf;m", 2]]), bare = { ...tree.functions, module: tree.functions.module.map((each, fn) => (tree.functions.kind[fn] === "bpf" ? null : each)) };
+    const made = apply(Object.assign(Object.create(Object.getPrototypeOf(tree)), tree, { functions: bare }), { kind: "collapse-module", module: "bpf" });
+    expect(stacks(made)).toEqual({ "main;bpf;m": 2 });
+    expect([made.module(2), made.kind(2)]).toEqual([null, "bpf"]);
+  });
+
   it("mean a name in one module, or in all if none is said", () => {
     const tree = treeOf([["x!f", 1], ["y!f", 2]]);
     expect(apply(tree, { kind: "drop", fn: fn("x!f", "x") }).total).toBe(2);

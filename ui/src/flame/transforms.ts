@@ -23,7 +23,7 @@ export type Transform =
   | { readonly kind: "merge"; readonly fn: FunctionKey }
   /** What the function calls becomes its own time. */
   | { readonly kind: "collapse"; readonly fn: FunctionKey }
-  /** Neighbouring frames of a module become one frame. */
+  /** Neighbouring frames of a module become one frame; what has no module goes by its kind, as the kernel does. */
   | { readonly kind: "collapse-module"; readonly module: string }
   /** From the outermost to the innermost call of the function becomes one frame; without `fn`, a function that calls
    * itself directly becomes one frame, for all functions. */
@@ -113,16 +113,21 @@ function collapse(tree: FlameTree, closed: Uint8Array): FlameTree {
 }
 
 function collapseModule(tree: FlameTree, module: string): FlameTree {
-  const { functions } = tree, first = functions.module.indexOf(module);
-  if (first < 0) return tree;
+  const { functions } = tree, owner = functions.name.map((_, fn) => ownerOf(functions, fn)), first = owner.indexOf(module);
+  if (first < 1) return tree;
   const together = functions.name.length;
   const widened: FunctionTable = {
-    name: [...functions.name, module], module: [...functions.module, module], kind: [...functions.kind, functions.kind[first]!],
+    name: [...functions.name, module], module: [...functions.module, functions.module[first]!], kind: [...functions.kind, functions.kind[first]!],
   };
   return regrow(tree, (node, above, grower) => {
-    if (functions.module[tree.fn[node]!] !== module) return grower.child(above, tree.fn[node]!);
+    if (owner[tree.fn[node]!] !== module) return grower.child(above, tree.fn[node]!);
     return grower.functionOf(above) === together ? above : grower.child(above, together);
   }, 0, undefined, widened);
+}
+
+/** The module of a function, or its kind if it has none. */
+export function ownerOf(functions: FunctionTable, fn: number): string {
+  return functions.module[fn] ?? functions.kind[fn]!;
 }
 
 function collapseDirect(tree: FlameTree): FlameTree {

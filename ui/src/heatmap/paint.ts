@@ -8,7 +8,12 @@ import { HEAT_DEFAULT, HEAT_VARIABLES, colourOf, paintOf, ramp, type Scale } fro
 export const LEFT = 52, FOOT = 20;
 
 export interface Grid {
+  /** Where the first column begins; left of the picture if the view begins later. */
+  readonly left: number;
+  /** Of all columns. */
   readonly width: number;
+  /** Of the picture. */
+  readonly plot: number;
   readonly height: number;
   readonly cell: { readonly w: number; readonly h: number };
 }
@@ -25,10 +30,27 @@ export interface HeatLook {
   readonly colours: Uint32Array;
 }
 
-export function gridOf(heat: HeatData, room: number, target: number): Grid {
-  const w = Math.min(26, Math.max(100, room - LEFT - 1) / Math.max(1, heat.columns));
+/** Columns as wide as fit, or with `view` where their time is on an axis that others share. */
+export function gridOf(heat: HeatData, room: number, target: number, view?: Range | null): Grid {
+  const plot = Math.max(100, room - LEFT - 1);
   const h = Math.max(1.5, Math.min(heat.cores ? 18 : 8, target / Math.max(1, heat.rows)));
-  return { width: w * heat.columns, height: Math.round(h * heat.rows), cell: { w, h } };
+  const height = Math.round(h * heat.rows);
+  if (view && view.to > view.from) {
+    const second = plot / (view.to - view.from), w = heat.columnS * second;
+    return { left: LEFT + (heat.start - view.from) * second, width: w * heat.columns, plot, height, cell: { w, h } };
+  }
+  const w = Math.min(90, plot / Math.max(1, heat.columns));
+  return { left: LEFT, width: w * heat.columns, plot: w * heat.columns, height, cell: { w, h } };
+}
+
+/** Nothing is drawn beside the picture. */
+export function within(context: CanvasRenderingContext2D, grid: Grid, draw: () => void): void {
+  context.save();
+  context.beginPath();
+  context.rect(LEFT - 1, 0, grid.plot + 2, grid.height);
+  context.clip();
+  draw();
+  context.restore();
 }
 
 export function lookOf(element: Element): HeatLook {
@@ -63,13 +85,13 @@ export function drawCells(context: CanvasRenderingContext2D, heat: HeatData, gri
       const line = heat.cores ? row : heat.rows - 1 - row;
       let colour = colourOf(value, heat.max, scale, look.colours);
       // While something is searched the rest steps back, or the paint would have to be told apart from heat.
-      if (heat.painted) colour = paintOf(heat.painted[cell]!, value, faded(colour, empty), look.paint);
+      if (heat.painted) colour = paintOf(heat.painted[cell]!, heat.max, scale, faded(colour, empty), look.paint);
       pixels[line * heat.columns + column] = colour;
     }
   }
   small.putImageData(image, 0, 0);
   context.imageSmoothingEnabled = false;
-  context.drawImage(picture, LEFT, 0, grid.width, grid.height);
+  context.drawImage(picture, grid.left, 0, grid.width, grid.height);
   if (grid.cell.w >= 6 && grid.cell.h >= 3) drawGaps(context, heat, grid, ground);
 }
 
@@ -80,17 +102,17 @@ function faded(colour: number, ground: number): number {
 
 function drawGaps(context: CanvasRenderingContext2D, heat: HeatData, grid: Grid, ground: number): void {
   context.fillStyle = `rgb(${ground & 255} ${(ground >>> 8) & 255} ${(ground >>> 16) & 255})`;
-  for (let column = 1; column <= heat.columns; column++) context.fillRect(LEFT + column * grid.cell.w - 1, 0, 1, grid.height);
+  for (let column = 1; column <= heat.columns; column++) context.fillRect(grid.left + column * grid.cell.w - 1, 0, 1, grid.height);
   if (grid.cell.h < 4) return;
   context.globalAlpha = 0.6;
-  for (let row = 1; row < heat.rows; row++) context.fillRect(LEFT, row * grid.cell.h - 0.5, grid.width, 0.5);
+  for (let row = 1; row < heat.rows; row++) context.fillRect(grid.left, row * grid.cell.h - 0.5, grid.width, 0.5);
   context.globalAlpha = 1;
 }
 
 /** What was not recorded is hatched, so that it is not taken for idle. */
 export function drawBlind(context: CanvasRenderingContext2D, heat: HeatData, grid: Grid, look: HeatLook): void {
   for (const [from, to] of blindColumns(heat)) {
-    const x = LEFT + from * grid.cell.w, w = Math.max(2, (to - from) * grid.cell.w);
+    const x = grid.left + from * grid.cell.w, w = Math.max(2, (to - from) * grid.cell.w);
     context.save();
     context.beginPath();
     context.rect(x, 0, w, grid.height);
@@ -129,8 +151,9 @@ export function drawAxes(
   const step = niceStep(72 / (grid.cell.w / heat.columnS));
   const first = Math.ceil(heat.start / step) * step;
   for (let at = first; at < endOf(heat); at += step) {
-    const x = LEFT + ((at - heat.start) / heat.columnS) * grid.cell.w;
-    if (x + 46 > LEFT + grid.width + 30) break;
+    const x = grid.left + ((at - heat.start) / heat.columnS) * grid.cell.w;
+    if (x < LEFT - 1) continue;
+    if (x + 52 > LEFT + grid.plot) break;
     context.fillRect(Math.round(x), grid.height + 1, 1, 4);
     context.fillText(clock(at, 0), x + 3, grid.height + 14);
   }
@@ -141,9 +164,10 @@ export function drawAxes(
       if (row % every === 0) context.fillText(`core ${cpu}`, LEFT - 6, row * grid.cell.h + Math.min(grid.cell.h, 10));
     });
   } else {
-    for (const part of [0, 0.25, 0.5, 0.75, 1]) {
+    const [unit, per] = heat.spanS >= 3600 ? ["min", 60] : heat.spanS >= 60 ? ["s", 1] : ["ms", 0.001];
+    for (const part of grid.height < 120 ? [0, 0.5, 1] : [0, 0.25, 0.5, 0.75, 1]) {
       const y = grid.height * (1 - part);
-      context.fillText(part === 1 ? "1 s" : `${part * 1000} ms`, LEFT - 6, Math.min(grid.height, Math.max(9, y + 3)));
+      context.fillText(part === 1 && heat.spanS === 1 ? "1 s" : `${Math.round((part * heat.spanS) / (per as number))} ${unit}`, LEFT - 6, Math.min(grid.height, Math.max(9, y + 3)));
     }
   }
 }
@@ -167,7 +191,7 @@ export function drawMarks(context: CanvasRenderingContext2D, heat: HeatData, gri
     .map(([range, colour, word]) => ({ colour, word, rectangles: rectanglesOf(heat, range!, grid, marks.row) }));
   if (spans.length) {
     context.beginPath();
-    context.rect(LEFT, 0, grid.width, grid.height);
+    context.rect(LEFT, 0, grid.plot, grid.height);
     // Both spans may overlap; then the part they share is dimmed as well, and both outlines still tell.
     for (const { rectangles } of spans) for (const { x, y, w, h } of rectangles) context.rect(x, y, w, h);
     context.fillStyle = `rgb(${look.ground.join(" ")} / 58%)`;
@@ -178,7 +202,7 @@ export function drawMarks(context: CanvasRenderingContext2D, heat: HeatData, gri
     const line = heat.cores ? marks.cursor.row : heat.rows - 1 - marks.cursor.row;
     context.strokeStyle = look.ink;
     context.lineWidth = 2;
-    context.strokeRect(LEFT + marks.cursor.column * grid.cell.w - 1, line * grid.cell.h - 1, Math.max(4, grid.cell.w + 1), Math.max(4, grid.cell.h + 2));
+    context.strokeRect(grid.left + marks.cursor.column * grid.cell.w - 1, line * grid.cell.h - 1, Math.max(4, grid.cell.w + 1), Math.max(4, grid.cell.h + 2));
   }
 }
 
@@ -187,7 +211,7 @@ interface Box { x: number; y: number; w: number; h: number }
 function rectanglesOf(heat: HeatData, range: Range, grid: Grid, row: number | null): Box[] {
   const [first, end] = cellsOf(heat, range);
   return staircase(heat, first, end).map(({ x, y, w, h }) => ({
-    x: LEFT + x * grid.cell.w, w: w * grid.cell.w,
+    x: grid.left + x * grid.cell.w, w: w * grid.cell.w,
     y: (row === null ? y : row) * grid.cell.h, h: (row === null ? h : 1) * grid.cell.h,
   }));
 }

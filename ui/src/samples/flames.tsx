@@ -2,13 +2,13 @@
 
 import { useMemo } from "preact/hooks";
 import { plotWidth, select, swap } from "../axis/moves";
-import { source } from "../api/source";
+import { silent, source } from "../api/source";
 import type { FlamechartHeader, FlamegraphHeader, Span } from "../api/types";
 import { Empty, Loading, NoPermission, Problem } from "../chrome/states";
 import { Icon } from "../chrome/icons";
 import { type FlameLook, FlamePanel, FlameTree, chartFrom, readTransforms, writtenTransforms } from "../flame";
 import {
-  asked, clock, colour, compare, dark, duration, filters, fn, icicle, info, inverted, look, navigate, replace, search, setFilter, transforms, useAnswer,
+  asked, clock, colour, compare, dark, duration, filters, fn, following, icicle, info, inverted, look, navigate, replace, search, setFilter, transforms, useAnswer,
 } from "../state";
 import { formatSpan } from "../state/place";
 import { worstIn } from "../strip/cells";
@@ -27,8 +27,9 @@ export function Flames({ height }: { height: number }) {
   const ask = (invert: boolean) => (signal: AbortSignal) =>
     source().columns<FlamegraphHeader>("flamegraph", invert ? { ...params, invert: 1 } : params, signal);
   const key = JSON.stringify(params);
-  const answer = useAnswer(ready ? key : null, ask(false), 120);
-  const upside = useAnswer(ready && inverted.value ? `${key} inverted` : null, ask(true), 120);
+  const calm = { wait_ms: 120, patient: following.value };
+  const answer = useAnswer(ready ? key : null, ask(false), calm);
+  const upside = useAnswer(ready && inverted.value ? `${key} inverted` : null, ask(true), calm);
   const tree = useMemo(() => (answer.data ? FlameTree.from(answer.data) : null), [answer.data]);
   const invertedTree = useMemo(() => (upside.data && !upside.loading ? FlameTree.from(upside.data, true) : null), [upside.data, upside.loading]);
   const chart = useChart(span);
@@ -37,7 +38,7 @@ export function Flames({ height }: { height: number }) {
   const shown: FlameLook = {
     view: look.value, inverted: inverted.value, icicle: icicle.value, colour: colour.value, search: search.value, fn: fn.value, transforms: done,
   };
-  if (answer.error && !answer.loading) return <Problem error={answer.error} again={answer.again} />;
+  if (answer.error && !answer.loading && !(tree && silent(answer.error))) return <Problem error={answer.error} again={answer.again} />;
   if (!tree) return <Loading title="Folding stacks" />;
   const blind = (info.value?.missing ?? []).filter((one) => /stack|sample/.test(one.source));
   if (!tree.total && blind.length) return <NoPermission missing={blind} />;
@@ -72,7 +73,7 @@ function useChart(span: Span) {
   const only = { ...filters.value, cpu: one && "cpu" in one ? [one.cpu!] : [], tid: one && "tid" in one ? [one.tid!] : [] };
   const params = { ...asked(span, only), nodes: NODES };
   const wanted = look.value === "chart" && one !== null && length(span) > 0;
-  const answer = useAnswer(wanted ? JSON.stringify(params) : null, (signal) => source().columns<FlamechartHeader>("flamechart", params, signal), 120);
+  const answer = useAnswer(wanted ? JSON.stringify(params) : null, (signal) => source().columns<FlamechartHeader>("flamechart", params, signal), { wait_ms: 120, patient: following.value });
   const data = useMemo(() => (answer.data ? chartFrom(answer.data) : null), [answer.data]);
   return { data, error: answer.loading ? null : answer.error, of: one };
 }

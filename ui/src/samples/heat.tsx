@@ -4,7 +4,7 @@ import { signal } from "@preact/signals";
 import { useMemo, useRef } from "preact/hooks";
 import { length } from "../axis/axis";
 import { compareWith, plotWidth, select } from "../axis/moves";
-import { source } from "../api/source";
+import { silent, source } from "../api/source";
 import type { Span } from "../api/types";
 import { Loading, Problem } from "../chrome/states";
 import { HeatMap, heatFrom } from "../heatmap";
@@ -29,7 +29,7 @@ export function Heat() {
   const chosen = by.value === "core" ? { ...filters.value, cpu: [] } : filters.value;
   const params = { ...asked(shown, chosen), by: by.value, rows: rows.value, columns: length(shown) > HEAT_S ? columns : MOST_COLUMNS, paint };
   const ready = length(shown) > 0 && plotWidth.value > 0;
-  const answer = useAnswer(ready ? JSON.stringify(params) : null, (signal) => source().columns("heatmap", params, signal), 150);
+  const answer = useAnswer(ready ? JSON.stringify(params) : null, (signal) => source().columns("heatmap", params, signal), { wait_ms: 150, patient: following.value });
   const data = useMemo(() => (answer.data ? heatFrom(answer.data) : null), [answer.data]);
   const core = filters.value.cpu.length === 1 && /^\d+$/.test(filters.value.cpu[0]!) ? Number(filters.value.cpu[0]) : null;
   const offset = info.value?.zone_offset_s ?? 0;
@@ -38,7 +38,7 @@ export function Heat() {
     if (range && at !== null && at !== core) navigate({ selection: range, filters: { ...filters.value, cpu: [String(at)] } });
     else select(range);
   };
-  if (answer.error && !answer.loading) return <Problem small error={answer.error} again={answer.again} />;
+  if (answer.error && !answer.loading && !(data && silent(answer.error))) return <Problem small error={answer.error} again={answer.again} />;
   if (!data) return <Loading small title="Counting samples" />;
   return (
     <div class={`samples-heat${answer.loading ? " stale" : ""}`}>

@@ -36,8 +36,10 @@ export function watchRecording(): void {
 async function load(key: string, stop: AbortController): Promise<void> {
   const { signal: stopped } = stop;
   try {
-    const known = await source().json<{ recordings: RecordingEntry[] }>("recordings", {}, stopped);
-    const found = await source().json<Info>("info", { rec: key }, stopped);
+    const [known, found] = await Promise.all([
+      source().json<{ recordings: RecordingEntry[] }>("recordings", {}, stopped),
+      source().json<Info>("info", { rec: key }, stopped),
+    ]);
     if (stopped.aborted) return;
     batch(() => {
       recordings.value = known.recordings;
@@ -85,14 +87,35 @@ function listen(key: string, stopped: AbortSignal): void {
       noticed.value = notes;
       if (before !== JSON.stringify(notes.map((one) => [one.id, one.state]))) void diagnose(key, stopped);
     },
+    recorder(running) {
+      if (running) return refresh();
+      batch(() => {
+        if (info.value) info.value = { ...info.value, live: false, to: Math.max(info.value.to, tail.value) };
+        following.value = false;
+        connection.value = { state: "none", why: "", since: Date.now() };
+      });
+    },
     state(state, why = "") {
       if (stopped.aborted) return;
       connection.value = { state, why, since: connection.value.state === state ? connection.value.since : Date.now() };
-      if (state === "lost") broken = true;
+      if (state === "lost") {
+        broken = true;
+        void ended(key, stopped);
+      }
       if (state === "open" && broken) refresh();
     },
   });
   stopped.addEventListener("abort", end);
+}
+
+/** A stream that ends because the recorder stopped is not a broken connection. */
+async function ended(key: string, stopped: AbortSignal): Promise<void> {
+  try {
+    const found = await source().json<Info>("info", { rec: key }, stopped);
+    if (!found.live && !stopped.aborted) refresh();
+  } catch {
+    // the server is away: it is tried again
+  }
 }
 
 export function asAnswerError(error: unknown): AnswerError {

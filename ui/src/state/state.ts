@@ -69,6 +69,8 @@ let pending = 0;
 /** Goes somewhere: the back button returns. */
 export function navigate(change: Change): void {
   flush();
+  // Whether the tail was followed is no part of a link, but going back must find it as it was.
+  history.replaceState({ following: following.value }, "");
   if (move(change)) history.pushState(null, "", address());
 }
 
@@ -120,12 +122,13 @@ function fromAddress(): Place {
 /** Reads the address, and again whenever the reader goes back or forward. */
 export function begin(): void {
   place.value = fromAddress();
-  window.addEventListener("popstate", () => {
+  window.addEventListener("popstate", (event) => {
     clearTimeout(pending);
     pending = 0;
     const next = kept(place.value, fromAddress());
+    const { following: followed = false } = (event.state ?? {}) as { following?: boolean };
     batch(() => {
-      if (next.view || next.selection) following.value = false;
+      following.value = followed && !!info.value?.live && !next.view && !next.selection;
       place.value = next;
     });
   });

@@ -92,7 +92,10 @@ describe("strip", () => {
     expect([...next.modes.user]).toEqual([7, UNMEASURED, FULL]);
     expect(next.modes.iowait[2]).toBe(UNMEASURED);
     expect(next.average_busy[2]).toBe(0.5);
-    expect(advanced(one, { ...tick, at: 103.01 }, 3)).toBeNull();
+    expect(advanced(one, { ...tick, at: 100.2 }, 3)).toBeNull();
     expect(advanced(one, { ...tick, cpus: [0, 1] }, 3)).toBeNull();
+    // A column that is there already takes the tick.
+    const filled = advanced(one, { ...tick, at: 102.01 }, 3)!;
+    expect([filled.from, [...filled.modes.user]]).toEqual([100, [0, FULL, 7]]);
   });
 });

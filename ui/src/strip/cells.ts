@@ -165,29 +165,35 @@ function shade(table: Uint32Array, user: number, system: number, irq: number, so
   return table[mode * 256 + busy]!;
 }
 
-/** The strip with one more second at its end and one less at its start; null if the tick is not its next column. */
-export function advanced(strip: Strip, tick: Tick, columns: number): Strip | null {
+/**
+ * The strip with a tick in its place: one more column at the end and one less at the start, or a column that was not yet
+ * written when the strip was read. null if the tick has no place in it.
+ */
+export function advanced(strip: Strip, tick: Tick, most: number): Strip | null {
   const rows = strip.cpus.length;
   if (tick.cpus.length !== rows) return null;
   // A tick is written when it ends; it belongs where its middle lies.
-  const column = Math.floor((tick.at - strip.column_s / 2 - endOf(strip)) / strip.column_s);
-  if (column < 0 || column > columns) return null;
-  const count = Math.min(columns, strip.columns + column + 1);
-  const dropped = strip.columns + column + 1 - count;
+  const place = Math.floor((tick.at - strip.column_s / 2 - strip.from) / strip.column_s);
+  if (place < 0 || place > strip.columns + most) return null;
+  const columns = Math.max(place + 1, strip.columns);
+  const dropped = Math.max(0, columns - most);
+  const count = columns - dropped;
+  const column = place - dropped;
+  if (column < 0) return null;
   const modes = {} as Strip["modes"];
   for (const mode of MODES) {
     const cells = new Uint8Array(count * rows).fill(UNMEASURED);
     cells.set(strip.modes[mode].subarray(dropped * rows));
     for (let row = 0; row < rows; row++) {
       const value = tick[mode]?.[row];
-      cells[(count - 1) * rows + row] = value === null || value === undefined ? UNMEASURED : Math.round(value * FULL);
+      cells[column * rows + row] = value === null || value === undefined ? UNMEASURED : Math.round(Math.min(1, value) * FULL);
     }
     modes[mode] = cells;
   }
   const line = (before: Float32Array, value: number | null): Float32Array => {
     const points = new Float32Array(count).fill(NaN);
     points.set(before.subarray(dropped));
-    points[count - 1] = value ?? NaN;
+    points[column] = value ?? NaN;
     return points;
   };
   return {

@@ -4,11 +4,17 @@ import { effect, signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { plotWidth } from "../axis/moves";
 import { source } from "../api/source";
-import type { Span, StripHeader } from "../api/types";
+import type { Span, StripHeader, Tick } from "../api/types";
 import { type Answer, TAIL_S, following, info, lastTick, rec, useAnswer, view } from "../state";
 import { type Strip, advanced, stripOf } from "./cells";
 
 export const strip = signal<Strip | null>(null);
+
+/** Ticks that came while the strip was being read, and which it may lack. */
+const recent: Tick[] = [];
+const RECENT = 10;
+
+const moved = (before: Strip, tick: Tick): Strip => advanced(before, tick, Math.ceil(TAIL_S / before.column_s)) ?? before;
 
 /** Whole ticks, and no more columns than pixels or ticks: a column without a tick would look as if nothing was measured. */
 export function wanted(span: Span, width: number, interval_s: number): { from: number; to: number; columns: number } {
@@ -32,18 +38,20 @@ export function useStrip(): Answer<Strip> {
     key,
     async (signal) => {
       const found = stripOf(await source().columns<StripHeader>("strip", { rec: rec.value, from, to, columns }, signal));
-      strip.value = found;
+      strip.value = following.value ? recent.reduce(moved, found) : found;
       return found;
     },
-    live ? 0 : 60,
+    { wait_ms: live ? 0 : 60 },
   );
   useEffect(
     () =>
       effect(() => {
         const tick = lastTick.value;
         const before = strip.peek();
-        if (!tick || !before || !following.value) return;
-        strip.value = advanced(before, tick, Math.ceil(TAIL_S / before.column_s)) ?? before;
+        if (!tick) return;
+        recent.push(tick);
+        recent.splice(0, recent.length - RECENT);
+        if (before && following.value) strip.value = moved(before, tick);
       }),
     [],
   );
