@@ -89,7 +89,8 @@ def _cause(cause: Cause, looks: Looks) -> Iterator[str]:
     yield "</ol>"
     if cause.frames:
         yield f"<p class=faint>kernel path: <code>{escape(' > '.join(cause.frames))}</code></p>"
-    steps = "\n".join(escape(step) for step in cause.fix.steps)
+    told = zip(cause.fix.steps, cause.fix.commands, strict=True)
+    steps = "\n".join(escape(step if is_command else f"# {step}") for step, is_command in told)
     yield f"<h3>What to do</h3><div class=fix>{escape(cause.fix.summary)}<pre>{steps}</pre></div>"
 
 
