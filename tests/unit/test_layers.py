@@ -23,8 +23,23 @@ ROOMS = {
     "checkup": {"checkup", "audit", "recording", "sources", "kernel"},
     "lab": {"lab", "recorder", "recording", "symbols", "sources", "kernel", "_native", "_mark", ""},
     "audit": {"audit", "sources", "kernel", "recording", "_native"},
+    "documents": {
+        "documents",
+        "importing",
+        "exporting",
+        "diagnosis",
+        "audit",
+        "lab",
+        "profile",
+        "recorder",
+        "recording",
+    },
+    # What a page shows is a document; the other rooms are for making one of a selection that is held open.
+    "web": {"web", "documents", "exporting", "diagnosis", "audit", "profile", "recording"},
     "commands": {
         "commands",
+        "documents",
+        "web",
         "importing",
         "exporting",
         "diagnosis",
@@ -44,7 +59,9 @@ ROOMS = {
 }
 """Room -> rooms that it may import from. "" is the package itself."""
 
-HEAVY = ("numpy", "pyarrow", "pandas", "typer", "rich", "click", "pydantic", "symbolic")
+HEAVY = (
+    "numpy", "pyarrow", "pandas", "typer", "rich", "click", "pydantic", "symbolic", "fastapi", "starlette", "uvicorn",
+)  # fmt: skip
 SOURCE = Path(__file__).parents[2] / "src" / "zombiescope"
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -95,7 +94,9 @@ def command(
     if sarif is not None:
         _write_sarif(sarif, audit, split)
     if json_:
-        print_document("audit", _document(audit, split, at_least))
+        from zombiescope.documents.audit import document
+
+        print_document("audit", document(audit, split, at_least))
     elif sarif != Path("-"):
         _print(audit, split, at_least)
     for line in split.stale:
@@ -153,30 +154,12 @@ def _write_sarif(path: Path, audit: Audit, split: Split) -> None:
         write(path, json.dumps(made, indent=2) + "\n")
 
 
-def _document(audit: Audit, split: Split, at_least: str) -> dict[str, Any]:
-    return {
-        "root": audit.root,
-        "live": audit.live,
-        "platform": audit.platform,
-        "units": audit.units,
-        "services_started": audit.enabled,
-        "findings": [finding.document() for finding in _shown(split.new, at_least)],
-        "allowed": [{**finding.document(), "reason": line.reason} for finding, line in split.allowed],
-        "stale": [{"id": line.id, "line": line.line, "reason": line.reason} for line in split.stale],
-        "missing": [item.document() for item in audit.missing],
-    }
-
-
-def _shown(findings: Sequence[Finding], at_least: str) -> list[Finding]:
-    from zombiescope.audit.finding import rank
-
-    return [finding for finding in findings if rank(finding.severity) >= rank(at_least)]
-
-
 def _print(audit: Audit, split: Split, at_least: str) -> None:
+    from zombiescope.documents.audit import shown as milder_left_out
+
     out = console()
     width = min(out.width, _WIDTH_MAX)
-    shown = _shown(split.new, at_least)
+    shown = milder_left_out(split.new, at_least)
     for finding in shown:
         _print_finding(out, finding, width)
     _print_summary(out, audit, split, len(split.new) - len(shown))

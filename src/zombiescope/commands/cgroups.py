@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict
 from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +15,6 @@ from zombiescope.recording import locate
 
 if TYPE_CHECKING:
     from rich.text import Text
-
-    from zombiescope.recorder.live_census import LiveCensus
-    from zombiescope.recording.cgroups import CgroupsView, Leak
-    from zombiescope.recording.memcg_cost import Forecast
-    from zombiescope.recording.reader import Recording
 
 EXAMPLES = examples(
     "cgroups                   # now",
@@ -47,11 +41,12 @@ def command(
         _now(json_, UTC if span.utc else None)
         return
     with opened(directory, node) as recording:
+        from zombiescope.documents.cgroups import document as made
         from zombiescope.recording.cgroups import cgroups
 
         window = span.choose(recording)
         view = cgroups(recording, window.start_us, window.end_us)
-        document = _document(recording, view)
+        document = made(recording, view)
         zone = zone_of(recording.node, span.utc)
     _show(document, zone, json_)
 
@@ -62,6 +57,7 @@ def _look_now(directory: str | None, node: str | None) -> bool:
 
 
 def _now(json_: bool, zone: tzinfo | None) -> None:
+    from zombiescope.documents.cgroups import of_now
     from zombiescope.recorder.live_census import live_census
 
     host = os.uname()
@@ -71,61 +67,7 @@ def _now(json_: bool, zone: tzinfo | None) -> None:
     if not found.whole:
         note("zombiescope: this counts the cgroups of this container only; run it on the host for all")
     local = zone or datetime.now().astimezone().tzinfo or UTC
-    _show(_live_document(host.nodename, host.release, found), local, json_)
-
-
-def _document(recording: Recording, view: CgroupsView) -> dict[str, Any]:
-    memory = view.memory
-    counts = ("hierarchy", "total", "live", "dying", "created", "removed", "released", "lost")
-    return {
-        "node": recording.name,
-        "kernel": recording.node.get("kernel"),
-        "at": None if memory is None else memory.at_us / 1e6,
-        "source": "recording",
-        "memory": {name: getattr(memory, name, None) for name in counts},
-        "growth_per_hour": view.growth_per_hour,
-        "verdict": view.verdict,
-        "why": view.why,
-        "leaks": [_leak(leak) for leak in view.leaks],
-        "forecast": _forecast(view.forecast),
-    }
-
-
-def _live_document(node: str, kernel: str, found: LiveCensus) -> dict[str, Any]:
-    counts = {name: getattr(found, name) for name in ("hierarchy", "total", "live", "dying")}
-    unknown: dict[str, None] = dict.fromkeys(("created", "removed", "released", "lost"))
-    return {
-        "node": node,
-        "kernel": kernel,
-        "at": found.at_us / 1e6,
-        "source": "now",
-        "memory": {**counts, **unknown},
-        "growth_per_hour": None,
-        "verdict": found.verdict.verdict,
-        "why": found.verdict.why,
-        "leaks": [],
-        "forecast": _forecast(found.verdict.forecast),
-    }
-
-
-def _leak(leak: Leak) -> dict[str, Any]:
-    same = ("path", "dying", "created", "removed", "released", "exact")
-    return {
-        **{name: getattr(leak, name) for name in same},
-        "creator": asdict(leak.creator),
-        "changed": leak.changed_us / 1e6,
-    }
-
-
-def _forecast(forecast: Forecast) -> dict[str, float | None]:
-    def seconds(at_us: int | None) -> float | None:
-        return None if at_us is None else at_us / 1e6
-
-    return {
-        "read_cost_now_s": forecast.read_cost_now_s,
-        "costs_1s_at": seconds(forecast.costs_1s_at_us),
-        "costs_5s_at": seconds(forecast.costs_5s_at_us),
-    }
+    _show(of_now(host.nodename, host.release, found), local, json_)
 
 
 def _show(document: dict[str, Any], zone: tzinfo, json_: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -44,52 +44,16 @@ def command(
     Ratios are of elapsed time. A core is saturated while system, irq and softirq fill 95 % of each tick.
     """
     with opened(directory, node) as recording:
+        from zombiescope.documents.cores import document, order
         from zombiescope.recording.cores import cores
 
         window = span.choose(recording)
         view = cores(recording, window.start_us, window.end_us)
-        shown = _order(view, hottest)
+        shown = order(view, hottest)
         if json_:
-            print_document("cores", _document(recording, window, view, shown))
+            print_document("cores", document(recording, window, view, shown))
             return
         _print(recording, window, view, shown)
-
-
-def _order(view: CoresView, hottest: int | None) -> list[Core]:
-    if hottest is None:
-        return list(view.cores)
-    by_heat = sorted(view.cores, key=lambda core: (-(core.longest_saturation_s or 0), -_kernel(core.modes), core.cpu))
-    return by_heat[:hottest]
-
-
-def _kernel(modes: Modes) -> float:
-    return (modes.system or 0) + (modes.irq or 0) + (modes.softirq or 0)
-
-
-def _document(recording: Recording, window: Window, view: CoresView, shown: list[Core]) -> dict[str, Any]:
-    return {
-        "node": recording.name,
-        "from": window.start_us / 1e6,
-        "to": window.end_us / 1e6,
-        "interval_s": view.interval_s,
-        "aggregate": _modes(view.aggregate),
-        "cores": [
-            {
-                "cpu": core.cpu,
-                **_modes(core.modes),
-                "longest_saturation_s": core.longest_saturation_s,
-                "longest_busy_s": core.longest_busy_s,
-                "busiest": None
-                if core.busiest is None
-                else {"at": core.busiest.at_us / 1e6, "busy": core.busiest.busy},
-            }
-            for core in shown
-        ],
-    }
-
-
-def _modes(modes: Modes) -> dict[str, float | None]:
-    return {mode: getattr(modes, mode) for mode in (*_MODES, "busy")}
 
 
 def _print(recording: Recording, window: Window, view: CoresView, shown: list[Core]) -> None:

@@ -13,14 +13,14 @@ from zombiescope.commands.filters import FilterOptions, words
 from zombiescope.commands.output import Json, console, examples, print_document, table
 from zombiescope.commands.quantities import human_count, human_s, percent
 from zombiescope.commands.reading import Node
-from zombiescope.commands.window import Utc, Window
+from zombiescope.commands.window import Utc
 
 if TYPE_CHECKING:
-    from zombiescope.profile.comparison import Comparison, FunctionChange, OwnerChange, Share
-    from zombiescope.profile.selection import Filters, Selection
+    from zombiescope.documents.diff import Side
+    from zombiescope.profile.comparison import Comparison, Share
+    from zombiescope.profile.selection import Filters
     from zombiescope.recording.cgroups import CgroupsView
     from zombiescope.recording.cores import CoresView
-    from zombiescope.recording.reader import Recording
 
 EXAMPLES = examples(
     "diff 11:00..11:05 12:00..12:05",
@@ -62,131 +62,36 @@ def command(
     filters = filtered.chosen()
     first, second = sides.parse(before, "A"), sides.parse(after, "B")
     with ExitStack() as stack:
-        old = _Side(stack, first, "A", recording, node, utc, filters)
-        new = _Side(stack, second, "B", recording, node, utc, filters)
+        old = _opened(stack, first, "A", recording, node, utc, filters)
+        new = _opened(stack, second, "B", recording, node, utc, filters)
+        from zombiescope.documents.diff import document
         from zombiescope.profile.comparison import compare
 
         found = compare(old.selection, new.selection)
         if output and kind:
             _draw(output, kind, old, new, found, filters)
         if json_:
-            print_document("diff", _document(old, new, found, top))
+            print_document("diff", document(old, new, found, top))
         elif not output:
             _print(old, new, found, top, filters)
 
 
-class _Side:
-    """One of the two, opened."""
+def _opened(
+    stack: ExitStack, side: sides.Side, what: str, at_hand: str | None, node: str | None, utc: bool, filters: Filters
+) -> Side:
+    """One of the two."""
+    from zombiescope.documents.diff import Side
+    from zombiescope.documents.selected import selected
 
-    def __init__(
-        self,
-        stack: ExitStack,
-        side: sides.Side,
-        what: str,
-        at_hand: str | None,
-        node: str | None,
-        utc: bool,
-        filters: Filters,
-    ) -> None:
-        self.recording: Recording = stack.enter_context(sides.recording_of(side, at_hand, node))
-        self.window: Window = sides.window_of(side, self.recording, what, utc)
-        self.selection: Selection = drawing.selected(self.recording, self.window, filters)
-
-    @property
-    def heading(self) -> str:
-        return f"{self.recording.name}  {self.window.heading()}"
-
-    def cores(self) -> CoresView:
-        from zombiescope.recording.cores import cores
-
-        return cores(self.recording, self.window.start_us, self.window.end_us)
-
-    def cgroups(self) -> CgroupsView:
-        from zombiescope.recording.cgroups import cgroups
-
-        return cgroups(self.recording, self.window.start_us, self.window.end_us)
-
-    def document(self, samples: int) -> dict[str, Any]:
-        return {
-            "node": self.recording.name,
-            "from": self.window.start_us / 1e6,
-            "to": self.window.end_us / 1e6,
-            "samples": samples,
-        }
-
-
-# --- JSON --------------------------------------------------------------------------------------------------------
-
-
-def _document(old: _Side, new: _Side, found: Comparison, top: int) -> dict[str, Any]:
-    return {
-        "a": old.document(found.samples_before),
-        "b": new.document(found.samples_after),
-        "cores": _cores_document(old.cores(), new.cores()),
-        "units": [_unit_document(change) for change in found.owners[:top]],
-        "functions": [_function_document(change) for change in found.functions[:top]],
-        "cgroups": {"a": _cgroups_document(old.cgroups()), "b": _cgroups_document(new.cgroups())},
-    }
-
-
-def _cores_document(old: CoresView, new: CoresView) -> dict[str, Any]:
-    by_cpu = {core.cpu: core for core in old.cores}
-    modes = ("user", "nice", "system", "irq", "softirq", "steal", "iowait", "idle", "busy")
-    return {
-        "aggregate": {mode: _pair(getattr(old.aggregate, mode), getattr(new.aggregate, mode)) for mode in modes},
-        "cores": [
-            {
-                "cpu": core.cpu,
-                "busy": _pair(before.modes.busy if before else None, core.modes.busy),
-                "longest_saturation_s": _pair(
-                    before.longest_saturation_s if before else None, core.longest_saturation_s
-                ),
-            }
-            for core in new.cores
-            for before in (by_cpu.get(core.cpu),)
-        ],
-    }
-
-
-def _pair(before: float | None, after: float | None) -> dict[str, float | None]:
-    delta = None if before is None or after is None else after - before
-    return {"a": before, "b": after, "delta": delta}
-
-
-def _unit_document(change: OwnerChange) -> dict[str, Any]:
-    return {
-        "name": change.name,
-        "kind": change.kind,
-        "cores": _pair(change.before.cores, change.after.cores),
-        "ratio": _pair(change.before.ratio, change.after.ratio),
-    }
-
-
-def _function_document(change: FunctionChange) -> dict[str, Any]:
-    return {
-        "name": change.function.name,
-        "module": change.function.module,
-        "kind": change.function.kind,
-        "self_ratio": _pair(change.self_before, change.self_after),
-        "total_ratio": _pair(change.total_before, change.total_after),
-    }
-
-
-def _cgroups_document(view: CgroupsView) -> dict[str, Any]:
-    memory = view.memory
-    return {
-        "total": memory.total if memory else None,
-        "live": memory.live if memory else None,
-        "dying": memory.dying if memory else None,
-        "growth_per_hour": view.growth_per_hour,
-        "verdict": view.verdict,
-    }
+    recording = stack.enter_context(sides.recording_of(side, at_hand, node))
+    window = sides.window_of(side, recording, what, utc)
+    return Side(window, selected(recording, window, filters))
 
 
 # --- pictures ----------------------------------------------------------------------------------------------------
 
 
-def _draw(output: Any, kind: str, old: _Side, new: _Side, found: Comparison, filters: Filters) -> None:
+def _draw(output: Any, kind: str, old: Side, new: Side, found: Comparison, filters: Filters) -> None:
     said = words(filters)
     title = f"{new.heading}  against {old.heading}" + (f"  {said}" if said else "")
     if kind == "html":
@@ -209,7 +114,7 @@ def _draw(output: Any, kind: str, old: _Side, new: _Side, found: Comparison, fil
 # --- text --------------------------------------------------------------------------------------------------------
 
 
-def _print(old: _Side, new: _Side, found: Comparison, top: int, filters: Filters) -> None:
+def _print(old: Side, new: Side, found: Comparison, top: int, filters: Filters) -> None:
     out = console()
     out.print(f"A  {old.heading}", style="bold")
     out.print(f"B  {new.heading}", style="bold")

@@ -15,7 +15,7 @@ from zombiescope.commands.quantities import human_bytes
 
 if TYPE_CHECKING:
     from zombiescope.commands.window import Window
-    from zombiescope.profile.selection import Filters, Selection
+    from zombiescope.profile.selection import Filters
     from zombiescope.profile.terminal import Line
     from zombiescope.recording.reader import Recording
 
@@ -41,15 +41,6 @@ def format_of(output: Path) -> str:
     if ending not in FORMATS:
         raise typer.BadParameter(f"--output {output}: the name must end in .html, .svg or .txt")
     return ending
-
-
-def selected(recording: Recording, window: Window, filters: Filters) -> Selection:
-    """The samples in that part of the window in which there was a recording."""
-    from zombiescope.profile.selection import Selection
-
-    start_us = max(window.start_us, recording.start_us)
-    end_us = min(window.end_us, recording.end_us + 1)
-    return Selection(recording, start_us, max(start_us, end_us), filters)
 
 
 def heading(recording: Recording, window: Window, filters: Filters) -> str:

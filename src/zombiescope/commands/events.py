@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import date, datetime, tzinfo
 from pathlib import Path
@@ -14,7 +14,7 @@ import typer
 from zombiescope.commands.failure import Failure
 from zombiescope.commands.output import Json, console, examples, note, print_document, print_object
 from zombiescope.commands.reading import Dir, Node, opened, place_of
-from zombiescope.commands.window import Window, WindowOptions
+from zombiescope.commands.window import WindowOptions
 from zombiescope.recording import locate
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ def command(
     if follow and (span.to or span.at):
         raise typer.BadParameter("--follow has no end; leave out --to and --at")
     with opened(directory, node) as recording:
+        from zombiescope.documents.events import document
         from zombiescope.recording.events import events
 
         window = span.choose(recording)
@@ -73,7 +74,7 @@ def command(
         found = events(recording, window.start_us, window.end_us, **wanted.options()) if past else []
         place, read_to_us = place_of(directory) / recording.prefix, recording.end_us
         if json_ and not follow:
-            print_document("events", _document(recording.name, window, found))
+            print_document("events", document(recording.name, window, found))
             return
     write = _writer(json_, window.zone)
     for event in found:
@@ -93,23 +94,11 @@ class _Wanted:
         return {"kinds": self.kinds, "at_least": self.at_least}
 
 
-def _document(name: str, window: Window, found: Sequence[Event]) -> dict[str, Any]:
-    return {
-        "node": name,
-        "from": window.start_us / 1e6,
-        "to": window.end_us / 1e6,
-        "events": [_object(event) for event in found],
-    }
-
-
-def _object(event: Event) -> dict[str, Any]:
-    same = ("kind", "source", "severity", "text", "fields")
-    return {"at": event.at_us / 1e6, **{name: getattr(event, name) for name in same}}
-
-
 def _writer(json_: bool, zone: tzinfo) -> Callable[[Event], None]:
     if json_:
-        return lambda event: print_object(_object(event))
+        from zombiescope.documents.events import event as document
+
+        return lambda event: print_object(document(event))
     out = console()
     day: list[date] = []
 

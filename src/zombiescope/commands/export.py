@@ -5,12 +5,12 @@ from __future__ import annotations
 import gzip
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO, cast
+from typing import Annotated, BinaryIO, cast
 
 import typer
 
@@ -21,9 +21,7 @@ from zombiescope.commands.output import Json, examples, note, print_document
 from zombiescope.commands.quantities import human_bytes
 from zombiescope.commands.reading import Dir, Node, opened
 from zombiescope.commands.window import WindowOptions
-
-if TYPE_CHECKING:
-    from zombiescope.exporting.samples import Samples
+from zombiescope.exporting.writers import BINARY, EVERY_EVENT, Format, writer
 
 EXAMPLES = examples(
     "export --last 5m --format speedscope -o last.speedscope.json",
@@ -33,26 +31,10 @@ EXAMPLES = examples(
 )
 
 
-class Format(StrEnum):
-    COLLAPSED = "collapsed"
-    PPROF = "pprof"
-    OTLP = "otlp"
-    SPEEDSCOPE = "speedscope"
-    FIREFOX = "firefox"
-    PERF_SCRIPT = "perf-script"
-
-
 class By(StrEnum):
     CORE = "core"
     PROCESS = "process"
     THREAD = "thread"
-
-
-BINARY = (Format.PPROF, Format.OTLP)
-EVERY_EVENT = (Format.PERF_SCRIPT, Format.OTLP)
-"""Formats that tell of each sample which event it is of."""
-
-Write = Callable[["Samples", BinaryIO], None]
 
 
 def command(
@@ -90,11 +72,18 @@ def command(
         raise Failure(f"{format_} is no text for a terminal", "name a file with -o, or use a pipe")
     filters = replace(filtered.chosen(), every_event=format_ in EVERY_EVENT)
     with opened(directory, node) as recording:
+        from zombiescope.documents.selected import selected
         from zombiescope.exporting.samples import Samples
 
         window = span.choose(recording)
-        samples = Samples(drawing.selected(recording, window, filters))
-        write = _writer(format_, drawing.heading(recording, window, filters), bare, annotate, by)
+        samples = Samples(selected(recording, window, filters))
+        write = writer(
+            format_,
+            drawing.heading(recording, window, filters),
+            bare=bare,
+            annotate=annotate,
+            by=by.value,
+        )
         if output is None:
             write(samples, sys.stdout.buffer)
             sys.stdout.buffer.flush()
@@ -111,32 +100,6 @@ def command(
             print_document("export", {"node": samples.name, **times, **told})
         else:
             note(f"{output}: {samples.count:,} samples, {human_bytes(size)}")
-
-
-def _writer(format_: Format, title: str, bare: bool, annotate: bool, by: By) -> Write:
-    if format_ is Format.COLLAPSED:
-        from zombiescope.exporting import collapsed
-
-        return lambda samples, out: collapsed.write(samples, out, comm=not bare, annotate=annotate)
-    if format_ is Format.SPEEDSCOPE:
-        from zombiescope.exporting import speedscope
-
-        return lambda samples, out: speedscope.write(samples, out, by=by.value, title=title)
-    if format_ is Format.FIREFOX:
-        from zombiescope.exporting import firefox
-
-        return lambda samples, out: firefox.write(samples, out, title=title)
-    if format_ is Format.PPROF:
-        from zombiescope.exporting import pprof
-
-        return pprof.write
-    if format_ is Format.OTLP:
-        from zombiescope.exporting import otlp
-
-        return otlp.write
-    from zombiescope.exporting import perf_script
-
-    return perf_script.write
 
 
 @contextmanager

@@ -3,20 +3,22 @@ mean; each may be given several times, and then any of the values will do."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from zombiescope.commands.groups import OptionGroup
+from zombiescope.commands.usage import wrong_usage
+from zombiescope.documents import filters
+from zombiescope.documents.filters import words
+
+__all__ = ["FilterOptions", "words"]
 
 if TYPE_CHECKING:
-    from zombiescope.profile.selection import Filters, Mode
+    from zombiescope.profile.selection import Filters
 
 _PANEL = "Filters"
-_CPUS = re.compile(r"(\d+)(?:-(\d+))?")
-_MAX_CPU = 65_535
 
 
 def _option(name: str, metavar: str, help_: str) -> typer.models.OptionInfo:
@@ -65,80 +67,8 @@ class FilterOptions(OptionGroup):
 
     def chosen(self) -> Filters:
         """The filters that they mean. Raises typer.BadParameter."""
-        return chosen(
-            self.cpu, self.pid, self.tid, self.comm, self.unit, self.container, self.kernel, self.match, self.event,
-            self.idle,
-        )  # fmt: skip
-
-
-def chosen(
-    cpu: list[str] | None = None,
-    pid: list[int] | None = None,
-    tid: list[int] | None = None,
-    comm: list[str] | None = None,
-    unit: list[str] | None = None,
-    container: list[str] | None = None,
-    kernel: bool | None = None,
-    match: str | None = None,
-    event: str | None = None,
-    idle: bool = False,
-) -> Filters:
-    """The filters that the options mean. Raises typer.BadParameter."""
-    from zombiescope.profile.selection import Filters
-
-    mode: Mode | None = None if kernel is None else "kernel" if kernel else "user"
-    return Filters(
-        frozenset(number for text in cpu or () for number in _cpus(text)),
-        frozenset(pid or ()),
-        frozenset(tid or ()),
-        tuple(comm or ()),
-        tuple(unit or ()),
-        tuple(container or ()),
-        mode,
-        _pattern(match),
-        event,
-        idle,
-    )
-
-
-def _cpus(text: str) -> set[int]:
-    found: set[int] = set()
-    for part in text.split(","):
-        match = _CPUS.fullmatch(part.strip())
-        first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, -1)
-        if not first <= last <= _MAX_CPU:
-            raise typer.BadParameter(f"--cpu {text!r} is not a list of cores; write 3, or 0-3,8")
-        found.update(range(first, last + 1))
-    return found
-
-
-def _pattern(text: str | None) -> re.Pattern[str] | None:
-    if text is None:
-        return None
-    try:
-        return re.compile(text)
-    except re.error as error:
-        raise typer.BadParameter(f"--match {text!r} is not a regular expression: {error}") from None
-
-
-def words(filters: Filters) -> str:
-    """The filters for a heading: "comm kubelet, in the kernel"; empty without any."""
-    parts = [
-        f"{name} {', '.join(map(str, sorted(values)))}"
-        for name, values in (
-            ("core", filters.cpus),
-            ("pid", filters.pids),
-            ("tid", filters.tids),
-            ("comm", filters.comms),
-            ("unit", filters.units),
-            ("container", filters.containers),
-        )
-        if values
-    ]
-    if filters.mode is not None:
-        parts.append("in the kernel" if filters.mode == "kernel" else "in user space")
-    if filters.match is not None:
-        parts.append(f"matching {filters.match.pattern}")
-    if filters.event is not None:
-        parts.append(f"event {filters.event}")
-    return ", ".join(parts)
+        with wrong_usage():
+            return filters.chosen(
+                self.cpu, self.pid, self.tid, self.comm, self.unit, self.container, self.kernel, self.match,
+                self.event, self.idle,
+            )  # fmt: skip

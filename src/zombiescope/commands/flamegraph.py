@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,9 +17,7 @@ from zombiescope.commands.window import Window, WindowOptions
 if TYPE_CHECKING:
     from zombiescope.profile.flame import Tree
     from zombiescope.profile.selection import Selection
-    from zombiescope.profile.stacks import Stacks
     from zombiescope.recording.columns import Ints
-    from zombiescope.recording.reader import Recording
 
 EXAMPLES = examples(
     "flamegraph --last 5m",
@@ -72,16 +70,19 @@ def command(
     side = None if against is None else sides.parse(against, "--against")
     with ExitStack() as stack:
         recording = stack.enter_context(opened(directory, node))
+        from zombiescope.documents.flamegraph import document, with_base
+        from zombiescope.documents.selected import selected
+
         window = span.choose(recording)
         title = drawing.heading(recording, window, filters)
-        selection = drawing.selected(recording, window, filters)
+        selection = selected(recording, window, filters)
         other: Window | None = None
         base: Ints | None = None
         if side is not None:
             there = recording if side.place is None else stack.enter_context(opened(side.place, node))
             other = sides.window_of(side, there, "--against", span.utc)
             title += f"  against {'' if there is recording else there.name + '  '}{other.heading()}"
-            selection, base = _with_base(selection, there, other)
+            selection, base = with_base(selection, there, other)
         if output and kind == "html":
             from zombiescope.profile import html
 
@@ -96,26 +97,9 @@ def command(
             drawing.write(output, _picture(_small(tree, kind) if prune is None else tree, title, kind, invert))
         if json_:
             tree = _small(tree, "json") if prune is None else tree
-            print_document("flamegraph", _document(recording.name, window, other, tree))
+            print_document("flamegraph", document(recording.name, window, other, tree))
         elif not output:
             _print(tree, title, selection)
-
-
-def _with_base(selection: Selection, there: Recording, other: Window) -> tuple[Selection, Ints]:
-    """Both windows over the same stacks, and the counts of the other one."""
-    from zombiescope.profile import stacks
-    from zombiescope.profile.selection import Selection
-
-    span = (other.start_us, other.end_us)
-    if there is selection.recording:
-        known: Stacks = stacks.load(there, [selection.span, span])
-        first, second = (Selection(there, *each, selection.filters, known) for each in (selection.span, span))
-        return first, second.counts()
-    base = Selection(there, *span, selection.filters)
-    both = stacks.joined(selection.stacks, base.stacks)
-    return Selection(selection.recording, *selection.span, selection.filters, both), stacks.behind(
-        selection.stacks, base.counts()
-    )
 
 
 def _small(tree: Tree, kind: str | None) -> Tree:
@@ -124,29 +108,6 @@ def _small(tree: Tree, kind: str | None) -> Tree:
 
     cost = {"svg": svg.frame_bytes, "json": pruning.json_bytes}.get(kind or "")
     return tree if cost is None else pruning.within(tree, cost(tree), pruning.FILE_BYTES - _FRAME_BYTES)
-
-
-def _document(node: str, window: Window, other: Window | None, tree: Tree) -> dict[str, Any]:
-    from zombiescope.profile import flame
-
-    document: dict[str, Any] = {
-        "node": node,
-        "from": window.start_us / 1e6,
-        "to": window.end_us / 1e6,
-        "total": tree.total,
-        "pruned": {
-            "branches": tree.pruned.branches,
-            "samples": tree.pruned.samples,
-            "below_ratio": tree.pruned.below_ratio,
-        },
-    }
-    if other is not None and tree.base is not None:
-        document["against"] = {
-            "from": other.start_us / 1e6,
-            "to": other.end_us / 1e6,
-            "total": int(tree.base[0]),
-        }
-    return document | {"root": flame.nested(tree)}
 
 
 def _picture(tree: Tree, title: str, kind: str | None, invert: bool) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -52,8 +52,11 @@ def command(
     kind = drawing.format_of(output) if output else None
     filters = filtered.chosen()
     with opened(directory, node) as recording:
+        from zombiescope.documents.heatmap import document
+        from zombiescope.documents.selected import selected
+
         window = span.choose(recording)
-        selection = drawing.selected(recording, window, filters)
+        selection = selected(recording, window, filters)
         title = drawing.heading(recording, window, filters)
         if output and kind == "html":
             from zombiescope.profile import html
@@ -65,7 +68,7 @@ def command(
         if output and kind != "html":
             drawing.write(output, _picture(drawn, title, window, kind))
         if json_:
-            print_document("heatmap", _document(recording.name, by, drawn))
+            print_document("heatmap", document(recording.name, by.value, drawn))
         elif not output:
             _print(drawn, title, window, selection)
 
@@ -74,22 +77,6 @@ def _heatmap(selection: Selection, by: By, rows: int) -> Heatmap:
     from zombiescope.profile import heatmap
 
     return heatmap.by_core(selection) if by is By.CORE else heatmap.subsecond(selection, rows)
-
-
-def _document(node: str, by: By, drawn: Heatmap) -> dict[str, Any]:
-    return {
-        "node": node,
-        "by": by.value,
-        "start": drawn.start_us / 1e6,
-        "column_s": drawn.column_us / 1e6,
-        "columns": drawn.columns,
-        "rows": drawn.rows,
-        "cores": None if drawn.cores is None else list(drawn.cores),
-        "total": drawn.total,
-        "max": drawn.max,
-        "blind": [{"from": start / 1e6, "to": end / 1e6} for start, end in drawn.blind],
-        "values": drawn.values.tolist(),
-    }
 
 
 def _picture(drawn: Heatmap, title: str, window: Window, kind: str | None) -> str:

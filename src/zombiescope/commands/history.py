@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from datetime import datetime, tzinfo
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -51,6 +50,7 @@ def command(
     With --at T: the minute of T.
     """
     with opened(directory, node) as recording:
+        from zombiescope.documents.history import document
         from zombiescope.recording.history import history
 
         zone = zone_of(recording.node, span.utc)
@@ -61,7 +61,7 @@ def command(
             step_us = _step_for(minutes)
         points = history(recording, start_us, end_us, step_us)
         if json_:
-            print_document("history", {"node": recording.name, "points": [_object(point) for point in points]})
+            print_document("history", document(recording.name, points))
         elif points:
             _print(recording.name, points, zone)
         else:
@@ -85,11 +85,6 @@ def _step_for(days: list[Point]) -> int:
     recorded_us = sum(point.recorded_s for point in days) * 1_000_000
     span_us = min(span_us, max(recorded_us, _MINUTE_US)) if len(days) == 1 else span_us
     return next((step for step in _STEPS_US if span_us <= _ROWS * step), _STEPS_US[-1])
-
-
-def _object(point: Point) -> dict[str, Any]:
-    values = asdict(point)
-    return {"at": values.pop("at_us") / 1e6, **values}
 
 
 def _print(name: str, points: list[Point], zone: tzinfo) -> None:

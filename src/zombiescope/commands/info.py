@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from zombiescope.commands.output import Json, console, examples, print_document, table
 from zombiescope.commands.quantities import human_bytes, human_count, human_s
@@ -30,31 +29,14 @@ def command(directory: Dir = None, utc: Utc = False, node: Node = None, json_: J
     Who was recorded, from when to when, how much of what, and where it is blind.
     """
     with opened(directory, node) as recording:
+        from zombiescope.documents.info import document
         from zombiescope.recording.info import info
 
         found = info(recording)
         if json_:
-            print_document("info", _document(found))
+            print_document("info", document(found))
         else:
             _print(found, zone_of(recording.node, utc))
-
-
-def _document(found: Info) -> dict[str, Any]:
-    same = ("node", "kernel", "machine", "os", "timezone", "cpus", "labels", "samples", "tables", "bytes")
-    return {
-        **{name: getattr(found, name) for name in same},
-        "boots": list(found.boots),
-        "from": found.start_us / 1e6,
-        "to": found.end_us / 1e6,
-        "parquet_parts": found.parquet_parts,
-        "log_segments": found.log_segments,
-        "gaps": [
-            {"from": gap.from_us / 1e6, "to": gap.to_us / 1e6, "source": gap.source, "why": gap.why}
-            for gap in found.gaps
-        ],
-        "damage": [asdict(damage) for damage in found.damage],
-        "missing": list(found.missing),
-    }
 
 
 def _print(found: Info, zone: tzinfo) -> None:

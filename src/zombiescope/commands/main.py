@@ -37,6 +37,7 @@ from zombiescope.commands import (
     pack,
     push,
     record,
+    serve,
     stacks,
     status,
     top,
@@ -48,7 +49,7 @@ from zombiescope.commands.output import note, paragraphs
 
 _COMMANDS: tuple[tuple[str, tuple[ModuleType, ...]], ...] = (
     ("Record", (up, record, status, mark)),
-    ("Look", (check, top, cores, heatmap, flamegraph, stacks, diff, events, cgroups, history, info)),
+    ("Look", (serve, check, top, cores, heatmap, flamegraph, stacks, diff, events, cgroups, history, info)),
     ("Explain", (diagnose, audit, demo)),
     ("Keep", (import_, freeze, pack, compact)),
     ("Share", (export, push)),

@@ -90,11 +90,12 @@ def command(
     timeout_s = duration_s(timeout)
     filters = replace(filtered.chosen(), every_event=target == "otlp")
     with opened(directory, node) as recording:
+        from zombiescope.documents.selected import selected
         from zombiescope.exporting.peer import Peer, PushError
         from zombiescope.exporting.samples import Samples
 
         window = choose(recording, last, from_, until, at, utc)
-        samples = Samples(drawing.selected(recording, window, filters))
+        samples = Samples(selected(recording, window, filters))
         try:
             sent = _push(samples, target, Peer(url, headers, timeout_s), name, labels, every_us)
         except PushError as error:

@@ -7,31 +7,21 @@ import re
 
 import typer
 
-_SECONDS = {
-    "us": 1e-6,
-    "ms": 1e-3,
-    "s": 1.0,
-    "m": 60.0,
-    "min": 60.0,
-    "h": 3600.0,
-    "d": 86400.0,
-    "w": 604800.0,
-}
+from zombiescope.commands.usage import wrong_usage
+from zombiescope.documents import duration
+
 _BYTES = {"": 1, "B": 1}
 _BYTES |= {f"{prefix}B": 1000**power for power, prefix in enumerate("kMGT", 1)}
 _BYTES |= {f"{prefix}iB": 1024**power for power, prefix in enumerate("KMGT", 1)}
 _BYTES_BY_LOWER = {unit.lower(): size for unit, size in _BYTES.items()}
 
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(us|ms|s|min|m|h|d|w)\s*")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)", re.IGNORECASE)
 
 
 def duration_s(text: str) -> float:
     """Seconds from "20s", "250ms", "1h30m". Raises typer.BadParameter."""
-    parts = _DURATION.findall(text)
-    if not parts or _DURATION.sub("", text).strip():
-        raise typer.BadParameter(f"{text!r} is not a duration; write it as 250ms, 20s, 5m, 12h or 1d")
-    return float(sum(float(number) * _SECONDS[unit] for number, unit in parts))
+    with wrong_usage():
+        return duration.duration_s(text)
 
 
 def size_bytes(text: str) -> int:

@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING
 import typer
 
 from zombiescope.commands.reading import opened
-from zombiescope.commands.window import Window, choose, moment, zone_of
+from zombiescope.commands.usage import wrong_usage
+from zombiescope.commands.window import Window, choose
+from zombiescope.documents import sides
 
 if TYPE_CHECKING:
     from zombiescope.recording.reader import Recording
@@ -39,10 +41,8 @@ def parse(text: str, what: str) -> Side:
         raise typer.BadParameter(
             f"{what} {text!r}: there is no such recording, and it is no window; write DIR, FROM..TO or DIR@FROM..TO"
         )
-    first, dots, last = span.partition("..")
-    if not (first and dots and last):
-        raise typer.BadParameter(f"{what} {text!r} is not FROM..TO; write 11:00..11:05, or +0s..+30s")
-    return Side(place or None, (first, last))
+    with wrong_usage():
+        return Side(place or None, sides.parts(span, what))
 
 
 @contextmanager
@@ -55,11 +55,5 @@ def window_of(side: Side, recording: Recording, what: str, utc: bool = False) ->
     """Raises typer.BadParameter."""
     if side.span is None:
         return choose(recording, utc=utc)
-    zone = zone_of(recording.node, utc)
-    start, end = (moment(text, recording, zone, what) for text in side.span)
-    if start >= end:
-        raise typer.BadParameter(f"{what} {'..'.join(side.span)!r} ends before it starts")
-    if start > recording.end_us or end <= recording.start_us:
-        # Nothing ran there as far as the recording knows, which must not look like an idle node.
-        raise typer.BadParameter(f"{what} {'..'.join(side.span)!r} lies outside of the recording")
-    return Window(start, end, zone)
+    with wrong_usage():
+        return sides.spanning(side.span, recording, what, utc)

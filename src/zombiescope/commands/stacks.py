@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,7 +11,7 @@ from zombiescope.commands.filters import FilterOptions
 from zombiescope.commands.output import Json, console, examples, print_document, table
 from zombiescope.commands.quantities import human_count
 from zombiescope.commands.reading import Dir, Node, opened
-from zombiescope.commands.window import Window, WindowOptions
+from zombiescope.commands.window import WindowOptions
 
 if TYPE_CHECKING:
     from zombiescope.profile.top import HotFunction, HotStack
@@ -44,46 +44,23 @@ def command(
     """
     filters = filtered.chosen()
     with opened(directory, node) as recording:
+        from zombiescope.documents.selected import selected
+        from zombiescope.documents.stacks import document
         from zombiescope.profile import top as hottest
 
         window = span.choose(recording)
-        selection = drawing.selected(recording, window, filters)
+        selection = selected(recording, window, filters)
         counts = selection.counts()
         functions = hottest.functions(selection.stacks, counts, top)
         stacks = hottest.stacks(selection.stacks, counts, top)
         if json_:
-            print_document("stacks", _document(recording.name, window, int(counts.sum()), functions, stacks))
+            print_document("stacks", document(recording.name, window, int(counts.sum()), functions, stacks))
             return
         console().print(drawing.heading(recording, window, filters), style="bold")
         if not functions:
             drawing.say_empty(filters)
             return
         _print(int(counts.sum()), functions, stacks)
-
-
-def _document(
-    node: str, window: Window, total: int, functions: list[HotFunction], stacks: list[HotStack]
-) -> dict[str, Any]:
-    return {
-        "node": node,
-        "from": window.start_us / 1e6,
-        "to": window.end_us / 1e6,
-        "total": total,
-        "functions": [
-            {
-                **hot.function._asdict(),
-                "self": hot.self_samples,
-                "total": hot.total_samples,
-                "self_ratio": hot.self_ratio,
-                "total_ratio": hot.total_ratio,
-            }
-            for hot in functions
-        ],
-        "stacks": [
-            {"value": hot.samples, "ratio": hot.ratio, "frames": [frame._asdict() for frame in hot.frames]}
-            for hot in stacks
-        ],
-    }
 
 
 def _print(total: int, functions: list[HotFunction], stacks: list[HotStack]) -> None:

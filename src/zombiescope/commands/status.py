@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from zombiescope.commands.failure import Failure
 from zombiescope.commands.output import Json, console, examples, note, print_document
 from zombiescope.commands.quantities import human_bytes, human_count, human_s, percent
 from zombiescope.commands.reading import opened
 from zombiescope.commands.window import clock, zone_of
-from zombiescope.recording import incidents, locate
-
-if TYPE_CHECKING:
-    from zombiescope.recording.reader import Recording
+from zombiescope.recording import locate
 
 EXAMPLES = examples(
     "status",
     "status --json | jq .cost",
 )
 
-_COST_SPAN_US = 600 * 1_000_000
 _GAPS_SHOWN = 5
 
 
@@ -31,51 +26,24 @@ def command(json_: Json = False) -> None:
     Since when, where it is blind, and what it costs.
     """
     recorder = locate.running_recorder()
-    document = _not_running() if recorder is None else _running(recorder)
+    document = _document(recorder)
     if json_:
         print_document("status", document)
     else:
         _print(document)
 
 
-def _not_running() -> dict[str, Any]:
-    absent = ("pid", "recording", "node", "timezone", "since", "until", "cost", "bytes")
-    return {"running": False, **dict.fromkeys(absent), "gaps": [], "missing": [], "incidents": []}
+def _document(recorder: locate.RunningRecorder | None) -> dict[str, Any]:
+    from zombiescope.documents import status
 
-
-def _running(recorder: locate.RunningRecorder) -> dict[str, Any]:
-    known = {
-        "running": True,
-        "pid": recorder.pid,
-        "recording": str(recorder.recording),
-        "node": recorder.node,
-        "since": recorder.started_us / 1e6,
-    }
+    if recorder is None:
+        return status.not_running()
     try:
         with opened(str(recorder.recording), recorder.node) as recording:
-            return _not_running() | known | _measured(recorder, recording)
+            return status.running(recorder) | status.measured(recorder, recording)
     except Failure as error:
         note(f"zombiescope: only that much is known: {error}")
-        return _not_running() | known
-
-
-def _measured(recorder: locate.RunningRecorder, recording: Recording) -> dict[str, Any]:
-    from zombiescope.recording.cost import recorder_cost
-
-    end_us = recording.end_us
-    cost = recorder_cost(recording, max(end_us - _COST_SPAN_US, recorder.started_us), end_us + 1)
-    gaps = recording.gaps(recorder.started_us)
-    return {
-        "timezone": recording.node.get("timezone"),
-        "until": end_us / 1e6 if end_us else None,
-        "bytes": recording.size_bytes,
-        "cost": None if cost is None else asdict(cost),
-        "gaps": [
-            {"from": gap.from_us / 1e6, "to": gap.to_us / 1e6, "source": gap.source, "why": gap.why} for gap in gaps
-        ],
-        "missing": recording.node.get("missing") or [],
-        "incidents": incidents.open_ones(recorder.recording / recording.prefix),
-    }
+        return status.running(recorder)
 
 
 def _print(document: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ A filter keeps whole samples and never cuts a stack:
     comms, units       the task's name or unit matches one of the patterns (`*` and `?` as in a shell)
     containers         likewise, or the id begins with what was given, as people write container ids
     mode               "kernel": the sample was taken inside the kernel; "user": outside of it
-    match              a regular expression that is found in the name of at least one frame
+    match, also        a regular expression that is found in the name of at least one frame; of both, each in some frame
     event              samples of this event; an import may hold several, and then it is the first one of them
     idle               samples of cores that had nothing to do, which an import keeps, are left out unless this is set
 Within one filter any value will do; of several filters all must hold. A sample whose task is not known passes no
@@ -17,7 +17,6 @@ filter on tasks.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -27,6 +26,7 @@ import numpy as np
 import pyarrow as pa
 
 from zombiescope.profile import stacks
+from zombiescope.profile.expression import Expression, found_in
 from zombiescope.profile.stacks import Span, Stacks
 from zombiescope.recording import columns, schema
 from zombiescope.recording.columns import Ints, Mask
@@ -46,11 +46,12 @@ class Filters:
     units: tuple[str, ...] = ()
     containers: tuple[str, ...] = ()
     mode: Mode | None = None
-    match: re.Pattern[str] | None = None
+    match: Expression | None = None
     event: str | None = None
     idle: bool = False
     every_event: bool = False
     """All events of an import, for whoever tells them apart."""
+    also: Expression | None = None
 
     @property
     def on_tasks(self) -> bool:
@@ -58,7 +59,7 @@ class Filters:
 
     @property
     def on_stacks(self) -> bool:
-        return self.mode is not None or self.match is not None
+        return self.mode is not None or self.match is not None or self.also is not None
 
 
 EVERYTHING = Filters()
@@ -234,8 +235,9 @@ def _holds(mask: Mask, ids: Ints) -> Mask:
 
 def _wanted_stacks(known: Stacks, filters: Filters) -> Mask:
     keep = np.ones(known.count, bool)
-    if filters.match is not None:
-        keep &= known.where([filters.match.search(function.name) is not None for function in known.functions])
+    for expression in (filters.match, filters.also):
+        if expression is not None:
+            keep &= known.where(found_in(expression, [function.name for function in known.functions]))
     if filters.mode is not None:
         keep &= known.in_kernel() == (filters.mode == "kernel")
         keep[-1] = False  # a sample without a stack was taken who knows where

@@ -8,16 +8,36 @@ adds stacks up by name.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import pyarrow as pa
 
 from zombiescope.recording import columns, schema
 from zombiescope.recording.parts import Part
 
+_HOLES = 2
+_SMALL = 100_000
+"""Ids that may be unused: an array that is indexed with them must not become much larger than what is in it."""
+
 
 class UniqueIds:
     def __init__(self) -> None:
         self._bases: dict[tuple[str, str], int] = {}
+        self._counts: dict[tuple[str, str], int] = {}
         self._next: dict[str, int] = dict.fromkeys(columns.DICTIONARIES.values(), 0)
+
+    def keep(self, names: Collection[str]) -> None:
+        """Only parts of these names keep their ids. Where the others leave large holes, nobody does."""
+        kept = {key: base for key, base in self._bases.items() if key[0] in names}
+        self._bases, before = kept, self._counts
+        self._counts = {key: before[key] for key in kept}
+        for kind in self._next:
+            ends = [base + self._counts[key] for key, base in kept.items() if key[1] == kind]
+            held = sum(count for key, count in self._counts.items() if key[1] == kind)
+            if max(ends, default=0) > _HOLES * held + _SMALL:
+                self.__init__()  # type: ignore[misc]  # as new
+                return
+            self._next[kind] = max(ends, default=0)
 
     def apply(self, part: Part, spec: schema.Table, rows: pa.Table) -> pa.Table:
         """The same rows with every id moved into the part's range."""
@@ -33,6 +53,7 @@ class UniqueIds:
         if (part.name, kind) not in self._bases:
             for every, count in part.ids().items():
                 self._bases[part.name, every] = self._next[every]
+                self._counts[part.name, every] = count
                 self._next[every] += count
         return self._bases[part.name, kind]
 

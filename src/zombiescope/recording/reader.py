@@ -14,7 +14,7 @@ touches.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -77,23 +77,34 @@ class Recording:
         self.prefix = prefix
         self.name = name
         self._segments: list[SegmentPart] = []
+        self._parquet: list[ParquetPart] = []
+        self._ids = UniqueIds()
         self.refresh()
 
     # --- what there is -------------------------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Looks at the files again. Ids given out before mean nothing afterwards."""
-        self._close_segments()
+        """Looks at the files again. What has not changed since stays decoded, and keeps its ids; ids given out before
+        mean nothing afterwards."""
+        before = {(part.name, part.size_bytes): part for part in self._segments if not part.growing}
         self._damage: list[Damage] = []
-        self._ids = UniqueIds()
         self.node = self._read_node()
         # Segments first: one that compaction deletes meanwhile is named by a manifest that is read after it.
-        self._segments = self._open_segments()
+        opened = self._open_segments(before)
+        for part in self._segments:
+            if part not in opened:
+                part.close()
+        self._segments = opened
         manifests, unreadable = layout.read_manifests(self.store, self.prefix)
         self._damage += [Damage(name, why) for name, why in unreadable]
         self._drop_compacted(manifests)
         bound(self._segments)
-        self._parquet = [ParquetPart(self.store, self.prefix, manifest) for manifest in manifests]
+        known = {part.name: part for part in self._parquet}
+        self._parquet = [
+            known.get(manifest.part) or ParquetPart(self.store, self.prefix, manifest) for manifest in manifests
+        ]
+        same = {*map(id, known.values()), *map(id, before.values())}
+        self._ids.keep({part.name for part in self.parts if id(part) in same})
 
     def _read_node(self) -> dict[str, Any]:
         try:
@@ -105,10 +116,14 @@ class Recording:
             self._damage.append(Damage("node.json", str(error)))
         return {}
 
-    def _open_segments(self) -> list[SegmentPart]:
+    def _open_segments(self, known: Mapping[tuple[str, int], SegmentPart]) -> list[SegmentPart]:
         found = layout.segment_files(self.store.entries(f"{self.prefix}{layout.LOG_FOLDER}"), self.prefix)
         opened: list[SegmentPart] = []
         for segment in found:
+            if part := known.get((segment.name, segment.size_bytes)):
+                part.since_us, part.until_us = part.start_us, None
+                opened.append(part)
+                continue
             try:
                 hold = len(opened) < MAX_HELD_SEGMENTS
                 opened.append(SegmentPart(self.store, self.prefix, segment, hold=hold))

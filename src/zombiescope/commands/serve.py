@@ -1,0 +1,124 @@
+"""`zombiescope serve`: the web page over recordings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from zombiescope.commands.failure import Failure
+from zombiescope.commands.output import examples, note
+from zombiescope.commands.reading import Node, node_of, place_of
+from zombiescope.web import listening
+from zombiescope.web.listening import Listen
+
+if TYPE_CHECKING:
+    import socket
+
+EXAMPLES = examples(
+    "serve                       # what is recorded here",
+    "serve incident.zscope --open",
+    "serve node-a.zscope node-b.zscope",
+    "serve --listen 10.0.0.5:8321 --host gpu-17.example.org",
+)
+
+
+def listen_at(text: str) -> Listen:
+    try:
+        return listening.parse(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+ListenOption = Annotated[
+    Listen | None,
+    typer.Option(
+        "--listen",
+        parser=listen_at,
+        metavar="ADDRESS:PORT",
+        help="Default: 127.0.0.1:8321, or the next free port. Any address but the loopback asks for a token.",
+        show_default=False,
+    ),
+]
+OpenOption = Annotated[bool, typer.Option("--open", help="Show it in a browser, if there is a display.")]
+
+
+def command(
+    directories: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[DIR]...",
+            show_default=False,
+            help="Recordings: directories, or files made by pack. Default: $ZOMBIESCOPE_DIR, else that of the recorder "
+            "running here, else /var/lib/zombiescope.",
+        ),
+    ] = None,
+    listen: ListenOption = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--host",
+            metavar="NAME",
+            help="A name, or NAME:PORT, that it also goes by; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    token: Annotated[bool, typer.Option("--token", help="Ask for a token on the loopback, too.")] = False,
+    open_: OpenOption = False,
+    node: Node = None,
+) -> None:
+    """The web page over recordings: cores, heat map, flame graph, diagnosis.
+
+    It listens on this machine only, reads only, and changes nothing. On any other address it asks for a token, which is
+    made anew and shown once.
+    """
+    chosen: list[str] | list[None] = directories or [None]
+    places = [(place_of(each), node_of(each, node)) for each in chosen]
+    for place, _ in places:
+        if not place.exists():
+            raise Failure(f"there is no recording at {place}", "'zombiescope up' starts one")
+    where = listen or listening.DEFAULT
+    made = bind(where, asked=listen is not None)
+    port = listening.port_of(made)
+    secret = listening.new_token() if token or not where.loopback else None
+    url = listening.url(where, port, secret)
+    note(url)
+    say_token(where, secret)
+    note("Ctrl-C stops it.")
+    from zombiescope.web.recordings import Place
+    from zombiescope.web.server import Config, serve
+
+    shown = url if open_ and may_show(url) else None
+    serve(made, Config(tuple(Place(Path(place), name) for place, name in places), where, tuple(names or ()), secret,
+                       open_url=shown))  # fmt: skip
+
+
+def bind(where: Listen, *, asked: bool) -> socket.socket:
+    """The socket; where nobody asked for this port, the next free one will do, and that is said."""
+    try:
+        made = listening.bound(where, or_next=not asked)
+    except OSError as error:
+        raise Failure(
+            f"{where.shown}:{where.port} cannot be listened on: {error.strerror}", "name another with --listen"
+        ) from error
+    if where.port and listening.port_of(made) != where.port:
+        note(f"port {where.port} is taken; the page is on {listening.port_of(made)}")
+    return made
+
+
+def say_token(where: Listen, token: str | None) -> None:
+    if token is None:
+        return
+    who = "Whoever reaches this address" if not where.loopback else "Whoever is on this machine"
+    note(f"{who} needs the token behind #; it is shown here once, and a new one is made at the next start.")
+
+
+def may_show(url: str) -> bool:
+    """Whether there is a display; says where to look where there is none."""
+    import os
+
+    if os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
+        return True
+    note(f"there is no display here; open {url} yourself")
+    return False

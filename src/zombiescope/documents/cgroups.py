@@ -1,0 +1,67 @@
+"""The census of memory cgroups: at the end of a window, or now."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from zombiescope.recording.cgroups import CgroupsView, Leak
+from zombiescope.recording.memcg_cost import Forecast
+from zombiescope.recording.reader import Recording
+
+if TYPE_CHECKING:
+    from zombiescope.recorder.live_census import LiveCensus
+
+
+def document(recording: Recording, view: CgroupsView) -> dict[str, Any]:
+    memory = view.memory
+    counts = ("hierarchy", "total", "live", "dying", "created", "removed", "released", "lost")
+    return {
+        "node": recording.name,
+        "kernel": recording.node.get("kernel"),
+        "at": None if memory is None else memory.at_us / 1e6,
+        "source": "recording",
+        "memory": {name: getattr(memory, name, None) for name in counts},
+        "growth_per_hour": view.growth_per_hour,
+        "verdict": view.verdict,
+        "why": view.why,
+        "leaks": [_leak(leak) for leak in view.leaks],
+        "forecast": _forecast(view.forecast),
+    }
+
+
+def of_now(node: str, kernel: str, found: LiveCensus) -> dict[str, Any]:
+    counts = {name: getattr(found, name) for name in ("hierarchy", "total", "live", "dying")}
+    unknown: dict[str, None] = dict.fromkeys(("created", "removed", "released", "lost"))
+    return {
+        "node": node,
+        "kernel": kernel,
+        "at": found.at_us / 1e6,
+        "source": "now",
+        "memory": {**counts, **unknown},
+        "growth_per_hour": None,
+        "verdict": found.verdict.verdict,
+        "why": found.verdict.why,
+        "leaks": [],
+        "forecast": _forecast(found.verdict.forecast),
+    }
+
+
+def _leak(leak: Leak) -> dict[str, Any]:
+    same = ("path", "dying", "created", "removed", "released", "exact")
+    return {
+        **{name: getattr(leak, name) for name in same},
+        "creator": asdict(leak.creator),
+        "changed": leak.changed_us / 1e6,
+    }
+
+
+def _forecast(forecast: Forecast) -> dict[str, float | None]:
+    def seconds(at_us: int | None) -> float | None:
+        return None if at_us is None else at_us / 1e6
+
+    return {
+        "read_cost_now_s": forecast.read_cost_now_s,
+        "costs_1s_at": seconds(forecast.costs_1s_at_us),
+        "costs_5s_at": seconds(forecast.costs_5s_at_us),
+    }

@@ -1,0 +1,48 @@
+"""Each core over a window."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from zombiescope.documents.window import Window
+from zombiescope.recording.cores import MODES, Core, CoresView, Modes
+from zombiescope.recording.reader import Recording
+
+
+def order(view: CoresView, hottest: int | None) -> list[Core]:
+    """All of them, or the few that the kernel held longest."""
+    if hottest is None:
+        return list(view.cores)
+    by_heat = sorted(view.cores, key=lambda core: (-(core.longest_saturation_s or 0), -_kernel(core.modes), core.cpu))
+    return by_heat[:hottest]
+
+
+def _kernel(modes: Modes) -> float:
+    return (modes.system or 0) + (modes.irq or 0) + (modes.softirq or 0)
+
+
+def document(recording: Recording, window: Window, view: CoresView, shown: Sequence[Core]) -> dict[str, Any]:
+    return {
+        "node": recording.name,
+        "from": window.start_us / 1e6,
+        "to": window.end_us / 1e6,
+        "interval_s": view.interval_s,
+        "aggregate": _modes(view.aggregate),
+        "cores": [
+            {
+                "cpu": core.cpu,
+                **_modes(core.modes),
+                "longest_saturation_s": core.longest_saturation_s,
+                "longest_busy_s": core.longest_busy_s,
+                "busiest": None
+                if core.busiest is None
+                else {"at": core.busiest.at_us / 1e6, "busy": core.busiest.busy},
+            }
+            for core in shown
+        ],
+    }
+
+
+def _modes(modes: Modes) -> dict[str, float | None]:
+    return {mode: getattr(modes, mode) for mode in (*MODES, "busy")}

@@ -1,0 +1,99 @@
+"""What stands below the strip on the same axis of time: events, memory cgroups, pressure, and where nothing was
+seen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from zombiescope.documents import events as event_documents
+from zombiescope.documents.window import Window
+from zombiescope.recording import columns
+from zombiescope.recording.columns import Ints
+from zombiescope.recording.events import SEVERITIES, Event, events
+from zombiescope.recording.reader import Recording
+
+MOST_EVENTS = 2_000
+_RESOURCES = ("cpu", "memory", "io")
+
+
+def document(recording: Recording, window: Window, most: int) -> dict[str, Any]:
+    """`most` points of each series."""
+    found = events(recording, window.start_us, window.end_us)
+    kept = _worst(found)
+    return {
+        "node": recording.name,
+        "from": window.start_us / 1e6,
+        "to": window.end_us / 1e6,
+        "events": [event_documents.event(each) for each in kept],
+        "events_left_off": len(found) - len(kept),
+        "zombies": _zombies(recording, window, most),
+        "pressure": _pressure(recording, window, most),
+        "gaps": [
+            {"from": gap.from_us / 1e6, "to": gap.to_us / 1e6, "source": gap.source, "why": gap.why}
+            for gap in recording.gaps(window.start_us, window.end_us)
+        ],
+    }
+
+
+def _worst(found: Sequence[Event]) -> list[Event]:
+    """The worst of them where there are too many, in the order of time; marks are somebody's own and always stay."""
+    if len(found) <= MOST_EVENTS:
+        return list(found)
+    rank = {severity: number for number, severity in enumerate(SEVERITIES)}
+    order = sorted(
+        range(len(found)),
+        key=lambda at: (found[at].kind != "mark", -rank.get(found[at].severity, len(rank)), -found[at].at_us),
+    )
+    return [found[at] for at in sorted(order[:MOST_EVENTS])]
+
+
+def _zombies(recording: Recording, window: Window, most: int) -> dict[str, list[Any]]:
+    """The last census in each step of time."""
+    rows = recording.table("census", window.start_us, window.end_us, ("time", "total", "live", "dying"))
+    time_us = columns.numbers(rows.column("time"))
+    chosen = _last_of_steps(time_us, window, most)
+    kept = columns.take(rows, chosen)
+    return {
+        "at": [at / 1e6 for at in time_us[chosen].tolist()],
+        **{name: kept.column(name).to_pylist() for name in ("total", "live", "dying")},
+    }
+
+
+def _last_of_steps(time_us: Ints, window: Window, most: int) -> Ints:
+    step = (time_us - window.start_us) * most // max(1, window.end_us - window.start_us)
+    return np.flatnonzero(np.diff(step, append=-1)) if len(step) else np.zeros(0, np.int64)
+
+
+def _pressure(recording: Recording, window: Window, most: int) -> dict[str, list[Any]]:
+    """The part of each step in which some task waited (PSI `some`), where it was worst."""
+    series = columns.records(
+        recording.table("series", window.start_us, window.end_us, ("series", "source", "name", "key"))
+    )
+    resources = {
+        row["series"]: row["key"]
+        for row in series
+        if row["source"] == "pressure" and row["name"] == "some_us" and row["key"] in _RESOURCES
+    }
+    empty: dict[str, list[Any]] = {"at": [], **{resource: [] for resource in _RESOURCES}}
+    if not resources:
+        return empty
+    rows = recording.table("counters", window.start_us, window.end_us, ("time", "series", "value"))
+    number = columns.ids(rows.column("series"))
+    wanted = np.isin(number, sorted(resources))
+    time_us, number = columns.numbers(rows.column("time"))[wanted], number[wanted]
+    ratio = columns.ids(rows.column("value"))[wanted] / (float(recording.node.get("interval_s") or 1) * 1e6)
+    if not len(time_us):
+        return empty
+    span_us = max(1, window.end_us - window.start_us)
+    steps = int(min(most, max(1, span_us // 1_000_000)))
+    step = (time_us - window.start_us) * steps // span_us
+    found: dict[str, list[Any]] = {"at": [(window.start_us + at * span_us / steps) / 1e6 for at in range(steps)]}
+    for resource in _RESOURCES:
+        mine = np.isin(number, [each for each, key in resources.items() if key == resource])
+        worst = np.zeros(steps)
+        np.maximum.at(worst, step[mine], np.clip(ratio[mine], 0, 1))
+        found[resource] = worst.round(4).tolist() if resource in resources.values() else [None] * steps
+    return found

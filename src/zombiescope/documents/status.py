@@ -1,0 +1,48 @@
+"""Is a recorder running here, and how is it doing."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from zombiescope.recording import incidents, locate
+
+if TYPE_CHECKING:
+    from zombiescope.recording.reader import Recording
+
+_COST_SPAN_US = 600 * 1_000_000
+
+
+def not_running() -> dict[str, Any]:
+    absent = ("pid", "recording", "node", "timezone", "since", "until", "cost", "bytes")
+    return {"running": False, **dict.fromkeys(absent), "gaps": [], "missing": [], "incidents": []}
+
+
+def running(recorder: locate.RunningRecorder) -> dict[str, Any]:
+    """What it says of itself; what it wrote tells the rest."""
+    return not_running() | {
+        "running": True,
+        "pid": recorder.pid,
+        "recording": str(recorder.recording),
+        "node": recorder.node,
+        "since": recorder.started_us / 1e6,
+    }
+
+
+def measured(recorder: locate.RunningRecorder, recording: Recording) -> dict[str, Any]:
+    from zombiescope.recording.cost import recorder_cost
+
+    end_us = recording.end_us
+    cost = recorder_cost(recording, max(end_us - _COST_SPAN_US, recorder.started_us), end_us + 1)
+    gaps = recording.gaps(recorder.started_us)
+    return {
+        "timezone": recording.node.get("timezone"),
+        "until": end_us / 1e6 if end_us else None,
+        "bytes": recording.size_bytes,
+        "cost": None if cost is None else asdict(cost),
+        "gaps": [
+            {"from": gap.from_us / 1e6, "to": gap.to_us / 1e6, "source": gap.source, "why": gap.why} for gap in gaps
+        ],
+        "missing": recording.node.get("missing") or [],
+        "incidents": incidents.open_ones(recorder.recording / recording.prefix),
+    }

@@ -1,0 +1,1 @@
+"""The page and its interface over HTTP: documents of recordings, read-only, closed by default."""

@@ -1,0 +1,41 @@
+"""The page's own process beside a recorder: `python -m zombiescope.web '<json>'`, started by `zombiescope up`, which
+hands over the socket."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+from pathlib import Path
+
+from zombiescope.web.listening import Listen
+from zombiescope.web.recordings import Place
+from zombiescope.web.server import Config, serve
+
+NICE = 10
+
+
+def main() -> int:
+    if len(sys.argv) != 2:
+        sys.stderr.write("zombiescope.web is started by `zombiescope up`\n")
+        return 2
+    given = json.loads(sys.argv[1])
+    os.nice(NICE)
+    made = socket.socket(fileno=given["socket"])
+    config = Config(
+        places=(Place(Path(given["dir"]), given["node"]),),
+        listen=Listen(*given["listen"]),
+        token=given["token"],
+        with_pid=given["pid"],
+        open_url=given["open"],
+    )
+    serve(made, config)
+    return 0
+
+
+if __name__ == "__main__":
+    code = main()
+    sys.stderr.flush()
+    # Threads of pyarrow may abort the interpreter's own end (commands/main.py).
+    os._exit(code)

@@ -1,0 +1,146 @@
+"""The application: guard, endpoints below /api/v1, and the page everywhere else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from typing import Any
+
+from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from zombiescope.documents.unclear import UnclearError
+from zombiescope.web import guard, refusal
+from zombiescope.web.answers import compressed
+from zombiescope.web.desk import Desk
+from zombiescope.web.endpoints import axis, export, incidents, live, node, profile, tables
+from zombiescope.web.guard import Access, Guard
+from zombiescope.web.page import Page
+from zombiescope.web.recordings import Recordings
+from zombiescope.web.refusal import Refusal
+
+PREFIX = "/api/v1"
+_OPTION = re.compile(r"--(?=[a-z])")
+
+
+def application(recordings: Recordings, access: Access, page: Page | None = None) -> Guard:
+    """What uvicorn serves."""
+    return Guard(_app(recordings, access, page or Page()), access)
+
+
+def _app(recordings: Recordings, access: Access, page: Page) -> FastAPI:
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        recordings.close()
+
+    app = FastAPI(
+        title="zombiescope",
+        version=version("zombiescope"),
+        summary="Recordings of Linux nodes, read-only.",
+        openapi_url=f"{PREFIX}/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=lifespan,
+    )
+    desk = Desk(recordings)
+    for endpoints in (node, axis, profile, tables, export, incidents, live):
+        app.include_router(endpoints.routes(desk), prefix=PREFIX)
+    app.include_router(_session(access), prefix=PREFIX)
+    app.include_router(_pages(page))
+    _tell_errors(app)
+    _describe(app)
+    return app
+
+
+def _session(access: Access) -> APIRouter:
+    router = APIRouter(tags=["session"])
+
+    @router.post("/session", status_code=204, response_class=Response)
+    def session(request: Request) -> Response:
+        """With `Authorization: Bearer TOKEN`: a cookie for what cannot send a header (events, downloads)."""
+        answer = Response(status_code=204, headers={"Cache-Control": "no-store"})
+        if access.token is not None and access.bears(request.headers):
+            answer.set_cookie(guard.COOKIE, access.session(), path="/api/", httponly=True, samesite="strict")
+        return answer
+
+    return router
+
+
+def _pages(page: Page) -> APIRouter:
+    router = APIRouter(include_in_schema=False)
+
+    @router.api_route("/{path:path}", methods=["GET", "HEAD"])
+    def any_other(request: Request, path: str) -> Response:
+        if f"/{path}".startswith(guard.API) or path == "api":
+            raise Refusal(404, f"there is no /{path[:200]}", f"GET {PREFIX}/openapi.json says what there is")
+        file = page.file(f"/{path}")
+        keep = "public, max-age=31536000, immutable" if file.fixed else "no-cache"
+        return compressed(file.body, file.media_type, request, {"Cache-Control": keep})
+
+    return router
+
+
+def _tell_errors(app: FastAPI) -> None:
+    def told(status: int, what: str, mend: str | None) -> JSONResponse:
+        return JSONResponse(refusal.document(what, mend), status, {"Cache-Control": "no-store"})
+
+    @app.exception_handler(Refusal)
+    def refused(_: Request, error: Refusal) -> Response:
+        return told(error.status, error.what, error.mend)
+
+    @app.exception_handler(UnclearError)
+    def unclear(_: Request, error: UnclearError) -> Response:
+        what, _semicolon, mend = _OPTION.sub("", str(error)).partition("; ")
+        return told(400, what, mend or None)
+
+    @app.exception_handler(RequestValidationError)
+    def wrong(_: Request, error: RequestValidationError) -> Response:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"][1:2]) or "the request"
+        return told(422, f"{where}: {first['msg']}", f"GET {PREFIX}/openapi.json says what may be asked")
+
+    @app.exception_handler(HTTPException)
+    def http(_: Request, error: HTTPException) -> Response:
+        return told(error.status_code, str(error.detail), None)
+
+    @app.exception_handler(OSError)
+    def unreadable(_: Request, error: OSError) -> Response:
+        return told(503, f"the recording could not be read: {error.strerror or error}", "ask again")
+
+    @app.exception_handler(Exception)
+    def defect(_: Request, error: Exception) -> Response:
+        return told(500, f"{type(error).__name__}: this is a defect", "ZOMBIESCOPE_DEBUG=1 shows where")
+
+
+def _describe(app: FastAPI) -> None:
+    """The description without what FastAPI adds for bodies that are never read."""
+    made = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        document = made()
+        schemas = document.setdefault("components", {}).setdefault("schemas", {})
+        for name in ("HTTPValidationError", "ValidationError"):
+            schemas.pop(name, None)
+        schemas["Error"] = {
+            "type": "object",
+            "required": ["error"],
+            "properties": {
+                "error": {
+                    "type": "object",
+                    "required": ["what", "mend"],
+                    "properties": {"what": {"type": "string"}, "mend": {"type": ["string", "null"]}},
+                }
+            },
+        }
+        for path in document["paths"].values():
+            for operation in path.values():
+                operation["responses"].pop("422", None)
+        return document
+
+    app.openapi = openapi  # type: ignore[method-assign]

@@ -1,0 +1,87 @@
+"""What a recorder writes, as it writes it: server-sent events."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import StreamingResponse
+
+from zombiescope.recording import incidents
+from zombiescope.web.desk import ERRORS, Desk, Rec
+from zombiescope.web.follower import Follower, Watcher, brief, message
+from zombiescope.web.refusal import Refusal
+
+MOST_WATCHERS = 50
+KEEP_ALIVE_S = 15.0
+_SAYS: dict[str, Any] = {
+    "response_class": StreamingResponse,
+    "responses": {
+        200: {
+            "description": "On the command line: `zombiescope top`, `zombiescope events --follow --json`.",
+            "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        },
+        **ERRORS,
+    },
+}
+
+
+def routes(desk: Desk) -> APIRouter:
+    router = APIRouter(tags=["live"])
+    followers = _Followers()
+
+    @router.get("/live", **_SAYS)
+    async def live(request: Request, rec: Rec = None) -> StreamingResponse:
+        """`tick` every second, `event` when something happens, `incidents` when the doctor knows more, `recorder`
+        when it stops or starts. Only of a recording that is being written."""
+        node_dir = await run_in_threadpool(_live_dir, desk, rec)
+        follower = followers.of(node_dir)
+        if follower.watched >= MOST_WATCHERS:
+            raise Refusal(503, f"{MOST_WATCHERS} pages watch this recording already", "close one of them")
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        body = _stream(request, follower, node_dir)
+        return StreamingResponse(body, media_type="text/event-stream", headers=headers)
+
+    return router
+
+
+def _live_dir(desk: Desk, rec: str | None) -> Path:
+    served = desk.recordings.named(rec)
+    node_dir = served.node_dir
+    if node_dir is None or not served.live:
+        raise Refusal(409, "no recorder writes this recording now", "zombiescope up starts one")
+    return node_dir
+
+
+async def _stream(request: Request, follower: Follower, node_dir: Path) -> AsyncIterator[str]:
+    watcher = Watcher()
+    follower.add(watcher)
+    try:
+        yield "retry: 1000\n\n"
+        known = await run_in_threadpool(incidents.read, node_dir)
+        yield message("incidents", [brief(entry) for entry in known])
+        while not await request.is_disconnected():
+            try:
+                text = await asyncio.wait_for(watcher.queue.get(), KEEP_ALIVE_S)
+            except TimeoutError:
+                text = ": keep-alive\n\n"
+            if text is None:
+                return
+            yield text
+    finally:
+        follower.remove(watcher)
+
+
+class _Followers:
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._by_dir: dict[Path, Follower] = {}
+
+    def of(self, node_dir: Path) -> Follower:
+        with self._lock:
+            return self._by_dir.setdefault(node_dir, Follower(node_dir))

@@ -1,0 +1,198 @@
+"""Who may ask, checked before anything else looks at a request.
+
+    Host     must be an address that this server listens on, with its port: a name that somebody else's DNS points here
+             (DNS rebinding) is refused, and so is a request that a foreign page sends by name
+    Origin   if there is one, must be this server's own; requests of another site's page are refused for all of /api
+    method   GET and HEAD, and POST to open a session: nothing here changes anything
+    token    on any address but the loopback, for all of /api: `Authorization: Bearer`, or the cookie of a session.
+             The page itself may be loaded without: it is what reads the token off the part of the address behind #,
+             which browsers keep to themselves
+
+Every answer says that nothing may be loaded from or by anybody else.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import json
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from zombiescope.web.refusal import Refusal
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "X-Frame-Options": "DENY",
+    "Permissions-Policy": "camera=(), microphone=(), geolocation=(), payment=(), usb=()",
+}
+API = "/api/"
+SESSION = "/api/v1/session"
+COOKIE = "zombiescope-session"
+_MOST_SESSIONS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """`names`: what Host may say, each "name" or "name:port"; a bare name goes with `port`. `token` None: nobody is
+    asked."""
+
+    port: int
+    names: frozenset[str]
+    any_address: bool = False
+    """Listening on all addresses: whoever names one of them by number was not rebound by a name."""
+    token: str | None = None
+    _sessions: dict[str, None] = field(default_factory=dict)
+
+    def host(self, said: str | None) -> bool:
+        """Whether a Host header names this server."""
+        if not said or len(said) > 300:
+            return False
+        said = said.lower()
+        if said in self.names:
+            return True
+        name, port = _split(said)
+        if port != self.port:
+            return False
+        return name in self.names or (self.any_address and _is_address(name))
+
+    def origin(self, said: str | None) -> bool:
+        """Whether an Origin header, if there is one, is this server's."""
+        if said is None:
+            return True
+        try:
+            parts = urlsplit(said)
+        except ValueError:
+            return False
+        return parts.scheme in ("http", "https") and self.host(parts.netloc)
+
+    def knows(self, headers: Headers) -> bool:
+        """Whether the token, or the cookie of a session, is with the request."""
+        if self.token is None or self.bears(headers):
+            return True
+        try:
+            cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+        except CookieError:
+            return False
+        return cookie is not None and cookie.value in self._sessions
+
+    def bears(self, headers: Headers) -> bool:
+        """Whether the token itself is with the request."""
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        known = (self.token or "").encode()
+        return scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), known)
+
+    def session(self) -> str:
+        """The cookie of a new session; the oldest is forgotten when there are too many."""
+        made = secrets.token_urlsafe(24)
+        self._sessions[made] = None
+        while len(self._sessions) > _MOST_SESSIONS:
+            del self._sessions[next(iter(self._sessions))]
+        return made
+
+
+def _split(said: str) -> tuple[str, int]:
+    """Name and port of a Host header; port -1 where it is no number."""
+    name, colon, port = said.rpartition(":")
+    if not colon or said.endswith("]"):
+        return said, 80
+    return name, int(port) if port.isascii() and port.isdigit() and len(port) < 6 else -1
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name.removeprefix("[").removesuffix("]"))
+    except ValueError:
+        return False
+    return True
+
+
+def access(address: str, port: int, names: Iterable[str] = (), token: str | None = None) -> Access:
+    """For a server that listens on `address`; `names` are further ones that Host may say."""
+    local = {"localhost", "127.0.0.1", "[::1]"}
+    own = f"[{address}]" if ":" in address else address
+    wildcard = address in ("0.0.0.0", "::", "")  # noqa: S104  compared, not bound
+    return Access(port, frozenset(name.lower() for name in (*local, own, *names)), wildcard, token)
+
+
+class Guard:
+    """ASGI middleware: refuses before the application sees anything."""
+
+    def __init__(self, app: ASGIApp, allowed: Access) -> None:
+        self._app, self._allowed = app, allowed
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self._app(scope, receive, send)
+            return  # websockets: there are none
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        refusal = self._refusal(scope)
+        if refusal is None:
+            await self._app(scope, receive, with_headers)
+        else:
+            await _send(refusal, scope["method"] == "HEAD", with_headers)
+
+    def _refusal(self, scope: Scope) -> Refusal | None:
+        headers, allowed = Headers(scope=scope), self._allowed
+        method, path = scope["method"], scope["path"]
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or not allowed.host(hosts[0]):
+            return Refusal(
+                421, "this server does not go by that name", "open it by its address, or start it with --host NAME"
+            )
+        if not allowed.origin(headers.get("origin")):
+            return Refusal(403, "another site's page may not ask this server", "open the page of this server")
+        if not path.startswith(API):
+            return None if method in ("GET", "HEAD") else _read_only(method)
+        if headers.get("sec-fetch-site", "same-origin") in ("cross-site", "same-site"):
+            return Refusal(403, "another site's page may not ask this server", "open the page of this server")
+        if method not in ("GET", "HEAD") and not (method == "POST" and path == SESSION):
+            return _read_only(method)
+        if not allowed.knows(headers):
+            return Refusal(
+                401, "this address asks for a token", "open the address that the server printed at its start"
+            )
+        return None
+
+
+def _read_only(method: str) -> Refusal:
+    return Refusal(405, f"{method} is not answered: nothing here changes anything", "use GET")
+
+
+async def _send(refusal: Refusal, head: bool, send: Send) -> None:
+    body = json.dumps(refusal.document()).encode()
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(body)).encode()),
+        (b"cache-control", b"no-store"),
+        # What the request brought along is not read; the connection cannot be used for another.
+        (b"connection", b"close"),
+    ]
+    if refusal.status == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
+    if refusal.status == 405:
+        headers.append((b"allow", b"GET, HEAD"))
+    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
+    await send({"type": "http.response.body", "body": b"" if head else body})

@@ -1,0 +1,122 @@
+"""Which recordings there are to look at: those that were named, and the founding case, which is built when it is
+asked for."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from zombiescope.recording import locate
+from zombiescope.web.refusal import Refusal
+from zombiescope.web.served import Served
+
+HERE = "here"
+FOUNDING_CASE = "founding-case"
+_REPLAY = "a replay of the founding case, rebuilt from its published figures; not this machine"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A directory or a pack, and the node in it that is meant, if one is."""
+
+    path: Path
+    node: str | None = None
+
+
+class Recordings:
+    def __init__(self, places: Sequence[Place]) -> None:
+        self._served = {one.key: one for one in _named(places)}
+        self._founding = _FoundingCase()
+
+    def named(self, key: str | None) -> Served:
+        """Raises Refusal."""
+        if key is None:
+            return next(iter(self._served.values()))
+        if key == FOUNDING_CASE:
+            return self._founding.served()
+        if key not in self._served:
+            raise Refusal(404, f"there is no recording {key!r}", "GET /api/v1/recordings lists them")
+        return self._served[key]
+
+    def document(self) -> dict[str, Any]:
+        found = [_described(one) for one in self._served.values()]
+        return {"recordings": [*found, self._founding.described()]}
+
+    def close(self) -> None:
+        for one in self._served.values():
+            one.close()
+        self._founding.close()
+
+
+def _named(places: Sequence[Place]) -> Iterator[Served]:
+    """The first is `here`; others have the name of their node as their key."""
+    taken: set[str] = set()
+    for place in places:
+        nodes = locate.nodes_in(place.path) if place.node is None and place.path.is_dir() else []
+        for node in nodes if len(nodes) > 1 else [place.node]:
+            stem = HERE if not taken else node or place.path.stem
+            key = next(key for key in (stem, *(f"{stem}-{number}" for number in range(2, 10_000))) if key not in taken)
+            taken.add(key)
+            yield Served(key, place.path, node)
+
+
+def _described(one: Served) -> dict[str, Any]:
+    known: dict[str, Any] = {"key": one.key, "title": None, "node": one.node, "from": None, "to": None}
+    known |= {"live": one.live, "note": one.note}
+    try:
+        with one.reading() as recording:
+            times = {"from": recording.start_us / 1e6, "to": recording.end_us / 1e6}
+            return known | {"title": recording.name, "node": recording.name} | times
+    except Refusal as refusal:
+        return known | {"title": one.node or one.key, "note": refusal.what}
+
+
+class _FoundingCase:
+    """Built once, in a temporary directory that goes with the server."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._place: Path | None = None
+        self._served: Served | None = None
+
+    def served(self) -> Served:
+        with self._lock:
+            if self._served is None:
+                from zombiescope.documents.founding_case import rebuild
+
+                self._place = Path(tempfile.mkdtemp(prefix="zombiescope-case-"))
+                try:
+                    rebuild(self._place / "recording")
+                except OSError as error:
+                    self._remove()
+                    raise Refusal(503, f"the founding case could not be built: {error}", "free some disk") from error
+                self._served = Served(FOUNDING_CASE, self._place / "recording", note=_REPLAY)
+            return self._served
+
+    def described(self) -> dict[str, Any]:
+        if self._served is not None:
+            return _described(self._served) | {"title": "the founding case"}
+        return {
+            "key": FOUNDING_CASE,
+            "title": "the founding case",
+            "node": None,
+            "from": None,
+            "to": None,
+            "live": False,
+            "note": _REPLAY,
+        }
+
+    def _remove(self) -> None:
+        if self._place is not None:
+            shutil.rmtree(self._place, ignore_errors=True)
+            self._place = None
+
+    def close(self) -> None:
+        if self._served is not None:
+            self._served.close()
+        self._remove()

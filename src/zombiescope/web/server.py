@@ -1,0 +1,97 @@
+"""The server's process: uvicorn on a socket that is open already, until it is told to stop or the recorder has
+ended."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import select
+import socket
+import threading
+import webbrowser
+from contextlib import suppress
+from dataclasses import dataclass
+
+import uvicorn
+
+from zombiescope.web.app import application
+from zombiescope.web.guard import access
+from zombiescope.web.listening import Listen, port_of
+from zombiescope.web.recordings import Place, Recordings
+from zombiescope.web.refusal import Refusal
+
+LET_GO_S = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    places: tuple[Place, ...]
+    listen: Listen
+    names: tuple[str, ...] = ()
+    """Further names that it goes by."""
+    token: str | None = None
+    with_pid: int | None = None
+    """Ends with this process."""
+    open_url: str | None = None
+    """Shown in a browser once it answers."""
+
+
+def serve(made: socket.socket, config: Config) -> None:
+    """Answers requests until SIGINT or SIGTERM."""
+    recordings = Recordings(config.places)
+    allowed = access(config.listen.address, port_of(made), config.names, config.token)
+    settings = uvicorn.Config(
+        application(recordings, allowed),
+        access_log=False,
+        log_level="error" if not os.environ.get("ZOMBIESCOPE_DEBUG") else "debug",
+        server_header=False,
+        date_header=False,
+        lifespan="on",
+        loop="asyncio",
+        http="h11",
+        ws="none",
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=LET_GO_S,
+        limit_concurrency=200,
+        h11_max_incomplete_event_size=64 * 1024,
+        proxy_headers=False,
+    )
+    server = uvicorn.Server(settings)
+    if config.with_pid is not None:
+        _end_with(config.with_pid, server)
+    threading.Thread(target=_warm, args=(recordings,), daemon=True).start()
+    if config.open_url is not None:
+        threading.Thread(target=_show, args=(server, config.open_url), daemon=True).start()
+    gc.freeze()
+    with suppress(KeyboardInterrupt):  # uvicorn raises the signal again when it has stopped
+        asyncio.run(server.serve(sockets=[made]))
+
+
+def _warm(recordings: Recordings) -> None:
+    """Opens what will be asked for first."""
+    with suppress(Refusal), recordings.named(None).reading() as recording:
+        _ = recording.end_us
+
+
+def _end_with(pid: int, server: uvicorn.Server) -> None:
+    """A page whose recorder has ended has nobody to end it."""
+    try:
+        watched = os.pidfd_open(pid)
+    except OSError:
+        return
+
+    def wait() -> None:
+        select.select([watched], [], [])
+        server.should_exit = True
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+def _show(server: uvicorn.Server, url: str) -> None:
+    while not server.started:
+        if server.should_exit:
+            return
+        threading.Event().wait(0.05)
+    with suppress(webbrowser.Error, OSError):
+        webbrowser.open(url)
