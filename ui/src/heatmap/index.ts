@@ -1,0 +1,7 @@
+// The heat map: a component with plain props, and the mathematics of cells and colours under it.
+
+import "./heatmap.css";
+
+export { HeatMap, ROW_CHOICES, type HeatMapProps } from "./HeatMap";
+export { cellAt, heatFrom, isFine, narrowed, samplesIn, stepped, timeOf, type Cell, type HeatData, type HeatHeader, type Range } from "./cells";
+export { levelOf, type Scale } from "./palette";
