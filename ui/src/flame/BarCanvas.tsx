@@ -15,6 +15,8 @@ export interface BarCanvasProps extends Scene {
   /** The bar that keys act on. */
   readonly cursor: number | null;
   readonly maxHeight: number;
+  /** Whether the view is under way to another one. */
+  readonly moving: boolean;
   /** What the picture says to somebody who does not see it. */
   readonly label: (bar: number) => string;
   readonly description: string;
@@ -60,10 +62,10 @@ export function BarCanvas(props: BarCanvasProps) {
     if (!canvas.current || !look || width < 1) return;
     painter.current ??= new BarPainter(canvas.current);
     const started = performance.now();
-    const drawn = painter.current.draw(props, look, { width, height, top, density: window.devicePixelRatio || 1 });
+    const drawn = painter.current.draw(props, look, { width, height, top, density: window.devicePixelRatio || 1, moving: props.moving });
     canvas.current.dataset["frames"] = String(drawn.frames);
     canvas.current.dataset["ms"] = (performance.now() - started).toFixed(2);
-  }, [props.bars, props.colours, props.matches, view, props.dimmed, props.firstLevel, levels, flip, look, width, height, top, props.label]);
+  }, [props.bars, props.colours, props.matches, props.fades, view, props.dimmed, props.firstLevel, levels, flip, look, width, height, top, props.label, props.moving]);
 
   useEffect(() => {
     if (cursor === null) return;
@@ -181,6 +183,7 @@ function useLook(element: { current: HTMLElement | null }, theme: Theme, width: 
       narrow: packed(parsed(colour("--line-strong", "#b5bac2"))),
       match: packed(parsed(colour("--paint", "#9c1fb8"))),
       ink: "#14171b",
+      faintInk: theme === "dark" ? "#f2f4f7" : "#14171b",
       matchInk: theme === "dark" ? "#14171b" : "#ffffff",
     };
   }, [theme, width > 0]);

@@ -22,7 +22,9 @@ export interface FlameProps {
   readonly colour: ColourBy;
   /** 1 for each function that a search found (search.ts matchesOf); null while nothing is searched. */
   readonly matches?: Uint8Array | null;
-  /** A function to outline everywhere, from the table. */
+  /** Whether what does not match steps back; default yes. */
+  readonly fades?: boolean;
+  /** Functions to mark as matches are, while nothing is searched: what is chosen in the table. */
   readonly marked?: Uint8Array | null;
   /** Whether the root is at the bottom, as in a flame; else it hangs from the top. */
   readonly flip?: boolean;
@@ -55,18 +57,21 @@ export function Flame(props: FlameProps) {
   const [ownZoom, setOwnZoom] = useState<readonly string[]>([]);
   const zoomPath = props.zoom ?? ownZoom;
   const zoom = useMemo(() => tree.follow(zoomPath), [tree, zoomPath]);
-  const [cursor, setCursor] = useState<number | null>(null);
+  const [pointed, setPointed] = useState<{ tree: FlameTree; node: number } | null>(null);
+  const cursor = useMemo(() => (pointed && pointed.tree !== tree ? sameNode(pointed.tree, pointed.node, tree) : (pointed?.node ?? null)), [pointed, tree]);
+  const setCursor = (node: number | null): void => setPointed(node === null ? null : { tree, node });
   const [menu, setMenu] = useState<{ node: number; x: number; y: number } | null>(null);
   const [said, setSaid] = useState("");
   const [pixels, setPixels] = useState(1000);
   const target = zoom > 0 ? extentOf(bars, zoom) : whole;
-  const { view, glide, jump } = useGlide(target);
+  const { view, moving, glide, jump } = useGlide(target);
   const lastTree = useRef(tree);
 
   // Another tree is shown at once where the old one was zoomed; in the same tree the eye is led.
   const isNew = lastTree.current !== tree;
   useEffect(() => {
-    if (lastTree.current !== tree) { setCursor(null); jump(target); } else glide(target);
+    if (lastTree.current !== tree) jump(target);
+    else glide(target);
     lastTree.current = tree;
   }, [tree, zoom]);
   const shown = isNew ? target : view;
@@ -161,12 +166,12 @@ export function Flame(props: FlameProps) {
     <div class="zs-flame">
       {(props.withCrumbs ?? true) && <Crumbs tree={tree} zoom={zoom} onZoom={zoomTo} />}
       <BarCanvas
-        bars={bars} colours={colours} matches={marks} view={shown} whole={whole} theme={theme}
+        bars={bars} colours={colours} matches={marks} fades={props.fades ?? true} view={shown} whole={whole} theme={theme} moving={moving}
         dimmed={zoom > 0 ? tree.depth[zoom]! : 0} firstLevel={firstLevel} levels={levels} flip={flip}
-        cursor={cursor !== null && cursor < tree.count ? cursor : null} maxHeight={props.maxHeight ?? 560}
+        cursor={cursor} maxHeight={props.maxHeight ?? 560}
         label={label} levelOf={(node) => tree.depth[node]!} roleName="flame graph" description={summary(tree, hottest)}
         tip={(node) => <FactsTip facts={factsOf(tree, node, zoom)} />}
-        onPick={(node) => { if (node !== null) { setCursor(node); say(spoken(tree, node, zoom)); zoomTo(node); } }}
+        onPick={(node) => { if (node === null) return setCursor(null); setCursor(node); say(spoken(tree, node, zoom)); zoomTo(node); }}
         onMenu={(node, x, y) => { setCursor(node); setMenu({ node, x, y }); }}
         onView={jump} onKey={onKey} onWidth={(width) => setPixels(Math.max(1, width))}
       />
@@ -213,6 +218,12 @@ function useActions(tree: FlameTree, props: FlameProps, zoomTo: (node: number) =
     return item !== undefined;
   };
   return { items, byKey };
+}
+
+/** The node of the same path in another tree, or null if it is not there. */
+function sameNode(from: FlameTree, node: number, to: FlameTree): number | null {
+  const names = from.path(node).slice(1).map((each) => from.name(each)), found = to.follow(names);
+  return to.depth[found] === names.length ? found : null;
 }
 
 const escaped = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");

@@ -29,7 +29,7 @@ export interface FlameChartProps {
 export function FlameChart(props: FlameChartProps) {
   const { data, theme, colour } = props, { bars } = data;
   const whole = useMemo<Extent>(() => ({ x0: 0, x1: Math.max(1e-6, data.to - data.from) }), [data]);
-  const { view, glide, jump } = useGlide(whole);
+  const { view, moving, glide, jump } = useGlide(whole);
   const [cursor, setCursor] = useState<number | null>(null);
   const [width, setWidth] = useState(1000);
   const [menu, setMenu] = useState<{ bar: number; x: number; y: number } | null>(null);
@@ -100,7 +100,7 @@ export function FlameChart(props: FlameChartProps) {
   return (
     <div class="zs-flame zs-chart">
       <BarCanvas
-        bars={bars} colours={colours} matches={props.matches ?? null} view={view} whole={whole} theme={theme} dimmed={0} firstLevel={0}
+        bars={bars} colours={colours} matches={props.matches ?? null} fades view={view} whole={whole} theme={theme} moving={moving} dimmed={0} firstLevel={0}
         levels={Math.max(1, deepest + 1)} flip={false} cursor={cursor} maxHeight={props.maxHeight ?? 560} label={label}
         levelOf={(bar) => levelOf(bars, bar)} roleName="flame chart"
         description={`Time-ordered chart from ${props.clock(data.from, 0)} to ${props.clock(data.to, 0)}, ${counted(bars.fn.length, "bar")}. Arrow keys move, W and S zoom.`}

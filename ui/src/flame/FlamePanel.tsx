@@ -116,7 +116,7 @@ export function FlamePanel(props: FlamePanelProps) {
 
   const empty = !tree.total && !tree.baseTotal;
   const flame = (tall: number) => (
-    <Flame tree={graph} theme={theme} colour={look.colour} matches={graphMatches} marked={look.view === "top" ? marked : null} flip={!look.icicle}
+    <Flame tree={graph} theme={theme} colour={look.colour} matches={graphMatches} fades={look.search.mode === "highlight" || !pattern.regexp} marked={look.view === "top" ? marked : null} flip={!look.icicle}
       maxHeight={tall} step={step} zoom={zoom} onZoom={setZoom} onTransform={addTransform} onFunction={open} onSearch={onSearch} onOtherKey={otherKey}
       onMatch={(at, of) => setPlace({ at, of })} {...(look.transforms.length ? { onUndo: () => remove(look.transforms.length - 1) } : {})} />
   );
@@ -134,16 +134,17 @@ export function FlamePanel(props: FlamePanelProps) {
         </span>
         <SearchBox search={look.search} error={pattern.error} matched={matched} total={total} place={look.view === "flame" || look.view === "top" ? place : { at: 0, of: 0 }}
           onSearch={(search) => onLook({ search })} onStep={go} focused={focused} />
-        <span class="zs-push" />
         <span class="zs-group" role="group" aria-label="Shape">
           <button type="button" aria-pressed={look.inverted} title="Start where the time was spent (i)" onClick={invert} disabled={look.view !== "flame" && look.view !== "top"}>Inverted</button>
           <button type="button" aria-pressed={!look.icicle} title="Root at the bottom (o)" onClick={() => onLook({ icicle: !look.icicle })} disabled={look.view !== "flame" && look.view !== "top"}>Root below</button>
           <button type="button" aria-pressed={look.transforms.some((each) => each.kind === "collapse-recursion" && !each.fn)} title="A function that calls itself becomes one frame (r)"
             onClick={() => addTransform({ kind: "collapse-recursion" })}>Recursion</button>
         </span>
-        <label class="zs-choice">Colour <select value={look.colour} onChange={(event) => onLook({ colour: event.currentTarget.value as ColourBy })} disabled={tree.isDifference}>
-          <option value="kind">kind</option><option value="module">module</option>
-        </select></label>
+        {!tree.isDifference && (
+          <label class="zs-choice">Colour <select value={look.colour} onChange={(event) => onLook({ colour: event.currentTarget.value as ColourBy })}>
+            <option value="kind">kind</option><option value="module">module</option>
+          </select></label>
+        )}
         {tree.isDifference && <button type="button" onClick={() => (props.onSwap ? props.onSwap() : setSwapped(!isSwapped))} title="Exchange what is compared">⇄ Swap</button>}
         <span class="zs-group"><button type="button" onClick={saveSvg} title="Save what is shown as a picture">SVG</button>
           {props.onExportHtml && <button type="button" onClick={props.onExportHtml} title="Save this page as one file">HTML</button>}</span>

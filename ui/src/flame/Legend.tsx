@@ -28,7 +28,7 @@ export function Legend({ tree, colour, theme, searched }: { tree: FlameTree; col
   return (
     <ul class="zs-legend" aria-label="Colours, with the share of samples taken there">
       {shares.slice(0, MODULES).map(([name, share]) =>
-        entry(colour === "kind" ? (named.get(name) ?? name) : name, colour === "kind" ? kindColour(name, theme) : colourOf("", name, "user", "module", theme), share))}
+        entry(colour === "kind" ? (named.get(name) ?? name) : name, colour === "kind" ? kindColour(name, theme) : (named.has(name) ? kindColour(name, theme) : colourOf("", name, "user", "module", theme)), share))}
       {shares.length > MODULES && <li class="faint">and {shares.length - MODULES} more</li>}
       {searched && <li><i class="zs-dot zs-dot-paint" />matches the search</li>}
     </ul>
@@ -39,10 +39,10 @@ export function Legend({ tree, colour, theme, searched }: { tree: FlameTree; col
 function sharesOf(tree: FlameTree, colour: ColourBy): [string, number][] {
   const sums = new Map<string, number>();
   if (tree.inverted) {
-    for (let node = tree.firstChild[0]!; node < tree.childEnd[0]!; node++) add(colour === "kind" ? tree.kind(node) : tree.module(node), tree.value[node]!);
-  } else for (const row of topOf(tree)) if (row.self) add(colour === "kind" ? row.kind : row.module, row.self);
-  function add(name: string | null, samples: number): void {
-    sums.set(name ?? "no module", (sums.get(name ?? "no module") ?? 0) + samples);
+    for (let node = tree.firstChild[0]!; node < tree.childEnd[0]!; node++) add(colour === "kind" ? tree.kind(node) : (tree.module(node) ?? tree.kind(node)), tree.value[node]!);
+  } else for (const row of topOf(tree)) if (row.self) add(colour === "kind" ? row.kind : (row.module ?? row.kind), row.self);
+  function add(name: string, samples: number): void {
+    sums.set(name, (sums.get(name) ?? 0) + samples);
   }
   return [...sums].sort((a, b) => b[1] - a[1]);
 }

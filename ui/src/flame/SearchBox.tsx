@@ -50,7 +50,7 @@ export function SearchBox({ search, error, matched, total, place, onSearch, onSt
       <span class="zs-group" role="group" aria-label="What the search does">{mode("highlight", "Paint matching frames")}{mode("filter", "Show only stacks with a match")}</span>
       {search.text !== "" && (
         <span class="zs-matched" aria-live="polite">
-          {error ? "not an expression" : <><b>{percent(matched, total)}</b> matched{place.of > 0 && <span class="faint"> · {place.at || "–"} of {place.of}</span>}</>}
+          {error ? "not an expression" : <><b>{percent(matched, total)}</b> matched{place.of > 0 && <span class="faint"> · {place.at ? `${place.at} of ` : ""}{place.of}</span>}</>}
         </span>
       )}
       {search.text !== "" && place.of > 0 && (

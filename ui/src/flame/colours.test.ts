@@ -28,7 +28,8 @@ describe("colours", () => {
     expect(user[2]).toBeGreaterThan(user[0]);
     expect(jit[1]).toBeGreaterThan(Math.max(jit[0], jit[2]));
     expect(colourOf("f", "libc", "user", "module", "light")).not.toEqual(colourOf("f", "libssl", "user", "module", "light"));
-    expect(colourOf("f", null, "user", "module", "light")).toEqual([180, 180, 180]);
+    expect(colourOf("f", null, "unknown", "module", "light")).toEqual([180, 180, 180]);
+    expect(colourOf("f", null, "kernel", "module", "light")).toEqual(colourOf("f", null, "kernel", "kind", "light"));
   });
 
   it.each(["light", "dark"] as const)("are light enough for black text (%s)", (theme) => {

@@ -1,8 +1,7 @@
 // Colours of frames follow from names alone, so a function has the same colour in every range, recording and output: the
 // light ones by kind are those of the SVG that the command line writes (profile/colours.py), number by number.
 
-import type { FunctionTable } from "./tree";
-import type { FlameTree } from "./tree";
+import type { FlameTree, FunctionTable } from "./tree";
 
 export type ColourBy = "kind" | "module";
 export type Theme = "light" | "dark";
@@ -30,8 +29,8 @@ export function colourOf(name: string, module: string | null, kind: string, by: 
   if (kind === "root") return ROOT[theme];
   const [light, saturation] = TONE[theme];
   const lightness = light + (crc32(name) % 16) / 100;
-  if (by === "module") {
-    if (!module) return GREY[theme];
+  // The kernel itself has no module; it keeps its own colour, or it would look like something unknown.
+  if (by === "module" && module) {
     return hls(crc32(module) % 360, lightness, saturation * (0.75 + (crc32(module + "*") % 26) / 100));
   }
   const hues = HUES[kind];
@@ -53,19 +52,30 @@ export function deltaColour(delta: number, width: number, theme: Theme): Rgb {
   return theme === "light" ? hls(hue, 0.93 - 0.35 * strength, 0.85) : hls(hue, 0.66 - 0.1 * strength, 0.2 + 0.6 * strength);
 }
 
-/** One number for each function, as a canvas stores it. */
+const known = new WeakMap<FunctionTable, Map<string, Uint32Array>>();
+
+/** One number for each function, as a canvas stores it. Kept with the table: every range of a recording asks again. */
 export function functionColours(functions: FunctionTable, by: ColourBy, theme: Theme): Uint32Array {
-  return Uint32Array.from(functions.name, (name, number) =>
-    packed(colourOf(name, functions.module[number]!, functions.kind[number]!, by, theme)));
+  let made = known.get(functions);
+  if (!made) known.set(functions, (made = new Map()));
+  let colours = made.get(by + theme);
+  if (!colours) {
+    colours = new Uint32Array(functions.name.length);
+    for (let fn = 0; fn < colours.length; fn++) {
+      colours[fn] = packed(colourOf(functions.name[fn]!, functions.module[fn]!, functions.kind[fn]!, by, theme));
+    }
+    made.set(by + theme, colours);
+  }
+  return colours;
 }
 
 /** One number for each node: by function, or in a difference by change. */
 export function nodeColours(tree: FlameTree, by: ColourBy, theme: Theme): Uint32Array {
-  if (tree.isDifference) {
-    return Uint32Array.from(tree.value, (_, node) => packed(deltaColour(tree.delta(node), tree.width[node]!, theme)));
+  const colours = new Uint32Array(tree.count), byFunction = tree.isDifference ? null : functionColours(tree.functions, by, theme);
+  for (let node = 0; node < tree.count; node++) {
+    colours[node] = byFunction ? byFunction[tree.fn[node]!]! : packed(deltaColour(tree.delta(node), tree.width[node]!, theme));
   }
-  const colours = functionColours(tree.functions, by, theme);
-  return Uint32Array.from(tree.fn, (fn) => colours[fn]!);
+  return colours;
 }
 
 /** Little-endian bytes red, green, blue, alpha: what ImageData holds on every machine that browsers run on. */

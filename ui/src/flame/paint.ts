@@ -8,7 +8,7 @@ import { firstAfter, type Bars, type Extent } from "./layout";
 export const ROW = 18;
 const FONT = 'ui-monospace, "SF Mono", "Cascadia Mono", "JetBrains Mono", "DejaVu Sans Mono", "Liberation Mono", Menlo, monospace';
 const FONT_SIZE = 11;
-const LEAST_TEXT = 22;
+const LEAST_TEXT = 22, MOVING_TEXT = 80;
 const TEXT_PAD = 4;
 
 /** Colours of everything that is not a frame, packed for the canvas. */
@@ -17,6 +17,8 @@ export interface Look {
   readonly narrow: number;
   readonly match: number;
   readonly ink: string;
+  /** On frames that step back. */
+  readonly faintInk: string;
   readonly matchInk: string;
 }
 
@@ -26,6 +28,8 @@ export interface Scene {
   readonly colours: Uint32Array;
   /** Of each function; null while nothing is searched. */
   readonly matches: Uint8Array | null;
+  /** Whether what does not match steps back; not where only matching stacks are shown. */
+  readonly fades: boolean;
   readonly view: Extent;
   /** Levels before this one are ancestors of what is zoomed to. */
   readonly dimmed: number;
@@ -45,6 +49,8 @@ export interface Stage {
   /** What is scrolled out at the top. */
   readonly top: number;
   readonly density: number;
+  /** While the picture moves only names of wide frames are written: nobody reads the others, and text costs most. */
+  readonly moving?: boolean;
 }
 
 interface Text {
@@ -82,16 +88,18 @@ export class BarPainter {
     const wide = Math.round(stage.width * stage.density), tall = Math.round(stage.height * stage.density);
     if (!context || wide < 1 || tall < 1) return { frames: 0, texts: 0 };
     const image = this.sized(context, wide, tall);
-    this.pixels.fill(look.ground);
     const texts: Text[] = [];
     let frames = 0;
     const first = Math.max(0, Math.floor(stage.top / ROW)), end = Math.min(scene.levels, Math.ceil((stage.top + stage.height) / ROW));
     for (let row = first; row < end; row++) {
       const level = levelAt(scene, row * ROW);
       const y = Math.round((row * ROW - stage.top) * stage.density), y1 = Math.round(((row + 1) * ROW - stage.top) * stage.density);
-      frames += this.drawLevel(scene, look, level, wide, y, texts, stage.density);
-      this.repeat(wide, tall, y, y1 - Math.max(1, Math.round(stage.density)));
+      frames += this.drawLevel(scene, look, level, wide, y, texts, stage);
+      const gap = Math.max(1, Math.round(stage.density));
+      this.repeat(wide, tall, y, y1 - gap);
+      this.clear(look.ground, wide, tall, y1 - gap, y1);
     }
+    this.clear(look.ground, wide, tall, Math.round((end * ROW - stage.top) * stage.density), tall);
     context.putImageData(image, 0, 0);
     this.write(context, texts, look, stage.density);
     return { frames, texts: texts.length };
@@ -108,19 +116,23 @@ export class BarPainter {
   }
 
   // Into this.line; texts are collected.
-  private drawLevel(scene: Scene, look: Look, level: number, wide: number, y: number, texts: Text[], density: number): number {
-    const { bars, view, matches } = scene, { line } = this;
+  private drawLevel(scene: Scene, look: Look, level: number, wide: number, y: number, texts: Text[], stage: Stage): number {
+    const { bars, view, matches } = scene, { line } = this, { density } = stage;
     const scale = wide / (view.x1 - view.x0), end = bars.levels[level + 1]!;
     const isAbove = level < scene.dimmed;
-    const colours = isAbove || matches ? this.fadedOf(scene.colours, look.ground) : scene.colours;
-    const gap = Math.max(1, Math.round(density)), leastText = LEAST_TEXT * density;
+    const steps = matches !== null && scene.fades;
+    const colours = isAbove || steps ? this.fadedOf(scene.colours, look.ground) : scene.colours;
+    const gap = Math.max(1, Math.round(density)), leastText = (stage.moving ? MOVING_TEXT : LEAST_TEXT) * density;
     let frames = 0;
     line.fill(look.ground);
     for (let bar = firstAfter(bars, level, view.x0); bar < end && bars.left[bar]! < view.x1; bar++) {
       const x = Math.max(0, Math.round((bars.left[bar]! - view.x0) * scale));
       const x1 = Math.min(wide, Math.round((bars.right[bar]! - view.x0) * scale));
       if (x1 <= x) {
-        if (x < wide && line[x] === look.ground) line[x] = look.narrow;
+        if (x >= wide) continue;
+        // A match is never lost among its neighbours, however narrow it is.
+        if (matches !== null && !isAbove && matches[bars.fn[bar]!] === 1) line[x] = look.match;
+        else if (line[x] === look.ground) line[x] = look.narrow;
         continue;
       }
       frames++;
@@ -129,7 +141,7 @@ export class BarPainter {
       line.fill(colour, x, x1 - x > 3 * gap ? x1 - gap : x1);
       if (x1 - x >= leastText) {
         const text = this.labels.fit(scene.label(bar), Math.floor((x1 - x - 2 * TEXT_PAD * density) / this.widthOf(density)));
-        if (text) texts.push({ text, x: x + TEXT_PAD * density, y, faint: isAbove || (matches !== null && !matched), matched });
+        if (text) texts.push({ text, x: x + TEXT_PAD * density, y, faint: isAbove || (steps && !matched), matched });
       }
     }
     return frames;
@@ -139,6 +151,10 @@ export class BarPainter {
     for (let at = Math.max(0, y); at < Math.min(tall, y1); at++) this.pixels.set(this.line, at * wide);
   }
 
+  private clear(ground: number, wide: number, tall: number, y: number, y1: number): void {
+    this.pixels.fill(ground, Math.max(0, y) * wide, Math.max(0, Math.min(tall, y1)) * wide);
+  }
+
   private write(context: CanvasRenderingContext2D, texts: readonly Text[], look: Look, density: number): void {
     context.font = `${FONT_SIZE * density}px ${FONT}`;
     context.textBaseline = "middle";
@@ -146,7 +162,7 @@ export class BarPainter {
     // Setting a style costs more than writing: all texts of one style follow each other.
     for (const [style, alpha, chosen] of [
       [look.ink, 1, (text: Text) => !text.faint && !text.matched],
-      [look.ink, 0.62, (text: Text) => text.faint],
+      [look.faintInk, 0.75, (text: Text) => text.faint],
       [look.matchInk, 1, (text: Text) => text.matched],
     ] as const) {
       context.fillStyle = style;

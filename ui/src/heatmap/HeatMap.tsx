@@ -5,7 +5,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 import type { Theme } from "../flame/colours";
 import { Tip } from "../flame/Tip";
 import { count, counted, percent } from "../flame/words";
-import { between, cellAt, cellSeconds, columnRange, isFine, narrowed, rangeOf, samplesIn, stepped, timeOf, type Cell, type HeatData, type Range } from "./cells";
+import { between, canFold, cellAt, cellSeconds, columnRange, folded, isFine, narrowed, rangeOf, samplesIn, stepped, timeOf, type Cell, type HeatData, type Range } from "./cells";
 import { FOOT, LEFT, drawAxes, drawBlind, drawCells, drawMarks, gridOf, lookOf, sized } from "./paint";
 import { legendMarks, levelOf, type Scale } from "./palette";
 
@@ -33,6 +33,8 @@ export interface HeatMapProps {
   readonly onOtherKey?: (event: KeyboardEvent) => void;
 }
 
+const SPANS = [[1, "second"], [60, "minute"], [3600, "hour"]] as const;
+
 interface Drag {
   readonly from: Cell;
   readonly to: Cell;
@@ -49,7 +51,8 @@ export function HeatMap(props: HeatMapProps) {
   const [anchor, setAnchor] = useState<{ cell: Cell; compares: boolean } | null>(null);
   const [pointed, setPointed] = useState<{ cell: Cell; x: number; y: number } | null>(null);
   const [said, setSaid] = useState("");
-  const heat = useMemo(() => narrowed(props.data, Math.max(50, width - LEFT - 1)), [props.data, width]);
+  const [spanS, setSpan] = useState(1);
+  const heat = useMemo(() => narrowed(folded(props.data, spanS), Math.max(50, width - LEFT - 1)), [props.data, spanS, width]);
   const grid = useMemo(() => gridOf(heat, width, props.height ?? 220), [heat, width, props.height]);
   const look = useMemo(() => (box.current ? lookOf(box.current) : null), [theme, width > 0]);
 
@@ -112,10 +115,10 @@ export function HeatMap(props: HeatMapProps) {
     const at = cell.column * heat.rows + cell.row, value = heat.values[at]!;
     const where = heat.cores ? `, core ${heat.cores[cell.row]}` : "";
     const hits = heat.painted ? `, ${percent(heat.painted[at]!, value)} with a match` : "";
-    return `${clock(timeOf(heat, cell), isFine(heat) ? 3 : 0)}${where}: ${counted(value, "sample")}${hits}`;
+    return `${clock(timeOf(heat, cell), isFine(heat) && heat.spanS === 1 ? 3 : 0)}${where}: ${counted(value, "sample")}${hits}`;
   };
   const onKey = (event: KeyboardEvent): void => {
-    const here = cursor ?? (selection ? cellAt(heat, selection.from) : { column: Math.floor(heat.columns / 2), row: 0 });
+    const here = cursor ?? (selection ? cellAt(heat, selection.from) : busiest(heat));
     const up = heat.cores ? -1 : 1;
     const moves: Record<string, readonly [number, number]> = {
       ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, up], ArrowDown: [0, -up], PageUp: [-10, 0], PageDown: [10, 0], Home: [-1e9, 0], End: [1e9, 0],
@@ -153,7 +156,8 @@ export function HeatMap(props: HeatMapProps) {
     setAnchor(null);
     choose(rangeFor(heat, anchor.cell, cursor), anchor.compares, null);
   };
-  useEffect(() => { setCursor(null); setAnchor(null); }, [props.data.start, props.data.columns, props.data.rows, props.data.cores]);
+  // Cells of another map are other cells.
+  useEffect(() => { setCursor(null); setAnchor(null); }, [props.data.start, props.data.columns, props.data.rows, props.data.cores, spanS]);
 
   return (
     <section class="zs-heat" aria-label="Heat map">
@@ -164,7 +168,12 @@ export function HeatMap(props: HeatMapProps) {
             <button type="button" aria-pressed={Boolean(heat.cores)} onClick={() => props.onBy!("core")}>Core</button>
           </span>
         )}
-        {props.onRows && !heat.cores && (
+        {canFold(props.data, 60) && (
+          <label class="zs-choice">Column <select value={String(heat.spanS)} title="What the rows are parts of" onChange={(event) => setSpan(Number(event.currentTarget.value))}>
+            {SPANS.filter(([span]) => span === 1 || canFold(props.data, span)).map(([span, name]) => <option key={span} value={String(span)}>{name}</option>)}
+          </select></label>
+        )}
+        {props.onRows && !heat.cores && heat.spanS === 1 && (
           <label class="zs-choice">Rows <select value={String(props.data.rows)} onChange={(event) => props.onRows!(Number(event.currentTarget.value))}>
             {[...new Set([...ROW_CHOICES, props.data.rows])].sort((a, b) => a - b).map((rows) => <option key={rows} value={String(rows)}>{rows} · {(1000 / rows).toFixed(rows > 100 || 1000 % rows === 0 ? 0 : 1)} ms</option>)}
           </select></label>
@@ -216,14 +225,14 @@ function CellTip({ heat, cell, x, y, clock, draft }: { heat: HeatData; cell: Cel
   const blind = heat.blind.some(([from, to]) => timeOf(heat, cell) >= from && timeOf(heat, cell) < to);
   return (
     <Tip x={x} y={y}>
-      <div class="zs-tip-name">{clock(timeOf(heat, cell), isFine(heat) ? 3 : 0)}{heat.cores && ` · core ${heat.cores[cell.row]}`}</div>
-      <div class="zs-tip-place">{isFine(heat) ? `${(1000 * cellSeconds(heat)).toFixed(1)} ms` : `${heat.columnS} s`}</div>
+      <div class="zs-tip-name">{clock(timeOf(heat, cell), isFine(heat) && heat.spanS === 1 ? 3 : 0)}{heat.cores && ` · core ${heat.cores[cell.row]}`}</div>
+      <div class="zs-tip-place">{isFine(heat) ? lengthOf(cellSeconds(heat)) : lengthOf(heat.columnS)}</div>
       <dl>
         <div><dt>samples</dt><dd>{blind && !value ? "not recorded" : count(value)}</dd></div>
         {heat.painted && <div><dt>with a match</dt><dd>{count(heat.painted[at]!)} · {percent(heat.painted[at]!, value)}</dd></div>}
         {draft && <div><dt>range</dt><dd>{(draft.to - draft.from).toFixed(3)} s · {counted(samplesIn(heat, draft), "sample")}</dd></div>}
       </dl>
-      {!draft && <div class="zs-tip-hint">click: this second · drag: from cell to cell · double-click: this cell · Ctrl: compare</div>}
+      {!draft && <div class="zs-tip-hint">click: this column · drag: from cell to cell · double-click: this cell · Ctrl: compare</div>}
     </Tip>
   );
 }
@@ -250,13 +259,19 @@ function rowFor(heat: HeatData, drag: Drag | null, core: number | null): number 
   return row < 0 ? null : row;
 }
 
+const lengthOf = (seconds: number): string => (seconds < 1 ? `${+(1000 * seconds).toFixed(1)} ms` : `${+seconds.toFixed(1)} s`);
+
 const same = (a: Cell, b: Cell): boolean => a.column === b.column && a.row === b.row;
 
-function spokenHeat(heat: HeatData, clock: HeatMapProps["clock"]): string {
+function busiest(heat: HeatData): Cell {
   let best = 0;
   for (let cell = 1; cell < heat.values.length; cell++) if (heat.values[cell]! > heat.values[best]!) best = cell;
-  const cell = { column: Math.floor(best / heat.rows), row: best % heat.rows };
-  const what = heat.cores ? `cores, ${heat.columnS} seconds a column` : "parts of each second";
+  return { column: Math.floor(best / heat.rows), row: best % heat.rows };
+}
+
+function spokenHeat(heat: HeatData, clock: HeatMapProps["clock"]): string {
+  const cell = busiest(heat);
+  const what = heat.cores ? `cores, ${heat.columnS} seconds a column` : `parts of each ${SPANS.find(([span]) => span === heat.spanS)?.[1] ?? "second"}`;
   return `Heat map of ${counted(heat.total, "sample")} by ${what}, from ${clock(heat.start, 0)}. ` +
     (heat.max ? `The busiest cell has ${count(heat.max)} at ${clock(timeOf(heat, cell), 3)}. ` : "It is empty. ") +
     (heat.blind.length ? `${counted(heat.blind.length, "span")} not recorded. ` : "") + "Arrow keys move, Enter selects the second, Shift and arrows a range.";

@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { between, blindColumns, cellAt, cellsOf, columnRange, heatFrom, narrowed, samplesIn, staircase, stepped, timeOf, type HeatData } from "./cells";
+import { between, blindColumns, canFold, cellAt, cellsOf, columnRange, folded, heatFrom, narrowed, samplesIn, staircase, stepped, timeOf, type HeatData } from "./cells";
 
 const START = 1_700_000_000;
 
 function heat(change: Partial<HeatData> = {}): HeatData {
   const columns = change.columns ?? 10, rows = change.rows ?? 50;
   return {
-    start: START, columnS: 1, columns, rows, max: 9, total: 0, cores: null, blind: [],
+    start: START, columnS: 1, spanS: 1, columns, rows, max: 9, total: 0, cores: null, blind: [],
     values: Uint32Array.from({ length: columns * rows }, (_, cell) => cell % 7), painted: null, ...change,
   };
 }
@@ -80,6 +80,23 @@ describe("heat maps", () => {
     expect(small.painted!.reduce((a, b) => a + b)).toBe(550);
     expect(small.max).toBe(Math.max(...small.values));
     expect(narrowed(map, 11)).toBe(map);
+  });
+
+  it("folds seconds into minutes and hours, keeping every sample and its time", () => {
+    const values = new Uint32Array(9000 * 10);
+    values[10 * 130 + 3] = 7;
+    values[10 * 8999 + 9] = 2;
+    const map = heat({ columns: 9000, rows: 10, values });
+    const minute = folded(map, 60), hour = folded(map, 3600);
+    expect([minute.rows, hour.rows, minute.values.reduce((a, b) => a + b), hour.values.reduce((a, b) => a + b)]).toEqual([60, 120, 9, 9]);
+    for (const made of [minute, hour]) {
+      const busy = made.values.indexOf(7), cell = { column: Math.floor(busy / made.rows), row: busy % made.rows };
+      const from = timeOf(made, cell);
+      expect(from <= START + 130 && START + 130 < from + made.spanS / made.rows).toBe(true);
+      expect(cellAt(made, START + 130)).toEqual(cell);
+      expect(made.start % made.spanS).toBe(0);
+    }
+    expect([canFold(heat(), 60), canFold(map, 60), canFold(minute, 3600), canFold(heat({ columns: 9000, columnS: 7, values }), 60)]).toEqual([false, true, false, false]);
   });
 
   it("places what was not recorded", () => {

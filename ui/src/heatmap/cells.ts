@@ -1,8 +1,9 @@
 // Cells of a heat map and moments of time.
 //
 // A sub-second map has a column for each second and a row for each part of it; row 0 is the start of the second and is
-// drawn at the bottom. Where a column holds several seconds, or a row is a core, only whole columns mean a range.
-// A selection from cell to cell is therefore a staircase on the sub-second map and a rectangle elsewhere.
+// drawn at the bottom. Folded differently (`folded`), a column is a minute or an hour. Where a column holds several
+// spans, or a row is a core, only whole columns mean a range. A selection from cell to cell is therefore a staircase
+// where cells have a time of their own, and a rectangle elsewhere.
 
 import type { ColumnsLike } from "../flame/tree";
 
@@ -30,6 +31,8 @@ export interface HeatHeader {
 export interface HeatData {
   readonly start: number;
   readonly columnS: number;
+  /** What the rows of a column are parts of: a second, a minute or an hour. */
+  readonly spanS: number;
   readonly columns: number;
   readonly rows: number;
   readonly max: number;
@@ -49,11 +52,11 @@ export function heatFrom(columns: ColumnsLike): HeatData {
   const values = columns.arrays["values"];
   if (!values) throw new Error("the heat map has no values");
   const painted = columns.arrays["painted"];
-  const found = Uint32Array.from(values);
+  const found = new Uint32Array(values);
   return {
-    start: header.start, columnS: header.column_s, columns: header.columns, rows: header.rows,
+    start: header.start, columnS: header.column_s, spanS: 1, columns: header.columns, rows: header.rows,
     max: header.max ?? maximum(found), total: header.total ?? sum(found), cores: header.cores ?? null,
-    blind: header.blind ?? [], values: found, painted: painted ? Uint32Array.from(painted) : null,
+    blind: header.blind ?? [], values: found, painted: painted ? new Uint32Array(painted) : null,
   };
 }
 
@@ -77,9 +80,35 @@ export function narrowed(heat: HeatData, most: number): HeatData {
   };
 }
 
+/** Whether columns of this length can be made of these: whole ones, and enough of them to be a picture. */
+export function canFold(heat: HeatData, spanS: number): boolean {
+  if (heat.cores || heat.spanS !== 1) return false;
+  const rows = spanS / heat.columnS;
+  return Math.abs(rows - Math.round(rows)) < 1e-9 && rows >= 10 && rows <= 3600 && heat.columns * heat.columnS >= 2 * spanS;
+}
+
+/** The same samples with a column for each minute or hour, and a row for each column of before. */
+export function folded(heat: HeatData, spanS: number): HeatData {
+  if (!canFold(heat, spanS)) return heat;
+  // An hour of seconds has more rows than a picture has lines: neighbours are added up, equally many each.
+  const each = Math.round(spanS / heat.columnS), by = [1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30, 60].find((step) => each % step === 0 && each / step <= 120) ?? each;
+  const rows = each / by, start = Math.floor(heat.start / spanS) * spanS;
+  const skipped = Math.round((heat.start - start) / heat.columnS), columns = Math.ceil((skipped + heat.columns) / each);
+  const together = (values: Uint32Array): Uint32Array => {
+    const sums = new Uint32Array(columns * rows);
+    for (let column = 0; column < heat.columns; column++) {
+      const cell = Math.floor((column + skipped) / by);
+      for (let row = 0; row < heat.rows; row++) sums[cell]! += values[column * heat.rows + row]!;
+    }
+    return sums;
+  };
+  const values = together(heat.values);
+  return { ...heat, start, spanS, columnS: spanS, columns, rows, values, max: maximum(values), painted: heat.painted ? together(heat.painted) : null };
+}
+
 /** Whether a cell has a time of its own, and not only its column. */
 export function isFine(heat: HeatData): boolean {
-  return heat.cores === null && Math.abs(heat.columnS - 1) < 1e-9;
+  return heat.cores === null && Math.abs(heat.columnS - heat.spanS) < 1e-9;
 }
 
 export function endOf(heat: HeatData): number {
@@ -88,11 +117,11 @@ export function endOf(heat: HeatData): number {
 
 /** When a cell begins. Rounded to a microsecond, so that neighbours meet. */
 export function timeOf(heat: HeatData, cell: Cell): number {
-  return micro(heat.start + cell.column * heat.columnS + (isFine(heat) ? cell.row / heat.rows : 0));
+  return micro(heat.start + cell.column * heat.columnS + (isFine(heat) ? (cell.row * heat.spanS) / heat.rows : 0));
 }
 
 export function cellSeconds(heat: HeatData): number {
-  return isFine(heat) ? 1 / heat.rows : heat.columnS;
+  return isFine(heat) ? heat.spanS / heat.rows : heat.columnS;
 }
 
 export function rangeOf(heat: HeatData, cell: Cell): Range {
@@ -118,7 +147,7 @@ export function cellAt(heat: HeatData, time: number): Cell {
   const column = Math.floor(offset / heat.columnS);
   if (column < 0) return { column: 0, row: 0 };
   if (column >= heat.columns) return { column: Math.max(0, heat.columns - 1), row: heat.rows - 1 };
-  const row = isFine(heat) ? Math.floor((offset - column) * heat.rows) : 0;
+  const row = isFine(heat) ? Math.floor(((offset - column * heat.columnS) * heat.rows) / heat.spanS) : 0;
   return { column, row: Math.min(heat.rows - 1, Math.max(0, row)) };
 }
 

@@ -1,5 +1,6 @@
 // The heat map: a component with plain props, and the mathematics of cells and colours under it.
 
+import "../flame/flame.css";
 import "./heatmap.css";
 
 export { HeatMap, ROW_CHOICES, type HeatMapProps } from "./HeatMap";

@@ -26,7 +26,7 @@ export interface HeatLook {
 }
 
 export function gridOf(heat: HeatData, room: number, target: number): Grid {
-  const w = Math.min(26, Math.max(100, room - LEFT - 1) / Math.max(1, heat.columns));
+  const w = Math.min(90, Math.max(100, room - LEFT - 1) / Math.max(1, heat.columns));
   const h = Math.max(1.5, Math.min(heat.cores ? 18 : 8, target / Math.max(1, heat.rows)));
   return { width: w * heat.columns, height: Math.round(h * heat.rows), cell: { w, h } };
 }
@@ -63,7 +63,7 @@ export function drawCells(context: CanvasRenderingContext2D, heat: HeatData, gri
       const line = heat.cores ? row : heat.rows - 1 - row;
       let colour = colourOf(value, heat.max, scale, look.colours);
       // While something is searched the rest steps back, or the paint would have to be told apart from heat.
-      if (heat.painted) colour = paintOf(heat.painted[cell]!, value, faded(colour, empty), look.paint);
+      if (heat.painted) colour = paintOf(heat.painted[cell]!, heat.max, scale, faded(colour, empty), look.paint);
       pixels[line * heat.columns + column] = colour;
     }
   }
@@ -130,7 +130,7 @@ export function drawAxes(
   const first = Math.ceil(heat.start / step) * step;
   for (let at = first; at < endOf(heat); at += step) {
     const x = LEFT + ((at - heat.start) / heat.columnS) * grid.cell.w;
-    if (x + 46 > LEFT + grid.width + 30) break;
+    if (x + 52 > LEFT + grid.width) break;
     context.fillRect(Math.round(x), grid.height + 1, 1, 4);
     context.fillText(clock(at, 0), x + 3, grid.height + 14);
   }
@@ -141,9 +141,10 @@ export function drawAxes(
       if (row % every === 0) context.fillText(`core ${cpu}`, LEFT - 6, row * grid.cell.h + Math.min(grid.cell.h, 10));
     });
   } else {
-    for (const part of [0, 0.25, 0.5, 0.75, 1]) {
+    const [unit, per] = heat.spanS >= 3600 ? ["min", 60] : heat.spanS >= 60 ? ["s", 1] : ["ms", 0.001];
+    for (const part of grid.height < 120 ? [0, 0.5, 1] : [0, 0.25, 0.5, 0.75, 1]) {
       const y = grid.height * (1 - part);
-      context.fillText(part === 1 ? "1 s" : `${part * 1000} ms`, LEFT - 6, Math.min(grid.height, Math.max(9, y + 3)));
+      context.fillText(part === 1 && heat.spanS === 1 ? "1 s" : `${Math.round((part * heat.spanS) / (per as number))} ${unit}`, LEFT - 6, Math.min(grid.height, Math.max(9, y + 3)));
     }
   }
 }

@@ -24,9 +24,10 @@ describe("palette", () => {
 
   it("paints a single hit among many plainly, and nothing without a hit", () => {
     const ground = packed([255, 255, 255]);
-    expect(paintOf(0, 9, ground, [200, 0, 200])).toBe(ground);
-    expect((paintOf(1, 1000, ground, [200, 0, 200]) >>> 8) & 255).toBeLessThan(150);
-    expect(paintOf(9, 9, ground, [200, 0, 200])).toBe(packed([200, 0, 200]));
+    expect(paintOf(0, 9, "log", ground, [200, 0, 200])).toBe(ground);
+    expect((paintOf(1, 1000, "log", ground, [200, 0, 200]) >>> 8) & 255).toBeLessThan(150);
+    expect(paintOf(9, 9, "log", ground, [200, 0, 200])).toBe(packed([200, 0, 200]));
+    expect(paintOf(30, 1000, "log", ground, [200, 0, 200])).not.toBe(paintOf(1, 1000, "log", ground, [200, 0, 200]));
   });
 
   it("marks a legend with few numbers in order", () => {

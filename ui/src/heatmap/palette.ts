@@ -30,10 +30,10 @@ export function colourOf(count: number, max: number, scale: Scale, colours: Uint
   return colours[Math.round(levelOf(count, max, scale) * (colours.length - 1))]!;
 }
 
-/** A cell in which a wanted function ran: the more of it, the stronger; a single sample is still plain to see. */
-export function paintOf(painted: number, count: number, ground: number, paint: Rgb): number {
+/** A cell in which a wanted function ran: the more samples of it, the stronger; a single one is still plain to see. */
+export function paintOf(painted: number, max: number, scale: Scale, ground: number, paint: Rgb): number {
   if (!painted) return ground;
-  return mixed(ground, packed(paint), 0.45 + 0.55 * Math.sqrt(Math.min(1, painted / Math.max(1, count))));
+  return mixed(ground, packed(paint), 0.42 + 0.58 * levelOf(painted, max, scale));
 }
 
 /** Counts at which the legend has a mark: few and round. */
@@ -42,6 +42,6 @@ export function legendMarks(max: number, scale: Scale): number[] {
   if (scale === "linear") return [1, Math.round(max / 2), max].filter((each, at, all) => all.indexOf(each) === at);
   const marks = [1];
   const step = 10 ** Math.max(1, Math.ceil(Math.log10(max) / 3));
-  for (let mark = step; mark < max * 0.6; mark *= step) marks.push(mark);
+  for (let mark = step; mark < max * 0.36; mark *= step) marks.push(mark);
   return [...marks, max];
 }
