@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from tests.scenes import SYSCALL, Scene
 
-from zombiescope.diagnosis.incident import Cause, Link
+from zombiescope.diagnosis.diagnose import Diagnosis
+from zombiescope.diagnosis.incident import Cause, Incident, Link, Symptom
+from zombiescope.diagnosis.report.markdown import markdown
 
 CALL = " ".join(SYSCALL)
 READ = f"{CALL} vfs_read seq_read memcg_numa_stat_show mem_cgroup_nr_lru_pages"
@@ -105,3 +107,18 @@ def test_on_a_kernel_that_does_not_walk_reading_is_said_to_be_cheap(tmp_path: Pa
     link = step(cause_of(new().gauge("probe", "stat_leaf_ns", 20_000), tmp_path), "cost")
     assert "cheap on this kernel" in link.fact
     assert "reclaim" in link.fact
+
+
+# --- what to do -----------------------------------------------------------------------------------------------------
+
+
+def test_a_plan_tells_commands_from_advice(tmp_path: Path) -> None:
+    cause = cause_of(new().leak("/system.slice/ecs.service", 68_000, 500, 500, "systemd", "ecs.service"), tmp_path)
+    told = dict(zip(cause.fix.steps, cause.fix.commands, strict=True))
+    assert told["systemctl disable --now ecs.service"]
+    assert not next(is_command for step, is_command in told.items() if step.startswith("release them"))
+    assert "1. release them" in markdown(Diagnosis("lab", 0, 1, (incident_of(cause),), ()), "x", str)
+
+
+def incident_of(cause: Cause) -> Incident:
+    return Incident("1", 0, 1, "closed", "warning", (Symptom("event", 0, 1, "x"),), (cause,))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from zombiescope.diagnosis import leak
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Actor, Fix
+from zombiescope.diagnosis.incident import Actor, Fix, Words
 from zombiescope.diagnosis.leak import Culprit
 from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured, signature
 from zombiescope.recording.memcg_cost import NUMA_STAT_WALKS_BEFORE
@@ -143,11 +143,11 @@ def _fix(case: Case, culprit: Actor | None) -> Fix:
     if culprit is not None and culprit.unit is not None and culprit.unit.endswith(".service"):
         steps.append(f"systemctl disable --now {culprit.unit}")
     elif culprit is not None:
-        steps.append(f"stop what makes and removes cgroups under {culprit.cgroup}")
+        steps.append(Words(f"stop what makes and removes cgroups under {culprit.cgroup}"))
     steps.append("zombiescope cgroups   # do they still grow?")
     steps.append(_release(_pinned(case)))
     if case.facts.kernel is not None and case.facts.kernel < (5, 8):
-        steps.append("a kernel from 5.8 on reads these statistics without walking (dd8657b6c1cb)")
+        steps.append(Words("a kernel from 5.8 on reads these statistics without walking (dd8657b6c1cb)"))
     who = culprit.name if culprit else "whatever leaks them"
     return Fix(f"stop {who}, then release the zombies", tuple(steps))
 
@@ -155,8 +155,10 @@ def _fix(case: Case, culprit: Actor | None) -> Fix:
 def _release(pinned: _Pinned | None) -> str:
     """Reclaim cannot free tmpfs without swap: one write took seven seconds of a core for 20,000 of them, in vain."""
     if pinned is not None and pinned.shmem > pinned.file:
-        return "release them: remove the tmpfs files that keep them (/dev/shm); reclaiming would burn a core in vain"
-    return "release them: memory.force_empty (v1) or memory.reclaim (v2) of the surviving parent"
+        return Words(
+            "release them: remove the tmpfs files that keep them (/dev/shm); reclaiming would burn a core in vain"
+        )
+    return Words("release them: memory.force_empty (v1) or memory.reclaim (v2) of the surviving parent")
 
 
 PATTERN = Pattern(

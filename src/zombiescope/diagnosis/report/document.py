@@ -89,7 +89,11 @@ def _cause(cause: Cause) -> dict[str, Any]:
             }
             for link in cause.chain
         ],
-        "fix": {"summary": cause.fix.summary, "steps": list(cause.fix.steps)},
+        "fix": {
+            "summary": cause.fix.summary,
+            "steps": [str(step) for step in cause.fix.steps],
+            "commands": list(cause.fix.commands),
+        },
     }
 
 
