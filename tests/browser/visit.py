@@ -121,15 +121,16 @@ class Visit:
         expect(self.matched).to_contain_text("matched")
 
     def frame(self, pattern: str) -> tuple[float, float]:
-        """Where the widest frame whose name matches is on the screen: the search goes there, and it is cleared again."""
+        """Where the widest frame whose name matches is on the screen: the search goes there, and is cleared again."""
         self.find(pattern)
         self.search.press("Enter")
         cursor = self.page.locator(".zs-bar-cursor").first
+        expect(cursor).to_be_visible()
+        self.search.press("Escape")
+        expect(self.matched).to_have_count(0)
         cursor.scroll_into_view_if_needed()
         box = cursor.bounding_box()
         assert box is not None
-        self.search.press("Escape")
-        expect(self.matched).to_have_count(0)
         return box["x"] + min(box["width"] / 2, 40), box["y"] + box["height"] / 2
 
     def tab(self, name: str) -> Locator:

@@ -42,7 +42,7 @@ export function Menu({
   }, [onClose]);
   const close = (): void => {
     onClose();
-    if (before.current instanceof HTMLElement) before.current.focus();
+    if (before.current instanceof HTMLElement) before.current.focus({ preventScroll: true });
   };
   const onKeyDown = (event: KeyboardEvent): void => {
     const all = [...box.current!.querySelectorAll<HTMLElement>("[role=menuitem]")];
