@@ -13,13 +13,17 @@ from zombiescope.commands import diagnose
 from zombiescope.commands.failure import Failure
 from zombiescope.commands.output import Json, called, console, examples, note, print_document
 from zombiescope.commands.quantities import human_bytes
+from zombiescope.commands.serve import bind, may_show
 from zombiescope.commands.window import Window, choose
+from zombiescope.web import listening
 
 if TYPE_CHECKING:
+    from zombiescope.diagnosis.incident import Incident
     from zombiescope.recording.reader import Recording
 
 EXAMPLES = examples(
     "demo",
+    "demo --open          # on the page, at its guilty second",
     "demo --json | jq '.incidents[0].causes[0]'",
     "demo --keep ./case   # raw files and recording stay there",
 )
@@ -30,6 +34,9 @@ def command(
         Path | None,
         typer.Option("--keep", metavar="DIR", help="Leave raw files and recording in DIR.", show_default=False),
     ] = None,
+    open_: Annotated[
+        bool, typer.Option("--open", help="Show its guilty second in a browser, if there is a display; Ctrl-C ends it.")
+    ] = False,
     json_: Json = False,
 ) -> None:
     """The case that this tool was made for, rebuilt from its published figures and diagnosed. Needs no root.
@@ -48,7 +55,9 @@ def command(
     from zombiescope.recording.reader import open_recording
 
     with open_recording(place) as recording:
-        _explain(recording, place, json_)
+        guilty = _explain(recording, place, json_)
+    if open_ and not json_:
+        _show(place, guilty)
 
 
 def _place() -> Path:
@@ -68,7 +77,8 @@ def _rebuild(place: Path, raw: Path | None, *, quiet: bool) -> None:
         )
 
 
-def _explain(recording: Recording, place: Path, json_: bool) -> None:
+def _explain(recording: Recording, place: Path, json_: bool) -> str:
+    """Answers the address of its guilty seconds on the page."""
     from zombiescope.diagnosis.diagnose import diagnose as examine
 
     whole = choose(recording)
@@ -79,7 +89,7 @@ def _explain(recording: Recording, place: Path, json_: bool) -> None:
         from zombiescope.diagnosis.report.document import document
 
         print_document("demo", document(found))
-        return
+        return ""
     diagnose.show(found, f"{recording.name}  {window.heading()}", window)
     first = found.incidents[0] if found.incidents else None
     at = f"--from {window.clock(first.from_us)} --to {window.clock(first.to_us)}" if first else "--last 30s"
@@ -88,3 +98,29 @@ def _explain(recording: Recording, place: Path, json_: bool) -> None:
     looks = (("heatmap", "--last 30s --by core"), ("flamegraph", at), ("diagnose", "--last 30s -o report.html"))
     for name, options in looks:
         out.print(f"  {called()} {name} {place} {options}", soft_wrap=True)  # broken lines cannot be pasted
+    guilty = _guilty(window, first)
+    url = listening.url(listening.DEFAULT, listening.PORT, path=guilty)
+    out.print("\nor on the page", style="bold")
+    out.print(f"  {called()} serve {place}", soft_wrap=True)
+    out.print(f"  {url}", soft_wrap=True)
+    return guilty
+
+
+def _guilty(window: Window, first: Incident | None) -> str:
+    """The page on the seconds of the incident, in the half minute around it."""
+    ends = (first.from_us, first.to_us) if first else (window.start_us, window.end_us)
+    view = f"from={window.start_us / 1e6:.3f}&to={window.end_us / 1e6:.3f}"
+    return f"/?page=node&{view}&sel={ends[0] / 1e6:.3f}..{ends[1] / 1e6:.3f}"
+
+
+def _show(place: Path, guilty: str) -> None:
+    """Serves it and opens a browser; without a display the address above has to do."""
+    if not may_show("it as above,"):
+        return
+    made = bind(listening.DEFAULT, asked=False)
+    url = listening.url(listening.DEFAULT, listening.port_of(made), path=guilty)
+    note(f"{url}\nCtrl-C stops it.")
+    from zombiescope.web.recordings import Place
+    from zombiescope.web.server import Config, serve
+
+    serve(made, Config((Place(place),), listening.DEFAULT, open_url=url))

@@ -61,42 +61,39 @@ class _Picture:
         self.start_us, self.end_us, self.columns = start_us, end_us, columns
         self.width = 0
         self.modes = np.full((len(MODES), columns, 0), NOT_MEASURED, np.uint8)
-        self.score = np.full((columns, 0), -1, np.int64)
+        self.score = np.full((columns, 0), -1, np.int32)
         self.busy, self.kernel, self.ticks = np.zeros((3, columns))
 
     def add(self, batch: pa.Table) -> None:
-        cpu = columns.numbers(batch.column("cpu"))
-        interval = columns.numbers(batch.column("interval_us"))
-        stored = [columns.present(batch.column(name)) for name in ("user_ms", "system_ms")]
-        known = (cpu >= 0) & (interval > 0) & stored[0] & stored[1]
+        cpu, interval, time_us = (columns.numbers(batch.column(name)) for name in ("cpu", "interval_us", "time"))
+        known = (cpu >= 0) & (interval > 0)
+        for name in ("user_ms", "system_ms"):
+            if batch.column(name).null_count:
+                known &= columns.present(batch.column(name))
         if not known.any():
             return
-        whole = bool(known.all())
-        cpu, interval = (cpu, interval) if whole else (cpu[known], interval[known])
-        time_us = columns.numbers(batch.column("time")) if whole else columns.numbers(batch.column("time"))[known]
-        ms = [_ms(batch.column(name), None if whole else known) for name in _STORED]
-        shares = _shares([ms[0] + ms[1], *ms[2:]], interval)
+        ms = [columns.ids(batch.column(name)) for name in _STORED]
+        if not known.all():
+            cpu, interval, time_us, *ms = (each[known] for each in (cpu, interval, time_us, *ms))
+        shares = _shares([_both(ms[0], ms[1]), *ms[2:]], interval)
         middle = time_us - interval // 2 - self.start_us
         column = np.clip(middle * self.columns // max(1, self.end_us - self.start_us), 0, self.columns - 1)
+        kernel = _together([shares[at] for at in (1, 2, 3)], len(cpu))
+        busy = _together([*(shares[at] for at in (0, 4)), kernel], len(cpu))
         self._widen(int(cpu.max()) + 1)
-        self._mean(column, shares)
-        self._worst(column * self.width + cpu, shares)
-
-    def _mean(self, column: Ints, shares: Ints) -> None:
-        kernel = np.minimum(shares[1] + shares[2] + shares[3], FULL)
-        busy = np.minimum(shares[:5].sum(axis=0), FULL)
         self.ticks += np.bincount(column, minlength=self.columns)
         self.kernel += np.bincount(column, kernel, self.columns)
         self.busy += np.bincount(column, busy, self.columns)
+        self._worst(column * self.width + cpu, kernel.astype(np.int32) * 256 + busy, shares)
 
-    def _worst(self, cell: Ints, shares: Ints) -> None:
+    def _worst(self, cell: Ints, score: npt.NDArray[np.int32], shares: list[Bytes | None]) -> None:
         """The tick with most kernel time, then most busy; of equal ones the last."""
-        score = (shares[1] + shares[2] + shares[3]) * 2048 + shares[:5].sum(axis=0)
         best = self.score.reshape(-1)
         np.maximum.at(best, cell, score)
         chosen = np.flatnonzero(score == best[cell])
-        flat = self.modes.reshape(len(MODES), -1)
-        flat[:, cell[chosen]] = np.minimum(shares[:, chosen], FULL).astype(np.uint8)
+        cell = cell[chosen]
+        for mode, share in zip(self.modes.reshape(len(MODES), -1), shares, strict=True):
+            mode[cell] = 0 if share is None else share[chosen]
 
     def _widen(self, width: int) -> None:
         if width <= self.width:
@@ -105,7 +102,7 @@ class _Picture:
         self.modes = np.concatenate(
             [self.modes, np.full((len(MODES), self.columns, more), NOT_MEASURED, np.uint8)], axis=2
         )
-        self.score = np.concatenate([self.score, np.full((self.columns, more), -1, np.int64)], axis=1)
+        self.score = np.concatenate([self.score, np.full((self.columns, more), -1, np.int32)], axis=1)
         self.width = width
 
     def strip(self, online: tuple[int, ...]) -> Strip:
@@ -130,14 +127,31 @@ class _Picture:
         )
 
 
-def _ms(column: pa.ChunkedArray, known: npt.NDArray[np.bool_] | None) -> Ints:
-    values = np.maximum(columns.ids(column), 0)
-    return values if known is None else values[known]
+def _both(first: Ints, second: Ints) -> Ints:
+    """User and nice; what was not measured is -1 and adds nothing."""
+    return np.maximum(first, 0) + np.maximum(second, 0) if second.any() else first
 
 
-def _shares(ms: list[Ints], interval_us: Ints) -> Ints:
-    """[mode, row], 0 to FULL of the tick."""
-    return np.stack([np.minimum((each * (1000 * FULL) + interval_us // 2) // interval_us, FULL) for each in ms])
+def _shares(ms: list[Ints], interval_us: Ints) -> list[Bytes | None]:
+    """Of each mode 0 to FULL of the tick; None where it has nothing in any of them."""
+    same = bool((interval_us == interval_us[0]).all())
+    scale = np.float32(1000 * FULL / int(interval_us[0])) if same else (1000 * FULL / interval_us).astype(np.float32)
+    found: list[Bytes | None] = []
+    for each in ms:
+        if each.any():
+            shares = np.clip(each.astype(np.float32) * scale + np.float32(0.5), 0, FULL)
+            found.append(shares.astype(np.uint8))
+        else:
+            found.append(None)
+    return found
+
+
+def _together(shares: list[Bytes | None], rows: int) -> Bytes:
+    total = np.zeros(rows, np.uint16)
+    for share in shares:
+        if share is not None:
+            total += share
+    return np.minimum(total, FULL).astype(np.uint8)
 
 
 def _online(recording: Recording) -> tuple[int, ...]:

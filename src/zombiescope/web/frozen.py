@@ -65,7 +65,7 @@ def _only(pattern: re.Pattern[str], index: str, folder: Path) -> str:
     named = pattern.findall(index)
     if len(named) != 1:
         raise NotBuiltError(f"{folder / 'index.html'} names {len(named)} files where the page has one")
-    return (folder / named[0]).read_text()
+    return (folder / str(named[0])).read_text()
 
 
 class Answers:
@@ -103,10 +103,17 @@ def room_bytes(built: Built, answers: Answers, text: str = "") -> int:
 
 
 def assembled(
-    built: Built, heading: str, opens: str, answers: Answers, samples: str | None, markdown: str | None = None
+    built: Built,
+    heading: str,
+    opens: str,
+    answers: Answers,
+    samples: str | None,
+    markdown: str | None = None,
+    rows: int | None = None,
 ) -> str:
     """The file. `opens`: the place that the page shows first, as its address says it. `markdown` is what a reader
-    without scripts sees, and what the page gives to copy."""
+    without scripts sees, and what the page gives to copy. `rows`: of the heat map, to begin with."""
+    said = "" if rows is None else f' data-rows="{rows}"'
     frozen = {"answers": answers.all(), "samples": samples, "markdown": markdown}
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -119,7 +126,7 @@ def assembled(
         '<div id="app"></div>\n'
         f"<noscript><p>This page draws with JavaScript, which is switched off here.</p>"
         f"<pre>{escape(markdown or heading)}</pre></noscript>\n"
-        f'<script type="application/json" id="frozen">{_inside(frozen)}</script>\n'
+        f'<script type="application/json" id="frozen"{said}>{_inside(frozen)}</script>\n'
         f'<script>if (!location.hash.includes("=")) history.replaceState(null, "", "#" + {_inside(opens)})</script>\n'
         f'<script type="module">\n{built.script}\n</script>\n</body>\n</html>\n'
     )

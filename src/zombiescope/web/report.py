@@ -49,6 +49,10 @@ class Compared:
     start_us: int
     end_us: int
 
+    @classmethod
+    def of(cls, counts: Ints | None, window: Window | None) -> Compared | None:
+        return None if counts is None or window is None else cls(counts, window.start_us, window.end_us)
+
 
 def of_diagnosis(recording: Recording, found: Diagnosis, heading: str, window: Window) -> str:
     """Raises NotBuiltError."""
@@ -89,9 +93,12 @@ def of_selection(
     table = portable.portable(
         [selection], room_bytes(built, answers), _size, rows=rows, base=None if base is None else base.counts
     )
+    opens = {"page": "node", **opens}
     if base is not None:
-        table.scalars["base_span"] = [base.start_us / 1e6, base.end_us / 1e6]
-    return assembled(built, heading, urlencode({"page": "node", **opens}), answers, packed_samples(table))
+        span = (base.start_us / 1e6, base.end_us / 1e6)
+        table.scalars["base_span"] = span
+        opens["cmp"] = "{:.3f}..{:.3f}".format(*span)
+    return assembled(built, heading, urlencode(opens), answers, packed_samples(table), rows=rows)
 
 
 def _size(table: portable.Portable) -> int:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from zombiescope.profile import stacks
 from zombiescope.profile.stacks import Span, Stacks
-from zombiescope.recording import locate, schema
+from zombiescope.recording import incidents, layout, locate, schema
 from zombiescope.recording.reader import Recording, open_recording
 from zombiescope.recording.store import NotARecordingError
 from zombiescope.web.refusal import Refusal
@@ -36,6 +36,7 @@ class Served:
         self._lock = threading.RLock()
         self._recording: Recording | None = None
         self._looked = 0.0
+        self._seen: tuple[object, ...] = ()
         self._stacks = _HeldStacks()
         self.generation = 0
 
@@ -53,13 +54,16 @@ class Served:
 
     def _current(self, until_us: int | None) -> Recording:
         if self._recording is None:
+            self._seen = self._state()
             self._recording = self._opened()
             self._looked = time.monotonic()
             self.generation += 1
-        elif self._looked + LOOK_AGAIN_S < time.monotonic() and not self.settled(until_us) and self._may_change():
-            self._recording.refresh()
+        elif self._looked + LOOK_AGAIN_S < time.monotonic() and not self.settled(until_us):
             self._looked = time.monotonic()
-            self.generation += 1
+            if (state := self._state()) != self._seen:
+                self._recording.refresh()
+                self._seen = state
+                self.generation += 1
         return self._recording
 
     def _opened(self) -> Recording:
@@ -77,8 +81,16 @@ class Served:
             raise Refusal(503, "nothing is recorded yet", "the first data comes within seconds")
         return recording
 
-    def _may_change(self) -> bool:
-        return self.place.is_dir()
+    def _state(self) -> tuple[object, ...]:
+        """What changes when anything is written; a pack never does."""
+        node_dir = self.node_dir
+        if node_dir is None:
+            return ()
+        places = [node_dir / name for name in ("node.json", incidents.NAME)]
+        places += node_dir.glob(f"{layout.LOG_FOLDER}*")
+        places += node_dir.glob(f"{layout.ROLLUP_FOLDER}*")
+        places += node_dir.glob("date=*")
+        return self.live, *((place.name, *_written(place)) for place in sorted(places))
 
     def settled(self, until_us: int | None) -> bool:
         """Whether nothing before `until_us` will change any more."""
@@ -116,6 +128,14 @@ class Served:
             if self._recording is not None:
                 self._recording.close()
                 self._recording = None
+
+
+def _written(place: Path) -> tuple[int, int]:
+    try:
+        found = place.stat()
+    except OSError:
+        return 0, 0
+    return found.st_mtime_ns, found.st_size
 
 
 class _HeldStacks:

@@ -16,9 +16,9 @@ from zombiescope.commands import main
 from zombiescope.recording import locate
 
 COMMANDS = (
-    "up", "record", "status", "mark", "check", "top", "cores", "heatmap", "flamegraph", "stacks", "diff", "events",
-    "cgroups", "history", "info", "diagnose", "audit", "demo", "import", "freeze", "pack", "compact", "lab", "export",
-    "push",
+    "up", "record", "status", "mark", "serve", "check", "top", "cores", "heatmap", "flamegraph", "stacks", "diff",
+    "events", "cgroups", "history", "info", "diagnose", "audit", "demo", "import", "freeze", "pack", "compact", "lab",
+    "export", "push",
 )  # fmt: skip
 READERS = (
     "cores",

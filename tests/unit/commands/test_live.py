@@ -231,7 +231,7 @@ def test_up_records_as_record_does_and_calls_the_doctor(
 ) -> None:
     monkeypatch.setenv("ZOMBIESCOPE_DIR", str(tmp_path / "flight"))
     monkeypatch.setenv("ZOMBIESCOPE_RUNTIME_DIR", str(tmp_path / "run"))
-    recorded, upped = became("record"), became("up", "--open")
+    recorded, upped = became("record"), became("up", "--no-page")
     for config in (recorded, upped):
         del config["startup_cpu_s"]
     assert recorded == record.configuration(dir=str(tmp_path / "flight"))

@@ -14,7 +14,8 @@ import {
 import { patternOf } from "../flame";
 import { HEAT_S, heatSpan, settled } from "./span";
 
-const rows = signal(50);
+/** A file that was frozen with other rows begins with those. */
+const rows = signal(Number(document.getElementById("frozen")?.dataset["rows"]) || 50);
 const MOST_COLUMNS = 2000;
 
 export function Heat() {

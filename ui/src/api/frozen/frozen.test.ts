@@ -38,6 +38,7 @@ describe("flame graph of a frozen page", () => {
     expect(names(flamegraph(all, { unit: ["kubelet"] }))[0]).toBe("all 0");
     expect(names(flamegraph(all, { mode: "user" }))).toEqual(["all 3", "main 3"]);
     expect(names(flamegraph(all, { match: "^wa" }))[0]).toBe("all 3");
+    expect(names(flamegraph(all, { match: "(?i)^WA" }))[0]).toBe("all 3");
     expect(names(flamegraph(all, { match: "(" }))[0]).toBe("all 0");
   });
 

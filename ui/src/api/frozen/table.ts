@@ -183,9 +183,11 @@ export function leafCounts(table: FrozenTable, asked: Wanted): Float64Array {
 /** By function: 1 where its name is found by the expression. An expression that is none finds nothing. */
 export function functionsNamed(table: FrozenTable, expression: string): Uint8Array {
   const found = new Uint8Array(table.functions.name.length);
+  // The server's expressions begin with (?i) where case does not matter; here that is a flag.
+  const anyCase = expression.startsWith("(?i)");
   let pattern: RegExp;
   try {
-    pattern = new RegExp(expression);
+    pattern = new RegExp(anyCase ? expression.slice(4) : expression, anyCase ? "i" : "");
   } catch {
     return found;
   }

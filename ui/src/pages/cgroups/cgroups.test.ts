@@ -55,6 +55,7 @@ describe("history", () => {
     expect(made.dying).toEqual([100, 200, null, 3, 5, null, 40]);
     expect(made.at).toEqual([0, 60, 90, 120, 180, 210, 900]);
     expect(made.reboots).toEqual([120]);
+    expect(series([{ ...point(0, "a", 1), restarts: 0 }]).restarts).toEqual([null]);
     expect([...made.at].sort((a, b) => a - b)).toEqual(made.at);
   });
 

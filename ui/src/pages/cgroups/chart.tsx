@@ -5,7 +5,7 @@ import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { colourOf, dark } from "../../state";
-import { count, length, moment } from "../words";
+import { clock, count, day, length, moment } from "../words";
 import { zoneOffset } from "../zone";
 import type { Series } from "./series";
 
@@ -18,7 +18,7 @@ export function HistoryChart({ series, label }: { series: Series; label: string 
   useEffect(() => {
     const element = holder.current;
     if (!element) return;
-    const data: uPlot.AlignedData = [series.at, series.dying, series.total, series.restarts, series.saturated];
+    const data: uPlot.AlignedData = [series.at, series.restarts, series.dying, series.total, series.saturated];
     const chart = new uPlot(options(element.clientWidth, series, zone), data, element);
     const watch = new ResizeObserver(() => chart.setSize({ width: element.clientWidth, height: TALL }));
     watch.observe(element);
@@ -39,17 +39,32 @@ function options(width: number, series: Series, zone: number): uPlot.Options {
     width, height: TALL, padding: [14, 12, 0, 0],
     tzDate: (at) => uPlot.tzDate(new Date((at + zone) * 1e3), "Etc/UTC"),
     cursor: { y: false, points: { size: 6 } },
-    scales: { restarts: { range: (_, __, most) => [0, Math.max(4, most * 3)] } },
-    axes: [axis, { ...axis, size: 56, values: short }, { ...axis, scale: "restarts", side: 1, size: 44, grid: { show: false } }],
+    scales: {
+      y: { range: (_, __, most) => [0, Math.max(10, most * 1.08)] },
+      restarts: { range: (_, __, most) => [0, Math.max(4, (most ?? 0) * 3)] },
+    },
+    axes: [
+      { ...axis, space: 80, values: (_, at) => at.map((each) => tickName(each, series, zone)) },
+      { ...axis, size: 56, values: short },
+      { ...axis, scale: "restarts", side: 1, size: 44, grid: { show: false }, show: series.restarts.some(Boolean) },
+    ],
     series: [
       { label: "from", value: (_, at) => (at === null ? "–" : moment(at, zone)) },
-      { label: "dying", stroke: colourOf("--zombie"), width: 2, fill: `color-mix(in srgb, ${colourOf("--zombie")} 18%, transparent)`, points: { show: false }, value: said },
+      { label: "restarts", scale: "restarts", stroke: "transparent", width: 0, paths: uPlot.paths.bars!({ size: [0.8, 14] }), fill: faded("--warn", 30), points: { show: false }, value: said },
+      { label: "dying", stroke: colourOf("--zombie"), width: 2, fill: faded("--zombie", 18), points: { show: false }, value: said },
       { label: "all", stroke: colourOf("--faint"), width: 1, dash: [4, 3], points: { show: false }, value: said },
-      { label: "restarts", scale: "restarts", stroke: colourOf("--warn"), width: 1, paths: uPlot.paths.bars!({ size: [0.7, 14] }), fill: colourOf("--warn-soft"), points: { show: false }, value: said },
       { label: "cores lost", show: false, value: (_, value) => (value === null ? "–" : length(value)) },
     ],
     hooks: { draw: [(chart) => drawReboots(chart, series.reboots)] },
   };
+}
+
+const faded = (variable: string, part: number): string => `color-mix(in srgb, ${colourOf(variable)} ${part}%, transparent)`;
+
+/** A day where days are shown, else the time of day. */
+function tickName(at: number, { at: all }: Series, zone: number): string {
+  const long = (all[all.length - 1] ?? 0) - (all[0] ?? 0);
+  return long > 3 * 86400 ? day(at, zone).slice(5) : clock(at, zone).slice(0, long > 1200 ? 5 : 8);
 }
 
 const said = (_: uPlot, value: number | null): string => (value === null ? "–" : count(value));

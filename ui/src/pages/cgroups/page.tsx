@@ -11,7 +11,7 @@ import { count, length, moment, plural, sentence, zoneName } from "../words";
 import { zoneOffset } from "../zone";
 import { HistoryChart } from "./chart";
 import { growthWords, milestones, verdict } from "./forecast";
-import { series, summary } from "./series";
+import { series, summary, type HistorySummary } from "./series";
 
 export function CgroupsPage() {
   const live = info.value?.live ?? false;
@@ -87,7 +87,7 @@ const share = ({ total, dying }: Cgroups["memory"]): string =>
 function growth(document: Cgroups): string {
   const perHour = document.growth_per_hour;
   if (perHour === null) return "not measured";
-  return `${perHour >= 0 ? "+" : "−"}${count(Math.abs(perHour))}/h`;
+  return Math.abs(perHour) < 0.5 ? "none" : `${perHour > 0 ? "+" : "−"}${count(Math.abs(perHour))}/h`;
 }
 
 function Month({ points }: { points: readonly HistoryPoint[] }) {
@@ -100,8 +100,7 @@ function Month({ points }: { points: readonly HistoryPoint[] }) {
       </Empty>
     );
   const zone = zoneOffset.value;
-  const most = told.most ? `${count(told.most.dying)} dying at most, ${moment(told.most.at, zone)}` : "no cgroup was counted";
-  const words = `${length(told.days * 86400)}, ${plural(told.reboots, "reboot")}, ${most}, ${plural(told.restarts, "restart")} of units, cores lost for ${length(told.saturated_s)} in all`;
+  const words = inWords(told, zone);
   return (
     <>
       <p>{sentence(words)}</p>
@@ -129,6 +128,13 @@ function Month({ points }: { points: readonly HistoryPoint[] }) {
       </details>
     </>
   );
+}
+
+function inWords(told: HistorySummary, zone: number): string {
+  const none = (number: number, one: string) => (number ? plural(number, one) : `no ${one}`);
+  const most = told.most ? `at most ${count(told.most.dying)} were dying, on ${moment(told.most.at, zone)}` : "no cgroup was counted";
+  const lost = told.saturated_s >= 0.05 ? `cores were lost for ${length(told.saturated_s)} in all` : "no core was lost";
+  return `${length(Math.max(60, told.days * 86400))} of history with ${none(told.reboots, "reboot")} and ${none(told.restarts, "restart")} of units; ${most}; ${lost}`;
 }
 
 function daily(points: readonly HistoryPoint[]): HistoryPoint[] {

@@ -25,7 +25,7 @@ export function series(points: readonly HistoryPoint[]): Series {
     made.at.push(point.at);
     made.total.push(point.memory_cgroups);
     made.dying.push(point.dying);
-    made.restarts.push(point.restarts);
+    made.restarts.push(point.restarts || null); // a bar of nothing would be drawn as a line
     made.saturated.push(point.cores_saturated_s);
     before = point;
   }

@@ -6,6 +6,7 @@ import type { Audit, Cgroups, Diagnosis, Worst } from "../documents";
 import { bySeverity, tally } from "../audit/grouping";
 import { growthWords, milestones, verdict } from "../cgroups/forecast";
 import { sorted } from "../incident/list";
+import { hiddenWords } from "./hidden";
 import { useDocument, type Asked } from "../parts/document";
 import { Empty, Frames, Go, Loaded, MissingList, Page, Panel, Tag } from "../parts/parts";
 import { exactly, type Place } from "../places";
@@ -142,9 +143,7 @@ function Hidden({ asked }: { asked: Asked<Worst> }) {
                 <Bar name={`core ${hidden.core}`} value={hidden.core_kernel} note="in the kernel" loud />
                 <Bar name="all cores" value={hidden.average_kernel} note={`in the kernel, ${percent(hidden.average_busy)} busy`} />
               </div>
-              <p>
-                For <strong>{length(hidden.seconds)}</strong> a dashboard of averages shows {percent(hidden.average_busy)} and nothing wrong.
-              </p>
+              <p>{hiddenWords(hidden)}</p>
               <p class="pg-more">
                 <Go place={{ page: "node", view: { from: sel.from - 30, to: sel.to + 30 }, sel }}>see it on every core</Go>
               </p>
@@ -233,10 +232,10 @@ function Findings({ asked }: { asked: Asked<Audit> }) {
           return (
             <>
               <p><strong>{tally(audit.findings)}</strong></p>
-              <ul class="pg-short">
+              <ul class="pg-short pg-oneline">
                 {bySeverity(audit.findings).flatMap((group) => group.findings).slice(0, 3).map((finding) => (
                   <li key={finding.id}>
-                    <Tag severity={finding.severity} /> <Go place={{ page: "audit" }}>{finding.unit ?? finding.rule}</Go> <span class="faint">{first(finding.why)}</span>
+                    <Tag severity={finding.severity} /> <Go place={{ page: "audit" }}>{finding.unit ?? finding.rule}</Go> <span class="faint">{finding.why}</span>
                   </li>
                 ))}
               </ul>
@@ -248,11 +247,11 @@ function Findings({ asked }: { asked: Asked<Audit> }) {
   );
 }
 
-const first = (text: string): string => text.split(/(?<=[.:])\s/, 1)[0] ?? text;
-
 function Unseen() {
   const about = info.value;
-  const gaps = (about?.gaps ?? []).slice(-3);
+  // A source that is missing altogether is told once, with what grants it.
+  const absent = new Set(about?.missing.map((each) => each.source));
+  const gaps = (about?.gaps ?? []).filter((gap) => !absent.has(gap.source)).slice(-3);
   return (
     <Panel title="What cannot be seen">
       {!about && <p class="faint">…</p>}
@@ -280,8 +279,7 @@ function Door() {
       <div>
         <strong>Nothing wrong here? See the case that this was made for.</strong>
         <p>
-          96 cores, 32% busy, a job that dies every few hours: one core held for six seconds, a network card that gives up, and 68,440 cgroups that nobody
-          sees. Replayed from its published figures on this machine.
+          96 cores, 32% busy, and one of them held for six seconds: a network card gives up, and 68,440 cgroups that nobody sees are why.
         </p>
       </div>
       <Go place={{ page: "incident", rec: FOUNDING }} class="pg-button pg-primary">open the founding case</Go>
