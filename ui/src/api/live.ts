@@ -8,7 +8,7 @@ import type { IncidentNote, Tick, TimelineEvent } from "./types";
 
 const FIRST_WAIT_MS = 1000;
 const LONGEST_WAIT_MS = 15_000;
-/** The server says something at least every 15 s; silence beyond this is a dead connection that nobody closed. */
+/** Ticks come every second while the recorder runs; silence beyond this is a dead connection that nobody closed. */
 const SILENCE_MS = 40_000;
 
 export function listen(url: string, ready: () => Promise<unknown>, handlers: LiveHandlers): () => void {
@@ -39,6 +39,13 @@ export function listen(url: string, ready: () => Promise<unknown>, handlers: Liv
     stream.addEventListener("event", (message) => {
       heard();
       handlers.event?.(JSON.parse((message as MessageEvent<string>).data) as TimelineEvent);
+    });
+    stream.addEventListener("recorder", (message) => {
+      const { running } = JSON.parse((message as MessageEvent<string>).data) as { running: boolean };
+      // Without a recorder there is nothing to hear but comments, which EventSource keeps to itself.
+      if (running) heard();
+      else clearTimeout(timer);
+      handlers.recorder?.(running);
     });
     stream.addEventListener("incidents", (message) => {
       heard();

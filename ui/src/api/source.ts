@@ -15,6 +15,8 @@ export interface LiveHandlers {
   tick?(tick: Tick): void;
   event?(event: TimelineEvent): void;
   incidents?(incidents: IncidentNote[]): void;
+  /** The recorder stopped, or started again; the stream goes on. */
+  recorder?(running: boolean): void;
   /** "open" again after "lost" means: ticks are missing in between, ask for them. */
   state?(state: LiveState, why?: string): void;
 }

@@ -1,5 +1,6 @@
 /** What is chosen, drawn over every lane: only these boxes move while a hand drags, so that a drag is never late. */
 
+import { lanes } from "../lanes/load";
 import { toX } from "./axis";
 import { draft, plotWidth, pointed } from "./moves";
 import type { Span } from "../api/types";
@@ -12,6 +13,7 @@ export function Overlay() {
   const other = dragged?.kind === "compare" ? dragged.span : compare.value;
   return (
     <div class="overlay" aria-hidden="true">
+      {(lanes.value?.events ?? []).filter((one) => one.kind === "mark").map((one) => <Line key={`${one.at}${one.text}`} at={one.at} />)}
       {other && <Box span={other} kind="compare" letter={chosen ? "B" : ""} />}
       {chosen && <Box span={chosen} kind="select" letter={other ? "A" : ""} />}
       <Pointer />
@@ -29,6 +31,12 @@ function Box({ span, kind, letter }: { span: Span; kind: string; letter: string 
       {letter && <b>{letter}</b>}
     </div>
   );
+}
+
+/** A mark that somebody set goes through all lanes; its flag stands among the events. */
+function Line({ at }: { at: number }) {
+  const x = toX(view.value, plotWidth.value, at);
+  return x < 0 || x > plotWidth.value ? null : <i class="mark-line" style={{ transform: `translateX(${Math.round(x)}px)` }} />;
 }
 
 function Pointer() {

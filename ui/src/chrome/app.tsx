@@ -9,7 +9,7 @@ import { Help } from "./help";
 import { listenToKeys } from "./keys";
 import { NodePage } from "./node";
 import { Palette } from "./palette";
-import { Loading, Problem } from "./states";
+import { AskToken, Loading, Problem } from "./states";
 import { TipLayer, hideTip } from "./tip";
 
 const PAGES = { home: HomePage, node: NodePage, incidents: IncidentsPage, incident: IncidentPage, cgroups: CgroupsPage, audit: AuditPage };
@@ -56,6 +56,7 @@ function closePopovers(): () => void {
 
 function Content() {
   const Page = PAGES[page.value];
+  if (trouble.value?.status === 401) return <div class="centred"><AskToken error={trouble.value} /></div>;
   if (trouble.value && !info.value) return <div class="centred"><Problem error={trouble.value} again={refresh} /></div>;
   if (!info.value) return <div class="centred"><Loading title="Opening the recording" /></div>;
   return <Page key={page.value} />;

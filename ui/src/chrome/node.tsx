@@ -4,6 +4,7 @@ import { useEffect } from "preact/hooks";
 import { Timeline } from "../axis/timeline";
 import { Flames } from "../samples/flames";
 import { Heat } from "../samples/heat";
+import { info } from "../state";
 import { settle } from "../samples/span";
 
 const FLAME_PX = 480;
@@ -12,6 +13,7 @@ export function NodePage() {
   useEffect(settle, []);
   return (
     <div class="node-page">
+      <h1 class="hidden-text">{info.value?.node}: cores, events and samples over time</h1>
       <Timeline />
       <section class="samples" aria-label="Samples of the chosen time">
         <Heat />

@@ -48,6 +48,27 @@ export function Problem({ error, again, small }: { error: AnswerError; again?: (
   );
 }
 
+/** The server wants a token: it was printed once, where the server was started. */
+export function AskToken({ error }: { error: AnswerError }) {
+  const open = (event: Event): void => {
+    event.preventDefault();
+    const token = new FormData(event.currentTarget as HTMLFormElement).get("token");
+    if (!token) return;
+    // The same way in as the printed address.
+    location.hash = `token=${encodeURIComponent(String(token).trim().replace(/^.*#token=/, ""))}`;
+    location.reload();
+  };
+  return (
+    <State icon="lock" kind="denied" title={sentence(error.what)}>
+      {error.mend && <p>{sentence(error.mend)}, or paste the token:</p>}
+      <form class="button-row" onSubmit={open}>
+        <input class="plain" type="password" name="token" aria-label="Token" autofocus autocomplete="off" />
+        <button class="button">Open</button>
+      </form>
+    </State>
+  );
+}
+
 /** A source that this recorder was not allowed to read: why, and the command that grants it. */
 export function NoPermission({ missing, small }: { missing: Missing[]; small?: boolean }) {
   return (

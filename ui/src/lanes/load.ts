@@ -14,7 +14,8 @@ const REFRESH_S = 15;
 
 export function useLanes(): Answer<Lanes> {
   // What is yet to come has no pressure of zero.
-  const span = { from: view.value.from, to: Math.min(view.value.to, extent.value.to) };
+  // Half a second off the whole ones, so that a tick that is a little early or late stays in its own step.
+  const span = { from: Math.floor(view.value.from) - 0.5, to: Math.ceil(Math.min(view.value.to, extent.value.to)) + 0.5 };
   const live = following.value;
   const columns = Math.max(64, Math.min(1600, Math.floor(plotWidth.value / 2)));
   const ready = info.value !== null && plotWidth.value > 0 && span.to > span.from;
@@ -27,7 +28,7 @@ export function useLanes(): Answer<Lanes> {
       lanes.value = found;
       return found;
     },
-    live ? 0 : 120,
+    { wait_ms: live ? 0 : 120, patient: live },
   );
   useEffect(() => {
     const ends = [

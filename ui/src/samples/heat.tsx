@@ -29,7 +29,7 @@ export function Heat() {
   const chosen = by.value === "core" ? { ...filters.value, cpu: [] } : filters.value;
   const params = { ...asked(shown, chosen), by: by.value, rows: rows.value, columns: length(shown) > HEAT_S ? columns : MOST_COLUMNS, paint };
   const ready = length(shown) > 0 && plotWidth.value > 0;
-  const answer = useAnswer(ready ? JSON.stringify(params) : null, (signal) => source().columns("heatmap", params, signal), 150);
+  const answer = useAnswer(ready ? JSON.stringify(params) : null, (signal) => source().columns("heatmap", params, signal), { wait_ms: 150, patient: following.value });
   const data = useMemo(() => (answer.data ? heatFrom(answer.data) : null), [answer.data]);
   const core = filters.value.cpu.length === 1 && /^\d+$/.test(filters.value.cpu[0]!) ? Number(filters.value.cpu[0]) : null;
   const offset = info.value?.zone_offset_s ?? 0;

@@ -3,7 +3,7 @@
 import { batch, effect, signal } from "@preact/signals";
 import { AnswerError, type LiveState, source } from "../api/source";
 import type { Diagnosis, Incident, IncidentNote, Info, RecordingEntry, Tick, TimelineEvent } from "../api/types";
-import { current, following, info, rec, recordings, tail } from "./state";
+import { catchUp, current, following, info, newest, rec, recordings, tail } from "./state";
 
 export const incidents = signal<Incident[] | null>(null);
 export const incidentsTrouble = signal<AnswerError | null>(null);
@@ -36,12 +36,14 @@ export function watchRecording(): void {
 async function load(key: string, stop: AbortController): Promise<void> {
   const { signal: stopped } = stop;
   try {
-    const known = await source().json<{ recordings: RecordingEntry[] }>("recordings", {}, stopped);
-    const found = await source().json<Info>("info", { rec: key }, stopped);
+    const [known, found] = await Promise.all([
+      source().json<{ recordings: RecordingEntry[] }>("recordings", {}, stopped),
+      source().json<Info>("info", { rec: key }, stopped),
+    ]);
     if (stopped.aborted) return;
     batch(() => {
       recordings.value = known.recordings;
-      if (info.value?.node !== found.node || info.value?.from !== found.from) tail.value = 0;
+      if (info.value?.node !== found.node || info.value?.from !== found.from) tail.value = newest.value = 0;
       const place = current();
       if (info.value === null && found.live && !place.view && !place.selection) following.value = true;
       if (!found.live) following.value = false;
@@ -75,24 +77,48 @@ function listen(key: string, stopped: AbortSignal): void {
   const end = source().live({ rec: key }, {
     tick(tick) {
       batch(() => {
-        tail.value = Math.max(tail.value, tick.at);
+        newest.value = Math.max(newest.value, tick.at);
+        if (following.value) catchUp();
         lastTick.value = tick;
       });
     },
     event: (event) => (lastEvent.value = event),
     incidents(notes) {
       const before = JSON.stringify(noticed.value?.map((one) => [one.id, one.state]));
+      // The first list only says what was asked for already.
+      const first = noticed.value === null;
       noticed.value = notes;
-      if (before !== JSON.stringify(notes.map((one) => [one.id, one.state]))) void diagnose(key, stopped);
+      if (!first && before !== JSON.stringify(notes.map((one) => [one.id, one.state]))) void diagnose(key, stopped);
+    },
+    recorder(running) {
+      if (running) return refresh();
+      batch(() => {
+        if (info.value) info.value = { ...info.value, live: false, to: Math.max(info.value.to, tail.value) };
+        following.value = false;
+        connection.value = { state: "none", why: "", since: Date.now() };
+      });
     },
     state(state, why = "") {
       if (stopped.aborted) return;
       connection.value = { state, why, since: connection.value.state === state ? connection.value.since : Date.now() };
-      if (state === "lost") broken = true;
+      if (state === "lost") {
+        broken = true;
+        void ended(key, stopped);
+      }
       if (state === "open" && broken) refresh();
     },
   });
   stopped.addEventListener("abort", end);
+}
+
+/** A stream that ends because the recorder stopped is not a broken connection. */
+async function ended(key: string, stopped: AbortSignal): Promise<void> {
+  try {
+    const found = await source().json<Info>("info", { rec: key }, stopped);
+    if (!found.live && !stopped.aborted) refresh();
+  } catch {
+    // the server is away: it is tried again
+  }
 }
 
 export function asAnswerError(error: unknown): AnswerError {

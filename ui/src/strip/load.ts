@@ -41,7 +41,7 @@ export function useStrip(): Answer<Strip> {
       strip.value = following.value ? recent.reduce(moved, found) : found;
       return found;
     },
-    live ? 0 : 60,
+    { wait_ms: live ? 0 : 60 },
   );
   useEffect(
     () =>
