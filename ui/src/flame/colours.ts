@@ -153,6 +153,16 @@ const encoder = new TextEncoder();
 /** As zlib has it. */
 export function crc32(text: string): number {
   let sum = 0xffffffff;
-  for (const byte of encoder.encode(text)) sum = (sum >>> 8) ^ TABLE[(sum ^ byte) & 255]!;
+  for (let at = 0; at < text.length; at++) {
+    const unit = text.charCodeAt(at);
+    if (unit > 127) return crc32OfBytes(encoder.encode(text));
+    sum = (sum >>> 8) ^ TABLE[(sum ^ unit) & 255]!;
+  }
+  return (sum ^ 0xffffffff) >>> 0;
+}
+
+function crc32OfBytes(bytes: Uint8Array): number {
+  let sum = 0xffffffff;
+  for (const byte of bytes) sum = (sum >>> 8) ^ TABLE[(sum ^ byte) & 255]!;
   return (sum ^ 0xffffffff) >>> 0;
 }
