@@ -8,7 +8,7 @@ PAGE := src/zombiescope/web/page/index.html
 PAGE_SOURCES := $(shell find ui -name node_modules -prune -o -type f ! -name '*.test.ts' -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test test-node test-long test-fast test-packages lint format bench bench-soak score docs lock wheel clean
+.PHONY: help setup run demo test test-browser test-node test-long test-fast test-packages lint format bench bench-soak score docs lock wheel clean
 
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,6 +20,10 @@ setup: .venv/.ready $(PAGE) ## build .venv with the command zombiescope in it, a
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-build-isolation --no-deps --editable .
+	@touch $@
+
+.venv/.browser: requirements/browser.txt .venv/.ready
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements/browser.txt
 	@touch $@
 
 $(PAGE): $(PAGE_SOURCES) scripts/page | .venv/.ready
@@ -36,10 +40,14 @@ test-packages: ## install the Debian packages that tests compare with (perf, sys
 	@scripts/need-tests
 
 # Unit tests share nothing and run on all cores; what measures the kernel runs alone. Exit code 5: ARGS chose none of them.
-test: setup test-packages ## run every test but those of make test-long
+test: setup .venv/.browser test-packages ## run every test but those of make test-long
 	scripts/page test
 	$(PYTEST) --numprocesses auto --dist loadfile tests/unit $(ARGS) || test $$? -eq 5
 	$(PYTEST) -m "not long" tests/kernel tests/node $(ARGS) || test $$? -eq 5
+	$(PYTEST) tests/browser $(ARGS) || test $$? -eq 5
+
+test-browser: setup .venv/.browser test-packages ## the page in a real browser; PICTURES=DIR keeps what it looked like
+	$(if $(PICTURES),ZOMBIESCOPE_PICTURES=$(abspath $(PICTURES))) $(PYTEST) tests/browser $(ARGS)
 
 test-node: setup test-packages ## boot whole machines under QEMU, of every kernel generation, and try it on them
 	$(PYTEST) tests/node $(ARGS)
@@ -48,9 +56,10 @@ test-long: setup test-packages ## what takes minutes or a quiet machine: real fa
 	$(PYTEST) -m long tests/kernel tests/node $(ARGS)
 
 test-fast: setup ## run the tests that need no privileges and take no time
-	$(PYTEST) --numprocesses auto --dist loadfile -m "not kernel and not node and not slow" $(ARGS)
+	$(PYTEST) --numprocesses auto --dist loadfile -m "not kernel and not node and not slow" \
+	  --ignore tests/browser $(ARGS)
 
-lint: setup ## ruff (lint and format) and mypy in strict mode, and the page's types
+lint: setup .venv/.browser ## ruff (lint and format) and mypy in strict mode, and the page's types
 	$(BIN)/ruff check src tests benchmarks setup.py
 	$(BIN)/ruff format --check src tests benchmarks setup.py
 	$(BIN)/mypy
@@ -60,7 +69,7 @@ format: setup ## let ruff format the code
 	$(BIN)/ruff check --fix-only src tests benchmarks setup.py
 	$(BIN)/ruff format src tests benchmarks setup.py
 
-bench: setup test-packages ## measure cost against perf and mpstat; figures go to docs/performance.md
+bench: setup .venv/.browser test-packages ## measure cost against perf and mpstat; figures go to docs/performance.md
 	$(BIN)/python -m benchmarks $(ARGS)
 
 bench-soak: setup test-packages ## an hour of recording: is memory flat?
@@ -75,7 +84,7 @@ docs: setup ## check the pages and build them into site/
 
 lock: ## write requirements/*.txt anew, with hashes and without the address of any registry
 	@test -x .venv/lock/bin/uv || ($(PYTHON) -m venv .venv/lock && .venv/lock/bin/pip install --quiet uv)
-	@for name in runtime dev node; do cd requirements && ../.venv/lock/bin/uv pip compile --quiet --universal \
+	@for name in runtime dev node browser; do cd requirements && ../.venv/lock/bin/uv pip compile --quiet --universal \
 	  --python-version 3.11 --generate-hashes --no-header $$name.in -o $$name.txt && cd ..; done
 
 wheel: setup ## build dist/*.whl

@@ -119,9 +119,7 @@ def test_05_a_range_on_the_axis_or_the_heat_map_holds_for_every_view(
     visit.page.wait_for_function("low => Number(location.search.split('sel=')[1]?.split('..')[0]) < low", arg=low - 1)
     assert visit.span() == pytest.approx((low - (high - low), low), abs=0.1)
     visit.button("Step right").click()
-    visit.page.wait_for_function(
-        "low => Number(location.search.split('sel=')[1]?.split('..')[0]) > low", arg=low - 0.2
-    )
+    visit.page.wait_for_function("low => Number(location.search.split('sel=')[1]?.split('..')[0]) > low", arg=low - 0.2)
     visit.settled()
     # a click on the heat map is one second
     before = visit.said("sel")
@@ -224,7 +222,7 @@ def test_08_focus_drop_merge_collapse_and_take_back(guilty: Visit) -> None:
     guilty.page.keyboard.press("z")
     guilty.wait_said("do", None)
     guilty.page.keyboard.press("r")
-    guilty.wait_said("do", "r")
+    guilty.wait_said("do", "r:")
     expect(guilty.page.get_by_role("button", name="Recursion", exact=True)).to_have_attribute("aria-pressed", "true")
     guilty.page.keyboard.press("r")
     guilty.wait_said("do", None)

@@ -98,9 +98,13 @@ def test_14_little_is_sent_and_what_was_left_out_is_said(visit: Visit) -> None:
     assert 0 < sum(page) < 300_000, "the page, compressed"
     assert sum(answers) < 1_500_000
     # fewer nodes asked for: the page says what is not there
-    visit.page.route("**/flamegraph?**", lambda route: route.continue_(url=re.sub(r"nodes=\d+", "nodes=20", route.request.url)))
+    visit.page.route(
+        "**/flamegraph?**", lambda route: route.continue_(url=re.sub(r"nodes=\d+", "nodes=20", route.request.url))
+    )
     visit.node(f"{FOUNDING}&mode=kernel")
-    expect(visit.page.locator(".zs-notes")).to_contain_text(re.compile(r"\d+ branch(es)? below [\d.]+ % left out by the server"))
+    expect(visit.page.locator(".zs-notes")).to_contain_text(
+        re.compile(r"\d+ branch(es)? below [\d.]+ % left out by the server")
+    )
 
 
 def test_15_the_search_paints_the_heat_map_which_has_rows_of_cores_or_of_parts_of_a_second(

@@ -41,11 +41,12 @@ def test_the_tail_moves_can_be_paused_and_outlives_the_server(live: Server, visi
     shown = visit.page.locator(".toolbar .range")
 
     def moves() -> None:
-        before = shown.inner_text()
-        visit.page.wait_for_function("was => document.querySelector('.toolbar .range').innerText !== was", arg=before)
+        """A second more is on the strip."""
+        strip = "document.querySelector('.strip').toDataURL()"
+        visit.page.wait_for_function(f"was => {strip} !== was", arg=visit.page.evaluate(strip))
 
     moves()
-    # paused, it stands still although ticks come in
+    # paused, the axis stands still although ticks come in
     visit.page.get_by_role("button", name="Live").click()
     visit.shown()
     expect(visit.page.get_by_role("button", name="Paused")).to_be_visible()

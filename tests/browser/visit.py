@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from urllib.parse import parse_qs, urlsplit
 
-from playwright.sync_api import BrowserContext, ConsoleMessage, Locator, Page, Request, expect
+from playwright.sync_api import BrowserContext, ConsoleMessage, Locator, Request, expect
 
 WAIT_MS = 20_000
 expect.set_options(timeout=WAIT_MS)

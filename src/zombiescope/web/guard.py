@@ -35,11 +35,12 @@ HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "X-Frame-Options": "DENY",
     "Permissions-Policy": "camera=(), microphone=(), geolocation=(), payment=(), usb=()",
 }
+OPENER = ("Cross-Origin-Opener-Policy", "same-origin")
+"""Not for everybody: over plain HTTP a browser obeys it on the loopback only, and elsewhere complains in its console."""
 API = "/api/"
 SESSION = "/api/v1/session"
 COOKIE = "zombiescope-session"
@@ -108,6 +109,16 @@ def _split(said: str, usual_port: int) -> tuple[str, int]:
     return name, int(port) if port.isascii() and port.isdigit() and len(port) < 6 else -1
 
 
+def _trustworthy(host: str) -> bool:
+    """Whether a browser calls this origin so: the loopback, or a name without a port, behind a proxy that speaks TLS."""
+    name, port = _split(host.lower(), 0)
+    if name == "localhost":
+        return True
+    if not _is_address(name):
+        return not port
+    return ipaddress.ip_address(name.removeprefix("[").removesuffix("]")).is_loopback
+
+
 def _is_address(name: str) -> bool:
     try:
         ipaddress.ip_address(name.removeprefix("[").removesuffix("]"))
@@ -145,6 +156,8 @@ class Guard:
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
                     headers.setdefault(name, value)
+                if _trustworthy(Headers(scope=scope).get("host", "")):
+                    headers.setdefault(*OPENER)
             await send(message)
 
         refusal = self._refusal(scope)
