@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -68,11 +69,13 @@ def portable(
     kept = _samples(selections, int(counts.sum()))
     fixed = _fixed(selections, rows, counts, base, kept)
     while True:
-        made = _table(fixed, selections[0], kept)
-        excess = size(made) / limit_bytes
-        if excess <= 1 or len(kept.columns) <= 1:
+        made = _table(fixed, selections[0], kept.columns, kept.step)
+        taken = size(made)
+        if taken <= limit_bytes or len(kept.columns) <= 1:
             return made
-        fewer = kept.thinned(excess)
+        # Tree and maps take the same however few samples there are, so only the samples' own part can shrink.
+        bare = size(_table(fixed, selections[0], kept.columns.at(slice(0)), kept.step))
+        fewer = kept.thinned((taken - bare) / max(1, limit_bytes - bare))
         if kept.step == 1:
             fixed = _fixed(selections, rows, counts, base, fewer)
         kept = fewer
@@ -111,7 +114,7 @@ class _Kept:
         return self.read.at(slice(None, None, self.by))
 
     def thinned(self, times: float) -> _Kept:
-        return replace(self, by=max(self.by + 1, round(self.by * times)))
+        return replace(self, by=max(self.by + 1, ceil(self.by * times)))
 
 
 def _counts(selection: Selection) -> Ints:
@@ -204,14 +207,13 @@ def _functions(tree: Tree) -> tuple[dict[str, Any], Arrays]:
     return scalars, arrays
 
 
-def _table(fixed: _Fixed, selection: Selection, kept: _Kept) -> Portable:
-    samples = kept.columns
+def _table(fixed: _Fixed, selection: Selection, samples: _Columns, step: int) -> Portable:
     start_us = int(samples.time_us[0]) // SECOND_US * SECOND_US if len(samples) else selection.start_us
     ticks = (samples.time_us - start_us) // TICK_US
     leaf = fixed.tree.leaf[selection.stacks.rows_of(samples.stack)]
     pairs, pair = np.unique(np.stack([samples.task, leaf]), axis=1, return_inverse=True)
     tasks, task = np.unique(pairs[0], return_inverse=True)
-    scalars = {"start": start_us / 1e6, "step": kept.step, "tasks": _tasks(selection, tasks.tolist())}
+    scalars = {"start": start_us / 1e6, "step": step, "tasks": _tasks(selection, tasks.tolist())}
     arrays: Arrays = {
         "time": _smallest(np.diff(ticks, prepend=0)),
         "cpu": np.where(samples.cpu < 0, NOBODY, samples.cpu).astype(np.uint16),

@@ -90,7 +90,7 @@ class Answers:
 
 
 def packed(data: bytes) -> str:
-    return base64.b64encode(gzip.compress(data, 9, mtime=0)).decode()
+    return base64.b64encode(gzip.compress(data, 6, mtime=0)).decode()
 
 
 def packed_samples(table: Portable) -> str:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
+import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -10,8 +14,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.unit.commands.cli import Cli, Done
+
+from zombiescope.commands import drawing
+from zombiescope.commands.failure import Failure
+from zombiescope.documents.columns import decoded
+from zombiescope.web.frozen import NotBuiltError
 
 
 @pytest.fixture(scope="module")
@@ -84,12 +94,23 @@ def test_a_wrong_length_of_live_is_named(cli: Cli) -> None:
 
 
 def test_the_page_shows_no_average_where_nothing_was_measured(cli: Cli, recording: str, tmp_path: Path) -> None:
-    assert cli("diagnose", recording, "--last", "30s", "-o", "report.html").code == 3
-    strip = (tmp_path / "report.html").read_text().partition('<svg class="strip"')[2].partition("</svg>")[0]
-    points = strip.partition('<polyline points="')[2].partition('"')[0].split()
-    bottom = max(float(point.partition(",")[2]) for point in points)
-    top = min(float(point.partition(",")[2]) for point in points)
-    assert bottom - top < 0.1 * bottom, "the node was 28 to 33 % busy all the time"
+    assert cli("diagnose", recording, "-o", "report.html").code == 3
+    frozen = re.search(r'id="frozen">(.*?)</script>', (tmp_path / "report.html").read_text())
+    assert frozen is not None
+    packed = json.loads(frozen[1])["answers"]["strip 1"]
+    _, arrays = decoded(gzip.decompress(base64.b64decode(packed)))
+    busy = arrays["average_busy"]
+    assert np.isnan(busy).any(), "nothing was measured before the profile began"
+    assert 0.25 < np.nanmin(busy) < np.nanmax(busy) < 0.35, "the node was 28 to 33 % busy all the time"
+
+
+def test_a_tree_without_a_page_is_one_line(tmp_path: Path) -> None:
+    def absent() -> str:
+        raise NotBuiltError("the web page is not built")
+
+    with pytest.raises(Failure, match=r"r\.html: the web page is not built"):
+        drawing.write_page(tmp_path / "r.html", absent)
+    assert not (tmp_path / "r.html").exists()
 
 
 @pytest.mark.parametrize("damage", ["half a file", "no files"])

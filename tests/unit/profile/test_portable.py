@@ -56,16 +56,15 @@ def read_back(table: Portable) -> Counter[tuple[int, int, str | None, tuple[str,
 
 
 def recorded(selection: Selection) -> Counter[tuple[int, int, str | None, tuple[str, ...]]]:
-    names = {
-        row["task"]: row["comm"]
-        for row in selection.recording.table("tasks", *selection.span, ("task", "comm")).to_pylist()
-    }
-    known = selection.stacks
-    return Counter(
-        (at // 1000, cpu, names[task], tuple(function.name for function in known.of(int(known.rows_of(np.array([stack]))[0]))))
-        for times, cpus, stack_ids, tasks in selection.columns("time", "cpu", "stack", "task")
-        for at, cpu, stack, task in zip(times.tolist(), cpus.tolist(), stack_ids.tolist(), tasks.tolist(), strict=True)
-    )  # fmt: skip
+    rows = selection.recording.table("tasks", *selection.span, ("task", "comm")).to_pylist()
+    comm = {row["task"]: row["comm"] for row in rows}
+    found: Counter[tuple[int, int, str | None, tuple[str, ...]]] = Counter()
+    for time_us, cpu, stack, task in selection.columns("time", "cpu", "stack", "task"):
+        row = selection.stacks.rows_of(stack)
+        for at, core, which, who in zip(time_us.tolist(), cpu.tolist(), row.tolist(), task.tolist(), strict=True):
+            names = tuple(function.name for function in selection.stacks.of(which))
+            found[at // 1000, core, comm[who], names] += 1
+    return found
 
 
 def test_what_fits_is_all_there(written: Written) -> None:

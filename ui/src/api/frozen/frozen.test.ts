@@ -3,7 +3,7 @@ import { decode, encode } from "../columns";
 import type { FlamegraphHeader, HeatmapHeader, Lanes, StripHeader } from "../types";
 import { cutLanes, cutStrip, finest } from "./axis";
 import { flamechart, flamegraph, functionsDocument, heatmap } from "./profile";
-import { readTable } from "./table";
+import { caveats, readTable } from "./table";
 
 const START = 1000;
 
@@ -92,6 +92,13 @@ describe("other answers about samples", () => {
     expect(total).toBe(6);
     expect(functions.map((each) => [each.name, each.self, each.total])).toEqual([["main", 3, 6], ["walk", 3, 3], ["read", 0, 3]]);
   });
+});
+
+it("says what was left out of the file, and nothing where nothing was", () => {
+  const clock = (at: number) => `t${at}`;
+  expect(caveats(table(), { from: 1000, to: 1002 }, clock)).toBeNull();
+  expect(caveats(table(8), { from: 1000, to: 1002 }, clock)).toContain("one of every 8 samples");
+  expect(caveats(table(), { from: 0, to: 2000 }, clock)).toBe("Samples of t1000 – t1002 are in the file; elsewhere the heat map is hatched.");
 });
 
 describe("the time axis of a frozen page", () => {

@@ -142,6 +142,20 @@ function overTime(differences: ArrayLike<number>, rows: number): Int32Array {
   return values;
 }
 
+/** What a reader of the file must know of its samples; null where all of the window is there. */
+export function caveats(table: FrozenTable, window: Span, clock: (at: number) => string): string | null {
+  const said: string[] = [];
+  if (table.weight > 1) {
+    const exact = table.maps ? "heat maps and the flame graph of the whole window are exact" : "the flame graph of all of them is exact";
+    said.push(`The file holds one of every ${table.weight} samples for what is selected; ${exact}.`);
+  }
+  if (!table.held.some(({ from, to }) => from <= window.from + 1 && to >= window.to - 1)) {
+    const spans = table.held.map(({ from, to }) => `${clock(from)} – ${clock(to)}`).join(", ");
+    said.push(`Samples of ${spans} are in the file; elsewhere the heat map is hatched.`);
+  }
+  return said.join(" ") || null;
+}
+
 /** What is asked for, of the samples that are held. */
 export interface Wanted {
   range: Span | null;
