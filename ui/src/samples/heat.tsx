@@ -1,6 +1,5 @@
 /** The heat map of the time that is looked at, given its data and what a hand on it means. */
 
-import { signal } from "@preact/signals";
 import { useMemo, useRef } from "preact/hooks";
 import { length } from "../axis/axis";
 import { compareWith, plotWidth, select } from "../axis/moves";
@@ -9,7 +8,7 @@ import type { Span } from "../api/types";
 import { Loading, Problem } from "../chrome/states";
 import { HeatMap, heatFrom } from "../heatmap";
 import {
-  asked, by, clock, compare, dark, extent, filters, following, info, navigate, search, selection, setFilter, useAnswer, view,
+  asked, by, clock, compare, dark, extent, filters, following, info, navigate, rows, search, selection, setFilter, useAnswer, view,
 } from "../state";
 import { patternOf } from "../flame";
 import { HEAT_S, heatSpan, settled } from "./span";
@@ -41,10 +40,10 @@ export function Heat() {
   if (answer.error && !answer.loading && !(data && silent(answer.error))) return <Problem small error={answer.error} again={answer.again} />;
   if (!data) return <Loading small title="Counting samples" />;
   return (
-    <div class={`samples-heat${answer.loading ? " stale" : ""}`}>
+    <div class={`samples-heat${answer.loading && !following.value ? " stale" : ""}`}>
       <HeatMap
-        data={data} theme={dark.value ? "dark" : "light"} selection={selection.value} compare={compare.value}
-        onSelect={choose} onCompare={compareWith} onRows={(count) => (rows.value = count)}
+        data={data} view={following.value ? view.value : shown} theme={dark.value ? "dark" : "light"} selection={selection.value} compare={compare.value}
+        onSelect={choose} onCompare={compareWith} onRows={(count) => navigate({ rows: count })}
         by={by.value} onBy={(next) => navigate({ by: next })} core={core} searched={text} height={HEAT_PX}
         clock={(at, digits) => clock(at, offset, digits)}
       />
