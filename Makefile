@@ -4,6 +4,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 NATIVE := $(wildcard src/zombiescope/*.pyx src/zombiescope/native/*.pxi)
 PYTEST := $(BIN)/python -m pytest
+PAGE := src/zombiescope/web/page/index.html
+PAGE_SOURCES := $(shell find ui -name node_modules -prune -o -type f ! -name '*.test.ts' -print)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run demo test test-node test-long test-fast test-packages lint format bench bench-soak score docs lock wheel clean
@@ -11,13 +13,17 @@ PYTEST := $(BIN)/python -m pytest
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: .venv/.ready ## build .venv with the command zombiescope in it
+setup: .venv/.ready $(PAGE) ## build .venv with the command zombiescope in it, and the web page
 
 .venv/.ready: requirements/dev.txt pyproject.toml setup.py $(NATIVE)
 	@scripts/need-build "$(PYTHON)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-build-isolation --no-deps --editable .
+	@touch $@
+
+$(PAGE): $(PAGE_SOURCES) scripts/page | .venv/.ready
+	@scripts/page build
 	@touch $@
 
 run: setup ## record this machine until Ctrl-C
@@ -31,6 +37,7 @@ test-packages: ## install the Debian packages that tests compare with (perf, sys
 
 # Unit tests share nothing and run on all cores; what measures the kernel runs alone. Exit code 5: ARGS chose none of them.
 test: setup test-packages ## run every test but those of make test-long
+	scripts/page test
 	$(PYTEST) --numprocesses auto --dist loadfile tests/unit $(ARGS) || test $$? -eq 5
 	$(PYTEST) -m "not long" tests/kernel tests/node $(ARGS) || test $$? -eq 5
 
@@ -43,10 +50,11 @@ test-long: setup test-packages ## what takes minutes or a quiet machine: real fa
 test-fast: setup ## run the tests that need no privileges and take no time
 	$(PYTEST) --numprocesses auto --dist loadfile -m "not kernel and not node and not slow" $(ARGS)
 
-lint: setup ## ruff (lint and format) and mypy in strict mode
+lint: setup ## ruff (lint and format) and mypy in strict mode, and the page's types
 	$(BIN)/ruff check src tests benchmarks setup.py
 	$(BIN)/ruff format --check src tests benchmarks setup.py
 	$(BIN)/mypy
+	scripts/page check
 
 format: setup ## let ruff format the code
 	$(BIN)/ruff check --fix-only src tests benchmarks setup.py
@@ -67,11 +75,11 @@ docs: setup ## check the pages and build them into site/
 
 lock: ## write requirements/*.txt anew, with hashes and without the address of any registry
 	@test -x .venv/lock/bin/uv || ($(PYTHON) -m venv .venv/lock && .venv/lock/bin/pip install --quiet uv)
-	@for name in runtime dev; do cd requirements && ../.venv/lock/bin/uv pip compile --quiet --universal \
+	@for name in runtime dev node; do cd requirements && ../.venv/lock/bin/uv pip compile --quiet --universal \
 	  --python-version 3.11 --generate-hashes --no-header $$name.in -o $$name.txt && cd ..; done
 
 wheel: setup ## build dist/*.whl
 	$(BIN)/python -m pip wheel --quiet --no-build-isolation --no-deps --wheel-dir dist .
 
 clean: ## remove what was built
-	rm -rf .venv build dist site src/*.egg-info src/zombiescope/_native.c src/zombiescope/_native.*.so
+	rm -rf .venv build dist site ui/node_modules src/zombiescope/web/page src/*.egg-info src/zombiescope/_native.c src/zombiescope/_native.*.so

@@ -74,8 +74,8 @@ class Scene:
             self.counter("vmstat", name, value, calm_per_s=2_000 if name == "pgfault" else 0)
         return self
 
-    def gauge(self, source: str, name: str, value: int) -> Scene:
-        number = self._series(source, name, None, "gauge")
+    def gauge(self, source: str, name: str, value: int, key: str | None = None) -> Scene:
+        number = self._series(source, name, key, "gauge")
         for second in (1, 8, 15):
             self._add("counters", (START_US + second * SECOND, number, value))
         return self
@@ -94,7 +94,11 @@ class Scene:
 
     def census(self, live: int, dying: int) -> Scene:
         for second in range(SECONDS):
-            self._add("census", (START_US + (second + 1) * SECOND, "v1", live + dying, live, dying, 0, 0, 0, 0))
+            self.census_at(second, live, dying)
+        return self
+
+    def census_at(self, second: int, live: int, dying: int) -> Scene:
+        self._add("census", (START_US + (second + 1) * SECOND, "v1", live + dying, live, dying, 0, 0, 0, 0))
         return self
 
     def leak(self, path: str, dying: int, created: int, removed: int, comm: str = "leaky", unit: str = "") -> Scene:

@@ -24,7 +24,7 @@ from zombiescope.lab.scenarios.zombie_tmpfs import COUNT
 from zombiescope.lab.stage import stage
 from zombiescope.recording.reader import Recording, open_recording
 
-pytestmark = [pytest.mark.kernel, pytest.mark.long]
+pytestmark = pytest.mark.kernel
 
 # Names that do not exist go with their directory, and have to be there until the recorder counts them.
 ONE_BY_ONE = (

@@ -95,7 +95,6 @@ def wait_for(what: str, done: object) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.long
 def test_a_run_names_the_fault_and_leaves_nothing(needs: Needs, machine: Machine) -> None:
     for missing in lacks(by_id("mount-storm")):
         needs.lack(missing)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from tests.zombies import zombie_farm
 
 from zombiescope.recording.cgroups import cgroups
 from zombiescope.recording.reader import open_recording
+from zombiescope.recording.series import last_by_key
 
 pytestmark = pytest.mark.kernel
 
@@ -39,6 +41,10 @@ def test_five_thousand_zombies_are_counted_named_and_seen_to_go(needs: Needs, tm
         assert before.memory.dying is not None
         # The machine reclaims other zombies by itself meanwhile: the census may have lost those, and only those.
         assert COUNT - before.memory.dying <= after.memory.dying - before.memory.dying <= COUNT + 50
+        # AND what keeps them: a page of tmpfs each, and no page cache
+        page, held = os.sysconf("SC_PAGESIZE"), _held(tmp_path / "r")
+        assert held["shmem"] == COUNT * page
+        assert held["file"] <= COUNT * page // 100
         # AND when they are freed it says so
         farm.free()
         end = time.monotonic() + 30
@@ -86,6 +92,13 @@ def test_churn_under_one_parent_is_an_event(needs: Needs, tmp_path: Path) -> Non
 def _look(directory: Path):  # type: ignore[no-untyped-def]
     with open_recording(directory) as opened:
         return cgroups(opened)
+
+
+def _held(directory: Path) -> dict[str, int]:
+    """Bytes below the farm, by what they are."""
+    with open_recording(directory) as opened:
+        kinds = {kind: last_by_key(opened, "dying", kind, opened.end_us) for kind in ("file", "shmem")}
+    return {kind: values[f"/{NAME}"] for kind, values in kinds.items()}
 
 
 def _leak(directory: Path):  # type: ignore[no-untyped-def]

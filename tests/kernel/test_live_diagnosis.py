@@ -22,7 +22,7 @@ from zombiescope.lab.stage import stage
 from zombiescope.recording import incidents
 from zombiescope.recording.freeze import list_frozen
 
-pytestmark = [pytest.mark.kernel, pytest.mark.long]
+pytestmark = pytest.mark.kernel
 
 DEADLINE_S = 60.0
 FAULT = by_id("mount-storm")

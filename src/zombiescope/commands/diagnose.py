@@ -109,7 +109,7 @@ def command(
             if one is not None:
                 looked.append(one)
                 if output is not None:
-                    drawing.write(output, _report(output.suffix, recording, one))
+                    _write(output, recording, one)
     if subject is not None and not looked:
         where = "the recording" if len(places) == 1 else f"any of the {len(places)} recordings"
         raise Failure(
@@ -201,15 +201,16 @@ def _recorded(directory: str | None, node: str | None, live_s: float | None) -> 
             yield recording
 
 
-def _report(kind: str, recording: Recording, looked: _Looked) -> str:
+def _write(output: Path, recording: Recording, looked: _Looked) -> None:
     found, window, heading = looked.found, looked.window, looked.heading
-    if kind == ".html":
-        from zombiescope.diagnosis.report import html
+    if output.suffix == ".html":
+        from zombiescope.web import report
 
-        return html.page(recording, found, heading, html.Looks(lambda at_us: window.clock(at_us, 1), window.zone))
+        drawing.write_page(output, lambda: report.of_diagnosis(recording, found, heading, window))
+        return
     from zombiescope.diagnosis.report.markdown import markdown
 
-    return markdown(found, heading, lambda at_us: window.clock(at_us, 1))
+    drawing.write(output, markdown(found, heading, lambda at_us: window.clock(at_us, 1)))
 
 
 def show(found: Diagnosis, heading: str, window: Window, *, verbose: bool = False) -> None:

@@ -95,11 +95,12 @@ def _draw(output: Any, kind: str, old: Side, new: Side, found: Comparison, filte
     said = words(filters)
     title = f"{new.heading}  against {old.heading}" + (f"  {said}" if said else "")
     if kind == "html":
-        from zombiescope.profile import html
         from zombiescope.profile.selection import Selection
+        from zombiescope.web import report
 
         both = Selection(new.recording, *new.selection.span, filters, found.stacks)
-        drawing.write(output, html.page(both, title, new.window.zone, base=found.counts_before))
+        compared = report.Compared.of(found.counts_before, old.window)
+        drawing.write_page(output, lambda: report.of_selection(both, title, new.window, {}, base=compared))
         return
     from zombiescope.profile import flame, svg, terminal
 

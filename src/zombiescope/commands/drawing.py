@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -60,6 +60,17 @@ def write(output: Path, text: str) -> None:
         aside.unlink(missing_ok=True)
         raise Failure(f"{output} could not be written: {error.strerror}") from error
     note(f"{output}: {human_bytes(output.stat().st_size)}")
+
+
+def write_page(output: Path, make: Callable[[], str]) -> None:
+    """A page as one file. Raises Failure where none was built."""
+    from zombiescope.web.frozen import NotBuiltError
+
+    try:
+        text = make()
+    except NotBuiltError as error:
+        raise Failure(f"{output}: {error}", "'make setup' builds it; other endings of the name need no page") from error
+    write(output, text)
 
 
 def print_lines(lines: Sequence[Line]) -> None:

@@ -84,9 +84,11 @@ def command(
             title += f"  against {'' if there is recording else there.name + '  '}{other.heading()}"
             selection, base = with_base(selection, there, other)
         if output and kind == "html":
-            from zombiescope.profile import html
+            from zombiescope.web import report
 
-            drawing.write(output, html.page(selection, title, window.zone, invert=invert, base=base))
+            compared = report.Compared.of(base, other)
+            opens = {"inv": "1"} if invert else {}
+            drawing.write_page(output, lambda: report.of_selection(selection, title, window, opens, base=compared))
             if not json_:
                 return
         from zombiescope.profile import flame

@@ -59,9 +59,10 @@ def command(
         selection = selected(recording, window, filters)
         title = drawing.heading(recording, window, filters)
         if output and kind == "html":
-            from zombiescope.profile import html
+            from zombiescope.web import report
 
-            drawing.write(output, html.page(selection, title, window.zone, rows=rows, by=by))
+            opens = {"by": by.value}
+            drawing.write_page(output, lambda: report.of_selection(selection, title, window, opens, rows=rows))
             if not json_:
                 return
         drawn = _heatmap(selection, by, rows)

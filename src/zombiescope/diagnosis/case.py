@@ -18,7 +18,7 @@ from zombiescope.diagnosis.incident import Actor, Symptom
 from zombiescope.diagnosis.incidents import Group
 from zombiescope.diagnosis.sample_grid import KernelProfile, Task, kernel_functions
 from zombiescope.diagnosis.symptoms.above_baseline import baselines
-from zombiescope.diagnosis.symptoms.kernel_hog import LEVELS
+from zombiescope.diagnosis.symptoms.kernel_hog import EVERYBODY, LEVELS
 from zombiescope.recording.cgroups import CgroupsView
 from zombiescope.recording.columns import Ints, Mask
 from zombiescope.recording.stacks import hottest_path
@@ -116,7 +116,11 @@ class Case:
     def _whose(self) -> Symptom | None:
         """The symptom that names the hog: the one that the incident is about, else one by whoever held the core that
         was lost, with all its threads. Only if nobody held it may it be any hog of that time."""
-        named = [symptom for symptom in self.group.symptoms if symptom.group is not None and symptom.kind in _NAMES_HOG]
+        named = [
+            symptom
+            for symptom in self.group.symptoms
+            if symptom.group not in (None, EVERYBODY) and symptom.kind in _NAMES_HOG
+        ]
         if self.primary in named:
             return self.primary
         holder = self._holder(self.primary)

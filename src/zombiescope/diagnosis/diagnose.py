@@ -22,6 +22,7 @@ LONG_US = 600 * SECOND_US
 MAX_INCIDENTS = 50
 LOST_S = 5.0
 OPEN_US = 5 * SECOND_US
+MANY_ZOMBIES = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,8 @@ class Diagnosis:
     not_checked: tuple[str, ...]
     blind: bool = False
     """Neither cores nor stacks were recorded: that nothing was found means nothing."""
+    noted: tuple[str, ...] = ()
+    """What a reader should know although it is no incident."""
 
 
 def diagnose(recording: Recording, start_us: int, end_us: int, *, live: bool = False) -> Diagnosis:
@@ -43,7 +46,15 @@ def diagnose(recording: Recording, start_us: int, end_us: int, *, live: bool = F
     incidents.sort(key=lambda incident: (-_rank(incident), incident.from_us))
     not_checked = [*_not_checked(whole, looks), *([unseen] if unseen else [])]
     kept = tuple(incidents[:MAX_INCIDENTS])
-    return Diagnosis(recording.name, whole.start_us, whole.end_us, kept, tuple(not_checked), _is_blind(looks))
+    return Diagnosis(
+        recording.name,
+        whole.start_us,
+        whole.end_us,
+        kept,
+        tuple(not_checked),
+        _is_blind(looks),
+        tuple(_noted(whole, kept)),
+    )
 
 
 # --- long windows ------------------------------------------------------------------------------------------------
@@ -149,6 +160,14 @@ def _rank(incident: Incident) -> int:
 def _is_blind(looks: list[_Look]) -> bool:
     """Neither cores nor stacks were recorded where it was looked."""
     return all(look.facts.cores is None and not len(look.facts.samples) for look in looks)
+
+
+def _noted(facts: Facts, incidents: tuple[Incident, ...]) -> Iterator[str]:
+    """Zombies that are many and walked by nobody: a count is not a cause, and it is not nothing either."""
+    memory = facts.cgroups.memory
+    walked = any(cause.pattern == "zombie-memcg" for incident in incidents for cause in incident.causes[:1])
+    if memory is not None and (memory.dying or 0) >= MANY_ZOMBIES and not walked:
+        yield f"memory cgroups: {facts.cgroups.why}; nobody was seen walking them ({facts.cgroups.verdict})"
 
 
 def _not_checked(facts: Facts, looks: list[_Look]) -> Iterator[str]:

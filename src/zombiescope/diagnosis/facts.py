@@ -23,7 +23,7 @@ from zombiescope.recording.events import Event, events
 from zombiescope.recording.gaps import Gap
 from zombiescope.recording.memcg_cost import kernel_version
 from zombiescope.recording.reader import Recording
-from zombiescope.recording.series import last_value
+from zombiescope.recording.series import last_by_key, last_value
 
 Kept = TypeVar("Kept")
 Three = tuple[columns.Ints, columns.Ints, columns.Ints]
@@ -202,6 +202,15 @@ class Facts:
         ids = [n for n, known in self._series.items() if known[:2] == ("interrupts", label)]
         return _between(time, value, np.ones(len(time), bool), np.isin(series, ids), from_us, to_us)
 
+    def interrupt_readings(self, label: str) -> tuple[columns.Ints, columns.Ints]:
+        """When /proc/interrupts was read in the window, and what one of its rows had counted since the last time."""
+        time, series, value = self._interrupts
+        ids = [n for n, known in self._series.items() if known[:2] == ("interrupts", label)]
+        readings, place = np.unique(time, return_inverse=True)
+        of_label = np.isin(series, ids)
+        counts = np.bincount(place[of_label], value[of_label], len(readings)).astype(np.int64)
+        return readings, counts
+
     def peak(self, source: str, name: str, from_us: int, to_us: int, *, fresh: bool = False) -> int | None:
         """The highest level of a gauge in a span, or the one before it; beyond the window where the span is.
 
@@ -225,6 +234,12 @@ class Facts:
         time, series, value = self._levels
         found = np.flatnonzero(np.isin(series, ids) & (time <= at_us))
         return int(value[found[-1]]) if len(found) else last_value(self.recording, source, name, at_us)
+
+    def gauges(self, source: str, name: str, at_us: int) -> dict[str, int]:
+        """The last values by key, of the ten minutes up to a moment."""
+        if (source, name) not in self._keep("named", self._named):
+            return {}
+        return self.always((source, name, at_us), lambda: last_by_key(self.recording, source, name, at_us))
 
     def _named(self) -> set[tuple[str, str]]:
         """The series of the last hour: each part of a recording says all of them again."""

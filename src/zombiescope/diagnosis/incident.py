@@ -79,10 +79,21 @@ class Link:
     source: str | None = None
 
 
+class Words(str):
+    """A step that is advice; every other step is a command to paste."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Fix:
     summary: str
     steps: tuple[str, ...] = ()
+
+    @property
+    def commands(self) -> tuple[bool, ...]:
+        """Which of the steps can be pasted into a shell."""
+        return tuple(not isinstance(step, Words) for step in self.steps)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,9 @@
 
 1. The ledger saw the cgroups being made and removed: path and maker are known, and how many are still dying.
 2. Under systemd every cgroup is made by pid 1, so there the path is the identity: /system.slice/ecs.service.
-3. Otherwise (zombies older than the recorder, or a container runtime that makes cgroups for others) the growth is
+3. Zombies older than the recorder are counted by their surviving parent (cgroup2): where that is a unit with cgroups of
+   its own it is the one; where it is a slice, a unit of that slice that restarts is.
+4. Otherwise (zombies older than the recorder, or a container runtime that makes cgroups for others) the growth is
    matched with what restarts: a unit whose restarts come at the same rate as zombies. A supervisor that stays up while
    it restarts containers has no restarts of its own; its containers' churn does.
 """
@@ -38,13 +40,12 @@ class Culprit:
 
 def attribute(facts: Facts, view: CgroupsView) -> Culprit | None:
     """The best rung that holds; None when nothing tells."""
-    return _by_ledger(view) or _by_rhythm(facts, view)
+    return _by_ledger(view) or _by_parent(facts, view) or _by_rhythm(facts, view)
 
 
 def _by_ledger(view: CgroupsView) -> Culprit | None:
     leaks = [leak for leak in view.leaks if leak.path and leak.dying > 0]
-    total = sum(leak.dying for leak in leaks)
-    if not leaks or leaks[0].dying < LEAST_SHARE * total:
+    if not leaks or leaks[0].dying < LEAST_SHARE * sum(leak.dying for leak in leaks):
         return None
     worst = leaks[0]
     unit = worst.creator.unit or unit_of(worst.path)
@@ -66,6 +67,26 @@ def unit_of(path: str) -> str | None:
     units = _UNIT.findall(path)
     named = [unit for unit in units if not unit.endswith(".slice")]
     return named[-1] if named else units[-1] if units else None
+
+
+def _by_parent(facts: Facts, view: CgroupsView) -> Culprit | None:
+    """The directory that most dying cgroups were directly below."""
+    at_us = view.memory.at_us if view.memory else facts.end_us
+    parents = facts.gauges("dying", "own", at_us)
+    if not parents:
+        return None
+    parent, dying = max(parents.items(), key=lambda each: each[1])
+    if dying < LEAST_SHARE * sum(parents.values()):
+        return None
+    unit = unit_of(parent)
+    how = f"{dying:,} dying cgroups were directly below {parent}"
+    if unit is None or unit.endswith(".slice"):
+        restarts = restarts_per_hour(facts)
+        if not restarts:
+            return Culprit(Actor(unit=unit, cgroup=parent), how, dying, "cgroups", "counters")
+        unit, rate = restarts[0]
+        how += f", and {unit} restarts {rate:,.0f} times an hour"
+    return Culprit(Actor(unit=unit, cgroup=parent), how, dying, "cgroups", "counters")
 
 
 def _by_rhythm(facts: Facts, view: CgroupsView) -> Culprit | None:

@@ -155,6 +155,7 @@ def _weight(symptom: Symptom) -> tuple[int, int, float]:
 def _source(kind: str) -> str:
     return {
         "kernel_hog": "samples",
+        "interrupt_storm": "interrupts",
         "stall": "samples",
         "rt_hog": "samples",
         "event": "events",

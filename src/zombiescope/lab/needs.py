@@ -7,10 +7,12 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from zombiescope.lab.place import Place
 from zombiescope.lab.scenario import GB, Scenario
 
 SPARE = 0.5
 """Of the memory that is available, at most this much is taken."""
+SWITCHES_ON = {"cpu": "CPUWeight=100", "memory": "MemoryAccounting=yes", "pids": "TasksAccounting=yes"}
 
 
 def lacks(scenario: Scenario) -> list[str]:
@@ -31,6 +33,12 @@ def _lacks(scenario: Scenario) -> Iterator[str]:
     for program, package in needs.programs:
         if shutil.which(program, path=path) is None:
             yield f"needs {program}: apt-get install {package}"
+    for controller in needs.controllers:
+        if Place(scenario.id).root_of(controller) is None:
+            yield (
+                f"needs the cgroup controller {controller}, which this machine does not pass down from the root: "
+                f"systemctl set-property --runtime system.slice {SWITCHES_ON[controller]}"
+            )
     for file in needs.files:
         if not Path(file).exists():
             yield f"needs {file}, which this kernel does not have"

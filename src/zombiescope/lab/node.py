@@ -118,6 +118,8 @@ class Node:
             f"install -m 644 {share}/zombiescope.sysctl {setting}",
             f"sysctl --quiet --load {setting}",
             f"systemctl link {share}/zombiescope.service",
+            # As on every node of a cluster; a bare Debian passes cpu down only once a unit asks for a share of it.
+            *(["systemctl set-property --runtime system.slice CPUWeight=100"] if self.plan.cgroup == "v2" else []),
         )
         self.shell("\n".join(steps), limit_s=120.0)
 

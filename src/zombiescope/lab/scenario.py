@@ -64,6 +64,8 @@ class Needs:
     """(program, Debian package)"""
     files: tuple[str, ...] = ()
     """Kernel features, by the file that shows them."""
+    controllers: tuple[str, ...] = ()
+    """Of cgroups, passed down to those of the scenario."""
     real_time: bool = False
     """It changes its scheduling class, which a cpu cgroup of its own forbids (RT_GROUP_SCHED)."""
     node: bool = False

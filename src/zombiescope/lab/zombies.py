@@ -1,4 +1,7 @@
-"""How scenarios make a zombie: a page that was charged to a cgroup keeps its memory part when the directory goes."""
+"""How scenarios make a zombie, and how they make the kernel walk them.
+
+A page that was charged to a cgroup keeps its memory part when the directory goes.
+"""
 
 MAKER = r"""
 def leak(parent, pins, back, number):
@@ -12,5 +15,33 @@ def leak(parent, pins, back, number):
     with open(back + "/cgroup.procs", "w") as file:
         file.write("0")
     os.rmdir(child)
+
+def leak_all(parent, pins, back, count):
+    leaky = os.fork()
+    if leaky == 0:
+        name_is("leaky")
+        dies_with_its_parent()
+        for number in range(count):
+            leak(parent, pins, back, number)
+        os._exit(0)
+    os.waitpid(leaky, 0)
 """
 """`back` is a cgroup to go to when the child is removed."""
+
+WALKER = r"""
+def walk_them():
+    if os.fork() == 0:
+        name_is("walker")
+        dies_with_its_parent()
+        drop = os.open("/proc/sys/vm/drop_caches", os.O_WRONLY)
+        wait_for_the_word()
+        while True:
+            os.write(drop, b"2")
+
+def keep_on(leak_one, every_s, number):
+    while True:
+        time.sleep(every_s)
+        leak_one(number)
+        number += 1
+"""
+"""Dropping slab caches asks every memory cgroup, the dying too."""

@@ -1,7 +1,8 @@
 """When the doctor should look: a cheap suspicion, kept up to date at every tick, without stacks and without pyarrow.
 
-Suspicious is a core that the kernel holds, a unit that is in the kernel for a CPU's worth, a real-time task that keeps
-a core, a cgroup that its CPU quota stops, a hole in the samples, and every warning of the kernel or systemd. A
+Suspicious is a core that the kernel holds, a unit that is in the kernel for a CPU's worth, a node that is in it for a
+quarter of its cores and for most of its work, a real-time task that keeps a core, a cgroup that its CPU quota stops,
+cores that interrupt each other all the time, a hole in the samples, and every warning of the kernel or systemd. A
 suspicion is not an incident: the doctor (diagnosis/live.py, a process of its own) looks at the recording and says what
 it is. It looks three seconds after a suspicion arose, then ever more rarely while it lasts, and once more when it is
 over. A look costs more than a minute of recording, so a suspicion that turned out to be nothing is not looked at again
@@ -18,9 +19,12 @@ FIRST_LOOK_US = 3_000_000
 LOOKS_US = (7_000_000, 20_000_000, 60_000_000, 300_000_000, 600_000_000)
 OVER_US = 12_000_000
 HOG_RATIO = 0.9
+NODE_RATIO = 0.25
+MOSTLY_KERNEL = 0.5
 REAL_TIME_RATIO = 0.85
 THROTTLED_PERIODS = 0.2
 HOLE_US = 100_000
+CALLS_PER_CORE_PER_S = 5_000
 _NO_ALARM = frozenset({"mark", "cgroup_churn", "unit_restart", "clock_step", "lookup_stuck", "helper_failed"})
 
 
@@ -43,6 +47,11 @@ class Alarm:
         if kernel_samples >= HOG_RATIO * hz:
             self._suspect(now_us, f"unit {name}")
 
+    def node(self, now_us: int, samples: int, kernel_samples: int, hz: int, cpus: int) -> None:
+        """Samples of all tasks, and those in the kernel, since the last call, a second ago."""
+        if kernel_samples >= max(HOG_RATIO, NODE_RATIO * cpus) * hz and kernel_samples >= MOSTLY_KERNEL * samples:
+            self._suspect(now_us, "node")
+
     def real_time(self, now_us: int, name: str, samples: int, hz: int) -> None:
         """Samples of a real-time task since the last call, a second ago."""
         if samples >= REAL_TIME_RATIO * hz:
@@ -55,6 +64,11 @@ class Alarm:
     def hole(self, now_us: int, cpu: int, gap_us: int | None) -> None:
         if gap_us is not None and gap_us >= HOLE_US:
             self._suspect(now_us, f"hole {cpu}")
+
+    def calls(self, now_us: int, count: int, interval_us: int, cpus: int) -> None:
+        """How often cores interrupted each other since the last tick."""
+        if count * 1_000_000 >= CALLS_PER_CORE_PER_S * cpus * interval_us:
+            self._suspect(now_us, "calls")
 
     def event(self, now_us: int, kind: str, severity: str) -> None:
         if severity != "info" and kind not in _NO_ALARM:

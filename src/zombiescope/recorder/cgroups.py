@@ -10,14 +10,16 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator
 
-from zombiescope.kernel import cgroup, process
+from zombiescope.kernel import cgroup, host, process
 from zombiescope.kernel.cgroup import Hierarchy
 from zombiescope.kernel.cgroup_census import Census, MemoryCgroups, walk_directories
 from zombiescope.kernel.cgroup_leaf import LeafStats, NotALeafError, leaf_stats, read_cost
 from zombiescope.kernel.cgroup_path import normalise, owner
 from zombiescope.kernel.procfile import at, read_file
 from zombiescope.kernel.tracefs import Format
+from zombiescope.recorder import dying
 from zombiescope.recorder.batch import Batch
+from zombiescope.recorder.dying import Dying
 from zombiescope.recorder.event import Event
 from zombiescope.recorder.ledger import Creator, Ledger
 from zombiescope.recorder.sources import Sources
@@ -92,6 +94,7 @@ class Cgroups:
         self._next_leaves_us = self._next_counts_us = self._next_probe_us = 0
         self.last: MemoryCgroups | None = None
         self._own = self._own_directory()
+        self._dying = Dying(self.hierarchy, host.read(root).release)
         if self.hierarchy is None:
             self._sources.lacks("memory cgroups", self._census.why or "none", "mount cgroup with memory", now_us)
 
@@ -287,7 +290,14 @@ class Cgroups:
         directory = hierarchy.mount + path
         return directory if path.startswith("/") and ".." not in path and os.path.isdir(directory) else None  # noqa: PTH112
 
-    def probe(self, wall_us: int) -> dict[str, int]:
+    def levels(self, wall_us: int) -> Iterator[tuple[str, str, str | None, int]]:
+        """Gauges of a minute: source, name, key, value."""
+        for name, value in self._probe(wall_us).items():
+            yield "probe", name, None, value
+        for level in self._dying.look(wall_us, self.last.dying if self.last else None, self.ledger.leaking()):
+            yield dying.SOURCE, level.name, level.parent, level.value
+
+    def _probe(self, wall_us: int) -> dict[str, int]:
         """What reading the statistics of one leaf costs, once a minute: the base of every forecast.
 
         Timed on our own cgroup, if it is a leaf, and on no other: one without directories below it may still have

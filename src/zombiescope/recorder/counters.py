@@ -21,6 +21,8 @@ from zombiescope.recording import schema
 
 DEAR_NS = 1_000_000
 RARELY_S = 10.0
+CALLS = ("TLB", "CAL")
+"""Rows of /proc/interrupts by which cores interrupt each other. Kernels count the first in the second, or beside it."""
 GAUGES = frozenset({"nr_dirty", "nr_writeback", "TcpCurrEstab"})
 
 Figures = Iterable[tuple[str, str | None, int | None, bool]]  # name, key, value, is it a gauge
@@ -40,6 +42,7 @@ class Counters:
         self._was_dear: set[str] = set()
         self._files: dict[str, ProcFile] = {}
         self._interrupts = Interrupts()
+        self._calls = 0
         self._nics = NicStatistics()
         self._tx_timeouts = TxTimeouts(root)
         self._cards: tuple[str, ...] = ()
@@ -164,7 +167,10 @@ class Counters:
         if data is None:
             return
         deltas = self._interrupts.update(data)
+        calls = dict.fromkeys(CALLS, 0)
         for label, cpu, count in deltas:
+            if label in calls:
+                calls[label] += count
             if cpu == NO_CPU:
                 continue
             number = self._irq_numbers.get(label)
@@ -172,6 +178,12 @@ class Counters:
                 device = self._interrupts.devices().get(label) or None
                 number = self._irq_numbers[label] = self._series.number("interrupts", label, device, "counter")
             self._batch.add(schema.INTERRUPTS, (self._wall_us, number, cpu, count))
+        self._calls = max(calls.values())
+
+    def take_calls(self) -> int:
+        """How often cores interrupted each other, as /proc/interrupts told last; 0 until it is read again."""
+        calls, self._calls = self._calls, 0
+        return calls
 
     def _nic_statistics(self) -> None:
         for card, figures in (self._nics.take() or {}).items():

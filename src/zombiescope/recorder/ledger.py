@@ -16,8 +16,9 @@ does not fit is summed in the line of the tail, whose path is ""."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from heapq import nlargest
 from typing import Any
 
 from zombiescope._native import IdMap
@@ -201,6 +202,11 @@ class Ledger:
         for line in changed[:limit]:
             line.changed = False
         return changed[:limit]
+
+    def leaking(self, most: int = 3) -> Iterator[str]:
+        """The paths with most dying cgroups; nothing is looked at before the first is asked for."""
+        worst = nlargest(most, self.lines, key=lambda line: line.dying)
+        yield from (line.path for line in worst if line.dying and line.path)
 
     def mark_all_changed(self) -> None:
         for line in self.lines:

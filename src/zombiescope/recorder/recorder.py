@@ -6,7 +6,6 @@ read; a moment later, when the answers are there, one frame is written."""
 
 from __future__ import annotations
 
-import os
 import resource
 import time
 from collections import Counter, deque
@@ -36,13 +35,13 @@ from zombiescope.recorder.samples import Samples
 from zombiescope.recorder.segment import HOLDING_SEGMENT_US, SegmentWriter
 from zombiescope.recorder.sources import Missing, Sources
 from zombiescope.recorder.stacks import CONSOLE, MKDIR, RELEASE, RENAME, RMDIR, XMIT_TIMEOUT, Stacks
-from zombiescope.recording import retention, schema
+from zombiescope.recorder.upkeep import Upkeep
+from zombiescope.recording import schema
 from zombiescope.sources.systemd import SystemdWatcher
 from zombiescope.sources.systemd_units import UnitEvent
 
 HOUSEKEEPING_US = 10_000_000
 SAVE_STATE_US = 600_000_000
-RETENTION_US = 30_000_000
 UNSCHEDULED_US = 3_000_000
 LONG_GAP_US = 900_000
 GAP_SLACK_US = 50_000
@@ -97,6 +96,7 @@ class Recorder:
         self.rollup = Rollup(self.node_dir, here.boot_id or "")
         self.writer = SegmentWriter(self.node_dir / "log")
         self.helper = Helper(self.node_dir, int(config.compact_every_s * 1e6))
+        self.upkeep = Upkeep(self.node_dir, config, self.sources, self.writer, self.helper, self.put)
         self.doctor = Doctor(self.node_dir, wanted=config.diagnose)
         self.marks: MarkSocket | None = None
 
@@ -112,7 +112,6 @@ class Recorder:
         self._last_lost = self._last_records = self._last_bytes = self._last_helper_us = 0
         self._next_housekeeping_us = now
         self._next_save_us = now + SAVE_STATE_US
-        self._next_retention_us = now
         self._stuck_since_us: int | None = None
         self._start_segment(now)
 
@@ -210,6 +209,7 @@ class Recorder:
             self.doctor.alarm.core(wall_us, core.cpu, interval_us, core.kernel_ms)
         self._suspect_holes(wall_us, interval_us, sampled, {core.cpu: core.busy_ms * 1000 for core in times})
         self.counters.tick(wall_us, stat)
+        self.doctor.alarm.calls(wall_us, self.counters.take_calls(), interval_us, len(self._online))
         self._tick_cgroups(wall_us)
         self._tell_lost(wall_us - interval_us, wall_us, sampled)
         self._write_cost(wall_us, late_ns // 1000)
@@ -239,8 +239,8 @@ class Recorder:
             self.rollup.census(self.cgroups.last.total, self.cgroups.last.dying)
         for path, periods, throttled in self.cgroups.read_leaves(wall_us):
             self.doctor.alarm.quota(wall_us, path, periods, throttled)
-        for name, value in self.cgroups.probe(wall_us).items():
-            self.counters.gauge(wall_us, "probe", name, None, value)
+        for level in self.cgroups.levels(wall_us):
+            self.counters.gauge(wall_us, *level)
 
     def _counts(self) -> dict[int, int]:
         """The events' own counts, and after that every record they counted: what fires between the last drain and the
@@ -339,16 +339,19 @@ class Recorder:
     def _account_shares(self) -> None:
         sample_ms = 1000 / self.config.hz
         in_kernel: Counter[str] = Counter()
+        total = 0
         now_us = self.clock.now_us()
         for name, cgroup, samples, kernel, real_time in self.samples.shares():
             self.rollup.unit_cpu(name, round(samples * sample_ms), round(kernel * sample_ms))
             in_kernel[name] += kernel
+            total += samples
             if real_time:
                 self.doctor.alarm.real_time(now_us, name, samples, self.config.hz)
             if cgroup:
                 self.cgroups.used(cgroup, samples)
         for name, kernel in in_kernel.items():
             self.doctor.alarm.unit(now_us, name, kernel, self.config.hz)
+        self.doctor.alarm.node(now_us, total, in_kernel.total(), self.config.hz, len(self._online))
 
     def _watch_lookup(self, wall_us: int) -> None:
         pid = self.lookup.stuck_pid()
@@ -399,29 +402,10 @@ class Recorder:
             with suppress(OSError):
                 node.write(self.node_dir / "node.json", self._node, self.sources.missing)
                 self._told_missing = self.sources.missing
-        finished = self.helper.look(wall_us)
-        if finished is not None and finished.exit_code != 0:
-            text = f"the compaction helper ended with {finished.exit_code}; its segments stay as they are"
-            self.put(Event(wall_us, "helper_failed", "recorder", "warning", text))
-        self.helper.start_if_due(wall_us, self._closed_segments())
-        if wall_us >= self._next_retention_us:
-            self._next_retention_us = wall_us + RETENTION_US
-            self._enforce_retention(wall_us)
+        self.upkeep.look(wall_us)
         if wall_us >= self._next_save_us:
             self._next_save_us = wall_us + SAVE_STATE_US
             self._save_state()
-
-    def _enforce_retention(self, wall_us: int) -> None:
-        keep_us = int(self.config.keep_s * 1e6)
-        try:
-            freed = retention.enforce(self.node_dir, keep_us, self.config.max_bytes, wall_us, self.writer.in_use)
-        except OSError as error:
-            self.sources.lacks("retention", f"{error.filename}: {error.strerror}", "a writable directory", wall_us)
-            return
-        self.sources.has("retention", wall_us)
-        for window in freed.frozen_given_up:
-            text = f"the frozen window {window} was given up: frozen windows exceed their share of the disk budget"
-            self.put(Event(wall_us, "frozen_given_up", "recorder", "warning", text, {"id": window}))
 
     def _note_systemd(self, wall_us: int) -> None:
         known = self._systemd.state
@@ -435,13 +419,6 @@ class Recorder:
             self.sources.lacks("disk", self.writer.failing, f"room and write permission in {self.node_dir}", wall_us)
         else:
             self.sources.has("disk", wall_us)
-
-    def _closed_segments(self) -> list[str]:
-        try:
-            names = sorted(entry.name for entry in os.scandir(self.node_dir / "log"))
-        except OSError:
-            return []
-        return [name for name in names if name not in self.writer.in_use]
 
     def _save_state(self) -> None:
         memory = self.cgroups.hierarchy

@@ -31,3 +31,14 @@ def _last_in(recording: Recording, source: str, name: str, start_us: int | None,
     rows = recording.table("counters", start_us, at_us + 1, ("series", "value"))
     found = np.flatnonzero(np.isin(numbers(rows.column("series")), wanted) & present(rows.column("value")))
     return int(numbers(rows.column("value"))[found[-1]]) if len(found) else None
+
+
+def last_by_key(recording: Recording, source: str, name: str, at_us: int) -> dict[str, int]:
+    """The last value of a gauge for each of its keys, of the ten minutes up to a moment."""
+    start_us = at_us - _LOOK_BACK_US[0]
+    series = records(recording.table("series", start_us, at_us + 1, ("series", "source", "name", "key")))
+    keys = {row["series"]: row["key"] for row in series if (row["source"], row["name"]) == (source, name)}
+    rows = recording.table("counters", start_us, at_us + 1, ("series", "value"))
+    numbered, values = numbers(rows.column("series")), numbers(rows.column("value"))
+    found = np.flatnonzero(np.isin(numbered, list(keys)) & present(rows.column("value")))
+    return {keys[int(numbered[row])]: int(values[row]) for row in found.tolist() if keys[int(numbered[row])]}

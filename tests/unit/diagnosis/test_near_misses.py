@@ -13,7 +13,13 @@ def test_zombies_that_nobody_walks_are_no_incident(tmp_path: Path) -> None:
     # GIVEN 70,000 zombies on a kernel whose statistics do not walk them, and a kubelet that has little to do
     scene = Scene(kernel="6.18.0").census(240, 70_000).leak("/ecs/*", 70_000, 500, 500, "ecs-agent").vmstat()
     scene.hog(f"{CALL} vfs_read memory_stat_show", "kubelet", share=0.01, from_s=0, to_s=20)
-    assert scene.diagnose(tmp_path).incidents == ()
+    found = scene.diagnose(tmp_path)
+    assert found.incidents == ()
+    # AND it is said that they are there, and that they are harmless here
+    (said,) = found.noted
+    assert "70,000" in said
+    assert "on kernel 6.18 reading statistics is cheap" in said
+    assert "nobody was seen walking them" in said
 
 
 def test_a_core_in_a_training_step_is_no_incident(tmp_path: Path) -> None:
@@ -177,3 +183,27 @@ def test_a_full_connection_table_of_another_namespace_is_seen_in_the_samples(tmp
     assert incident.causes[0].confidence > 0.5
     assert incident.causes[0].culprit is not None
     assert incident.causes[0].culprit.comm == "sender"
+
+
+NETNS_SETUP = f"{CALL} __x64_sys_unshare create_new_namespaces copy_net_ns setup_net ops_init"
+NETNS_TEARDOWN = "ret_from_fork kthread worker_thread process_one_work cleanup_net ops_undo_list"
+
+
+def test_work_that_is_shared_by_a_caller_and_the_kworkers_behind_it_has_no_hog_and_is_found(tmp_path: Path) -> None:
+    # GIVEN two cores; nobody has 0.9 of one, and together they have 1.3, as a churn of network namespaces was measured
+    scene = Scene(cpus=2).vmstat()
+    scene.hog(NETNS_SETUP, "sandboxer", cpu=0, pid=2000, share=0.7).hog(
+        NETNS_TEARDOWN, "kworker", cpu=1, pid=60, share=0.6
+    )
+    (incident,) = scene.diagnose(tmp_path).incidents
+    assert incident.causes[0].pattern == "netns-churn"
+    assert incident.causes[0].culprit is not None
+    assert incident.causes[0].culprit.comm == "sandboxer"
+
+
+def test_the_same_on_a_large_node_is_what_every_large_node_does(tmp_path: Path) -> None:
+    scene = Scene(cpus=64).vmstat()
+    scene.hog(NETNS_SETUP, "sandboxer", cpu=0, pid=2000, share=0.7).hog(
+        NETNS_TEARDOWN, "kworker", cpu=1, pid=60, share=0.6
+    )
+    assert scene.diagnose(tmp_path).incidents == ()

@@ -35,6 +35,8 @@ def test_a_healthy_node_is_never_looked_at() -> None:
         alarm.core(now, 3, SECOND, 300)
         alarm.core(now, 4, SECOND, None)
         alarm.unit(now, "kubelet.service", 20, 99)
+        alarm.node(now, 96 * 99, 20 * 99, 99, 96)
+        alarm.calls(now, 40_000, SECOND, 96)
         alarm.hole(now, 3, 10_200)
         alarm.hole(now, 4, None)
         alarm.event(now, "unit_restart", "warning")
@@ -105,6 +107,13 @@ def test_after_the_end_a_new_suspicion_is_new() -> None:
         (lambda alarm: alarm.core(START, 3, 100_000, 100), False),  # too short to tell
         (lambda alarm: alarm.unit(START, "a.service", 88, 99), False),
         (lambda alarm: alarm.unit(START, "a.service", 90, 99), True),
+        (lambda alarm: alarm.node(START, 190, 89, 99, 2), False),  # less than a core in the kernel
+        (lambda alarm: alarm.node(START, 198, 98, 99, 2), False),  # half of it is a compiler's own time
+        (lambda alarm: alarm.node(START, 150, 139, 99, 2), True),  # a caller and the kworkers behind it
+        (lambda alarm: alarm.node(START, 500, 400, 99, 96), False),  # four of 96 cores
+        (lambda alarm: alarm.node(START, 4000, 2500, 99, 96), True),
+        (lambda alarm: alarm.calls(START, 9_000, SECOND, 2), False),
+        (lambda alarm: alarm.calls(START, 10_000, SECOND, 2), True),
         (lambda alarm: alarm.hole(START, 3, 99_999), False),
         (lambda alarm: alarm.hole(START, 3, 100_000), True),
         (lambda alarm: alarm.event(START, "soft_lockup", "critical"), True),

@@ -138,14 +138,14 @@ def _report(place: Path, began_us: int, found: Found, say: Say) -> None:
     from zombiescope.commands import drawing
     from zombiescope.commands.window import choose
     from zombiescope.diagnosis.diagnose import diagnose
-    from zombiescope.diagnosis.report import html
     from zombiescope.recording.reader import open_recording
+    from zombiescope.web import report
 
     with open_recording(place) as recording:
         window = choose(recording)
         seen: Diagnosis = diagnose(recording, began_us, window.end_us)
-        looks = html.Looks(lambda at_us: window.clock(at_us, 1), window.zone)
-        drawing.write(place / "report.html", html.page(recording, seen, f"{recording.name}  {window.heading()}", looks))
+        heading = f"{recording.name}  {window.heading()}"
+        drawing.write_page(place / "report.html", lambda: report.of_diagnosis(recording, seen, heading, window))
         at = window.clock(began_us)
     say(f"the report: {place / 'report.html'}")
     out = console()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Fix
+from zombiescope.diagnosis.incident import Fix, Words
 from zombiescope.diagnosis.pattern import Finding, Pattern, cpu_below, measured, signature
 
 _AUDIT = (
@@ -35,7 +35,7 @@ def examine(case: Case) -> Finding:
             (
                 "auditctl -s; auditctl -l   # backlog, lost, and the rules",
                 "auditctl -D   # no rules at all, for a test",
-                "put an exclude rule for the busy program first: -a never,exit -F exe=/path",
+                Words("put an exclude rule for the busy program first: -a never,exit -F exe=/path"),
             ),
         ),
     )

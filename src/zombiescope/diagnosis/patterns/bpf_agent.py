@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Actor, Fix
+from zombiescope.diagnosis.incident import Actor, Fix, Words
 from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured, signature
 
 CORES = 0.3
@@ -33,7 +33,7 @@ def examine(case: Case) -> Finding:
             (
                 "sysctl -w kernel.bpf_stats_enabled=1; sleep 5; bpftool prog show | grep -B1 run_time_ns",
                 "bpftool perf show   # which events they are attached to",
-                "narrow the agent's event list, then measure again; sysctl -w kernel.bpf_stats_enabled=0",
+                Words("narrow the agent's event list, then measure again; sysctl -w kernel.bpf_stats_enabled=0"),
             ),
         ),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Actor, Fix, Symptom
+from zombiescope.diagnosis.incident import Actor, Fix, Symptom, Words
 from zombiescope.diagnosis.leak import unit_of
 from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured
 from zombiescope.diagnosis.symptoms.throttled import THROTTLED_PERIODS
@@ -33,7 +33,7 @@ def examine(case: Case) -> Finding:
             f"raise or remove the CPU limit of {cgroup}",
             (
                 f"cat /sys/fs/cgroup{cgroup}/cpu.stat   # cgroup v1: below /sys/fs/cgroup/cpu",
-                "Kubernetes: raise resources.limits.cpu, or leave it out and keep the request",
+                Words("Kubernetes: raise resources.limits.cpu, or leave it out and keep the request"),
                 "systemctl set-property UNIT CPUQuota=",
             ),
         ),

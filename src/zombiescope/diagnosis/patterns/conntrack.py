@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Fix
+from zombiescope.diagnosis.incident import Fix, Words
 from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured, signature
 
 FULL_RATIO = 0.85
@@ -49,7 +49,7 @@ def examine(case: Case) -> Finding:
             (
                 "conntrack -S; cat /proc/sys/net/netfilter/nf_conntrack_count",
                 "sysctl -w net.netfilter.nf_conntrack_max=1048576",
-                "conntrack -D with a filter instead of conntrack -L | grep: a filter is applied in the kernel",
+                Words("conntrack -D with a filter instead of conntrack -L | grep: a filter is applied in the kernel"),
             ),
         ),
     )

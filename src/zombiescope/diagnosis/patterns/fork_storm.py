@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Actor, Fix
+from zombiescope.diagnosis.incident import Actor, Fix, Words
 from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, counted, measured, signature
 
 MANY_PER_S = 50
@@ -34,8 +34,7 @@ def examine(case: Case) -> Finding:
             (
                 f"ps -fp {culprit.pid}" if culprit and culprit.pid else "ps -ef --forest",
                 "perf trace -e execve -a -- sleep 2   # what is started",
-                "Python: multiprocessing with forkserver or spawn; subprocess does not fork with close_fds and "
-                "vfork (3.10+)",
+                Words("Python: multiprocessing with forkserver or spawn; subprocess uses vfork from 3.10 on"),
             ),
         ),
     )

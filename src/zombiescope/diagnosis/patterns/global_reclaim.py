@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case, is_kernel_thread
-from zombiescope.diagnosis.incident import Actor, Fix
+from zombiescope.diagnosis.incident import Actor, Fix, Words
 from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, counted, measured, signature
 
 SCANNED_PER_S = 25_000
@@ -57,7 +57,7 @@ def examine(case: Case) -> Finding:
             (
                 "ps -eo pid,rss,comm --sort=-rss | head",
                 "sysctl vm.min_free_kbytes   # 1 to 3 % of memory lets kswapd begin before tasks have to wait",
-                "set memory.high for the cgroups that read large files",
+                Words("set memory.high for the cgroups that read large files"),
             ),
         ),
     )

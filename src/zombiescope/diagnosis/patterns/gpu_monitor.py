@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Fix
+from zombiescope.diagnosis.incident import Fix, Words
 from zombiescope.diagnosis.pattern import Finding, Pattern, counted, measured, signature
 
 MONITORS = (
@@ -55,7 +55,7 @@ def examine(case: Case) -> Finding:
             (
                 "nvidia-smi -pm 1   # persistence mode: the driver is not started for each question",
                 "dcgm-exporter --collect-interval 30000",
-                "no nvidia-smi in loops or probes: read DCGM instead",
+                Words("no nvidia-smi in loops or probes: read DCGM instead"),
             ),
         ),
     )

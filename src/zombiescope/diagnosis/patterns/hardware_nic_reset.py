@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from zombiescope.diagnosis.case import LED_TO_US, Case
-from zombiescope.diagnosis.incident import Fix, Symptom
+from zombiescope.diagnosis.incident import Fix, Symptom, Words
 from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured
 
 IDLE_RATIO = 0.5
@@ -28,7 +28,7 @@ def examine(case: Case) -> Finding:
             (
                 "dmesg -T | grep -iE 'ena|mlx|nic|link|pcie'",
                 "ethtool -i eth0; ethtool -S eth0 | grep -iE 'reset|timeout|err'",
-                "give the provider the instance and the times of the resets",
+                Words("give the provider the instance and the times of the resets"),
             ),
         ),
     )

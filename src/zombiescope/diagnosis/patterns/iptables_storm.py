@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Fix
+from zombiescope.diagnosis.incident import Fix, Words
 from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured, signature
 
 LONG_US = 4.0
@@ -37,8 +37,10 @@ def examine(case: Case) -> Finding:
             "have fewer rules for a packet to pass, and replace them less often",
             (
                 "iptables-save | wc -l; nft list ruleset | wc -l",
-                "kube-proxy: --iptables-min-sync-period=10s, or the nftables mode, which looks services up in a map",
-                "put a rule that accepts established connections first",
+                Words(
+                    "kube-proxy: --iptables-min-sync-period=10s, or the nftables mode, which looks services up in a map"
+                ),
+                Words("put a rule that accepts established connections first"),
             ),
         ),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Actor, Fix
+from zombiescope.diagnosis.incident import Actor, Fix, Words
 from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, cpu_below, measured, signature
 
 SOFTIRQ_RATIO = 0.1
@@ -31,7 +31,7 @@ def examine(case: Case) -> Finding:
             (
                 "ipvsadm -Ln | wc -l   # how many services and servers",
                 "sysctl -w net.ipv4.vs.run_estimation=0   # where the kernel has it",
-                "a kernel from 6.2 on estimates in threads, which can be preempted",
+                Words("a kernel from 6.2 on estimates in threads, which can be preempted"),
             ),
         ),
     )

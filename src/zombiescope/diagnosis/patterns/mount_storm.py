@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Fix
+from zombiescope.diagnosis.incident import Fix, Words
 from zombiescope.diagnosis.pattern import Finding, Pattern, cpu_below, signature
 
 LEAST_CORES = 0.4
@@ -31,7 +31,7 @@ def examine(case: Case) -> Finding:
             (
                 "wc -l < /proc/1/mountinfo",
                 "findmnt -rno TARGET | sed 's|/[^/]*$||' | sort | uniq -c | sort -rn | head   # where they are",
-                "a runc without bind mounts for each exec (1.0.0-rc93 and later), fewer exec probes",
+                Words("a runc without bind mounts for each exec (1.0.0-rc93 and later), fewer exec probes"),
             ),
         ),
     )

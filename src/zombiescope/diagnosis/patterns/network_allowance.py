@@ -6,7 +6,7 @@ import re
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.facts import Count
-from zombiescope.diagnosis.incident import Fix
+from zombiescope.diagnosis.incident import Fix, Words
 from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured
 
 COUNTERS = {
@@ -40,8 +40,8 @@ def examine(case: Case) -> Finding:
             "take a larger instance, or send less",
             (
                 "ethtool -S eth0 | grep allowance",
-                "linklocal: cache DNS on the node",
-                "conntrack: keep connections open instead of making new ones",
+                Words("linklocal: cache DNS on the node"),
+                Words("conntrack: keep connections open instead of making new ones"),
             ),
         ),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Actor, Fix
+from zombiescope.diagnosis.incident import Actor, Fix, Words
 from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured
 
 HOLE_US = 100_000
@@ -34,7 +34,7 @@ def examine(case: Case) -> Finding:
             (
                 "sysctl -w vm.oom_dump_tasks=0   # no table of all tasks at each OOM kill",
                 "sysctl -w kernel.printk='4 4 1 7'   # only errors to the console; the log keeps everything",
-                "remove console=ttyS0 from the kernel's command line, where nobody reads it",
+                Words("remove console=ttyS0 from the kernel's command line, where nobody reads it"),
             ),
         ),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Actor, Fix
+from zombiescope.diagnosis.incident import Actor, Fix, Words
 from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured
 
 MANY = 500
@@ -41,7 +41,7 @@ def examine(case: Case) -> Finding:
             (
                 "loginctl list-sessions --no-legend | wc -l; ls /run/systemd/transient | wc -l",
                 "loginctl list-sessions --no-legend | awk '{print $1}' | xargs -r loginctl terminate-session",
-                "monitoring by ssh: keep one connection (ControlMaster), do not log in for every check",
+                Words("monitoring by ssh: keep one connection (ControlMaster), do not log in for every check"),
             ),
         ),
     )

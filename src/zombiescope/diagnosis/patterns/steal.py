@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Fix
+from zombiescope.diagnosis.incident import Fix, Words
 from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured
 from zombiescope.diagnosis.symptoms.steal import STOLEN_RATIO
 
@@ -19,8 +19,8 @@ def examine(case: Case) -> Finding:
             "move the node, or take an instance that does not share its cores",
             (
                 "zombiescope cores   # the column steal",
-                "burstable instances (t3, t4g): look at the CPU credits",
-                "ask the provider about the host, with the times of this incident",
+                Words("burstable instances (t3, t4g): look at the CPU credits"),
+                Words("ask the provider about the host, with the times of this incident"),
             ),
         ),
     )

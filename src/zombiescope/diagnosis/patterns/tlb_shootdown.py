@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Fix
+from zombiescope.diagnosis.incident import Fix, Words
 from zombiescope.diagnosis.pattern import Finding, Pattern, counted, signature
 
 MANY_PER_S = 10_000
@@ -39,7 +39,7 @@ def examine(case: Case) -> Finding:
             (
                 "grep TLB /proc/interrupts",
                 "MALLOC_TRIM_THRESHOLD_=-1 MALLOC_MMAP_THRESHOLD_=4294967296 COMMAND   # glibc",
-                "a core that answers late is the victim of something else: zombiescope cores --at TIME",
+                Words("a core that answers late is the victim of something else: zombiescope cores --at TIME"),
             ),
         ),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Fix
+from zombiescope.diagnosis.incident import Fix, Words
 from zombiescope.diagnosis.pattern import Finding, Pattern
 
 MOST_GRANTS = 4
@@ -31,10 +31,10 @@ def _steps(case: Case) -> list[str]:
     # What would have told more: sources that were missing, with what they need.
     for entry in node.missing[:MOST_GRANTS]:
         if entry.get("grant"):
-            steps.append(f"next time record {entry.get('source')}: {entry['grant']}")
+            steps.append(Words(f"next time record {entry.get('source')}: {entry['grant']}"))
     if node.cores is None:
         steps.append(
-            "next time record with zombiescope record: a profile alone has no counters to confirm anything with"
+            Words("next time record with zombiescope record: a profile alone has no counters to confirm anything with")
         )
     return steps
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from typing import NamedTuple
+
 from zombiescope.diagnosis import leak
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Actor, Fix
+from zombiescope.diagnosis.incident import Actor, Fix, Words
 from zombiescope.diagnosis.leak import Culprit
 from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured, signature
+from zombiescope.recording.memcg_cost import NUMA_STAT_WALKS_BEFORE
 
 MANY = 1_000
 MANY_PER_LIVE = 1
@@ -64,12 +68,58 @@ def _measurements(case: Case, dying: int | None, live: int | None, culprit: Culp
         found.append(
             measured(f"{view.growth_per_hour:,.0f} more every hour", view.growth_per_hour, "cgroups/h", "census", None)
         )
-    cost_s = view.forecast.read_cost_now_s
-    if cost_s is not None:
-        found.append(measured(f"one read of the root's statistics costs {cost_s:.2f} s", cost_s, "s", "counters", None))
+    found += _cost(case)
     if culprit is not None:
         found.append(measured(culprit.how, culprit.value, culprit.unit, culprit.source, None, step="leak"))
+    if (pinned := _pinned(case)) is not None:
+        text = f"what keeps them is {_bytes(pinned.shmem)} of tmpfs and {_bytes(pinned.file)} of page cache"
+        found.append(measured(text, pinned.shmem + pinned.file, "bytes", "counters", None, step="kept by"))
     return found
+
+
+def _cost(case: Case) -> list[Measurement]:
+    """What a read costs now, when it will cost more, and whether this kernel makes it dear at all."""
+    view = case.cgroups
+    cost_s = view.forecast.read_cost_now_s
+    if cost_s is None:
+        return []
+    if case.facts.kernel is not None and case.facts.kernel >= NUMA_STAT_WALKS_BEFORE:
+        text = f"reading statistics is cheap on this kernel ({_seconds(cost_s)}), so it is reclaim that walks them"
+        return [measured(text, cost_s, "s", "counters", None, step="cost")]
+    text = f"one read of the root's statistics costs {_seconds(cost_s)}"
+    at_us = view.memory.at_us if view.memory else case.facts.end_us
+    coming = [
+        f"{seconds} s from {_date(when)} on"
+        for seconds, when in ((1, view.forecast.costs_1s_at_us), (5, view.forecast.costs_5s_at_us))
+        if when is not None and when > at_us
+    ]
+    text += f"; at this growth {' and '.join(coming)}" if coming else ""
+    return [measured(text, cost_s, "s", "counters", None, step="cost")]
+
+
+class _Pinned(NamedTuple):
+    """Bytes that are charged to dying cgroups, below the parents that have most of them."""
+
+    file: int
+    shmem: int
+
+
+def _pinned(case: Case) -> _Pinned | None:
+    at_us = case.cgroups.memory.at_us if case.cgroups.memory else case.facts.end_us
+    file, shmem = (case.facts.gauges("dying", name, at_us) for name in ("file", "shmem"))
+    return _Pinned(sum(file.values()), sum(shmem.values())) if file or shmem else None
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.2f} s" if seconds >= 0.01 else f"{seconds * 1e6:.0f} µs"
+
+
+def _bytes(count: int) -> str:
+    return f"{count / 1e6:,.1f} MB"
+
+
+def _date(at_us: int) -> str:
+    return datetime.fromtimestamp(at_us / 1e6, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def _counted(dying: int | None, live: int | None) -> str:
@@ -93,13 +143,22 @@ def _fix(case: Case, culprit: Actor | None) -> Fix:
     if culprit is not None and culprit.unit is not None and culprit.unit.endswith(".service"):
         steps.append(f"systemctl disable --now {culprit.unit}")
     elif culprit is not None:
-        steps.append(f"stop what makes and removes cgroups under {culprit.cgroup}")
+        steps.append(Words(f"stop what makes and removes cgroups under {culprit.cgroup}"))
     steps.append("zombiescope cgroups   # do they still grow?")
-    steps.append("release them: memory.force_empty (v1) or memory.reclaim (v2) of the surviving parent")
+    steps.append(_release(_pinned(case)))
     if case.facts.kernel is not None and case.facts.kernel < (5, 8):
-        steps.append("a kernel from 5.8 on reads these statistics without walking (dd8657b6c1cb)")
+        steps.append(Words("a kernel from 5.8 on reads these statistics without walking (dd8657b6c1cb)"))
     who = culprit.name if culprit else "whatever leaks them"
     return Fix(f"stop {who}, then release the zombies", tuple(steps))
+
+
+def _release(pinned: _Pinned | None) -> str:
+    """Reclaim cannot free tmpfs without swap: one write took seven seconds of a core for 20,000 of them, in vain."""
+    if pinned is not None and pinned.shmem > pinned.file:
+        return Words(
+            "release them: remove the tmpfs files that keep them (/dev/shm); reclaiming would burn a core in vain"
+        )
+    return Words("release them: memory.force_empty (v1) or memory.reclaim (v2) of the surviving parent")
 
 
 PATTERN = Pattern(

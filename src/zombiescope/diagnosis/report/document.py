@@ -21,11 +21,12 @@ def together(found: list[Diagnosis]) -> dict[str, Any]:
             "from": min((span["from"] for span in spans), default=None),
             "to": max((span["to"] for span in spans), default=None),
         },
-        "nodes": [{key: one[key] for key in ("node", "window", "not_checked")} for one in each],
+        "nodes": [{key: one[key] for key in ("node", "window", "noted", "not_checked")} for one in each],
         "incidents": sorted(
             (incident for one in each for incident in one["incidents"]),
             key=lambda incident: (-SEVERITIES.index(incident["severity"]), incident["from"]),
         ),
+        "noted": [f"{one['node']}: {said}" for one in each for said in one["noted"]],
         "not_checked": [f"{one['node']}: {said}" for one in each for said in one["not_checked"]],
     }
 
@@ -35,6 +36,7 @@ def document(found: Diagnosis) -> dict[str, Any]:
         "node": found.node,
         "window": {"from": found.from_us / 1e6, "to": found.to_us / 1e6},
         "incidents": [{"node": found.node, **incident(each)} for each in found.incidents],
+        "noted": list(found.noted),
         "not_checked": list(found.not_checked),
     }
 
@@ -87,7 +89,11 @@ def _cause(cause: Cause) -> dict[str, Any]:
             }
             for link in cause.chain
         ],
-        "fix": {"summary": cause.fix.summary, "steps": list(cause.fix.steps)},
+        "fix": {
+            "summary": cause.fix.summary,
+            "steps": [str(step) for step in cause.fix.steps],
+            "commands": list(cause.fix.commands),
+        },
     }
 
 

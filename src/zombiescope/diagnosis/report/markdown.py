@@ -22,6 +22,7 @@ def _lines(found: Diagnosis, heading: str, clock: Clock) -> Iterator[str]:
         yield ""
     for incident in found.incidents:
         yield from _incident(incident, clock)
+    yield from (f"{line}\n" for line in found.noted)
     if found.not_checked:
         yield "## Not checked"
         yield ""
@@ -69,7 +70,8 @@ def _cause(cause: Cause, clock: Clock, *, first: bool) -> Iterator[str]:
     yield f"Fix: {cause.fix.summary}"
     yield ""
     if cause.fix.steps:
-        yield from (f"1. `{step}`" for step in cause.fix.steps)
+        steps = zip(cause.fix.steps, cause.fix.commands, strict=True)
+        yield from (f"1. `{step}`" if is_command else f"1. {_cell(step)}" for step, is_command in steps)
         yield ""
 
 

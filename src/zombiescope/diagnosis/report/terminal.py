@@ -39,6 +39,8 @@ def lines(found: Diagnosis, clock: Clock, *, wordy: bool = False) -> Iterator[Li
     for incident in found.incidents:
         yield from _incident(incident, clock, wordy)
         yield Line()
+    for text in found.noted:
+        yield Line((("worth knowing  ", "cyan"),), ((text, ""),))
     for text in found.not_checked:
         yield Line((("not checked  ", "dim"),), ((text, "dim"),))
 
@@ -82,8 +84,8 @@ def _where(link: Link, clock: Clock) -> str:
 
 def _fix(cause: Cause) -> Iterator[Line]:
     yield Line((("  fix  ", "bold green"),), ((cause.fix.summary, ""),))
-    for step in cause.fix.steps:
-        yield Line((("       ", ""),), ((step, "green"),), whole=True)
+    for step, is_command in zip(cause.fix.steps, cause.fix.commands, strict=True):
+        yield Line((("       ", ""),), ((step, "green" if is_command else ""),), whole=is_command)
 
 
 def _ruled_out(incident: Incident, wordy: bool) -> Iterator[Line]:

@@ -28,7 +28,7 @@ SCENARIO = Scenario(
     truth=Truth("cfs-throttle", "throttled", NAME),
     script=SCRIPT,
     frames="6.18: none, for who is stopped does not run; nr_throttled in 48 of 48 periods",
-    needs=Needs(),
+    needs=Needs(controllers=("cpu",)),
     prepare=prepare,
     seconds=26.0,
 )

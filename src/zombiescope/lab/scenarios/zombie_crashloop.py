@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from zombiescope.lab.place import Place
 from zombiescope.lab.scenario import MB, Needs, Scenario, Truth
+from zombiescope.lab.zombies import WALKER
 
 ROUNDS = 6_000
-SCRIPT = r"""
+SCRIPT = (
+    WALKER
+    + r"""
 parent, file, back, rounds = args[0], args[1], args[2], int(args[3])
 unit = parent + "/crasher.service"
 fd = os.open(file, os.O_RDONLY)
@@ -23,19 +26,10 @@ def crash(number):  # as an init system does it: a cgroup, a process in it, whic
 name_is("init")
 for number in range(rounds):
     crash(number)
-walker = os.fork()
-if walker == 0:
-    name_is("walker")
-    dies_with_its_parent()
-    drop = os.open("/proc/sys/vm/drop_caches", os.O_WRONLY)
-    wait_for_the_word()
-    while True:
-        os.write(drop, b"2")
-while True:
-    time.sleep(0.5)
-    crash(rounds)
-    rounds += 1
+walk_them()
+keep_on(crash, 0.5, rounds)
 """
+)
 
 
 def prepare(place: Place) -> list[str]:
@@ -56,6 +50,6 @@ SCENARIO = Scenario(
     script=SCRIPT,
     comm="init",
     frames="6.18: mem_cgroup_iter 87 % < drop_slab < drop_caches_sysctl_handler",
-    needs=Needs(512 * MB, files=("/proc/sys/vm/drop_caches",)),
+    needs=Needs(512 * MB, controllers=("memory",), files=("/proc/sys/vm/drop_caches",)),
     prepare=prepare,
 )

@@ -12,14 +12,7 @@ SCRIPT = (
     MAKER
     + r"""
 parent, pins, back, count, file, size = args[:3] + [int(args[3]), args[4], int(args[5])]
-leaky = os.fork()
-if leaky == 0:
-    name_is("leaky")
-    dies_with_its_parent()
-    for number in range(count):
-        leak(parent, pins, back, number)
-    os._exit(0)
-os.waitpid(leaky, 0)
+leak_all(parent, pins, back, count)
 os.mkdir(parent + "/live")
 open(parent + "/live/cgroup.procs", "w").write("0")
 fd = os.open(file, os.O_RDONLY)
@@ -51,7 +44,7 @@ SCENARIO = Scenario(
     comm="reader",
     frames="6.18: mem_cgroup_iter 40 %, shrink_lruvec 23 % < shrink_node < try_to_free_mem_cgroup_pages < "
     "try_charge_memcg",
-    needs=Needs(1024 * MB),
+    needs=Needs(512 * MB, controllers=("memory",)),
     prepare=prepare,
     seconds=15.0,
 )

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from zombiescope.lab.place import Place
 from zombiescope.lab.scenario import MB, Needs, Scenario, Truth
+from zombiescope.lab.zombies import WALKER
 
 COUNT = 6_000
-SCRIPT = r"""
+SCRIPT = (
+    WALKER
+    + r"""
 import hashlib
 parent, pins, count = args[0], args[1], int(args[2])
 def contain(number):  # a container of a moment: its own id, a process that writes to shared memory, and the end
@@ -23,19 +26,10 @@ def contain(number):  # a container of a moment: its own id, a process that writ
     os.rmdir(child)
 for number in range(count):
     contain(number)
-walker = os.fork()
-if walker == 0:
-    name_is("walker")
-    dies_with_its_parent()
-    drop = os.open("/proc/sys/vm/drop_caches", os.O_WRONLY)
-    wait_for_the_word()
-    while True:
-        os.write(drop, b"2")
-while True:
-    time.sleep(0.2)
-    contain(count)
-    count += 1
+walk_them()
+keep_on(contain, 0.2, count)
 """
+)
 
 
 def prepare(place: Place) -> list[str]:
@@ -52,6 +46,6 @@ SCENARIO = Scenario(
     script=SCRIPT,
     comm="supervisor",
     frames="6.18: mem_cgroup_iter 84 % < drop_slab < drop_caches_sysctl_handler",
-    needs=Needs(512 * MB, files=("/proc/sys/vm/drop_caches",)),
+    needs=Needs(512 * MB, controllers=("memory",), files=("/proc/sys/vm/drop_caches",)),
     prepare=prepare,
 )

@@ -11,14 +11,7 @@ SCRIPT = (
     MAKER
     + r"""
 parent, pins, back, reclaim, count = args[:4] + [int(args[4])]
-leaky = os.fork()
-if leaky == 0:
-    name_is("leaky")
-    dies_with_its_parent()
-    for number in range(count):
-        leak(parent, pins, back, number)
-    os._exit(0)
-os.waitpid(leaky, 0)
+leak_all(parent, pins, back, count)
 wait_for_the_word()
 while True:
     try:
@@ -44,6 +37,6 @@ SCENARIO = Scenario(
     truth=Truth("zombie-memcg", "walker", "leaky"),
     script=SCRIPT,
     frames="6.18: mem_cgroup_iter 37 %, shrink_node 27 %, shrink_lruvec 25 % < mem_cgroup_force_empty_write",
-    needs=Needs(512 * MB),
+    needs=Needs(512 * MB, controllers=("memory",)),
     prepare=prepare,
 )

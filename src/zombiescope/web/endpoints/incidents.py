@@ -8,11 +8,11 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from zombiescope.diagnosis.diagnose import Diagnosis
-from zombiescope.diagnosis.report import html
 from zombiescope.diagnosis.report.markdown import markdown
 from zombiescope.documents import incidents as incident_documents
 from zombiescope.documents.window import Window
 from zombiescope.recording.reader import Recording
+from zombiescope.web import report as frozen_report
 from zombiescope.web.asked import Span, WindowAsked
 from zombiescope.web.desk import WHOLE, Desk, Rec, says
 from zombiescope.web.refusal import Refusal
@@ -84,7 +84,7 @@ def _report(recording: Recording, entry: dict[str, Any], kind: str) -> str:
     found = _only(incident_documents.diagnosed(recording, window), str(entry["id"]))
     heading = f"{recording.name}  {window.heading()}"
     if kind == "html":
-        return html.page(recording, found, heading, html.Looks(lambda at_us: window.clock(at_us, 1), window.zone))
+        return frozen_report.of_diagnosis(recording, found, heading, window)
     return markdown(found, heading, lambda at_us: window.clock(at_us, 1))
 
 

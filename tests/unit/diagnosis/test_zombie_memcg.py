@@ -1,0 +1,124 @@
+"""The founding pattern in full: who leaks by each rung of the ladder, what keeps the zombies, what a read will cost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.scenes import SYSCALL, Scene
+
+from zombiescope.diagnosis.diagnose import Diagnosis
+from zombiescope.diagnosis.incident import Cause, Incident, Link, Symptom
+from zombiescope.diagnosis.report.markdown import markdown
+
+CALL = " ".join(SYSCALL)
+READ = f"{CALL} vfs_read seq_read memcg_numa_stat_show mem_cgroup_nr_lru_pages"
+RECLAIM = f"{CALL} vfs_write try_charge_memcg try_to_free_mem_cgroup_pages shrink_node mem_cgroup_iter"
+
+
+def old() -> Scene:
+    return Scene(kernel="5.4.0").vmstat().census(240, 68_440).hog(READ, "kubelet")
+
+
+def new() -> Scene:
+    return Scene(kernel="6.18.0").vmstat().census(240, 68_440).hog(RECLAIM, "worker")
+
+
+def cause_of(scene: Scene, directory: Path) -> Cause:
+    (incident,) = scene.diagnose(directory).incidents
+    cause = incident.causes[0]
+    assert cause.pattern == "zombie-memcg"
+    return cause
+
+
+def step(cause: Cause, name: str) -> Link:
+    return next(link for link in cause.chain if link.step == name)
+
+
+# --- who leaks ------------------------------------------------------------------------------------------------------
+
+
+def test_a_unit_with_dying_cgroups_directly_below_it_leaks_them(tmp_path: Path) -> None:
+    # GIVEN zombies that are older than the recorder: no line of the ledger
+    scene = old().gauge("dying", "own", 68_000, "/system.slice/docker.service").gauge("dying", "own", 4, "/user.slice")
+    cause = cause_of(scene, tmp_path)
+    assert cause.culprit is not None
+    assert cause.culprit.unit == "docker.service"
+    assert (step(cause, "leak").value, step(cause, "leak").value_unit) == (68_000, "cgroups")
+
+
+def test_below_a_slice_it_is_the_unit_that_restarts(tmp_path: Path) -> None:
+    scene = old().gauge("dying", "own", 68_000, "/system.slice")
+    for second in (3, 7, 12):
+        scene.event("unit_restart", "ecs.service restarts", second, "info", unit="ecs.service")
+    cause = cause_of(scene, tmp_path)
+    assert cause.culprit is not None
+    assert (cause.culprit.unit, cause.culprit.cgroup) == ("ecs.service", "/system.slice")
+
+
+def test_below_a_slice_in_which_nothing_restarts_the_slice_is_all_that_is_known(tmp_path: Path) -> None:
+    cause = cause_of(old().gauge("dying", "own", 68_000, "/kubepods.slice"), tmp_path)
+    assert cause.culprit is not None
+    assert cause.culprit.unit == "kubepods.slice"
+
+
+def test_what_the_ledger_saw_counts_more(tmp_path: Path) -> None:
+    scene = old().gauge("dying", "own", 68_000, "/system.slice/docker.service").leak("/jobs/*", 900, 900, 900, "leaky")
+    cause = cause_of(scene, tmp_path)
+    assert cause.culprit is not None
+    assert cause.culprit.comm == "leaky"
+
+
+# --- what keeps them ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("file", "shmem", "says"),
+    [(300_000_000, 1_000_000, "memory.force_empty"), (1_000_000, 300_000_000, "remove the tmpfs files")],
+)
+def test_how_they_are_released_depends_on_what_keeps_them(tmp_path: Path, file: int, shmem: int, says: str) -> None:
+    scene = new().gauge("dying", "file", file, "/jobs").gauge("dying", "shmem", shmem, "/jobs")
+    cause = cause_of(scene, tmp_path)
+    link = step(cause, "kept by")
+    assert (link.value, link.value_unit) == (301_000_000, "bytes")
+    assert "300.0 MB" in link.fact
+    assert any(says in each for each in cause.fix.steps)
+
+
+def test_what_was_not_measured_is_not_told(tmp_path: Path) -> None:
+    assert "kept by" not in {link.step for link in cause_of(new(), tmp_path).chain}
+
+
+# --- what a read costs ----------------------------------------------------------------------------------------------
+
+
+def test_the_cost_of_a_read_is_foretold_while_they_grow(tmp_path: Path) -> None:
+    # GIVEN 8 us a cgroup on a kernel that walks, and zombies that grew by one a second for some minutes
+    scene = Scene(kernel="5.4.0").vmstat().gauge("probe", "numa_stat_leaf_ns", 8_000).hog(READ, "kubelet")
+    for second in range(-200, 20):
+        scene.census_at(second, live=240, dying=68_440 + second)
+    link = step(cause_of(scene, tmp_path), "cost")
+    assert link.value == pytest.approx(68_700 * 8e-6, rel=0.01)
+    assert "1 s from 20" in link.fact
+    assert "5 s from 20" in link.fact
+
+
+def test_on_a_kernel_that_does_not_walk_reading_is_said_to_be_cheap(tmp_path: Path) -> None:
+    link = step(cause_of(new().gauge("probe", "stat_leaf_ns", 20_000), tmp_path), "cost")
+    assert "cheap on this kernel" in link.fact
+    assert "reclaim" in link.fact
+
+
+# --- what to do -----------------------------------------------------------------------------------------------------
+
+
+def test_a_plan_tells_commands_from_advice(tmp_path: Path) -> None:
+    cause = cause_of(new().leak("/system.slice/ecs.service", 68_000, 500, 500, "systemd", "ecs.service"), tmp_path)
+    told = dict(zip(cause.fix.steps, cause.fix.commands, strict=True))
+    assert told["systemctl disable --now ecs.service"]
+    assert not next(is_command for step, is_command in told.items() if step.startswith("release them"))
+    assert "1. release them" in markdown(Diagnosis("lab", 0, 1, (incident_of(cause),), ()), "x", str)
+
+
+def incident_of(cause: Cause) -> Incident:
+    return Incident("1", 0, 1, "closed", "warning", (Symptom("event", 0, 1, "x"),), (cause,))

@@ -1,0 +1,110 @@
+/**
+ * Answers that were frozen into the page, so that one file is the whole of it and needs no server and no network.
+ *
+ * <script type="application/json" id="frozen"> holds {answers, samples}: a map from a question to base64 of the gzipped
+ * answer, and likewise the table of samples. Documents are given as they are. What the reader can ask in endless ways is
+ * made here: parts of the time axis are cut out of the strips (`strip`, `strip 1`, ...; the finest is taken) and of the
+ * lanes, and everything about samples is folded from the table.
+ */
+
+import { type Columns, type ColumnsHeader, decode } from "./columns";
+import { cutLanes, cutStrip, finest } from "./frozen/axis";
+import { flamechart, flamegraph, functionsDocument, heatmap } from "./frozen/profile";
+import { type FrozenTable, rangeOf, readTable } from "./frozen/table";
+import { AnswerError, type LiveHandlers, type Params, type Source, question } from "./source";
+import type { Lanes, StripHeader } from "./types";
+
+export interface Frozen {
+  answers: Record<string, string>;
+  samples: string | null;
+  /** The report as Markdown, where the file is one. */
+  markdown: string | null;
+}
+
+const FOLDED: Record<string, (table: FrozenTable, params: Params) => unknown> = { flamegraph, heatmap, flamechart };
+
+export class FrozenSource implements Source {
+  readonly frozen = true;
+  private table: Promise<FrozenTable> | null = null;
+  private strips: Promise<Columns<StripHeader>[]> | null = null;
+
+  constructor(private readonly kept: Frozen) {}
+
+  get markdown(): string | null {
+    return this.kept.markdown ?? null;
+  }
+
+  static embedded(): FrozenSource | null {
+    const element = globalThis.document?.getElementById("frozen");
+    return element?.textContent ? new FrozenSource(JSON.parse(element.textContent) as Frozen) : null;
+  }
+
+  async json<T>(path: string, params: Params = {}): Promise<T> {
+    if (path === "functions") return functionsDocument(await this.samples(), params, "") as T;
+    const incident = /^incidents\/([^/]+)$/.exec(path)?.[1];
+    if (incident && !(path in this.kept.answers)) return (await this.incident(decodeURIComponent(incident))) as T;
+    const found = await this.document(path, params);
+    const range = rangeOf(params);
+    return (path === "lanes" && range ? cutLanes(found as Lanes, range) : found) as T;
+  }
+
+  async columns<H = ColumnsHeader>(path: string, params: Params = {}): Promise<Columns<H>> {
+    if (path === "strip") return this.strip<H>(params);
+    const fold = FOLDED[path];
+    if (fold && this.kept.samples) return fold(await this.samples(), params) as Columns<H>;
+    return decode<H>(await this.bytes(path, params));
+  }
+
+  live(_params: Params, handlers: LiveHandlers): () => void {
+    handlers.state?.("ended");
+    return () => undefined;
+  }
+
+  href(): null {
+    return null;
+  }
+
+  private async document(path: string, params: Params): Promise<unknown> {
+    return JSON.parse(new TextDecoder().decode(await this.bytes(path, params)));
+  }
+
+  private async incident(id: string): Promise<unknown> {
+    const found = (await this.document("incidents", {})) as { node: string; incidents: { id: string }[] };
+    const one = found.incidents.find((each) => each.id === id);
+    if (!one) throw new AnswerError(404, `incident ${id} is not in this file`);
+    return { node: found.node, ...one };
+  }
+
+  private async strip<H>(params: Params): Promise<Columns<H>> {
+    const names = Object.keys(this.kept.answers).filter((name) => /^strip( \d+)?$/.test(name));
+    this.strips ??= Promise.all(names.map(async (name) => decode<StripHeader>(await thaw(this.kept.answers[name]!))));
+    const strips = await this.strips;
+    const span = rangeOf(params) ?? strips[0]?.header;
+    const found = span && finest(strips, span);
+    if (!found || !span) throw absent();
+    return cutStrip<H>(found, span);
+  }
+
+  private samples(): Promise<FrozenTable> {
+    const { samples } = this.kept;
+    if (!samples) return Promise.reject(absent());
+    this.table ??= thaw(samples).then((bytes) => readTable(decode(bytes)));
+    return this.table;
+  }
+
+  private async bytes(path: string, params: Params): Promise<ArrayBuffer> {
+    const answer = this.kept.answers[question(path, params)] ?? this.kept.answers[path];
+    if (answer === undefined) throw absent();
+    return thaw(answer);
+  }
+}
+
+function absent(): AnswerError {
+  return new AnswerError(404, "this was not frozen into the page", "open the recording itself: zombiescope serve DIR");
+}
+
+export async function thaw(base64: string): Promise<ArrayBuffer> {
+  const packed = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(stream).arrayBuffer();
+}

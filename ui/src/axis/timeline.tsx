@@ -1,0 +1,191 @@
+/** The one time axis: ruler, incidents, cores, events, zombies and pressure above each other, and what is chosen over all of them. */
+
+import { signal } from "@preact/signals";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import type { ComponentChildren } from "preact";
+import { silent } from "../api/source";
+import { Loading, Problem } from "../chrome/states";
+import { hideTip, showTip } from "../chrome/tip";
+import { CHART_PX, Chart, pressureLines, zombieLines } from "../lanes/charts";
+import { Events } from "../lanes/events";
+import { IncidentSpans } from "../lanes/incidents";
+import { lanes, useLanes } from "../lanes/load";
+import { short } from "../lanes/series";
+import { clock, day, info, percent, view, zone } from "../state";
+import { strip, useStrip } from "../strip/load";
+import { StripCanvas, stripHeight } from "../strip/strip";
+import { CellTip, LaneTip } from "../strip/tips";
+import { cut, marks, toX } from "./axis";
+import { type Pointing, attach } from "./gestures";
+import { plotWidth } from "./moves";
+import { Overlay } from "./overlay";
+import { SelectionBar } from "./selection";
+import { Toolbar } from "./toolbar";
+
+export const averageShown = signal(true);
+
+const EVERYTHING = /^(recorder|everything)$/;
+
+export function Timeline() {
+  const body = useRef<HTMLDivElement>(null);
+  const surface = useRef<HTMLDivElement>(null);
+  const cores = useStrip();
+  const found = useLanes();
+  const cells = strip.value;
+  const zombies = zombieLines();
+  const pressure = pressureLines();
+
+  useLayoutEffect(() => {
+    const measure = (): void => {
+      if (surface.current) plotWidth.value = surface.current.clientWidth;
+    };
+    measure();
+    const watch = new ResizeObserver(measure);
+    watch.observe(surface.current!);
+    return () => watch.disconnect();
+  }, []);
+
+  useEffect(() => attach(surface.current!, { cell: () => Math.max(info.value?.interval_s ?? 1, strip.value?.column_s ?? 1), hover }), []);
+
+  const hover = (pointing: Pointing | null): void => {
+    if (!pointing) return hideTip();
+    const canvas = body.current?.querySelector(".strip")?.getBoundingClientRect();
+    const y = canvas ? pointing.clientY - canvas.top : -1;
+    if (canvas && y >= 0 && y < canvas.height) showTip(pointing.clientX, pointing.clientY, <CellTip at={pointing.at} share={y / canvas.height} />);
+    else showTip(pointing.clientX, pointing.clientY, <LaneTip at={pointing.at} />);
+  };
+
+  return (
+    <section class="timeline" aria-label="Time axis">
+      <Toolbar loading={cores.loading || found.loading} />
+      <div class="timeline-body" ref={body}>
+        <Row label={<DayLabel />} class="ruler-row"><Ruler /></Row>
+        <Row label="Incidents" class="incident-row"><IncidentSpans /></Row>
+        <Row label={<CoresLabel />} class="strip-row" blind={/core|sample|stack/} scale={["100%", "50%", "0%"]} height={stripHeight(cells?.cpus.length ?? 0)}>
+          <StripCanvas average={averageShown.value} />
+          {!cells && cores.loading && <Loading small title="Reading the cores" />}
+          {cores.error && !cores.loading && !(cells && silent(cores.error)) && <Problem small error={cores.error} again={cores.again} />}
+        </Row>
+        <Row label="Events" class="event-row" blind={/kernel log|kmsg/}><Events /></Row>
+        <Row label={<Named name="Zombies" lines={zombies.lines} />} class="chart-row" blind={/cgroup|census/} scale={[short(zombies.top), "0"]} height={CHART_PX}>
+          <Chart {...zombies} />
+          <NotMeasured at={zombies.at} missing={/cgroup|census/} />
+        </Row>
+        <Row label={<Named name="Pressure" lines={pressure.lines} />} class="chart-row" blind={/pressure|psi/i} scale={[percent(pressure.top), "0"]} height={CHART_PX}>
+          <Chart {...pressure} />
+          <NotMeasured at={pressure.at} missing={/pressure|psi/i} />
+        </Row>
+        <div class="surface" ref={surface} tabIndex={0} role="group" aria-label="Time axis. Arrow keys step and zoom, V selects what is in view, E the worst second." aria-describedby="chosen-in-words" />
+        <Overlay />
+      </div>
+      {found.error && !found.loading && !(lanes.value && silent(found.error)) && <Problem small error={found.error} again={found.again} />}
+      <SelectionBar />
+    </section>
+  );
+}
+
+interface RowSays {
+  label: ComponentChildren;
+  class: string;
+  scale?: string[];
+  height?: number;
+  /** Sources without which this lane sees nothing. */
+  blind?: RegExp;
+  children: ComponentChildren;
+}
+
+function Row({ label, class: kind, scale, height, blind, children }: RowSays) {
+  return (
+    <div class={`axis-row ${kind}`} style={height ? { height: `${height}px` } : undefined}>
+      <div class="axis-label">{label}</div>
+      <div class="axis-plot">
+        {children}
+        {blind && <Gaps of={blind} />}
+      </div>
+      <div class="axis-scale" aria-hidden="true">{scale?.map((text) => <span key={text}>{text}</span>)}</div>
+    </div>
+  );
+}
+
+function Named({ name, lines }: { name: string; lines: { name: string; colour: string; dash?: number[] }[] }) {
+  return (
+    <span class="lane-name">
+      {name}
+      <small>
+        {[...lines].reverse().map((line) => (
+          <span key={line.name}>
+            <svg width="12" height="6" aria-hidden="true">
+              <path d="M0 3h12" stroke={`var(${line.colour})`} stroke-width="2" stroke-dasharray={line.dash?.join(" ")} />
+            </svg>
+            {line.name === "memory cgroups" ? "all" : line.name}
+          </span>
+        ))}
+      </small>
+    </span>
+  );
+}
+
+function CoresLabel() {
+  const cpus = strip.value?.cpus ?? [];
+  if (!cpus.length) return <span class="lane-name">Cores</span>;
+  return (
+    <span class="core-label">
+      <small>{cpus[0]}</small>
+      <span class="lane-name">
+        {cpus.length} {cpus.length === 1 ? "core" : "cores"}
+      </span>
+      <small>{cpus.length > 1 ? cpus[cpus.length - 1] : ""}</small>
+    </span>
+  );
+}
+
+function DayLabel() {
+  const known = info.value;
+  if (!known) return null;
+  return <span class="lane-name faint">{day(view.value.from, known.zone_offset_s)}</span>;
+}
+
+function Ruler() {
+  const offset = info.value?.zone_offset_s ?? 0;
+  const width = plotWidth.value;
+  const found = marks(view.value, width, offset);
+  return (
+    <div class="ruler" aria-hidden="true">
+      {found.filter((mark) => mark.x < width - 90).map((mark, n) => (
+        <span key={mark.at} style={{ transform: `translateX(${Math.round(mark.x)}px)` }}>
+          {n > 0 && mark.day ? <b>{mark.day.slice(5)} </b> : null}
+          {mark.label}
+        </span>
+      ))}
+      <i class="ruler-zone" title={`times are of the node's zone, ${zone(offset)}`}>{zone(offset)}</i>
+    </div>
+  );
+}
+
+/** A lane without a single point says why, if it is known. */
+function NotMeasured({ at, missing }: { at: number[]; missing: RegExp }) {
+  if (!lanes.value || at.length) return null;
+  const why = info.value?.missing.find((one) => missing.test(one.source));
+  return <span class="lane-note">{why ? `not recorded: ${why.why}` : "not measured in view"}</span>;
+}
+
+/** Where nothing was recorded is hatched, in the lanes that it concerns; without the recorder, in all. */
+function Gaps({ of }: { of: RegExp }) {
+  const width = plotWidth.value;
+  const shown = view.value;
+  const offset = info.value?.zone_offset_s ?? 0;
+  return (
+    <div class="gaps" aria-hidden="true">
+      {(lanes.value?.gaps ?? []).filter((gap) => EVERYTHING.test(gap.source) || of.test(gap.source)).map((gap) => {
+        const visible = cut(gap, shown);
+        if (!visible) return null;
+        const left = toX(shown, width, visible.from);
+        const wide = Math.max(2, toX(shown, width, visible.to) - left);
+        return (
+          <div key={`${gap.from}${gap.source}`} class="gap" style={{ left: `${left}px`, width: `${wide}px` }}
+            title={`no ${gap.source} from ${clock(gap.from, offset)} to ${clock(gap.to, offset)}${gap.why ? `: ${gap.why}` : ""}`} />
+        );
+      })}
+    </div>
+  );
+}

@@ -1,0 +1,63 @@
+/** The frame around every page: navigation, filters, and what lies above. */
+
+import { useEffect } from "preact/hooks";
+import { AuditPage, CgroupsPage, HomePage, IncidentPage, IncidentsPage } from "../pages";
+import { info, page, refresh, trouble } from "../state";
+import { FilterBar } from "./filters";
+import { Header } from "./header";
+import { Help } from "./help";
+import { listenToKeys } from "./keys";
+import { NodePage } from "./node";
+import { Palette } from "./palette";
+import { AskToken, Loading, Problem } from "./states";
+import { TipLayer, hideTip } from "./tip";
+
+const PAGES = { home: HomePage, node: NodePage, incidents: IncidentsPage, incident: IncidentPage, cgroups: CgroupsPage, audit: AuditPage };
+const TITLES = { home: "Home", node: "Node", incidents: "Incidents", incident: "Incident", cgroups: "Cgroups", audit: "Audit" };
+/** Pages that show samples, and so obey the filters. */
+const FILTERED = new Set(["node"]);
+
+export function App() {
+  const here = page.value;
+  useEffect(listenToKeys, []);
+  useEffect(closePopovers, []);
+  useEffect(() => {
+    hideTip();
+    document.title = `${TITLES[here]} · ${info.value?.node ?? "zombiescope"}`;
+  }, [here, info.value?.node]);
+  return (
+    <>
+      <a class="skip" href="#main" onClick={(event) => (event.preventDefault(), document.getElementById("main")?.focus())}>Skip to the page</a>
+      <Header />
+      {FILTERED.has(here) && <FilterBar />}
+      <main id="main" tabIndex={-1} aria-label={TITLES[here]}>
+        <Content />
+      </main>
+      <Palette />
+      <Help />
+      <TipLayer />
+    </>
+  );
+}
+
+/** A popover is done when the hand goes elsewhere. */
+function closePopovers(): () => void {
+  const close = (event: Event): void => {
+    for (const open of document.querySelectorAll<HTMLDetailsElement>("details.popover[open]"))
+      if (!open.contains(event.target as Node)) open.open = false;
+  };
+  document.addEventListener("pointerdown", close);
+  document.addEventListener("focusin", close);
+  return () => {
+    document.removeEventListener("pointerdown", close);
+    document.removeEventListener("focusin", close);
+  };
+}
+
+function Content() {
+  const Page = PAGES[page.value];
+  if (trouble.value?.status === 401) return <div class="centred"><AskToken error={trouble.value} /></div>;
+  if (trouble.value && !info.value) return <div class="centred"><Problem error={trouble.value} again={refresh} /></div>;
+  if (!info.value) return <div class="centred"><Loading title="Opening the recording" /></div>;
+  return <Page key={page.value} />;
+}

@@ -1,0 +1,70 @@
+/** One bar of filters for all views: what holds stands as chips, and each can be taken away. */
+
+import { useState } from "preact/hooks";
+import { LISTS, NO_FILTERS, type ListFilter, filtered, filters, navigate, setFilter } from "../state";
+import { Icon } from "./icons";
+import { type Kind, KINDS, problemWith, understood } from "./filter_words";
+
+const LABELS: Record<ListFilter, string> = { cpu: "core", pid: "process", tid: "thread", comm: "name", unit: "unit", container: "container" };
+const HINTS: Record<Kind, string> = {
+  cpu: "core: 3, 0-7",
+  pid: "process id",
+  tid: "thread id",
+  comm: "name of a process: kubelet, ray*",
+  unit: "systemd unit: *.service",
+  container: "container or pod: id or name*",
+  match: "regular expression on frames",
+};
+
+export function FilterBar() {
+  const [kind, setKind] = useState<Kind>("comm");
+  const [text, setText] = useState("");
+  const [wrong, setWrong] = useState("");
+  const now = filters.value;
+  const add = (event: Event): void => {
+    event.preventDefault();
+    const said = understood(text, kind);
+    if (!said.value) return;
+    const problem = problemWith(said.kind, said.value);
+    setWrong(problem);
+    if (problem) return;
+    setText("");
+    if (said.kind === "match") return setFilter("match", said.value);
+    if (!now[said.kind].includes(said.value)) setFilter(said.kind, [...now[said.kind], said.value]);
+  };
+  return (
+    <form class="filter-bar" onSubmit={add} role="search" aria-label="Filters for all views">
+      <Icon name="filter" />
+      <select aria-label="Filter by" value={kind} onChange={(event) => setKind(event.currentTarget.value as Kind)}>
+        {KINDS.map((one) => <option key={one} value={one}>{one === "match" ? "frame" : LABELS[one]}</option>)}
+      </select>
+      <input id="filter-text" placeholder={HINTS[kind]} value={text} aria-label={HINTS[kind]} aria-invalid={wrong !== ""} spellcheck={false} autocomplete="off"
+        onInput={(event) => (setText(event.currentTarget.value), setWrong(""))}
+        onKeyDown={(event) => event.key === "Escape" && event.currentTarget.blur()} />
+      <div class="segmented" role="radiogroup" aria-label="Kernel or user">
+        {(["", "kernel", "user"] as const).map((mode) => (
+          <button key={mode} type="button" role="radio" aria-checked={now.mode === mode} onClick={() => setFilter("mode", mode)}>{mode || "all"}</button>
+        ))}
+      </div>
+      {wrong && <span class="wrong" role="alert">{wrong}</span>}
+      <div class="chips" role="list" aria-label="Filters that hold">
+        {LISTS.flatMap((name) => now[name].map((value) => (
+          <Chip key={name + value} name={LABELS[name]} value={value} remove={() => setFilter(name, now[name].filter((one) => one !== value))} />
+        )))}
+        {now.match && <Chip name="frame" value={`/${now.match}/`} remove={() => setFilter("match", "")} />}
+      </div>
+      {filtered.value && (
+        <button type="button" class="button quiet" onClick={() => navigate({ filters: NO_FILTERS })} title="Remove all filters (⇧F)"><Icon name="clear" /> Remove all</button>
+      )}
+    </form>
+  );
+}
+
+function Chip({ name, value, remove }: { name: string; value: string; remove: () => void }) {
+  return (
+    <span class="chip filter" role="listitem">
+      <span class="faint">{name}</span> {value}
+      <button type="button" onClick={remove} aria-label={`Remove the filter ${name} ${value}`}><Icon name="close" size={10} /></button>
+    </span>
+  );
+}

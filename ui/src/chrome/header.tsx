@@ -1,0 +1,131 @@
+/** Where one is, which recording it is of, and whether it is alive. */
+
+import { useEffect, useState } from "preact/hooks";
+import { source } from "../api/source";
+import {
+  type Page, type Theme, clock, connection, duration, incidents, info, linkTo, navigate, page, rec, recordings, setTheme, theme,
+} from "../state";
+import { helpOpen, openRecording, paletteOpen } from "./commands";
+import { Icon, type IconName } from "./icons";
+import { NoPermission } from "./states";
+
+const PLACES: { to: Page; name: string; icon: IconName; also?: Page }[] = [
+  { to: "home", name: "Home", icon: "home" },
+  { to: "node", name: "Node", icon: "node" },
+  { to: "incidents", name: "Incidents", icon: "incidents", also: "incident" },
+  { to: "cgroups", name: "Cgroups", icon: "cgroups" },
+  { to: "audit", name: "Audit", icon: "audit" },
+];
+
+export function Header() {
+  return (
+    <header class="header">
+      <a class="brand" href={linkTo({ page: "home" })} onClick={go({ page: "home" })} aria-label="zombiescope, home">
+        <Logo />
+        <span>zombiescope</span>
+      </a>
+      <nav aria-label="Pages">
+        {PLACES.map(({ to, name, icon, also }) => {
+          const here = page.value === to || page.value === also;
+          return (
+            <a key={to} href={linkTo({ page: to })} onClick={go({ page: to })} aria-current={here ? "page" : undefined}>
+              <Icon name={icon} />
+              {name}
+              {to === "incidents" && <Count />}
+            </a>
+          );
+        })}
+      </nav>
+      <span class="stretch" />
+      <MissingNote />
+      <Connection />
+      <Chooser />
+      <button class="icon-button" aria-label="Everything that can be done" title="Everything that can be done (Ctrl K)" onClick={() => (paletteOpen.value = true)}><Icon name="palette" /></button>
+      <ThemeSwitch />
+      <button class="icon-button" aria-label="Keys and mouse" title="Keys and mouse (?)" onClick={() => (helpOpen.value = true)}><Icon name="help" /></button>
+    </header>
+  );
+}
+
+/** A link that can be opened in another tab, and here goes without loading the page again. */
+function go(change: Parameters<typeof navigate>[0]) {
+  return (event: MouseEvent): void => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+    event.preventDefault();
+    navigate(change);
+  };
+}
+
+function Count() {
+  const found = incidents.value;
+  if (!found?.length) return null;
+  const bad = found.some((one) => one.severity === "critical");
+  return <span class={`count ${bad ? "severity-critical" : "severity-warning"}`} aria-label={`${found.length} incidents`}>{found.length}</span>;
+}
+
+function Chooser() {
+  const all = recordings.value;
+  const known = info.value;
+  if (source().frozen || all.length === 0) return known ? <span class="node-name">{known.node}</span> : null;
+  const here = rec.value || all[0]!.key;
+  return (
+    <label class="chooser">
+      <span class="hidden-text">Recording</span>
+      <select value={here} title={all.find((one) => one.key === here)?.note ?? "Choose a recording"} onChange={(event) => openRecording(event.currentTarget.value)}>
+        {all.map((one) => (
+          <option key={one.key} value={one.key} title={one.note ?? ""}>{one.title === one.node || !one.node ? one.title : `${one.title} · ${one.node}`}</option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+/** The live stream in words; a lost one counts how long ago it was heard. */
+function Connection() {
+  const { state, why, since } = connection.value;
+  const [, again] = useState(0);
+  useEffect(() => {
+    if (state !== "lost") return undefined;
+    const timer = setInterval(() => again((count) => count + 1), 1000);
+    return () => clearInterval(timer);
+  }, [state]);
+  const known = info.value;
+  if (source().frozen) return <span class="connection frozen" title="This page was frozen into one file; it shows one window">frozen</span>;
+  if (state === "none" || state === "ended") return known ? <span class="connection ended" title={`The recording ended at ${clock(known.to, known.zone_offset_s)}`}>ended</span> : null;
+  if (state === "open") return <span class="connection open" role="status"><i />recording</span>;
+  if (state === "connecting") return <span class="connection connecting" role="status"><i />connecting</span>;
+  return <span class="connection lost" role="alert" title={`${why}; it is tried again all the time`}><i />connection lost {duration(Math.max(1, Math.round((Date.now() - since) / 1000)))} ago</span>;
+}
+
+function MissingNote() {
+  const missing = info.value?.missing ?? [];
+  if (!missing.length) return null;
+  return (
+    <details class="popover">
+      <summary class="chip denied" title="What could not be recorded, and how to grant it"><Icon name="lock" size={12} />{missing.length} not recorded</summary>
+      <div class="popover-body"><NoPermission missing={missing} small /></div>
+    </details>
+  );
+}
+
+const NEXT: Record<Theme, Theme> = { system: "light", light: "dark", dark: "system" };
+
+function ThemeSwitch() {
+  const now = theme.value;
+  const words = now === "system" ? "as the system" : now;
+  return (
+    <button class="icon-button" aria-label={`Colours: ${words}; switch to ${NEXT[now]}`} title={`Colours: ${words} (T)`} onClick={() => setTheme(NEXT[now])}>
+      <Icon name={now} />
+    </button>
+  );
+}
+
+function Logo() {
+  return (
+    <svg width="20" height="20" viewBox="0 0 20 20" aria-hidden="true">
+      {[2.5, 7, 16].map((y) => <rect key={y} x="1" y={y - 1} width="18" height="2.4" rx="1" fill="var(--mode-user)" />)}
+      <rect x="1" y="10.5" width="18" height="2.4" rx="1" fill="var(--mode-user)" />
+      <rect x="8" y="10.5" width="10" height="2.4" rx="1" fill="var(--mode-system)" />
+    </svg>
+  );
+}

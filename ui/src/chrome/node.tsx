@@ -1,0 +1,24 @@
+/** The node: the time axis, and below it what the samples of the chosen time say. */
+
+import { useEffect } from "preact/hooks";
+import { Timeline } from "../axis/timeline";
+import { Flames } from "../samples/flames";
+import { Heat } from "../samples/heat";
+import { info } from "../state";
+import { settle } from "../samples/span";
+
+const FLAME_PX = 480;
+
+export function NodePage() {
+  useEffect(settle, []);
+  return (
+    <div class="node-page">
+      <h1 class="hidden-text">{info.value?.node}: cores, events and samples over time</h1>
+      <Timeline />
+      <section class="samples" aria-label="Samples of the chosen time">
+        <Heat />
+        <Flames height={FLAME_PX} />
+      </section>
+    </div>
+  );
+}

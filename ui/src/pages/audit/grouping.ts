@@ -1,0 +1,33 @@
+// Findings by severity, worst first, and each as a text to paste into a ticket or a terminal.
+
+import type { Finding, Severity } from "../documents";
+
+export const SEVERITIES: readonly Severity[] = ["critical", "warning", "info"];
+
+export interface Group {
+  severity: Severity;
+  findings: Finding[];
+}
+
+export function bySeverity(findings: readonly Finding[]): Group[] {
+  return SEVERITIES.map((severity) => ({ severity, findings: findings.filter((finding) => finding.severity === severity) })).filter(
+    (group) => group.findings.length,
+  );
+}
+
+/** "2 critical, 1 warning", worst first; "nothing" when there is nothing. */
+export function tally(findings: readonly { severity: Severity }[]): string {
+  const said = SEVERITIES.map((severity) => [findings.filter((each) => each.severity === severity).length, severity] as const)
+    .filter(([number]) => number)
+    .map(([number, severity]) => `${number} ${severity}`);
+  return said.join(", ") || "nothing";
+}
+
+export function evidenceText(evidence: Finding["evidence"][number]): string {
+  const place = evidence.line === null ? evidence.file : `${evidence.file}:${evidence.line}`;
+  return `${place}: ${evidence.text}`;
+}
+
+export function findingText(finding: Finding): string {
+  return [`# ${finding.id} (${finding.severity})`, `# ${finding.why}`, ...finding.fix].join("\n") + "\n";
+}

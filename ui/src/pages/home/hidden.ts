@@ -1,0 +1,13 @@
+// What an average hides, in words that are true on a busy machine too: where all cores are busy the average is no lie.
+
+import type { Worst } from "../documents";
+import { length, percent } from "../words";
+
+const CALM = 0.6;
+
+export function hiddenWords({ average_busy, average_kernel, core, core_kernel, seconds }: NonNullable<Worst["hidden"]>): string {
+  const lasted = `For ${length(seconds)}`;
+  if (average_busy < CALM) return `${lasted} a dashboard of averages shows ${percent(average_busy)} busy and nothing wrong.`;
+  const times = core_kernel / Math.max(average_kernel, 0.01);
+  return `${lasted} the node was ${percent(average_busy)} busy; that core ${core} was ${times.toFixed(1)} times as long in the kernel as the others does not show in it.`;
+}

@@ -1,0 +1,114 @@
+import { describe, expect, it } from "vitest";
+import founding from "../../../dev/founding-case.json";
+import type { Diagnosis, Incident } from "../documents";
+import { format, START } from "../../state/place";
+import { change } from "../places";
+import { confidence, parts, proof } from "./actors";
+import { guiltySpan, lostCore, quietSpan, stations } from "./chain";
+import { planText, steps } from "./plan";
+
+const incident = (founding as unknown as Diagnosis).incidents[0] as Incident;
+const cause = incident.causes[0]!;
+const bounds = { from: 1743472945, to: 1743476542 };
+const path = stations(incident, cause, bounds);
+const station = (kind: string) => path.find((each) => each.kind === kind)!;
+const address = (kind: string) => decodeURIComponent(format({ ...START, ...change(station(kind).place!) }));
+
+describe("the path of the founding case", () => {
+  it("goes from what was felt to what mends it", () => {
+    expect(path.map((each) => [each.kind, each.headline])).toEqual([
+      ["symptom", "network card stopped sending"],
+      ["core", "core 39"],
+      ["hog", "kubelet"],
+      ["kernel", "mem_cgroup_nr_lru_pages"],
+      ["measurement", "68,440 zombies"],
+      ["leak", "327 restarts/hour"],
+      ["culprit", "ecs.service"],
+      ["fix", "stop ecs.service, then release the zombies"],
+    ]);
+  });
+
+  it("says what a kernel path means, not only its names", () => {
+    expect(station("kernel").fact).toBe("memory.numa_stat is read");
+  });
+
+  it("leads from each link to what proves it", () => {
+    expect(address("symptom")).toBe("page=node&from=1743476506&to=1743476542&sel=1743476531.61..1743476533.61");
+    expect(address("core")).toBe("page=node&from=1743476506&to=1743476542&sel=1743476526..1743476532&cpu=39");
+    expect(address("hog")).toBe("page=node&from=1743476506&to=1743476542&sel=1743476526..1743476532&comm=kubelet");
+    expect(address("kernel")).toBe(
+      "page=node&from=1743476506&to=1743476542&sel=1743476526..1743476532&comm=kubelet&mode=kernel&q=^mem_cgroup_nr_lru_pages$",
+    );
+    expect(address("measurement")).toMatch(/^page=cgroups&/);
+    expect(address("leak")).toBe("page=node&from=1743472945&to=1743476542&sel=1743476526..1743476532");
+  });
+
+  it("proves the culprit by the number that names it", () => {
+    expect(station("culprit").place).toEqual(station("leak").place);
+    expect(station("fix").place).toBeNull();
+  });
+
+  it("forgets what the reader had filtered before", () => {
+    const had = { ...START, filters: { ...START.filters, tid: ["7"], match: "x" }, search: { text: "y", mode: "filter" as const } };
+    const there = { ...had, ...change(station("core").place!) };
+    expect(there.filters.tid).toEqual([]);
+    expect([there.filters.match, there.search.text]).toEqual(["", ""]);
+  });
+});
+
+describe("an incident without a cause", () => {
+  const bare: Incident = { ...incident, causes: [], symptoms: incident.symptoms.filter((each) => each.kind === "core_saturated") };
+
+  it("is still a path, of what was seen", () => {
+    expect(stations(bare, null).map((each) => [each.kind, each.headline])).toEqual([["symptom", "a core was lost"]]);
+  });
+
+  it("has no path at all without a symptom", () => {
+    expect(stations({ ...bare, symptoms: [] }, null)).toEqual([]);
+  });
+});
+
+describe("spans", () => {
+  it("is guilty while somebody held the core, not when the card came back", () => {
+    expect(guiltySpan(incident)).toEqual({ from: 1743476526, to: 1743476532 });
+  });
+
+  it("is quiet before it, or after it, or never", () => {
+    expect(quietSpan(incident, bounds)).toEqual({ from: 1743476520, to: 1743476526 });
+    expect(quietSpan(incident, { from: incident.from, to: bounds.to })).toEqual({ from: incident.to, to: incident.to + 6 });
+    expect(quietSpan(incident, { from: incident.from, to: incident.to })).toBeNull();
+  });
+
+  it("names the core that was lost, not one that a hog also used", () => {
+    expect(lostCore(incident)?.cpu).toBe(39);
+  });
+});
+
+describe("who is who", () => {
+  it("tells hog, culprit and waiters apart", () => {
+    const [hog, culprit, waited] = parts(incident, cause);
+    expect(hog!.names).toEqual(["kubelet"]);
+    expect(hog!.facts).toContain("6.28 cores busy");
+    expect(culprit!.names).toEqual(["ecs.service"]);
+    expect(waited!.names).toEqual(["eth0, queue 5", "everything else on core 39"]);
+    expect(waited!.facts).toContain("not served for 6.6 s");
+  });
+
+  it("says what a confidence and a proof stand for", () => {
+    expect(confidence(cause)).toContain("all fit");
+    expect(confidence({ ...cause, confidence: 0.4 })).toContain("no number confirms it");
+    expect(proof(cause).name).toBe("seen on a real kernel");
+  });
+});
+
+describe("the plan", () => {
+  it("can be pasted: words are comments", () => {
+    expect(steps(cause.fix.steps).map((step) => step.command)).toEqual([true, true, false, false]);
+    const lines = planText(incident, 0).trimEnd().split("\n");
+    expect(lines[0]).toBe("# ip-10-1-39-7, incident 457ef009e0, 2025-04-01 03:02:06 UTC");
+    expect(lines.filter((line) => !line.startsWith("#"))).toEqual([
+      "systemctl disable --now ecs.service",
+      "zombiescope cgroups   # do they still grow?",
+    ]);
+  });
+});

@@ -1,0 +1,257 @@
+// The chain of a diagnosis as stations of a path: what was felt, which core, who held it, in which function, why that
+// took so long, who is to blame, and what mends it. Each station knows the place in the views that proves it.
+
+import type { Cause, ChainLink, Incident, Span, Symptom } from "../documents";
+import { around, exactly, within, type Place } from "../places";
+import { measured } from "../words";
+
+export type StationKind = "symptom" | "core" | "hog" | "kernel" | "measurement" | "leak" | "culprit" | "fix";
+
+export interface Station {
+  kind: StationKind;
+  label: string;
+  headline: string;
+  fact: string;
+  value: string | null;
+  at: number | null;
+  source: string | null;
+  place: Place | null;
+  /** What opens there, for the tooltip and the screen reader. */
+  opens: string;
+  /** More facts of the same step, worst first. */
+  more: string[];
+}
+
+const AROUND_S = 20;
+const HOUR_S = 3600;
+const SOURCES: Record<string, string> = {
+  cores: "/proc/stat, per core",
+  samples: "sampled stacks",
+  events: "events",
+  census: "cgroup census",
+  counters: "kernel counters",
+  cgroup_stats: "cgroup statistics",
+  "node.json": "node facts",
+};
+
+/** Where a fact was read, in words. */
+export function readFrom(source: string | null): string {
+  return source === null ? "concluded" : (SOURCES[source] ?? source);
+}
+
+export function guiltySpan(incident: Incident): Span {
+  const placed = incident.symptoms.filter((symptom) => symptom.seconds > 0);
+  if (!placed.length) return { from: incident.from - 10, to: Math.max(incident.to, incident.from + 1) };
+  return { from: Math.min(...placed.map((each) => each.at)), to: Math.max(...placed.map((each) => each.to)) };
+}
+
+/** As long as the incident, directly before it, else after it: what the node does when nothing is wrong. */
+export function quietSpan(incident: Incident, bounds: Span | null): Span | null {
+  const guilty = guiltySpan(incident);
+  const long = Math.max(1, Math.min(10, guilty.to - guilty.from));
+  const start = Math.min(guilty.from, incident.from);
+  const end = Math.max(guilty.to, incident.to);
+  if (!bounds || start - bounds.from >= 1) return within({ from: start - long, to: start }, bounds);
+  return bounds.to - end >= 1 ? within({ from: end, to: end + long }, bounds) : null;
+}
+
+/** The core that was lost: of the symptom that says so, else of any that names one. */
+export function lostCore(incident: Incident): Symptom | null {
+  const named = incident.symptoms.filter((symptom) => symptom.cpu !== null);
+  const telling = ["core_saturated", "nic_starved", "stall", "steal", "run_queue_delay"];
+  const rank = (symptom: Symptom) => (telling.indexOf(symptom.kind) + telling.length + 1) % (telling.length + 1);
+  return [...named].sort((a, b) => rank(a) - rank(b) || b.seconds - a.seconds)[0] ?? null;
+}
+
+export function stations(incident: Incident, cause: Cause | null, bounds: Span | null = null): Station[] {
+  const maker = new Maker(incident, cause, bounds);
+  const core = lostCore(incident);
+  const felt = maker.felt(core);
+  const found = felt ? [felt] : [];
+  if (core && core.kind !== "event" && felt?.fact !== core.text) found.push(maker.core(core));
+  if (!cause) return found;
+  for (const link of cause.chain) {
+    if (link.step === "symptom") continue;
+    const made = maker.station(link);
+    const before = found[found.length - 1];
+    // Several measurements of one kind are one station; the first is the strongest.
+    if (before && before.kind === made.kind && made.kind === "measurement") before.more.push(made.fact);
+    else found.push(made);
+  }
+  const blamed = found.find((station) => station.kind === "culprit");
+  if (blamed) blamed.place = maker.proofOfCulprit(found);
+  found.push(maker.fix(cause));
+  return found;
+}
+
+const SEVERITY = { critical: 0, warning: 1, info: 2 } as const;
+
+class Maker {
+  private readonly guilty: Span;
+  private readonly view: Span;
+
+  constructor(
+    private readonly incident: Incident,
+    private readonly cause: Cause | null,
+    private readonly bounds: Span | null,
+  ) {
+    this.guilty = guiltySpan(incident);
+    this.view = within(around({ from: incident.from, to: incident.to }, AROUND_S), bounds);
+  }
+
+  /** What somebody noticed: the worst symptom, and one that is not merely the lost core where there is any. */
+  felt(core: Symptom | null): Station | null {
+    const others = this.incident.symptoms.filter((symptom) => symptom !== core && symptom.kind !== "kernel_hog");
+    const ranked = [...(others.length ? others : core ? [core] : this.incident.symptoms)].sort(
+      (a, b) => SEVERITY[a.severity] - SEVERITY[b.severity] || a.at - b.at,
+    );
+    const [first, ...rest] = ranked;
+    if (!first) return null;
+    const span = first.seconds > 0 ? { from: first.at, to: first.to } : { from: first.at - 1, to: first.at + 1 };
+    return {
+      kind: "symptom",
+      label: "What was felt",
+      headline: feltName(first),
+      fact: first.text,
+      value: first.seconds > 0 ? measured(first.seconds, "s") : null,
+      at: first.at,
+      source: first.kind === "event" ? "events" : "cores",
+      place: { page: "node", view: this.view, sel: within(span, this.bounds), ...(first.cpu === null ? {} : { cpu: [first.cpu] }) },
+      opens: first.kind === "event" ? "the event on the time axis" : "the core on the time axis",
+      more: rest.map((symptom) => symptom.text),
+    };
+  }
+
+  core(lost: Symptom): Station {
+    return {
+      kind: "core",
+      label: "Where",
+      headline: `core ${lost.cpu}`,
+      fact: lost.text,
+      value: measured(lost.seconds, "s"),
+      at: lost.at,
+      source: "cores",
+      place: { page: "node", view: this.view, sel: { from: lost.at, to: lost.to }, cpu: [lost.cpu ?? 0] },
+      opens: `core ${lost.cpu} on the strip, these seconds selected`,
+      more: [],
+    };
+  }
+
+  station(link: ChainLink): Station {
+    const common = {
+      fact: link.fact,
+      value: measured(link.value, link.value_unit),
+      at: link.at,
+      source: link.source,
+      more: [],
+    };
+    switch (link.step) {
+      case "hog":
+        return {
+          ...common, kind: "hog", label: "Who held it", headline: hogName(this.cause), place: this.hogPlace(),
+          opens: "its stacks in these seconds",
+        };
+      case "kernel function":
+        return {
+          ...common, kind: "kernel", label: "Doing what", headline: hottest(this.cause) ?? "the kernel", fact: meaning(link.fact),
+          place: this.kernelPlace(), opens: "the flame graph with this function marked",
+        };
+      case "culprit":
+        return {
+          ...common, kind: "culprit", label: "Because of whom", headline: link.fact, place: null,
+          fact: "the one to change", opens: "the numbers that name it",
+        };
+      case "leak":
+        return {
+          ...common, kind: "leak", label: "Where they come from", headline: common.value ?? "a leak",
+          place: this.bySource(link), opens: opensSource(link.source),
+        };
+      default:
+        return {
+          ...common, kind: "measurement", label: link.step === "zombies" ? "Why so long" : "Measured",
+          headline: link.step === "zombies" && common.value ? common.value.replace("cgroups", "zombies") : (common.value ?? link.step),
+          place: this.bySource(link), opens: opensSource(link.source),
+        };
+    }
+  }
+
+  fix(cause: Cause): Station {
+    return {
+      kind: "fix", label: "What mends it", headline: cause.fix.summary, fact: "the plan, step by step", value: null, at: null,
+      source: null, place: null, opens: "the plan below", more: [],
+    };
+  }
+
+  /** What names the culprit is the last number before it that was read somewhere. */
+  proofOfCulprit(found: Station[]): Place | null {
+    const before = found.slice(0, found.findIndex((station) => station.kind === "culprit"));
+    return [...before].reverse().find((station) => station.source !== null && station.place !== null)?.place ?? null;
+  }
+
+  bySource(link: ChainLink): Place {
+    const at = link.at ?? this.incident.from;
+    if (link.source === "census") return { page: "cgroups", view: this.view };
+    if (link.source === "events") {
+      // Restarts are counted by the hour, so the hour is shown; the guilty seconds stay selected in it.
+      const hour = within({ from: at - HOUR_S, to: Math.max(at, this.incident.to) + AROUND_S }, this.bounds);
+      return { page: "node", view: hour, sel: this.guilty };
+    }
+    if (link.source === "samples") return this.kernelPlace();
+    const core = lostCore(this.incident);
+    return { page: "node", view: this.view, sel: this.guilty, ...(core && link.source === "cores" ? { cpu: [core.cpu ?? 0] } : {}) };
+  }
+
+  private who(): Pick<Place, "comm" | "unit"> {
+    const hog = this.cause?.hog;
+    if (hog?.comm) return { comm: [hog.comm] };
+    return hog?.unit ? { unit: [hog.unit] } : {};
+  }
+
+  private hogPlace(): Place {
+    return { page: "node", view: this.view, sel: this.guilty, ...this.who(), draw: "flame" };
+  }
+
+  private kernelPlace(): Place {
+    const name = hottest(this.cause);
+    return {
+      page: "node", view: this.view, sel: this.guilty, ...this.who(), mode: "kernel", draw: "flame",
+      ...(name ? { q: exactly(name) } : {}),
+    };
+  }
+}
+
+export function hottest(cause: Cause | null): string | null {
+  return cause?.frames[cause.frames.length - 1] ?? null;
+}
+
+/** "a > b > c: memory.numa_stat is read" says what it means behind the path; without that, the path has to do. */
+function meaning(fact: string): string {
+  return /^[^:]+ > [^:]+: (.+)$/.exec(fact)?.[1] ?? fact;
+}
+
+function hogName(cause: Cause | null): string {
+  const hog = cause?.hog;
+  return hog?.comm ?? hog?.unit ?? hog?.container ?? hog?.cgroup ?? "an unknown task";
+}
+
+const EVENT_NAMES: Record<string, string> = {
+  nic_reset: "network card reset", nic_tx_timeout: "network card stopped sending", nic_event: "network card starved",
+  soft_lockup: "soft lockup", hard_lockup: "hard lockup", rcu_stall: "RCU stall", hung_task: "hung task", oom_kill: "killed for memory",
+  unit_failed: "a unit failed", ray_node_dead: "Ray node declared dead", ray_job_failed: "Ray job failed", pod_evicted: "pod evicted",
+};
+const SYMPTOM_NAMES: Record<string, string> = {
+  core_saturated: "a core was lost", kernel_hog: "one task in the kernel", nic_starved: "network card starved", stall: "a core stood still",
+  run_queue_delay: "tasks waited to run", throttled: "stopped by its CPU limit", above_baseline: "more than usual",
+  rt_hog: "a real-time task held a core", steal: "the hypervisor took time", packet_loss: "packets were lost", time_hole: "time was missing",
+};
+
+/** A symptom in a few words, as a heading. */
+export function feltName(symptom: Symptom): string {
+  const event = typeof symptom.event === "string" ? symptom.event : null;
+  if (symptom.kind === "event" && event) return EVENT_NAMES[event] ?? event.replaceAll("_", " ");
+  return SYMPTOM_NAMES[symptom.kind] ?? symptom.kind.replaceAll("_", " ");
+}
+
+function opensSource(source: string | null): string {
+  return source === "census" ? "the cgroups page" : source === "events" ? "the hour before, with its events" : "these seconds in the views";
+}

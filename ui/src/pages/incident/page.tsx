@@ -1,0 +1,270 @@
+// One incident: what happened, the chain that explains it, who is who, what else it could have been, and what to do.
+
+import { FrozenSource } from "../../api/frozen";
+import { source } from "../../api/source";
+import { incidentId, info, rec } from "../../state";
+import type { Cause, ChainLink, Diagnosis, Incident, RuledOut } from "../documents";
+import { useDocument } from "../parts/document";
+import { Copy, Empty, Frames, Go, Loaded, Page, Panel, Tag } from "../parts/parts";
+import { exactly } from "../places";
+import { clock, count, length, measured, plural, sentence, span, zoneName } from "../words";
+import { recorded, zoneOffset } from "../zone";
+import { confidence, parts, proof } from "./actors";
+import { guiltySpan, lostCore, quietSpan, readFrom, stations, type Station } from "./chain";
+import { ChainPath } from "./path";
+import { planText, steps } from "./plan";
+
+/** Without an id: the worst one, so that a link can lead to "what happened" before anybody knows its name. */
+export function IncidentPage() {
+  const id = incidentId.value;
+  const one = useDocument<Incident>(id ? `incidents/${encodeURIComponent(id)}` : null, { rec: rec.value }, info.value?.live ? 15 : 0);
+  const all = useDocument<Diagnosis>(id ? null : "incidents", { rec: rec.value });
+  const waiting = (id ? one : all).data === null;
+  if (waiting)
+    return (
+      <Page title="Incident">
+        {id ? <Loaded asked={one} what="reading the incident" lines={8}>{() => null}</Loaded> : <Loaded asked={all} what="diagnosing the recording" lines={8}>{() => null}</Loaded>}
+      </Page>
+    );
+  if (id) return <Loaded asked={one} what="reading the incident">{(incident) => <Told incident={incident} />}</Loaded>;
+  return (
+    <Loaded asked={all} what="diagnosing the recording">
+      {(found) => {
+        const worst = found.incidents[0];
+        return worst ? <Told incident={{ ...(found.node ? { node: found.node } : {}), ...worst }} /> : <Nothing />;
+      }}
+    </Loaded>
+  );
+}
+
+function Nothing() {
+  return (
+    <Page title="Incident">
+      <Empty good title="Nothing wrong was found in this recording">
+        <p>
+          <Go place={{ page: "node" }}>Look at the node yourself</Go>
+        </p>
+      </Empty>
+    </Page>
+  );
+}
+
+function Told({ incident }: { incident: Incident }) {
+  const cause = incident.causes[0] ?? null;
+  const path = stations(incident, cause, recorded.value);
+  return (
+    <Page title={cause?.summary ?? incident.symptoms[0]?.text ?? "An incident without a symptom"} lead={<Lead incident={incident} />} aside={<Exports incident={incident} />}>
+      <section aria-label="The chain, from what was felt to what mends it">
+        <ChainPath stations={path} />
+      </section>
+      {!cause && (
+        <Empty title="What was seen is told above; why is not known">
+          <p class="faint">No pattern fits, and no task stood out. The views of these seconds are the next place to look.</p>
+        </Empty>
+      )}
+      <div class="pg-two">
+        <div>
+          {cause && <Fix incident={incident} cause={cause} />}
+          {cause && <HowWeKnow cause={cause} stations={path} />}
+        </div>
+        <div>
+          <WhoIsWho incident={incident} cause={cause} />
+          {cause && <Confidence cause={cause} />}
+          <Look incident={incident} cause={cause} />
+        </div>
+      </div>
+      <Others causes={incident.causes.slice(1)} />
+      <RuledOutTable ruledOut={incident.ruled_out} />
+      <NotChecked lines={incident.not_checked ?? []} />
+    </Page>
+  );
+}
+
+function Lead({ incident }: { incident: Incident }) {
+  const zone = zoneOffset.value;
+  const again = incident.recurrences?.length ?? 0;
+  return (
+    <>
+      <Tag severity={incident.severity} /> <State incident={incident} /> {incident.node && <strong>{incident.node}</strong>}{" "}
+      <span class="mono">{span(incident.from, incident.to, zone)}</span> {zoneName(zone)}, {length(incident.to - incident.from)}
+      {again > 0 && `, again ${again === 1 ? "once" : `${again} times`}`} · incident <code>{incident.id}</code>
+    </>
+  );
+}
+
+export function State({ incident }: { incident: { state: "open" | "closed" } }) {
+  return <span class={`pg-tag pg-state-${incident.state}`}>{incident.state === "open" ? "still open" : "over"}</span>;
+}
+
+/** Downloads of the server; a frozen page is the HTML report already, and carries the Markdown in itself. */
+function Exports({ incident }: { incident: Incident }) {
+  const link = (format: string) => source().href(`incidents/${encodeURIComponent(incident.id)}/report`, { rec: rec.value, format });
+  const html = link("html");
+  const markdown = link("md");
+  if (!html || !markdown) {
+    const from = source();
+    return from instanceof FrozenSource && from.markdown ? <Copy text={from.markdown} what="copy as Markdown" /> : null;
+  }
+  return (
+    <>
+      <a class="pg-button" href={html} download={`${incident.id}.html`}>save as HTML</a>
+      <a class="pg-button" href={markdown} download={`${incident.id}.md`}>Markdown</a>
+    </>
+  );
+}
+
+function Fix({ incident, cause }: { incident: Incident; cause: Cause }) {
+  const plan = planText(incident, zoneOffset.value);
+  return (
+    <Panel title="What to do" id="fix" class="pg-fix" aside={<Copy text={plan} what="copy the plan" />}>
+      <p>{sentence(cause.fix.summary)}</p>
+      {cause.fix.steps.length > 0 && (
+        <ol class="pg-plan">
+          {steps(cause.fix.steps).map((step) => (
+            <li key={step.text}>{step.command ? <><code>{step.text}</code> <Copy text={step.text} /></> : sentence(step.text)}</li>
+          ))}
+        </ol>
+      )}
+      <p class="faint">Nothing on this page changes the machine. <code>zombiescope fix --incident {incident.id}</code> shows the same plan where it can be applied.</p>
+    </Panel>
+  );
+}
+
+function HowWeKnow({ cause, stations: path }: { cause: Cause; stations: readonly Station[] }) {
+  const at = (kind: Station["kind"]) => path.find((station) => station.kind === kind)?.place ?? null;
+  const proved = (link: ChainLink) => {
+    if (link.step === "hog" || (link.step === "symptom" && link.source === "samples")) return at("hog");
+    if (link.step === "kernel function") return at("kernel");
+    if (link.step === "culprit") return at("culprit");
+    return path.find((station) => station.fact === link.fact || station.more.includes(link.fact))?.place ?? null;
+  };
+  const zone = zoneOffset.value;
+  return (
+    <Panel title="How we know">
+      <table class="pg-table">
+        <caption>Every fact of the chain, its number, where it was read and when it held</caption>
+        <thead>
+          <tr><th scope="col">step</th><th scope="col">fact</th><th scope="col" class="num">value</th><th scope="col">read from</th><th scope="col">at</th></tr>
+        </thead>
+        <tbody>
+          {cause.chain.map((link, number) => {
+            const place = proved(link);
+            return (
+              <tr key={number}>
+                <th scope="row">{link.step}</th>
+                <td>{place ? <Go place={place}>{link.fact}</Go> : link.fact}</td>
+                <td class="num">{link.value === 0 && link.value_unit === "s" ? "" : measured(link.value, link.value_unit)}</td>
+                <td class="faint">{readFrom(link.source)}</td>
+                <td class="mono faint">{link.at === null ? "" : clock(link.at, zone, 1)}</td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+      {cause.frames.length > 0 && (
+        <>
+          <h3>Kernel path</h3>
+          <Frames frames={cause.frames} place={(frame) => ({ ...(at("kernel") ?? { page: "node" as const }), q: exactly(frame) })} />
+        </>
+      )}
+    </Panel>
+  );
+}
+
+function WhoIsWho({ incident, cause }: { incident: Incident; cause: Cause | null }) {
+  return (
+    <Panel title="Who is who">
+      <dl class="pg-who">
+        {parts(incident, cause).map((part) => (
+          <div key={part.role} class={`pg-role-${part.role}`}>
+            <dt>{part.title}</dt>
+            <dd>
+              <strong>{part.names.join("; ") || (part.role === "culprit" ? "not named" : "nobody")}</strong>
+              {part.facts.length > 0 && <span>{part.facts.join(", ")}</span>}
+              <small class="faint">{part.means}</small>
+            </dd>
+          </div>
+        ))}
+      </dl>
+    </Panel>
+  );
+}
+
+function Confidence({ cause }: { cause: Cause }) {
+  const known = proof(cause);
+  const value = Math.round(cause.confidence * 100);
+  return (
+    <Panel title="How sure" aside={<code>{cause.pattern}</code>}>
+      <div class="pg-meter" role="meter" aria-valuemin={0} aria-valuemax={100} aria-valuenow={value} aria-label="confidence">
+        <i style={{ width: `${value}%` }} />
+      </div>
+      <p><strong>{cause.confidence.toFixed(2)}</strong> {confidence(cause)}</p>
+      <p><strong>{sentence(known.name)}</strong> <span class="faint">{known.means}</span></p>
+    </Panel>
+  );
+}
+
+/** The views that prove it, without looking for the seconds by hand. */
+function Look({ incident, cause }: { incident: Incident; cause: Cause | null }) {
+  const guilty = guiltySpan(incident);
+  const quiet = quietSpan(incident, recorded.value);
+  const core = lostCore(incident);
+  const view = { from: guilty.from - 20, to: guilty.to + 20 };
+  const who = cause?.hog.comm ? { comm: [cause.hog.comm] } : {};
+  return (
+    <Panel title="Look for yourself">
+      <ul class="pg-look">
+        <li><Go place={{ page: "node", view, sel: guilty }}>the guilty seconds</Go></li>
+        {core && <li><Go place={{ page: "node", view, sel: guilty, cpu: [core.cpu ?? 0] }}>only core {core.cpu}</Go></li>}
+        {quiet && <li><Go place={{ page: "node", view, sel: guilty, cmp: quiet, ...who }}>guilty against quiet seconds</Go> <span class="faint">red grew, blue shrank</span></li>}
+        {core && <li><Go place={{ page: "node", view, sel: guilty, cpu: [core.cpu ?? 0], draw: "chart" }}>in the order of time</Go></li>}
+        {(incident.recurrences ?? []).slice(0, 5).map((at) => (
+          <li key={at}><Go place={{ page: "node", view: { from: at - 20, to: at + 20 }, sel: { from: at, to: at + Math.max(1, guilty.to - guilty.from) } }}>again at {clock(at, zoneOffset.value)}</Go></li>
+        ))}
+      </ul>
+    </Panel>
+  );
+}
+
+function Others({ causes }: { causes: readonly Cause[] }) {
+  if (!causes.length) return null;
+  return (
+    <Panel title="Less likely">
+      <table class="pg-table">
+        <caption>Other causes that fit in part</caption>
+        <thead><tr><th scope="col">pattern</th><th scope="col" class="num">confidence</th><th scope="col">what it would mean</th><th scope="col">known</th></tr></thead>
+        <tbody>
+          {causes.map((cause) => (
+            <tr key={cause.pattern}><th scope="row"><code>{cause.pattern}</code></th><td class="num">{cause.confidence.toFixed(2)}</td><td>{cause.summary}</td><td class="faint">{proof(cause).name}</td></tr>
+          ))}
+        </tbody>
+      </table>
+    </Panel>
+  );
+}
+
+function RuledOutTable({ ruledOut }: { ruledOut: readonly RuledOut[] }) {
+  if (!ruledOut.length) return null;
+  return (
+    <Panel title="Ruled out" aside={<span class="faint">{plural(ruledOut.length, "other cause")}, each by a number</span>}>
+      <table class="pg-table pg-ruled">
+        <caption>Causes that were looked for and are not it</caption>
+        <thead><tr><th scope="col">cause</th><th scope="col" class="num">measured</th><th scope="col">therefore not</th></tr></thead>
+        <tbody>
+          {ruledOut.map((one) => (
+            <tr key={one.pattern}><th scope="row"><code>{one.pattern}</code></th><td class="num">{measured(one.value, one.value_unit) ?? "–"}</td><td>{one.because}</td></tr>
+          ))}
+        </tbody>
+      </table>
+    </Panel>
+  );
+}
+
+export function NotChecked({ lines }: { lines: readonly string[] }) {
+  if (!lines.length) return null;
+  return (
+    <Panel title="Not checked" aside={<span class="faint">{count(lines.length)}, blind is not healthy</span>}>
+      <ul class="pg-plain">{lines.map((line) => <li key={line}>{line}</li>)}</ul>
+    </Panel>
+  );
+}

@@ -1,0 +1,132 @@
+/** Flame graph, chart, sandwich and table of the chosen samples. */
+
+import { useMemo, useState } from "preact/hooks";
+import { plotWidth, select, swap } from "../axis/moves";
+import { silent, source } from "../api/source";
+import type { FlamechartHeader, FlamegraphHeader, Span } from "../api/types";
+import { Empty, Loading, NoPermission, Problem } from "../chrome/states";
+import { Icon } from "../chrome/icons";
+import { selectWorst } from "../axis/worst";
+import { short } from "../lanes/series";
+import { type FlameLook, FlamePanel, FlameTree, chartFrom, readTransforms, writtenTransforms } from "../flame";
+import {
+  asked, clock, colour, compare, dark, duration, extent, filters, fn, following, icicle, info, inverted, look, navigate, replace, search, selection, setFilter, transforms, useAnswer,
+} from "../state";
+import { formatSpan } from "../state/place";
+import { worstIn } from "../strip/cells";
+import { strip } from "../strip/load";
+import { length } from "../axis/axis";
+import { settled } from "./span";
+
+const NODES = 100_000;
+const FORMATS = ["speedscope", "firefox", "pprof", "collapsed", "perf-script", "otlp"];
+
+/** Folding this many samples takes seconds; nobody asked for that by opening a page. */
+const UNASKED = 10_000_000;
+
+export function Flames({ height }: { height: number }) {
+  const span = settled.value;
+  const other = compare.value;
+  const [insisted, insist] = useState("");
+  const many = samplesIn(span);
+  const asks = many > UNASKED && selection.value === null && insisted !== formatSpan(span);
+  const ready = length(span) > 0 && plotWidth.value > 0 && !asks;
+  const params = { ...asked(span), against: formatSpan(other), nodes: NODES };
+  const ask = (invert: boolean) => (signal: AbortSignal) =>
+    source().columns<FlamegraphHeader>("flamegraph", invert ? { ...params, invert: 1 } : params, signal);
+  const key = JSON.stringify(params);
+  const calm = { wait_ms: 120, patient: following.value };
+  const answer = useAnswer(ready ? key : null, ask(false), calm);
+  const upside = useAnswer(ready && inverted.value ? `${key} inverted` : null, ask(true), calm);
+  const tree = useMemo(() => (answer.data ? FlameTree.from(answer.data) : null), [answer.data]);
+  const invertedTree = useMemo(() => (upside.data && !upside.loading ? FlameTree.from(upside.data, true) : null), [upside.data, upside.loading]);
+  const chart = useChart(span);
+  const offset = info.value?.zone_offset_s ?? 0;
+  const done = useMemo(() => readTransforms(transforms.value), [transforms.value]);
+  const shown: FlameLook = {
+    view: look.value, inverted: inverted.value, icicle: icicle.value, colour: colour.value, search: search.value, fn: fn.value, transforms: done,
+  };
+  if (asks) return <Invitation span={span} samples={many} fold={() => insist(formatSpan(span))} />;
+  if (answer.error && !answer.loading && !(tree && silent(answer.error))) return <Problem error={answer.error} again={answer.again} />;
+  if (!tree) return <Loading title="Folding stacks" />;
+  const blind = (info.value?.missing ?? []).filter((one) => /stack|sample/.test(one.source));
+  if (!tree.total && blind.length) return <NoPermission missing={blind} />;
+  return (
+    <div class={`samples-flames${answer.loading ? " stale" : ""}`}>
+      <FlamePanel
+        tree={tree} invertedTree={invertedTree} look={shown} onLook={change} theme={dark.value ? "dark" : "light"} height={height}
+        chart={chart.data} chartTitle={<ChartTitle of={chart.of} />}
+        chartEmpty={chart.error ? <Problem small error={chart.error} /> : chart.of ? <Loading small title="Putting samples in order" /> : <Empty small title="Nothing was recorded here" />}
+        title={`${info.value?.node ?? ""} ${clock(span.from, offset)}, ${duration(length(span))}`}
+        clock={(at, digits) => clock(at, offset, digits)}
+        onSelectTime={(from, to) => select({ from, to })}
+        {...(other ? { onSwap: swap } : {})}
+        tools={<Exports span={span} />}
+      />
+    </div>
+  );
+}
+
+/** About how many there are: the recording's, by its share of the time. */
+function samplesIn(span: Span): number {
+  const all = extent.value;
+  return length(all) > 0 ? ((info.value?.samples ?? 0) * Math.min(1, length(span) / length(all))) : 0;
+}
+
+function Invitation({ span, samples, fold }: { span: Span; samples: number; fold: () => void }) {
+  return (
+    <Empty title="Select a time to see where it went">
+      <p>In view are {duration(length(span))} and about {short(samples)} samples. Drag over the axis or the heat map, or:</p>
+      <div class="button-row">
+        <button class="button" onClick={() => void selectWorst()}>Select the worst second <kbd>e</kbd></button>
+        <button class="button quiet" onClick={fold}>Fold all of it; that takes a while</button>
+      </div>
+    </Empty>
+  );
+}
+
+/** Letters typed into the search are no places to go back to; everything else is. */
+function change(next: Partial<FlameLook>): void {
+  const { view, transforms: made, ...same } = next;
+  const go = Object.keys(next).every((name) => name === "search") ? replace : navigate;
+  go({ ...same, ...(view ? { look: view } : {}), ...(made ? { transforms: writtenTransforms(made) } : {}) });
+}
+
+/** A chart is of one core or one thread: the one that is filtered for, else the worst core in sight. */
+function useChart(span: Span) {
+  const { cpu, tid } = filters.value;
+  const worst = strip.value && worstIn(strip.value, span);
+  const one = tid.length === 1 ? { tid: tid[0]! } : cpu.length === 1 && /^\d+$/.test(cpu[0]!) ? { cpu: cpu[0]! } : worst ? { cpu: String(worst.cpu) } : null;
+  const only = { ...filters.value, cpu: one && "cpu" in one ? [one.cpu!] : [], tid: one && "tid" in one ? [one.tid!] : [] };
+  const params = { ...asked(span, only), nodes: NODES };
+  const wanted = look.value === "chart" && one !== null && length(span) > 0;
+  const answer = useAnswer(wanted ? JSON.stringify(params) : null, (signal) => source().columns<FlamechartHeader>("flamechart", params, signal), { wait_ms: 120, patient: following.value });
+  const data = useMemo(() => (answer.data ? chartFrom(answer.data) : null), [answer.data]);
+  return { data, error: answer.loading ? null : answer.error, of: one };
+}
+
+function ChartTitle({ of }: { of: { cpu?: string; tid?: string } | null }) {
+  if (!of) return null;
+  const chosen = of.tid !== undefined || filters.value.cpu.length === 1;
+  return (
+    <div class="chart-title">
+      {of.tid !== undefined ? `Thread ${of.tid}` : `Core ${of.cpu}`}
+      {!chosen && <span class="faint"> · the worst of what is chosen; filter for another core or thread to see that one </span>}
+      {!chosen && of.cpu !== undefined && <button class="button" onClick={() => setFilter("cpu", [of.cpu!])}><Icon name="filter" /> Only core {of.cpu}</button>}
+    </div>
+  );
+}
+
+function Exports({ span }: { span: Span }) {
+  const hrefs = FORMATS.map((format) => [format, source().href("export", { format, ...asked(span) })] as const);
+  if (hrefs.every(([, href]) => href === null)) return null;
+  return (
+    <details class="popover">
+      <summary class="button">Export</summary>
+      <div class="popover-body narrow" role="menu">
+        {hrefs.map(([format, href]) => href && <a key={format} role="menuitem" href={href} download>{format}</a>)}
+      </div>
+    </details>
+  );
+}
+

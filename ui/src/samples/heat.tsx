@@ -1,0 +1,61 @@
+/** The heat map of the time that is looked at, given its data and what a hand on it means. */
+
+import { signal } from "@preact/signals";
+import { useMemo, useRef } from "preact/hooks";
+import { length } from "../axis/axis";
+import { compareWith, plotWidth, select } from "../axis/moves";
+import { silent, source } from "../api/source";
+import type { Span } from "../api/types";
+import { Loading, Problem } from "../chrome/states";
+import { HeatMap, heatFrom } from "../heatmap";
+import {
+  asked, by, clock, compare, dark, extent, filters, following, info, navigate, search, selection, setFilter, useAnswer, view,
+} from "../state";
+import { patternOf } from "../flame";
+import { HEAT_S, heatSpan, settled } from "./span";
+
+/** A file that was frozen with other rows begins with those. */
+const rows = signal(Number(document.getElementById("frozen")?.dataset["rows"]) || 50);
+const MOST_COLUMNS = 2000;
+
+export function Heat() {
+  const before = useRef<Span | null>(null);
+  const shown = following.value ? settled.value : heatSpan(view.value, selection.value, before.current, extent.value);
+  before.current = shown;
+  const text = search.value.text;
+  const paint = text && patternOf(text).regexp ? spelled(text) : "";
+  const columns = Math.max(200, Math.min(MOST_COLUMNS, Math.floor(plotWidth.value)));
+  // By core the rows are cores already: a filter on one of them would leave a single row.
+  const chosen = by.value === "core" ? { ...filters.value, cpu: [] } : filters.value;
+  const params = { ...asked(shown, chosen), by: by.value, rows: rows.value, columns: length(shown) > HEAT_S ? columns : MOST_COLUMNS, paint };
+  const ready = length(shown) > 0 && plotWidth.value > 0;
+  const answer = useAnswer(ready ? JSON.stringify(params) : null, (signal) => source().columns("heatmap", params, signal), { wait_ms: 150, patient: following.value });
+  const data = useMemo(() => (answer.data ? heatFrom(answer.data) : null), [answer.data]);
+  const core = filters.value.cpu.length === 1 && /^\d+$/.test(filters.value.cpu[0]!) ? Number(filters.value.cpu[0]) : null;
+  const offset = info.value?.zone_offset_s ?? 0;
+
+  const choose = (range: Span | null, at: number | null): void => {
+    if (range && at !== null && at !== core) navigate({ selection: range, filters: { ...filters.value, cpu: [String(at)] } });
+    else select(range);
+  };
+  if (answer.error && !answer.loading && !(data && silent(answer.error))) return <Problem small error={answer.error} again={answer.again} />;
+  if (!data) return <Loading small title="Counting samples" />;
+  return (
+    <div class={`samples-heat${answer.loading ? " stale" : ""}`}>
+      <HeatMap
+        data={data} theme={dark.value ? "dark" : "light"} selection={selection.value} compare={compare.value}
+        onSelect={choose} onCompare={compareWith} onRows={(count) => (rows.value = count)}
+        by={by.value} onBy={(next) => navigate({ by: next })} core={core} searched={text} height={HEAT_PX}
+        clock={(at, digits) => clock(at, offset, digits)}
+      />
+      {core !== null && by.value === "core" && (
+        <button class="button quiet" onClick={() => setFilter("cpu", [])}>All cores</button>
+      )}
+    </div>
+  );
+}
+
+const HEAT_PX = 150;
+
+/** Lower-case text ignores case on the page; the server must be told so. */
+const spelled = (text: string): string => (/[A-Z]/.test(text) ? text : `(?i)${text}`);

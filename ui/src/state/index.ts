@@ -1,0 +1,5 @@
+export * from "./state";
+export * from "./theme";
+export * from "./clock";
+export * from "./load";
+export * from "./answer";

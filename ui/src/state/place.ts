@@ -1,0 +1,156 @@
+/** Where the reader is, and how that stands in the address. Pure: state.ts holds the signals. */
+
+import type { Span } from "../api/types";
+
+export const PAGES = ["home", "node", "incidents", "incident", "cgroups", "audit"] as const;
+export type Page = (typeof PAGES)[number];
+
+export const VIEWS = ["flame", "chart", "sandwich", "top"] as const;
+export type View = (typeof VIEWS)[number];
+
+export interface Filters {
+  cpu: string[];
+  pid: string[];
+  tid: string[];
+  comm: string[];
+  unit: string[];
+  container: string[];
+  mode: "" | "kernel" | "user";
+  match: string;
+}
+
+export const LISTS = ["cpu", "pid", "tid", "comm", "unit", "container"] as const;
+export type ListFilter = (typeof LISTS)[number];
+
+export const NO_FILTERS: Filters = { cpu: [], pid: [], tid: [], comm: [], unit: [], container: [], mode: "", match: "" };
+
+export interface Search {
+  text: string;
+  mode: "highlight" | "filter";
+}
+
+export interface Place {
+  page: Page;
+  /** Empty: the first recording that the server has. */
+  rec: string;
+  /** What the time axis shows. null: all of the recording, or the last minutes of a live one. */
+  view: Span | null;
+  selection: Span | null;
+  compare: Span | null;
+  filters: Filters;
+  look: View;
+  /** Callees above callers: the hottest leaf is the root. */
+  inverted: boolean;
+  /** The root hangs from the top, as most stacks are read; false: it stands at the bottom, as a flame. */
+  icicle: boolean;
+  search: Search;
+  /** The function that sandwich shows, or a flame graph is zoomed to. */
+  fn: string;
+  /** What was done to the tree (focus, drop, collapse ...), as the flame graph writes it. */
+  transforms: string;
+  colour: "kind" | "module";
+  /** Rows of the heat map are parts of a second, or cores. */
+  by: "subsecond" | "core";
+  incidentId: string;
+}
+
+export const START: Place = {
+  page: "home",
+  rec: "",
+  view: null,
+  selection: null,
+  compare: null,
+  filters: NO_FILTERS,
+  look: "flame",
+  inverted: false,
+  icicle: true,
+  search: { text: "", mode: "highlight" },
+  fn: "",
+  transforms: "",
+  colour: "kind",
+  by: "subsecond",
+  incidentId: "",
+};
+
+export function parse(text: string): Place {
+  const given = new URLSearchParams(text);
+  const one = <T extends string>(name: string, allowed: readonly T[], otherwise: T): T => {
+    const value = given.get(name) as T | null;
+    return value !== null && allowed.includes(value) ? value : otherwise;
+  };
+  const from = Number(given.get("from") ?? NaN);
+  const to = Number(given.get("to") ?? NaN);
+  const filters: Filters = { ...NO_FILTERS, mode: one("mode", ["", "kernel", "user"], ""), match: given.get("match") ?? "" };
+  for (const name of LISTS) filters[name] = given.getAll(name).filter((value) => value !== "");
+  return {
+    page: one("page", PAGES, given.has("id") ? "incident" : given.has("from") || given.has("sel") ? "node" : "home"),
+    rec: given.get("rec") ?? "",
+    view: from < to ? { from, to } : null,
+    selection: parseSpan(given.get("sel")),
+    compare: parseSpan(given.get("cmp")),
+    filters,
+    look: one("view", VIEWS, "flame"),
+    inverted: given.get("inv") === "1",
+    icicle: given.get("icicle") !== "0",
+    search: { text: given.get("q") ?? "", mode: one("qmode", ["highlight", "filter"], "highlight") },
+    fn: given.get("fn") ?? "",
+    transforms: given.get("do") ?? "",
+    colour: one("colour", ["kind", "module"], "kind"),
+    by: one("by", ["subsecond", "core"], "subsecond"),
+    incidentId: given.get("id") ?? "",
+  };
+}
+
+/** The shortest address that `parse` reads as the same place. */
+export function format(place: Place): string {
+  const out = new URLSearchParams();
+  const say = (name: string, value: string, silent = ""): void => {
+    if (value !== silent) out.set(name, value);
+  };
+  say("page", place.page);
+  say("id", place.page === "incident" ? place.incidentId : "");
+  say("rec", place.rec);
+  if (place.view) {
+    say("from", seconds(place.view.from));
+    say("to", seconds(place.view.to));
+  }
+  say("sel", formatSpan(place.selection));
+  say("cmp", formatSpan(place.compare));
+  for (const name of LISTS) for (const value of place.filters[name]) out.append(name, value);
+  say("mode", place.filters.mode);
+  say("match", place.filters.match);
+  say("view", place.look, "flame");
+  say("inv", place.inverted ? "1" : "");
+  say("icicle", place.icicle ? "" : "0");
+  say("q", place.search.text);
+  say("qmode", place.search.mode, "highlight");
+  say("fn", place.fn);
+  say("do", place.transforms);
+  say("colour", place.colour, "kind");
+  say("by", place.by, "subsecond");
+  // ":" and "," need no escape in a query, and a link is read by people.
+  return out.toString().replaceAll("%3A", ":").replaceAll("%2C", ",");
+}
+
+function parseSpan(text: string | null): Span | null {
+  const match = /^(-?[\d.]+)\.\.(-?[\d.]+)$/.exec(text ?? "");
+  if (!match) return null;
+  const [from, to] = [Number(match[1]), Number(match[2])];
+  return from < to ? { from, to } : null;
+}
+
+export function formatSpan(span: Span | null): string {
+  return span ? `${seconds(span.from)}..${seconds(span.to)}` : "";
+}
+
+/** Milliseconds are enough for a link; a sample is 10 ms. */
+const seconds = (at: number): string => String(Math.round(at * 1000) / 1000);
+
+/** `next`, but with the very objects of `previous` where they say the same: signals then stay silent. */
+export function kept(previous: Place, next: Place): Place {
+  const out = { ...next } as unknown as Record<string, unknown>;
+  const before = previous as unknown as Record<string, unknown>;
+  for (const name of Object.keys(out))
+    if (JSON.stringify(out[name]) === JSON.stringify(before[name])) out[name] = before[name];
+  return out as unknown as Place;
+}

@@ -1,0 +1,142 @@
+/**
+ * One state for every view. `place` is what the address says; everything else is computed from it, or asked of the
+ * server. Only `navigate` (a new entry for the back button) and `replace` (the same entry) change it.
+ */
+
+import { batch, computed, signal } from "@preact/signals";
+import type { Info, RecordingEntry, Span } from "../api/types";
+import { type Filters, NO_FILTERS, type Place, START, format, kept, parse } from "./place";
+
+export type { Filters, ListFilter, Page, Place, Search, View } from "./place";
+export { LISTS, NO_FILTERS } from "./place";
+
+const place = signal<Place>(START);
+
+export const recordings = signal<RecordingEntry[]>([]);
+export const info = signal<Info | null>(null);
+/** The live tail is shown and moves; dragging, zooming or a link to a window pauses it. */
+export const following = signal(false);
+/** Where the axis ends while a recording grows: moved by ticks while they are followed, else it rests. */
+export const tail = signal(0);
+/** The last tick that was heard of. */
+export const newest = signal(0);
+
+/** Lets the axis reach to what has been recorded by now. */
+export function catchUp(): void {
+  tail.value = Math.max(tail.value, newest.value);
+}
+export const TAIL_S = 300;
+
+export const page = computed(() => place.value.page);
+export const rec = computed(() => place.value.rec);
+export const selection = computed(() => place.value.selection);
+export const compare = computed(() => place.value.compare);
+export const filters = computed(() => place.value.filters);
+export const search = computed(() => place.value.search);
+export const look = computed(() => place.value.look);
+export const inverted = computed(() => place.value.inverted);
+export const icicle = computed(() => place.value.icicle);
+export const transforms = computed(() => place.value.transforms);
+export const fn = computed(() => place.value.fn);
+export const colour = computed(() => place.value.colour);
+export const by = computed(() => place.value.by);
+export const incidentId = computed(() => place.value.incidentId);
+
+/** All that was recorded so far. */
+export const extent = computed<Span>(() => {
+  const known = info.value;
+  return known ? { from: known.from, to: Math.max(known.to, tail.value) } : { from: 0, to: 0 };
+});
+
+/** What the time axis shows; {0, 0} until the recording is known. */
+export const view = computed<Span>(() => {
+  const all = extent.value;
+  if (following.value) return { from: Math.max(all.from, all.to - TAIL_S), to: Math.max(all.to, all.from + 60) };
+  return place.value.view ?? all;
+});
+
+/** What pictures of samples are made from: the selection, or everything in view. */
+export const chosen = computed<Span>(() => selection.value ?? view.value);
+
+export const current = (): Place => place.value;
+
+export const filtered = computed(() => JSON.stringify(filters.value) !== JSON.stringify(NO_FILTERS));
+
+/** Parameters that every question about samples carries. */
+export function asked(span: Span | null, withFilters: Filters = filters.value): Record<string, string | string[]> {
+  const { cpu, pid, tid, comm, unit, container, mode, match } = withFilters;
+  const window: Record<string, string> = span ? { from: span.from.toFixed(3), to: span.to.toFixed(3) } : {};
+  return { rec: rec.value, ...window, cpu, pid, tid, comm, unit, container, mode, match };
+}
+
+type Change = Partial<Place>;
+let written = 0;
+let pending = 0;
+
+/** Goes somewhere: the back button returns. */
+export function navigate(change: Change): void {
+  flush();
+  // Whether the tail was followed is no part of a link, but going back must find it as it was.
+  history.replaceState({ following: following.value }, "");
+  if (move(change)) history.pushState(null, "", address());
+}
+
+/** Adjusts where the reader is, without a new entry. The address follows when the hand rests. */
+export function replace(change: Change): void {
+  if (!move(change)) return;
+  clearTimeout(pending);
+  pending = window.setTimeout(flush, Math.max(0, 250 - (performance.now() - written)) + 50);
+}
+
+/** The address of a place that differs from this one, for links. */
+export function linkTo(change: Change): string {
+  return written_as(kept(place.value, { ...place.value, ...change }));
+}
+
+export function setFilter<K extends keyof Filters>(name: K, value: Filters[K]): void {
+  navigate({ filters: { ...filters.value, [name]: value } });
+}
+
+function move(change: Change): boolean {
+  const next = kept(place.value, { ...place.value, ...change });
+  const same = format(next) === format(place.value);
+  batch(() => {
+    if (change.view || change.selection) following.value = false;
+    place.value = next;
+  });
+  return !same;
+}
+
+function flush(): void {
+  clearTimeout(pending);
+  if (!pending) return;
+  pending = 0;
+  written = performance.now();
+  history.replaceState(history.state, "", address());
+}
+
+// A file has no server to give it another query, and some browsers refuse one; there the state stands after the #.
+const inHash = (): boolean => location.protocol === "file:" || document.getElementById("frozen") !== null;
+
+const written_as = (at: Place): string => (inHash() ? "#" : "?") + format(at);
+const address = (): string => (inHash() ? `#${format(place.value)}` : `${location.pathname}?${format(place.value)}`);
+
+function fromAddress(): Place {
+  const hash = location.hash.slice(1);
+  return parse(inHash() || (!location.search && hash.includes("=")) ? hash : location.search);
+}
+
+/** Reads the address, and again whenever the reader goes back or forward. */
+export function begin(): void {
+  place.value = fromAddress();
+  window.addEventListener("popstate", (event) => {
+    clearTimeout(pending);
+    pending = 0;
+    const next = kept(place.value, fromAddress());
+    const { following: followed = false } = (event.state ?? {}) as { following?: boolean };
+    batch(() => {
+      following.value = followed && !!info.value?.live && !next.view && !next.selection;
+      place.value = next;
+    });
+  });
+}

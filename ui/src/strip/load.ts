@@ -1,0 +1,59 @@
+/** The strip that is on the screen: asked for when the view changes, moved on by ticks while the live tail is followed. */
+
+import { effect, signal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { plotWidth } from "../axis/moves";
+import { source } from "../api/source";
+import type { Span, StripHeader, Tick } from "../api/types";
+import { type Answer, TAIL_S, following, info, lastTick, rec, useAnswer, view } from "../state";
+import { type Strip, advanced, stripOf } from "./cells";
+
+export const strip = signal<Strip | null>(null);
+
+/** Ticks that came while the strip was being read, and which it may lack. */
+const recent: Tick[] = [];
+const RECENT = 10;
+
+const moved = (before: Strip, tick: Tick): Strip => advanced(before, tick, Math.ceil(TAIL_S / before.column_s)) ?? before;
+
+/** Whole ticks, and no more columns than pixels or ticks: a column without a tick would look as if nothing was measured. */
+export function wanted(span: Span, width: number, interval_s: number): { from: number; to: number; columns: number } {
+  // The recorder ticks on whole multiples of its interval; columns in the same step each have one tick.
+  const from = Math.floor(span.from / interval_s) * interval_s;
+  const to = Math.ceil(span.to / interval_s) * interval_s;
+  const ticks = Math.max(1, Math.round((to - from) / interval_s));
+  return { from, to, columns: Math.max(1, Math.min(ticks, Math.max(64, Math.floor(width)))) };
+}
+
+export function useStrip(): Answer<Strip> {
+  const known = info.value;
+  const interval_s = known?.interval_s ?? 1;
+  const span = view.value;
+  const live = following.value;
+  // While the tail is followed its question stays the same; ticks bring the rest.
+  const { from, to, columns } = wanted(span, plotWidth.value, interval_s);
+  const ready = known !== null && plotWidth.value > 0 && span.to > span.from;
+  const key = !ready ? null : live ? `tail ${rec.value}` : `${rec.value} ${from} ${to} ${columns}`;
+  const answer = useAnswer(
+    key,
+    async (signal) => {
+      const found = stripOf(await source().columns<StripHeader>("strip", { rec: rec.value, from, to, columns }, signal));
+      strip.value = following.value ? recent.reduce(moved, found) : found;
+      return found;
+    },
+    { wait_ms: live ? 0 : 60 },
+  );
+  useEffect(
+    () =>
+      effect(() => {
+        const tick = lastTick.value;
+        const before = strip.peek();
+        if (!tick) return;
+        recent.push(tick);
+        recent.splice(0, recent.length - RECENT);
+        if (before && following.value) strip.value = moved(before, tick);
+      }),
+    [],
+  );
+  return answer;
+}
