@@ -2,7 +2,7 @@
 
 import { signal } from "@preact/signals";
 import type { Span } from "../api/types";
-import { compare, extent, following, info, navigate, replace, selection, view } from "../state";
+import { catchUp, compare, extent, following, info, navigate, replace, selection, view } from "../state";
 import { CLOSEST_S, length, pan, reveal, step, within, zoom } from "./axis";
 
 /** Pixels that the axis has; set by the timeline. */
@@ -72,6 +72,7 @@ export function swap(): void {
 
 export function wholeRecording(): void {
   following.value = false;
+  catchUp();
   navigate({ view: null });
 }
 
@@ -85,6 +86,7 @@ export function zoomToSelection(): void {
 export function follow(on: boolean): void {
   if (!info.value?.live) return;
   if (on) {
+    catchUp();
     navigate({ view: null, selection: null, compare: null });
     following.value = true;
   } else {

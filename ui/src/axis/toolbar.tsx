@@ -20,7 +20,7 @@ export function Toolbar({ loading }: { loading: boolean }) {
         <Tool icon="right" label="Step right" keys="→" run={() => stepBy(1)} />
         <Tool icon="minus" label="Zoom out" keys="−" run={() => zoomBy(2)} />
         <Tool icon="plus" label="Zoom in" keys="+" run={() => zoomBy(0.5)} />
-        <button class="button" onClick={wholeRecording} title="Whole recording (0)" disabled={length(shown) >= length(extent.value) && !following.value}>
+        <button class="button" onClick={wholeRecording} title="Whole recording (0)" disabled={length(shown) >= length(extent.value) && !known?.live}>
           <Icon name="whole" /> Whole recording
         </button>
       </div>

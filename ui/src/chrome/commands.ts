@@ -10,7 +10,7 @@ import {
   navigate, page, recordings, selection, setFilter, setTheme, dark, type Page, type View,
 } from "../state";
 import { strip } from "../strip/load";
-import { worstIn } from "../strip/cells";
+import { selectWorst } from "../axis/worst";
 import { summary } from "../lanes/incidents";
 
 export interface Command {
@@ -46,7 +46,7 @@ export const COMMANDS: Command[] = [
   { title: "Move the view right", group: "Time", keys: ["shift+arrowright"], when: onNode, run: () => panBy(0.5) },
   { title: "Whole recording", group: "Time", keys: ["0"], when: onNode, run: wholeRecording },
   { title: "Zoom to the selection", group: "Time", keys: ["z"], when: () => onNode() && selection.value !== null, run: zoomToSelection },
-  { title: "Select the worst second in view", group: "Time", keys: ["e"], when: onNode, run: selectWorst },
+  { title: "Select the worst second in view", group: "Time", keys: ["e"], when: onNode, run: () => void selectWorst() },
   { title: "Select everything in view", group: "Time", keys: ["v"], when: onNode, run: () => select(chosen.value) },
   { title: "Next incident", group: "Time", keys: ["]"], when: () => onNode() && !!incidents.value?.length, run: () => nextIncident(1) },
   { title: "Previous incident", group: "Time", keys: ["["], when: () => onNode() && !!incidents.value?.length, run: () => nextIncident(-1) },
@@ -106,12 +106,6 @@ export function openRecording(key: string): void {
   incidents.value = null;
   strip.value = null;
   navigate({ rec: key, view: null, selection: null, compare: null, filters: NO_FILTERS, incidentId: "", page: page.value === "incident" ? "incidents" : page.value });
-}
-
-function selectWorst(): void {
-  const cells = strip.value;
-  const found = cells && worstIn(cells, { from: cells.from, to: cells.from + cells.columns * cells.column_s });
-  if (found) select({ from: found.at, to: found.at + cells.column_s });
 }
 
 function nextIncident(direction: 1 | -1): void {

@@ -35,17 +35,23 @@ const DRAGGED_PX = 4;
 
 export function BarCanvas(props: BarCanvasProps) {
   const { view, whole, levels, cursor, flip } = props;
-  const scroller = useRef<HTMLDivElement>(null), canvas = useRef<HTMLCanvasElement>(null), painter = useRef<BarPainter | null>(null);
+  const scroller = useRef<HTMLDivElement>(null),
+    canvas = useRef<HTMLCanvasElement>(null),
+    painter = useRef<BarPainter | null>(null);
   const [width, setWidth] = useState(0);
   const [top, setTop] = useState(0);
   const [over, setOver] = useState<{ bar: number; x: number; y: number } | null>(null);
   const drag = useRef<{ x: number; view: Extent; moved: boolean } | null>(null);
-  const tall = Math.max(1, levels) * ROW, height = Math.min(tall, props.maxHeight);
+  const tall = Math.max(1, levels) * ROW,
+    height = Math.min(tall, props.maxHeight);
   const look = useLook(scroller, props.theme, width);
 
   useLayoutEffect(() => {
     const box = scroller.current!;
-    const measure = (): void => { setWidth(box.clientWidth); props.onWidth?.(box.clientWidth); };
+    const measure = (): void => {
+      setWidth(box.clientWidth);
+      props.onWidth?.(box.clientWidth);
+    };
     measure();
     const observer = new ResizeObserver(measure);
     observer.observe(box);
@@ -62,14 +68,37 @@ export function BarCanvas(props: BarCanvasProps) {
     if (!canvas.current || !look || width < 1) return;
     painter.current ??= new BarPainter(canvas.current);
     const started = performance.now();
-    const drawn = painter.current.draw(props, look, { width, height, top, density: window.devicePixelRatio || 1, moving: props.moving });
+    const drawn = painter.current.draw(props, look, {
+      width,
+      height,
+      top,
+      density: window.devicePixelRatio || 1,
+      moving: props.moving,
+    });
     canvas.current.dataset["frames"] = String(drawn.frames);
     canvas.current.dataset["ms"] = (performance.now() - started).toFixed(2);
-  }, [props.bars, props.colours, props.matches, props.fades, view, props.dimmed, props.firstLevel, levels, flip, look, width, height, top, props.label, props.moving]);
+  }, [
+    props.bars,
+    props.colours,
+    props.matches,
+    props.fades,
+    view,
+    props.dimmed,
+    props.firstLevel,
+    levels,
+    flip,
+    look,
+    width,
+    height,
+    top,
+    props.label,
+    props.moving,
+  ]);
 
   useEffect(() => {
     if (cursor === null) return;
-    const box = scroller.current!, y = rowOf(props, props.levelOf(cursor)) * ROW;
+    const box = scroller.current!,
+      y = rowOf(props, props.levelOf(cursor)) * ROW;
     if (y < box.scrollTop) box.scrollTop = y;
     else if (y + ROW > box.scrollTop + height) box.scrollTop = y + ROW - height;
   }, [cursor, height]);
@@ -82,8 +111,10 @@ export function BarCanvas(props: BarCanvasProps) {
       const side = event.shiftKey ? event.deltaY : event.deltaX;
       if (!zooms && Math.abs(side) < Math.abs(event.deltaY) && !event.shiftKey) return;
       event.preventDefault();
-      const { view, whole, onView } = latest.current, span = view.x1 - view.x0;
-      if (zooms) onView(zoomed(view, whole, view.x0 + (offsetX(event) / box.clientWidth) * span, 1.0025 ** event.deltaY));
+      const { view, whole, onView } = latest.current,
+        span = view.x1 - view.x0;
+      if (zooms)
+        onView(zoomed(view, whole, view.x0 + (offsetX(event) / box.clientWidth) * span, 1.0025 ** event.deltaY));
       else onView(panned(view, whole, (side / box.clientWidth) * span));
     };
     const offsetX = (event: MouseEvent): number => event.clientX - box.getBoundingClientRect().left;
@@ -158,19 +189,32 @@ export function BarCanvas(props: BarCanvasProps) {
             onContextMenu={onContextMenu}
           />
           {cursor !== null && <div class="zs-bar-cursor" style={outline(props, cursor, width)} />}
-          {over && over.bar < props.bars.fn.length && <div class="zs-bar-over" style={outline(props, over.bar, width)} />}
+          {over && over.bar < props.bars.fn.length && (
+            <div class="zs-bar-over" style={outline(props, over.bar, width)} />
+          )}
         </div>
       </div>
-      {over && over.bar < props.bars.fn.length && <Tip x={over.x} y={over.y}>{props.tip(over.bar)}</Tip>}
+      {over && over.bar < props.bars.fn.length && (
+        <Tip x={over.x} y={over.y}>
+          {props.tip(over.bar)}
+        </Tip>
+      )}
     </div>
   );
 }
 
 function outline(scene: BarCanvasProps, bar: number, width: number): CSSProperties {
-  const { view, bars } = scene, scale = width / (view.x1 - view.x0);
-  const x = Math.max(0, (bars.left[bar]! - view.x0) * scale), x1 = Math.min(width, (bars.right[bar]! - view.x0) * scale);
+  const { view, bars } = scene,
+    scale = width / (view.x1 - view.x0);
+  const x = Math.max(0, (bars.left[bar]! - view.x0) * scale),
+    x1 = Math.min(width, (bars.right[bar]! - view.x0) * scale);
   if (x1 < 0 || x > width) return { display: "none" };
-  return { left: `${x}px`, top: `${rowOf(scene, scene.levelOf(bar)) * ROW}px`, width: `${Math.max(2, x1 - x)}px`, height: `${ROW - 1}px` };
+  return {
+    left: `${x}px`,
+    top: `${rowOf(scene, scene.levelOf(bar)) * ROW}px`,
+    width: `${Math.max(2, x1 - x)}px`,
+    height: `${ROW - 1}px`,
+  };
 }
 
 function useLook(element: { current: HTMLElement | null }, theme: Theme, width: number): Look | null {

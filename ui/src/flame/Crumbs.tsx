@@ -3,15 +3,23 @@
 import type { FlameTree } from "./tree";
 import { count, percent, short } from "./words";
 
-const FIRST = 1, LAST = 4;
+const FIRST = 1,
+  LAST = 4;
 
 export function Crumbs({ tree, zoom, onZoom }: { tree: FlameTree; zoom: number; onZoom: (node: number) => void }) {
-  const path = tree.path(zoom), hidden = path.length > FIRST + LAST + 1 ? path.slice(FIRST, -LAST) : [];
+  const path = tree.path(zoom),
+    hidden = path.length > FIRST + LAST + 1 ? path.slice(FIRST, -LAST) : [];
   const crumb = (node: number) => (
     <li key={node}>
-      {node === zoom
-        ? <span aria-current="location" class="zs-crumb-here">{short(tree.name(node), 60)}</span>
-        : <button type="button" onClick={() => onZoom(node)} title={tree.name(node)}>{short(tree.name(node), 28)}</button>}
+      {node === zoom ? (
+        <span aria-current="location" class="zs-crumb-here">
+          {short(tree.name(node), 60)}
+        </span>
+      ) : (
+        <button type="button" onClick={() => onZoom(node)} title={tree.name(node)}>
+          {short(tree.name(node), 28)}
+        </button>
+      )}
     </li>
   );
   return (
@@ -19,18 +27,40 @@ export function Crumbs({ tree, zoom, onZoom }: { tree: FlameTree; zoom: number; 
       <ol>
         {path.slice(0, hidden.length ? FIRST : path.length).map(crumb)}
         {hidden.length > 0 && (
-          <li><button type="button" onClick={() => onZoom(hidden[hidden.length - 1]!)} title={hidden.map((node) => tree.name(node)).join("\n")}>
-            {hidden.length} more
-          </button></li>
+          <li>
+            <button
+              type="button"
+              onClick={() => onZoom(hidden[hidden.length - 1]!)}
+              title={hidden.map((node) => tree.name(node)).join("\n")}
+            >
+              {hidden.length} more
+            </button>
+          </li>
         )}
         {hidden.length > 0 && path.slice(-LAST).map(crumb)}
       </ol>
       <span class="zs-crumb-facts">
-        {count(tree.value[zoom]!)} samples{zoom > 0 && <> · <b>{percent(tree.value[zoom]!, tree.total)}</b> of all</>}
-        {zoom > 1 && tree.parent[zoom]! > 0 && <> · {percent(tree.value[zoom]!, tree.value[tree.parent[zoom]!]!)} of {short(tree.name(tree.parent[zoom]!), 24)}</>}
+        {count(tree.value[zoom]!)} samples
+        {zoom > 0 && (
+          <>
+            {" "}
+            · <b>{percent(tree.value[zoom]!, tree.total)}</b> of all
+          </>
+        )}
+        {zoom > 1 && tree.parent[zoom]! > 0 && (
+          <>
+            {" "}
+            · {percent(tree.value[zoom]!, tree.value[tree.parent[zoom]!]!)} of{" "}
+            {short(tree.name(tree.parent[zoom]!), 24)}
+          </>
+        )}
         {tree.isDifference && <> · before {count(tree.base![zoom]!)}</>}
       </span>
-      {zoom > 0 && <button type="button" class="zs-reset" onClick={() => onZoom(0)}>Reset zoom <kbd>0</kbd></button>}
+      {zoom > 0 && (
+        <button type="button" class="zs-reset" onClick={() => onZoom(0)}>
+          Reset zoom <kbd>0</kbd>
+        </button>
+      )}
     </nav>
   );
 }

@@ -2,21 +2,21 @@
 // filter, inversion) is asked of whoever gave it.
 
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { actionsOf, type Asked } from "./actions";
 import { BarCanvas } from "./BarCanvas";
 import { Crumbs } from "./Crumbs";
 import { nodeColours, type ColourBy, type Theme } from "./colours";
-import { copy } from "./copy";
-import { barsOf, extentOf, narrowIn, nearest, panned, revealing, zoomed, type Extent } from "./layout";
-import { Menu, type MenuItem } from "./Menu";
+import { barsOf, extentOf, narrowIn, panned, revealing, zoomed, type Extent } from "./layout";
+import { Menu } from "./Menu";
 import { useGlide } from "./motion";
 import { cycle } from "./search";
 import { FactsTip } from "./Tip";
 import { arranged, topOf } from "./top";
-import { keyOf, ownerOf, type FunctionKey, type Transform } from "./transforms";
 import type { FlameTree } from "./tree";
-import { factsOf, narrowNote, prunedNote, spoken, stackText, summary } from "./words";
+import { centre, sameNode, sideways, widestChild } from "./walking";
+import { factsOf, narrowNote, prunedNote, spoken, summary } from "./words";
 
-export interface FlameProps {
+export interface FlameProps extends Asked {
   readonly tree: FlameTree;
   readonly theme: Theme;
   readonly colour: ColourBy;
@@ -36,10 +36,7 @@ export interface FlameProps {
   /** Names from the root to what is zoomed to. Given, the host keeps it. */
   readonly zoom?: readonly string[];
   readonly onZoom?: (path: readonly string[]) => void;
-  readonly onTransform?: (transform: Transform) => void;
   readonly onUndo?: () => void;
-  readonly onFunction?: (fn: FunctionKey) => void;
-  readonly onSearch?: (text: string) => void;
   readonly onSay?: (text: string) => void;
   /** Keys that are not the picture's own. */
   readonly onOtherKey?: (event: KeyboardEvent) => void;
@@ -58,7 +55,10 @@ export function Flame(props: FlameProps) {
   const zoomPath = props.zoom ?? ownZoom;
   const zoom = useMemo(() => tree.follow(zoomPath), [tree, zoomPath]);
   const [pointed, setPointed] = useState<{ tree: FlameTree; node: number } | null>(null);
-  const cursor = useMemo(() => (pointed && pointed.tree !== tree ? sameNode(pointed.tree, pointed.node, tree) : (pointed?.node ?? null)), [pointed, tree]);
+  const cursor = useMemo(
+    () => (pointed && pointed.tree !== tree ? sameNode(pointed.tree, pointed.node, tree) : (pointed?.node ?? null)),
+    [pointed, tree],
+  );
   const setCursor = (node: number | null): void => setPointed(node === null ? null : { tree, node });
   const [menu, setMenu] = useState<{ node: number; x: number; y: number } | null>(null);
   const [said, setSaid] = useState("");
@@ -84,9 +84,15 @@ export function Flame(props: FlameProps) {
   const hottest = useMemo(() => arranged(topOf(tree), { by: "self", descending: true }).slice(0, 5), [tree]);
   const order = useMemo(() => (props.matches ? cycle(tree, props.matches) : []), [tree, props.matches]);
 
-  const say = (text: string): void => { setSaid(text); props.onSay?.(text); };
+  const say = (text: string): void => {
+    setSaid(text);
+    props.onSay?.(text);
+  };
   const zoomTo = (node: number): void => {
-    const path = tree.path(node).slice(1).map((each) => tree.name(each));
+    const path = tree
+      .path(node)
+      .slice(1)
+      .map((each) => tree.name(each));
     if (props.onZoom) props.onZoom(path);
     if (!props.zoom) setOwnZoom(path);
     if (node === zoom) glide(node > 0 ? extentOf(bars, node) : whole);
@@ -108,51 +114,97 @@ export function Flame(props: FlameProps) {
     const reveal = revealing(tree, bars, node, view, pixels, 40);
     if (reveal !== null) zoomTo(reveal);
   }, [props.step?.count]);
-  useEffect(() => { at.current = -1; props.onMatch?.(0, order.length); }, [order]);
-  useEffect(() => { if (at.current >= 0) props.onMatch?.(at.current + 1, order.length); }, [props.step?.count]);
+  useEffect(() => {
+    at.current = -1;
+    props.onMatch?.(0, order.length);
+  }, [order]);
+  useEffect(() => {
+    if (at.current >= 0) props.onMatch?.(at.current + 1, order.length);
+  }, [props.step?.count]);
 
-  const act = useActions(tree, props, zoomTo, say);
-  const label = useCallback((node: number): string => {
-    const name = tree.name(node);
-    if (!tree.isDifference || !node) return name;
-    const change = tree.delta(node), part = Math.abs(change) / (2 * tree.width[node]!);
-    if (part < 0.005) return name;
-    return `${!tree.value[node] ? "✕" : change > 0 ? "▲" : "▼"} ${name}`;
-  }, [tree]);
+  const act = actionsOf(tree, props, zoomTo, say);
+  const label = useCallback(
+    (node: number): string => {
+      const name = tree.name(node);
+      if (!tree.isDifference || !node) return name;
+      const change = tree.delta(node),
+        part = Math.abs(change) / (2 * tree.width[node]!);
+      if (part < 0.005) return name;
+      return `${!tree.value[node] ? "✕" : change > 0 ? "▲" : "▼"} ${name}`;
+    },
+    [tree],
+  );
 
   const onKey = (event: KeyboardEvent): void => {
     if (event.altKey || (event.ctrlKey && event.key !== "Enter") || event.metaKey) return props.onOtherKey?.(event);
-    const here = cursor ?? zoom, span = view.x1 - view.x0;
-    const outwards = flip ? "ArrowDown" : "ArrowUp", inwards = flip ? "ArrowUp" : "ArrowDown";
+    const here = cursor ?? zoom,
+      span = view.x1 - view.x0;
+    const outwards = flip ? "ArrowDown" : "ArrowUp",
+      inwards = flip ? "ArrowUp" : "ArrowDown";
     const target = cursor;
     const moved = ((): boolean => {
       switch (event.key) {
-        case outwards: if (tree.depth[here]! > firstLevel) point(tree.parent[here]!); return true;
-        case inwards: point(cursor === null ? here : widestChild(tree, here)); return true;
-        case "ArrowLeft": case "ArrowRight": {
+        case outwards:
+          if (tree.depth[here]! > firstLevel) point(tree.parent[here]!);
+          return true;
+        case inwards:
+          point(cursor === null ? here : widestChild(tree, here));
+          return true;
+        case "ArrowLeft":
+        case "ArrowRight": {
           const side = sideways(tree, bars, here, event.key === "ArrowLeft" ? -1 : 1);
           if (side >= 0) point(side);
           return true;
         }
-        case "Enter": zoomTo(here); return true;
-        case "Backspace": if (zoom > 0) zoomTo(tree.parent[zoom]!); return true;
+        case "Enter":
+          zoomTo(here);
+          return true;
+        case "Backspace":
+          if (zoom > 0) zoomTo(tree.parent[zoom]!);
+          return true;
         case "Escape":
           if (zoom === 0 && cursor === null && view.x1 - view.x0 >= whole.x1 * 0.999) return false;
-          setCursor(null); zoomTo(0); return true;
-        case "0": setCursor(null); zoomTo(0); return true;
-        case "w": case "+": case "=": jump(zoomed(view, whole, centre(bars, cursor, view), 0.7)); return true;
-        case "s": case "-": jump(zoomed(view, whole, centre(bars, cursor, view), 1 / 0.7)); return true;
-        case "a": jump(panned(view, whole, -span / 8)); return true;
-        case "d": jump(panned(view, whole, span / 8)); return true;
-        case "z": props.onUndo?.(); return Boolean(props.onUndo);
-        case "r": props.onTransform?.({ kind: "collapse-recursion" }); return true;
-        case "ContextMenu": case "F10":
+          setCursor(null);
+          zoomTo(0);
+          return true;
+        case "0":
+          setCursor(null);
+          zoomTo(0);
+          return true;
+        case "w":
+        case "+":
+        case "=":
+          jump(zoomed(view, whole, centre(bars, cursor, view), 0.7));
+          return true;
+        case "s":
+        case "-":
+          jump(zoomed(view, whole, centre(bars, cursor, view), 1 / 0.7));
+          return true;
+        case "a":
+          jump(panned(view, whole, -span / 8));
+          return true;
+        case "d":
+          jump(panned(view, whole, span / 8));
+          return true;
+        case "z":
+          props.onUndo?.();
+          return Boolean(props.onUndo);
+        case "r":
+          props.onTransform?.({ kind: "collapse-recursion" });
+          return true;
+        case "ContextMenu":
+        case "F10":
           if (event.key === "F10" && !event.shiftKey) return false;
-          openMenu(here, event.currentTarget as HTMLElement); return true;
-        default: return target !== null && act.byKey(event.key, target);
+          openMenu(here, event.currentTarget as HTMLElement);
+          return true;
+        default:
+          return target !== null && act.byKey(event.key, target);
       }
     })();
-    if (moved) { event.preventDefault(); event.stopPropagation(); } else props.onOtherKey?.(event);
+    if (moved) {
+      event.preventDefault();
+      event.stopPropagation();
+    } else props.onOtherKey?.(event);
   };
   const openMenu = (node: number, box: HTMLElement): void => {
     const { left, top, width } = box.getBoundingClientRect();
@@ -166,82 +218,52 @@ export function Flame(props: FlameProps) {
     <div class="zs-flame">
       {(props.withCrumbs ?? true) && <Crumbs tree={tree} zoom={zoom} onZoom={zoomTo} />}
       <BarCanvas
-        bars={bars} colours={colours} matches={marks} fades={props.fades ?? true} view={shown} whole={whole} theme={theme} moving={moving}
-        dimmed={zoom > 0 ? tree.depth[zoom]! : 0} firstLevel={firstLevel} levels={levels} flip={flip}
-        cursor={cursor} maxHeight={props.maxHeight ?? 560}
-        label={label} levelOf={(node) => tree.depth[node]!} roleName="flame graph" description={summary(tree, hottest)}
+        bars={bars}
+        colours={colours}
+        matches={marks}
+        fades={props.fades ?? true}
+        view={shown}
+        whole={whole}
+        theme={theme}
+        moving={moving}
+        dimmed={zoom > 0 ? tree.depth[zoom]! : 0}
+        firstLevel={firstLevel}
+        levels={levels}
+        flip={flip}
+        cursor={cursor}
+        maxHeight={props.maxHeight ?? 560}
+        label={label}
+        levelOf={(node) => tree.depth[node]!}
+        roleName="flame graph"
+        description={summary(tree, hottest)}
         tip={(node) => <FactsTip facts={factsOf(tree, node, zoom)} />}
-        onPick={(node) => { if (node === null) return setCursor(null); setCursor(node); say(spoken(tree, node, zoom)); zoomTo(node); }}
-        onMenu={(node, x, y) => { setCursor(node); setMenu({ node, x, y }); }}
-        onView={jump} onKey={onKey} onWidth={(width) => setPixels(Math.max(1, width))}
+        onPick={(node) => {
+          if (node === null) return setCursor(null);
+          setCursor(node);
+          say(spoken(tree, node, zoom));
+          zoomTo(node);
+        }}
+        onMenu={(node, x, y) => {
+          setCursor(node);
+          setMenu({ node, x, y });
+        }}
+        onView={jump}
+        onKey={onKey}
+        onWidth={(width) => setPixels(Math.max(1, width))}
       />
       {(props.withNotes ?? true) && notes.length > 0 && <p class="zs-notes">{notes.join(" ")}</p>}
-      <p class="hidden-text" aria-live="polite">{said}</p>
-      {menu && <Menu x={menu.x} y={menu.y} title={tree.name(menu.node)} items={act.items(menu.node)} onClose={() => setMenu(null)} />}
+      <p class="hidden-text" aria-live="polite">
+        {said}
+      </p>
+      {menu && (
+        <Menu
+          x={menu.x}
+          y={menu.y}
+          title={tree.name(menu.node)}
+          items={act.items(menu.node)}
+          onClose={() => setMenu(null)}
+        />
+      )}
     </div>
   );
-}
-
-interface Actions {
-  items: (node: number) => MenuItem[];
-  byKey: (key: string, node: number) => boolean;
-}
-
-function useActions(tree: FlameTree, props: FlameProps, zoomTo: (node: number) => void, say: (text: string) => void): Actions {
-  const transform = (made: Transform): void => props.onTransform?.(made);
-  const copied = (text: string, what: string): void => { void copy(text).then((done) => say(done ? `${what} copied` : `${what} could not be copied`)); };
-  const items = (node: number): MenuItem[] => {
-    const fn = keyOf(tree, node), owner = ownerOf(tree.functions, tree.fn[node]!);
-    const found: MenuItem[] = [{ label: "Zoom here", key: "Enter", act: () => zoomTo(node) }];
-    if (node > 0 && props.onFunction) found.push({ label: "Callers and callees (sandwich)", key: "b", act: () => props.onFunction!(fn) });
-    if (node > 0 && props.onSearch) found.push({ label: "Search for this name", act: () => props.onSearch!(`^${escaped(fn.name)}$`) });
-    if (node > 0 && props.onTransform) {
-      found.push(
-        { label: "Focus on this function", key: "f", apart: true, act: () => transform({ kind: "focus", fn }) },
-        { label: "Focus on its own samples", key: "F", act: () => transform({ kind: "focus-self", fn }) },
-        { label: "Drop samples with it", key: "x", act: () => transform({ kind: "drop", fn }) },
-        { label: "Merge it into its callers", key: "m", act: () => transform({ kind: "merge", fn }) },
-        { label: "Collapse what it calls", key: "e", act: () => transform({ kind: "collapse", fn }) },
-        { label: "Collapse its recursion", key: "R", act: () => transform({ kind: "collapse-recursion", fn }) },
-      );
-      found.push({ label: `Collapse ${owner}`, key: "M", act: () => transform({ kind: "collapse-module", module: owner }) });
-    }
-    found.push(
-      { label: "Copy name", key: "c", apart: true, act: () => copied(fn.name, "Name") },
-      { label: "Copy stack", key: "C", act: () => copied(stackText(tree, node), "Stack") },
-    );
-    return found;
-  };
-  const byKey = (key: string, node: number): boolean => {
-    const item = items(node).find((each) => each.key === key);
-    item?.act();
-    return item !== undefined;
-  };
-  return { items, byKey };
-}
-
-/** The node of the same path in another tree, or what is left of that path; null if that is nothing. */
-function sameNode(from: FlameTree, node: number, to: FlameTree): number | null {
-  return to.follow(from.path(node).slice(1).map((each) => from.name(each))) || null;
-}
-
-const escaped = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
-
-function widestChild(tree: FlameTree, node: number): number {
-  let best = node, most = -1;
-  for (let child = tree.firstChild[node]!; child < tree.childEnd[node]!; child++) {
-    if (tree.width[child]! > most) { best = child; most = tree.width[child]!; }
-  }
-  return best;
-}
-
-function sideways(tree: FlameTree, bars: ReturnType<typeof barsOf>, node: number, direction: 1 | -1): number {
-  const next = node + direction;
-  if (next > 0 && next < tree.count && tree.depth[next] === tree.depth[node]) return next;
-  return nearest(bars, tree.depth[node]!, direction > 0 ? bars.right[node]! : bars.left[node]! - 1e-9);
-}
-
-function centre(bars: ReturnType<typeof barsOf>, cursor: number | null, view: Extent): number {
-  const x = cursor === null ? NaN : (bars.left[cursor]! + bars.right[cursor]!) / 2;
-  return x >= view.x0 && x <= view.x1 ? x : (view.x0 + view.x1) / 2;
 }

@@ -4,41 +4,22 @@
 import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import type { ChartData } from "./chart-data";
-import type { ColourBy, Theme } from "./colours";
+import type { Theme } from "./colours";
 import { download } from "./copy";
 import { Flame } from "./Flame";
 import { FlameChart } from "./FlameChart";
-import { inverted } from "./invert";
 import { Legend } from "./Legend";
+import { VIEWS, VIEW_NAMES, type FlameLook } from "./look";
 import { Sandwich } from "./Sandwich";
-import { filtered, matchedSamples, matchesOf, patternOf, type Search } from "./search";
-import { SearchBox } from "./SearchBox";
+import { matchesOf, patternOf, type Search } from "./search";
+import { useShapes } from "./shapes";
 import { svgOf } from "./svg";
-import { topOf } from "./top";
+import { Chips, Toolbar } from "./Toolbar";
+import type { TopRow } from "./top";
 import { TopTable } from "./TopTable";
-import { applyAll, maskOf, says, swapped, type FunctionKey, type Transform } from "./transforms";
+import { maskOf, says, type FunctionKey, type Transform } from "./transforms";
 import type { FlameTree } from "./tree";
 import { count } from "./words";
-
-export const VIEWS = ["flame", "chart", "sandwich", "top"] as const;
-export type FlameView = (typeof VIEWS)[number];
-
-/** What a link keeps. */
-export interface FlameLook {
-  readonly view: FlameView;
-  readonly inverted: boolean;
-  /** Whether the root hangs from the top. */
-  readonly icicle: boolean;
-  readonly colour: ColourBy;
-  readonly search: Search;
-  /** The function of the sandwich, marked in graph and table; "" for none. */
-  readonly fn: string;
-  readonly transforms: readonly Transform[];
-}
-
-export const FIRST_LOOK: FlameLook = {
-  view: "flame", inverted: false, icicle: true, colour: "kind", search: { text: "", mode: "highlight" }, fn: "", transforms: [],
-};
 
 export interface FlamePanelProps {
   /** Of the selection; in a comparison the difference. Not inverted. */
@@ -67,10 +48,6 @@ export interface FlamePanelProps {
   readonly tools?: ComponentChildren;
 }
 
-const NAMES: Record<FlameView, readonly [string, string]> = {
-  flame: ["Flame graph", "1"], chart: ["In time", "2"], sandwich: ["Sandwich", "3"], top: ["Functions", "4"],
-};
-
 export function FlamePanel(props: FlamePanelProps) {
   const { look, onLook, theme, height = 520 } = props;
   const [isSwapped, setSwapped] = useState(false);
@@ -83,22 +60,31 @@ export function FlamePanel(props: FlamePanelProps) {
   const shapes = useShapes(props, isSwapped, pattern.regexp);
   const { tree, graph, matches, graphMatches, matched, total, rows } = shapes;
   const marked = useMemo(() => (fn ? maskOf(graph.functions, fn) : null), [graph, look.fn]);
-  const chartMatches = useMemo(() => (props.chart && pattern.regexp ? matchesOf(props.chart.functions, pattern.regexp) : null), [props.chart, pattern.regexp]);
+  const chartMatches = useMemo(
+    () => (props.chart && pattern.regexp ? matchesOf(props.chart.functions, pattern.regexp) : null),
+    [props.chart, pattern.regexp],
+  );
 
   const addTransform = (made: Transform): void => {
     const known = look.transforms.findIndex((each) => says(each) === says(made));
     if (made.kind === "collapse-recursion" && !made.fn && known >= 0) return remove(known);
-    if (known < 0) { setZoom([]); onLook({ transforms: [...look.transforms, made] }); }
+    if (known < 0) {
+      setZoom([]);
+      onLook({ transforms: [...look.transforms, made] });
+    }
   };
   const remove = (at: number): void => onLook({ transforms: look.transforms.filter((_, i) => i !== at) });
   const go = (direction: 1 | -1): void => setStep({ count: step.count + 1, direction });
   const open = (key: FunctionKey): void => onLook({ view: "sandwich", fn: key.name });
   const onSearch = (text: string): void => onLook({ search: { ...look.search, text } });
-  const invert = (): void => { setZoom([]); onLook({ inverted: !look.inverted }); };
+  const invert = (): void => {
+    setZoom([]);
+    onLook({ inverted: !look.inverted });
+  };
   const otherKey = (event: KeyboardEvent): void => {
     const ctrlF = (event.ctrlKey || event.metaKey) && event.key === "f";
     if (!ctrlF && (event.ctrlKey || event.metaKey || event.altKey)) return;
-    const view = VIEWS.find((each) => NAMES[each][1] === event.key);
+    const view = VIEWS.find((each) => VIEW_NAMES[each][1] === event.key);
     if (ctrlF || event.key === "/") setFocused(focused + 1);
     else if (view) onLook({ view });
     else if (event.key === "n") go(1);
@@ -110,110 +96,174 @@ export function FlamePanel(props: FlamePanelProps) {
     event.preventDefault();
     event.stopPropagation();
   };
-  const saveSvg = (): void => download("flamegraph.svg", "image/svg+xml", svgOf(graph, {
-    title: props.title, colour: look.colour, flip: !look.icicle, zoom: graph.follow(zoom), matches: graphMatches,
-  }));
+  const saveSvg = (): void =>
+    download(
+      "flamegraph.svg",
+      "image/svg+xml",
+      svgOf(graph, {
+        title: props.title,
+        colour: look.colour,
+        flip: !look.icicle,
+        zoom: graph.follow(zoom),
+        matches: graphMatches,
+      }),
+    );
 
   const empty = !tree.total && !tree.baseTotal;
   const flame = (tall: number) => (
-    <Flame tree={graph} theme={theme} colour={look.colour} matches={graphMatches} fades={look.search.mode === "highlight" || !pattern.regexp} marked={look.view === "top" ? marked : null} flip={!look.icicle}
-      maxHeight={tall} step={step} zoom={zoom} onZoom={setZoom} onTransform={addTransform} onFunction={open} onSearch={onSearch} onOtherKey={otherKey}
-      onMatch={(at, of) => setPlace({ at, of })} {...(look.transforms.length ? { onUndo: () => remove(look.transforms.length - 1) } : {})} />
+    <Flame
+      tree={graph}
+      theme={theme}
+      colour={look.colour}
+      matches={graphMatches}
+      fades={look.search.mode === "highlight" || !pattern.regexp}
+      marked={look.view === "top" ? marked : null}
+      flip={!look.icicle}
+      maxHeight={tall}
+      step={step}
+      zoom={zoom}
+      onZoom={setZoom}
+      onTransform={addTransform}
+      onFunction={open}
+      onSearch={onSearch}
+      onOtherKey={otherKey}
+      onMatch={(at, of) => setPlace({ at, of })}
+      {...(look.transforms.length ? { onUndo: () => remove(look.transforms.length - 1) } : {})}
+    />
   );
   const table = (
-    <TopTable rows={rows} total={tree.total} theme={theme} colour={look.colour} matches={matches} chosen={fn && chosenOf(rows, fn)} height={height - 30}
-      onChoose={(key) => onLook({ fn: key?.name ?? "" })} onOpen={open} />
+    <TopTable
+      rows={rows}
+      total={tree.total}
+      theme={theme}
+      colour={look.colour}
+      matches={matches}
+      chosen={fn && chosenOf(rows, fn)}
+      height={height - 30}
+      onChoose={(key) => onLook({ fn: key?.name ?? "" })}
+      onOpen={open}
+    />
   );
   return (
-    <section class="zs-panel" aria-label="Flame graph" onKeyDown={(event) => { if (!isField(event.target)) otherKey(event); }}>
-      <div class="zs-bar">
-        <span class="zs-group zs-tabs" role="tablist" aria-label="View">
-          {VIEWS.map((view) => (
-            <button key={view} type="button" role="tab" aria-selected={look.view === view} title={`key ${NAMES[view][1]}`} onClick={() => onLook({ view })}>{NAMES[view][0]}</button>
-          ))}
-        </span>
-        <SearchBox search={look.search} error={pattern.error} matched={matched} total={total} place={look.view === "flame" || look.view === "top" ? place : { at: 0, of: 0 }}
-          onSearch={(search) => onLook({ search })} onStep={go} focused={focused} />
-        <span class="zs-group" role="group" aria-label="Shape">
-          <button type="button" aria-pressed={look.inverted} title="Start where the time was spent (i)" onClick={invert} disabled={look.view !== "flame" && look.view !== "top"}>Inverted</button>
-          <button type="button" aria-pressed={!look.icicle} title="Root at the bottom (o)" onClick={() => onLook({ icicle: !look.icicle })} disabled={look.view !== "flame" && look.view !== "top"}>Root below</button>
-          <button type="button" aria-pressed={look.transforms.some((each) => each.kind === "collapse-recursion" && !each.fn)} title="A function that calls itself becomes one frame (r)"
-            onClick={() => addTransform({ kind: "collapse-recursion" })}>Recursion</button>
-        </span>
-        {!tree.isDifference && (
-          <select value={look.colour} aria-label="Colour" title="What colours mean (k)" onChange={(event) => onLook({ colour: event.currentTarget.value as ColourBy })}>
-            <option value="kind">Colour: kind</option><option value="module">Colour: module</option>
-          </select>
-        )}
-        {tree.isDifference && <button type="button" onClick={() => (props.onSwap ? props.onSwap() : setSwapped(!isSwapped))} title="Exchange what is compared">⇄ Swap</button>}
-        <span class="zs-group"><button type="button" onClick={saveSvg} title="Save what is shown as a picture">SVG</button>
-          {props.onExportHtml && <button type="button" onClick={props.onExportHtml} title="Save this page as one file">HTML</button>}</span>
-        {props.tools}
-      </div>
-      {look.transforms.length > 0 && (
-        <ul class="zs-chips" aria-label="Transforms">
-          {look.transforms.map((each, at) => (
-            <li key={says(each)}>{says(each)}<button type="button" aria-label={`remove: ${says(each)}`} onClick={() => remove(at)}>×</button></li>
-          ))}
-          {look.transforms.length > 1 && <li class="zs-plain"><button type="button" onClick={() => onLook({ transforms: [] })}>remove all</button></li>}
-        </ul>
-      )}
-      {empty ? <Empty pattern={look.search} transforms={look.transforms.length} onLook={onLook} /> : (
+    <section
+      class="zs-panel"
+      aria-label="Flame graph"
+      onKeyDown={(event) => {
+        if (!isField(event.target)) otherKey(event);
+      }}
+    >
+      <Toolbar
+        look={look}
+        onLook={onLook}
+        error={pattern.error}
+        matched={matched}
+        total={total}
+        place={place}
+        focused={focused}
+        onStep={go}
+        onInvert={invert}
+        onRecursion={() => addTransform({ kind: "collapse-recursion" })}
+        onSvg={saveSvg}
+        tools={props.tools}
+        onSwap={tree.isDifference ? (props.onSwap ?? (() => setSwapped(!isSwapped))) : null}
+        onHtml={props.onExportHtml ?? null}
+      />
+      <Chips transforms={look.transforms} onRemove={remove} onClear={() => onLook({ transforms: [] })} />
+      {empty ? (
+        <Empty pattern={look.search} transforms={look.transforms.length} onLook={onLook} />
+      ) : (
         <>
           {look.view === "flame" && flame(height)}
-          {look.view === "chart" && (props.chart
-            ? <>{props.chartTitle}<FlameChart data={props.chart} theme={theme} colour={look.colour} matches={chartMatches} maxHeight={height} clock={props.clock ?? plainClock}
-              onFunction={open} onOtherKey={otherKey} {...(props.onSelectTime ? { onSelect: props.onSelectTime } : {})} /></>
-            : <div class="zs-empty">{props.chartEmpty ?? "Choose one core or one thread to see its samples in the order of time."}</div>)}
-          {look.view === "sandwich" && <div class="zs-split">{table}<Sandwich tree={tree} fn={fn} theme={theme} colour={look.colour} matches={matches} height={height - 40}
-            onFunction={open} onTransform={addTransform} onSearch={onSearch} onOtherKey={otherKey} /></div>}
-          {look.view === "top" && <div class="zs-split">{table}{flame(height - 30)}</div>}
-          <Legend tree={look.view === "chart" || look.view === "sandwich" ? tree : graph} colour={look.colour} theme={theme} searched={matches !== null} />
+          {look.view === "chart" &&
+            (props.chart ? (
+              <>
+                {props.chartTitle}
+                <FlameChart
+                  data={props.chart}
+                  theme={theme}
+                  colour={look.colour}
+                  matches={chartMatches}
+                  maxHeight={height}
+                  clock={props.clock ?? plainClock}
+                  onFunction={open}
+                  onOtherKey={otherKey}
+                  {...(props.onSelectTime ? { onSelect: props.onSelectTime } : {})}
+                />
+              </>
+            ) : (
+              <div class="zs-empty">
+                {props.chartEmpty ?? "Choose one core or one thread to see its samples in the order of time."}
+              </div>
+            ))}
+          {look.view === "sandwich" && (
+            <div class="zs-split">
+              {table}
+              <Sandwich
+                tree={tree}
+                fn={fn}
+                theme={theme}
+                colour={look.colour}
+                matches={matches}
+                height={height - 40}
+                onFunction={open}
+                onTransform={addTransform}
+                onSearch={onSearch}
+                onOtherKey={otherKey}
+              />
+            </div>
+          )}
+          {look.view === "top" && (
+            <div class="zs-split">
+              {table}
+              {flame(height - 30)}
+            </div>
+          )}
+          <Legend
+            tree={look.view === "chart" || look.view === "sandwich" ? tree : graph}
+            colour={look.colour}
+            theme={theme}
+            searched={matches !== null}
+          />
         </>
       )}
     </section>
   );
 }
 
-interface Shapes {
-  /** After transforms and a filtering search; the graph may be inverted. */
-  tree: FlameTree;
-  graph: FlameTree;
-  matches: Uint8Array | null;
-  graphMatches: Uint8Array | null;
-  matched: number;
-  total: number;
-  rows: ReturnType<typeof topOf>;
-}
-
-function useShapes(props: FlamePanelProps, isSwapped: boolean, regexp: RegExp | null): Shapes {
-  const { look } = props, wantsFilter = look.search.mode === "filter" && regexp !== null;
-  const upright = useMemo(() => applyAll(isSwapped ? swapped(props.tree) : props.tree, look.transforms), [props.tree, look.transforms, isSwapped]);
-  const found = useMemo(() => (regexp ? matchesOf(upright.functions, regexp) : null), [upright, regexp]);
-  const tree = useMemo(() => (wantsFilter && found ? filtered(upright, found) : upright), [upright, found, wantsFilter]);
-  const graph = useMemo(() => {
-    if (!look.inverted) return tree;
-    if (props.invertedTree && !look.transforms.length && !wantsFilter && !isSwapped) return props.invertedTree;
-    return inverted(tree);
-  }, [tree, look.inverted, props.invertedTree]);
-  const rows = useMemo(() => topOf(tree), [tree]);
-  const matched = useMemo(() => (found ? matchedSamples(upright, found) : 0), [upright, found]);
-  const graphMatches = useMemo(() => (found ? (graph.functions === upright.functions ? found : matchesOf(graph.functions, regexp)) : null), [graph, found]);
-  return { tree, graph, matches: found, graphMatches, matched, total: upright.total, rows };
-}
-
-function Empty({ pattern, transforms, onLook }: { pattern: Search; transforms: number; onLook: FlamePanelProps["onLook"] }) {
+function Empty({
+  pattern,
+  transforms,
+  onLook,
+}: {
+  pattern: Search;
+  transforms: number;
+  onLook: FlamePanelProps["onLook"];
+}) {
   const isFiltered = pattern.mode === "filter" && pattern.text !== "";
   return (
     <div class="zs-empty" role="status">
-      {isFiltered ? <>No stack matches <code>{pattern.text}</code>. <button type="button" onClick={() => onLook({ search: { text: "", mode: "filter" } })}>Clear the search</button></>
-        : transforms ? <>{count(transforms)} transforms leave no samples. <button type="button" onClick={() => onLook({ transforms: [] })}>Remove them</button></>
-        : "No sample in this range with these filters. The node was idle, or was not recorded then."}
+      {isFiltered ? (
+        <>
+          No stack matches <code>{pattern.text}</code>.{" "}
+          <button type="button" onClick={() => onLook({ search: { text: "", mode: "filter" } })}>
+            Clear the search
+          </button>
+        </>
+      ) : transforms ? (
+        <>
+          {count(transforms)} transforms leave no samples.{" "}
+          <button type="button" onClick={() => onLook({ transforms: [] })}>
+            Remove them
+          </button>
+        </>
+      ) : (
+        "No sample in this range with these filters. The node was idle, or was not recorded then."
+      )}
     </div>
   );
 }
 
-function chosenOf(rows: ReturnType<typeof topOf>, fn: FunctionKey): FunctionKey {
+function chosenOf(rows: readonly TopRow[], fn: FunctionKey): FunctionKey {
   return rows.find((row) => row.name === fn.name) ?? fn;
 }
 

@@ -9,10 +9,24 @@ import { percent } from "./words";
 
 const MODULES = 7;
 
-export function Legend({ tree, colour, theme, searched }: { tree: FlameTree; colour: ColourBy; theme: Theme; searched: boolean }) {
+export function Legend({
+  tree,
+  colour,
+  theme,
+  searched,
+}: {
+  tree: FlameTree;
+  colour: ColourBy;
+  theme: Theme;
+  searched: boolean;
+}) {
   const shares = useMemo(() => sharesOf(tree, colour), [tree, colour]);
   const entry = (label: string, fill: Rgb, share?: number) => (
-    <li key={label}><i class="zs-dot" style={{ background: css(fill) }} />{label}{share !== undefined && <span class="faint"> {percent(share, tree.total)}</span>}</li>
+    <li key={label}>
+      <i class="zs-dot" style={{ background: css(fill) }} />
+      {label}
+      {share !== undefined && <span class="faint"> {percent(share, tree.total)}</span>}
+    </li>
   );
   if (tree.isDifference) {
     return (
@@ -28,10 +42,26 @@ export function Legend({ tree, colour, theme, searched }: { tree: FlameTree; col
   const named = new Map<string, string>(KINDS);
   return (
     <ul class="zs-legend" aria-label="Colours, with the share of samples taken there">
-      {shares.slice(0, MODULES).map(([name, share]) =>
-        entry(colour === "kind" ? (named.get(name) ?? name) : name, colour === "kind" ? kindColour(name, theme) : (named.has(name) ? kindColour(name, theme) : colourOf("", name, "user", "module", theme)), share))}
+      {shares
+        .slice(0, MODULES)
+        .map(([name, share]) =>
+          entry(
+            colour === "kind" ? (named.get(name) ?? name) : name,
+            colour === "kind"
+              ? kindColour(name, theme)
+              : named.has(name)
+                ? kindColour(name, theme)
+                : colourOf("", name, "user", "module", theme),
+            share,
+          ),
+        )}
       {shares.length > MODULES && <li class="faint">and {shares.length - MODULES} more</li>}
-      {searched && <li><i class="zs-dot zs-dot-paint" />matches the search</li>}
+      {searched && (
+        <li>
+          <i class="zs-dot zs-dot-paint" />
+          matches the search
+        </li>
+      )}
     </ul>
   );
 }
@@ -40,8 +70,11 @@ export function Legend({ tree, colour, theme, searched }: { tree: FlameTree; col
 function sharesOf(tree: FlameTree, colour: ColourBy): [string, number][] {
   const sums = new Map<string, number>();
   if (tree.inverted) {
-    for (let node = tree.firstChild[0]!; node < tree.childEnd[0]!; node++) add(colour === "kind" ? tree.kind(node) : ownerOf(tree.functions, tree.fn[node]!), tree.value[node]!);
-  } else for (const row of topOf(tree)) if (row.self) add(colour === "kind" ? row.kind : ownerOf(tree.functions, row.fn), row.self);
+    for (let node = tree.firstChild[0]!; node < tree.childEnd[0]!; node++)
+      add(colour === "kind" ? tree.kind(node) : ownerOf(tree.functions, tree.fn[node]!), tree.value[node]!);
+  } else
+    for (const row of topOf(tree))
+      if (row.self) add(colour === "kind" ? row.kind : ownerOf(tree.functions, row.fn), row.self);
   function add(name: string, samples: number): void {
     sums.set(name, (sums.get(name) ?? 0) + samples);
   }

@@ -10,19 +10,33 @@ export interface MenuItem {
   readonly apart?: boolean;
 }
 
-export function Menu({ x, y, title, items, onClose }: {
-  x: number; y: number; title: string; items: readonly MenuItem[]; onClose: () => void;
+export function Menu({
+  x,
+  y,
+  title,
+  items,
+  onClose,
+}: {
+  x: number;
+  y: number;
+  title: string;
+  items: readonly MenuItem[];
+  onClose: () => void;
 }) {
-  const box = useRef<HTMLDivElement>(null), before = useRef<Element | null>(null);
+  const box = useRef<HTMLDivElement>(null),
+    before = useRef<Element | null>(null);
   useLayoutEffect(() => {
     before.current = document.activeElement;
-    const { width, height } = box.current!.getBoundingClientRect(), { style } = box.current!;
+    const { width, height } = box.current!.getBoundingClientRect(),
+      { style } = box.current!;
     style.left = `${Math.max(6, Math.min(x, innerWidth - width - 8))}px`;
     style.top = `${Math.max(6, Math.min(y, innerHeight - height - 8))}px`;
     box.current!.querySelector<HTMLElement>("[role=menuitem]")?.focus();
   }, [x, y]);
   useEffect(() => {
-    const outside = (event: Event): void => { if (!box.current?.contains(event.target as Node)) onClose(); };
+    const outside = (event: Event): void => {
+      if (!box.current?.contains(event.target as Node)) onClose();
+    };
     document.addEventListener("pointerdown", outside, true);
     return () => document.removeEventListener("pointerdown", outside, true);
   }, [onClose]);
@@ -47,9 +61,19 @@ export function Menu({ x, y, title, items, onClose }: {
     <div class="zs-menu" role="menu" aria-label={title} ref={box} onKeyDown={onKeyDown}>
       <div class="zs-menu-title">{title}</div>
       {items.map((item) => (
-        <button key={item.label} type="button" role="menuitem" tabIndex={-1} class={item.apart ? "zs-apart" : ""}
-          onClick={() => { close(); item.act(); }}>
-          <span>{item.label}</span>{item.key && <kbd>{item.key}</kbd>}
+        <button
+          key={item.label}
+          type="button"
+          role="menuitem"
+          tabIndex={-1}
+          class={item.apart ? "zs-apart" : ""}
+          onClick={() => {
+            close();
+            item.act();
+          }}
+        >
+          <span>{item.label}</span>
+          {item.key && <kbd>{item.key}</kbd>}
         </button>
       ))}
     </div>

@@ -27,26 +27,44 @@ const ROW_PX = 24;
 const START: TopOrder = { by: "self", descending: true };
 
 export function TopTable(props: TopTableProps) {
-  const { rows, matches, chosen } = props, compared = rows.some((row) => row.selfDelta !== null);
+  const { rows, matches, chosen } = props,
+    compared = rows.some((row) => row.selfDelta !== null);
   const [order, setOrder] = useState(START);
   const [top, setTop] = useState(0);
   const body = useRef<HTMLDivElement>(null);
-  const sorted = useMemo(() => arranged(rows, order, matches ? (row) => matches[row.fn] === 1 : undefined), [rows, order, matches]);
-  const height = props.height ?? 420, at = chosen ? sorted.findIndex((row) => isSame(row, chosen)) : -1;
-  useEffect(() => { body.current!.scrollTop = 0; }, [order, matches]);
+  const sorted = useMemo(
+    () => arranged(rows, order, matches ? (row) => matches[row.fn] === 1 : undefined),
+    [rows, order, matches],
+  );
+  const height = props.height ?? 420,
+    at = chosen ? sorted.findIndex((row) => isSame(row, chosen)) : -1;
+  useEffect(() => {
+    body.current!.scrollTop = 0;
+  }, [order, matches]);
   useEffect(() => {
     if (at < 0) return;
-    const box = body.current!, y = at * ROW_PX;
+    const box = body.current!,
+      y = at * ROW_PX;
     if (y < box.scrollTop || y + ROW_PX > box.scrollTop + box.clientHeight) box.scrollTop = y - box.clientHeight / 2;
   }, [at]);
-  const first = Math.max(0, Math.floor(top / ROW_PX) - 4), end = Math.min(sorted.length, Math.ceil((top + height) / ROW_PX) + 4);
+  const first = Math.max(0, Math.floor(top / ROW_PX) - 4),
+    end = Math.min(sorted.length, Math.ceil((top + height) / ROW_PX) + 4);
 
   const sort = (by: TopColumn): void =>
-    setOrder(order.by === by ? { by, descending: !order.descending } : { by, descending: by !== "name" && by !== "module" });
+    setOrder(
+      order.by === by ? { by, descending: !order.descending } : { by, descending: by !== "name" && by !== "module" },
+    );
   const head = (by: TopColumn, label: string, title: string) => (
-    <div role="columnheader" aria-sort={order.by === by ? (order.descending ? "descending" : "ascending") : "none"} class={`zs-col-${by}`}>
+    <div
+      role="columnheader"
+      aria-sort={order.by === by ? (order.descending ? "descending" : "ascending") : "none"}
+      class={`zs-col-${by}`}
+    >
       <button type="button" onClick={() => sort(by)} title={title}>
-        {label}<span aria-hidden="true" class="zs-sort">{order.by === by ? (order.descending ? "↓" : "↑") : ""}</span>
+        {label}
+        <span aria-hidden="true" class="zs-sort">
+          {order.by === by ? (order.descending ? "↓" : "↑") : ""}
+        </span>
       </button>
     </div>
   );
@@ -63,7 +81,12 @@ export function TopTable(props: TopTableProps) {
   };
 
   return (
-    <div class="zs-top" role="table" aria-label={`Functions, ${counted(sorted.length, "row")}`} aria-rowcount={sorted.length + 1}>
+    <div
+      class="zs-top"
+      role="table"
+      aria-label={`Functions, ${counted(sorted.length, "row")}`}
+      aria-rowcount={sorted.length + 1}
+    >
       <div class={`zs-top-head ${compared ? "zs-compared" : ""}`} role="row">
         {head("self", "Self", "Samples taken in the function itself")}
         {head("total", "Total", "Samples with the function on the stack")}
@@ -71,8 +94,16 @@ export function TopTable(props: TopTableProps) {
         {head("name", "Function", "By name")}
         {head("module", "Module", "By module")}
       </div>
-      <div class="zs-top-body" ref={body} role="rowgroup" tabIndex={0} style={{ height: `${height}px` }} onKeyDown={onKeyDown}
-        onScroll={(event) => setTop(event.currentTarget.scrollTop)} aria-label="Arrow keys choose a function, Enter shows callers and callees">
+      <div
+        class="zs-top-body"
+        ref={body}
+        role="rowgroup"
+        tabIndex={0}
+        style={{ height: `${height}px` }}
+        onKeyDown={onKeyDown}
+        onScroll={(event) => setTop(event.currentTarget.scrollTop)}
+        aria-label="Arrow keys choose a function, Enter shows callers and callees"
+      >
         <div class="zs-top-room" style={{ height: `${sorted.length * ROW_PX}px` }}>
           {sorted.slice(first, end).map((row, i) => (
             <Row key={row.fn} row={row} index={first + i} {...props} compared={compared} chosen={isSame(row, chosen)} />
@@ -86,21 +117,59 @@ export function TopTable(props: TopTableProps) {
 
 const keyed = ({ name, module }: TopRow): FunctionKey => ({ name, module });
 
-function Row({ row, index, total, compared, chosen, theme, colour, onChoose, onOpen }: {
-  row: TopRow; index: number; total: number; compared: boolean; chosen: boolean;
+function Row({
+  row,
+  index,
+  total,
+  compared,
+  chosen,
+  theme,
+  colour,
+  onChoose,
+  onOpen,
+}: {
+  row: TopRow;
+  index: number;
+  total: number;
+  compared: boolean;
+  chosen: boolean;
 } & Pick<TopTableProps, "theme" | "colour" | "onChoose" | "onOpen">) {
   const delta = row.selfDelta ?? 0;
   const share = (part: number): string => `${total ? Math.min(100, (100 * part) / total) : 0}%`;
   return (
-    <div role="row" aria-rowindex={index + 2} aria-selected={chosen} style={{ top: `${index * ROW_PX}px` }}
+    <div
+      role="row"
+      aria-rowindex={index + 2}
+      aria-selected={chosen}
+      style={{ top: `${index * ROW_PX}px` }}
       class={`zs-top-row ${chosen ? "zs-chosen" : ""} ${compared ? "zs-compared" : ""}`}
       title={`${row.name}\n${placeOf(row.module, row.kind)}`}
-      onClick={() => onChoose(chosen ? null : keyed(row))} onDblClick={() => onOpen?.(keyed(row))}>
-      <div role="cell" class="zs-col-self"><i class="zs-share" style={{ width: share(row.self) }} /><b>{percent(row.self, total)}</b><span>{count(row.self)}</span></div>
-      <div role="cell" class="zs-col-total"><i class="zs-share" style={{ width: share(row.total) }} /><b>{percent(row.total, total)}</b><span>{count(row.total)}</span></div>
-      {compared && <div role="cell" class={`zs-col-delta ${delta > 0.5 ? "zs-grew" : delta < -0.5 ? "zs-shrank" : ""}`}>{delta > 0.5 ? "▲ " : delta < -0.5 ? "▼ " : ""}{signed(delta)}</div>}
-      <div role="cell" class="zs-col-name"><i class="zs-dot" style={{ background: css(colourOf(row.name, row.module, row.kind, colour, theme)) }} />{row.name}</div>
-      <div role="cell" class="zs-col-module">{row.module ?? row.kind}</div>
+      onClick={() => onChoose(chosen ? null : keyed(row))}
+      onDblClick={() => onOpen?.(keyed(row))}
+    >
+      <div role="cell" class="zs-col-self">
+        <i class="zs-share" style={{ width: share(row.self) }} />
+        <b>{percent(row.self, total)}</b>
+        <span>{count(row.self)}</span>
+      </div>
+      <div role="cell" class="zs-col-total">
+        <i class="zs-share" style={{ width: share(row.total) }} />
+        <b>{percent(row.total, total)}</b>
+        <span>{count(row.total)}</span>
+      </div>
+      {compared && (
+        <div role="cell" class={`zs-col-delta ${delta > 0.5 ? "zs-grew" : delta < -0.5 ? "zs-shrank" : ""}`}>
+          {delta > 0.5 ? "▲ " : delta < -0.5 ? "▼ " : ""}
+          {signed(delta)}
+        </div>
+      )}
+      <div role="cell" class="zs-col-name">
+        <i class="zs-dot" style={{ background: css(colourOf(row.name, row.module, row.kind, colour, theme)) }} />
+        {row.name}
+      </div>
+      <div role="cell" class="zs-col-module">
+        {row.module ?? row.kind}
+      </div>
     </div>
   );
 }

@@ -28,7 +28,9 @@ export function chartFrom(columns: ColumnsLike): ChartData {
   const [functions, fn] = functionsOf(header, name, module, kind, false);
   const order = byLevel(depth, start);
   const levels = new Uint32Array(maximum(depth) + 2);
-  order.forEach((row, place) => { levels[depth[row]! + 1] = place + 1; });
+  order.forEach((row, place) => {
+    levels[depth[row]! + 1] = place + 1;
+  });
   for (let level = 1; level < levels.length; level++) levels[level] = Math.max(levels[level]!, levels[level - 1]!);
   return {
     functions,
@@ -47,9 +49,12 @@ export function chartFrom(columns: ColumnsLike): ChartData {
 
 /** The stack above a bar, outermost first: at each level the bar over its middle. */
 export function stackAt(bars: Bars, bar: number): number[] {
-  const level = levelOf(bars, bar), middle = (bars.left[bar]! + bars.right[bar]!) / 2, stack = [];
+  const level = levelOf(bars, bar),
+    middle = (bars.left[bar]! + bars.right[bar]!) / 2,
+    stack = [];
   for (let above = 0; above < level; above++) {
-    let low = bars.levels[above]!, high = bars.levels[above + 1]!;
+    let low = bars.levels[above]!,
+      high = bars.levels[above + 1]!;
     while (low < high) {
       const between = (low + high) >>> 1;
       if (bars.right[between]! > middle) high = between;
@@ -67,7 +72,9 @@ export function levelOf(bars: Bars, bar: number): number {
 }
 
 function byLevel(depth: ArrayLike<number>, start: ArrayLike<number>): number[] {
-  return Array.from({ length: depth.length }, (_, row) => row).sort((a, b) => depth[a]! - depth[b]! || start[a]! - start[b]!);
+  return Array.from({ length: depth.length }, (_, row) => row).sort(
+    (a, b) => depth[a]! - depth[b]! || start[a]! - start[b]!,
+  );
 }
 
 function maximum(numbers: ArrayLike<number>): number {

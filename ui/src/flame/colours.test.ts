@@ -14,7 +14,16 @@ describe("colours", () => {
   });
 
   it("stay when another range is selected", () => {
-    const [one, other] = [treeOf([["a;b@kernel", 1], ["c", 4]]), treeOf([["x;y", 9], ["a;b@kernel", 2]])];
+    const [one, other] = [
+      treeOf([
+        ["a;b@kernel", 1],
+        ["c", 4],
+      ]),
+      treeOf([
+        ["x;y", 9],
+        ["a;b@kernel", 2],
+      ]),
+    ];
     for (const by of ["kind", "module"] as const) {
       const colour = (tree: typeof one) => nodeColours(tree, by, "dark")[tree.follow(["a", "b"])];
       expect(colour(one)).toBe(colour(other));
@@ -27,17 +36,21 @@ describe("colours", () => {
     expect(kernel[0]).toBeGreaterThan(kernel[2]);
     expect(user[2]).toBeGreaterThan(user[0]);
     expect(jit[1]).toBeGreaterThan(Math.max(jit[0], jit[2]));
-    expect(colourOf("f", "libc", "user", "module", "light")).not.toEqual(colourOf("f", "libssl", "user", "module", "light"));
+    expect(colourOf("f", "libc", "user", "module", "light")).not.toEqual(
+      colourOf("f", "libssl", "user", "module", "light"),
+    );
     expect(colourOf("f", null, "unknown", "module", "light")).toEqual([180, 180, 180]);
     expect(colourOf("f", null, "kernel", "module", "light")).toEqual(colourOf("f", null, "kernel", "kind", "light"));
   });
 
   it.each(["light", "dark"] as const)("are light enough for black text (%s)", (theme) => {
     const luminance = (part: number) => ((part / 255 + 0.055) / 1.055) ** 2.4;
-    const contrast = (rgb: readonly number[]) => (0.2126 * luminance(rgb[0]!) + 0.7152 * luminance(rgb[1]!) + 0.0722 * luminance(rgb[2]!) + 0.05) / 0.05;
+    const contrast = (rgb: readonly number[]) =>
+      (0.2126 * luminance(rgb[0]!) + 0.7152 * luminance(rgb[1]!) + 0.0722 * luminance(rgb[2]!) + 0.05) / 0.05;
     for (let i = 0; i < 200; i++) {
       for (const kind of ["kernel", "module", "bpf", "user", "jit", "inlined", "vdso", "root"]) {
-        for (const by of ["kind", "module"] as const) expect(contrast(colourOf(`f${i}`, `m${i}`, kind, by, theme))).toBeGreaterThan(4.5);
+        for (const by of ["kind", "module"] as const)
+          expect(contrast(colourOf(`f${i}`, `m${i}`, kind, by, theme))).toBeGreaterThan(4.5);
       }
       expect(contrast(deltaColour(i - 100, 50, theme))).toBeGreaterThan(4.5);
     }
@@ -57,6 +70,11 @@ describe("colours", () => {
     expect(unpacked(packed([1, 2, 3]))).toEqual([1, 2, 3]);
     expect(new Uint8Array(Uint32Array.of(packed([1, 2, 3])).buffer)).toEqual(Uint8Array.of(1, 2, 3, 255));
     expect(unpacked(mixed(packed([0, 0, 0]), packed([200, 100, 50]), 0.5))).toEqual([100, 50, 25]);
-    expect([parsed("#abc"), parsed(" #0102ff "), parsed("rgb(1, 2, 3)"), parsed("")]).toEqual([[170, 187, 204], [1, 2, 255], [1, 2, 3], [0, 0, 0]]);
+    expect([parsed("#abc"), parsed(" #0102ff "), parsed("rgb(1, 2, 3)"), parsed("")]).toEqual([
+      [170, 187, 204],
+      [1, 2, 255],
+      [1, 2, 3],
+      [0, 0, 0],
+    ]);
   });
 });

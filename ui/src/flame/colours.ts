@@ -11,7 +11,12 @@ export type Rgb = readonly [number, number, number];
 
 /** Degrees of the colour circle for each kind; the module chooses one within. */
 const HUES: Readonly<Record<string, readonly [number, number]>> = {
-  kernel: [28, 44], module: [0, 18], bpf: [318, 338], jit: [100, 140], inlined: [270, 296], user: [165, 265],
+  kernel: [28, 44],
+  module: [0, 18],
+  bpf: [318, 338],
+  jit: [100, 140],
+  inlined: [270, 296],
+  user: [165, 265],
 };
 const GREY: Record<Theme, Rgb> = { light: [180, 180, 180], dark: [136, 139, 145] };
 const ROOT: Record<Theme, Rgb> = { light: [200, 196, 188], dark: [128, 130, 134] };
@@ -21,8 +26,14 @@ const UNCHANGED: Record<Theme, Rgb> = { light: [242, 242, 242], dark: [170, 174,
 
 /** What the kinds are called in a legend, in its order. */
 export const KINDS: readonly (readonly [string, string])[] = [
-  ["kernel", "kernel"], ["module", "kernel module"], ["bpf", "BPF"], ["user", "user"], ["inlined", "inlined"],
-  ["jit", "JIT"], ["vdso", "vdso"], ["unknown", "unknown"],
+  ["kernel", "kernel"],
+  ["module", "kernel module"],
+  ["bpf", "BPF"],
+  ["user", "user"],
+  ["inlined", "inlined"],
+  ["jit", "JIT"],
+  ["vdso", "vdso"],
+  ["unknown", "unknown"],
 ];
 
 export function colourOf(name: string, module: string | null, kind: string, by: ColourBy, theme: Theme): Rgb {
@@ -40,7 +51,8 @@ export function colourOf(name: string, module: string | null, kind: string, by: 
 
 /** The colour that stands for a kind in a legend. */
 export function kindColour(kind: string, theme: Theme): Rgb {
-  const hues = HUES[kind], [light, saturation] = TONE[theme];
+  const hues = HUES[kind],
+    [light, saturation] = TONE[theme];
   return hues ? hls((hues[0] + hues[1]) / 2, light + 0.07, saturation) : GREY[theme];
 }
 
@@ -49,7 +61,9 @@ export function deltaColour(delta: number, width: number, theme: Theme): Rgb {
   const strength = width ? Math.min(1, Math.abs(delta) / (2 * width)) : 0;
   if (strength < 0.005) return UNCHANGED[theme];
   const hue = delta > 0 ? 8 : 212;
-  return theme === "light" ? hls(hue, 0.93 - 0.35 * strength, 0.85) : hls(hue, 0.66 - 0.1 * strength, 0.2 + 0.6 * strength);
+  return theme === "light"
+    ? hls(hue, 0.93 - 0.35 * strength, 0.85)
+    : hls(hue, 0.66 - 0.1 * strength, 0.2 + 0.6 * strength);
 }
 
 const known = new WeakMap<FunctionTable, Map<string, Uint32Array>>();
@@ -71,9 +85,12 @@ export function functionColours(functions: FunctionTable, by: ColourBy, theme: T
 
 /** One number for each node: by function, or in a difference by change. */
 export function nodeColours(tree: FlameTree, by: ColourBy, theme: Theme): Uint32Array {
-  const colours = new Uint32Array(tree.count), byFunction = tree.isDifference ? null : functionColours(tree.functions, by, theme);
+  const colours = new Uint32Array(tree.count),
+    byFunction = tree.isDifference ? null : functionColours(tree.functions, by, theme);
   for (let node = 0; node < tree.count; node++) {
-    colours[node] = byFunction ? byFunction[tree.fn[node]!]! : packed(deltaColour(tree.delta(node), tree.width[node]!, theme));
+    colours[node] = byFunction
+      ? byFunction[tree.fn[node]!]!
+      : packed(deltaColour(tree.delta(node), tree.width[node]!, theme));
   }
   return colours;
 }
@@ -104,14 +121,18 @@ export function parsed(text: string): Rgb {
     const wide = hex.length < 6 ? [...hex].map((digit) => digit + digit).join("") : hex;
     return [0, 2, 4].map((at) => parseInt(wide.slice(at, at + 2), 16)) as unknown as Rgb;
   }
-  const parts = text.match(/[\d.]+/g)?.slice(0, 3).map(Number);
+  const parts = text
+    .match(/[\d.]+/g)
+    ?.slice(0, 3)
+    .map(Number);
   return parts?.length === 3 ? (parts.map(Math.round) as unknown as Rgb) : [0, 0, 0];
 }
 
 /** Hue in degrees, lightness and saturation 0 to 1, as Python's colorsys has it. */
 function hls(hue: number, lightness: number, saturation: number): Rgb {
   const high = lightness <= 0.5 ? lightness * (1 + saturation) : lightness + saturation - lightness * saturation;
-  const low = 2 * lightness - high, turn = hue / 360;
+  const low = 2 * lightness - high,
+    turn = hue / 360;
   const part = (at: number): number => {
     const place = ((at % 1) + 1) % 1;
     if (place < 1 / 6) return low + (high - low) * place * 6;
@@ -132,6 +153,16 @@ const encoder = new TextEncoder();
 /** As zlib has it. */
 export function crc32(text: string): number {
   let sum = 0xffffffff;
-  for (const byte of encoder.encode(text)) sum = (sum >>> 8) ^ TABLE[(sum ^ byte) & 255]!;
+  for (let at = 0; at < text.length; at++) {
+    const unit = text.charCodeAt(at);
+    if (unit > 127) return crc32OfBytes(encoder.encode(text));
+    sum = (sum >>> 8) ^ TABLE[(sum ^ unit) & 255]!;
+  }
+  return (sum ^ 0xffffffff) >>> 0;
+}
+
+function crc32OfBytes(bytes: Uint8Array): number {
+  let sum = 0xffffffff;
+  for (const byte of bytes) sum = (sum >>> 8) ^ TABLE[(sum ^ byte) & 255]!;
   return (sum ^ 0xffffffff) >>> 0;
 }

@@ -10,7 +10,8 @@ export async function copy(text: string): Promise<boolean> {
 }
 
 function copyByField(text: string): boolean {
-  const before = document.activeElement, field = document.createElement("textarea");
+  const before = document.activeElement,
+    field = document.createElement("textarea");
   field.value = text;
   field.className = "hidden-text";
   document.body.append(field);

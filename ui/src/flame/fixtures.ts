@@ -27,7 +27,8 @@ export function treeOf(lines: readonly Line[], compared = lines.some((line) => l
     for (const fn of paths[line]!) at = grower.child(at, fn);
     grower.add(at, value, 0, base);
   });
-  const total = lines.reduce((sum, line) => sum + line[1], 0), baseTotal = lines.reduce((sum, line) => sum + (line[2] ?? 0), 0);
+  const total = lines.reduce((sum, line) => sum + line[1], 0),
+    baseTotal = lines.reduce((sum, line) => sum + (line[2] ?? 0), 0);
   return grower.finish({ compared, ...(compared ? { scale: scaleOf(total, baseTotal) } : {}) });
 }
 
@@ -44,8 +45,10 @@ const KINDS = ["kernel", "user", "user", "jit", "module", "inlined"];
 
 /** A tree of about so many nodes, shaped as real ones are: deep, a few wide branches, many narrow. */
 export function synthetic(nodes: number, { seed = 1, functions = 3000, compared = false, depth = 70 } = {}): FlameTree {
-  const next = random(seed), table: FunctionTable = syntheticFunctions(functions, next);
-  const grower = new Grower(table), open: number[] = [];
+  const next = random(seed),
+    table: FunctionTable = syntheticFunctions(functions, next);
+  const grower = new Grower(table),
+    open: number[] = [];
   while (grower.size < nodes) {
     // Start from a frame that exists: mostly near the root, so that the tree is as wide as it is deep.
     let at = open.length && next() < 0.97 ? open[Math.floor(next() ** 0.6 * open.length)]! : 0;
@@ -66,9 +69,48 @@ function depthOf(grower: Grower, node: number): number {
   return depth;
 }
 
-const WORDS = ["mem", "cgroup", "lru", "pages", "read", "sock", "tcp", "queue", "poll", "lock", "sched", "task", "page", "fault",
-  "inode", "dentry", "alloc", "slab", "napi", "irq", "timer", "epoll", "futex", "vfs", "xfs", "kubelet", "train", "step", "batch", "tensor"];
-const MODULES = ["libc.so.6", "python3.11", "libtorch_cpu.so", "kubelet", "ray", "libcrypto.so.3", "node", "containerd"];
+const WORDS = [
+  "mem",
+  "cgroup",
+  "lru",
+  "pages",
+  "read",
+  "sock",
+  "tcp",
+  "queue",
+  "poll",
+  "lock",
+  "sched",
+  "task",
+  "page",
+  "fault",
+  "inode",
+  "dentry",
+  "alloc",
+  "slab",
+  "napi",
+  "irq",
+  "timer",
+  "epoll",
+  "futex",
+  "vfs",
+  "xfs",
+  "kubelet",
+  "train",
+  "step",
+  "batch",
+  "tensor",
+];
+const MODULES = [
+  "libc.so.6",
+  "python3.11",
+  "libtorch_cpu.so",
+  "kubelet",
+  "ray",
+  "libcrypto.so.3",
+  "node",
+  "containerd",
+];
 
 function syntheticFunctions(count: number, next: () => number): FunctionTable {
   const table = { name: ["all"], module: [null] as (string | null)[], kind: ["root"] };
@@ -77,7 +119,15 @@ function syntheticFunctions(count: number, next: () => number): FunctionTable {
     const kind = KINDS[Math.floor(next() * KINDS.length)]!;
     table.name.push([word(), word(), word(), number % 7 ? "" : String(number)].filter(Boolean).join("_"));
     table.kind.push(kind);
-    table.module.push(kind === "kernel" ? "[kernel]" : kind === "module" ? "[mlx5_core]" : kind === "jit" ? "[jit]" : MODULES[Math.floor(next() * MODULES.length)]!);
+    table.module.push(
+      kind === "kernel"
+        ? "[kernel]"
+        : kind === "module"
+          ? "[mlx5_core]"
+          : kind === "jit"
+            ? "[jit]"
+            : MODULES[Math.floor(next() * MODULES.length)]!,
+    );
   }
   return table;
 }

@@ -22,9 +22,15 @@ export class Grower {
     this.parent[0] = -1;
   }
 
-  get size(): number { return this.count; }
-  functionOf(node: number): number { return this.fn[node]!; }
-  parentOf(node: number): number { return this.parent[node]!; }
+  get size(): number {
+    return this.count;
+  }
+  functionOf(node: number): number {
+    return this.fn[node]!;
+  }
+  parentOf(node: number): number {
+    return this.parent[node]!;
+  }
 
   /** The child of this node for a function; made if there is none. */
   child(parent: number, fn: number): number {
@@ -55,15 +61,25 @@ export class Grower {
   }
 
   /** The tree; nodes without a sample on either side are left out. `like` says what is not counted here. */
-  finish(like: Pick<TreeArrays, "scale" | "pruned" | "recordingSamples" | "inverted"> & { compared: boolean }): FlameTree {
-    const value = this.totals(0), base = this.totals(2);
+  finish(
+    like: Pick<TreeArrays, "scale" | "pruned" | "recordingSamples" | "inverted"> & { compared: boolean },
+  ): FlameTree {
+    const value = this.totals(0),
+      base = this.totals(2);
     const order = this.breadthFirst(value, base);
-    const count = order.length, place = new Int32Array(this.count).fill(-1);
-    order.forEach((node, at) => { place[node] = at; });
+    const count = order.length,
+      place = new Int32Array(this.count).fill(-1);
+    order.forEach((node, at) => {
+      place[node] = at;
+    });
     const made = {
-      fn: new Uint32Array(count), parent: new Int32Array(count), depth: new Uint16Array(count),
-      value: new Float64Array(count), self: new Float64Array(count),
-      base: like.compared ? new Float64Array(count) : null, baseSelf: like.compared ? new Float64Array(count) : null,
+      fn: new Uint32Array(count),
+      parent: new Int32Array(count),
+      depth: new Uint16Array(count),
+      value: new Float64Array(count),
+      self: new Float64Array(count),
+      base: like.compared ? new Float64Array(count) : null,
+      baseSelf: like.compared ? new Float64Array(count) : null,
     };
     order.forEach((node, at) => {
       made.fn[at] = this.fn[node]!;
@@ -79,9 +95,12 @@ export class Grower {
     });
     const { scale, pruned, recordingSamples, inverted } = like;
     return new FlameTree({
-      functions: this.functions, ...made,
-      ...(scale === undefined ? {} : { scale }), ...(pruned ? { pruned } : {}),
-      recordingSamples: recordingSamples ?? null, inverted: inverted ?? false,
+      functions: this.functions,
+      ...made,
+      ...(scale === undefined ? {} : { scale }),
+      ...(pruned ? { pruned } : {}),
+      recordingSamples: recordingSamples ?? null,
+      inverted: inverted ?? false,
     });
   }
 
@@ -97,7 +116,8 @@ export class Grower {
 
   private breadthFirst(value: Float64Array, base: Float64Array): number[] {
     const rank = ranks(this.functions);
-    const first = new Int32Array(this.count).fill(-1), next = new Int32Array(this.count).fill(-1);
+    const first = new Int32Array(this.count).fill(-1),
+      next = new Int32Array(this.count).fill(-1);
     for (let node = this.count - 1; node > 0; node--) {
       if (!value[node] && !base[node]) continue;
       next[node] = first[this.parent[node]!]!;
@@ -129,7 +149,8 @@ export class Grower {
   }
 
   private rehash(): void {
-    const slots = new Int32Array(this.slots.length * 2).fill(-1), mask = slots.length - 1;
+    const slots = new Int32Array(this.slots.length * 2).fill(-1),
+      mask = slots.length - 1;
     for (let node = 1; node < this.count; node++) {
       let slot = hash(this.parent[node]!, this.fn[node]!) & mask;
       while (slots[slot]! >= 0) slot = (slot + 1) & mask;
@@ -156,7 +177,9 @@ export function ranks(functions: FunctionTable): Uint32Array {
   const order = Array.from(name, (_, number) => number);
   order.sort((a, b) => compare(name[a]!, name[b]!) || compare(module[a] ?? "", module[b] ?? "") || a - b);
   const rank = new Uint32Array(order.length);
-  order.forEach((number, at) => { rank[number] = at; });
+  order.forEach((number, at) => {
+    rank[number] = at;
+  });
   rankOf.set(functions, rank);
   return rank;
 }

@@ -18,19 +18,23 @@ export interface InvertOptions {
 
 /** The same samples, starting where the time was spent. What the server left out starts at a frame that says so. */
 export function inverted(tree: FlameTree, { skid, below = VISIBLE_RATIO }: InvertOptions = {}): FlameTree {
-  const lost = tree.lost(), baseLost = tree.baseLost();
+  const lost = tree.lost(),
+    baseLost = tree.baseLost();
   const leftOut = tree.functions.name.length;
   const ends = new Ends(tree.count);
   for (let node = 0; node < tree.count; node++) {
-    const self = tree.self[node]!, baseSelf = tree.baseSelf?.[node] ?? 0;
+    const self = tree.self[node]!,
+      baseSelf = tree.baseSelf?.[node] ?? 0;
     if (self || baseSelf) ends.push(withoutSkid(tree, node, skid), self, baseSelf);
   }
   const explained = ends.count;
   for (let node = 0; node < tree.count; node++) {
-    const samples = lost[node]!, base = baseLost?.[node] ?? 0;
+    const samples = lost[node]!,
+      base = baseLost?.[node] ?? 0;
     if (samples || base) ends.push(node, samples, base);
   }
-  const grower = new Grower(withFunction(tree.functions, LEFT_OUT)), first = new Int32Array(ends.count);
+  const grower = new Grower(withFunction(tree.functions, LEFT_OUT)),
+    first = new Int32Array(ends.count);
   for (let item = explained; item < ends.count; item++) first[item] = grower.child(0, leftOut);
   return climb(tree, ends, first, grower, below);
 }
@@ -38,7 +42,8 @@ export function inverted(tree: FlameTree, { skid, below = VISIBLE_RATIO }: Inver
 /** Who calls the function, innermost first: the root's only child is the function itself. */
 export function callers(tree: FlameTree, key: FunctionKey, below = VISIBLE_RATIO): FlameTree {
   const wanted = maskOf(tree.functions, key);
-  const inside = new Uint8Array(tree.count), ends = new Ends(0);
+  const inside = new Uint8Array(tree.count),
+    ends = new Ends(0);
   for (let node = 1; node < tree.count; node++) {
     if (inside[tree.parent[node]!]) inside[node] = 1;
     else if (wanted[tree.fn[node]!]) {
@@ -87,14 +92,21 @@ class Ends {
 
 // Every item stands on a node of the tree and has a place in the new one; each round moves all of them to their callers.
 function climb(tree: FlameTree, ends: Ends, place: Int32Array, grower: Grower, below: number): FlameTree {
-  let all = 0, baseAll = 0;
-  for (let item = 0; item < ends.count; item++) { all += ends.value[item]!; baseAll += ends.base[item]!; }
-  const least = below * all, baseLeast = below * baseAll;
+  let all = 0,
+    baseAll = 0;
+  for (let item = 0; item < ends.count; item++) {
+    all += ends.value[item]!;
+    baseAll += ends.base[item]!;
+  }
+  const least = below * all,
+    baseLeast = below * baseAll;
   let alive = Array.from({ length: ends.count }, (_, item) => item);
   const node = ends.node.slice(0, ends.count);
-  let branches = 0, samples = 0;
+  let branches = 0,
+    samples = 0;
   while (alive.length) {
-    const from = grower.size, next: number[] = [];
+    const from = grower.size,
+      next: number[] = [];
     for (const item of alive) {
       if (node[item]! <= 0) {
         grower.add(place[item]!, ends.value[item]!, 0, ends.base[item]!, 0);
@@ -103,7 +115,8 @@ function climb(tree: FlameTree, ends: Ends, place: Int32Array, grower: Grower, b
       place[item] = grower.child(place[item]!, tree.fn[node[item]!]!);
       next.push(item);
     }
-    const value = new Float64Array(grower.size - from), base = new Float64Array(grower.size - from);
+    const value = new Float64Array(grower.size - from),
+      base = new Float64Array(grower.size - from);
     for (const item of next) {
       value[place[item]! - from]! += ends.value[item]!;
       base[place[item]! - from]! += ends.base[item]!;
@@ -122,7 +135,8 @@ function climb(tree: FlameTree, ends: Ends, place: Int32Array, grower: Grower, b
     }
   }
   const pruned = {
-    branches: tree.pruned.branches + branches, samples: tree.pruned.samples + samples,
+    branches: tree.pruned.branches + branches,
+    samples: tree.pruned.samples + samples,
     below_ratio: Math.max(tree.pruned.below_ratio, branches ? below : 0),
   };
   return grower.finish({ ...like(tree), pruned, inverted: true });

@@ -20,7 +20,8 @@ export interface Extent {
 /** Bar i is node i. */
 export function barsOf(tree: FlameTree): Bars {
   const { width, parent } = tree;
-  const left = new Float64Array(tree.count), right = new Float64Array(tree.count);
+  const left = new Float64Array(tree.count),
+    right = new Float64Array(tree.count);
   right[0] = width[0] ?? 0;
   for (let node = 1; node < tree.count; node++) {
     const isFirst = parent[node] !== parent[node - 1] || node === 1;
@@ -39,7 +40,8 @@ export function hit(bars: Bars, level: number, x: number): number {
 
 /** The first bar of a level that ends after x; the end of the level if there is none. */
 export function firstAfter(bars: Bars, level: number, x: number): number {
-  let low = bars.levels[level]!, high = bars.levels[level + 1]!;
+  let low = bars.levels[level]!,
+    high = bars.levels[level + 1]!;
   while (low < high) {
     const middle = (low + high) >>> 1;
     if (bars.right[middle]! > x) high = middle;
@@ -58,7 +60,8 @@ export function nearest(bars: Bars, level: number, x: number): number {
 
 /** Bars of a window that are narrower than `least`, and the window's deepest level. */
 export function narrowIn(bars: Bars, view: Extent, least: number, fromLevel = 0): { narrow: number; deepest: number } {
-  let narrow = 0, deepest = fromLevel;
+  let narrow = 0,
+    deepest = fromLevel;
   for (let level = fromLevel; level < bars.levels.length - 1; level++) {
     const end = bars.levels[level + 1]!;
     let bar = firstAfter(bars, level, view.x0);
@@ -101,7 +104,14 @@ export function between(from: Extent, to: Extent, part: number): Extent {
 
 /** Where to look so that a bar is seen: the window itself if it is wide enough there, else that of its outermost
  * ancestor in which it is. */
-export function revealing(tree: FlameTree, bars: Bars, node: number, view: Extent, pixels: number, least = 40): number | null {
+export function revealing(
+  tree: FlameTree,
+  bars: Bars,
+  node: number,
+  view: Extent,
+  pixels: number,
+  least = 40,
+): number | null {
   const wide = bars.right[node]! - bars.left[node]!;
   const inView = bars.left[node]! >= view.x0 - 1e-9 && bars.right[node]! <= view.x1 + 1e-9;
   if (inView && (wide / (view.x1 - view.x0)) * pixels >= least) return null;

@@ -6,9 +6,11 @@ import { mixed } from "./colours";
 import { firstAfter, type Bars, type Extent } from "./layout";
 
 export const ROW = 18;
-const FONT = 'ui-monospace, "SF Mono", "Cascadia Mono", "JetBrains Mono", "DejaVu Sans Mono", "Liberation Mono", Menlo, monospace';
+const FONT =
+  'ui-monospace, "SF Mono", "Cascadia Mono", "JetBrains Mono", "DejaVu Sans Mono", "Liberation Mono", Menlo, monospace';
 const FONT_SIZE = 11;
-const LEAST_TEXT = 22, MOVING_TEXT = 80;
+const LEAST_TEXT = 22,
+  MOVING_TEXT = 80;
 const TEXT_PAD = 4;
 
 /** Colours of everything that is not a frame, packed for the canvas. */
@@ -85,15 +87,18 @@ export class BarPainter {
   /** Draws everything that is seen; the answer is how many frames and texts that were. */
   draw(scene: Scene, look: Look, stage: Stage): { frames: number; texts: number } {
     const context = this.canvas.getContext("2d", { alpha: false });
-    const wide = Math.round(stage.width * stage.density), tall = Math.round(stage.height * stage.density);
+    const wide = Math.round(stage.width * stage.density),
+      tall = Math.round(stage.height * stage.density);
     if (!context || wide < 1 || tall < 1) return { frames: 0, texts: 0 };
     const image = this.sized(context, wide, tall);
     const texts: Text[] = [];
     let frames = 0;
-    const first = Math.max(0, Math.floor(stage.top / ROW)), end = Math.min(scene.levels, Math.ceil((stage.top + stage.height) / ROW));
+    const first = Math.max(0, Math.floor(stage.top / ROW)),
+      end = Math.min(scene.levels, Math.ceil((stage.top + stage.height) / ROW));
     for (let row = first; row < end; row++) {
       const level = levelAt(scene, row * ROW);
-      const y = Math.round((row * ROW - stage.top) * stage.density), y1 = Math.round(((row + 1) * ROW - stage.top) * stage.density);
+      const y = Math.round((row * ROW - stage.top) * stage.density),
+        y1 = Math.round(((row + 1) * ROW - stage.top) * stage.density);
       frames += this.drawLevel(scene, look, level, wide, y, texts, stage);
       const gap = Math.max(1, Math.round(stage.density));
       this.repeat(wide, tall, y, y1 - gap);
@@ -106,7 +111,13 @@ export class BarPainter {
   }
 
   private sized(context: CanvasRenderingContext2D, wide: number, tall: number): ImageData {
-    if (this.image?.width === wide && this.image.height === tall && this.canvas.width === wide && this.canvas.height === tall) return this.image;
+    if (
+      this.image?.width === wide &&
+      this.image.height === tall &&
+      this.canvas.width === wide &&
+      this.canvas.height === tall
+    )
+      return this.image;
     this.canvas.width = wide;
     this.canvas.height = tall;
     this.image = context.createImageData(wide, tall);
@@ -116,13 +127,25 @@ export class BarPainter {
   }
 
   // Into this.line; texts are collected.
-  private drawLevel(scene: Scene, look: Look, level: number, wide: number, y: number, texts: Text[], stage: Stage): number {
-    const { bars, view, matches } = scene, { line } = this, { density } = stage;
-    const scale = wide / (view.x1 - view.x0), end = bars.levels[level + 1]!;
+  private drawLevel(
+    scene: Scene,
+    look: Look,
+    level: number,
+    wide: number,
+    y: number,
+    texts: Text[],
+    stage: Stage,
+  ): number {
+    const { bars, view, matches } = scene,
+      { line } = this,
+      { density } = stage;
+    const scale = wide / (view.x1 - view.x0),
+      end = bars.levels[level + 1]!;
     const isAbove = level < scene.dimmed;
     const steps = matches !== null && scene.fades;
     const colours = isAbove || steps ? this.fadedOf(scene.colours, look.ground) : scene.colours;
-    const gap = Math.max(1, Math.round(density)), leastText = (stage.moving ? MOVING_TEXT : LEAST_TEXT) * density;
+    const gap = Math.max(1, Math.round(density)),
+      leastText = (stage.moving ? MOVING_TEXT : LEAST_TEXT) * density;
     let frames = 0;
     line.fill(look.ground);
     for (let bar = firstAfter(bars, level, view.x0); bar < end && bars.left[bar]! < view.x1; bar++) {
@@ -140,7 +163,10 @@ export class BarPainter {
       const colour = matched ? look.match : colours[bar]!;
       line.fill(colour, x, x1 - x > 3 * gap ? x1 - gap : x1);
       if (x1 - x >= leastText) {
-        const text = this.labels.fit(scene.label(bar), Math.floor((x1 - x - 2 * TEXT_PAD * density) / this.widthOf(density)));
+        const text = this.labels.fit(
+          scene.label(bar),
+          Math.floor((x1 - x - 2 * TEXT_PAD * density) / this.widthOf(density)),
+        );
         if (text) texts.push({ text, x: x + TEXT_PAD * density, y, faint: isAbove || (steps && !matched), matched });
       }
     }
@@ -207,7 +233,10 @@ export class LabelCache {
     if (room < 3) return "";
     let known = this.cut.get(name);
     if (!known) {
-      if (this.size > 50_000) { this.cut.clear(); this.size = 0; }
+      if (this.size > 50_000) {
+        this.cut.clear();
+        this.size = 0;
+      }
       this.cut.set(name, (known = []));
     }
     const found = known[room];

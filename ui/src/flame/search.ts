@@ -39,10 +39,14 @@ export function matchesOf(functions: FunctionTable, regexp: RegExp | null): Uint
 
 /** Outermost matching nodes: nothing below one of them is another one, so their samples add up. */
 export function outermost(tree: FlameTree, matches: Uint8Array): number[] {
-  const inside = new Uint8Array(tree.count), nodes = [];
+  const inside = new Uint8Array(tree.count),
+    nodes = [];
   for (let node = 1; node < tree.count; node++) {
     if (inside[tree.parent[node]!]) inside[node] = 1;
-    else if (matches[tree.fn[node]!]) { inside[node] = 1; nodes.push(node); }
+    else if (matches[tree.fn[node]!]) {
+      inside[node] = 1;
+      nodes.push(node);
+    }
   }
   return nodes;
 }
@@ -60,10 +64,15 @@ export function cycle(tree: FlameTree, matches: Uint8Array): number[] {
 /** Only stacks with a match. */
 export function filtered(tree: FlameTree, matches: Uint8Array): FlameTree {
   const inside = new Uint8Array(tree.count);
-  return regrow(tree, (node, above, grower) => {
-    if (inside[tree.parent[node]!] || matches[tree.fn[node]!]) inside[node] = 1;
-    return grower.child(above, tree.fn[node]!);
-  }, 0, (node) => inside[node] === 1);
+  return regrow(
+    tree,
+    (node, above, grower) => {
+      if (inside[tree.parent[node]!] || matches[tree.fn[node]!]) inside[node] = 1;
+      return grower.child(above, tree.fn[node]!);
+    },
+    0,
+    (node) => inside[node] === 1,
+  );
 }
 
 /** A tree in which nothing matched: the root alone, so that the page can say so. */

@@ -34,24 +34,36 @@ export function topOf(tree: FlameTree): readonly TopRow[] {
 
 function counted(tree: FlameTree): TopRow[] {
   const count = tree.functions.name.length;
-  const self = new Float64Array(count), total = new Float64Array(count);
-  const baseSelf = new Float64Array(count), baseTotal = new Float64Array(count);
+  const self = new Float64Array(count),
+    total = new Float64Array(count);
+  const baseSelf = new Float64Array(count),
+    baseTotal = new Float64Array(count);
   const open = new Uint32Array(count);
-  walk(tree, (node) => {
-    const fn = tree.fn[node]!;
-    self[fn]! += tree.self[node]!;
-    baseSelf[fn]! += tree.baseSelf?.[node] ?? 0;
-    if (open[fn]!++ === 0) {
-      total[fn]! += tree.value[node]!;
-      baseTotal[fn]! += tree.base?.[node] ?? 0;
-    }
-  }, (node) => { open[tree.fn[node]!]!--; });
+  walk(
+    tree,
+    (node) => {
+      const fn = tree.fn[node]!;
+      self[fn]! += tree.self[node]!;
+      baseSelf[fn]! += tree.baseSelf?.[node] ?? 0;
+      if (open[fn]!++ === 0) {
+        total[fn]! += tree.value[node]!;
+        baseTotal[fn]! += tree.base?.[node] ?? 0;
+      }
+    },
+    (node) => {
+      open[tree.fn[node]!]!--;
+    },
+  );
   const rows: TopRow[] = [];
   for (let fn = 1; fn < count; fn++) {
     if (!total[fn] && !baseTotal[fn]) continue;
     rows.push({
-      fn, name: tree.functions.name[fn]!, module: tree.functions.module[fn]!, kind: tree.functions.kind[fn]!,
-      self: self[fn]!, total: total[fn]!,
+      fn,
+      name: tree.functions.name[fn]!,
+      module: tree.functions.module[fn]!,
+      kind: tree.functions.kind[fn]!,
+      self: self[fn]!,
+      total: total[fn]!,
       selfDelta: tree.isDifference ? self[fn]! - baseSelf[fn]! * tree.scale : null,
       totalDelta: tree.isDifference ? total[fn]! - baseTotal[fn]! * tree.scale : null,
     });
@@ -91,9 +103,10 @@ export function arranged(rows: readonly TopRow[], order: TopOrder, keep?: (row: 
   const sign = order.descending ? -1 : 1;
   const text = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
   return chosen.sort((a, b) => {
-    const first = order.by === "name" || order.by === "module"
-      ? text(a[order.by] ?? "", b[order.by] ?? "")
-      : WORTH[order.by](a) - WORTH[order.by](b);
+    const first =
+      order.by === "name" || order.by === "module"
+        ? text(a[order.by] ?? "", b[order.by] ?? "")
+        : WORTH[order.by](a) - WORTH[order.by](b);
     return sign * first || b.total - a.total || text(a.name, b.name);
   });
 }

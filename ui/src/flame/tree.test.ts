@@ -4,12 +4,21 @@ import { FlameTree, NO_MODULE, type ColumnsLike } from "./tree";
 
 const ANSWER: ColumnsLike = {
   header: {
-    names: ["all", "main", "read"], modules: ["app"], kinds: ["root", "user", "kernel"], total: 10,
-    pruned: { branches: 2, samples: 3, below_ratio: 0.01 }, total_recording_samples: 100,
+    names: ["all", "main", "read"],
+    modules: ["app"],
+    kinds: ["root", "user", "kernel"],
+    total: 10,
+    pruned: { branches: 2, samples: 3, below_ratio: 0.01 },
+    total_recording_samples: 100,
   },
   arrays: {
-    name: [0, 1, 2, 2], module: [NO_MODULE, 0, NO_MODULE, 0], kind: [0, 1, 2, 1], parent: [-1, 0, 1, 1],
-    depth: [0, 1, 2, 2], value: [10, 10, 4, 3], self: [0, 1, 4, 2],
+    name: [0, 1, 2, 2],
+    module: [NO_MODULE, 0, NO_MODULE, 0],
+    kind: [0, 1, 2, 1],
+    parent: [-1, 0, 1, 1],
+    depth: [0, 1, 2, 2],
+    value: [10, 10, 4, 3],
+    self: [0, 1, 4, 2],
   },
 };
 
@@ -17,7 +26,10 @@ describe("FlameTree", () => {
   it("reads the answer of the server", () => {
     const tree = FlameTree.from(ANSWER);
     expect([0, 1, 2, 3].map((node) => [tree.name(node), tree.module(node), tree.kind(node)])).toEqual([
-      ["all", null, "root"], ["main", "app", "user"], ["read", null, "kernel"], ["read", "app", "user"],
+      ["all", null, "root"],
+      ["main", "app", "user"],
+      ["read", null, "kernel"],
+      ["read", "app", "user"],
     ]);
     expect([tree.total, tree.depths, tree.recordingSamples, tree.isDifference]).toEqual([10, 3, 100, false]);
     expect([...tree.levels]).toEqual([0, 1, 2, 4]);
@@ -34,7 +46,10 @@ describe("FlameTree", () => {
   });
 
   it("follows a path of names as far as it goes", () => {
-    const tree = treeOf([["a;b;c", 1], ["a;d", 2]]);
+    const tree = treeOf([
+      ["a;b;c", 1],
+      ["a;d", 2],
+    ]);
     expect(tree.name(tree.follow(["a", "b", "c"]))).toBe("c");
     expect(tree.name(tree.follow(["a", "b", "x", "c"]))).toBe("b");
     expect(tree.follow([])).toBe(0);
@@ -45,7 +60,11 @@ describe("FlameTree", () => {
   });
 
   it("weighs the other window as if it were as long", () => {
-    const tree = treeOf([["a", 30, 5], ["b", 0, 5], ["c", 10, 0]]);
+    const tree = treeOf([
+      ["a", 30, 5],
+      ["b", 0, 5],
+      ["c", 10, 0],
+    ]);
     expect(tree.scale).toBe(4);
     const delta = Object.fromEntries([1, 2, 3].map((node) => [tree.name(node), tree.delta(node)]));
     expect(delta).toEqual({ a: 10, b: -20, c: 10 });

@@ -111,18 +111,36 @@ export class FlameTree {
     });
   }
 
-  get count(): number { return this.fn.length; }
-  get total(): number { return this.value[0] ?? 0; }
-  get baseTotal(): number { return this.base?.[0] ?? 0; }
-  get depths(): number { return this.levels.length - 1; }
-  get isDifference(): boolean { return this.base !== null; }
+  get count(): number {
+    return this.fn.length;
+  }
+  get total(): number {
+    return this.value[0] ?? 0;
+  }
+  get baseTotal(): number {
+    return this.base?.[0] ?? 0;
+  }
+  get depths(): number {
+    return this.levels.length - 1;
+  }
+  get isDifference(): boolean {
+    return this.base !== null;
+  }
 
-  name(node: number): string { return this.functions.name[this.fn[node]!] ?? "?"; }
-  module(node: number): string | null { return this.functions.module[this.fn[node]!] ?? null; }
-  kind(node: number): string { return this.functions.kind[this.fn[node]!] ?? "unknown"; }
+  name(node: number): string {
+    return this.functions.name[this.fn[node]!] ?? "?";
+  }
+  module(node: number): string | null {
+    return this.functions.module[this.fn[node]!] ?? null;
+  }
+  kind(node: number): string {
+    return this.functions.kind[this.fn[node]!] ?? "unknown";
+  }
 
   /** How many samples more than expected: positive grew, negative shrank; 0 where nothing is compared. */
-  delta(node: number): number { return this.base ? this.value[node]! - this.base[node]! * this.scale : 0; }
+  delta(node: number): number {
+    return this.base ? this.value[node]! - this.base[node]! * this.scale : 0;
+  }
 
   /** Nodes from the root to this one, both included. */
   path(node: number): number[] {
@@ -137,7 +155,10 @@ export class FlameTree {
     for (const name of names) {
       let next = -1;
       for (let child = this.firstChild[at]!; child < this.childEnd[at]!; child++) {
-        if (this.name(child) === name) { next = child; break; }
+        if (this.name(child) === name) {
+          next = child;
+          break;
+        }
       }
       if (next < 0) break;
       at = next;
@@ -146,8 +167,12 @@ export class FlameTree {
   }
 
   /** Samples below each node that the server left out; they end at this node. */
-  lost(): Float64Array { return unexplained(this, this.value, this.self); }
-  baseLost(): Float64Array | null { return this.base && this.baseSelf ? unexplained(this, this.base, this.baseSelf) : null; }
+  lost(): Float64Array {
+    return unexplained(this, this.value, this.self);
+  }
+  baseLost(): Float64Array | null {
+    return this.base && this.baseSelf ? unexplained(this, this.base, this.baseSelf) : null;
+  }
 }
 
 /** The scalars of the answer of `flamegraph`. */
@@ -199,7 +224,8 @@ export function functionsOf(
 }
 
 function families(parent: Int32Array): [Uint32Array, Uint32Array] {
-  const first = new Uint32Array(parent.length), end = new Uint32Array(parent.length);
+  const first = new Uint32Array(parent.length),
+    end = new Uint32Array(parent.length);
   for (let node = 1; node < parent.length; node++) {
     const above = parent[node]!;
     if (end[above] === 0) first[above] = node;

@@ -11,7 +11,8 @@ export function count(number: number): string {
 
 export function percent(part: number, whole: number): string {
   if (!whole) return "0 %";
-  const of = (100 * part) / whole, size = Math.abs(of);
+  const of = (100 * part) / whole,
+    size = Math.abs(of);
   return `${of.toFixed(size < 1 ? 2 : size < 10 ? 1 : size > 99.95 ? 0 : 1)} %`;
 }
 
@@ -33,7 +34,8 @@ export interface Facts {
 
 /** Everything that a tooltip shows about a node; `zoom` is the node that is zoomed to. */
 export function factsOf(tree: FlameTree, node: number, zoom = 0): Facts {
-  const value = tree.value[node]!, lines: [string, string][] = [];
+  const value = tree.value[node]!,
+    lines: [string, string][] = [];
   const self = tree.inverted ? null : tree.self[node]!;
   lines.push(["samples", `${count(value)} · ${percent(value, tree.total)} of all`]);
   if (zoom > 0) lines.push([`of ${short(tree.name(zoom), 24)}`, percent(value, tree.value[zoom]!)]);
@@ -50,7 +52,8 @@ export function factsOf(tree: FlameTree, node: number, zoom = 0): Facts {
 }
 
 export function changeOf(tree: FlameTree, node: number): string {
-  const value = tree.value[node]!, base = tree.base?.[node] ?? 0;
+  const value = tree.value[node]!,
+    base = tree.base?.[node] ?? 0;
   const points = 100 * ((tree.total ? value / tree.total : 0) - (tree.baseTotal ? base / tree.baseTotal : 0));
   const said = `${points < 0 ? "−" : "+"}${Math.abs(points).toFixed(Math.abs(points) < 1 ? 2 : 1)} points, ${signed(tree.delta(node))} samples`;
   if (!value && base) return `${said}; vanished`;
@@ -68,24 +71,35 @@ export function spoken(tree: FlameTree, node: number, zoom = 0): string {
   const facts = factsOf(tree, node, zoom);
   const children = tree.childEnd[node]! > tree.firstChild[node]! ? tree.childEnd[node]! - tree.firstChild[node]! : 0;
   const parent = tree.parent[node]!;
-  const place = parent < 0 ? "root" : `depth ${tree.depth[node]}, ${node - tree.firstChild[parent]! + 1} of ${tree.childEnd[parent]! - tree.firstChild[parent]!}`;
+  const place =
+    parent < 0
+      ? "root"
+      : `depth ${tree.depth[node]}, ${node - tree.firstChild[parent]! + 1} of ${tree.childEnd[parent]! - tree.firstChild[parent]!}`;
   const said = facts.lines.map(([label, text]) => `${label} ${text.replace("·", ",")}`).join("; ");
   return `${facts.name}${facts.place ? `, ${facts.place.replace(" · ", ", ")}` : ""}. ${said}. ${place}, ${counted(children, tree.inverted ? "caller" : "callee")}.`;
 }
 
 /** The stack of a node as lines, outermost first; as collapsed stacks have it, with `;` between. */
 export function stackText(tree: FlameTree, node: number, between = "\n"): string {
-  const names = tree.path(node).slice(1).map((each) => tree.name(each));
+  const names = tree
+    .path(node)
+    .slice(1)
+    .map((each) => tree.name(each));
   return (tree.inverted ? names.reverse() : names).join(between);
 }
 
 /** What the picture says about itself when nobody sees it. */
 export function summary(tree: FlameTree, hottest: readonly { name: string; self: number }[]): string {
   if (!tree.total && !tree.baseTotal) return "Flame graph without samples.";
-  const hot = hottest.slice(0, 5).map((row) => `${row.name} ${percent(row.self, tree.total)}`).join(", ");
-  return `${tree.isDifference ? "Differential flame" : tree.inverted ? "Inverted flame" : "Flame"} graph of ${counted(tree.total, "sample")}, ` +
+  const hot = hottest
+    .slice(0, 5)
+    .map((row) => `${row.name} ${percent(row.self, tree.total)}`)
+    .join(", ");
+  return (
+    `${tree.isDifference ? "Differential flame" : tree.inverted ? "Inverted flame" : "Flame"} graph of ${counted(tree.total, "sample")}, ` +
     `${counted(tree.count - 1, "frame")}, ${counted(tree.depths - 1, "level")} deep. Most time in: ${hot || "nothing"}. ` +
-    "Arrow keys move between frames, Enter zooms.";
+    "Arrow keys move between frames, Enter zooms."
+  );
 }
 
 /** What was left out on the way here. */
@@ -93,8 +107,10 @@ export function prunedNote(tree: FlameTree): string {
   const { branches, samples, below_ratio } = tree.pruned;
   if (!branches) return "";
   const least = `${(100 * below_ratio).toPrecision(2)} %`;
-  return `${counted(branches, "branch", "branches")} below ${least} left out by the server; ` +
-    `${percent(samples, tree.total)} of the samples are in them and end at their callers here.`;
+  return (
+    `${counted(branches, "branch", "branches")} below ${least} left out by the server; ` +
+    `${percent(samples, tree.total)} of the samples are in them and end at their callers here.`
+  );
 }
 
 export function narrowNote(narrow: number): string {

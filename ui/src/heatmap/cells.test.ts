@@ -1,13 +1,40 @@
 import { describe, expect, it } from "vitest";
-import { between, blindColumns, canFold, cellAt, cellsOf, columnRange, folded, heatFrom, narrowed, samplesIn, staircase, stepped, timeOf, type HeatData } from "./cells";
+import {
+  between,
+  blindColumns,
+  canFold,
+  cellAt,
+  cellsOf,
+  columnRange,
+  folded,
+  heatFrom,
+  moved,
+  narrowed,
+  samplesIn,
+  staircase,
+  stepped,
+  timeOf,
+  type HeatData,
+} from "./cells";
 
 const START = 1_700_000_000;
 
 function heat(change: Partial<HeatData> = {}): HeatData {
-  const columns = change.columns ?? 10, rows = change.rows ?? 50;
+  const columns = change.columns ?? 10,
+    rows = change.rows ?? 50;
   return {
-    start: START, columnS: 1, spanS: 1, columns, rows, max: 9, total: 0, cores: null, blind: [],
-    values: Uint32Array.from({ length: columns * rows }, (_, cell) => cell % 7), painted: null, ...change,
+    start: START,
+    columnS: 1,
+    spanS: 1,
+    columns,
+    rows,
+    max: 9,
+    total: 0,
+    cores: null,
+    blind: [],
+    values: Uint32Array.from({ length: columns * rows }, (_, cell) => cell % 7),
+    painted: null,
+    ...change,
   };
 }
 
@@ -20,7 +47,9 @@ describe("cells and time", () => {
   });
 
   it("takes both ends of a drag, in either direction", () => {
-    const map = heat(), one = { column: 3, row: 10 }, other = { column: 2, row: 40 };
+    const map = heat(),
+      one = { column: 3, row: 10 },
+      other = { column: 2, row: 40 };
     expect(between(map, one, other)).toEqual({ from: START + 2.8, to: START + 3.22 });
     expect(between(map, other, one)).toEqual(between(map, one, other));
   });
@@ -54,9 +83,39 @@ describe("cells and time", () => {
   });
 });
 
+describe("keys", () => {
+  it("lead through time, from the end of a second into the next", () => {
+    const map = heat({ columns: 3, rows: 50 });
+    expect(moved(map, { column: 1, row: 49 }, "ArrowUp")).toEqual({ column: 2, row: 0 });
+    expect(moved(map, { column: 1, row: 0 }, "ArrowDown")).toEqual({ column: 0, row: 49 });
+    expect(moved(map, { column: 2, row: 49 }, "ArrowUp")).toEqual({ column: 2, row: 49 });
+    expect(moved(map, { column: 0, row: 0 }, "ArrowDown")).toEqual({ column: 0, row: 0 });
+    expect([moved(map, { column: 1, row: 7 }, "End"), moved(map, { column: 1, row: 7 }, "PageUp")]).toEqual([
+      { column: 2, row: 7 },
+      { column: 0, row: 7 },
+    ]);
+    expect(moved(map, { column: 1, row: 7 }, "x")).toBeNull();
+  });
+
+  it("go down the list of cores", () => {
+    const map = heat({ columns: 3, rows: 4, cores: [0, 1, 2, 3] });
+    expect(moved(map, { column: 1, row: 1 }, "ArrowDown")).toEqual({ column: 1, row: 2 });
+    expect(moved(map, { column: 1, row: 0 }, "ArrowUp")).toEqual({ column: 1, row: 0 });
+  });
+});
+
 describe("staircase", () => {
-  it.each([[0, 500], [140, 161], [143, 144], [100, 150], [120, 330], [0, 51], [49, 100]])("covers cells %i to %i once each", (first, end) => {
-    const map = heat(), seen = new Set<number>();
+  it.each([
+    [0, 500],
+    [140, 161],
+    [143, 144],
+    [100, 150],
+    [120, 330],
+    [0, 51],
+    [49, 100],
+  ])("covers cells %i to %i once each", (first, end) => {
+    const map = heat(),
+      seen = new Set<number>();
     for (const { x, y, w, h } of staircase(map, first, end)) {
       for (let column = x; column < x + w; column++) {
         for (let line = y; line < y + h; line++) {
@@ -74,7 +133,8 @@ describe("staircase", () => {
 
 describe("heat maps", () => {
   it("keeps every sample when columns are put together", () => {
-    const map = heat({ columns: 11, painted: new Uint32Array(550).fill(1) }), small = narrowed(map, 4);
+    const map = heat({ columns: 11, painted: new Uint32Array(550).fill(1) }),
+      small = narrowed(map, 4);
     expect([small.columns, small.columnS]).toEqual([4, 3]);
     expect(small.values.reduce((a, b) => a + b)).toBe(map.values.reduce((a, b) => a + b));
     expect(small.painted!.reduce((a, b) => a + b)).toBe(550);
@@ -87,21 +147,42 @@ describe("heat maps", () => {
     values[10 * 130 + 3] = 7;
     values[10 * 8999 + 9] = 2;
     const map = heat({ columns: 9000, rows: 10, values });
-    const minute = folded(map, 60), hour = folded(map, 3600);
-    expect([minute.rows, hour.rows, minute.values.reduce((a, b) => a + b), hour.values.reduce((a, b) => a + b)]).toEqual([60, 120, 9, 9]);
+    const minute = folded(map, 60),
+      hour = folded(map, 3600);
+    expect([
+      minute.rows,
+      hour.rows,
+      minute.values.reduce((a, b) => a + b),
+      hour.values.reduce((a, b) => a + b),
+    ]).toEqual([60, 120, 9, 9]);
     for (const made of [minute, hour]) {
-      const busy = made.values.indexOf(7), cell = { column: Math.floor(busy / made.rows), row: busy % made.rows };
+      const busy = made.values.indexOf(7),
+        cell = { column: Math.floor(busy / made.rows), row: busy % made.rows };
       const from = timeOf(made, cell);
       expect(from <= START + 130 && START + 130 < from + made.spanS / made.rows).toBe(true);
       expect(cellAt(made, START + 130)).toEqual(cell);
       expect(made.start % made.spanS).toBe(0);
     }
-    expect([canFold(heat(), 60), canFold(map, 60), canFold(minute, 3600), canFold(heat({ columns: 9000, columnS: 7, values }), 60)]).toEqual([false, true, false, false]);
+    expect([
+      canFold(heat(), 60),
+      canFold(map, 60),
+      canFold(minute, 3600),
+      canFold(heat({ columns: 9000, columnS: 7, values }), 60),
+    ]).toEqual([false, true, false, false]);
   });
 
   it("places what was not recorded", () => {
-    const map = heat({ blind: [[START - 5, START + 1.5], [START + 4, START + 6], [START + 20, START + 30]] });
-    expect(blindColumns(map)).toEqual([[0, 1.5], [4, 6]]);
+    const map = heat({
+      blind: [
+        [START - 5, START + 1.5],
+        [START + 4, START + 6],
+        [START + 20, START + 30],
+      ],
+    });
+    expect(blindColumns(map)).toEqual([
+      [0, 1.5],
+      [4, 6],
+    ]);
   });
 
   it("reads an answer", () => {

@@ -54,9 +54,17 @@ export function heatFrom(columns: ColumnsLike): HeatData {
   const painted = columns.arrays["painted"];
   const found = new Uint32Array(values);
   return {
-    start: header.start, columnS: header.column_s, spanS: 1, columns: header.columns, rows: header.rows,
-    max: header.max ?? maximum(found), total: header.total ?? sum(found), cores: header.cores ?? null,
-    blind: header.blind ?? [], values: found, painted: painted ? new Uint32Array(painted) : null,
+    start: header.start,
+    columnS: header.column_s,
+    spanS: 1,
+    columns: header.columns,
+    rows: header.rows,
+    max: header.max ?? maximum(found),
+    total: header.total ?? sum(found),
+    cores: header.cores ?? null,
+    blind: header.blind ?? [],
+    values: found,
+    painted: painted ? new Uint32Array(painted) : null,
   };
 }
 
@@ -75,7 +83,11 @@ export function narrowed(heat: HeatData, most: number): HeatData {
   };
   const values = together(heat.values);
   return {
-    ...heat, columns, columnS: heat.columnS * by, values, max: maximum(values),
+    ...heat,
+    columns,
+    columnS: heat.columnS * by,
+    values,
+    max: maximum(values),
     painted: heat.painted ? together(heat.painted) : null,
   };
 }
@@ -84,16 +96,21 @@ export function narrowed(heat: HeatData, most: number): HeatData {
 export function canFold(heat: HeatData, spanS: number): boolean {
   if (heat.cores || heat.spanS !== 1) return false;
   const rows = spanS / heat.columnS;
-  return Math.abs(rows - Math.round(rows)) < 1e-9 && rows >= 10 && rows <= 3600 && heat.columns * heat.columnS >= 2 * spanS;
+  return (
+    Math.abs(rows - Math.round(rows)) < 1e-9 && rows >= 10 && rows <= 3600 && heat.columns * heat.columnS >= 2 * spanS
+  );
 }
 
 /** The same samples with a column for each minute or hour, and a row for each column of before. */
 export function folded(heat: HeatData, spanS: number): HeatData {
   if (!canFold(heat, spanS)) return heat;
   // An hour of seconds has more rows than a picture has lines: neighbours are added up, equally many each.
-  const each = Math.round(spanS / heat.columnS), by = [1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30, 60].find((step) => each % step === 0 && each / step <= 120) ?? each;
-  const rows = each / by, start = Math.floor(heat.start / spanS) * spanS;
-  const skipped = Math.round((heat.start - start) / heat.columnS), columns = Math.ceil((skipped + heat.columns) / each);
+  const each = Math.round(spanS / heat.columnS),
+    by = [1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30, 60].find((step) => each % step === 0 && each / step <= 120) ?? each;
+  const rows = each / by,
+    start = Math.floor(heat.start / spanS) * spanS;
+  const skipped = Math.round((heat.start - start) / heat.columnS),
+    columns = Math.ceil((skipped + heat.columns) / each);
   const together = (values: Uint32Array): Uint32Array => {
     const sums = new Uint32Array(columns * rows);
     for (let column = 0; column < heat.columns; column++) {
@@ -103,7 +120,17 @@ export function folded(heat: HeatData, spanS: number): HeatData {
     return sums;
   };
   const values = together(heat.values);
-  return { ...heat, start, spanS, columnS: spanS, columns, rows, values, max: maximum(values), painted: heat.painted ? together(heat.painted) : null };
+  return {
+    ...heat,
+    start,
+    spanS,
+    columnS: spanS,
+    columns,
+    rows,
+    values,
+    max: maximum(values),
+    painted: heat.painted ? together(heat.painted) : null,
+  };
 }
 
 /** Whether a cell has a time of its own, and not only its column. */
@@ -153,7 +180,8 @@ export function cellAt(heat: HeatData, time: number): Cell {
 
 /** Cells of a range as numbers column * rows + row, [first, end): on a coarse map whole columns. */
 export function cellsOf(heat: HeatData, range: Range): readonly [number, number] {
-  const unit = cellSeconds(heat), each = isFine(heat) ? 1 : heat.rows;
+  const unit = cellSeconds(heat),
+    each = isFine(heat) ? 1 : heat.rows;
   const most = heat.columns * heat.rows;
   const number = (time: number, round: (x: number) => number): number =>
     Math.min(most, Math.max(0, round((time - heat.start) / unit) * each));
@@ -168,9 +196,39 @@ export function samplesIn(heat: HeatData, range: Range): number {
 
 /** The range moved by its own length, kept on the map. */
 export function stepped(heat: HeatData, range: Range, direction: 1 | -1): Range {
-  const length = range.to - range.from, last = Math.max(heat.start, endOf(heat) - length);
+  const length = range.to - range.from,
+    last = Math.max(heat.start, endOf(heat) - length);
   const from = micro(Math.min(last, Math.max(heat.start, range.from + direction * length)));
   return { from, to: micro(from + length) };
+}
+
+const MOVES: Readonly<Record<string, readonly [number, number]>> = {
+  ArrowLeft: [-1, 0],
+  ArrowRight: [1, 0],
+  ArrowUp: [0, 1],
+  ArrowDown: [0, -1],
+  PageUp: [-10, 0],
+  PageDown: [10, 0],
+  Home: [-1e9, 0],
+  End: [1e9, 0],
+};
+
+/** Where a key leads from a cell; null for other keys. Time goes on: above the last part of a second is the first of the
+ * next. Cores are listed from the top. */
+export function moved(heat: HeatData, from: Cell, key: string): Cell | null {
+  const move = MOVES[key];
+  if (!move) return null;
+  let column = from.column + move[0],
+    row = from.row + (heat.cores ? -move[1] : move[1]);
+  if (isFine(heat) && row >= heat.rows && column < heat.columns - 1) {
+    column++;
+    row = 0;
+  }
+  if (isFine(heat) && row < 0 && column > 0) {
+    column--;
+    row = heat.rows - 1;
+  }
+  return { column: Math.min(heat.columns - 1, Math.max(0, column)), row: Math.min(heat.rows - 1, Math.max(0, row)) };
 }
 
 export interface Rectangle {
@@ -184,12 +242,20 @@ export interface Rectangle {
  * the first column, the columns between, the start of the last. */
 export function staircase(heat: HeatData, first: number, end: number): Rectangle[] {
   if (end <= first) return [];
-  const { rows } = heat, last = end - 1;
-  const [c0, c1] = [Math.floor(first / rows), Math.floor(last / rows)], [r0, r1] = [first % rows, last % rows];
-  const column = (x: number, low: number, high: number): Rectangle => ({ x, y: rows - 1 - high, w: 1, h: high - low + 1 });
+  const { rows } = heat,
+    last = end - 1;
+  const [c0, c1] = [Math.floor(first / rows), Math.floor(last / rows)],
+    [r0, r1] = [first % rows, last % rows];
+  const column = (x: number, low: number, high: number): Rectangle => ({
+    x,
+    y: rows - 1 - high,
+    w: 1,
+    h: high - low + 1,
+  });
   if (c0 === c1) return [column(c0, r0, r1)];
   const found: Rectangle[] = [];
-  const from = r0 === 0 ? c0 : c0 + 1, to = r1 === rows - 1 ? c1 : c1 - 1;
+  const from = r0 === 0 ? c0 : c0 + 1,
+    to = r1 === rows - 1 ? c1 : c1 - 1;
   if (from !== c0) found.push(column(c0, r0, rows - 1));
   if (to >= from) found.push({ x: from, y: 0, w: to - from + 1, h: rows });
   if (to !== c1) found.push(column(c1, 0, r1));

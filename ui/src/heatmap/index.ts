@@ -3,6 +3,19 @@
 import "../flame/flame.css";
 import "./heatmap.css";
 
-export { HeatMap, ROW_CHOICES, type HeatMapProps } from "./HeatMap";
-export { cellAt, heatFrom, isFine, narrowed, samplesIn, stepped, timeOf, type Cell, type HeatData, type HeatHeader, type Range } from "./cells";
+export { HeatMap, type HeatMapProps } from "./HeatMap";
+export { ROW_CHOICES } from "./HeatBar";
+export {
+  cellAt,
+  heatFrom,
+  isFine,
+  narrowed,
+  samplesIn,
+  stepped,
+  timeOf,
+  type Cell,
+  type HeatData,
+  type HeatHeader,
+  type Range,
+} from "./cells";
 export { levelOf, type Scale } from "./palette";

@@ -5,7 +5,8 @@ import { packed, parsed, type Rgb } from "../flame/colours";
 import { blindColumns, cellsOf, endOf, staircase, type Cell, type HeatData, type Range } from "./cells";
 import { HEAT_DEFAULT, HEAT_VARIABLES, colourOf, paintOf, ramp, type Scale } from "./palette";
 
-export const LEFT = 52, FOOT = 20;
+export const LEFT = 52,
+  FOOT = 20;
 
 export interface Grid {
   /** Where the first column begins; left of the picture if the view begins later. */
@@ -36,7 +37,8 @@ export function gridOf(heat: HeatData, room: number, target: number, view?: Rang
   const h = Math.max(1.5, Math.min(heat.cores ? 18 : 8, target / Math.max(1, heat.rows)));
   const height = Math.round(h * heat.rows);
   if (view && view.to > view.from) {
-    const second = plot / (view.to - view.from), w = heat.columnS * second;
+    const second = plot / (view.to - view.from),
+      w = heat.columnS * second;
     return { left: LEFT + (heat.start - view.from) * second, width: w * heat.columns, plot, height, cell: { w, h } };
   }
   const w = Math.min(90, plot / Math.max(1, heat.columns));
@@ -57,30 +59,46 @@ export function lookOf(element: Element): HeatLook {
   const style = getComputedStyle(element);
   const colour = (name: string, otherwise: string): string => style.getPropertyValue(name).trim() || otherwise;
   return {
-    ground: parsed(colour("--ground", "#fff")), empty: parsed(colour("--soft", "#f5f6f8")), ink: colour("--ink", "#1c2026"),
-    faint: colour("--faint", "#6b727d"), line: colour("--line-strong", "#c3c8d0"), accent: colour("--accent", "#1463d6"),
-    compare: colour("--compare", "#8a5a00"), paint: parsed(colour("--paint", "#9c1fb8")),
+    ground: parsed(colour("--ground", "#fff")),
+    empty: parsed(colour("--soft", "#f5f6f8")),
+    ink: colour("--ink", "#1c2026"),
+    faint: colour("--faint", "#6b727d"),
+    line: colour("--line-strong", "#c3c8d0"),
+    accent: colour("--accent", "#1463d6"),
+    compare: colour("--compare", "#8a5a00"),
+    paint: parsed(colour("--paint", "#9c1fb8")),
     colours: ramp(HEAT_VARIABLES.map((name, step) => colour(name, HEAT_DEFAULT[step]!))),
   };
 }
 
 /** A context in pixels of the page, cleared. */
 export function sized(canvas: HTMLCanvasElement, width: number, height: number): CanvasRenderingContext2D | null {
-  const density = window.devicePixelRatio || 1, context = canvas.getContext("2d");
+  const density = window.devicePixelRatio || 1,
+    context = canvas.getContext("2d");
   canvas.width = Math.max(1, Math.round(width * density));
   canvas.height = Math.max(1, Math.round(height * density));
   context?.scale(density, density);
   return context;
 }
 
-export function drawCells(context: CanvasRenderingContext2D, heat: HeatData, grid: Grid, look: HeatLook, scale: Scale): void {
-  const picture = new OffscreenCanvas(Math.max(1, heat.columns), Math.max(1, heat.rows)), small = picture.getContext("2d")!;
-  const image = small.createImageData(picture.width, picture.height), pixels = new Uint32Array(image.data.buffer);
-  const ground = packed(look.ground), empty = packed(look.empty);
+export function drawCells(
+  context: CanvasRenderingContext2D,
+  heat: HeatData,
+  grid: Grid,
+  look: HeatLook,
+  scale: Scale,
+): void {
+  const picture = new OffscreenCanvas(Math.max(1, heat.columns), Math.max(1, heat.rows)),
+    small = picture.getContext("2d")!;
+  const image = small.createImageData(picture.width, picture.height),
+    pixels = new Uint32Array(image.data.buffer);
+  const ground = packed(look.ground),
+    empty = packed(look.empty);
   pixels.fill(empty);
   for (let column = 0; column < heat.columns; column++) {
     for (let row = 0; row < heat.rows; row++) {
-      const cell = column * heat.rows + row, value = heat.values[cell]!;
+      const cell = column * heat.rows + row,
+        value = heat.values[cell]!;
       if (!value) continue;
       const line = heat.cores ? row : heat.rows - 1 - row;
       let colour = colourOf(value, heat.max, scale, look.colours);
@@ -96,13 +114,15 @@ export function drawCells(context: CanvasRenderingContext2D, heat: HeatData, gri
 }
 
 function faded(colour: number, ground: number): number {
-  const part = (shift: number): number => (((colour >>> shift) & 255) * 0.3 + ((ground >>> shift) & 255) * 0.7) << shift;
+  const part = (shift: number): number =>
+    (((colour >>> shift) & 255) * 0.3 + ((ground >>> shift) & 255) * 0.7) << shift;
   return (0xff000000 | (part(16) & 0xff0000) | (part(8) & 0xff00) | (part(0) & 0xff)) >>> 0;
 }
 
 function drawGaps(context: CanvasRenderingContext2D, heat: HeatData, grid: Grid, ground: number): void {
   context.fillStyle = `rgb(${ground & 255} ${(ground >>> 8) & 255} ${(ground >>> 16) & 255})`;
-  for (let column = 1; column <= heat.columns; column++) context.fillRect(grid.left + column * grid.cell.w - 1, 0, 1, grid.height);
+  for (let column = 1; column <= heat.columns; column++)
+    context.fillRect(grid.left + column * grid.cell.w - 1, 0, 1, grid.height);
   if (grid.cell.h < 4) return;
   context.globalAlpha = 0.6;
   for (let row = 1; row < heat.rows; row++) context.fillRect(grid.left, row * grid.cell.h - 0.5, grid.width, 0.5);
@@ -112,7 +132,8 @@ function drawGaps(context: CanvasRenderingContext2D, heat: HeatData, grid: Grid,
 /** What was not recorded is hatched, so that it is not taken for idle. */
 export function drawBlind(context: CanvasRenderingContext2D, heat: HeatData, grid: Grid, look: HeatLook): void {
   for (const [from, to] of blindColumns(heat)) {
-    const x = grid.left + from * grid.cell.w, w = Math.max(2, (to - from) * grid.cell.w);
+    const x = grid.left + from * grid.cell.w,
+      w = Math.max(2, (to - from) * grid.cell.w);
     context.save();
     context.beginPath();
     context.rect(x, 0, w, grid.height);
@@ -130,7 +151,8 @@ export function drawBlind(context: CanvasRenderingContext2D, heat: HeatData, gri
     if (w > 84) {
       context.font = "11px system-ui, sans-serif";
       context.textAlign = "center";
-      const text = "not recorded", wide = context.measureText(text).width + 12;
+      const text = "not recorded",
+        wide = context.measureText(text).width + 12;
       context.fillStyle = `rgb(${look.ground.join(" ")})`;
       context.fillRect(x + w / 2 - wide / 2, grid.height / 2 - 10, wide, 18);
       context.fillStyle = look.faint;
@@ -141,7 +163,11 @@ export function drawBlind(context: CanvasRenderingContext2D, heat: HeatData, gri
 }
 
 export function drawAxes(
-  context: CanvasRenderingContext2D, heat: HeatData, grid: Grid, look: HeatLook, clock: (at: number, digits: number) => string,
+  context: CanvasRenderingContext2D,
+  heat: HeatData,
+  grid: Grid,
+  look: HeatLook,
+  clock: (at: number, digits: number) => string,
 ): void {
   context.fillStyle = look.faint;
   context.strokeStyle = look.line;
@@ -167,14 +193,20 @@ export function drawAxes(
     const [unit, per] = heat.spanS >= 3600 ? ["min", 60] : heat.spanS >= 60 ? ["s", 1] : ["ms", 0.001];
     for (const part of grid.height < 120 ? [0, 0.5, 1] : [0, 0.25, 0.5, 0.75, 1]) {
       const y = grid.height * (1 - part);
-      context.fillText(part === 1 && heat.spanS === 1 ? "1 s" : `${Math.round((part * heat.spanS) / (per as number))} ${unit}`, LEFT - 6, Math.min(grid.height, Math.max(9, y + 3)));
+      context.fillText(
+        part === 1 && heat.spanS === 1 ? "1 s" : `${Math.round((part * heat.spanS) / (per as number))} ${unit}`,
+        LEFT - 6,
+        Math.min(grid.height, Math.max(9, y + 3)),
+      );
     }
   }
 }
 
 /** Whole seconds, minutes or hours that are at least so many seconds apart. */
 export function niceStep(least: number): number {
-  return [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 43200].find((step) => step >= least) ?? 86400;
+  return (
+    [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 43200].find((step) => step >= least) ?? 86400
+  );
 }
 
 export interface Marks {
@@ -185,8 +217,19 @@ export interface Marks {
   readonly cursor: Cell | null;
 }
 
-export function drawMarks(context: CanvasRenderingContext2D, heat: HeatData, grid: Grid, look: HeatLook, marks: Marks): void {
-  const spans = ([[marks.compare, look.compare, "compared with"], [marks.selection, look.accent, "selected"]] as const)
+export function drawMarks(
+  context: CanvasRenderingContext2D,
+  heat: HeatData,
+  grid: Grid,
+  look: HeatLook,
+  marks: Marks,
+): void {
+  const spans = (
+    [
+      [marks.compare, look.compare, "compared with"],
+      [marks.selection, look.accent, "selected"],
+    ] as const
+  )
     .filter(([range]) => range !== null)
     .map(([range, colour, word]) => ({ colour, word, rectangles: rectanglesOf(heat, range!, grid, marks.row) }));
   if (spans.length) {
@@ -202,29 +245,52 @@ export function drawMarks(context: CanvasRenderingContext2D, heat: HeatData, gri
     const line = heat.cores ? marks.cursor.row : heat.rows - 1 - marks.cursor.row;
     context.strokeStyle = look.ink;
     context.lineWidth = 2;
-    context.strokeRect(grid.left + marks.cursor.column * grid.cell.w - 1, line * grid.cell.h - 1, Math.max(4, grid.cell.w + 1), Math.max(4, grid.cell.h + 2));
+    context.strokeRect(
+      grid.left + marks.cursor.column * grid.cell.w - 1,
+      line * grid.cell.h - 1,
+      Math.max(4, grid.cell.w + 1),
+      Math.max(4, grid.cell.h + 2),
+    );
   }
 }
 
-interface Box { x: number; y: number; w: number; h: number }
+interface Box {
+  x: number;
+  y: number;
+  w: number;
+  h: number;
+}
 
 function rectanglesOf(heat: HeatData, range: Range, grid: Grid, row: number | null): Box[] {
   const [first, end] = cellsOf(heat, range);
   return staircase(heat, first, end).map(({ x, y, w, h }) => ({
-    x: grid.left + x * grid.cell.w, w: w * grid.cell.w,
-    y: (row === null ? y : row) * grid.cell.h, h: (row === null ? h : 1) * grid.cell.h,
+    x: grid.left + x * grid.cell.w,
+    w: w * grid.cell.w,
+    y: (row === null ? y : row) * grid.cell.h,
+    h: (row === null ? h : 1) * grid.cell.h,
   }));
 }
 
 // Neighbouring rectangles become one outline: edges that two of them share are not drawn.
-function drawOutline(context: CanvasRenderingContext2D, boxes: readonly Box[], colour: string, word: string, look: HeatLook): void {
+function drawOutline(
+  context: CanvasRenderingContext2D,
+  boxes: readonly Box[],
+  colour: string,
+  word: string,
+  look: HeatLook,
+): void {
   context.strokeStyle = colour;
   context.lineWidth = 2;
   context.beginPath();
   boxes.forEach((box, at) => {
-    const before = boxes[at - 1], after = boxes[at + 1];
-    const line = (x: number, y: number, x1: number, y1: number): void => { context.moveTo(x, y); context.lineTo(x1, y1); };
-    const top = box.y + 1, bottom = box.y + box.h - 1;
+    const before = boxes[at - 1],
+      after = boxes[at + 1];
+    const line = (x: number, y: number, x1: number, y1: number): void => {
+      context.moveTo(x, y);
+      context.lineTo(x1, y1);
+    };
+    const top = box.y + 1,
+      bottom = box.y + box.h - 1;
     line(box.x, top, box.x + box.w, top);
     line(box.x, bottom, box.x + box.w, bottom);
     const side = (x: number, other: Box | undefined): void => {
@@ -242,7 +308,8 @@ function drawOutline(context: CanvasRenderingContext2D, boxes: readonly Box[], c
   if (wide < 90) return;
   context.font = "600 10.5px system-ui, sans-serif";
   context.textAlign = "left";
-  const room = context.measureText(word).width + 10, x = first.x;
+  const room = context.measureText(word).width + 10,
+    x = first.x;
   context.fillStyle = colour;
   context.fillRect(x, 0, room, 15);
   context.fillStyle = `rgb(${look.ground.join(" ")})`;

@@ -21,7 +21,8 @@ export function levelOf(count: number, max: number, scale: Scale): number {
 export function ramp(colours: readonly string[]): Uint32Array {
   const stops = colours.map((text) => packed(parsed(text)));
   return Uint32Array.from({ length: 256 }, (_, step) => {
-    const place = (step / 255) * (stops.length - 1), low = Math.min(stops.length - 2, Math.floor(place));
+    const place = (step / 255) * (stops.length - 1),
+      low = Math.min(stops.length - 2, Math.floor(place));
     return mixed(stops[low]!, stops[low + 1]!, place - low);
   });
 }
@@ -42,6 +43,6 @@ export function legendMarks(max: number, scale: Scale): number[] {
   if (scale === "linear") return [1, Math.round(max / 2), max].filter((each, at, all) => all.indexOf(each) === at);
   const marks = [1];
   const step = 10 ** Math.max(1, Math.ceil(Math.log10(max) / 3));
-  for (let mark = step; mark < max * 0.36; mark *= step) marks.push(mark);
+  for (let mark = step; mark < max * 0.3; mark *= step) marks.push(mark);
   return [...marks, max];
 }

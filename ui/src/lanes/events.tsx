@@ -22,6 +22,9 @@ export function Events() {
       {found.map(({ x, items }) => (
         <EventButton key={`${items[0]!.at} ${items[0]!.text}`} x={x} items={items} />
       ))}
+      {!!lanes.value?.events_left_off && (
+        <span class="lane-note left-off">{lanes.value.events_left_off.toLocaleString("en")} lesser or earlier ones are not shown: zoom in</span>
+      )}
       {lanes.value !== null && found.length === 0 && <span class="lane-note">no events in view</span>}
     </div>
   );

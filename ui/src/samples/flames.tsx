@@ -1,14 +1,16 @@
 /** Flame graph, chart, sandwich and table of the chosen samples. */
 
-import { useMemo } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { plotWidth, select, swap } from "../axis/moves";
 import { silent, source } from "../api/source";
 import type { FlamechartHeader, FlamegraphHeader, Span } from "../api/types";
 import { Empty, Loading, NoPermission, Problem } from "../chrome/states";
 import { Icon } from "../chrome/icons";
+import { selectWorst } from "../axis/worst";
+import { short } from "../lanes/series";
 import { type FlameLook, FlamePanel, FlameTree, chartFrom, readTransforms, writtenTransforms } from "../flame";
 import {
-  asked, clock, colour, compare, dark, duration, filters, fn, following, icicle, info, inverted, look, navigate, replace, search, setFilter, transforms, useAnswer,
+  asked, clock, colour, compare, dark, duration, extent, filters, fn, following, icicle, info, inverted, look, navigate, replace, search, selection, setFilter, transforms, useAnswer,
 } from "../state";
 import { formatSpan } from "../state/place";
 import { worstIn } from "../strip/cells";
@@ -19,10 +21,16 @@ import { settled } from "./span";
 const NODES = 100_000;
 const FORMATS = ["speedscope", "firefox", "pprof", "collapsed", "perf-script", "otlp"];
 
+/** Folding this many samples takes seconds; nobody asked for that by opening a page. */
+const UNASKED = 10_000_000;
+
 export function Flames({ height }: { height: number }) {
   const span = settled.value;
   const other = compare.value;
-  const ready = length(span) > 0 && plotWidth.value > 0;
+  const [insisted, insist] = useState("");
+  const many = samplesIn(span);
+  const asks = many > UNASKED && selection.value === null && insisted !== formatSpan(span);
+  const ready = length(span) > 0 && plotWidth.value > 0 && !asks;
   const params = { ...asked(span), against: formatSpan(other), nodes: NODES };
   const ask = (invert: boolean) => (signal: AbortSignal) =>
     source().columns<FlamegraphHeader>("flamegraph", invert ? { ...params, invert: 1 } : params, signal);
@@ -38,6 +46,7 @@ export function Flames({ height }: { height: number }) {
   const shown: FlameLook = {
     view: look.value, inverted: inverted.value, icicle: icicle.value, colour: colour.value, search: search.value, fn: fn.value, transforms: done,
   };
+  if (asks) return <Invitation span={span} samples={many} fold={() => insist(formatSpan(span))} />;
   if (answer.error && !answer.loading && !(tree && silent(answer.error))) return <Problem error={answer.error} again={answer.again} />;
   if (!tree) return <Loading title="Folding stacks" />;
   const blind = (info.value?.missing ?? []).filter((one) => /stack|sample/.test(one.source));
@@ -55,6 +64,24 @@ export function Flames({ height }: { height: number }) {
         tools={<Exports span={span} />}
       />
     </div>
+  );
+}
+
+/** About how many there are: the recording's, by its share of the time. */
+function samplesIn(span: Span): number {
+  const all = extent.value;
+  return length(all) > 0 ? ((info.value?.samples ?? 0) * Math.min(1, length(span) / length(all))) : 0;
+}
+
+function Invitation({ span, samples, fold }: { span: Span; samples: number; fold: () => void }) {
+  return (
+    <Empty title="Select a time to see where it went">
+      <p>In view are {duration(length(span))} and about {short(samples)} samples. Drag over the axis or the heat map, or:</p>
+      <div class="button-row">
+        <button class="button" onClick={() => void selectWorst()}>Select the worst second <kbd>e</kbd></button>
+        <button class="button quiet" onClick={fold}>Fold all of it; that takes a while</button>
+      </div>
+    </Empty>
   );
 }
 

@@ -3,7 +3,7 @@
 import { batch, effect, signal } from "@preact/signals";
 import { AnswerError, type LiveState, source } from "../api/source";
 import type { Diagnosis, Incident, IncidentNote, Info, RecordingEntry, Tick, TimelineEvent } from "../api/types";
-import { current, following, info, rec, recordings, tail } from "./state";
+import { catchUp, current, following, info, newest, rec, recordings, tail } from "./state";
 
 export const incidents = signal<Incident[] | null>(null);
 export const incidentsTrouble = signal<AnswerError | null>(null);
@@ -43,7 +43,7 @@ async function load(key: string, stop: AbortController): Promise<void> {
     if (stopped.aborted) return;
     batch(() => {
       recordings.value = known.recordings;
-      if (info.value?.node !== found.node || info.value?.from !== found.from) tail.value = 0;
+      if (info.value?.node !== found.node || info.value?.from !== found.from) tail.value = newest.value = 0;
       const place = current();
       if (info.value === null && found.live && !place.view && !place.selection) following.value = true;
       if (!found.live) following.value = false;
@@ -77,15 +77,18 @@ function listen(key: string, stopped: AbortSignal): void {
   const end = source().live({ rec: key }, {
     tick(tick) {
       batch(() => {
-        tail.value = Math.max(tail.value, tick.at);
+        newest.value = Math.max(newest.value, tick.at);
+        if (following.value) catchUp();
         lastTick.value = tick;
       });
     },
     event: (event) => (lastEvent.value = event),
     incidents(notes) {
       const before = JSON.stringify(noticed.value?.map((one) => [one.id, one.state]));
+      // The first list only says what was asked for already.
+      const first = noticed.value === null;
       noticed.value = notes;
-      if (before !== JSON.stringify(notes.map((one) => [one.id, one.state]))) void diagnose(key, stopped);
+      if (!first && before !== JSON.stringify(notes.map((one) => [one.id, one.state]))) void diagnose(key, stopped);
     },
     recorder(running) {
       if (running) return refresh();

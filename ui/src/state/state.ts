@@ -16,8 +16,15 @@ export const recordings = signal<RecordingEntry[]>([]);
 export const info = signal<Info | null>(null);
 /** The live tail is shown and moves; dragging, zooming or a link to a window pauses it. */
 export const following = signal(false);
-/** Where the live tail shows to; moved by ticks. */
+/** Where the axis ends while a recording grows: moved by ticks while they are followed, else it rests. */
 export const tail = signal(0);
+/** The last tick that was heard of. */
+export const newest = signal(0);
+
+/** Lets the axis reach to what has been recorded by now. */
+export function catchUp(): void {
+  tail.value = Math.max(tail.value, newest.value);
+}
 export const TAIL_S = 300;
 
 export const page = computed(() => place.value.page);

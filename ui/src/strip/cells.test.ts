@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { MODES, type Tick } from "../api/types";
-import { FULL, type Palette, type Strip, UNMEASURED, advanced, averageIn, endOf, paint, rowHeight, shares, worstIn } from "./cells";
+import { FULL, type Palette, type Strip, UNMEASURED, advanced, averageIn, endOf, held, paint, rowHeight, shares, worstIn } from "./cells";
 
 const PALETTE: Palette = {
   idle: [255, 255, 255],
@@ -31,12 +31,19 @@ describe("strip", () => {
     expect(pixel(cells, 3, 0, 0)).toEqual([255, 255, 255, 255]);
   });
 
-  it("lets the kernel's share decide, even when it is less than half", () => {
-    const one = strip(1, 1);
-    one.modes.user[0] = 150;
-    one.modes.softirq[0] = 100;
-    const [red, green, blue] = pixel(paint(one, PALETTE), 1, 0, 0);
-    expect([red! > 240, green! < 150, blue! < 30]).toEqual([true, true, true]);
+  it("mixes hues as the modes share the time: a working core stays green, one that the kernel holds is red", () => {
+    const one = strip(4, 1);
+    [[230, 24], [127, 127], [50, 204], [20, 60]].forEach(([user, system], column) => {
+      one.modes.user[column] = user!;
+      one.modes.system[column] = system!;
+    });
+    const cells = paint(one, PALETTE);
+    expect(pixel(cells, 4, 0, 0)).toEqual([0, 255, 0, 255]);
+    expect(pixel(cells, 4, 1, 0)).toEqual([63, 191, 0, 255]);
+    expect(pixel(cells, 4, 2, 0)).toEqual([255, 0, 0, 255]);
+    // The same hue, but a core that is mostly idle is pale.
+    const [red, green, blue] = pixel(cells, 4, 3, 0);
+    expect([red === 255, green! > 180, blue! > 180]).toEqual([true, true, true]);
   });
 
   it("leaves what was not measured open", () => {
@@ -54,6 +61,16 @@ describe("strip", () => {
     const cells = paint(one, PALETTE, 200);
     const red = Array.from({ length: 200 }, (_, y) => pixel(cells, 1, 0, y)).findIndex(([, green]) => green === 0);
     expect(red).toBe(Math.floor((777 * 200) / 1000));
+  });
+
+  it("knows the cores that were held all the time, unless everything was", () => {
+    const one = strip(10, 4);
+    one.modes.softirq[3 * 4 + 2] = 240;
+    one.modes.system[5 * 4 + 1] = 200;
+    expect(held(one)).toEqual([{ column: 3, row: 2, mode: "softirq" }]);
+    const all = strip(1000, 4);
+    all.modes.system.fill(FULL);
+    expect(held(all)).toEqual([]);
   });
 
   it("finds the worst core: most in the kernel, then busiest", () => {

@@ -134,35 +134,65 @@ export function paint(strip: Strip, palette: Palette, height = strip.cpus.length
   return out;
 }
 
-/** 255 strengths of each mode over the colour of idleness, as the bytes of a pixel. Order: user, system, irq, softirq, steal, iowait. */
-export function shades(palette: Palette): Uint32Array {
-  const table = new Uint32Array(MODES.length * 256);
-  const bytes = new Uint8Array(4);
-  const word = new Uint32Array(bytes.buffer);
+export interface Held {
+  column: number;
+  row: number;
+  mode: Mode;
+}
+
+/** More of them would hide the rest; then they are seen without help. */
+const MOST_HELD = 3000;
+
+/** Cells whose core was held by the kernel or taken away all the time. On a picture of hours such a cell is one pixel. */
+export function held(strip: Strip, least = 0.9): Held[] {
+  const { user, system, irq, softirq, steal } = strip.modes;
+  const out: Held[] = [];
+  for (let at = 0; at < user.length; at++) {
+    if (user[at] === UNMEASURED || system[at]! + irq[at]! + softirq[at]! + steal[at]! < least * FULL) continue;
+    if (out.length === MOST_HELD) return [];
+    const mode = (["system", "irq", "softirq", "steal"] as const).reduce((best, one) => (strip.modes[one][at]! > strip.modes[best][at]! ? one : best));
+    out.push({ column: Math.floor(at / strip.cpus.length), row: at % strip.cpus.length, mode });
+  }
+  return out;
+}
+
+/** Strengths 0..255 of each mode over the colour of idleness, three bytes each, in the order of MODES. */
+export function shades(palette: Palette): Uint8Array {
+  const table = new Uint8Array(MODES.length * 256 * 3);
   MODES.forEach((mode, index) => {
     for (let strength = 0; strength < 256; strength++) {
-      // Little is visible, much is unmistakable: the middle of the scale is spread out.
+      // A little is visible, and only a core that is held all the time is fully coloured.
       const ratio = Math.min(1, strength / FULL);
-      const over = ratio < 0.02 ? 0 : 0.1 + 0.9 * ratio ** 1.25;
-      for (let part = 0; part < 3; part++) bytes[part] = palette.idle[part]! + (palette[mode][part]! - palette.idle[part]!) * over;
-      bytes[3] = 255;
-      table[index * 256 + strength] = word[0]!;
+      const over = ratio < 0.02 ? 0 : 0.07 + 0.93 * ratio ** 1.7;
+      for (let part = 0; part < 3; part++)
+        table[(index * 256 + strength) * 3 + part] = palette.idle[part]! + (palette[mode][part]! - palette.idle[part]!) * over;
     }
   });
   return table;
 }
 
-/** The hue is the mode that holds most, kernel modes weighing double; the strength is how busy the core was. */
-function shade(table: Uint32Array, user: number, system: number, irq: number, softirq: number, steal: number, iowait: number): number {
-  const busy = Math.min(FULL, user + system + irq + softirq + steal);
-  let mode = 0;
-  let most = user;
-  if (system * 2 > most) [mode, most] = [1, system * 2];
-  if (irq * 2 > most) [mode, most] = [2, irq * 2];
-  if (softirq * 2 > most) [mode, most] = [3, softirq * 2];
-  if (steal * 2 > most) [mode, most] = [4, steal * 2];
-  if (iowait > busy * 2) return table[5 * 256 + iowait]!;
-  return table[mode * 256 + busy]!;
+/** Of a busy core's time, the kernel's share from which its colour begins to show, and at which nothing else does. */
+const [KERNEL_SHOWS, KERNEL_RULES] = [0.4, 0.8];
+
+/** How strong: how busy the core was. Which hue: the user's, or that of the strongest other mode, or between as they share the time. */
+function shade(table: Uint8Array, user: number, system: number, irq: number, softirq: number, steal: number, iowait: number): number {
+  const held = system + irq + softirq + steal;
+  const busy = Math.min(FULL, user + held);
+  if (iowait > busy * 2) return pixel(table, 5 * 256 + iowait, 0, 0);
+  let mode = 1;
+  let most = system;
+  if (irq > most) [mode, most] = [2, irq];
+  if (softirq > most) [mode, most] = [3, softirq];
+  if (steal > most) mode = 4;
+  const share = busy > 0 ? (held / busy - KERNEL_SHOWS) / (KERNEL_RULES - KERNEL_SHOWS) : 0;
+  return pixel(table, busy, mode * 256 + busy, Math.max(0, Math.min(1, share)));
+}
+
+/** Two colours of the table, mixed, as the bytes of a pixel on a little-endian machine: every browser's. */
+function pixel(table: Uint8Array, first: number, second: number, share: number): number {
+  const [a, b] = [first * 3, second * 3];
+  const mixed = (part: number): number => table[a + part]! + (table[b + part]! - table[a + part]!) * share;
+  return ((255 << 24) | (mixed(2) << 16) | (mixed(1) << 8) | mixed(0)) >>> 0;
 }
 
 /**

@@ -5,7 +5,7 @@ import { toX } from "../axis/axis";
 import { plotWidth } from "../axis/moves";
 import { hatching, sharp } from "../axis/canvas";
 import { chosen, colourOf, dark, view } from "../state";
-import { type Palette, type Strip as Cells, endOf, paint, rowHeight, worstIn } from "./cells";
+import { type Held, type Palette, type Strip as Cells, endOf, held, paint, rowHeight, worstIn } from "./cells";
 import { strip } from "./load";
 import { MODES } from "../api/types";
 
@@ -16,7 +16,7 @@ export const stripHeight = (cpus: number): number => Math.max(40, Math.round(row
 
 export function StripCanvas({ average }: { average: boolean }) {
   const canvas = useRef<HTMLCanvasElement>(null);
-  const picture = useRef<{ of: Cells; dark: boolean; image: HTMLCanvasElement } | null>(null);
+  const picture = useRef<{ of: Cells; dark: boolean; image: HTMLCanvasElement; held: Held[] } | null>(null);
   const cells = strip.value;
   const shown = view.value;
   const width = plotWidth.value;
@@ -31,12 +31,13 @@ export function StripCanvas({ average }: { average: boolean }) {
     context.fillRect(0, 0, width, height);
     if (!cells) return;
     if (picture.current?.of !== cells || picture.current.dark !== night)
-      picture.current = { of: cells, dark: night, image: painted(cells, height) };
+      picture.current = { of: cells, dark: night, image: painted(cells, height), held: held(cells) };
     const left = toX(shown, width, cells.from);
     const right = toX(shown, width, endOf(cells));
     context.imageSmoothingEnabled = false;
     context.drawImage(picture.current.image, left, 0, right - left, height);
     rows(context, cells.cpus.length, width, height);
+    dots(context, picture.current.held, cells, left, right, height);
     if (average) averages(context, cells, left, right, height);
     worst(context, cells, left, right, height, span);
   });
@@ -65,6 +66,21 @@ function rows(context: CanvasRenderingContext2D, cpus: number, width: number, he
   context.fillStyle = colourOf("--ground");
   for (let row = 1; row < cpus; row++) context.fillRect(0, Math.round(row * each) - 0.5, width, 1);
 }
+
+/** What lasted a second in a view of hours would be a pixel that nobody finds. */
+function dots(context: CanvasRenderingContext2D, found: Held[], cells: Cells, left: number, right: number, height: number): void {
+  const wide = (right - left) / cells.columns;
+  const tall = height / cells.cpus.length;
+  if (wide >= DOT_PX && tall >= DOT_PX) return;
+  const [w, h] = [Math.max(DOT_PX, wide), Math.max(DOT_PX, tall)];
+  for (const mode of MODES) {
+    context.fillStyle = colourOf(`--mode-${mode}`);
+    for (const one of found)
+      if (one.mode === mode) context.fillRect(left + (one.column + 0.5) * wide - w / 2, (one.row + 0.5) * tall - h / 2, w, h);
+  }
+}
+
+const DOT_PX = 3;
 
 function averages(context: CanvasRenderingContext2D, cells: Cells, left: number, right: number, height: number): void {
   const column = (right - left) / cells.columns;
@@ -109,8 +125,8 @@ function worst(context: CanvasRenderingContext2D, cells: Cells, left: number, ri
   const wide = (right - left) / cells.columns;
   const tall = height / cells.cpus.length;
   const x = left + (found.column + 0.5) * wide;
-  const y = (found.row + 0.5) * tall;
   const [w, h] = [Math.max(9, wide + 4), Math.max(9, tall + 4)];
+  const y = Math.max(h / 2 + 1, Math.min(height - h / 2 - 1, (found.row + 0.5) * tall));
   for (const [colour, thick] of [["--average-halo", 4], ["--ink", 1.8]] as const) {
     context.strokeStyle = colourOf(colour);
     context.lineWidth = thick;
