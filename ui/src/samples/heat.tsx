@@ -11,10 +11,11 @@ import {
   asked, by, clock, compare, dark, extent, filters, following, info, navigate, rows, search, selection, setFilter, useAnswer, view,
 } from "../state";
 import { patternOf } from "../flame";
+import { START } from "../state/place";
 import { HEAT_S, heatSpan, settled } from "./span";
 
 /** A file that was frozen with other rows begins with those. */
-const rows = signal(Number(document.getElementById("frozen")?.dataset["rows"]) || 50);
+const frozenRows = Number(document.getElementById("frozen")?.dataset["rows"]) || null;
 const MOST_COLUMNS = 2000;
 
 export function Heat() {
@@ -26,7 +27,7 @@ export function Heat() {
   const columns = Math.max(200, Math.min(MOST_COLUMNS, Math.floor(plotWidth.value)));
   // By core the rows are cores already: a filter on one of them would leave a single row.
   const chosen = by.value === "core" ? { ...filters.value, cpu: [] } : filters.value;
-  const params = { ...asked(shown, chosen), by: by.value, rows: rows.value, columns: length(shown) > HEAT_S ? columns : MOST_COLUMNS, paint };
+  const params = { ...asked(shown, chosen), by: by.value, rows: rows.value === START.rows ? (frozenRows ?? rows.value) : rows.value, columns: length(shown) > HEAT_S ? columns : MOST_COLUMNS, paint };
   const ready = length(shown) > 0 && plotWidth.value > 0;
   const answer = useAnswer(ready ? JSON.stringify(params) : null, (signal) => source().columns("heatmap", params, signal), { wait_ms: 150, patient: following.value });
   const data = useMemo(() => (answer.data ? heatFrom(answer.data) : null), [answer.data]);
