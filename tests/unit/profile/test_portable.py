@@ -45,13 +45,12 @@ def paths(table: Portable) -> list[tuple[str, ...]]:
 def read_back(table: Portable) -> Counter[tuple[int, int, str | None, tuple[str, ...]]]:
     """(millisecond, core, comm, stack) of every sample."""
     ticks = np.cumsum(table.arrays["time"].astype(np.int64)) + round(table.scalars["start"] * 1000)
-    stack, task = paths(table), table.arrays["pair_task"].tolist()
-    node = table.arrays["pair_node"].tolist()
+    stack, found = paths(table), table.arrays
+    task, node = (found["pair_task"][found["pair"]], found["pair_node"][found["pair"]]) if "pair" in found else (
+        found["task"], found["node"])  # fmt: skip
     return Counter(
-        (at, cpu, table.scalars["tasks"][task[pair]][0], stack[node[pair]])
-        for at, cpu, pair in zip(
-            ticks.tolist(), table.arrays["cpu"].tolist(), table.arrays["pair"].tolist(), strict=True
-        )
+        (at, cpu, table.scalars["tasks"][who][0], stack[end])
+        for at, cpu, who, end in zip(ticks.tolist(), found["cpu"].tolist(), task.tolist(), node.tolist(), strict=True)
     )
 
 
@@ -67,10 +66,13 @@ def recorded(selection: Selection) -> Counter[tuple[int, int, str | None, tuple[
     return found
 
 
-def test_what_fits_is_all_there(written: Written) -> None:
+@pytest.mark.parametrize("few", [0, 10**6])
+def test_what_fits_is_all_there(written: Written, monkeypatch: pytest.MonkeyPatch, few: int) -> None:
+    monkeypatch.setattr(portable, "FEW_PAIRS", few)
     with open_recording(written.dir) as recording:
         selection = whole(recording)
         table = made(selection)
+        assert ("pair" in table.arrays) == (few == 0), "pairs by one number, or task and node apart"
         assert table.scalars["step"] == 1
         assert table.scalars["total"] == written.samples
         assert read_back(table) == recorded(selection)

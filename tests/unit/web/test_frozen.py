@@ -117,7 +117,7 @@ def test_no_name_ends_a_script_of_it(written: Written) -> None:
     answers = Answers()
     answers.put("info", {"node": hostile})
     text = assembled(built, hostile, hostile, answers, None, hostile)
-    assert text.count("</script") == assembled(built, "a", "b", answers, None, "c").count("</script") == 3
+    assert text.count("</script") == assembled(built, "a", "b", answers, None, "c").count("</script") == 4
     assert "<!--" not in text
     assert len(re.findall("<script", text)) == len(re.findall("<script", page(written)))
 

@@ -59,11 +59,8 @@ export function Copy({ text, what = "copy" }: { text: string; what?: string }) {
     timer.current = window.setTimeout(() => setDone(""), 2000);
   };
   return (
-    <button type="button" class="pg-button" onClick={() => void copy()}>
+    <button type="button" class="pg-button" aria-live="polite" onClick={() => void copy()}>
       {done || what}
-      <span class="hidden-text" role="status">
-        {done}
-      </span>
     </button>
   );
 }
