@@ -10,13 +10,19 @@ export interface Step {
 }
 
 const COMMANDS = new Set([
-  "systemctl", "zombiescope", "sysctl", "ethtool", "mkdir", "printf", "echo", "kubectl", "journalctl", "umount", "mount", "chrt", "taskset",
-  "conntrack", "iptables", "nft", "auditctl", "perf", "cat", "sh", "sudo", "docker", "crictl", "systemd-run", "apt-get", "dnf", "yum",
+  "apt-get", "auditctl", "bpftool", "cat", "chrt", "conntrack", "crictl", "crun", "dmesg", "dnf", "docker", "echo", "ethtool", "findmnt", "grep", "ip",
+  "iptables", "iptables-save", "ipvsadm", "journalctl", "kill", "kubectl", "loginctl", "ls", "lsns", "mkdir", "mount", "nft", "nvidia-smi", "perf", "pidstat",
+  "printf", "ps", "renice", "sh", "ss", "sudo", "sysctl", "systemctl", "systemd-cgls", "systemd-cgtop", "systemd-run", "taskset", "tc", "umount", "yum", "zombiescope",
 ]);
+/** Words that begin a sentence as well as a command: "find who looks up ..." is advice. */
+const TWOFOLD = /^(find [/.]|for \w+ in |while |test -)/;
 
-/** A command, or advice in words? Decided by its first word; "release them: ..." is words. */
+/** A command, or advice in words? Decided by how it begins; "release them: ..." is words. */
 export function steps(lines: readonly string[]): Step[] {
-  return lines.map((text) => ({ text, command: text.startsWith("#") || COMMANDS.has(text.trim().split(/[\s:]/, 1)[0] ?? "") }));
+  return lines.map((text) => {
+    const first = text.trim().split(/[\s;|]/, 1)[0] ?? "";
+    return { text, command: text.startsWith("#") || COMMANDS.has(first) || TWOFOLD.test(text.trim()) };
+  });
 }
 
 export function planText(incident: Incident, zoneOffsetS: number): string {
