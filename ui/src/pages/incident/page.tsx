@@ -134,7 +134,7 @@ function Fix({ incident, cause }: { incident: Incident; cause: Cause }) {
       <p>{sentence(cause.fix.summary)}</p>
       {cause.fix.steps.length > 0 && (
         <ol class="pg-plan">
-          {steps(cause.fix.steps).map((step) => (
+          {steps(cause.fix).map((step) => (
             <li key={step.text}>{step.command ? <><code>{step.text}</code> <Copy text={step.text} /></> : sentence(step.text)}</li>
           ))}
         </ol>

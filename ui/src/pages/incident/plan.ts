@@ -1,7 +1,7 @@
 // The fix as something to paste: commands as they are, everything else as a comment, so that the whole block may be
 // read, copied and run line by line. Nothing on this page runs anything.
 
-import type { Incident } from "../documents";
+import type { Fix, Incident } from "../documents";
 import { moment, zoneName } from "../words";
 
 export interface Step {
@@ -9,20 +9,9 @@ export interface Step {
   command: boolean;
 }
 
-const COMMANDS = new Set([
-  "apt-get", "auditctl", "bpftool", "cat", "chrt", "conntrack", "crictl", "crun", "dmesg", "dnf", "docker", "echo", "ethtool", "findmnt", "grep", "ip",
-  "iptables", "iptables-save", "ipvsadm", "journalctl", "kill", "kubectl", "loginctl", "ls", "lsns", "mkdir", "mount", "nft", "nvidia-smi", "perf", "pidstat",
-  "printf", "ps", "renice", "sh", "ss", "sudo", "sysctl", "systemctl", "systemd-cgls", "systemd-cgtop", "systemd-run", "taskset", "tc", "umount", "yum", "zombiescope",
-]);
-/** Words that begin a sentence as well as a command: "find who looks up ..." is advice. */
-const TWOFOLD = /^(find [/.]|for \w+ in |while |test -)/;
-
-/** A command, or advice in words? Decided by how it begins; "release them: ..." is words. */
-export function steps(lines: readonly string[]): Step[] {
-  return lines.map((text) => {
-    const first = text.trim().split(/[\s;|]/, 1)[0] ?? "";
-    return { text, command: text.startsWith("#") || COMMANDS.has(first) || TWOFOLD.test(text.trim()) };
-  });
+/** Which steps are commands says the document; where it does not, none is: a comment does no harm in a shell. */
+export function steps(fix: Fix): Step[] {
+  return fix.steps.map((text, number) => ({ text, command: fix.commands?.[number] ?? false }));
 }
 
 export function planText(incident: Incident, zoneOffsetS: number): string {
@@ -33,5 +22,5 @@ export function planText(incident: Incident, zoneOffsetS: number): string {
     `# ${cause.summary}`,
     `# plan: ${cause.fix.summary}`,
   ];
-  return [...head, ...steps(cause.fix.steps).map((step) => (step.command ? step.text : `# ${step.text}`))].join("\n") + "\n";
+  return [...head, ...steps(cause.fix).map((step) => (step.command ? step.text : `# ${step.text}`))].join("\n") + "\n";
 }
