@@ -139,7 +139,7 @@ function Fix({ incident, cause }: { incident: Incident; cause: Cause }) {
           ))}
         </ol>
       )}
-      <p class="faint">Nothing on this page changes the machine. <code>zombiescope fix --incident {incident.id}</code> shows the same plan where it can be applied.</p>
+      <p class="faint">Nothing on this page changes the machine: read it, copy it, and run it where it belongs.</p>
     </Panel>
   );
 }
