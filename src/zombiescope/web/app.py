@@ -32,6 +32,11 @@ def application(recordings: Recordings, access: Access, page: Page | None = None
     return Guard(_app(recordings, access, page or Page()), access)
 
 
+def described(recordings: Recordings, access: Access) -> dict[str, Any]:
+    """The OpenAPI document."""
+    return _app(recordings, access, Page()).openapi()
+
+
 def _app(recordings: Recordings, access: Access, page: Page) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -46,6 +51,7 @@ def _app(recordings: Recordings, access: Access, page: Page) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
+        generate_unique_id_function=lambda route: route.name,
         lifespan=lifespan,
     )
     desk = Desk(recordings)

@@ -44,31 +44,26 @@ API = "/api/"
 SESSION = "/api/v1/session"
 COOKIE = "zombiescope-session"
 _MOST_SESSIONS = 1_000
+_PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """`names`: what Host may say, each "name" or "name:port"; a bare name goes with `port`. `token` None: nobody is
-    asked."""
+    """`names`: what Host may say, as (name, port). `token` None: nobody is asked."""
 
     port: int
-    names: frozenset[str]
+    names: frozenset[tuple[str, int]]
     any_address: bool = False
     """Listening on all addresses: whoever names one of them by number was not rebound by a name."""
     token: str | None = None
     _sessions: dict[str, None] = field(default_factory=dict)
 
-    def host(self, said: str | None) -> bool:
+    def host(self, said: str | None, usual_port: int = 80) -> bool:
         """Whether a Host header names this server."""
         if not said or len(said) > 300:
             return False
-        said = said.lower()
-        if said in self.names:
-            return True
-        name, port = _split(said)
-        if port != self.port:
-            return False
-        return name in self.names or (self.any_address and _is_address(name))
+        name, port = _split(said.lower(), usual_port)
+        return (name, port) in self.names or (self.any_address and port == self.port and _is_address(name))
 
     def origin(self, said: str | None) -> bool:
         """Whether an Origin header, if there is one, is this server's."""
@@ -78,7 +73,7 @@ class Access:
             parts = urlsplit(said)
         except ValueError:
             return False
-        return parts.scheme in ("http", "https") and self.host(parts.netloc)
+        return parts.scheme in _PORTS and self.host(parts.netloc, _PORTS[parts.scheme])
 
     def knows(self, headers: Headers) -> bool:
         """Whether the token, or the cookie of a session, is with the request."""
@@ -105,11 +100,11 @@ class Access:
         return made
 
 
-def _split(said: str) -> tuple[str, int]:
+def _split(said: str, usual_port: int) -> tuple[str, int]:
     """Name and port of a Host header; port -1 where it is no number."""
     name, colon, port = said.rpartition(":")
     if not colon or said.endswith("]"):
-        return said, 80
+        return said, usual_port
     return name, int(port) if port.isascii() and port.isdigit() and len(port) < 6 else -1
 
 
@@ -122,11 +117,15 @@ def _is_address(name: str) -> bool:
 
 
 def access(address: str, port: int, names: Iterable[str] = (), token: str | None = None) -> Access:
-    """For a server that listens on `address`; `names` are further ones that Host may say."""
-    local = {"localhost", "127.0.0.1", "[::1]"}
+    """For a server that listens on `address`. `names` are further ones: "NAME:PORT", or "NAME" with the server's port
+    or with that of a proxy which speaks for it on a usual one."""
     own = f"[{address}]" if ":" in address else address
-    wildcard = address in ("0.0.0.0", "::", "")  # noqa: S104  compared, not bound
-    return Access(port, frozenset(name.lower() for name in (*local, own, *names)), wildcard, token)
+    known = {(name, port) for name in ("localhost", "127.0.0.1", "[::1]", own)}
+    for each in names:
+        name, said = _split(each.lower(), 0)
+        known |= {(name, said)} if said else {(name, port), *((name, usual) for usual in _PORTS.values())}
+    wildcard = address in ("0.0.0.0", "::")  # noqa: S104  compared, not bound
+    return Access(port, frozenset(known), wildcard, token)
 
 
 class Guard:

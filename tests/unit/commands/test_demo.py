@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
+import json
 import os
+import re
 import shlex
 import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
+import numpy as np
 import pytest
 from tests.unit.commands.cli import Cli, Done
+
+from zombiescope.commands import drawing
+from zombiescope.commands.failure import Failure
+from zombiescope.documents.columns import decoded
+from zombiescope.web.frozen import NotBuiltError
 
 
 @pytest.fixture(scope="module")
@@ -40,12 +51,29 @@ def test_the_first_screen_names_hog_culprit_and_how_it_is_known(demo: Done) -> N
 
 
 def test_what_it_says_to_type_can_be_pasted(demo: Done, home: Path) -> None:
-    lines = demo.out.partition("look at it yourself\n")[2].splitlines()
+    lines = demo.out.partition("look at it yourself\n")[2].partition("\n\n")[0].splitlines()
     assert [line.split()[1] for line in lines] == ["heatmap", "flamegraph", "diagnose"]
     for line in lines:
         done = Cli(home)(*shlex.split(line)[1:])
         assert (done.code, done.err if done.code else "") in [(0, ""), (3, "report.html: " + done.err[13:])]
     assert (home / "report.html").read_text().startswith("<!doctype html>")
+
+
+def test_it_leads_to_the_page_on_the_guilty_second(demo: Done, home: Path, recording: str) -> None:
+    command, url = demo.out.partition("or on the page\n")[2].splitlines()
+    assert shlex.split(command)[1:] == ["serve", recording]
+    asked = parse_qs(urlsplit(url.strip()).query)
+    assert asked["page"] == ["node"]
+    first, _, last = asked["sel"][0].partition("..")
+    found = Cli(home)("cores", recording, "--from", first, "--to", last, "--hottest", "1", "--json").document
+    assert found["cores"][0]["cpu"] == 39
+    assert float(asked["from"][0]) < float(first) < float(last) <= float(asked["to"][0])
+
+
+def test_without_a_display_demo_says_so_and_ends(home: Path) -> None:
+    done = Cli(home)("demo", "--open", DISPLAY="", WAYLAND_DISPLAY="")
+    assert done.code == 0
+    assert "no display here" in done.err
 
 
 def test_a_command_outside_of_the_path_is_named_by_its_path(tmp_path: Path) -> None:
@@ -84,12 +112,23 @@ def test_a_wrong_length_of_live_is_named(cli: Cli) -> None:
 
 
 def test_the_page_shows_no_average_where_nothing_was_measured(cli: Cli, recording: str, tmp_path: Path) -> None:
-    assert cli("diagnose", recording, "--last", "30s", "-o", "report.html").code == 3
-    strip = (tmp_path / "report.html").read_text().partition('<svg class="strip"')[2].partition("</svg>")[0]
-    points = strip.partition('<polyline points="')[2].partition('"')[0].split()
-    bottom = max(float(point.partition(",")[2]) for point in points)
-    top = min(float(point.partition(",")[2]) for point in points)
-    assert bottom - top < 0.1 * bottom, "the node was 28 to 33 % busy all the time"
+    assert cli("diagnose", recording, "-o", "report.html").code == 3
+    frozen = re.search(r'id="frozen">(.*?)</script>', (tmp_path / "report.html").read_text())
+    assert frozen is not None
+    packed = json.loads(frozen[1])["answers"]["strip 1"]
+    _, arrays = decoded(gzip.decompress(base64.b64decode(packed)))
+    busy = arrays["average_busy"]
+    assert np.isnan(busy).any(), "nothing was measured before the profile began"
+    assert 0.25 < np.nanmin(busy) < np.nanmax(busy) < 0.35, "the node was 28 to 33 % busy all the time"
+
+
+def test_a_tree_without_a_page_is_one_line(tmp_path: Path) -> None:
+    def absent() -> str:
+        raise NotBuiltError("the web page is not built")
+
+    with pytest.raises(Failure, match=r"r\.html: the web page is not built"):
+        drawing.write_page(tmp_path / "r.html", absent)
+    assert not (tmp_path / "r.html").exists()
 
 
 @pytest.mark.parametrize("damage", ["half a file", "no files"])
