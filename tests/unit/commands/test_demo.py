@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 import pytest
@@ -50,12 +51,29 @@ def test_the_first_screen_names_hog_culprit_and_how_it_is_known(demo: Done) -> N
 
 
 def test_what_it_says_to_type_can_be_pasted(demo: Done, home: Path) -> None:
-    lines = demo.out.partition("look at it yourself\n")[2].splitlines()
+    lines = demo.out.partition("look at it yourself\n")[2].partition("\n\n")[0].splitlines()
     assert [line.split()[1] for line in lines] == ["heatmap", "flamegraph", "diagnose"]
     for line in lines:
         done = Cli(home)(*shlex.split(line)[1:])
         assert (done.code, done.err if done.code else "") in [(0, ""), (3, "report.html: " + done.err[13:])]
     assert (home / "report.html").read_text().startswith("<!doctype html>")
+
+
+def test_it_leads_to_the_page_on_the_guilty_second(demo: Done, home: Path, recording: str) -> None:
+    command, url = demo.out.partition("or on the page\n")[2].splitlines()
+    assert shlex.split(command)[1:] == ["serve", recording]
+    asked = parse_qs(urlsplit(url.strip()).query)
+    assert asked["page"] == ["node"]
+    first, _, last = asked["sel"][0].partition("..")
+    found = Cli(home)("cores", recording, "--from", first, "--to", last, "--hottest", "1", "--json").document
+    assert found["cores"][0]["cpu"] == 39
+    assert float(asked["from"][0]) < float(first) < float(last) <= float(asked["to"][0])
+
+
+def test_without_a_display_demo_says_so_and_ends(home: Path) -> None:
+    done = Cli(home)("demo", "--open", DISPLAY="", WAYLAND_DISPLAY="")
+    assert done.code == 0
+    assert "no display here" in done.err
 
 
 def test_a_command_outside_of_the_path_is_named_by_its_path(tmp_path: Path) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from tests.page_server import PageServer, page_server
 from tests.recordings import SECOND, START_US, Written, write_recording
@@ -77,7 +79,7 @@ def test_the_lost_core_is_one_long_box(written: Written, tmp_path: Path) -> None
     assert header["rows_left_off"] == 0
 
 
-def _chart(server: PageServer, written: Written) -> tuple[dict[str, list[str]], dict[str, np.ndarray]]:  # type: ignore[type-arg]
+def _chart(server: PageServer, written: Written) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     assert written.incident is not None
     whole, few = (
         server.api("flamechart", cpu=written.incident.cpu, from_=START_US / 1e6, to=written.end_us / 1e6, nodes=nodes)

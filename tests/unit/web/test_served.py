@@ -90,7 +90,12 @@ def test_stacks_are_held_for_the_same_parts_and_only_for_them(
 ) -> None:
     read: list[object] = []
     load = stacks.load
-    monkeypatch.setattr(stacks, "load", lambda *asked: read.append(asked) or load(*asked))
+
+    def watched(recording: Recording, spans: list[stacks.Span]) -> stacks.Stacks:
+        read.append(spans)
+        return load(recording, spans)
+
+    monkeypatch.setattr(stacks, "load", watched)
     monkeypatch.setattr("zombiescope.web.served.LOOK_AGAIN_S", -1.0)
     served = Served("here", growing.dir)
     with served.reading() as recording:

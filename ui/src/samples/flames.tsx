@@ -53,7 +53,7 @@ export function Flames({ height }: { height: number }) {
   const blind = (info.value?.missing ?? []).filter((one) => /stack|sample/.test(one.source));
   if (!tree.total && blind.length) return <NoPermission missing={blind} />;
   return (
-    <div class={`samples-flames${answer.loading ? " stale" : ""}`}>
+    <div class={`samples-flames${answer.loading && !following.value ? " stale" : ""}`}>
       <FlamePanel
         tree={tree} invertedTree={invertedTree} look={shown} onLook={change} theme={dark.value ? "dark" : "light"} height={height}
         chart={chart.data} chartTitle={<ChartTitle of={chart.of} />}
