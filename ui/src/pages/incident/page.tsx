@@ -134,12 +134,12 @@ function Fix({ incident, cause }: { incident: Incident; cause: Cause }) {
       <p>{sentence(cause.fix.summary)}</p>
       {cause.fix.steps.length > 0 && (
         <ol class="pg-plan">
-          {steps(cause.fix.steps).map((step) => (
+          {steps(cause.fix).map((step) => (
             <li key={step.text}>{step.command ? <><code>{step.text}</code> <Copy text={step.text} /></> : sentence(step.text)}</li>
           ))}
         </ol>
       )}
-      <p class="faint">Nothing on this page changes the machine. <code>zombiescope fix --incident {incident.id}</code> shows the same plan where it can be applied.</p>
+      <p class="faint">Nothing on this page changes the machine: read it, copy it, and run it where it belongs.</p>
     </Panel>
   );
 }
