@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
+
 from zombiescope.documents.columns import Columns
+from zombiescope.documents.selected import selected
 from zombiescope.documents.window import Window
+from zombiescope.profile import sampled_cores
+from zombiescope.profile.selection import Filters
+from zombiescope.recording import schema
 from zombiescope.recording.reader import Recording
-from zombiescope.recording.strip import MODES, strip
+from zombiescope.recording.strip import MODES, STORED, strip
 
 
 def columns(recording: Recording, window: Window, most: int) -> Columns:
-    drawn = strip(recording, window.start_us, window.end_us, most)
+    """From the counters of each core, or from the samples of an import that has none."""
+    sampled = _sampled(recording, window)
+    drawn = strip(recording, window.start_us, window.end_us, most, sampled)
     scalars = {
         "node": recording.name,
         "from": drawn.start_us / 1e6,
@@ -17,8 +25,17 @@ def columns(recording: Recording, window: Window, most: int) -> Columns:
         "column_s": drawn.column_us / 1e6,
         "columns": drawn.columns,
         "cpus": list(drawn.cpus),
+        "from_samples": sampled is not None,
     }
     averages = {"average_busy": drawn.average_busy, "average_kernel": drawn.average_kernel}
     return Columns(
         "strip", scalars, {mode: drawn.modes[mode] for mode in MODES} | averages | {"worst_core": drawn.worst_core}
     )
+
+
+def _sampled(recording: Recording, window: Window) -> list[pa.Table] | None:
+    """Ticks that the samples tell of; None where there are counters, or neither."""
+    if "imported" not in recording.node or any(part.count(schema.CORES) for part in recording.parts):
+        return None
+    ticks = sampled_cores.ticks(selected(recording, window, Filters(idle=True)), STORED)
+    return None if ticks is None else [ticks]

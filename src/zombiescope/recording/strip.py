@@ -9,6 +9,7 @@ Cost: one pass over eight columns of the table `cores`, part by part.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,7 +24,7 @@ MODES = ("user", "system", "irq", "softirq", "steal", "iowait")
 """`user` includes nice."""
 NOT_MEASURED = 255
 FULL = 254
-_STORED = ("user_ms", "nice_ms", "system_ms", "irq_ms", "softirq_ms", "steal_ms", "iowait_ms")
+STORED = ("user_ms", "nice_ms", "system_ms", "irq_ms", "softirq_ms", "steal_ms", "iowait_ms")
 
 Bytes = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float32]
@@ -47,11 +48,15 @@ class Strip:
         return (self.end_us - self.start_us) / self.columns
 
 
-def strip(recording: Recording, start_us: int, end_us: int, columns: int) -> Strip:
-    """At most as many columns as the window has ticks, so that none is empty by the choice of their number."""
+def strip(
+    recording: Recording, start_us: int, end_us: int, columns: int, ticks_of: Iterable[pa.Table] | None = None
+) -> Strip:
+    """At most as many columns as the window has ticks, so that none is empty by the choice of their number. `ticks_of`:
+    rows like those of the table `cores`, where something else tells how busy the cores were."""
     ticks = max(1, round((end_us - start_us) / (float(recording.node.get("interval_s") or 1) * 1e6)))
     picture = _Picture(start_us, end_us, min(columns, ticks))
-    for batch in recording.batches("cores", start_us + 1, end_us + 1, ("time", "interval_us", "cpu", *_STORED)):
+    stored = ("time", "interval_us", "cpu", *STORED)
+    for batch in recording.batches("cores", start_us + 1, end_us + 1, stored) if ticks_of is None else ticks_of:
         picture.add(batch)
     return picture.strip(_online(recording))
 
@@ -72,7 +77,7 @@ class _Picture:
                 known &= columns.present(batch.column(name))
         if not known.any():
             return
-        ms = [columns.ids(batch.column(name)) for name in _STORED]
+        ms = [columns.ids(batch.column(name)) for name in STORED]
         if not known.all():
             cpu, interval, time_us, *ms = (each[known] for each in (cpu, interval, time_us, *ms))
         shares = _shares([_both(ms[0], ms[1]), *ms[2:]], interval)

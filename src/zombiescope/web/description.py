@@ -40,7 +40,7 @@ Python `zombiescope.documents.columns.decoded(bytes)` reads it.
 
 | answer | scalars | arrays |
 |---|---|---|
-| strip | from, to, column_s, columns, cpus | user, system, irq, softirq, steal, iowait (u8, index = column * cpus + row: 0..254 of the worst tick of the column, 255 not measured); average_busy, average_kernel (f32, mean of all cores; NaN not measured); worst_core (i32, -1 none) |
+| strip | from, to, column_s, columns, cpus, from_samples (an import without counters) | user, system, irq, softirq, steal, iowait (u8, index = column * cpus + row: 0..254 of the worst tick of the column, 255 not measured); average_busy, average_kernel (f32, mean of all cores; NaN not measured); worst_core (i32, -1 none) |
 | heatmap | start, column_s, columns, rows, cores, total, max, blind | values (u32, index = column * rows + row); with `paint` also painted |
 | flamegraph | from, to, total, base_total, scale, pruned, names, modules, kinds, total_recording_samples | name, module (u32; 4294967295 none), kind (u8), parent (i32, -1 the root), depth (u16), value, self (f64); with `against` also base, base_self (f64). Breadth first, siblings in the order of name |
 | flamechart | from, to, names, modules, kinds, rows_left_off | name, module, kind, depth, start, end (f64, seconds), samples (u32); in the order of start, then depth |

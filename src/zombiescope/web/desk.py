@@ -22,6 +22,8 @@ Document = dict[str, Any] | Columns
 Make = Callable[[Served, Recording, Window], Document]
 Rec = Annotated[str | None, Query(max_length=300, description="Which recording (see recordings). Default: the first.")]
 WHOLE = Span(None, None, None, None)
+LONG_US = 1800 * 1_000_000
+"""The samples of more than that are not read in a moment."""
 
 
 def says(twin: str, *, binary: bool = False) -> dict[str, Any]:
@@ -50,13 +52,18 @@ class Desk:
         self._kept = Kept()
         self._long: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
-    def answer(self, request: Request, what: str, rec: str | None, span: Span, make: Make) -> Response:
-        """Made while the recording is held: for what takes a moment. Raises Refusal and UnclearError."""
+    def answer(
+        self, request: Request, what: str, rec: str | None, span: Span, make: Make, *, samples: bool = False
+    ) -> Response:
+        """Made while the recording is held, for what takes a moment; `samples`: it reads all samples of the window, so
+        a long one is made apart. Raises Refusal and UnclearError."""
         served = self.recordings.named(rec)
         with served.reading(span.until_us) as recording:
-            key = _key(request, served, span)
-            made = self._kept.get(key, lambda: Answer.of(what, make(served, recording, span.window(recording))))
-        return made.response(request)
+            window = span.window(recording)
+            if not samples or window.end_us - window.start_us <= LONG_US:
+                key = _key(request, served, span)
+                return self._kept.get(key, lambda: Answer.of(what, make(served, recording, window))).response(request)
+        return self.long_answer(request, what, rec, span, make)
 
     def long_answer(self, request: Request, what: str, rec: str | None, span: Span, make: Make) -> Response:
         """Made apart, one at a time: for what takes seconds, so that the other views do not wait for it."""

@@ -120,7 +120,7 @@ class Served:
     # --- stacks ------------------------------------------------------------------------------------------------------
 
     def stacks(self, recording: Recording, spans: Sequence[Span]) -> Stacks:
-        """As profile.stacks.load, from memory where the same parts were read before. Only while reading."""
+        """As profile.stacks.load, from memory where the same parts were read before."""
         return self._stacks.load(recording, spans)
 
     def close(self) -> None:
@@ -143,19 +143,22 @@ class _HeldStacks:
 
     def __init__(self) -> None:
         self._held: OrderedDict[tuple[tuple[str, int, int], ...], Stacks] = OrderedDict()
+        self._lock = threading.Lock()
 
     def load(self, recording: Recording, spans: Sequence[Span]) -> Stacks:
         parts = [part for part in recording.parts if any(part.touches(schema.STACKS, *span) for span in spans)]
         key = tuple(
             (part.name, int(getattr(part, "size_bytes", 0)), recording.first_id(part, "stack")) for part in parts
         )
-        if key in self._held:
-            self._held.move_to_end(key)
-            return self._held[key]
+        with self._lock:
+            if key in self._held:
+                self._held.move_to_end(key)
+                return self._held[key]
         found = stacks.load(recording, spans)
-        self._held[key] = found
-        while len(self._held) > 1 and sum(map(_bytes, self._held.values())) > STACKS_BYTES:
-            self._held.popitem(last=False)
+        with self._lock:
+            self._held[key] = found
+            while len(self._held) > 1 and sum(map(_bytes, self._held.values())) > STACKS_BYTES:
+                self._held.popitem(last=False)
         return found
 
 

@@ -10,6 +10,8 @@ from tests.page_server import PageServer
 from tests.recordings import START_US, Written
 from tests.unit.commands.cli import Cli
 
+from zombiescope.web.page import FOLDER
+
 START = START_US / 1e6
 BAD = {"from_": START + 25, "to": START + 40}
 BAD_OPTIONS = ("--from", str(START + 25), "--to", str(START + 40))
@@ -187,8 +189,11 @@ def test_an_incident_has_its_page_and_its_reports(server: PageServer) -> None:
     assert one["id"] == first["id"]
     assert one["causes"] == first["causes"]
     html = server.api(f"incidents/{first['id']}/report")
-    assert html.body.startswith(b"<!doctype html>")
-    assert first["id"].encode() in html.body
+    if (FOLDER / "index.html").exists():
+        assert html.body.lower().startswith(b"<!doctype html>")
+        assert first["id"].encode() in html.body
+    else:
+        assert (html.status, html.error["mend"]) == (503, "make setup builds it; Markdown needs no page")
     text = server.api(f"incidents/{first['id']}/report", format="md")
     assert text.headers["content-disposition"] == 'attachment; filename="incident.md"'
     assert first["causes"][0]["summary"].encode() in text.body

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,11 @@ import numpy.typing as npt
 import pytest
 from tests.page_server import PageServer
 from tests.recordings import SECOND, Written, write_recording
+from tests.unit.commands.cli import Cli
 
 from zombiescope.documents.columns import Columns, decoded
+from zombiescope.documents.strip import columns
+from zombiescope.documents.window import choose
 from zombiescope.recording.reader import open_recording
 from zombiescope.recording.strip import FULL, MODES, NOT_MEASURED, strip
 
@@ -89,3 +93,21 @@ def test_columns_are_read_back_and_start_at_multiples_of_eight() -> None:
     assert (8 + int.from_bytes(data[4:8], "little")) % 8 == 0
     with pytest.raises(ValueError, match="no columns"):
         decoded(b"PNG1xxxxxxxx")
+
+
+def test_a_profile_without_counters_is_drawn_from_its_samples(tmp_path: Path) -> None:
+    # GIVEN the profile of the founding case alone, imported
+    cli = Cli(tmp_path)
+    assert cli("demo", "--keep", "case", "--json").code == 0
+    (profile,) = (tmp_path / "case/raw").glob("perf-*")
+    assert cli("import", str(profile), "alone").code == 0
+    with open_recording(tmp_path / "alone") as recording:
+        alone = columns(recording, choose(recording), 600)
+    with open_recording(tmp_path / "case/recording") as recording:
+        both = columns(recording, choose(recording, last="30s"), 600)
+    # THEN core 39 is lost for the same seconds as its counters say
+    assert (alone.scalars["from_samples"], both.scalars["from_samples"]) == (True, False)
+    for drawn in (alone, both):
+        system = drawn.arrays["system"].reshape(drawn.scalars["columns"], -1)[:, 39]
+        assert np.flatnonzero((system > 240) & (system != NOT_MEASURED)).tolist() == list(range(14, 20))
+        assert np.nanmax(drawn.arrays["average_kernel"]) < 0.2

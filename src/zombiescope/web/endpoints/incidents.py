@@ -15,6 +15,7 @@ from zombiescope.recording.reader import Recording
 from zombiescope.web import report as frozen_report
 from zombiescope.web.asked import Span, WindowAsked
 from zombiescope.web.desk import WHOLE, Desk, Rec, says
+from zombiescope.web.frozen import NotBuiltError
 from zombiescope.web.refusal import Refusal
 from zombiescope.web.served import Served
 
@@ -84,7 +85,10 @@ def _report(recording: Recording, entry: dict[str, Any], kind: str) -> str:
     found = _only(incident_documents.diagnosed(recording, window), str(entry["id"]))
     heading = f"{recording.name}  {window.heading()}"
     if kind == "html":
-        return frozen_report.of_diagnosis(recording, found, heading, window)
+        try:
+            return frozen_report.of_diagnosis(recording, found, heading, window)
+        except NotBuiltError as error:
+            raise Refusal(503, str(error), "make setup builds it; Markdown needs no page") from error
     return markdown(found, heading, lambda at_us: window.clock(at_us, 1))
 
 

@@ -19,7 +19,7 @@ from zombiescope.documents.window import Window
 from zombiescope.profile import flame, flamechart, heatmap
 from zombiescope.profile.expression import Expression
 from zombiescope.profile.heatmap import Heatmap
-from zombiescope.profile.selection import Filters, Selection
+from zombiescope.profile.selection import EVERYTHING, Filters, Selection
 from zombiescope.recording.columns import Ints
 from zombiescope.recording.reader import Recording
 from zombiescope.web.asked import FiltersAsked, WindowAsked
@@ -27,6 +27,8 @@ from zombiescope.web.desk import Desk, Rec, says
 from zombiescope.web.served import Served
 
 MOST_NODES = 1_000_000
+UNSEEN_RATIO = 1e-5
+"""A hundredth of a pixel of a graph 1,000 pixels wide; twelve hours have millions of such branches."""
 Against = Annotated[str | None, Query(max_length=200, description="FROM..TO of the window to compare with.")]
 AgainstRec = Annotated[str | None, Query(max_length=300, description="The recording that it is of.")]
 Nodes = Annotated[int, Query(ge=1, le=MOST_NODES, description="At most so many; what is left out is said.")]
@@ -62,7 +64,7 @@ def routes(desk: Desk) -> APIRouter:
             painted = None if searched is None else drawn(_also(filters, searched))
             return heat_documents.columns(recording.name, by, drawn(filters), painted)
 
-        return desk.answer(request, "heatmap", rec, span, made)
+        return desk.answer(request, "heatmap", rec, span, made, samples=bool(searched) or filters != EVERYTHING)
 
     @router.get("/flamegraph", **says("flamegraph --json", binary=True))
     def graph(
@@ -74,18 +76,21 @@ def routes(desk: Desk) -> APIRouter:
         against: Against = None,
         against_rec: AgainstRec = None,
         nodes: Nodes = 100_000,
-        prune: Annotated[float, Query(ge=0, le=1, description="Leave out what is narrower than this.")] = 0.0,
+        prune: Annotated[
+            float | None, Query(ge=0, le=1, description="Leave out what is narrower. Default: what nobody could see.")
+        ] = None,
     ) -> Response:
         """Where the time went; with `against`, how that differs from another window."""
 
         def made(served: Served, recording: Recording, window: Window) -> Columns:
             other, selection, base = _both(desk, served, recording, window, filters, against, against_rec)
             counts = selection.counts()
-            tree = flame.fold(selection.stacks, counts, base, invert=invert, below_ratio=prune)
+            below = min(UNSEEN_RATIO, 0.2 / nodes) if prune is None else prune
+            tree = flame.fold(selection.stacks, counts, base, invert=invert, below_ratio=below)
             tree = flame_documents.within_nodes(tree, nodes)
             return flame_documents.columns(recording, window, other, tree, invert=invert)
 
-        return desk.answer(request, "flamegraph", rec, span, made)
+        return desk.answer(request, "flamegraph", rec, span, made, samples=True)
 
     @router.get("/flamechart", **says("flamegraph --cpu N", binary=True))
     def chart(
@@ -100,7 +105,7 @@ def routes(desk: Desk) -> APIRouter:
             hz = float(recording.node.get("hz") or 99)
             return chart_documents.columns(recording.name, window, flamechart.chart(selection, hz, nodes))
 
-        return desk.answer(request, "flamechart", rec, span, made)
+        return desk.answer(request, "flamechart", rec, span, made, samples=True)
 
     return router
 

@@ -42,7 +42,7 @@ def routes(desk: Desk) -> APIRouter:
                 recording.name, window, int(counts.sum()), hot, top.stacks(selection.stacks, counts, count)
             )
 
-        return desk.answer(request, "stacks", rec, span, made)
+        return desk.answer(request, "stacks", rec, span, made, samples=True)
 
     @router.get("/diff", **says("diff A B --json"))
     def diff(
@@ -63,7 +63,7 @@ def routes(desk: Desk) -> APIRouter:
             with there.apart() as base:
                 return _difference(base, recording, window, against, filters, count)
 
-        return desk.answer(request, "diff", rec, span, made)
+        return desk.answer(request, "diff", rec, span, made, samples=True)
 
     return router
 
