@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, ViewportSize, sync_playwright
 from tests.browser import stage
 from tests.browser.stage import Recorded, Server
 from tests.browser.visit import Visit
 from tests.conftest import Needs
 
 PAGE = Path(__file__).parents[2] / "src/zombiescope/web/page/index.html"
-WINDOW = {"width": 1280, "height": 800}
+WINDOW: ViewportSize = {"width": 1280, "height": 800}
 
 Visitor = Callable[..., Visit]
 

@@ -1,4 +1,4 @@
-"""The founding case on the page: from what was felt to what mends it, each station a link to the place that proves it."""
+"""The founding case on the page: from what was felt to what mends it, each station a link to what proves it."""
 
 from __future__ import annotations
 

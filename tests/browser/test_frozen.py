@@ -54,7 +54,7 @@ def test_the_chain_leads_to_the_samples_in_the_file(
     # a range by hand is folded by the page itself
     opened.page.keyboard.press("0")
     opened.wait_said("from", None)
-    low, high = recorded.guilty
+    low, _ = recorded.guilty
     opened.drag(low, low + 1, extent)
     assert opened.span() == pytest.approx((low, low + 1), abs=0.3)
     opened.settled()

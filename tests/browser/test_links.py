@@ -85,7 +85,7 @@ def test_by_keyboard_alone_from_home_to_the_function(visit: Visit, recorded: Rec
     keys.press("n")
     visit.drawn()
     keys.press("e")
-    low, high = visit.span()
+    low, _ = visit.span()
     assert recorded.hog_from - 1 <= low <= recorded.hog_to, "the worst second is the hog's"
     visit.settled()
     keys.press("/")

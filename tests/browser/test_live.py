@@ -1,4 +1,4 @@
-"""The page of a recorder that runs: it follows, says when the server is gone, and recovers by itself. And who may ask."""
+"""The page of a recorder that runs: it follows, says when the server is gone, and recovers. And who may ask."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What each page looks like, light and dark, at the size of a small screen. For eyes: the test asserts only that every page
-is there, with no part still loading."""
+"""What each page looks like, light and dark, at the size of a small screen. For eyes: the test asserts only that every
+page is there, with no part still loading."""
 
 from __future__ import annotations
 

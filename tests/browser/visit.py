@@ -1,5 +1,5 @@
-"""A person at the page: mouse, keys and eyes, over a real browser. It also sees what a person does not: what the console
-says, and which hosts are asked."""
+"""A person at the page: mouse, keys and eyes, over a real browser. It also sees what a person does not: what the
+console says, and which hosts are asked."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import accumulate
 
 import pyarrow as pa
 
@@ -67,13 +67,18 @@ def _covers(gap: Gap, hole: Gap) -> bool:
 
 
 def _holes(spans: Iterable[Span]) -> list[Gap]:
+    """Spans may lie within each other, as those of imported files do: what counts is how far any of them reached."""
     ordered = sorted(spans, key=lambda span: (span.from_us, span.to_us))
     holes = []
-    for before, after in pairwise(ordered):
+    for before, after in zip(accumulate(ordered, _further), ordered[1:], strict=False):
         length_us = after.from_us - before.to_us
         if length_us > HOLE_US or (length_us > 0 and before.run_us != after.run_us):
             holes.append(Gap(before.to_us, after.from_us, "recorder", _why(before, after)))
     return holes
+
+
+def _further(reached: Span, span: Span) -> Span:
+    return span if span.to_us >= reached.to_us else reached
 
 
 def _why(before: Span, after: Span) -> str:
