@@ -18,6 +18,9 @@ export const fresh = signal(0);
 
 const RETRY_MS = 2000;
 
+const MANY = 5_000_000;
+const PICTURES_FIRST_MS = 2000;
+
 export function refresh(): void {
   fresh.value++;
 }
@@ -52,7 +55,9 @@ async function load(key: string, stop: AbortController): Promise<void> {
     });
     if (found.live) listen(key, stopped);
     else connection.value = { state: "none", why: "", since: Date.now() };
-    await diagnose(key, stopped);
+    // Diagnosing much takes the server seconds, which the first pictures then lack.
+    if ((found.samples ?? 0) > MANY) await new Promise((go) => setTimeout(go, PICTURES_FIRST_MS));
+    if (!stopped.aborted) await diagnose(key, stopped);
   } catch (error) {
     if (stopped.aborted) return;
     trouble.value = asAnswerError(error);

@@ -55,7 +55,8 @@ export function useStrip(): Answer<Strip> {
       openOn(found);
       return found;
     },
-    { wait_ms: live ? 0 : 60 },
+    // The first picture is waited for by everybody.
+    { wait_ms: live || strip.peek() === null ? 0 : 60 },
   );
   useEffect(
     () =>
