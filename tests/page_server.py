@@ -131,7 +131,8 @@ def page_server(*arguments: str, home: Path, listen: str = "127.0.0.1:0") -> Ite
             process.wait(20)
         finally:
             process.kill()
-            process.communicate()
+            _, left = process.communicate()
+        assert left == "", "it ends without a word"
 
 
 def _wait(server: PageServer) -> None:

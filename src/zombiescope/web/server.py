@@ -44,7 +44,7 @@ def serve(made: socket.socket, config: Config) -> None:
     settings = uvicorn.Config(
         application(recordings, allowed),
         access_log=False,
-        log_level="error" if not os.environ.get("ZOMBIESCOPE_DEBUG") else "debug",
+        log_level="critical" if not os.environ.get("ZOMBIESCOPE_DEBUG") else "debug",
         server_header=False,
         date_header=False,
         lifespan="on",
@@ -57,7 +57,7 @@ def serve(made: socket.socket, config: Config) -> None:
         h11_max_incomplete_event_size=64 * 1024,
         proxy_headers=False,
     )
-    server = uvicorn.Server(settings)
+    server = _Server(settings, recordings)
     if config.with_pid is not None:
         _end_with(config.with_pid, server)
     threading.Thread(target=_warm, args=(recordings,), daemon=True).start()
@@ -66,6 +66,18 @@ def serve(made: socket.socket, config: Config) -> None:
     gc.freeze()
     with suppress(KeyboardInterrupt):  # uvicorn raises the signal again when it has stopped
         asyncio.run(server.serve(sockets=[made]))
+
+
+class _Server(uvicorn.Server):
+    """Lets go of whoever watches before it waits for requests to end."""
+
+    def __init__(self, settings: uvicorn.Config, recordings: Recordings) -> None:
+        super().__init__(settings)
+        self._recordings = recordings
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._recordings.followers.end()
+        await super().shutdown(sockets)
 
 
 def _warm(recordings: Recordings) -> None:
