@@ -43,8 +43,9 @@ def main(arguments: Sequence[str]) -> int:
     try:
         if os.getppid() == parent:
             _perform(scenario, seconds)
-    except (_Ended, BrokenPipeError):
-        pass
+    except (_Ended, BrokenPipeError) as ended:
+        if ended.args == (signal.SIGALRM,):
+            print(f"given up after {READY_S + seconds} s: this machine is too slow for it", file=sys.stderr)  # noqa: T201
     except Exception as error:  # noqa: BLE001  whatever it was, the command tells it in one line
         print(f"{type(error).__name__}: {error}", file=sys.stderr)  # noqa: T201
         return 1
@@ -57,8 +58,8 @@ def main(arguments: Sequence[str]) -> int:
     return 1 if still else 0
 
 
-def _end(_number: int, _frame: FrameType | None) -> None:
-    raise _Ended
+def _end(number: int, _frame: FrameType | None) -> None:
+    raise _Ended(number)
 
 
 def _perform(scenario: Scenario, seconds: int) -> None:

@@ -3,7 +3,19 @@
 A page that was charged to a cgroup keeps its memory part when the directory goes.
 """
 
-MAKER = r"""
+MANY = r"""
+def as_many(leak_one, count):  # or as many as a slow machine makes in a minute
+    end = time.monotonic() + 60
+    for number in range(count):
+        if time.monotonic() > end:
+            return number
+        leak_one(number)
+    return count
+"""
+
+MAKER = (
+    MANY
+    + r"""
 def leak(parent, pins, back, number):
     child = f"{parent}/job-{number}"
     os.mkdir(child)
@@ -21,14 +33,16 @@ def leak_all(parent, pins, back, count):
     if leaky == 0:
         name_is("leaky")
         dies_with_its_parent()
-        for number in range(count):
-            leak(parent, pins, back, number)
+        as_many(lambda number: leak(parent, pins, back, number), count)
         os._exit(0)
     os.waitpid(leaky, 0)
 """
+)
 """`back` is a cgroup to go to when the child is removed."""
 
-WALKER = r"""
+WALKER = (
+    MANY
+    + r"""
 def walk_them():
     if os.fork() == 0:
         name_is("walker")
@@ -44,4 +58,5 @@ def keep_on(leak_one, every_s, number):
         leak_one(number)
         number += 1
 """
+)
 """Dropping slab caches asks every memory cgroup, the dying too."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -34,12 +35,14 @@ THINNED_SAMPLES = 600_000
 """Read of more than that; every fourth of them is about what fits."""
 _USUAL = 4
 MAX_NODES = 30_000
-MAX_CELLS = 100_000
+FEWER_NODES = 12_000
+"""Of a thinned table: what is narrower has hardly a sample in it, and its names would take the place of samples."""
+MAX_CELLS = 40_000
 """Of a heat map that comes with a thinned table."""
 MAX_COLUMNS = 1_000
 TICK_US = 1_000
-NOBODY = 65_535
-"""A core that is not known."""
+FEW_PAIRS = 8
+"""Samples for each distinct pair of task and stack; with fewer the table of pairs costs more than it saves."""
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -68,11 +71,13 @@ def portable(
     kept = _samples(selections, int(counts.sum()))
     fixed = _fixed(selections, rows, counts, base, kept)
     while True:
-        made = _table(fixed, selections[0], kept)
-        excess = size(made) / limit_bytes
-        if excess <= 1 or len(kept.columns) <= 1:
+        made = _table(fixed, selections[0], kept.columns, kept.step)
+        taken = size(made)
+        if taken <= limit_bytes or len(kept.columns) <= 1:
             return made
-        fewer = kept.thinned(excess)
+        # Tree and maps take the same however few samples there are, so only the samples' own part can shrink.
+        bare = size(_table(fixed, selections[0], kept.columns.at(slice(0)), kept.step))
+        fewer = kept.thinned((taken - bare) / max(1, limit_bytes - bare))
         if kept.step == 1:
             fixed = _fixed(selections, rows, counts, base, fewer)
         kept = fewer
@@ -111,7 +116,7 @@ class _Kept:
         return self.read.at(slice(None, None, self.by))
 
     def thinned(self, times: float) -> _Kept:
-        return replace(self, by=max(self.by + 1, round(self.by * times)))
+        return replace(self, by=max(self.by + 1, ceil(self.by * times)))
 
 
 def _counts(selection: Selection) -> Ints:
@@ -155,7 +160,7 @@ def _fixed(selections: Sequence[Selection], rows: int, counts: Ints, base: Ints 
     first = selections[0]
     thinned = kept.step > 1
     tree = flame.fold(first.stacks, counts, base, below_ratio=kept.step / total if thinned else 0.0)
-    tree = pruning.within(tree, np.ones(len(tree.value)), MAX_NODES)
+    tree = pruning.within(tree, np.ones(len(tree.value)), FEWER_NODES if thinned else MAX_NODES)
     scalars: dict[str, Any] = {
         "total": total,
         "tick_s": TICK_US / 1e6,
@@ -204,22 +209,32 @@ def _functions(tree: Tree) -> tuple[dict[str, Any], Arrays]:
     return scalars, arrays
 
 
-def _table(fixed: _Fixed, selection: Selection, kept: _Kept) -> Portable:
-    samples = kept.columns
+def _table(fixed: _Fixed, selection: Selection, samples: _Columns, step: int) -> Portable:
     start_us = int(samples.time_us[0]) // SECOND_US * SECOND_US if len(samples) else selection.start_us
     ticks = (samples.time_us - start_us) // TICK_US
     leaf = fixed.tree.leaf[selection.stacks.rows_of(samples.stack)]
-    pairs, pair = np.unique(np.stack([samples.task, leaf]), axis=1, return_inverse=True)
-    tasks, task = np.unique(pairs[0], return_inverse=True)
-    scalars = {"start": start_us / 1e6, "step": kept.step, "tasks": _tasks(selection, tasks.tolist())}
-    arrays: Arrays = {
-        "time": _smallest(np.diff(ticks, prepend=0)),
-        "cpu": np.where(samples.cpu < 0, NOBODY, samples.cpu).astype(np.uint16),
+    tasks, task = np.unique(samples.task, return_inverse=True)
+    scalars = {"start": start_us / 1e6, "step": step, "tasks": _tasks(selection, tasks.tolist())}
+    arrays: Arrays = {"time": _smallest(np.diff(ticks, prepend=0)), "cpu": _cores(samples.cpu)}
+    return Portable(fixed.scalars | scalars, fixed.arrays | arrays | _pairs(task.reshape(-1), leaf))
+
+
+def _cores(cpu: Ints) -> npt.NDArray[Any]:
+    """The largest number that the type has is a core that is not known."""
+    kind = np.uint8 if int(cpu.max(initial=0)) < 2**8 - 1 else np.uint16
+    return np.where(cpu < 0, np.iinfo(kind).max, cpu).astype(kind)
+
+
+def _pairs(task: Ints, node: Ints) -> Arrays:
+    """Task and node of each sample by one number, as long as that saves anything: a task has few stacks, mostly."""
+    pairs, pair = np.unique(np.stack([task, node]), axis=1, return_inverse=True)
+    if pairs.shape[1] * FEW_PAIRS > len(task):
+        return {"task": _smallest(task), "node": _smallest(node)}
+    return {
         "pair": _smallest(pair.reshape(-1)),
-        "pair_task": task.reshape(-1).astype(np.uint32),
+        "pair_task": pairs[0].astype(np.uint32),
         "pair_node": pairs[1].astype(np.uint32),
     }
-    return Portable(fixed.scalars | scalars, fixed.arrays | arrays)
 
 
 def _smallest(values: Ints) -> npt.NDArray[Any]:

@@ -45,33 +45,34 @@ def paths(table: Portable) -> list[tuple[str, ...]]:
 def read_back(table: Portable) -> Counter[tuple[int, int, str | None, tuple[str, ...]]]:
     """(millisecond, core, comm, stack) of every sample."""
     ticks = np.cumsum(table.arrays["time"].astype(np.int64)) + round(table.scalars["start"] * 1000)
-    stack, task = paths(table), table.arrays["pair_task"].tolist()
-    node = table.arrays["pair_node"].tolist()
+    stack, found = paths(table), table.arrays
+    task, node = (found["pair_task"][found["pair"]], found["pair_node"][found["pair"]]) if "pair" in found else (
+        found["task"], found["node"])  # fmt: skip
     return Counter(
-        (at, cpu, table.scalars["tasks"][task[pair]][0], stack[node[pair]])
-        for at, cpu, pair in zip(
-            ticks.tolist(), table.arrays["cpu"].tolist(), table.arrays["pair"].tolist(), strict=True
-        )
+        (at, cpu, table.scalars["tasks"][who][0], stack[end])
+        for at, cpu, who, end in zip(ticks.tolist(), found["cpu"].tolist(), task.tolist(), node.tolist(), strict=True)
     )
 
 
 def recorded(selection: Selection) -> Counter[tuple[int, int, str | None, tuple[str, ...]]]:
-    names = {
-        row["task"]: row["comm"]
-        for row in selection.recording.table("tasks", *selection.span, ("task", "comm")).to_pylist()
-    }
-    known = selection.stacks
-    return Counter(
-        (at // 1000, cpu, names[task], tuple(function.name for function in known.of(int(known.rows_of(np.array([stack]))[0]))))
-        for times, cpus, stack_ids, tasks in selection.columns("time", "cpu", "stack", "task")
-        for at, cpu, stack, task in zip(times.tolist(), cpus.tolist(), stack_ids.tolist(), tasks.tolist(), strict=True)
-    )  # fmt: skip
+    rows = selection.recording.table("tasks", *selection.span, ("task", "comm")).to_pylist()
+    comm = {row["task"]: row["comm"] for row in rows}
+    found: Counter[tuple[int, int, str | None, tuple[str, ...]]] = Counter()
+    for time_us, cpu, stack, task in selection.columns("time", "cpu", "stack", "task"):
+        row = selection.stacks.rows_of(stack)
+        for at, core, which, who in zip(time_us.tolist(), cpu.tolist(), row.tolist(), task.tolist(), strict=True):
+            names = tuple(function.name for function in selection.stacks.of(which))
+            found[at // 1000, core, comm[who], names] += 1
+    return found
 
 
-def test_what_fits_is_all_there(written: Written) -> None:
+@pytest.mark.parametrize("few", [0, 10**6])
+def test_what_fits_is_all_there(written: Written, monkeypatch: pytest.MonkeyPatch, few: int) -> None:
+    monkeypatch.setattr(portable, "FEW_PAIRS", few)
     with open_recording(written.dir) as recording:
         selection = whole(recording)
         table = made(selection)
+        assert ("pair" in table.arrays) == (few == 0), "pairs by one number, or task and node apart"
         assert table.scalars["step"] == 1
         assert table.scalars["total"] == written.samples
         assert read_back(table) == recorded(selection)

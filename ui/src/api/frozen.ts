@@ -10,9 +10,9 @@
 import { type Columns, type ColumnsHeader, decode } from "./columns";
 import { cutLanes, cutStrip, finest } from "./frozen/axis";
 import { flamechart, flamegraph, functionsDocument, heatmap } from "./frozen/profile";
-import { type FrozenTable, rangeOf, readTable } from "./frozen/table";
+import { caveats, type FrozenTable, rangeOf, readTable } from "./frozen/table";
 import { AnswerError, type LiveHandlers, type Params, type Source, question } from "./source";
-import type { Lanes, StripHeader } from "./types";
+import type { Lanes, Span, StripHeader } from "./types";
 
 export interface Frozen {
   answers: Record<string, string>;
@@ -37,6 +37,11 @@ export class FrozenSource implements Source {
   static embedded(): FrozenSource | null {
     const element = globalThis.document?.getElementById("frozen");
     return element?.textContent ? new FrozenSource(JSON.parse(element.textContent) as Frozen) : null;
+  }
+
+  /** What was left out of the file. */
+  async caveats(window: Span, clock: (at: number) => string): Promise<string | null> {
+    return this.kept.samples ? caveats(await this.samples(), window, clock) : "No samples are in this file.";
   }
 
   async json<T>(path: string, params: Params = {}): Promise<T> {

@@ -61,7 +61,7 @@ export function Timeline() {
       <div class="timeline-body" ref={body}>
         <Row label={<DayLabel />} class="ruler-row"><Ruler /></Row>
         <Row label="Incidents" class="incident-row"><IncidentSpans /></Row>
-        <Row label={<CoresLabel />} class="strip-row" blind={/core|sample|stack/} scale={["100%", "50%", "0%"]} height={stripHeight(cells?.cpus.length ?? 0)}>
+        <Row label={<CoresLabel />} class="strip-row" scale={["100%", "50%", "0%"]} height={stripHeight(cells?.cpus.length ?? 0)}>
           <StripCanvas average={averageShown.value} />
           {!cells && cores.loading && <Loading small title="Reading the cores" />}
           {cores.error && !cores.loading && !(cells && silent(cores.error)) && <Problem small error={cores.error} again={cores.again} />}
@@ -99,8 +99,8 @@ function Row({ label, class: kind, scale, height, blind, children }: RowSays) {
     <div class={`axis-row ${kind}`} style={height ? { height: `${height}px` } : undefined}>
       <div class="axis-label">{label}</div>
       <div class="axis-plot">
-        {children}
         {blind && <Gaps of={blind} />}
+        {children}
       </div>
       <div class="axis-scale" aria-hidden="true">{scale?.map((text) => <span key={text}>{text}</span>)}</div>
     </div>
@@ -169,7 +169,7 @@ function NotMeasured({ at, missing }: { at: number[]; missing: RegExp }) {
   return <span class="lane-note">{why ? `not recorded: ${why.why}` : "not measured in view"}</span>;
 }
 
-/** Where nothing was recorded is hatched, in the lanes that it concerns; without the recorder, in all. */
+/** Where nothing was recorded is hatched, in the lanes that it concerns. The strip needs none: its cells say it themselves. */
 function Gaps({ of }: { of: RegExp }) {
   const width = plotWidth.value;
   const shown = view.value;

@@ -2,6 +2,7 @@
 
 import { useEffect } from "preact/hooks";
 import { Timeline } from "../axis/timeline";
+import { FrozenNote } from "../pages";
 import { Flames } from "../samples/flames";
 import { Heat } from "../samples/heat";
 import { info } from "../state";
@@ -16,6 +17,7 @@ export function NodePage() {
       <h1 class="hidden-text">{info.value?.node}: cores, events and samples over time</h1>
       <Timeline />
       <section class="samples" aria-label="Samples of the chosen time">
+        <FrozenNote />
         <Heat />
         <Flames height={FLAME_PX} />
       </section>

@@ -65,6 +65,11 @@ function draw(context: CanvasRenderingContext2D, line: Line, found: Point[][]): 
   const colour = colourOf(line.colour);
   for (const piece of found) {
     const path = new Path2D();
+    // A single reading has no line.
+    if (piece.length === 1) {
+      context.fillStyle = colour;
+      context.fillRect(piece[0]![0] - 2, piece[0]![1] - 2, 4, 4);
+    }
     piece.forEach(([x, y], n) => (n ? path.lineTo(x, y) : path.moveTo(x, y)));
     if (line.fill) {
       const area = new Path2D(path);

@@ -15,7 +15,7 @@ const REFRESH_S = 15;
 export function useLanes(): Answer<Lanes> {
   // What is yet to come has no pressure of zero.
   // Half a second off the whole ones, so that a tick that is a little early or late stays in its own step.
-  const span = { from: Math.floor(view.value.from) - 0.5, to: Math.ceil(Math.min(view.value.to, extent.value.to)) + 0.5 };
+  const span = { from: Math.floor(view.value.from) - 0.5, to: Math.floor(Math.min(view.value.to, extent.value.to)) + (following.value ? -0.5 : 0.5) };
   const live = following.value;
   const columns = Math.max(64, Math.min(1600, Math.floor(plotWidth.value / 2)));
   const ready = info.value !== null && plotWidth.value > 0 && span.to > span.from;

@@ -2,7 +2,7 @@
 
 import type * as api from "../api/types";
 
-export type { Actor, Cause, ChainLink, HistoryPoint, Missing, RuledOut, Severity, Span, Worst } from "../api/types";
+export type { Actor, ChainLink, HistoryPoint, Missing, RuledOut, Severity, Span, Worst } from "../api/types";
 
 export interface Symptom extends api.Symptom {
   to: number;
@@ -11,8 +11,20 @@ export interface Symptom extends api.Symptom {
   group: string | null;
 }
 
-export interface Incident extends Omit<api.Incident, "symptoms"> {
+export interface Fix {
+  summary: string;
+  steps: string[];
+  /** Which of the steps can be pasted into a shell; the others are advice. */
+  commands?: boolean[];
+}
+
+export interface Cause extends Omit<api.Cause, "fix"> {
+  fix: Fix;
+}
+
+export interface Incident extends Omit<api.Incident, "symptoms" | "causes"> {
   node?: string;
+  causes: Cause[];
   symptoms: Symptom[];
 }
 

@@ -35,7 +35,8 @@ export function Flames({ height }: { height: number }) {
   const ask = (invert: boolean) => (signal: AbortSignal) =>
     source().columns<FlamegraphHeader>("flamegraph", invert ? { ...params, invert: 1 } : params, signal);
   const key = JSON.stringify(params);
-  const calm = { wait_ms: 120, patient: following.value };
+  // A view changes with each turn of the wheel; a selection is made once and wants its answer at once.
+  const calm = { wait_ms: selection.value ? 0 : 120, patient: following.value };
   const answer = useAnswer(ready ? key : null, ask(false), calm);
   const upside = useAnswer(ready && inverted.value ? `${key} inverted` : null, ask(true), calm);
   const tree = useMemo(() => (answer.data ? FlameTree.from(answer.data) : null), [answer.data]);
@@ -52,7 +53,7 @@ export function Flames({ height }: { height: number }) {
   const blind = (info.value?.missing ?? []).filter((one) => /stack|sample/.test(one.source));
   if (!tree.total && blind.length) return <NoPermission missing={blind} />;
   return (
-    <div class={`samples-flames${answer.loading ? " stale" : ""}`}>
+    <div class={`samples-flames${answer.loading && !following.value ? " stale" : ""}`}>
       <FlamePanel
         tree={tree} invertedTree={invertedTree} look={shown} onLook={change} theme={dark.value ? "dark" : "light"} height={height}
         chart={chart.data} chartTitle={<ChartTitle of={chart.of} />}
@@ -100,7 +101,7 @@ function useChart(span: Span) {
   const only = { ...filters.value, cpu: one && "cpu" in one ? [one.cpu!] : [], tid: one && "tid" in one ? [one.tid!] : [] };
   const params = { ...asked(span, only), nodes: NODES };
   const wanted = look.value === "chart" && one !== null && length(span) > 0;
-  const answer = useAnswer(wanted ? JSON.stringify(params) : null, (signal) => source().columns<FlamechartHeader>("flamechart", params, signal), { wait_ms: 120, patient: following.value });
+  const answer = useAnswer(wanted ? JSON.stringify(params) : null, (signal) => source().columns<FlamechartHeader>("flamechart", params, signal), { wait_ms: selection.value ? 0 : 120, patient: following.value });
   const data = useMemo(() => (answer.data ? chartFrom(answer.data) : null), [answer.data]);
   return { data, error: answer.loading ? null : answer.error, of: one };
 }

@@ -1,6 +1,5 @@
 /** The heat map of the time that is looked at, given its data and what a hand on it means. */
 
-import { signal } from "@preact/signals";
 import { useMemo, useRef } from "preact/hooks";
 import { length } from "../axis/axis";
 import { compareWith, plotWidth, select } from "../axis/moves";
@@ -9,13 +8,14 @@ import type { Span } from "../api/types";
 import { Loading, Problem } from "../chrome/states";
 import { HeatMap, heatFrom } from "../heatmap";
 import {
-  asked, by, clock, compare, dark, extent, filters, following, info, navigate, search, selection, setFilter, useAnswer, view,
+  asked, by, clock, compare, dark, extent, filters, following, info, navigate, rows, search, selection, setFilter, useAnswer, view,
 } from "../state";
 import { patternOf } from "../flame";
+import { START } from "../state/place";
 import { HEAT_S, heatSpan, settled } from "./span";
 
 /** A file that was frozen with other rows begins with those. */
-const rows = signal(Number(document.getElementById("frozen")?.dataset["rows"]) || 50);
+const frozenRows = Number(document.getElementById("frozen")?.dataset["rows"]) || null;
 const MOST_COLUMNS = 2000;
 
 export function Heat() {
@@ -27,7 +27,7 @@ export function Heat() {
   const columns = Math.max(200, Math.min(MOST_COLUMNS, Math.floor(plotWidth.value)));
   // By core the rows are cores already: a filter on one of them would leave a single row.
   const chosen = by.value === "core" ? { ...filters.value, cpu: [] } : filters.value;
-  const params = { ...asked(shown, chosen), by: by.value, rows: rows.value, columns: length(shown) > HEAT_S ? columns : MOST_COLUMNS, paint };
+  const params = { ...asked(shown, chosen), by: by.value, rows: rows.value === START.rows ? (frozenRows ?? rows.value) : rows.value, columns: length(shown) > HEAT_S ? columns : MOST_COLUMNS, paint };
   const ready = length(shown) > 0 && plotWidth.value > 0;
   const answer = useAnswer(ready ? JSON.stringify(params) : null, (signal) => source().columns("heatmap", params, signal), { wait_ms: 150, patient: following.value });
   const data = useMemo(() => (answer.data ? heatFrom(answer.data) : null), [answer.data]);
@@ -41,10 +41,10 @@ export function Heat() {
   if (answer.error && !answer.loading && !(data && silent(answer.error))) return <Problem small error={answer.error} again={answer.again} />;
   if (!data) return <Loading small title="Counting samples" />;
   return (
-    <div class={`samples-heat${answer.loading ? " stale" : ""}`}>
+    <div class={`samples-heat${answer.loading && !following.value ? " stale" : ""}`}>
       <HeatMap
-        data={data} theme={dark.value ? "dark" : "light"} selection={selection.value} compare={compare.value}
-        onSelect={choose} onCompare={compareWith} onRows={(count) => (rows.value = count)}
+        data={data} view={following.value ? view.value : shown} theme={dark.value ? "dark" : "light"} selection={selection.value} compare={compare.value}
+        onSelect={choose} onCompare={compareWith} onRows={(count) => navigate({ rows: count })}
         by={by.value} onBy={(next) => navigate({ by: next })} core={core} searched={text} height={HEAT_PX}
         clock={(at, digits) => clock(at, offset, digits)}
       />

@@ -16,6 +16,7 @@ const FULL: Place = {
   transforms: "f.do_exit",
   colour: "module",
   by: "core",
+  rows: 99,
   incidentId: "",
 };
 

@@ -51,6 +51,8 @@ export interface Place {
   colour: "kind" | "module";
   /** Rows of the heat map are parts of a second, or cores. */
   by: "subsecond" | "core";
+  /** Into how many parts the heat map cuts a second. */
+  rows: number;
   incidentId: string;
 }
 
@@ -69,6 +71,7 @@ export const START: Place = {
   transforms: "",
   colour: "kind",
   by: "subsecond",
+  rows: 50,
   incidentId: "",
 };
 
@@ -97,6 +100,7 @@ export function parse(text: string): Place {
     transforms: given.get("do") ?? "",
     colour: one("colour", ["kind", "module"], "kind"),
     by: one("by", ["subsecond", "core"], "subsecond"),
+    rows: Math.max(1, Math.min(1000, Math.floor(Number(given.get("rows"))) || START.rows)),
     incidentId: given.get("id") ?? "",
   };
 }
@@ -128,6 +132,7 @@ export function format(place: Place): string {
   say("do", place.transforms);
   say("colour", place.colour, "kind");
   say("by", place.by, "subsecond");
+  say("rows", String(place.rows), String(START.rows));
   // ":" and "," need no escape in a query, and a link is read by people.
   return out.toString().replaceAll("%3A", ":").replaceAll("%2C", ",");
 }

@@ -39,6 +39,7 @@ export const icicle = computed(() => place.value.icicle);
 export const transforms = computed(() => place.value.transforms);
 export const fn = computed(() => place.value.fn);
 export const colour = computed(() => place.value.colour);
+export const rows = computed(() => place.value.rows);
 export const by = computed(() => place.value.by);
 export const incidentId = computed(() => place.value.incidentId);
 

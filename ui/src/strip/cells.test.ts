@@ -33,7 +33,7 @@ describe("strip", () => {
 
   it("mixes hues as the modes share the time: a working core stays green, one that the kernel holds is red", () => {
     const one = strip(4, 1);
-    [[230, 24], [127, 127], [50, 204], [20, 60]].forEach(([user, system], column) => {
+    [[230, 24], [127, 127], [50, 204], [10, 70]].forEach(([user, system], column) => {
       one.modes.user[column] = user!;
       one.modes.system[column] = system!;
     });

@@ -51,6 +51,17 @@ export function shares(strip: Strip, column: number, row: number): Shares | null
 const badness = (system: number, irq: number, softirq: number, user: number, steal: number): number =>
   (system + irq + softirq + steal) * 1024 + user;
 
+/** From the first to the last column in which anything was measured. */
+export function measured(strip: Strip): Span | null {
+  let [first, last] = [-1, -1];
+  for (let column = 0; column < strip.columns; column++) {
+    if (Number.isNaN(strip.average_busy[column]!)) continue;
+    if (first < 0) first = column;
+    last = column;
+  }
+  return first < 0 ? null : { from: strip.from + first * strip.column_s, to: strip.from + (last + 1) * strip.column_s };
+}
+
 export interface Worst {
   column: number;
   row: number;

@@ -3,10 +3,11 @@
 import { effect, signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { plotWidth } from "../axis/moves";
+import { opening } from "../axis/opening";
 import { source } from "../api/source";
 import type { Span, StripHeader, Tick } from "../api/types";
-import { type Answer, TAIL_S, following, info, lastTick, rec, useAnswer, view } from "../state";
-import { type Strip, advanced, stripOf } from "./cells";
+import { type Answer, TAIL_S, current, extent, following, info, lastTick, rec, replace, selection, useAnswer, view } from "../state";
+import { type Strip, advanced, measured, stripOf } from "./cells";
 
 export const strip = signal<Strip | null>(null);
 
@@ -25,6 +26,18 @@ export function wanted(span: Span, width: number, interval_s: number): { from: n
   return { from, to, columns: Math.max(1, Math.min(ticks, Math.max(64, Math.floor(width)))) };
 }
 
+let opened = "";
+
+/** Once for each recording: the reader who then asks for the whole of it gets the whole. */
+function openOn(found: Strip): void {
+  const key = `${rec.value} ${info.value?.node} ${info.value?.from}`;
+  if (opened === key) return;
+  opened = key;
+  if (following.value || current().view) return;
+  const first = opening(extent.value, selection.value, measured(found));
+  if (first) replace({ view: first });
+}
+
 export function useStrip(): Answer<Strip> {
   const known = info.value;
   const interval_s = known?.interval_s ?? 1;
@@ -39,6 +52,7 @@ export function useStrip(): Answer<Strip> {
     async (signal) => {
       const found = stripOf(await source().columns<StripHeader>("strip", { rec: rec.value, from, to, columns }, signal));
       strip.value = following.value ? recent.reduce(moved, found) : found;
+      openOn(found);
       return found;
     },
     { wait_ms: live ? 0 : 60 },

@@ -24,8 +24,7 @@ def crash(number):  # as an init system does it: a cgroup, a process in it, whic
     os.waitpid(child, 0)
     os.rmdir(unit)
 name_is("init")
-for number in range(rounds):
-    crash(number)
+rounds = as_many(crash, rounds)
 walk_them()
 keep_on(crash, 0.5, rounds)
 """

@@ -24,8 +24,7 @@ def contain(number):  # a container of a moment: its own id, a process that writ
         os._exit(0)
     os.waitpid(job, 0)
     os.rmdir(child)
-for number in range(count):
-    contain(number)
+count = as_many(contain, count)
 walk_them()
 keep_on(contain, 0.2, count)
 """

@@ -3,7 +3,7 @@ import { decode, encode } from "../columns";
 import type { FlamegraphHeader, HeatmapHeader, Lanes, StripHeader } from "../types";
 import { cutLanes, cutStrip, finest } from "./axis";
 import { flamechart, flamegraph, functionsDocument, heatmap } from "./profile";
-import { readTable } from "./table";
+import { caveats, readTable } from "./table";
 
 const START = 1000;
 
@@ -92,6 +92,28 @@ describe("other answers about samples", () => {
     expect(total).toBe(6);
     expect(functions.map((each) => [each.name, each.self, each.total])).toEqual([["main", 3, 6], ["walk", 3, 3], ["read", 0, 3]]);
   });
+});
+
+it("reads task and node apart as well as by pairs", () => {
+  const apart = readTable(decode(encode(
+    {
+      schema: "zombiescope.samples/1", start: START, step: 1, tick_s: 0.001, total: 3, hz: 99, held: [[1000, 1002]], blind: [], names: ["main", "walk"],
+      modules: [""], kinds: ["user"], skid: [], tasks: [["a", 1, 1, null, null], ["b", 2, 2, null, null]], pruned: { branches: 0, samples: 0, below_ratio: 0 },
+    },
+    {
+      time: Uint8Array.of(0, 1, 1), cpu: Uint8Array.of(0, 255, 0), task: Uint8Array.of(1, 0, 1), node: Uint8Array.of(2, 1, 2),
+      fn_module: Uint32Array.of(0, 0), fn_kind: Uint8Array.of(0, 0), node_parent: Uint32Array.of(0, 1), node_fn: Uint32Array.of(0, 1),
+    },
+  )));
+  expect(names(flamegraph(apart, { comm: "b" }))).toEqual(["all 2", "main 2", "walk 2"]);
+  expect(names(flamegraph(apart, { cpu: "0" }))[0]).toBe("all 2");
+});
+
+it("says what was left out of the file, and nothing where nothing was", () => {
+  const clock = (at: number) => `t${at}`;
+  expect(caveats(table(), { from: 1000, to: 1002 }, clock)).toBeNull();
+  expect(caveats(table(8), { from: 1000, to: 1002 }, clock)).toContain("one of every 8 samples");
+  expect(caveats(table(), { from: 0, to: 2000 }, clock)).toBe("Samples of t1000 – t1002 are in the file; elsewhere the heat map is hatched.");
 });
 
 describe("the time axis of a frozen page", () => {

@@ -66,7 +66,6 @@ interface Header {
   maps?: { start: number; column_s: number; columns: number; rows: number; cores: number[] };
 }
 
-const NOBODY = 65535;
 /** Frames of the kernel itself, of its modules and of programs that it runs. */
 const KERNEL_KINDS = new Set(["kernel", "module", "bpf"]);
 
@@ -76,8 +75,9 @@ export function readTable({ header, arrays }: Columns<Header>): FrozenTable {
     if (!found) throw new Error(`the samples of this page have no column ${name}`);
     return found;
   };
-  const pair = array("pair");
-  const pairNode = array("pair_node");
+  const { pair, pairTask, pairNode } = arrays["pair"]
+    ? { pair: array("pair"), pairTask: array("pair_task"), pairNode: array("pair_node") }
+    : paired(array("task"), array("node"));
   const parent = summed(array("node_parent"));
   const functions = {
     name: ["all", ...header.names],
@@ -93,14 +93,14 @@ export function readTable({ header, arrays }: Columns<Header>): FrozenTable {
   return {
     time: times(array("time"), header.start, header.tick_s),
     leaf: Uint32Array.from(pair, (number) => pairNode[number]!),
-    cpu: Int32Array.from(array("cpu"), (cpu) => (cpu === NOBODY ? -1 : cpu)),
+    cpu: cores(array("cpu")),
     parent: Int32Array.from([-1, ...parent]),
     fn, functions, skid,
     weight: header.step,
     pruned: header.pruned,
     recordingSamples: header.total,
     pair,
-    pairTask: array("pair_task"),
+    pairTask,
     pairNode,
     tasks: header.tasks.map(([comm, pid, tid, unit, container]) => ({ comm, pid, tid, unit, container })),
     held: header.held.map(([from, to]) => ({ from, to })),
@@ -113,6 +113,31 @@ export function readTable({ header, arrays }: Columns<Header>): FrozenTable {
     maps: header.maps ? readMaps(header.maps, array("map_subsecond"), array("map_core")) : null,
     inKernel: Uint8Array.from(fn, (number) => (KERNEL_KINDS.has(functions.kind[number]!) ? 1 : 0)),
   };
+}
+
+/** Where the file has task and node apart, because there are too many pairs of them to be named. */
+function paired(task: TypedArray, node: TypedArray): { pair: Uint32Array; pairTask: number[]; pairNode: number[] } {
+  const numbers = new Map<number, number>();
+  const pairTask: number[] = [];
+  const pairNode: number[] = [];
+  const pair = new Uint32Array(task.length);
+  for (let i = 0; i < task.length; i++) {
+    const key = task[i]! * 2 ** 26 + node[i]!;
+    let number = numbers.get(key);
+    if (number === undefined) {
+      number = pairTask.push(task[i]!) - 1;
+      pairNode.push(node[i]!);
+      numbers.set(key, number);
+    }
+    pair[i] = number;
+  }
+  return { pair, pairTask, pairNode };
+}
+
+/** The largest number that the type has is a core that is not known. */
+function cores(cpu: TypedArray): Int32Array {
+  const nobody = 2 ** (8 * cpu.BYTES_PER_ELEMENT) - 1;
+  return Int32Array.from(cpu, (each) => (each === nobody ? -1 : each));
 }
 
 function summed(differences: ArrayLike<number>): Uint32Array {
@@ -140,6 +165,20 @@ function overTime(differences: ArrayLike<number>, rows: number): Int32Array {
   const values = Int32Array.from(differences);
   for (let i = rows; i < values.length; i++) values[i]! += values[i - rows]!;
   return values;
+}
+
+/** What a reader of the file must know of its samples; null where all of the window is there. */
+export function caveats(table: FrozenTable, window: Span, clock: (at: number) => string): string | null {
+  const said: string[] = [];
+  if (table.weight > 1) {
+    const exact = table.maps ? "heat maps and the flame graph of the whole window are exact" : "the flame graph of all of them is exact";
+    said.push(`The file holds one of every ${table.weight} samples for what is selected; ${exact}.`);
+  }
+  if (!table.held.some(({ from, to }) => from <= window.from + 1 && to >= window.to - 1)) {
+    const spans = table.held.map(({ from, to }) => `${clock(from)} – ${clock(to)}`).join(", ");
+    said.push(`Samples of ${spans} are in the file; elsewhere the heat map is hatched.`);
+  }
+  return said.join(" ") || null;
 }
 
 /** What is asked for, of the samples that are held. */

@@ -2,7 +2,7 @@
 // on which day it will hurt, and how it went for thirty days.
 
 import { useMemo } from "preact/hooks";
-import { info, rec } from "../../state";
+import { current, info, rec } from "../../state";
 import type { Cgroups, HistoryPoint, Leak } from "../documents";
 import { useDocument } from "../parts/document";
 import { Copy, Empty, Go, Loaded, Page, Panel } from "../parts/parts";
@@ -15,12 +15,14 @@ import { series, summary, type HistorySummary } from "./series";
 
 export function CgroupsPage() {
   const live = info.value?.live ?? false;
-  const asked = useDocument<Cgroups>("cgroups", { rec: rec.value }, live ? 10 : 0);
+  // A link from an incident names its time: the census of then, not of now.
+  const until = current().view?.to ?? null;
+  const asked = useDocument<Cgroups>("cgroups", { rec: rec.value, to: until?.toFixed(3) }, live && until === null ? 10 : 0);
   const history = useDocument<{ points: HistoryPoint[] }>("history", { rec: rec.value, days: 30 }, live ? 60 : 0);
   const at = asked.data?.at;
-  const lead = at ? `State of ${moment(at, zoneOffset.value)} ${zoneName(zoneOffset.value)}.` : "";
+  const lead = at ? `State of ${moment(at, zoneOffset.value)} ${zoneName(zoneOffset.value)}${until === null ? "" : ", the end of what is in view"}.` : "";
   return (
-    <Page title="Zombie cgroups" lead={<>{lead} A dying cgroup was removed, but a page or a dentry still holds it; the kernel goes on counting it.</>}>
+    <Page title="Zombie cgroups" aside={until !== null && <Go place={{ page: "cgroups" }} class="pg-button">the latest</Go>} lead={<>{lead} A dying cgroup was removed, but a page or a dentry still holds it; the kernel goes on counting it.</>}>
       <Loaded asked={asked} what="counting cgroups" lines={5}>
         {(document) => <Told document={document} />}
       </Loaded>

@@ -95,7 +95,7 @@ function Rows({ incidents }: { incidents: readonly Incident[] }) {
               <td class="mono">{core ? core.cpu : "–"}</td>
               <td>{cause ? actorName(cause.hog) : "–"}</td>
               <td>{cause?.culprit ? actorName(cause.culprit) : "–"}</td>
-              <td class="num">{incident.recurrences?.length ?? 0}</td>
+              <td class="num">{incident.recurrences?.length ? `${incident.recurrences.length}×` : "–"}</td>
             </tr>
           );
         })}

@@ -20,6 +20,7 @@ export function IncidentPage() {
   const one = useDocument<Incident>(id ? `incidents/${encodeURIComponent(id)}` : null, { rec: rec.value }, info.value?.live ? 15 : 0);
   const all = useDocument<Diagnosis>(id ? null : "incidents", { rec: rec.value });
   const waiting = (id ? one : all).data === null;
+  if (id && one.error?.status === 404 && waiting) return <Unknown id={id} />;
   if (waiting)
     return (
       <Page title="Incident">
@@ -34,6 +35,19 @@ export function IncidentPage() {
         return worst ? <Told incident={{ ...(found.node ? { node: found.node } : {}), ...worst }} /> : <Nothing />;
       }}
     </Loaded>
+  );
+}
+
+function Unknown({ id }: { id: string }) {
+  return (
+    <Page title="Incident">
+      <Empty title={`No incident ${id} is known here`}>
+        <p class="faint">It may be of another recording, or of a window that is no longer kept.</p>
+        <p>
+          <Go place={{ page: "incidents" }}>All incidents of this recording</Go>
+        </p>
+      </Empty>
+    </Page>
   );
 }
 
@@ -120,12 +134,12 @@ function Fix({ incident, cause }: { incident: Incident; cause: Cause }) {
       <p>{sentence(cause.fix.summary)}</p>
       {cause.fix.steps.length > 0 && (
         <ol class="pg-plan">
-          {steps(cause.fix.steps).map((step) => (
+          {steps(cause.fix).map((step) => (
             <li key={step.text}>{step.command ? <><code>{step.text}</code> <Copy text={step.text} /></> : sentence(step.text)}</li>
           ))}
         </ol>
       )}
-      <p class="faint">Nothing on this page changes the machine. <code>zombiescope fix --incident {incident.id}</code> shows the same plan where it can be applied.</p>
+      <p class="faint">Nothing on this page changes the machine: read it, copy it, and run it where it belongs.</p>
     </Panel>
   );
 }

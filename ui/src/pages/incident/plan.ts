@@ -1,7 +1,7 @@
 // The fix as something to paste: commands as they are, everything else as a comment, so that the whole block may be
 // read, copied and run line by line. Nothing on this page runs anything.
 
-import type { Incident } from "../documents";
+import type { Fix, Incident } from "../documents";
 import { moment, zoneName } from "../words";
 
 export interface Step {
@@ -9,14 +9,9 @@ export interface Step {
   command: boolean;
 }
 
-const COMMANDS = new Set([
-  "systemctl", "zombiescope", "sysctl", "ethtool", "mkdir", "printf", "echo", "kubectl", "journalctl", "umount", "mount", "chrt", "taskset",
-  "conntrack", "iptables", "nft", "auditctl", "perf", "cat", "sh", "sudo", "docker", "crictl", "systemd-run", "apt-get", "dnf", "yum",
-]);
-
-/** A command, or advice in words? Decided by its first word; "release them: ..." is words. */
-export function steps(lines: readonly string[]): Step[] {
-  return lines.map((text) => ({ text, command: text.startsWith("#") || COMMANDS.has(text.trim().split(/[\s:]/, 1)[0] ?? "") }));
+/** Which steps are commands says the document; where it does not, none is: a comment does no harm in a shell. */
+export function steps(fix: Fix): Step[] {
+  return fix.steps.map((text, number) => ({ text, command: fix.commands?.[number] ?? false }));
 }
 
 export function planText(incident: Incident, zoneOffsetS: number): string {
@@ -27,5 +22,5 @@ export function planText(incident: Incident, zoneOffsetS: number): string {
     `# ${cause.summary}`,
     `# plan: ${cause.fix.summary}`,
   ];
-  return [...head, ...steps(cause.fix.steps).map((step) => (step.command ? step.text : `# ${step.text}`))].join("\n") + "\n";
+  return [...head, ...steps(cause.fix).map((step) => (step.command ? step.text : `# ${step.text}`))].join("\n") + "\n";
 }

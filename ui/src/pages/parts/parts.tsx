@@ -3,7 +3,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
-import type { AnswerError } from "../../api/source";
+import { type AnswerError, source } from "../../api/source";
 import { linkTo, navigate } from "../../state";
 import type { Missing, Severity } from "../documents";
 import { change, type Place } from "../places";
@@ -59,11 +59,8 @@ export function Copy({ text, what = "copy" }: { text: string; what?: string }) {
     timer.current = window.setTimeout(() => setDone(""), 2000);
   };
   return (
-    <button type="button" class="pg-button" onClick={() => void copy()}>
+    <button type="button" class="pg-button" aria-live="polite" onClick={() => void copy()}>
       {done || what}
-      <span class="hidden-text" role="status">
-        {done}
-      </span>
     </button>
   );
 }
@@ -115,6 +112,12 @@ export function Loading({ what, lines = 3 }: { what: string; lines?: number }) {
 
 export function Failed({ error, again }: { error: AnswerError; again: () => void }) {
   const denied = error.status === 401 || error.status === 403;
+  if (source().frozen && error.status === 404)
+    return (
+      <Empty title="Not in this file">
+        {error.mend && <p class="faint">{error.mend}</p>}
+      </Empty>
+    );
   return (
     <div class={`pg-state ${denied ? "pg-denied" : "pg-failed"}`} role="alert">
       <strong>{denied ? "No permission" : "This could not be read"}</strong>
