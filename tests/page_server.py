@@ -97,7 +97,9 @@ class PageServer:
 
 def _events(answer: http.client.HTTPResponse) -> Iterator[tuple[str, Any]]:
     kind = ""
+    end = time.monotonic() + DEADLINE_S
     for line in answer:
+        assert time.monotonic() < end, "what was waited for never came"
         text = line.decode().rstrip("\n")
         if text.startswith("event: "):
             kind = text.removeprefix("event: ")

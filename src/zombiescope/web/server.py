@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import uvicorn
 
+from zombiescope.recording.strip import strip
 from zombiescope.web.app import application
 from zombiescope.web.guard import access
 from zombiescope.web.listening import Listen, port_of
@@ -22,6 +23,7 @@ from zombiescope.web.recordings import Place, Recordings
 from zombiescope.web.refusal import Refusal
 
 LET_GO_S = 1
+_USUAL_COLUMNS = 1_200
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +83,9 @@ class _Server(uvicorn.Server):
 
 
 def _warm(recordings: Recordings) -> None:
-    """Opens what will be asked for first."""
-    with suppress(Refusal), recordings.named(None).reading() as recording:
-        _ = recording.end_us
+    """Reads what will be asked for first, while the browser is on its way: files come off the disk, threads start."""
+    with suppress(Refusal, OSError), recordings.named(None).reading() as recording:
+        strip(recording, recording.start_us, recording.end_us + 1, _USUAL_COLUMNS)
 
 
 def _end_with(pid: int, server: uvicorn.Server) -> None:
