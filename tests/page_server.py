@@ -97,7 +97,9 @@ class PageServer:
 
 def _events(answer: http.client.HTTPResponse) -> Iterator[tuple[str, Any]]:
     kind = ""
+    end = time.monotonic() + DEADLINE_S
     for line in answer:
+        assert time.monotonic() < end, "what was waited for never came"
         text = line.decode().rstrip("\n")
         if text.startswith("event: "):
             kind = text.removeprefix("event: ")
@@ -131,7 +133,8 @@ def page_server(*arguments: str, home: Path, listen: str = "127.0.0.1:0") -> Ite
             process.wait(20)
         finally:
             process.kill()
-            process.communicate()
+            _, left = process.communicate()
+        assert left == "", "it ends without a word"
 
 
 def _wait(server: PageServer) -> None:

@@ -9,7 +9,8 @@ Cost: one pass over eight columns of the table `cores`, part by part.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,9 +57,18 @@ def strip(
     ticks = max(1, round((end_us - start_us) / (float(recording.node.get("interval_s") or 1) * 1e6)))
     picture = _Picture(start_us, end_us, min(columns, ticks))
     stored = ("time", "interval_us", "cpu", *STORED)
-    for batch in recording.batches("cores", start_us + 1, end_us + 1, stored) if ticks_of is None else ticks_of:
+    for batch in _ahead(recording.batches("cores", start_us + 1, end_us + 1, stored)) if ticks_of is None else ticks_of:
         picture.add(batch)
     return picture.strip(_online(recording))
+
+
+def _ahead(batches: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """The same, the next one read while this one is worked on."""
+    with ThreadPoolExecutor(1) as reader:
+        waiting = reader.submit(next, batches, None)
+        while (batch := waiting.result()) is not None:
+            waiting = reader.submit(next, batches, None)
+            yield batch
 
 
 class _Picture:

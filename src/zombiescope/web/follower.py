@@ -36,16 +36,16 @@ def message(kind: str, data: dict[str, Any] | list[Any]) -> str:
 
 
 class Watcher:
-    """One client's queue, filled from the follower's thread. None at its end: it was too slow."""
+    """One client's queue, filled from the follower's thread. None at its end: it was too slow, or the server ends."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self.queue: asyncio.Queue[str | None] = asyncio.Queue()
 
-    def send(self, text: str) -> None:
+    def send(self, text: str | None) -> None:
         self._loop.call_soon_threadsafe(self._put, text)
 
-    def _put(self, text: str) -> None:
+    def _put(self, text: str | None) -> None:
         if self.queue.qsize() < MOST_WAITING:
             self.queue.put_nowait(text)
         else:
@@ -74,9 +74,13 @@ class Follower:
     def watched(self) -> int:
         return len(self._watchers)
 
-    def _tell(self, texts: Iterable[str], to: Watcher | None = None) -> None:
+    def end(self) -> None:
+        """Lets everybody go."""
+        self._tell([None])
+
+    def _tell(self, texts: Iterable[str | None]) -> None:
         with self._lock:
-            watchers = [to] if to is not None else list(self._watchers)
+            watchers = list(self._watchers)
         for text in texts:
             for watcher in watchers:
                 try:
@@ -108,7 +112,7 @@ class _Round:
         self._told_us = 0
         self._samples = 0
         self._running: bool | None = None
-        self._incidents: str | None = None
+        self._incidents = self._known_incidents()  # whoever comes is told of these first
         self._looked = 0.0
 
     def go(self, goes_on: Any) -> None:
@@ -168,11 +172,32 @@ class _Round:
         if running != self._running and self._running is not None:
             said.append(message("recorder", {"running": running}))
         self._running = running
-        known = message("incidents", [brief(entry) for entry in incidents.read(self._node_dir)])
+        known = self._known_incidents()
         if known != self._incidents:
             self._incidents = known
             said.append(known)
         return said
+
+    def _known_incidents(self) -> str:
+        return message("incidents", [brief(entry) for entry in incidents.read(self._node_dir)])
+
+
+class Followers:
+    """One follower for each recording that is watched."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._by_dir: dict[Path, Follower] = {}
+
+    def of(self, node_dir: Path) -> Follower:
+        with self._lock:
+            return self._by_dir.setdefault(node_dir, Follower(node_dir))
+
+    def end(self) -> None:
+        """The server ends: nobody is to wait for what comes next."""
+        with self._lock:
+            for follower in self._by_dir.values():
+                follower.end()
 
 
 def _share(core: Any, mode: str) -> float:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from zombiescope.recording import locate
+from zombiescope.web.follower import Followers
 from zombiescope.web.refusal import Refusal
 from zombiescope.web.served import Served
 
@@ -32,6 +33,7 @@ class Recordings:
     def __init__(self, places: Sequence[Place]) -> None:
         self._served = {one.key: one for one in _named(places)}
         self._founding = _FoundingCase()
+        self.followers = Followers()
 
     def named(self, key: str | None) -> Served:
         """Raises Refusal."""

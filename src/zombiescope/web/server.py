@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import uvicorn
 
+from zombiescope.recording.strip import strip
 from zombiescope.web.app import application
 from zombiescope.web.guard import access
 from zombiescope.web.listening import Listen, port_of
@@ -22,6 +23,7 @@ from zombiescope.web.recordings import Place, Recordings
 from zombiescope.web.refusal import Refusal
 
 LET_GO_S = 1
+_USUAL_COLUMNS = 1_200
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ def serve(made: socket.socket, config: Config) -> None:
     settings = uvicorn.Config(
         application(recordings, allowed),
         access_log=False,
-        log_level="error" if not os.environ.get("ZOMBIESCOPE_DEBUG") else "debug",
+        log_level="critical" if not os.environ.get("ZOMBIESCOPE_DEBUG") else "debug",
         server_header=False,
         date_header=False,
         lifespan="on",
@@ -57,7 +59,7 @@ def serve(made: socket.socket, config: Config) -> None:
         h11_max_incomplete_event_size=64 * 1024,
         proxy_headers=False,
     )
-    server = uvicorn.Server(settings)
+    server = _Server(settings, recordings)
     if config.with_pid is not None:
         _end_with(config.with_pid, server)
     threading.Thread(target=_warm, args=(recordings,), daemon=True).start()
@@ -68,10 +70,22 @@ def serve(made: socket.socket, config: Config) -> None:
         asyncio.run(server.serve(sockets=[made]))
 
 
+class _Server(uvicorn.Server):
+    """Lets go of whoever watches before it waits for requests to end."""
+
+    def __init__(self, settings: uvicorn.Config, recordings: Recordings) -> None:
+        super().__init__(settings)
+        self._recordings = recordings
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._recordings.followers.end()
+        await super().shutdown(sockets)
+
+
 def _warm(recordings: Recordings) -> None:
-    """Opens what will be asked for first."""
-    with suppress(Refusal), recordings.named(None).reading() as recording:
-        _ = recording.end_us
+    """Reads what will be asked for first, while the browser is on its way: files come off the disk, threads start."""
+    with suppress(Refusal, OSError), recordings.named(None).reading() as recording:
+        strip(recording, recording.start_us, recording.end_us + 1, _USUAL_COLUMNS)
 
 
 def _end_with(pid: int, server: uvicorn.Server) -> None:

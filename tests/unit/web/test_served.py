@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import signal
 import threading
 from pathlib import Path
 
@@ -202,6 +203,16 @@ def test_a_recording_that_nobody_writes_is_not_live(server: PageServer) -> None:
     got = server.api("live")
     assert got.status == 409
     assert got.error == {"what": "no recorder writes this recording now", "mend": "zombiescope up starts one"}
+
+
+def test_ctrl_c_lets_go_of_whoever_watches(growing: Written, tmp_path: Path) -> None:
+    with (growing.node_dir / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with page_server(str(growing.dir), home=tmp_path) as server, server.live() as events:
+            next(events)
+            server.process.send_signal(signal.SIGINT)
+            assert [kind for kind, _ in events if kind not in ("tick", "event", "incidents")] == []
+            assert server.process.wait(20) == 0
 
 
 def test_what_is_written_is_told_as_it_happens(growing: Written, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -33,14 +32,13 @@ _SAYS: dict[str, Any] = {
 
 def routes(desk: Desk) -> APIRouter:
     router = APIRouter(tags=["live"])
-    followers = _Followers()
 
     @router.get("/live", **_SAYS)
     async def live(request: Request, rec: Rec = None) -> StreamingResponse:
         """`tick` every second, `event` when something happens, `incidents` when the doctor knows more, `recorder`
         when it stops or starts. Only of a recording that is being written."""
         node_dir = await run_in_threadpool(_live_dir, desk, rec)
-        follower = followers.of(node_dir)
+        follower = desk.recordings.followers.of(node_dir)
         if follower.watched >= MOST_WATCHERS:
             raise Refusal(503, f"{MOST_WATCHERS} pages watch this recording already", "close one of them")
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
@@ -75,13 +73,3 @@ async def _stream(request: Request, follower: Follower, node_dir: Path) -> Async
             yield text
     finally:
         follower.remove(watcher)
-
-
-class _Followers:
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._by_dir: dict[Path, Follower] = {}
-
-    def of(self, node_dir: Path) -> Follower:
-        with self._lock:
-            return self._by_dir.setdefault(node_dir, Follower(node_dir))
