@@ -40,7 +40,7 @@ HEADERS = {
     "Permissions-Policy": "camera=(), microphone=(), geolocation=(), payment=(), usb=()",
 }
 OPENER = ("Cross-Origin-Opener-Policy", "same-origin")
-"""Not for everybody: over plain HTTP a browser obeys it on the loopback only, and elsewhere complains in its console."""
+"""Not for everybody: over plain HTTP a browser obeys it on the loopback only, and complains elsewhere."""
 API = "/api/"
 SESSION = "/api/v1/session"
 COOKIE = "zombiescope-session"
@@ -110,7 +110,7 @@ def _split(said: str, usual_port: int) -> tuple[str, int]:
 
 
 def _trustworthy(host: str) -> bool:
-    """Whether a browser calls this origin so: the loopback, or a name without a port, behind a proxy that speaks TLS."""
+    """Whether a browser calls this origin so: the loopback, or a name without a port, behind a proxy with TLS."""
     name, port = _split(host.lower(), 0)
     if name == "localhost":
         return True
