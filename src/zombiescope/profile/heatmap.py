@@ -19,7 +19,9 @@ import numpy.typing as npt
 from zombiescope.profile import seconds
 from zombiescope.profile.seconds import SECOND_US, Seconds
 from zombiescope.profile.selection import Selection
+from zombiescope.recording import schema
 from zombiescope.recording.columns import Ints
+from zombiescope.recording.gaps import HOLE_US
 from zombiescope.recording.summary import HUNDREDTHS
 
 DEFAULT_ROWS = 50
@@ -163,4 +165,19 @@ def blind(selection: Selection) -> tuple[tuple[int, int], ...]:
     """Spans of the window in which no stack could be sampled, because nothing was recorded or the sampler failed."""
     gaps = selection.recording.gaps(selection.start_us, selection.end_us)
     spans = [(gap.from_us, gap.to_us) for gap in gaps if gap.source in BLINDING]
+    if isinstance(selection.recording.node.get("imported"), dict):
+        spans = _unsampled(selection)
     return tuple((max(start, selection.start_us), min(end, selection.end_us)) for start, end in sorted(spans))
+
+
+def _unsampled(selection: Selection) -> list[tuple[int, int]]:
+    """Of an import, what no file with samples covers: a journal may go back an hour, a profile half a minute."""
+    parts = [part for part in selection.recording.parts if part.count(schema.SAMPLES)]
+    blind_us, reached_us = [], selection.start_us
+    for span in sorted((span for part in parts for span in part.spans()), key=lambda span: span.from_us):
+        if span.from_us - reached_us > HOLE_US:
+            blind_us.append((reached_us, span.from_us))
+        reached_us = max(reached_us, span.to_us)
+    if selection.end_us - reached_us > HOLE_US:
+        blind_us.append((reached_us, selection.end_us))
+    return [(start, end) for start, end in blind_us if end > selection.start_us and start < selection.end_us]

@@ -9,6 +9,7 @@ import pytest
 
 from zombiescope.importing.rows import Event, FrameRow, Outcome, Rows, TaskRow
 from zombiescope.importing.store import ImportStore
+from zombiescope.profile import heatmap
 from zombiescope.profile.selection import Filters, Selection
 from zombiescope.recording import compact, schema
 from zombiescope.recording.reader import Recording, open_recording
@@ -127,3 +128,17 @@ def test_tables_without_ids_are_taken_as_they_are(place: Path) -> None:
     store.finish(Outcome(), ["dmesg.txt"])
     with open_recording(place) as recording:
         assert recording.table("events").column("kind").to_pylist() == ["nic_reset"]
+
+
+def test_what_only_a_journal_covers_is_blind_for_samples(place: Path) -> None:
+    second = 1_000_000
+    store = ImportStore(place, "far")
+    store.add_table(
+        schema.EVENTS,
+        [(START - at * second, "restart", "systemd", "warning", "again", "{}") for at in (3600, 1800, 0)],
+    )
+    store.add(rows([(at * second, 0, WORKS, 0) for at in range(30)]))
+    store.finish(Outcome(), ["journal.txt", "perf.data"])
+    with open_recording(place) as recording:
+        assert heatmap.blind(whole(recording)) == ((START - 3600 * second, START),)
+        assert heatmap.blind(Selection(recording, START, START + 20 * second, Filters())) == ()
