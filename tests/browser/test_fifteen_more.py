@@ -1,4 +1,4 @@
-"""The fifteen interactions that people who use profilers expect, one test each: events, keys, links, size, heat map."""
+"""The fifteen interactions that people who use profilers expect: events, keys, links, size, heat map."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_12_everything_can_be_done_by_keys_and_help_lists_them(visit: Visit, ext
     help_ = visit.page.get_by_role("dialog", name="Keys and mouse")
     expect(help_).to_contain_text("Select the worst second in view")
     keys.press("Escape")
-    expect(help_).to_have_count(0)
+    expect(visit.page.locator("dialog")).to_have_count(0)
     keys.press("w")
     low, high = visit.shown()
     assert high - low < extent[1] - extent[0]

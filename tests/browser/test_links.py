@@ -121,7 +121,7 @@ def test_every_page_has_its_landmarks_and_every_control_a_name(visit: Visit) -> 
         expect(visit.page.get_by_role("link", name=re.compile(place[:7], re.IGNORECASE)).first).to_be_attached()
         nameless = visit.page.evaluate(
             "[...document.querySelectorAll('button, a[href], input, select, [role=application]')].filter(each => "
-            "!(each.ariaLabel || each.innerText?.trim() || each.title || each.labels?.length || each.placeholder))"
+            "!(each.ariaLabel || each.textContent.trim() || each.title || each.labels?.length || each.placeholder))"
             ".map(each => each.outerHTML.slice(0, 120))"
         )
         assert not nameless, place
