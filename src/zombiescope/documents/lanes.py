@@ -39,15 +39,21 @@ def document(recording: Recording, window: Window, most: int) -> dict[str, Any]:
 
 
 def _worst(found: Sequence[Event]) -> list[Event]:
-    """The worst of them where there are too many, in the order of time; marks are somebody's own and always stay."""
+    """The worst of them where there are too many, in the order of time; marks are somebody's own and always stay.
+
+    Of those that are equally bad and do not all fit, some from everywhere: half an axis without any would be a lie.
+    """
     if len(found) <= MOST_EVENTS:
         return list(found)
-    rank = {severity: number for number, severity in enumerate(SEVERITIES)}
-    order = sorted(
-        range(len(found)),
-        key=lambda at: (found[at].kind != "mark", -rank.get(found[at].severity, len(rank)), -found[at].at_us),
-    )
-    return [found[at] for at in sorted(order[:MOST_EVENTS])]
+    ranks: dict[int, list[int]] = {}
+    for at, event in enumerate(found):
+        worse = SEVERITIES.index(event.severity) if event.severity in SEVERITIES else len(SEVERITIES)
+        ranks.setdefault(len(SEVERITIES) + 1 if event.kind == "mark" else worse, []).append(at)
+    kept: list[int] = []
+    for rank in sorted(ranks, reverse=True):
+        equal, room = ranks[rank], MOST_EVENTS - len(kept)
+        kept += [equal[each * len(equal) // min(room, len(equal))] for each in range(min(room, len(equal)))]
+    return [found[at] for at in sorted(kept)]
 
 
 def _zombies(recording: Recording, window: Window, most: int) -> dict[str, list[Any]]:
@@ -68,7 +74,7 @@ def _last_of_steps(time_us: Ints, window: Window, most: int) -> Ints:
 
 
 def _pressure(recording: Recording, window: Window, most: int) -> dict[str, list[Any]]:
-    """The part of each step in which some task waited (PSI `some`), where it was worst."""
+    """The part of each step in which some task waited (PSI `some`), where it was worst; None where nobody looked."""
     series = columns.records(
         recording.table("series", window.start_us, window.end_us, ("series", "source", "name", "key"))
     )
@@ -82,6 +88,7 @@ def _pressure(recording: Recording, window: Window, most: int) -> dict[str, list
         return empty
     rows = recording.table("counters", window.start_us, window.end_us, ("time", "series", "value"))
     number = columns.ids(rows.column("series"))
+    read_us = np.unique(columns.numbers(rows.column("time")))
     wanted = np.isin(number, sorted(resources))
     time_us, number = columns.numbers(rows.column("time"))[wanted], number[wanted]
     ratio = columns.ids(rows.column("value"))[wanted] / (float(recording.node.get("interval_s") or 1) * 1e6)
@@ -90,10 +97,13 @@ def _pressure(recording: Recording, window: Window, most: int) -> dict[str, list
     span_us = max(1, window.end_us - window.start_us)
     steps = int(min(most, max(1, span_us // 1_000_000)))
     step = (time_us - window.start_us) * steps // span_us
+    # A counter that stands still has no row; a step in which no counter at all has one was not looked at.
+    read = np.isin(np.arange(steps), (read_us - window.start_us) * steps // span_us)
     found: dict[str, list[Any]] = {"at": [(window.start_us + at * span_us / steps) / 1e6 for at in range(steps)]}
     for resource in _RESOURCES:
         mine = np.isin(number, [each for each, key in resources.items() if key == resource])
         worst = np.zeros(steps)
         np.maximum.at(worst, step[mine], np.clip(ratio[mine], 0, 1))
-        found[resource] = worst.round(4).tolist() if resource in resources.values() else [None] * steps
+        told = worst.round(4).tolist() if resource in resources.values() else [None] * steps
+        found[resource] = [value if seen else None for value, seen in zip(told, read.tolist(), strict=True)]
     return found

@@ -57,6 +57,7 @@ def describe(
         "hz": config.hz,
         "event": config.event,
         "interval_s": config.interval_s,
+        "diagnosed": config.diagnose,
         "user_hz": USER_HZ,
         "kernel_config": asdict(kernel),
         "timezone": timezone(),

@@ -170,6 +170,16 @@ def test_a_download_is_the_file_of_the_command(server: PageServer, written: Writ
     assert got.headers["content-disposition"].startswith('attachment; filename="lab.')
 
 
+def test_a_selection_is_kept_as_a_page_of_its_own(server: PageServer) -> None:
+    got = server.api("page", **BAD, opens="view=top&q=<script>")
+    assert got.status == 200
+    assert got.headers["content-disposition"].endswith('.html"')
+    text = got.body.decode()
+    assert 'id="frozen"' in text
+    assert "<script>&" not in text
+    assert len(got.body) < 1_000_000
+
+
 def test_the_guilty_second_and_what_the_average_hid(server: PageServer, written: Written) -> None:
     found = server.api("worst").document
     assert written.incident is not None

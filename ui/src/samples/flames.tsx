@@ -62,6 +62,7 @@ export function Flames({ height }: { height: number }) {
         clock={(at, digits) => clock(at, offset, digits)}
         onSelectTime={(from, to) => select({ from, to })}
         {...(other ? { onSwap: swap } : {})}
+        {...htmlExport(span)}
         tools={<Exports span={span} />}
       />
     </div>
@@ -116,6 +117,13 @@ function ChartTitle({ of }: { of: { cpu?: string; tid?: string } | null }) {
       {!chosen && of.cpu !== undefined && <button class="button" onClick={() => setFilter("cpu", [of.cpu!])}><Icon name="filter" /> Only core {of.cpu}</button>}
     </div>
   );
+}
+
+/** The page frozen into a file, with the view that is looked at; nothing to offer where there is no server. */
+function htmlExport(span: Span): { onExportHtml?: () => void } {
+  const opens = new URLSearchParams({ view: look.value, ...(inverted.value ? { inv: "1" } : {}), ...(search.value.text ? { q: search.value.text, qmode: search.value.mode } : {}) });
+  const href = source().href("page", { ...asked(span), opens: opens.toString() });
+  return href === null ? {} : { onExportHtml: () => window.location.assign(href) };
 }
 
 function Exports({ span }: { span: Span }) {

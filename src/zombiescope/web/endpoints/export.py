@@ -1,4 +1,4 @@
-"""Samples of a window in the format of another tool, as a download."""
+"""Samples of a window as a download: in the format of another tool, or as this page in one file."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Annotated, BinaryIO, cast
+from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, Query
-from starlette.responses import StreamingResponse
+from starlette.responses import Response, StreamingResponse
 
 from zombiescope.documents.filters import words
 from zombiescope.documents.selected import selected
@@ -16,6 +17,9 @@ from zombiescope.exporting.samples import Samples
 from zombiescope.exporting.writers import BINARY, EVERY_EVENT, By, Format, writer
 from zombiescope.web.asked import FiltersAsked, WindowAsked
 from zombiescope.web.desk import Desk, Rec, says
+from zombiescope.web.frozen import NotBuiltError
+from zombiescope.web.refusal import Refusal
+from zombiescope.web.report import of_selection
 
 _ENDINGS = {
     Format.COLLAPSED: "collapsed.txt",
@@ -55,6 +59,25 @@ def routes(desk: Desk) -> APIRouter:
         media = "application/octet-stream" if format in BINARY else "text/plain; charset=utf-8"
         headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
         return StreamingResponse(_pieces(cast("BinaryIO", file)), media_type=media, headers=headers)
+
+    @router.get("/page", **says("flamegraph -o FILE.html"))
+    def page(
+        span: WindowAsked,
+        filters: FiltersAsked,
+        rec: Rec = None,
+        opens: Annotated[str, Query(max_length=2000, description="What the file shows first, as in an address.")] = "",
+    ) -> Response:
+        """This page frozen into one file: the window, its samples, and everything that can be asked of them."""
+        with desk.recordings.named(rec).apart() as recording:
+            window = span.window(recording)
+            title = "  ".join(part for part in (recording.name, window.heading(), words(filters)) if part)
+            try:
+                text = of_selection(selected(recording, window, filters), title, window, dict(parse_qsl(opens)))
+            except NotBuiltError as error:
+                raise Refusal(503, str(error), "make setup builds it") from error
+            name = f"{_plain(recording.name)}.html"
+        headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
+        return Response(text, media_type="text/html; charset=utf-8", headers=headers)
 
     return router
 

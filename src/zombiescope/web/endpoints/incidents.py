@@ -20,6 +20,8 @@ from zombiescope.web.refusal import Refusal
 from zombiescope.web.served import Served
 
 AROUND_US = 60_000_000
+WITHOUT_DOCTOR_US = 600_000_000
+"""What is looked at of a recording that is being written and that nobody diagnoses meanwhile (`record`, not `up`)."""
 Id = Annotated[str, Path(max_length=200, description="The incident's id.")]
 
 
@@ -29,7 +31,7 @@ def routes(desk: Desk) -> APIRouter:
     @router.get("/incidents", **says("diagnose --json"))
     def incidents(request: Request, span: WindowAsked, rec: Rec = None) -> Response:
         """Every incident, the worst first. Of a recording that is being written: what its doctor noted, unless a window
-        is named; otherwise diagnosed now."""
+        is named; without a doctor the last ten minutes, and otherwise all of it, are diagnosed now."""
         return desk.long_answer(
             request, "diagnose", rec, span, lambda served, it, window: _found(served, it, window, span)
         )
@@ -66,7 +68,9 @@ def routes(desk: Desk) -> APIRouter:
 
 def _found(served: Served, recording: Recording, window: Window, span: Span) -> dict[str, Any]:
     if served.live and not span.given:
-        return incident_documents.noted(recording, window)
+        if recording.node.get("diagnosed"):
+            return incident_documents.noted(recording, window)
+        window = Window(max(window.start_us, window.end_us - WITHOUT_DOCTOR_US), window.end_us, window.zone)
     return incident_documents.of_diagnosis(incident_documents.diagnosed(recording, window, live=served.live))
 
 
