@@ -80,6 +80,11 @@ def test_13_a_link_an_svg_a_file_for_other_viewers(visit: Visit, recorded: Recor
     picture = Path(saved.value.path()).read_text()
     assert picture.startswith("<svg")
     assert "vfs_read" in picture
+    with visit.page.expect_download() as saved:
+        visit.button("HTML").click()
+    frozen = Path(saved.value.path()).read_text()
+    assert 'id="frozen"' in frozen
+    assert len(frozen) < 1_000_000
     visit.page.get_by_text("Export", exact=True).click()
     with visit.page.expect_download() as saved:
         visit.page.get_by_role("menuitem", name="speedscope").click()

@@ -67,12 +67,13 @@ export function Timeline() {
           {cores.error && !cores.loading && !(cells && silent(cores.error)) && <Problem small error={cores.error} again={cores.again} />}
         </Row>
         <Row label="Events" class="event-row" blind={/kernel log|kmsg/}><Events /></Row>
-        <Row label={<Named name="Zombies" lines={zombies.lines} />} class="chart-row" blind={/cgroup|census/} scale={[short(zombies.top), "0"]} height={CHART_PX}>
-          <Chart {...zombies} />
+        <Row {...lane("Zombies", zombies, short(zombies.top))} class="chart-row" blind={/cgroup|census/}>
+          {zombies.at.length > 0 && <Chart {...zombies} />}
+          <ReadOnce />
           <NotMeasured at={zombies.at} missing={/cgroup|census/} />
         </Row>
-        <Row label={<Named name="Pressure" lines={pressure.lines} />} class="chart-row" blind={/pressure|psi/i} scale={[percent(pressure.top), "0"]} height={CHART_PX}>
-          <Chart {...pressure} />
+        <Row {...lane("Pressure", pressure, percent(pressure.top))} class="chart-row" blind={/pressure|psi/i}>
+          {pressure.at.length > 0 && <Chart {...pressure} />}
           <NotMeasured at={pressure.at} missing={/pressure|psi/i} />
         </Row>
         <div class="surface" ref={surface} tabIndex={0} role="group" aria-label="Time axis. Arrow keys step and zoom, V selects what is in view, E the worst second." aria-describedby="chosen-in-words" />
@@ -160,6 +161,21 @@ function Ruler() {
       <i class="ruler-zone" title={`times are of the node's zone, ${zone(offset)}`}>{zone(offset)}</i>
     </div>
   );
+}
+
+const EMPTY_PX = 20;
+
+/** A lane without a single point is low, and has no scale. */
+function lane(name: string, { at, lines }: { at: number[]; lines: Parameters<typeof Named>[0]["lines"] }, top: string) {
+  const empty = !at.length;
+  return { label: <Named name={name} lines={empty ? [] : lines} />, height: empty ? EMPTY_PX : CHART_PX, ...(empty ? {} : { scale: [top, "0"] }) };
+}
+
+/** One reading makes no line: an import may have a single one. */
+function ReadOnce() {
+  const found = lanes.value?.zombies;
+  if (found?.at.length !== 1 || found.dying[0] == null) return null;
+  return <span class="lane-note">{Math.round(found.dying[0]).toLocaleString("en-US")} dying, read once at {clock(found.at[0]!, info.value?.zone_offset_s ?? 0)}</span>;
 }
 
 /** A lane without a single point says why, if it is known. */

@@ -187,7 +187,9 @@ export function drawAxes(
   if (heat.cores) {
     const every = Math.max(1, Math.ceil(12 / grid.cell.h));
     heat.cores.forEach((cpu, row) => {
-      if (row % every === 0) context.fillText(`core ${cpu}`, LEFT - 6, Math.max(9, row * grid.cell.h + Math.min(grid.cell.h, 10)));
+      const y = Math.max(9, row * grid.cell.h + Math.min(grid.cell.h, 10));
+      // The first is moved down into the picture; the next must not lie on it.
+      if (row % every === 0 && (row === 0 || y >= 20)) context.fillText(`core ${cpu}`, LEFT - 6, y);
     });
   } else {
     const [unit, per] = heat.spanS >= 3600 ? ["min", 60] : heat.spanS >= 60 ? ["s", 1] : ["ms", 0.001];

@@ -55,7 +55,7 @@ export function Heat() {
   );
 }
 
-const HEAT_PX = 150;
+const HEAT_PX = 110;
 
 /** Lower-case text ignores case on the page; the server must be told so. */
 const spelled = (text: string): string => (/[A-Z]/.test(text) ? text : `(?i)${text}`);
