@@ -30,11 +30,11 @@ $(PAGE): $(PAGE_SOURCES) scripts/page | .venv/.ready
 	@scripts/page build
 	@touch $@
 
-run: setup ## record this machine until Ctrl-C
+run: setup ## record this machine until Ctrl-C, diagnose it, and show it at http://127.0.0.1:8321
 	@$(BIN)/zombiescope up
 
-demo: setup ## replay the founding case on this machine, without root
-	@$(BIN)/zombiescope demo
+demo: setup ## replay the founding case on this machine, without root; with a display, also on the page
+	@$(BIN)/zombiescope demo --open
 
 test-packages: ## install the Debian packages that tests compare with (perf, sysstat, ...)
 	@scripts/need-tests

@@ -84,11 +84,11 @@ class Up:
         self._file.close()
 
 
-def answer(url: str, path: str) -> tuple[int, bytes]:
+def answer(url: str, path: str, token: str | None = None) -> tuple[int, bytes]:
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=DEADLINE_S)
     try:
-        connection.request("GET", path)
+        connection.request("GET", path, headers={} if token is None else {"Authorization": f"Bearer {token}"})
         got = connection.getresponse()
         return got.status, got.read()
     finally:
@@ -162,6 +162,20 @@ def _commands() -> Iterator[tuple[int, list[str]]]:
                 )
             except OSError:
                 continue
+
+
+def test_a_token_is_asked_for_and_nobody_reads_it_off_a_command_line(tmp_path: Path) -> None:
+    up = Up(tmp_path, "--listen", "0.0.0.0:0")
+    try:
+        said = up.wait_for("nothing wrong here? make demo")
+        found = re.search(r"the page: (http://\S+?:(\d+)/)#token=(\S+)", said)
+        assert found is not None, said
+        url, token = f"http://127.0.0.1:{found[2]}/", found[3]
+        assert answer(url, "/api/v1/recordings")[0] == 401
+        assert answer(url, "/api/v1/recordings", token)[0] == 200
+        assert not [words for _, words in _commands() if any(token in word for word in words)]
+    finally:
+        up.stop()
 
 
 def test_a_killed_recorder_takes_its_page_along_and_a_browser_is_opened(tmp_path: Path) -> None:

@@ -64,17 +64,18 @@ def _show_page(directory: str, listen: listening.Listen | None, open_: bool) -> 
         "dir": directory,
         "node": os.uname().nodename,
         "listen": [where.address, where.port],
-        "token": token,
         "pid": os.getpid(),
-        "open": url if open_ and may_show(url) else None,
         "socket": made.fileno(),
     }
-    _start(settings, made)
+    _start(settings, {"token": token, "open": url if open_ and may_show(url) else None}, made)
     made.close()
 
 
-def _start(settings: dict[str, Any], made: socket.socket) -> None:
-    """By way of a child that ends at once: the recorder, which this process becomes, has no part in the page's end."""
+def _start(settings: dict[str, Any], secret: dict[str, Any], made: socket.socket) -> None:
+    """By way of a child that ends at once: the recorder, which this process becomes, has no part in the page's end.
+
+    A command line can be read by everybody on the machine, so the token goes another way.
+    """
     sys.stderr.flush()
     child = os.fork()
     if child:
@@ -82,12 +83,15 @@ def _start(settings: dict[str, Any], made: socket.socket) -> None:
         return
     code = 1
     try:
-        subprocess.Popen(  # noqa: S603  our own interpreter, our own module
+        page = subprocess.Popen(  # noqa: S603  our own interpreter, our own module
             [sys.executable, "-m", "zombiescope.web", json.dumps(settings)],
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             pass_fds=[made.fileno()],
         )
+        assert page.stdin is not None
+        page.stdin.write(json.dumps(secret).encode())
+        page.stdin.close()
         code = 0
     finally:
         os._exit(code)

@@ -1,5 +1,5 @@
 """The page's own process beside a recorder: `python -m zombiescope.web '<json>'`, started by `zombiescope up`, which
-hands over the socket."""
+hands over the socket, and on standard input what nobody else may read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def main() -> int:
     if len(sys.argv) != 2:
         sys.stderr.write("zombiescope.web is started by `zombiescope up`\n")
         return 2
-    given = json.loads(sys.argv[1])
+    given = {**json.loads(sys.argv[1]), **json.load(sys.stdin)}
     os.nice(NICE)
     made = socket.socket(fileno=given["socket"])
     config = Config(
