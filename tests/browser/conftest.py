@@ -45,7 +45,9 @@ def recorded(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Reco
 def server(recorded: Recorded) -> Iterator[Server]:
     made = Server(recorded.directory)
     yield made
+    ended = made.ended()
     made.kill()
+    assert ended is None, ended
 
 
 @pytest.fixture(scope="session")

@@ -106,6 +106,11 @@ class Server:
     def origin(self) -> str:
         return f"http://{self.listen}"
 
+    def ended(self) -> str | None:
+        """How it ended by itself, with its last words; None while it runs."""
+        code = self._process.poll() if self._process is not None else None
+        return None if code is None else f"the server ended with {code}: {''.join(self.said)[-2000:]}"
+
     def kill(self) -> None:
         if self._process is not None:
             self._process.send_signal(signal.SIGKILL)
