@@ -62,9 +62,12 @@ def test_12_everything_can_be_done_by_keys_and_help_lists_them(visit: Visit, ext
     keys.press("Escape")
     # the palette knows commands by name and times as people write them
     keys.press("Control+k")
+    expect(visit.page.locator(".palette-input")).to_be_focused()
     keys.type("audit")
+    expect(visit.page.locator("#palette-0")).to_contain_text("Audit")
     keys.press("Enter")
     visit.wait_said("page", "audit")
+    expect(visit.page.locator("dialog")).to_have_count(0)
     keys.press("g")
     keys.press("n")
     visit.wait_said("page", "node")
