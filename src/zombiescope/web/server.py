@@ -7,6 +7,7 @@ import asyncio
 import gc
 import os
 import select
+import signal
 import socket
 import threading
 import webbrowser
@@ -41,6 +42,8 @@ class Config:
 
 def serve(made: socket.socket, config: Config) -> None:
     """Answers requests until SIGINT or SIGTERM."""
+    # Commands die of it, as a pipe expects (`| head`); a server would die of every browser that leaves in the middle.
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     recordings = Recordings(config.places)
     allowed = access(config.listen.address, port_of(made), config.names, config.token)
     settings = uvicorn.Config(
