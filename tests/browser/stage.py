@@ -14,6 +14,7 @@ import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks import loads
 from tests.recorder_process import RecorderProcess
 
 QUIET_S = 5
@@ -54,17 +55,18 @@ class Recorded:
 
 
 def record(place: Path) -> Recorded:
-    """Quiet, the hog on the last core, quiet again; and a mark of a person, so that there is an event."""
+    """Some seconds of ordinary work, the hog beside it on the last core, and ordinary work again."""
     core = max(os.sched_getaffinity(0))
     recorder = RecorderProcess(place)
     try:
-        recorder.wait_for_frames(1)
-        start = time.time()
-        recorder.wait_for_frames(QUIET_S)
-        hog_from = time.time()
-        subprocess.run([sys.executable, "-c", HOG, str(core), str(HOG_S)], check=True)
-        hog_to = time.time()
-        recorder.wait_for_frames(QUIET_S)
+        with loads.running(loads.MIXED):
+            recorder.wait_for_frames(1)
+            start = time.time()
+            recorder.wait_for_frames(QUIET_S)
+            hog_from = time.time()
+            subprocess.run([sys.executable, "-c", HOG, str(core), str(HOG_S)], check=True)
+            hog_to = time.time()
+            recorder.wait_for_frames(QUIET_S)
         recorder.stop()
     finally:
         recorder.kill()

@@ -272,5 +272,6 @@ def test_10_a_tooltip_says_everything_and_name_and_stack_can_be_copied(guilty: V
     # narrow frames are hidden, and that is said
     guilty.page.get_by_role("button", name="Clear").click()
     guilty.page.get_by_role("button", name="Remove all").click()
+    guilty.page.set_viewport_size({"width": 420, "height": 800})
     guilty.settled()
     expect(guilty.page.locator(".zs-notes")).to_contain_text(re.compile(r"\d+ frames? below 1 px hidden"))
