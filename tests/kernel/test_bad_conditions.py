@@ -226,17 +226,24 @@ def test_a_clock_set_by_an_hour_bends_nothing(needs: Needs, tmp_path: Path) -> N
     ended = time.time()
     with open_recording(tmp_path / "r") as opened:
         steps = [event for event in opened.table("events").to_pylist() if event["kind"] == "clock_step"]
-        times = sorted(set(opened.table("cores").column("time").cast("int64").to_pylist()))
+        rows = opened.table("cores").select(["time", "interval_us"])
+        ticks = dict(
+            zip(rows.column("time").cast("int64").to_pylist(), rows.column("interval_us").to_pylist(), strict=True)
+        )
+        times = sorted(ticks)
     assert len(steps) == 1
     assert "3600.0" in steps[0]["text"]
     before = [stamp for stamp in times if stamp < (ended + 60) * 1e6]
     after = [stamp for stamp in times if stamp > (started + 3500) * 1e6]
-    # THEN each side is a steady second hand, an hour apart, and nothing lies between
+    # THEN each side is a steady hand, an hour apart, and nothing lies between: a tick is as far from the one before
+    # it as the other clock says, which nobody sets
     assert len(before) + len(after) == len(times)
     assert len(before) >= 2
     assert len(after) >= 2
     for side in (before, after):
-        assert all(0.5e6 < late - early < 2.5e6 for early, late in pairwise(side))
+        assert [late - early for early, late in pairwise(side)] == [
+            pytest.approx(ticks[late], abs=50_000) for late in side[1:]
+        ]
 
 
 def test_sigterm_in_the_middle_of_a_segment_closes_it(tmp_path: Path) -> None:

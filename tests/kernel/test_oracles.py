@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -78,7 +79,11 @@ def test_the_hottest_functions_agree_with_perf(needs: Needs, tmp_path: Path) -> 
     data = tmp_path / "perf.data"
     record = [perf, "record", "-q", "-F", "99", "-a", "-g", "-e", "cpu-clock", "-k", "CLOCK_MONOTONIC", "-o", str(data)]
     with load(rest=0) as pids, recording(tmp_path / "r") as recorder:
-        subprocess.run([*record, "--", "sleep", str(SECONDS)], capture_output=True, check=True)
+        for left in reversed(range(3)):  # perf 6.1 now and then aborts in its own threads
+            done = subprocess.run([*record, "--", "sleep", str(SECONDS)], capture_output=True, check=False)
+            if done.returncode != -signal.SIGABRT or not left:
+                break
+        assert done.returncode == 0, done.stderr
         recorder.wait_for_frames(2)
         recorder.stop()
     theirs, first_us, last_us = _perf_leaves(perf, data, pids)
