@@ -43,7 +43,7 @@ def diagnose(recording: Recording, start_us: int, end_us: int, *, live: bool = F
     whole = Facts(recording, start_us, end_us)
     looks, unseen = _looks(whole)
     incidents = _recurring([incident for look in looks for incident in _examined(look, live)])
-    incidents.sort(key=lambda incident: (-_rank(incident), incident.from_us))
+    incidents.sort(key=lambda incident: (-_rank(incident), not _is_explained(incident), incident.from_us))
     not_checked = [*_not_checked(whole, looks), *([unseen] if unseen else [])]
     kept = tuple(incidents[:MAX_INCIDENTS])
     return Diagnosis(
@@ -155,6 +155,11 @@ def _sameness(incident: Incident) -> tuple[str, ...] | None:
 
 def _rank(incident: Incident) -> int:
     return ("info", "warning", "critical").index(incident.severity)
+
+
+def _is_explained(incident: Incident) -> bool:
+    """By something that was measured. One fault may show in two places, and then the one that tells comes first."""
+    return bool(incident.causes) and incident.causes[0].confidence > ranking.UNCONFIRMED_MOST
 
 
 def _is_blind(looks: list[_Look]) -> bool:

@@ -207,3 +207,12 @@ def test_the_same_on_a_large_node_is_what_every_large_node_does(tmp_path: Path) 
         NETNS_TEARDOWN, "kworker", cpu=1, pid=60, share=0.6
     )
     assert scene.diagnose(tmp_path).incidents == ()
+
+
+def test_of_two_places_in_which_a_fault_shows_the_one_that_tells_comes_first(tmp_path: Path) -> None:
+    # GIVEN a task whose work no pattern explains, and a little later one whose work is explained, on another core
+    scene = Scene().vmstat().census(240, 68_440).leak("/ecs/*", 68_000, 500, 500, "ecs-agent")
+    scene.hog(f"{CALL} veth_xmit __dev_forward_skb2", "sender", cpu=0, pid=2000, from_s=4, to_s=12)
+    scene.hog(f"{CALL} vfs_read seq_read memcg_numa_stat_show mem_cgroup_nr_lru_pages", "kubelet", from_s=5, to_s=12)
+    found = scene.diagnose(tmp_path).incidents
+    assert [incident.causes[0].pattern for incident in found] == ["zombie-memcg", "unknown-kernel-hog"]

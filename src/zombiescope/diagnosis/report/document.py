@@ -24,7 +24,7 @@ def together(found: list[Diagnosis]) -> dict[str, Any]:
         "nodes": [{key: one[key] for key in ("node", "window", "noted", "not_checked")} for one in each],
         "incidents": sorted(
             (incident for one in each for incident in one["incidents"]),
-            key=lambda incident: (-SEVERITIES.index(incident["severity"]), incident["from"]),
+            key=lambda incident: -SEVERITIES.index(incident["severity"]),  # each node's own order stays
         ),
         "noted": [f"{one['node']}: {said}" for one in each for said in one["noted"]],
         "not_checked": [f"{one['node']}: {said}" for one in each for said in one["not_checked"]],
