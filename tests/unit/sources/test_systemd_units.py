@@ -163,6 +163,16 @@ def test_reset_failed_sets_the_counter_back(signals: Signals) -> None:
     assert [event.fields["delta"] for event in signals.events if event.kind == "unit_restart"] == [2]
 
 
+def test_an_answer_that_was_overtaken_sets_nothing_back() -> None:
+    book = UnitBook()
+    book.listed(UNIT, "activating", "auto-restart", 0)
+    book.list_ended()
+    book.changed(UNIT, {"NRestarts": 70}, 1)
+    # WHEN the answer to a question that was asked one restart before comes late, and then the next signal
+    told = [*book.changed(UNIT, {"NRestarts": 69}, 2), *book.changed(UNIT, {"NRestarts": 71}, 60_000 * MS)]
+    assert [(event.fields["n_restarts"], event.fields["delta"]) for event in told] == [(71, 1)]
+
+
 def test_reset_between_two_looks(signals: Signals) -> None:
     signals.n_restarts = 40
     signals.send()
