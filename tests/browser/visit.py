@@ -140,7 +140,10 @@ class Visit:
         return self.page.get_by_role("button", name=name, exact=True)
 
     def samples(self) -> int:
-        """How many samples the flame graph is made of."""
+        """How many samples the flame graph is made of; none where it says that nothing is left."""
+        left = self.page.locator(".zs-bars-scroll, .zs-empty").first
+        if "zs-empty" in (left.get_attribute("class") or ""):
+            return 0
         found = re.search(r"graph of ([\d,]+) sample", self.flame.get_attribute("aria-label") or "")
         assert found, self.flame.get_attribute("aria-label")
         return int(found[1].replace(",", ""))
