@@ -195,7 +195,11 @@ def become_recorder(config: dict[str, Any]) -> NoReturn:
     arguments = recorder_arguments(config)
     sys.stdout.flush()
     sys.stderr.flush()
-    os.execv(arguments[0], arguments)  # noqa: S606  our own interpreter, our own module
+    try:
+        os.execv(arguments[0], arguments)  # noqa: S606  our own interpreter, our own module
+    except OSError as error:
+        why = f"{arguments[0]} cannot be executed by this user: {error.strerror}"
+        raise Failure(why, "build .venv with an interpreter that may be: make setup PYTHON=/usr/bin/python3") from error
 
 
 def writable_dir(directory: str | None) -> str:
