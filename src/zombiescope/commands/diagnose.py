@@ -15,7 +15,7 @@ from zombiescope.commands import drawing
 from zombiescope.commands.failure import Failure
 from zombiescope.commands.output import Json, console, examples, note, print_document
 from zombiescope.commands.quantities import duration_s, within
-from zombiescope.commands.reading import Node, node_of, opened, place_of
+from zombiescope.commands.reading import Dirs, Node, node_of, opened, place_of
 from zombiescope.commands.window import Window, WindowOptions
 from zombiescope.recording import locate
 
@@ -55,15 +55,7 @@ def _live_s(text: str) -> float:
 
 def command(
     span: WindowOptions,
-    directories: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[DIR]...",
-            show_default=False,
-            help="Recordings: directories, or files made by pack. Default: $ZOMBIESCOPE_DIR, else that of the recorder "
-            "running here, else /var/lib/zombiescope.",
-        ),
-    ] = None,
+    directories: Dirs = None,
     live: Annotated[
         float | None,
         typer.Option(

@@ -25,6 +25,15 @@ Dir = Annotated[
         "recorder running here, else /var/lib/zombiescope.",
     ),
 ]
+Dirs = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="DIR",
+        show_default=False,
+        help="Recordings: directories, or files made by pack. Default: $ZOMBIESCOPE_DIR, else that of the recorder "
+        "running here, else /var/lib/zombiescope.",
+    ),
+]
 Node = Annotated[
     str | None,
     typer.Option("--node", metavar="NAME", help="Which node, where the recording holds several."),

@@ -9,7 +9,7 @@ import typer
 
 from zombiescope.commands.failure import Failure
 from zombiescope.commands.output import examples, note
-from zombiescope.commands.reading import Node, node_of, place_of
+from zombiescope.commands.reading import Dirs, Node, node_of, place_of
 from zombiescope.web import listening
 from zombiescope.web.listening import Listen
 
@@ -45,15 +45,7 @@ OpenOption = Annotated[bool, typer.Option("--open", help="Show it in a browser, 
 
 
 def command(
-    directories: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[DIR]...",
-            show_default=False,
-            help="Recordings: directories, or files made by pack. Default: $ZOMBIESCOPE_DIR, else that of the recorder "
-            "running here, else /var/lib/zombiescope.",
-        ),
-    ] = None,
+    directories: Dirs = None,
     listen: ListenOption = None,
     names: Annotated[
         list[str] | None,
