@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,6 +37,7 @@ class Machine:
 
     cgroups: frozenset[str]
     mounts: frozenset[str]
+    networks: frozenset[str]
     processes: frozenset[str]
     files: frozenset[str]
     sysctls: tuple[tuple[str, bytes], ...]
@@ -47,15 +49,23 @@ class Machine:
         return cls(
             frozenset(str(path) for mount in mounts for path in mount.iterdir() if path.is_dir()),
             frozenset(line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()),
+            frozenset(_networks()),
             frozenset(_of_the_lab()),
             frozenset(str(path) for place in places for path in place.iterdir() if path.name.startswith(MARK)),
             tuple(_sysctls()),
         )
 
 
+def _networks() -> Iterator[str]:
+    """Network namespaces: those of processes, and those that a file keeps."""
+    for link in Path("/proc").glob("[0-9]*/ns/net"):
+        with suppress(OSError):
+            yield str(link.readlink())
+    yield from (f"/run/netns/{path.name}" for path in Path("/run/netns").glob("*"))
+
+
 def _of_the_lab() -> Iterator[str]:
-    """By their cgroup or their command line; a scenario's program carries its script there, and its forks do too.
-    Mounts and network namespaces of a scenario live as long as one of them."""
+    """By their cgroup or their command line; a scenario's program carries its script there, and its forks do too."""
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
@@ -123,6 +133,33 @@ def test_a_run_that_is_ended_half_way_leaves_nothing(
         wait_for("the scenario's cgroups", lambda: leftovers.find(scenario).processes)
         process.send_signal(number)
         assert process.wait(60) == 130
+    assert Machine.now() == machine
+
+
+def test_a_run_whose_recorder_dies_half_way_says_so_and_leaves_nothing(needs: Needs, machine: Machine) -> None:
+    """An exception in the middle of the fault."""
+    for missing in lacks(by_id("packet-flood")):
+        needs.lack(missing)
+    with subprocess.Popen([*LAB, "run", "packet-flood", "--yes"], stderr=subprocess.PIPE, text=True) as process:
+        wait_for("the scenario's cgroups", lambda: leftovers.find("packet-flood").processes)
+        recorder = next(int(one.split()[0]) for one in _of_the_lab() if "zombiescope.recorder" in one)
+        os.kill(recorder, signal.SIGKILL)
+        said = process.communicate(timeout=60)[1]
+        assert process.returncode == 1
+    assert "the recorder ended early" in said
+    assert "Traceback" not in said
+    assert Machine.now() == machine
+
+
+def test_a_fault_that_dies_half_way_leaves_nothing(needs: Needs, machine: Machine) -> None:
+    for missing in lacks(by_id("packet-flood")):
+        needs.lack(missing)
+    with subprocess.Popen([*LAB, "run", "packet-flood", "--yes"], stderr=subprocess.DEVNULL) as process:
+        wait_for("the scenario's program", lambda: leftovers.find("packet-flood").processes)
+        for pid in leftovers.find("packet-flood").processes:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        assert process.wait(60) != 0
     assert Machine.now() == machine
 
 

@@ -13,15 +13,19 @@ from zombiescope.lab.node import Node, Plan
 pytestmark = [pytest.mark.node, pytest.mark.long, pytest.mark.slow]
 
 
+PLACES = "/sys/fs/cgroup /sys/fs/cgroup/system.slice /tmp /dev/shm /run/systemd/system"
+
+
 @pytest.fixture(scope="module")
 def node() -> Iterator[Node]:
     with booted(Plan("v2")) as up:
         yield up
 
 
-@pytest.mark.parametrize("scenario", ["zombie-limit", "cfs-throttle", "rt-starvation", "global-reclaim"])
+@pytest.mark.parametrize("scenario", ["zombie-unit", "zombie-limit", "cfs-throttle", "rt-starvation", "global-reclaim"])
 def test_it_is_named_and_leaves_nothing(node: Node, scenario: str) -> None:
     done = node.run("zombiescope", "lab", "run", scenario, "--yes", "--json", limit_s=600)
     told = json.loads(done.text)
     assert told["pass"], told
-    assert node.shell("find /sys/fs/cgroup /tmp /dev/shm -maxdepth 1 -name 'zombiescope-lab-*'") == ""
+    assert node.shell(f"find {PLACES} -maxdepth 1 -name 'zombiescope-lab-*'") == ""
+    assert node.shell("systemctl list-units --all --no-legend 'zombiescope-lab-*'") == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -108,9 +109,11 @@ def say_token(where: Listen, token: str | None) -> None:
 
 def may_show(url: str) -> bool:
     """Whether there is a display; says where to look where there is none."""
-    import os
-
-    if os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
+    if has_display():
         return True
     note(f"there is no display here; open {url} yourself")
     return False
+
+
+def has_display() -> bool:
+    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

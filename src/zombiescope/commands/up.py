@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import os
-import socket
-import subprocess
-import sys
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from zombiescope.commands import record
+from zombiescope.commands import page_beside, record
 from zombiescope.commands.failure import Failure
 from zombiescope.commands.output import called, examples, note
 from zombiescope.commands.quantities import human_bytes, human_s
-from zombiescope.commands.serve import ListenOption, OpenOption, bind, may_show, say_token
+from zombiescope.commands.serve import ListenOption, OpenOption
 from zombiescope.recording import locate
-from zombiescope.web import listening
 
 EXAMPLES = examples(
     "up                # then look at http://127.0.0.1:8321",
@@ -48,50 +42,5 @@ def command(
     note(f"In another terminal: '{called()} top' shows it live, '{called()} cores --last 5m' the past.")
     note("Ctrl-C stops it.")
     if page:
-        _show_page(config["dir"], listen, open_)
+        page_beside.start(config["dir"], listen, open_=open_)
     record.become_recorder(config)
-
-
-def _show_page(directory: str, listen: listening.Listen | None, open_: bool) -> None:
-    """Starts the page's process on a socket that is open from now on: whoever comes early waits a second."""
-    where = listen or listening.DEFAULT
-    made = bind(where, asked=listen is not None)
-    token = None if where.loopback else listening.new_token()
-    url = listening.url(where, listening.port_of(made), token)
-    note(f"the page: {url}")
-    say_token(where, token)
-    settings = {
-        "dir": directory,
-        "node": os.uname().nodename,
-        "listen": [where.address, where.port],
-        "pid": os.getpid(),
-        "socket": made.fileno(),
-    }
-    _start(settings, {"token": token, "open": url if open_ and may_show(url) else None}, made)
-    made.close()
-
-
-def _start(settings: dict[str, Any], secret: dict[str, Any], made: socket.socket) -> None:
-    """By way of a child that ends at once: the recorder, which this process becomes, has no part in the page's end.
-
-    A command line can be read by everybody on the machine, so the token goes another way.
-    """
-    sys.stderr.flush()
-    child = os.fork()
-    if child:
-        os.waitpid(child, 0)
-        return
-    code = 1
-    try:
-        page = subprocess.Popen(  # noqa: S603  our own interpreter, our own module
-            [sys.executable, "-m", "zombiescope.web", json.dumps(settings)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            pass_fds=[made.fileno()],
-        )
-        assert page.stdin is not None
-        page.stdin.write(json.dumps(secret).encode())
-        page.stdin.close()
-        code = 0
-    finally:
-        os._exit(code)

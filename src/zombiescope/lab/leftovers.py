@@ -1,8 +1,9 @@
 """Everything that bears the laboratory's name on this machine, and its removal.
 
-Cgroups named zombiescope-lab-* in any hierarchy with the processes in them, recorders that write into a directory of
-that name, and such directories on disk and in /dev/shm. Mounts and network namespaces of scenarios have no name at
-all: they are gone with their processes. Used at the end of every run, and by `lab clean` for what a kill -9 left.
+Cgroups named zombiescope-lab-* in any hierarchy with the processes in them, units of systemd of that name, recorders
+that write into a directory of that name, and such directories on disk and in /dev/shm. Mounts and network namespaces of
+scenarios have no name at all: they are gone with their processes. Used at the end of every run, and by `lab clean` for
+what a kill -9 left.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
@@ -18,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from zombiescope.kernel import cgroup
-from zombiescope.lab.place import MARK
+from zombiescope.lab.place import MARK, UNITS
 
 GONE_S = 20.0
 _SHM = Path("/dev/shm")  # noqa: S108  this is the tmpfs
@@ -29,15 +31,18 @@ class Leftovers:
     processes: tuple[int, ...]
     cgroups: tuple[Path, ...]
     directories: tuple[Path, ...]
+    units: tuple[Path, ...] = ()
+    """Files of units."""
 
     def __bool__(self) -> bool:
-        return bool(self.processes or self.cgroups or self.directories)
+        return bool(self.processes or self.cgroups or self.directories or self.units)
 
     def __str__(self) -> str:
         counts = {
             "processes": len(self.processes),
             "cgroups": len(self.cgroups),
             "directories": len(self.directories),
+            "units": len(self.units),
         }
         return ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "nothing"
 
@@ -48,26 +53,29 @@ def find(scenario: str = "") -> Leftovers:
     roots = [
         entry for mount in _mounts() for entry in _entries(mount) if _is(entry.name, mark, scenario) and entry.is_dir()
     ]
+    bears = f"{mark}-" if scenario else mark
     directories = [
         entry
         for place in {Path(tempfile.gettempdir()), Path("/tmp"), _SHM}  # noqa: S108
         for entry in _entries(place)
-        if entry.name.startswith(f"{mark}-" if scenario else mark)
+        if entry.name.startswith(bears)
     ]
+    units = [entry for entry in _entries(UNITS) if entry.name.startswith(bears) and entry.suffix == ".service"]
     running = {pid for root in roots for pid in _processes_in(root)} | (set() if scenario else set(_recorders()))
-    return Leftovers(tuple(sorted(running)), tuple(sorted(roots)), tuple(sorted(directories)))
+    return Leftovers(tuple(sorted(running)), tuple(sorted(roots)), tuple(sorted(directories)), tuple(sorted(units)))
 
 
 def remove(found: Leftovers) -> list[str]:
-    """Ends the processes, then removes files, then cgroups; what would not go is told."""
+    """Ends units and processes, then removes files, then cgroups; what would not go is told."""
     deadline = time.monotonic() + GONE_S
+    _stop(found.units)
     _end(found, deadline)
     for directory in found.directories:
         shutil.rmtree(directory, ignore_errors=True)
     for root in found.cgroups:
         _empty(root)
         _remove_tree(root, deadline)
-    return [f"{path} is still there" for path in (*found.cgroups, *found.directories) if path.exists()]
+    return [f"{path} is still there" for path in (*found.cgroups, *found.directories, *found.units) if path.exists()]
 
 
 def _is(name: str, mark: str, scenario: str) -> bool:
@@ -110,6 +118,21 @@ def _recorders() -> Iterator[int]:
             words = (entry / "cmdline").read_bytes().split(b"\0")
             if b"zombiescope.recorder" in words and any(f"/{MARK}".encode() in word for word in words):
                 yield int(entry.name)
+
+
+def _stop(units: tuple[Path, ...]) -> None:
+    """The manager would start them again, so they are its to stop."""
+    for unit in units:
+        _systemctl("stop", unit.name)
+        unit.unlink(missing_ok=True)
+    if units:
+        _systemctl("daemon-reload")
+        _systemctl("reset-failed", *(unit.name for unit in units))
+
+
+def _systemctl(*words: str) -> None:
+    with suppress(OSError, subprocess.TimeoutExpired):
+        subprocess.run(["systemctl", "--quiet", *words], capture_output=True, timeout=GONE_S, check=False)  # noqa: S603, S607
 
 
 def _end(found: Leftovers, deadline: float) -> None:

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from zombiescope.lab.place import Place
+from zombiescope.lab.place import UNITS, Place
 from zombiescope.lab.scenario import GB, Scenario
 
 SPARE = 0.5
@@ -27,6 +27,8 @@ def _lacks(scenario: Scenario) -> Iterator[str]:
         yield "needs root: sudo zombiescope lab run " + scenario.id
     if needs.node and not in_lab_node():
         yield f"would hurt the whole machine: zombiescope lab run {scenario.id} --in-node"
+    elif needs.systemd and not systemd_runs():
+        yield f"needs systemd as the machine's init: zombiescope lab run {scenario.id} --in-node"
     elif not needs.node:
         yield from _too_small(scenario)
     path = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
@@ -42,6 +44,11 @@ def _lacks(scenario: Scenario) -> Iterator[str]:
     for file in needs.files:
         if not Path(file).exists():
             yield f"needs {file}, which this kernel does not have"
+
+
+def only_in_a_node(scenario: Scenario) -> bool:
+    """Whether it has to run in a machine of `lab node`, and this is none."""
+    return (scenario.needs.node and not in_lab_node()) or (scenario.needs.systemd and not systemd_runs())
 
 
 def _too_small(scenario: Scenario) -> Iterator[str]:
@@ -64,6 +71,10 @@ def available_bytes(meminfo: Path = Path("/proc/meminfo")) -> int | None:
         return None
     found = [int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:")]
     return found[0] if found else None
+
+
+def systemd_runs() -> bool:
+    return UNITS.is_dir()  # sd_booted(3)
 
 
 def in_lab_node() -> bool:

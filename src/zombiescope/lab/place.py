@@ -1,4 +1,4 @@
-"""Where a scenario may do what it likes: cgroups and directories of its own, all bearing its name.
+"""Where a scenario may do what it likes: cgroups, directories and units of its own, all bearing its name.
 
 Cgroups of version 1 are one directory a controller, those of version 2 one for all; a scenario asks for what it means
 (a limit, a quota) and not for files. What is made here is found again by its name (leftovers.py), so that nothing has
@@ -15,6 +15,7 @@ from zombiescope.kernel import cgroup
 
 MARK = "zombiescope-lab-"
 PROGRAM = "program"
+UNITS = Path("/run/systemd/system")
 _WANTED = ("memory", "pids", "cpu")
 
 
@@ -33,6 +34,15 @@ class Place:
     def in_memory(self) -> Path:
         """On a tmpfs, whose pages nobody can write back and drop."""
         return Path(tempfile.mkdtemp(prefix=f"{self.name}-", dir="/dev/shm"))
+
+    # --- units of systemd --------------------------------------------------------------------------------------------
+
+    def unit(self, name: str, text: str) -> str:
+        """A service that systemd forgets at the next boot; its name."""
+        UNITS.mkdir(parents=True, exist_ok=True)
+        unit = f"{self.name}-{name}.service"
+        (UNITS / unit).write_text(text)
+        return unit
 
     # --- cgroups -----------------------------------------------------------------------------------------------------
 

@@ -16,6 +16,8 @@ from typing import Literal
 
 from zombiescope.lab.place import Place
 
+HERE = "here"
+"""Where a scenario runs that does not run in a machine of `lab node`."""
 MB = 1 << 20
 GB = 1 << 30
 LONGEST_S = 60
@@ -68,6 +70,8 @@ class Needs:
     """Of cgroups, passed down to those of the scenario."""
     real_time: bool = False
     """It changes its scheduling class, which a cpu cgroup of its own forbids (RT_GROUP_SCHED)."""
+    systemd: bool = False
+    """As the machine's init; where there is none, it runs in `lab node`."""
     node: bool = False
     """It would hurt the whole machine, so it runs in `lab node` only."""
 
@@ -97,6 +101,8 @@ class Scenario:
     many: bool = False
     """It takes more than one core, so it gets no more than its share: the doctor has to run, too."""
     kind: Kind = "fault"
+    whole_node: bool = False
+    """It concerns systemd or what cgroup v2 does otherwise, so the score asks for it on such a node, too."""
 
     @property
     def program_name(self) -> str:

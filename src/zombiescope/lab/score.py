@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from zombiescope.lab.scenario import by_id
+from zombiescope.lab.scenario import HERE, by_id
 
 Document = dict[str, Any]
 
@@ -43,18 +43,19 @@ def sentence(total: Document) -> str:
 
 def rows(results: Sequence[Document]) -> Iterator[tuple[str, ...]]:
     for one in results:
+        name = one["scenario"] if one["where"] == HERE else f"{one['scenario']} (node)"
         if one["skipped"] is not None:
-            yield one["scenario"], one["expected"]["pattern"] or "healthy", "-", one["skipped"], "", "not run"
+            yield name, one["expected"]["pattern"] or "healthy", "-", one["skipped"], "", "not run"
         elif one["kind"] != "fault":
             alarms = len(one["false_alarms"])
             yield (
-                one["scenario"], "nothing critical", f"{alarms} critical" if alarms else "nothing critical",
+                name, "nothing critical", f"{alarms} critical" if alarms else "nothing critical",
                 "", "", "right" if one["pass"] else "wrong",
             )  # fmt: skip
         else:
             named = one["onset_to_named_s"]
             yield (
-                one["scenario"], one["expected"]["pattern"], one["found"]["pattern"] or "nothing",
+                name, one["expected"]["pattern"], one["found"]["pattern"] or "nothing",
                 one["found"]["culprit"] or "-", "-" if named is None else f"{named} s",
                 "right" if one["pass"] else "wrong",
             )  # fmt: skip
@@ -74,13 +75,14 @@ def page_of(results: Sequence[Document]) -> str:
         "## The scenarios",
         _table(("scenario", "what is done", "who is to blame", "kernel frames seen"), _scenarios(results)),
     ]
-    elsewhere = [f"`{one['scenario']}` ran in {one['where']}." for one in results if one["where"] != "here"]
-    return "\n\n".join([*parts, *elsewhere]) + "\n"
+    places = {one["where"]: None for one in results if one["where"] != HERE}
+    elsewhere = [f"Rows with *(node)* ran in {place}, a whole machine with systemd." for place in places]
+    return "\n\n".join([*parts[:4], *elsewhere, *parts[4:]]) + "\n"
 
 
 def _scenarios(results: Sequence[Document]) -> Iterator[tuple[str, ...]]:
-    for one in results:
-        scenario = by_id(one["scenario"])
+    for name in {one["scenario"]: None for one in results}:
+        scenario = by_id(name)
         yield scenario.id, scenario.does, scenario.truth.culprit or "nobody", scenario.frames or "-"
 
 

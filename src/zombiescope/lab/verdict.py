@@ -64,12 +64,13 @@ def right_culprit(scenario: Scenario, found: Found) -> bool:
 
 
 def false_alarms(incidents: Sequence[Document], from_s: float, to_s: float) -> list[Document]:
-    """Critical incidents in the span of a healthy load."""
-    return [
+    """Critical incidents in the span of a healthy load, each once."""
+    rang = [
         one
         for one in incidents
         if one["severity"] == "critical" and float(one["from"]) < to_s and float(one["to"]) > from_s
     ]
+    return list({one["id"]: one for one in rang}.values())
 
 
 def _words(actor: Document | None) -> str | None:

@@ -71,6 +71,16 @@ def test_what_hurts_the_whole_machine_runs_in_a_node(monkeypatch: pytest.MonkeyP
     assert needs.lacks(by_id("global-reclaim")) == []
 
 
+def test_without_systemd_a_scenario_of_units_runs_in_a_node(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr(needs, "UNITS", tmp_path / "none")
+    assert "needs systemd" in needs.lacks(by_id("zombie-unit"))[0]
+    assert needs.only_in_a_node(by_id("zombie-unit"))
+    assert not needs.only_in_a_node(by_id("mount-storm"))
+    monkeypatch.setattr(needs, "UNITS", tmp_path)
+    assert not needs.only_in_a_node(by_id("zombie-unit"))
+
+
 def test_missing_programs_and_features_are_named() -> None:
     lame = Scenario(
         "x", "x", "x", Truth(None), "", needs=Needs(root=False, programs=(("no-such", "pkg"),), files=("/no",))

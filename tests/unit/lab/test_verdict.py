@@ -46,6 +46,11 @@ def test_only_critical_incidents_are_false_alarms() -> None:
     assert verdict.false_alarms(said, 9, 20) == said[1:]
 
 
+def test_an_alarm_that_rang_live_and_afterwards_is_one() -> None:
+    rang = incident("rt-hog", "x", None, "critical")
+    assert verdict.false_alarms([rang, {**rang, "state": "closed"}], 9, 20) == [{**rang, "state": "closed"}]
+
+
 def result(name: str, **more: Any) -> dict[str, Any]:
     scenario = by_id(name)
     found = {"pattern": scenario.truth.pattern, "culprit": scenario.truth.culprit}
@@ -65,6 +70,8 @@ def test_the_score_counts_what_ran() -> None:
     total = score(results)
     assert (total["scenarios"], total["top1"], total["culprit"], total["false_alarms"]) == (3, 2, 2, 1)
     assert (total["onset_to_named_median_s"], total["healthy_s"], total["skipped"]) == (6.0, 60.0, 1)
-    page = page_of(results)
-    assert "First pattern right in 2 of 3" in page
+    page = page_of([*results, result("cfs-throttle", where="lab node, Linux 6.1, cgroup v2")])
+    assert "First pattern right in 3 of 4" in page
+    assert "| cfs-throttle (node) | cfs-throttle | cfs-throttle |" in page
+    assert "ran in lab node, Linux 6.1, cgroup v2" in page
     assert "| global-reclaim | global-reclaim | - | no node |" in page

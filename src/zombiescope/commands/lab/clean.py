@@ -11,7 +11,7 @@ from zombiescope.commands.output import Json, console, examples, print_document
 from zombiescope.commands.quantities import human_bytes
 
 EXAMPLES = examples(
-    "lab clean                    # processes, cgroups, directories, cached images",
+    "lab clean                    # processes, cgroups, units, directories, cached images",
     "lab clean --keep-images",
 )
 
@@ -34,6 +34,7 @@ def command(
             "processes": list(found.processes),
             "cgroups": [str(path) for path in found.cgroups],
             "directories": [str(path) for path in found.directories],
+            "units": [path.name for path in found.units],
         }
         print_document("lab", {"cache": str(cache.directory()), "freed_bytes": freed, "removed": removed})
     else:

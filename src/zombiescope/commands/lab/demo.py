@@ -9,13 +9,17 @@ from __future__ import annotations
 import os
 import shutil
 import time
+import webbrowser
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from zombiescope.commands.failure import Failure
 from zombiescope.commands.lab.scenarios import Yes, allowed, ask, end_in_order, named
 from zombiescope.commands.output import console, examples
+from zombiescope.commands.serve import has_display, may_show
 
 if TYPE_CHECKING:
     from zombiescope.commands.private import PrivateRecorder
@@ -31,7 +35,17 @@ HURTS_S = 8.0
 Say = Callable[[str], None]
 
 
-def command(yes: Yes = False) -> None:
+def command(
+    yes: Yes = False,
+    open_: Annotated[
+        bool | None,
+        typer.Option(
+            "--open/--no-open",
+            help="Show it in a browser meanwhile. Default: if there is a display.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
     """Zombies for real: the leak, the lost core, the culprit, the mending, the recovery. Under two minutes, as root.
 
     Does what the scenario zombie-supervisor does, in cgroups of its own, and removes it all again. The recording and a
@@ -44,12 +58,13 @@ def command(yes: Yes = False) -> None:
     ask([scenario], yes)
     end_in_order()
     try:
-        _tell_it()
+        _tell_it(has_display() if open_ is None else open_)
     except LabError as error:
         raise Failure(str(error)) from error
 
 
-def _tell_it() -> None:
+def _tell_it(open_: bool) -> None:
+    from zombiescope.commands import page_beside
     from zombiescope.commands.private import private_recorder
     from zombiescope.lab.stage import stage
 
@@ -60,6 +75,8 @@ def _tell_it() -> None:
 
     before = _census()
     with private_recorder("lab", diagnose=True) as recorder:
+        if open_:
+            page_beside.start(str(recorder.home), open_=True)
         say(f"recording; {before} memory cgroups are tracked; the kernel has {_kernel()} of a core at most")
         say("a supervisor starts and ends containers; each leaves a page in /dev/shm ...")
         with stage(named(SCENARIO), NAMED_S + HURTS_S) as running:
@@ -72,6 +89,8 @@ def _tell_it() -> None:
         say(f"{max(0, _census() - before):,} of the zombies are left; the kernel has {_kernel()} of a core at most")
         place = _keep(recorder)
     _report(place, running.began_us, found, say)
+    if open_ and may_show(str(place / "report.html")):
+        webbrowser.open((place / "report.html").as_uri())  # the page went with the recorder; this one stays
 
 
 def _until_named(recorder: PrivateRecorder, running: Running, say: Say) -> Found:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from zombiescope.commands.private import PrivateRecorder, private_recorder
 from zombiescope.lab import verdict
-from zombiescope.lab.scenario import Scenario
+from zombiescope.lab.scenario import HERE, Scenario
 from zombiescope.lab.stage import Running, stage
 from zombiescope.lab.verdict import Document, Found
 from zombiescope.recording import incidents
@@ -39,9 +39,9 @@ class Outcome:
     onset_to_named_s: float | None = None
     seconds: float = 0.0
     alarms: tuple[Document, ...] = ()
-    """Critical incidents during a healthy load."""
+    """Critical incidents during a healthy load, live or afterwards."""
     skipped: str | None = None
-    where: str = "here"
+    where: str = HERE
 
     @property
     def top1(self) -> bool:
@@ -138,7 +138,8 @@ def _compared(
         listed = _diagnosed(recording, began_us, recording.end_us + 1)
     span = (began_us / 1e6, ended_us / 1e6)
     found = verdict.told(scenario, listed, *span)
-    alarms = () if scenario.kind == "fault" else tuple(verdict.false_alarms(listed, *span))
+    said = [*listed, *incidents.read(recorder.node_dir)]  # an alarm that the doctor took back rang all the same
+    alarms = () if scenario.kind == "fault" else tuple(verdict.false_alarms(said, *span))
     return Outcome(
         scenario,
         found,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import sys
 from pathlib import Path
@@ -26,7 +25,6 @@ EXAMPLES = examples(
 )
 
 WRONG = 3
-_IN_NODE_S = 900.0
 
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Keep = Annotated[
@@ -37,7 +35,7 @@ Keep = Annotated[
 
 def list_(json_: Json = False) -> None:
     """What can be done to this machine, and what each scenario needs."""
-    from zombiescope.lab.needs import lacks
+    from zombiescope.lab.needs import lacks, only_in_a_node
     from zombiescope.lab.scenario import every
 
     if json_:
@@ -47,7 +45,7 @@ def list_(json_: Json = False) -> None:
     for one in every():
         missing = lacks(one)
         truth = one.truth.pattern or "healthy"
-        here = "yes" if not missing else "in lab node" if one.needs.node else missing[0].partition(":")[0]
+        here = "yes" if not missing else "in lab node" if only_in_a_node(one) else missing[0].partition(":")[0]
         made.add_row(one.id, truth, one.title, here)
     console().print(made)
 
@@ -91,7 +89,9 @@ def run(
     end_in_order()
     try:
         if in_node:
-            outcome = in_a_node(scenario, cgroup, kernel)
+            from zombiescope.commands.lab import elsewhere
+
+            outcome = elsewhere.perform(scenario, cgroup, kernel)
         else:
             allowed(scenario)
             ask([scenario], yes)
@@ -124,10 +124,12 @@ def allowed(scenario: Scenario) -> None:
         raise Failure(f"{scenario.id} cannot run here: {missing[0]}")
 
 
-def ask(chosen: list[Scenario], yes: bool) -> None:
-    """Says what will happen to this machine; goes on only with a yes."""
+def ask(chosen: list[Scenario], yes: bool, healthy_s: float | None = None) -> None:
+    """Says what will happen to this machine; goes on only with a yes. `healthy_s` is how long a healthy load is to go
+    on."""
     for one in chosen:
-        note(f"{one.id}: {one.does}; for {one.seconds:.0f} s at most")
+        seconds = healthy_s if healthy_s is not None and one.kind == "healthy" else one.seconds
+        note(f"{one.id}: {one.does}" + ("" if one.kind == "replay" else f"; for {seconds:.0f} s at most"))
     if yes:
         return
     if not sys.stdin.isatty():
@@ -138,24 +140,6 @@ def ask(chosen: list[Scenario], yes: bool) -> None:
 def end_in_order() -> None:
     """SIGTERM is to clean up as Ctrl-C does."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-
-
-def in_a_node(scenario: Scenario, cgroup: Literal["v1", "v2"] = "v2", kernel: str = "bookworm") -> Outcome:
-    """The same command in a machine of `lab node`."""
-    from zombiescope.commands.lab.performing import of_document
-    from zombiescope.lab.node import Plan, boot
-
-    note("booting; the first time builds the image, which takes some minutes")
-    with boot(Plan(cgroup, kernel), note) as booted:
-        note(f"up: Linux {booted.image.release}, cgroup {cgroup}")
-        done = booted.run("zombiescope", "lab", "run", scenario.id, "--yes", "--json", limit_s=_IN_NODE_S)
-        try:
-            told = json.loads(done.text)
-        except ValueError:
-            last = done.stderr.decode(errors="replace").strip().splitlines()
-            raise Failure(f"{scenario.id} could not run in the node: {last[-1] if last else done.why}") from None
-        where = f"lab node, Linux {booted.image.release}, cgroup {cgroup}"
-    return of_document(scenario, {**told, "where": where})
 
 
 def _show(outcome: Outcome) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from zombiescope.commands import drawing
-from zombiescope.commands.lab.scenarios import Keep, Yes, ask, end_in_order, in_a_node, named
+from zombiescope.commands.lab.scenarios import Keep, Yes, ask, end_in_order, named
 from zombiescope.commands.output import Json, console, examples, print_document, table
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ EXAMPLES = examples(
 )
 
 WRONG = 3
+_MARKS = {"right": ("✔", "green"), "wrong": ("✘", "bold red"), "not run": ("·", "dim")}
 
 
 def command(
@@ -39,6 +41,10 @@ def command(
     node: Annotated[
         bool, typer.Option("--node/--no-node", help="Also those that only run in a machine of `lab node`.")
     ] = True,
+    whole_node: Annotated[
+        bool,
+        typer.Option("--whole-node", help="Also in a machine of `lab node` what concerns systemd and cgroup v2."),
+    ] = False,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the JSON there.", show_default=False)
     ] = None,
@@ -58,8 +64,10 @@ def command(
 
     chosen = _chosen(only)
     end_in_order()
-    ask(chosen, yes)
-    outcomes = _all(chosen, healthy_minutes * 60, node, keep)
+    in_a_node = _in_a_node(chosen, node, whole_node)
+    healthy_s = healthy_minutes * 60 / (sum(one.kind == "healthy" for one in chosen) or 1)
+    ask(chosen, yes, healthy_s)
+    outcomes = _all(chosen, healthy_s, in_a_node, keep)
     documents = [outcome.document() for outcome in outcomes]
     document: dict[str, Any] = {"results": documents, "score": (total := score(documents)), **total}
     if output is not None:
@@ -79,34 +87,63 @@ def _chosen(only: str | None) -> list[Scenario]:
     return list(every()) if only is None else [named(name.strip()) for name in only.split(",") if name.strip()]
 
 
-def _all(chosen: list[Scenario], healthy_s: float, node: bool, keep: Path | None) -> list[Outcome]:
-    loads = sum(one.kind == "healthy" for one in chosen) or 1
+def _in_a_node(chosen: list[Scenario], node: bool, whole_node: bool) -> list[Scenario]:
+    """What runs in a machine of `lab node`; what can only run there, first."""
+    from zombiescope.lab.needs import in_lab_node, only_in_a_node
+
+    there = [one for one in chosen if only_in_a_node(one)] if node else []
+    if whole_node and not in_lab_node():
+        there += [one for one in chosen if one.whole_node and not only_in_a_node(one)]
+    return there
+
+
+def _all(chosen: list[Scenario], healthy_s: float, in_a_node: list[Scenario], keep: Path | None) -> list[Outcome]:
+    from zombiescope.lab.needs import only_in_a_node
+
+    here = [one for one in chosen if not (only_in_a_node(one) and one in in_a_node)]
     outcomes = []
     with _bar() as progress:
-        task = progress.add_task("", total=len(chosen))
-        for one in chosen:
+        task = progress.add_task("", total=len(here) + len(in_a_node))
+        for one in here:
             progress.update(task, description=one.id)
-            outcomes.append(_one(one, healthy_s / loads, node, keep))
+            outcomes.append(_here(one, healthy_s, keep))
             progress.advance(task)
+        if in_a_node:
+            progress.update(task, description="lab node")
+            for outcome in _there(in_a_node):
+                outcomes.append(outcome)
+                progress.update(task, advance=1, description=f"{outcome.scenario.id} in lab node")
     return outcomes
 
 
-def _one(scenario: Scenario, healthy_s: float, node: bool, keep: Path | None) -> Outcome:
+def _here(scenario: Scenario, healthy_s: float, keep: Path | None) -> Outcome:
     from zombiescope.commands.failure import Failure
     from zombiescope.commands.lab.performing import Outcome, perform
     from zombiescope.lab.failure import LabError
-    from zombiescope.lab.needs import in_lab_node, lacks
+    from zombiescope.lab.needs import lacks, only_in_a_node
 
-    elsewhere = scenario.needs.node and not in_lab_node()
-    missing = [] if elsewhere else lacks(scenario)
-    if missing or (elsewhere and not node):
-        return Outcome(scenario, skipped=missing[0] if missing else "only in lab node")
+    missing = lacks(scenario)
+    if missing:
+        return Outcome(scenario, skipped="only in lab node" if only_in_a_node(scenario) else missing[0])
     try:
-        if elsewhere:
-            return in_a_node(scenario)
         return perform(scenario, seconds=healthy_s if scenario.kind == "healthy" else None, keep=keep)
     except (LabError, Failure) as error:
         return Outcome(scenario, skipped=str(error))
+
+
+def _there(chosen: list[Scenario]) -> Iterator[Outcome]:
+    from zombiescope.commands.lab import elsewhere
+    from zombiescope.commands.lab.performing import Outcome
+    from zombiescope.lab.failure import LabError
+
+    done = 0
+    try:
+        for outcome in elsewhere.perform_all(chosen):
+            done += 1
+            yield outcome
+    except LabError as error:
+        for scenario in chosen[done:]:
+            yield Outcome(scenario, skipped=str(error), where="lab node")
 
 
 def _bar() -> Progress:
@@ -118,11 +155,16 @@ def _bar() -> Progress:
 
 
 def _show(documents: list[dict[str, Any]], total: dict[str, Any]) -> None:
+    from rich.text import Text
+
     from zombiescope.lab.score import rows, sentence
 
-    made = table("scenario", "expected", "found", "culprit", "named after", "", right=("named after",), wraps="culprit")
-    for row in rows(documents):
-        made.add_row(*row)
+    made = table("", "scenario", "found", "culprit", "after", right=("after",), wraps="culprit")
+    for name, expected, found, culprit, after, verdict in rows(documents):
+        told = found if verdict != "wrong" else f"{found}\n  not {expected}"
+        # Its unit and cgroup are in the JSON and on the page.
+        who = culprit if verdict == "not run" else culprit.partition(" ")[0]
+        made.add_row(Text(*_MARKS[verdict]), name, told, who, after)
     out = console()
     out.print(made)
     out.print(sentence(total), style="bold")

@@ -31,4 +31,5 @@ SCENARIO = Scenario(
     needs=Needs(controllers=("cpu",)),
     prepare=prepare,
     seconds=26.0,
+    whole_node=True,
 )

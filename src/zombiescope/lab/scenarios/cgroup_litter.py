@@ -37,4 +37,5 @@ SCENARIO = Scenario(
     frames="6.18: kernfs_fop_readdir 33 % in total, path_openat 33 %, rb_next 7 %, kernfs_dop_revalidate",
     needs=Needs(1024 * MB),
     prepare=prepare,
+    whole_node=True,
 )

@@ -37,4 +37,5 @@ SCENARIO = Scenario(
     needs=Needs(256 * MB),
     prepare=prepare,
     seconds=22.0,
+    whole_node=True,
 )

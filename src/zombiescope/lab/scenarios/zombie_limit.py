@@ -47,4 +47,5 @@ SCENARIO = Scenario(
     needs=Needs(512 * MB, controllers=("memory",)),
     prepare=prepare,
     seconds=15.0,
+    whole_node=True,
 )
