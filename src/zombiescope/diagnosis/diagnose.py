@@ -85,6 +85,8 @@ def _looks(whole: Facts) -> tuple[list[_Look], str | None]:
 def _examined(look: _Look, live: bool) -> Iterator[Incident]:
     for each in group(symptoms.find(look.facts)):
         incident = _incident(look.facts, each, live)
+        if each.is_moderate and not _is_explained(incident):
+            continue
         if look.goes_on_us is not None and incident.to_us >= look.facts.end_us - OPEN_US:
             incident = replace(incident, to_us=look.goes_on_us)
         yield incident
@@ -119,7 +121,8 @@ def _severity(each: Group, causes: tuple[Cause, ...]) -> Severity:
     lost = [symptom for symptom in each.symptoms if symptom.kind in ("core_saturated", "nic_starved")]
     if confirmed and any(symptom.seconds >= LOST_S for symptom in lost):
         return "critical"
-    return "warning" if confirmed or each.severity == "warning" else "info"
+    felt = not each.primary.facts.get("moderate")
+    return "warning" if (confirmed and felt) or each.severity == "warning" else "info"
 
 
 def _recurring(found: list[Incident]) -> list[Incident]:

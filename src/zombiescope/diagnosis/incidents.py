@@ -41,6 +41,11 @@ class Group:
         return worst([symptom.severity for symptom in self.symptoms])
 
     @property
+    def is_moderate(self) -> bool:
+        """Nothing was felt but that somebody had half a CPU in the kernel, as many healthy programs have."""
+        return all(symptom.facts.get("moderate") for symptom in self.symptoms)
+
+    @property
     def primary(self) -> Symptom:
         """What the incident is about: the symptom that names a place and lasted longest."""
         return max(

@@ -1,12 +1,13 @@
 """When the doctor should look: a cheap suspicion, kept up to date at every tick, without stacks and without pyarrow.
 
-Suspicious is a core that the kernel holds, a unit that is in the kernel for a CPU's worth, a node that is in it for a
-quarter of its cores and for most of its work, a real-time task that keeps a core, a cgroup that its CPU quota stops,
-cores that interrupt each other all the time, a hole in the samples, and every warning of the kernel or systemd. A
-suspicion is not an incident: the doctor (diagnosis/live.py, a process of its own) looks at the recording and says what
-it is. It looks three seconds after a suspicion arose, then ever more rarely while it lasts, and once more when it is
-over. A look costs more than a minute of recording, so a suspicion that turned out to be nothing is not looked at again
-until something new comes up.
+Suspicious is a core that the kernel holds, a unit that is in the kernel for a CPU's worth, or for half of one for
+seconds, a node that is in it for a quarter of its cores and for most of its work, a real-time task that keeps a core, a
+cgroup that its CPU quota stops, cores that interrupt each other all the time, a hole in the samples, and every warning
+of the kernel or systemd. A suspicion is not an incident: the doctor (diagnosis/live.py, a process of its own) looks at
+the recording and says what it is. It looks three seconds after a suspicion arose, then ever more rarely while it lasts,
+and once more when it is over. A look costs more than a minute of recording, so a suspicion that turned out to be
+nothing is not looked at again until something new comes up; and a unit with half a CPU, which many healthy ones have,
+once in ten minutes at most.
 """
 
 from __future__ import annotations
@@ -19,6 +20,10 @@ FIRST_LOOK_US = 3_000_000
 LOOKS_US = (7_000_000, 20_000_000, 60_000_000, 300_000_000, 600_000_000)
 OVER_US = 12_000_000
 HOG_RATIO = 0.9
+MODERATE_RATIO = 0.5
+MODERATE_S = 4
+MODERATE_AGAIN_US = 600_000_000
+MODERATE_NAMES = 256
 NODE_RATIO = 0.25
 MOSTLY_KERNEL = 0.5
 REAL_TIME_RATIO = 0.85
@@ -37,6 +42,9 @@ class Alarm:
     _next_us: int = 0
     _looks: int = 0
     _known: set[str] = field(default_factory=set)
+    _moderate: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Name -> (seconds in a row, the last of them)."""
+    _again_us: dict[str, int] = field(default_factory=dict)
 
     def core(self, now_us: int, cpu: int, interval_us: int, kernel_ms: int | None) -> None:
         if kernel_ms is not None and kernel_ms * 1000 >= SATURATED_RATIO * interval_us and interval_us >= 500_000:
@@ -46,11 +54,17 @@ class Alarm:
         """Samples in the kernel since the last call, a second ago."""
         if kernel_samples >= HOG_RATIO * hz:
             self._suspect(now_us, f"unit {name}")
+        elif kernel_samples >= MODERATE_RATIO * hz:
+            self._moderately(now_us, f"unit {name}")
 
     def node(self, now_us: int, samples: int, kernel_samples: int, hz: int, cpus: int) -> None:
         """Samples of all tasks, and those in the kernel, since the last call, a second ago."""
-        if kernel_samples >= max(HOG_RATIO, NODE_RATIO * cpus) * hz and kernel_samples >= MOSTLY_KERNEL * samples:
+        if kernel_samples < MOSTLY_KERNEL * samples:
+            return
+        if kernel_samples >= max(HOG_RATIO, NODE_RATIO * cpus) * hz:
             self._suspect(now_us, "node")
+        elif kernel_samples >= max(MODERATE_RATIO, NODE_RATIO * cpus) * hz:
+            self._moderately(now_us, "node")
 
     def real_time(self, now_us: int, name: str, samples: int, hz: int) -> None:
         """Samples of a real-time task since the last call, a second ago."""
@@ -73,6 +87,20 @@ class Alarm:
     def event(self, now_us: int, kind: str, severity: str) -> None:
         if severity != "info" and kind not in _NO_ALARM:
             self._suspect(now_us, f"event {kind}")
+
+    def _moderately(self, now_us: int, what: str) -> None:
+        """Suspicious when it lasts; then it stays so while it goes on, and for ten minutes afterwards is known."""
+        seconds, last_us = self._moderate.get(what, (0, 0))
+        seconds = seconds + 1 if now_us - last_us < 2_500_000 else 1
+        if len(self._moderate) >= MODERATE_NAMES:
+            self._moderate.clear()
+        self._moderate[what] = seconds, now_us
+        if seconds < MODERATE_S or (what not in self._known and now_us < self._again_us.get(what, 0)):
+            return
+        if len(self._again_us) >= MODERATE_NAMES:
+            self._again_us.clear()
+        self._again_us[what] = now_us + MODERATE_AGAIN_US
+        self._suspect(now_us, what)
 
     def _suspect(self, now_us: int, what: str) -> None:
         if self.since_us is None:

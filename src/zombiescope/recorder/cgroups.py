@@ -283,6 +283,11 @@ class Cgroups:
         except (NotALeafError, OSError):
             return None
 
+    def number_of(self, controller: str) -> int | None:
+        """Of its hierarchy."""
+        hierarchy = cgroup.of_controller(controller, self._hierarchies)
+        return None if hierarchy is None else hierarchy.number
+
     def _directory(self, controller: str, path: str) -> str | None:
         hierarchy = cgroup.of_controller(controller, self._hierarchies)
         if hierarchy is None or hierarchy.mount is None:

@@ -59,6 +59,8 @@ class TaskAnswer:
     cgroup: str | None
     owner: Owner
     comm: str | None
+    cpu_cgroup: str | None = None
+    """On version 1, where its CPU is limited, if that is another cgroup."""
 
 
 Question = AddressQuestion | TaskQuestion
@@ -84,9 +86,14 @@ class Lookup:
     """Answers questions about processes without ever making the caller wait."""
 
     def __init__(
-        self, memory_hierarchy: int | None, resolver: Callable[[], UserSymbols] = live_symbols, root: str = "/"
+        self,
+        memory_hierarchy: int | None,
+        cpu_hierarchy: int | None = None,
+        resolver: Callable[[], UserSymbols] = live_symbols,
+        root: str = "/",
     ) -> None:
         self._memory_hierarchy = memory_hierarchy
+        self._cpu_hierarchy = cpu_hierarchy
         self._root = root
         self._resolver = resolver
         self._questions: deque[Question] = deque()
@@ -172,7 +179,8 @@ class Lookup:
         who = owner(cgroup) if cgroup else Owner()
         if found is not None and who.unit is None and who.container is None:
             who = next((one for path in found.cgroups.values() if (one := owner(path)).unit or one.container), who)
-        return TaskAnswer(question, found, cgroup, who, comm)
+        limited = found.cgroups.get(self._cpu_hierarchy) if found is not None and self._cpu_hierarchy else None
+        return TaskAnswer(question, found, cgroup, who, comm, None if limited in (cgroup, "/") else limited)
 
     def _resolve(self, question: AddressQuestion, symbols: UserSymbols) -> AddressAnswer:
         # A young process is known by its MMAP2 records, which hold when it is gone; an older one is asked itself.

@@ -83,8 +83,7 @@ class Recorder:
         self._restore_ledger(now)
         self.cgroups.begin(now)
 
-        memory = self.cgroups.hierarchy
-        self.lookup = Lookup(memory.number if memory else None, root=root)
+        self.lookup = Lookup(self.cgroups.number_of("memory"), self.cgroups.number_of("cpu"), root=root)
         self.samples = Samples(self.stacks.sampler, self.lookup, self.batch)
         self.cores = Cores(self.batch, self.sources, root)
         self.cores.follow(self._online, now)
@@ -341,14 +340,14 @@ class Recorder:
         in_kernel: Counter[str] = Counter()
         total = 0
         now_us = self.clock.now_us()
-        for name, cgroup, samples, kernel, real_time in self.samples.shares():
+        for name, cgroup, samples, kernel, real_time, cpu_cgroup in self.samples.shares():
             self.rollup.unit_cpu(name, round(samples * sample_ms), round(kernel * sample_ms))
             in_kernel[name] += kernel
             total += samples
             if real_time:
                 self.doctor.alarm.real_time(now_us, name, samples, self.config.hz)
-            if cgroup:
-                self.cgroups.used(cgroup, samples)
+            for path in filter(None, (cgroup, cpu_cgroup)):
+                self.cgroups.used(path, samples)
         for name, kernel in in_kernel.items():
             self.doctor.alarm.unit(now_us, name, kernel, self.config.hz)
         self.doctor.alarm.node(now_us, total, in_kernel.total(), self.config.hz, len(self._online))

@@ -38,6 +38,7 @@ class Share(NamedTuple):
     samples: int
     kernel: int
     real_time: bool = False
+    cpu_cgroup: str | None = None
 
 
 class _Asked(NamedTuple):
@@ -54,7 +55,7 @@ class Samples:
         self._lookup = lookup
         self._batch = batch
         self._segment = 0
-        self._who: dict[int, tuple[str, str | None]] = {}  # task -> (unit or its like, cgroup)
+        self._who: dict[int, tuple[str, str | None, str | None]] = {}  # task -> (unit or its like, cgroup, CPU's)
         self._names: dict[int, str] = {}
         self._cgroup_paths: dict[int, str] = {}
         self._asked: dict[int, _Asked] = {}
@@ -123,7 +124,7 @@ class Samples:
         )  # fmt: skip
         self._batch.add(schema.TASKS, row)
         name = owner.unit or owner.container or comm or self._names.get(asked.task, "?")
-        self._who[asked.task] = (name, answer.cgroup)
+        self._who[asked.task] = (name, answer.cgroup, answer.cpu_cgroup)
         if found is not None and found.policy in _REAL_TIME and found.ppid not in (0, 2):
             self._real_time.add(asked.task)
         else:
@@ -133,9 +134,9 @@ class Samples:
         """Since the last call, a second ago."""
         now_ns = monotonic_ns()
         for task, samples, kernel in self._sampler.take_shares():
-            name, cgroup = self._who.get(task, (self._names.get(task, "?"), None))
+            name, cgroup, cpu_cgroup = self._who.get(task, (self._names.get(task, "?"), None, None))
             self._ask_again(task, samples, now_ns)
-            yield Share(name, cgroup, samples, kernel, task in self._real_time)
+            yield Share(name, cgroup, samples, kernel, task in self._real_time, cpu_cgroup)
 
     def _ask_again(self, task: int, samples: int, now_ns: int) -> None:
         asked = self._asked.get(task)

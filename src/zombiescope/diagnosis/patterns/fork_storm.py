@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
 from zombiescope.diagnosis.case import Case
@@ -23,11 +25,11 @@ _EXIT = "do_exit do_group_exit exit_mmap mmput release_task wait_consider_task"
 
 def examine(case: Case) -> Finding:
     made = case.count("stat", "processes")
-    culprit = _parent(case)
+    culprit, what = _starter(case)
     return Finding(
         tuple(_measurements(case)),
         culprit,
-        f"{culprit.name if culprit else 'somebody'} starts processes all the time"
+        f"{culprit.name if culprit else 'somebody'} starts {what} all the time"
         + ("" if made is None else f": {made.rate:,.0f} a second"),
         Fix(
             f"let {culprit.name if culprit else 'the parent'} do the work itself, or in batches",
@@ -55,22 +57,29 @@ def _measurements(case: Case) -> list[Measurement]:
     return found
 
 
-def _parent(case: Case) -> Actor | None:
-    """Storms are made of children; who started most of those that were sampled is to blame."""
+def _starter(case: Case) -> tuple[Actor | None, str]:
+    """Storms are made of children; who started most of those that were sampled is to blame. A thread is started by its
+    own process."""
     grid = case.facts.samples
     tasks, counts = np.unique(grid.task[case.hog_samples], return_counts=True)
-    by_parent: dict[int, int] = {}
+    by_starter: Counter[int] = Counter()
+    threads = 0
     for number, count in zip(tasks.tolist(), counts.tolist(), strict=True):
-        parent = grid.task_of(number).ppid
-        if parent is not None and parent > 2:
-            by_parent[parent] = by_parent.get(parent, 0) + count
-    if len(tasks) < 5 or not by_parent:
-        return case.hog if case.hog_task is not None else None
-    parent = max(by_parent, key=lambda pid: by_parent[pid])
-    own = grid.task_with_pid(parent)
+        task = grid.task_of(number)
+        is_thread = task.tid != task.pid
+        starter = task.pid if is_thread else task.ppid
+        if starter is not None and starter > 2:
+            by_starter[starter] += count
+            threads += count if is_thread else 0
+    what = "threads" if threads > by_starter.total() / 2 else "processes"
+    if len(tasks) < 5 or not by_starter:
+        return case.hog if case.hog_task is not None else None, what
+    pid, count = by_starter.most_common(1)[0]
+    own = grid.task_with_pid(pid)
     if own is not None:
-        return own.actor(round(by_parent[parent] / grid.hz / case.seconds, 3))
-    return Actor(pid=parent, unit=case.hog.unit, cgroup=case.hog.cgroup, container=case.hog.container, pod=case.hog.pod)
+        return own.actor(round(count / grid.hz / case.seconds, 3)), what
+    hog = case.hog
+    return Actor(pid=pid, unit=hog.unit, cgroup=hog.cgroup, container=hog.container, pod=hog.pod), what
 
 
 PATTERN = Pattern(
@@ -81,7 +90,7 @@ PATTERN = Pattern(
     "so that "
     "no list of processes shows them. Or a process with gigabytes forks, which copies its page tables.",
     confirmed_by="50 or more new processes a second; or 0.5 of a CPU in copying and dropping address spaces.",
-    refuted_by="Less than one new process a second.",
+    refuted_by="Less than one new process a second (threads count as processes).",
     remedy="Do the work in one process or in batches; start helpers by vfork or posix_spawn.",
     examine=examine,
     signatures=(signature(f"{_FORK} {_EXEC} {_EXIT}", means="processes are made, and end"),),

@@ -12,9 +12,11 @@ ONE_CORE_SHARE = 0.8
 SPREAD_SHARE = 0.5
 SOFTIRQ_RATIO = 0.5
 MOSTLY_RULES = 0.5
+MOSTLY_ITS_OWN = 0.8
 BUSY_PER_S = 1_000
 """NET_RX softirqs or packets a second below which packets are not what keeps a core busy."""
 
+_SENDS = ("udp_sendmsg", "udpv6_sendmsg", "tcp_sendmsg", "raw_sendmsg", "packet_sendmsg")
 _POLL = (
     "net_rx_action __napi_poll napi_poll process_backlog ena_io_poll mlx5e_napi_poll virtnet_poll bnxt_poll ixgbe_poll"
     " i40e_napi_poll ice_napi_poll gve_napi_poll gve_napi_poll_dqo netvsc_poll __netif_receive_skb_core"
@@ -22,8 +24,7 @@ _POLL = (
 
 
 def examine(case: Case) -> Finding:
-    found = _shares(case)
-    found += _rules(case)
+    found = [*_shares(case), *_rules(case), *_its_own(case)]
     squeezed = case.core_count("softnet_squeezed")
     if squeezed is not None:
         found.append(
@@ -33,8 +34,7 @@ def examine(case: Case) -> Finding:
     place = "one core" if busiest is None else f"core {busiest[0]}"
     return Finding(
         tuple(found),
-        case.caller("udp_sendmsg", "tcp_sendmsg", "raw_sendmsg", "packet_sendmsg")
-        or (case.hog if case.hog_task else None),
+        case.caller(*_SENDS) or (case.hog if case.hog_task else None),
         f"{place} polls the network card alone while the others have room",
         Fix(
             "spread the card's queues over the cores",
@@ -59,6 +59,18 @@ def _rules(case: Case) -> list[Measurement]:
     share = rules / polling
     text = f"firewall rules took {share * 100:.0f} % of the polling"
     return [measured(text, round(share, 4), "ratio", "samples", False if share >= MOSTLY_RULES else None)]
+
+
+def _its_own(case: Case) -> list[Measurement]:
+    """Packets to this machine itself (loopback, a veth pair) are taken by whoever sends them, in the very call: there
+    is no card, and nothing to spread."""
+    polls = frozenset(_POLL.split())
+    polling, inside = case.core_profile.total(*polls), case.core_profile.under(frozenset(_SENDS), polls)
+    if not inside:
+        return []
+    share = inside / polling
+    text = f"{share * 100:.0f} % of the polling is done inside calls that send"
+    return [measured(text, round(share, 4), "ratio", "samples", False if share >= MOSTLY_ITS_OWN else None)]
 
 
 def _busiest(case: Case) -> tuple[int, float, float] | None:
@@ -103,9 +115,8 @@ PATTERN = Pattern(
     "system "
     "time, fills that core while the others are idle.",
     confirmed_by="One core takes 80 % of all packets and spends half of its time in softirqs.",
-    refuted_by="Packets are spread over the cores, or there are fewer than 1,000 a second; or firewall rules take "
-    "half of "
-    "the polling, which is iptables-storm.",
+    refuted_by="Packets are spread over the cores, or there are fewer than 1,000 a second; firewall rules take half of "
+    "the polling, which is iptables-storm; or the senders take the packets themselves, as on the loopback.",
     remedy="Use more queues, spread their interrupts (irqbalance), or spread packets by RPS.",
     examine=examine,
     signatures=(signature(_POLL, means="packets are taken from the card"),),

@@ -1,6 +1,8 @@
 """What the kernel, systemd or a job said by itself: NIC resets, lockups, stalls, OOM kills, crash loops, dead jobs.
 
-Warnings and worse; the same words of the same source within a few seconds are one symptom with a count.
+Warnings and worse; the same words of the same source within a few seconds are one symptom with a count. The many lines
+that the kernel prints below one that is known (registers, a call trace, the table of all tasks) say nothing by
+themselves.
 """
 
 from __future__ import annotations
@@ -8,16 +10,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
+import numpy as np
+
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.incident import Severity, Symptom
+from zombiescope.recording.columns import Ints
 from zombiescope.recording.events import Event
 
 TOGETHER_US = 10_000_000
+REPORT = "kernel_log"
+REPORT_US = 1_000_000
 _HARMLESS = frozenset({"mark", "cgroup_churn", "unit_restart"})
 
 
 def find(facts: Facts) -> Iterator[Symptom]:
-    told = [event for event in facts.events if event.severity != "info" and event.kind not in _HARMLESS]
+    told = _without_reports([one for one in facts.events if one.severity != "info" and one.kind not in _HARMLESS])
     for (kind, cpu), same in groupby(sorted(told, key=_place), key=_place):
         for burst in _bursts(list(same)):
             first, last = burst[0], burst[-1]
@@ -32,6 +39,19 @@ def find(facts: Facts) -> Iterator[Symptom]:
                 cpu if cpu >= 0 else None,
                 facts={"event": kind, "source": first.source, "count": len(burst), **first.fields},
             )
+
+
+def _without_reports(told: list[Event]) -> list[Event]:
+    logs = {one.source for one in told if one.kind == REPORT}
+    known = np.array(sorted(one.at_us for one in told if one.kind != REPORT and one.source in logs), np.int64)
+    return [one for one in told if one.kind != REPORT or one.severity == "critical" or not _near(known, one.at_us)]
+
+
+def _near(known: Ints, at_us: int) -> bool:
+    """Whether one of these times, in order, is less than a report away."""
+    after = int(np.searchsorted(known, at_us))
+    around = known[max(0, after - 1) : after + 1]
+    return bool((np.abs(around - at_us) <= REPORT_US).any())
 
 
 def _place(event: Event) -> tuple[str, int]:

@@ -8,6 +8,10 @@ each are no hog.
 Work that one task starts and others do (a caller makes network namespaces, kworkers tear them down) fills cores without
 a hog among the tasks: measured, 0.8 and 0.6 of a CPU. So the last group is everybody, told when there is no other and
 when it is a good part of the node: on a large one the kernel always has a core's worth to do.
+
+Half a CPU in the kernel for five seconds is a *moderate* hog: a shell that starts processes, an agent in Python that
+reads a thousand files of cgroups. So is every busy web server. It is looked for where there is no other, and is told
+only when a pattern is confirmed that explains it (diagnose.py).
 """
 
 from __future__ import annotations
@@ -28,7 +32,9 @@ GROUP_RATIO = 0.02
 """Of all cores: on a large node many tasks of one name together are in the kernel for a core's worth at any time."""
 EVERYBODY_RATIO = 0.25
 """Of all cores, of which every healthy node uses some for the kernel."""
+MODERATE_RATIO = 0.5
 SECOND_BINS = 1_000_000 // BIN_US
+MODERATE_BINS = 5 * SECOND_BINS
 MOSTLY_KERNEL = 0.5
 EXPLAINED = 0.8
 """A smaller group that has this much of a larger one's kernel time explains it."""
@@ -54,33 +60,46 @@ class _Hog(NamedTuple):
     peak: float
     task: Task
     cpus: tuple[int, ...]
+    moderate: bool = False
 
 
 def find(facts: Facts) -> Iterator[Symptom]:
     grid = facts.samples
-    told: list[_Hog] = []
-    for level, key in LEVELS:
-        least = max(HOG_RATIO, OF_ALL_CORES.get(level, GROUP_RATIO) * facts.cpus)
-        for hog in _hogs(grid, level, key, least):
-            if not any(_explains(smaller, hog) for smaller in told):
-                told.append(hog)
-    for hog in told:
+    told = _told(facts, HOG_RATIO, SECOND_BINS)
+    moderate = [
+        hog._replace(moderate=True)
+        for hog in _told(facts, MODERATE_RATIO, MODERATE_BINS)
+        if not any(_overlap(hog, other) for other in told)
+    ]
+    for hog in (*told, *moderate):
         yield _symptom(grid, hog)
 
 
-def _hogs(grid: SampleGrid, level: str, key: Callable[[Task], str | None], least: float) -> Iterator[_Hog]:
+def _told(facts: Facts, least: float, bins: int) -> list[_Hog]:
+    """Hogs that were in the kernel on so many cores for so long, without groups that a smaller one explains."""
+    told: list[_Hog] = []
+    for level, key in LEVELS:
+        enough = max(least, OF_ALL_CORES.get(level, GROUP_RATIO) * facts.cpus)
+        for hog in _hogs(facts.samples, level, key, enough, bins):
+            if not any(_explains(smaller, hog) for smaller in told):
+                told.append(hog)
+    return told
+
+
+def _hogs(grid: SampleGrid, level: str, key: Callable[[Task], str | None], least: float, bins: int) -> Iterator[_Hog]:
     group, names = grid.groups(key)
     if not names:
         return
     kernel = grid.per_bin(group, len(names), grid.in_kernel)
     everything = grid.per_bin(group, len(names), np.ones(len(grid), bool))
-    if kernel.shape[1] < SECOND_BINS:
+    if kernel.shape[1] < bins:
         return
     summed = np.cumsum(np.pad(kernel, ((0, 0), (1, 0))), axis=1)
-    in_a_second = summed[:, SECOND_BINS:] - summed[:, :-SECOND_BINS]
-    for number in np.flatnonzero((in_a_second >= least * grid.hz).any(axis=1)).tolist():
-        for first, last in runs(in_a_second[number] >= least * grid.hz, bridge=SECOND_BINS):
-            first, end = _trimmed(kernel[number], first, last + SECOND_BINS - 1, least * grid.hz / SECOND_BINS / 2)
+    in_a_window = summed[:, bins:] - summed[:, :-bins]
+    enough = least * grid.hz * bins / SECOND_BINS
+    for number in np.flatnonzero((in_a_window >= enough).any(axis=1)).tolist():
+        for first, last in runs(in_a_window[number] >= enough, bridge=SECOND_BINS):
+            first, end = _trimmed(kernel[number], first, last + bins - 1, enough / bins / 2)
             samples = int(kernel[number, first:end].sum())
             if samples < MOSTLY_KERNEL * everything[number, first:end].sum():
                 continue
@@ -91,7 +110,7 @@ def _hogs(grid: SampleGrid, level: str, key: Callable[[Task], str | None], least
                 continue
             cpus = tuple(int(cpu) for cpu in np.unique(grid.cpu[chosen]) if cpu >= 0)
             ratio = samples / grid.hz / ((end - first) * BIN_US / 1e6)
-            peak = float(in_a_second[number, max(0, first - SECOND_BINS) : last].max()) / grid.hz
+            peak = float(in_a_window[number, max(0, first - bins) : last].max()) * least / enough
             yield _Hog(level, names[number], first, end, samples, ratio, peak, hottest[0], cpus)
 
 
@@ -102,8 +121,12 @@ def _trimmed(kernel: npt.NDArray[np.int64], first: int, last: int, least: float)
 
 
 def _explains(smaller: _Hog, larger: _Hog) -> bool:
-    overlap = min(smaller.last, larger.last) - max(smaller.first, larger.first)
-    return overlap > 0 and (larger.level == EVERYBODY or smaller.samples >= EXPLAINED * larger.samples)
+    mostly = larger.level == EVERYBODY or smaller.samples >= EXPLAINED * larger.samples
+    return mostly and _overlap(smaller, larger)
+
+
+def _overlap(one: _Hog, other: _Hog) -> bool:
+    return min(one.last, other.last) > max(one.first, other.first)
 
 
 def _symptom(grid: SampleGrid, hog: _Hog) -> Symptom:
@@ -127,5 +150,6 @@ def _symptom(grid: SampleGrid, hog: _Hog) -> Symptom:
             "pid": hog.task.pid,
             "tid": hog.task.tid,
             "comm": who,
+            "moderate": hog.moderate,
         },
     )

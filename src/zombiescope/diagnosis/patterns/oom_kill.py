@@ -1,0 +1,102 @@
+"""Memory ran out, of a cgroup or of the machine, and the kernel killed somebody for it."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from zombiescope.diagnosis.case import Case
+from zombiescope.diagnosis.incident import Actor, Fix, Words
+from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured
+from zombiescope.kernel.cgroup_path import owner
+from zombiescope.recording.events import Event
+
+KILLS = ("oom_kill",)
+SUMMARIES = ("memcg_oom", "oom_summary")
+"""Printed just before a kill, with the cgroups, from Linux 5.0 on."""
+AROUND_US = 1_000_000
+
+
+def examine(case: Case) -> Finding:
+    told = [event for event in case.facts.events if case.group.from_us <= event.at_us <= case.group.to_us + AROUND_US]
+    kills = [event for event in told if event.kind in KILLS]
+    limited, victim = _victim(told, kills)
+    # The summary names the whole cgroup; what was held back in a flood says how many it stands for.
+    count = sum(1 + int(event.fields.get("held") or 0) for event in kills)
+    return Finding(
+        (_kills(count, kills), *_cgroup(limited)), victim, _summary(victim, limited, count), _fix(victim, limited)
+    )
+
+
+def _victim(told: list[Event], kills: list[Event]) -> tuple[str | None, Actor | None]:
+    """The cgroup whose limit was reached, None for the machine's memory; and who was killed most often."""
+    names = Counter(str(event.fields["comm"]) for event in kills if event.fields.get("comm"))
+    if not names:
+        return None, None
+    comm = names.most_common(1)[0][0]
+    own = [event.fields for event in told if event.kind in SUMMARIES and event.fields.get("comm") == comm]
+    limited = next((str(one["oom_memcg"]) for one in own if one.get("oom_memcg")), None)
+    place = next((str(one["task_memcg"]) for one in own if one.get("task_memcg")), None)
+    who = owner(place) if place else None
+    pid = next((event.fields.get("pid") for event in reversed(kills) if event.fields.get("comm") == comm), None)
+    return limited, Actor(
+        comm=comm,
+        pid=pid if isinstance(pid, int) else None,
+        unit=who.unit if who else None,
+        cgroup=place,
+        container=who.container if who else None,
+        pod=who.pod_uid if who else None,
+    )
+
+
+def _kills(count: int, kills: list[Event]) -> Measurement:
+    at_us = kills[0].at_us if kills else None
+    text = f"the kernel killed a process for its memory {count:,} times"
+    return measured(text, count, "kills", "events", bool(count), at_us=at_us)
+
+
+def _cgroup(limited: str | None) -> list[Measurement]:
+    if limited is None:
+        return []
+    return [Measurement(f"the limit that was reached is that of {limited}", limited, None, "events", "nothing")]
+
+
+def _summary(victim: Actor | None, limited: str | None, count: int) -> str:
+    who = victim.name if victim else "a process"
+    often = "" if count <= 1 else f" {count:,} times"
+    whose = "the machine ran out of memory" if limited is None else f"{limited} reached its memory limit"
+    return f"{whose}{often}, and the kernel killed {who} for it"
+
+
+def _fix(victim: Actor | None, limited: str | None) -> Fix:
+    if limited is None:
+        return Fix(
+            "find out who has the memory, and give it a limit of its own",
+            (
+                "ps -eo pid,comm,rss --sort=-rss | head   # who has most",
+                Words("containers and services with limits are killed alone, before the machine is short"),
+            ),
+        )
+    steps = [f"cat /sys/fs/cgroup{limited}/memory.events   # cgroup v1: memory.failcnt and memory.oom_control"]
+    if victim and victim.unit and victim.unit.endswith((".service", ".scope")) and not victim.container:
+        steps.append(f"systemctl show -p MemoryMax -p MemoryPeak {victim.unit}")
+    steps.append(Words("raise the limit if the work needs it; otherwise look for what grows (cache, workers, a leak)"))
+    if victim and victim.pod:
+        steps.append(Words("the limit is resources.limits.memory of the pod; its restart policy starts it again"))
+    return Fix(f"raise the memory limit of {limited}, or use less in it", tuple(steps))
+
+
+PATTERN = Pattern(
+    id="oom-kill",
+    title="Killed for want of memory",
+    proof="kernel",
+    looks_like="Processes die with SIGKILL and no word of their own; the kernel says so in its log. Started again, "
+    "they grow and die again: a loop that shows as restarts, not as CPU.",
+    confirmed_by="The kernel's own lines about the kill, which name the process and the cgroup at its limit.",
+    refuted_by="No such line during the incident.",
+    remedy="Raise the limit, or find out what grows; without a limit, find out who has the memory.",
+    examine=examine,
+    symptoms=frozenset({"event"}),
+    hog="Nobody need be busy.",
+    culprit="The process that was killed, with the cgroup whose limit it reached.",
+    known_from="measured on 6.18 and 6.1: CONSTRAINT_MEMCG names both cgroups",
+)
