@@ -32,7 +32,7 @@ def prepare(place: Place) -> list[str]:
 SCENARIO = Scenario(
     id="oom-loop",
     title="Killed at the memory limit, and started again",
-    does=f"takes more than {LIMIT // MB} MB in a cgroup that may use {LIMIT // MB}, twice a second: the kernel kills it "
+    does=f"takes more than {LIMIT // MB} MB in a cgroup that may use no more, twice a second: the kernel kills it "
     "each time, and says so in its log",
     truth=Truth("oom-kill", "", "limited"),
     script=SCRIPT,
