@@ -32,6 +32,8 @@ WAITING = frozenset(
     }
 )  # fmt: skip
 MOSTLY = 0.6
+MANY_RUNS = 5
+SHORT_US = 2_000_000
 LED_TO_US = 10_000_000
 """An incident that is only an event was caused by what happened in the ten seconds before it."""
 
@@ -267,7 +269,21 @@ class Case:
         if best is None:
             return None
         task, count = best
-        return task.actor(round(count / self.facts.hz / self.seconds, 3))
+        cores = round(count / self.facts.hz / self.seconds, 3)
+        return self._behind(chosen, task, cores) or task.actor(cores)
+
+    def _behind(self, chosen: Mask, task: Task, cores: float) -> Actor | None:
+        """Who starts it, where it is a program that is run again and again (iptables-restore, conntrack, mount): the
+        parent, and not the last of its children."""
+        grid = self.facts.samples
+        mine, names = grid.groups(lambda other: other.comm)
+        own = chosen & (mine == names.index(task.comm)) if task.comm in names else chosen
+        started = grid.starters(own)
+        if started.tasks < MANY_RUNS or not started.by_pid or np.median(grid.lifetimes_us(own)) > SHORT_US:
+            return None
+        pid, count = started.by_pid.most_common(1)[0]
+        parent = grid.task_with_pid(pid)
+        return parent.actor(cores) if parent is not None and count >= MOSTLY * started.by_pid.total() else None
 
     def cores_of(self, *comms: str) -> float:
         """CPU, in cores, of all tasks with one of these names; a name may end in *."""

@@ -262,6 +262,23 @@ class Facts:
             "cgroups", lambda: CgroupHistory(self.recording, self.start_us - HOUR_US, self.end_us + LATE_US)
         )
 
+    def cgroup_rates(self, from_us: int, to_us: int) -> tuple[Count, Count] | None:
+        """Memory cgroups made and removed in a span. None where they were not counted, or by two recorders."""
+
+        def read() -> tuple[columns.Ints, columns.Ints, columns.Ints]:
+            rows = self.recording.table("census", self.start_us, self.end_us + LATE_US, ("time", "created", "removed"))
+            rows = rows.filter(columns.present(rows.column("created")))
+            return tuple(columns.numbers(rows.column(name)) for name in ("time", "created", "removed"))  # type: ignore[return-value]
+
+        time, created, removed = self._keep("cgroup_rates", read)
+        inside = np.flatnonzero((time >= from_us - SECOND_US) & (time <= to_us + SECOND_US))
+        if len(inside) < 2:
+            return None
+        first, last = int(inside[0]), int(inside[-1])
+        seconds = float(time[last] - time[first]) / 1e6
+        made, gone = int(created[last] - created[first]), int(removed[last] - removed[first])
+        return None if made < 0 or gone < 0 else (Count(made, seconds), Count(gone, seconds))
+
     @property
     def cgroup_stats(self) -> list[dict[str, Any]]:
         def read() -> list[dict[str, Any]]:

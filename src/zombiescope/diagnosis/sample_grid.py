@@ -7,9 +7,11 @@ that live for a millisecond, so a rule about single tasks would see nothing.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +24,7 @@ from zombiescope.recording.columns import Ints, Mask
 from zombiescope.recording.reader import Recording
 from zombiescope.recording.stacks import KERNEL_KINDS, kernel_path
 
+KTHREADD = 2
 BIN_US = 250_000
 """A hog is looked for in any second that starts at a quarter of a second."""
 
@@ -206,12 +209,44 @@ class SampleGrid:
         hottest = self.hottest_task(use & (group == best))
         return None if hottest is None else (hottest[0], int(counted[best]))
 
+    def starters(self, chosen: Mask) -> Starters:
+        """Who started the tasks of the chosen samples: a thread is started by its own process."""
+        tasks, counts = np.unique(self.task[chosen], return_counts=True)
+        by_pid: Counter[int] = Counter()
+        threads = 0
+        for number, count in zip(tasks.tolist(), counts.tolist(), strict=True):
+            task = self.task_of(number)
+            is_thread = task.tid != task.pid
+            starter = task.pid if is_thread else task.ppid
+            if starter is not None and starter > KTHREADD:
+                by_pid[starter] += count
+                threads += count if is_thread else 0
+        return Starters(by_pid, len(tasks), threads)
+
+    def lifetimes_us(self, chosen: Mask) -> Ints:
+        """How long each task of the chosen samples was seen, from its first sample to its last."""
+        tasks, row = np.unique(self.task[chosen], return_inverse=True)
+        first = np.full(len(tasks), np.iinfo(np.int64).max)
+        last = np.zeros(len(tasks), np.int64)
+        np.minimum.at(first, row, self.time_us[chosen])
+        np.maximum.at(last, row, self.time_us[chosen])
+        seen: Ints = last - first
+        return seen
+
     def task_with_pid(self, pid: int) -> Task | None:
         """The one with most samples: a process that was given another name is another task."""
         tasks = self.known.tasks
         numbers = [number for number, task in tasks.items() if task.pid == pid]
         counted = {number: int(np.count_nonzero(self.task == number)) for number in numbers}
         return tasks[max(numbers, key=lambda number: counted[number])] if numbers else None
+
+
+class Starters(NamedTuple):
+    """`by_pid`: samples of what each started; `tasks`: how many tasks; `threads`: samples of threads among them."""
+
+    by_pid: Counter[int]
+    tasks: int
+    threads: int
 
 
 DEFAULT_HZ = 99.0

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
-import numpy as np
-
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Actor, Fix, Words
 from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, counted, measured, signature
@@ -14,6 +10,7 @@ MANY_PER_S = 50
 """A process costs about a millisecond of CPU to start and end; nodes without a storm start one to twenty a second."""
 LARGE_CORES = 0.5
 FEW_PER_S = 1.0
+FEW_TASKS = 5
 
 _FORK = "kernel_clone _do_fork do_fork copy_process dup_mm dup_mmap copy_page_range"
 _EXEC = (
@@ -58,23 +55,13 @@ def _measurements(case: Case) -> list[Measurement]:
 
 
 def _starter(case: Case) -> tuple[Actor | None, str]:
-    """Storms are made of children; who started most of those that were sampled is to blame. A thread is started by its
-    own process."""
+    """Storms are made of children; who started most of those that were sampled is to blame."""
     grid = case.facts.samples
-    tasks, counts = np.unique(grid.task[case.hog_samples], return_counts=True)
-    by_starter: Counter[int] = Counter()
-    threads = 0
-    for number, count in zip(tasks.tolist(), counts.tolist(), strict=True):
-        task = grid.task_of(number)
-        is_thread = task.tid != task.pid
-        starter = task.pid if is_thread else task.ppid
-        if starter is not None and starter > 2:
-            by_starter[starter] += count
-            threads += count if is_thread else 0
-    what = "threads" if threads > by_starter.total() / 2 else "processes"
-    if len(tasks) < 5 or not by_starter:
+    started = grid.starters(case.hog_samples)
+    what = "threads" if started.threads > started.by_pid.total() / 2 else "processes"
+    if started.tasks < FEW_TASKS or not started.by_pid:
         return case.hog if case.hog_task is not None else None, what
-    pid, count = by_starter.most_common(1)[0]
+    pid, count = started.by_pid.most_common(1)[0]
     own = grid.task_with_pid(pid)
     if own is not None:
         return own.actor(round(count / grid.hz / case.seconds, 3)), what

@@ -17,6 +17,7 @@ BUSY_PER_S = 1_000
 """NET_RX softirqs or packets a second below which packets are not what keeps a core busy."""
 
 _SENDS = ("udp_sendmsg", "udpv6_sendmsg", "tcp_sendmsg", "raw_sendmsg", "packet_sendmsg")
+_LEAVES = ("ip_finish_output2", "ip6_finish_output2", "__dev_queue_xmit", "packet_sendmsg")
 _POLL = (
     "net_rx_action __napi_poll napi_poll process_backlog ena_io_poll mlx5e_napi_poll virtnet_poll bnxt_poll ixgbe_poll"
     " i40e_napi_poll ice_napi_poll gve_napi_poll gve_napi_poll_dqo netvsc_poll __netif_receive_skb_core"
@@ -65,7 +66,7 @@ def _its_own(case: Case) -> list[Measurement]:
     """Packets to this machine itself (loopback, a veth pair) are taken by whoever sends them, in the very call: there
     is no card, and nothing to spread."""
     polls = frozenset(_POLL.split())
-    polling, inside = case.core_profile.total(*polls), case.core_profile.under(frozenset(_SENDS), polls)
+    polling, inside = case.core_profile.total(*polls), case.core_profile.under(frozenset(_LEAVES), polls)
     if not inside:
         return []
     share = inside / polling

@@ -1,0 +1,78 @@
+"""Cgroups are made and removed all the time; none is left behind, and the making itself is the work."""
+
+from __future__ import annotations
+
+from zombiescope.diagnosis.case import Case
+from zombiescope.diagnosis.incident import Actor, Fix, Words
+from zombiescope.diagnosis.leak import unit_of
+from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured, signature
+from zombiescope.recording.cgroups import Leak
+
+MANY_PER_S = 20.0
+"""A node that starts a pod a second makes some ten cgroups for it."""
+FEW_PER_S = 1.0
+
+_MAKES = "cgroup_mkdir cgroup_create cgroup_apply_control_enable css_create mem_cgroup_css_alloc mem_cgroup_alloc"
+_REMOVES = (
+    "cgroup_rmdir cgroup_destroy_locked css_free_rwork_fn css_killed_work_fn cgroup_addrm_files kernfs_remove "
+    "css_release_work_fn mem_cgroup_css_free"
+)
+
+
+def examine(case: Case) -> Finding:
+    line = max(case.cgroups.leaks, key=lambda one: min(one.created or 0, one.removed or 0), default=None)
+    culprit = _culprit(case, line)
+    return Finding(
+        (_rate(case),),
+        culprit,
+        f"{culprit.name if culprit else 'somebody'} makes and removes cgroups all the time",
+        Fix(
+            "start fewer containers, scopes or sandboxes: let one do the work of many",
+            (
+                "zombiescope cgroups   # where they are made, and by whom",
+                Words("jobs of a second each belong into one container that lives longer"),
+            ),
+        ),
+    )
+
+
+def _rate(case: Case) -> Measurement:
+    """Made and removed in the same time; what is made only is a leak, or a node that starts."""
+    census = case.facts.cgroup_rates(case.from_us, case.to_us)
+    if census is None:
+        return Measurement("cgroups were not counted", None, "cgroups", "census", "nothing")
+    made, removed = census
+    rate = min(made.rate, removed.rate)
+    text = f"{made.rate:,.0f} cgroups a second were made, and {removed.rate:,.0f} removed"
+    return measured(text, made.added, "cgroups", "census", _says(rate))
+
+
+def _says(rate: float) -> bool | None:
+    return True if rate >= MANY_PER_S else False if rate < FEW_PER_S else None
+
+
+def _culprit(case: Case, line: Leak | None) -> Actor | None:
+    maker = case.caller("cgroup_mkdir")
+    if line is None or not line.path or not line.created:
+        return maker
+    who = line.creator
+    return Actor(
+        who.comm or (maker.comm if maker else None), who.pid, who.unit or unit_of(line.path), line.path, who.container
+    )
+
+
+PATTERN = Pattern(
+    id="cgroup-churn",
+    title="Cgroups are made and removed all the time",
+    proof="kernel",
+    looks_like="Kernel time in making and removing cgroups, in whoever asks for it and in kworkers that take them "
+    "apart (cgroup_destroy, cgroup_free). Each one has a structure for every controller and every core.",
+    confirmed_by="20 or more cgroups a second made, and as many removed.",
+    refuted_by="Less than one a second.",
+    remedy="Start fewer containers, scopes or sandboxes.",
+    examine=examine,
+    signatures=(signature(f"{_MAKES} {_REMOVES}", means="cgroups are made and taken apart"),),
+    scope="node",
+    culprit="Who makes them.",
+    known_from="measured on 6.18",
+)

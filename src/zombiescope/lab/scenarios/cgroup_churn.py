@@ -1,0 +1,33 @@
+"""Somebody makes and removes a cgroup for every small job; nothing of them is left."""
+
+from __future__ import annotations
+
+from zombiescope.lab.place import Place
+from zombiescope.lab.scenario import Needs, Scenario, Truth
+
+SCRIPT = r"""
+parent = args[0]
+number = 0
+wait_for_the_word()
+while True:
+    job = f"{parent}/job-{number}"
+    os.mkdir(job)
+    os.rmdir(job)
+    number += 1
+"""
+
+
+def prepare(place: Place) -> list[str]:
+    return [str(place.cgroup("memory", "jobs", children=True))]
+
+
+SCENARIO = Scenario(
+    id="cgroup-churn",
+    title="A cgroup for every job",
+    does="makes and removes memory cgroups one after the other, as fast as it can",
+    truth=Truth("cgroup-churn", "sandboxes", "sandboxes"),
+    script=SCRIPT,
+    frames="6.18: cgroup_mkdir, css_create, mem_cgroup_css_alloc; css_free_rwork_fn in kworkers",
+    needs=Needs(controllers=("memory",)),
+    prepare=prepare,
+)
