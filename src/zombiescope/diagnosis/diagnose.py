@@ -121,8 +121,7 @@ def _severity(each: Group, causes: tuple[Cause, ...]) -> Severity:
     lost = [symptom for symptom in each.symptoms if symptom.kind in ("core_saturated", "nic_starved")]
     if confirmed and any(symptom.seconds >= LOST_S for symptom in lost):
         return "critical"
-    felt = not each.primary.facts.get("moderate")
-    return "warning" if (confirmed and felt) or each.severity == "warning" else "info"
+    return "warning" if (confirmed and not each.is_moderate) or each.severity == "warning" else "info"
 
 
 def _recurring(found: list[Incident]) -> list[Incident]:

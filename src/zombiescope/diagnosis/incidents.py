@@ -43,7 +43,7 @@ class Group:
     @property
     def is_moderate(self) -> bool:
         """Nothing was felt but that somebody had half a CPU in the kernel, as many healthy programs have."""
-        return all(symptom.facts.get("moderate") for symptom in self.symptoms)
+        return all(_is_moderate(symptom) for symptom in self.symptoms)
 
     @property
     def primary(self) -> Symptom:
@@ -120,6 +120,8 @@ def _pairs(symptoms: Sequence[Symptom]) -> Iterator[tuple[int, int]]:
 
 def _belong(earlier: Symptom, later: Symptom, hogs: Sequence[Symptom]) -> bool:
     distance_us = later.from_us - earlier.to_us
+    if _is_moderate(earlier) != _is_moderate(later):
+        return False
     if _nowhere(earlier) or _nowhere(later):
         return distance_us <= FOLLOWS_US
     if distance_us > NEAR_US:
@@ -130,6 +132,11 @@ def _belong(earlier: Symptom, later: Symptom, hogs: Sequence[Symptom]) -> bool:
         return same_core or same_group
     spread, placed = (earlier, later) if earlier.cpu is None else (later, earlier)
     return _migrates(spread, placed) and not _held_by_another(spread, placed, hogs)
+
+
+def _is_moderate(symptom: Symptom) -> bool:
+    """What many healthy programs do is no part of what was felt."""
+    return bool(symptom.facts.get("moderate"))
 
 
 def _one_after_another(earlier: Symptom, later: Symptom) -> bool:
