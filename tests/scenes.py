@@ -40,6 +40,8 @@ class Runs:
     policy: int = 0
     rt_priority: int = 0
     pod: str | None = None
+    tid: int | None = None
+    """Of a thread; the process itself unless told."""
 
 
 @dataclass
@@ -101,6 +103,13 @@ class Scene:
         self._add("census", (START_US + (second + 1) * SECOND, "v1", live + dying, live, dying, 0, 0, 0, 0))
         return self
 
+    def churn(self, per_s: int) -> Scene:
+        """As many cgroups made as removed, at every second of the recording."""
+        for second in range(SECONDS):
+            made = second * per_s
+            self._add("census", (START_US + (second + 1) * SECOND, "v1", 250, 240, 10, made, made, made, 0))
+        return self
+
     def leak(self, path: str, dying: int, created: int, removed: int, comm: str = "leaky", unit: str = "") -> Scene:
         row = (START_US + SECOND, path, dying, created, removed, 0, 1, comm, 77, unit or None, None)
         self._add("leaks", row)
@@ -158,8 +167,8 @@ class Scene:
         for at_us, runs in self._taken():
             names = [("main", "user"), *((name, "kernel") for name in runs.frames.split())]
             ids = tuple(frames.setdefault(name, len(frames)) for name in names)
-            who = (runs.pid, runs.pid, runs.comm, runs.ppid, 1, runs.policy, runs.rt_priority, None, None, runs.cgroup,
-                   runs.unit, None, runs.pod)  # fmt: skip
+            who = (runs.pid, runs.tid or runs.pid, runs.comm, runs.ppid, 1, runs.policy, runs.rt_priority, None, None,
+                   runs.cgroup, runs.unit, None, runs.pod)  # fmt: skip
             task, stack = tasks.setdefault(who, len(tasks)), stacks.setdefault(ids, len(stacks))
             rows.append((at_us, runs.cpu, task, stack))
         return {

@@ -14,7 +14,7 @@ from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.core_grid import SECOND_US
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.incident import Cause, Incident, Severity, State
-from zombiescope.diagnosis.incidents import Group, group
+from zombiescope.diagnosis.incidents import Group, group, is_moderate
 from zombiescope.recording.reader import Recording
 
 LONG_US = 600 * SECOND_US
@@ -128,7 +128,8 @@ def _recurring(found: list[Incident]) -> list[Incident]:
     """The same cause by the same hog and culprit again is the same incident."""
     first: dict[tuple[str, ...], int] = {}
     kept: list[Incident] = []
-    for incident in sorted(found, key=lambda incident: incident.from_us):
+    # What was felt stands for what only was there, whichever began first.
+    for incident in sorted(found, key=lambda incident: (is_moderate(incident.symptoms), incident.from_us)):
         key = _sameness(incident)
         if key is None or key not in first:
             if key is not None:

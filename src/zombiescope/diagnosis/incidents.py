@@ -43,7 +43,7 @@ class Group:
     @property
     def is_moderate(self) -> bool:
         """Nothing was felt but that somebody had half a CPU in the kernel, as many healthy programs have."""
-        return all(_is_moderate(symptom) for symptom in self.symptoms)
+        return is_moderate(self.symptoms)
 
     @property
     def primary(self) -> Symptom:
@@ -68,6 +68,10 @@ class Group:
         when = "" if first.kind in _AS_LONG_AS_THE_WINDOW else first.from_us // SECOND_US
         text = f"{node}|{boot}|{first.kind}|{where}|{when}"
         return hashlib.sha256(text.encode()).hexdigest()[:10]
+
+
+def is_moderate(symptoms: Sequence[Symptom]) -> bool:
+    return all(_is_moderate(symptom) for symptom in symptoms)
 
 
 def group(found: Sequence[Symptom]) -> list[Group]:

@@ -21,6 +21,7 @@ LOOKS_US = (7_000_000, 20_000_000, 60_000_000, 300_000_000, 600_000_000)
 OVER_US = 12_000_000
 HOG_RATIO = 0.9
 MODERATE_RATIO = 0.5
+MODERATE_OF_ALL = 0.05
 MODERATE_S = 4
 MODERATE_AGAIN_US = 600_000_000
 MODERATE_NAMES = 256
@@ -50,11 +51,11 @@ class Alarm:
         if kernel_ms is not None and kernel_ms * 1000 >= SATURATED_RATIO * interval_us and interval_us >= 500_000:
             self._suspect(now_us, f"core {cpu}")
 
-    def unit(self, now_us: int, name: str, kernel_samples: int, hz: int) -> None:
+    def unit(self, now_us: int, name: str, kernel_samples: int, hz: int, cpus: int) -> None:
         """Samples in the kernel since the last call, a second ago."""
         if kernel_samples >= HOG_RATIO * hz:
             self._suspect(now_us, f"unit {name}")
-        elif kernel_samples >= MODERATE_RATIO * hz:
+        elif kernel_samples >= max(MODERATE_RATIO, MODERATE_OF_ALL * cpus) * hz:
             self._moderately(now_us, f"unit {name}")
 
     def node(self, now_us: int, samples: int, kernel_samples: int, hz: int, cpus: int) -> None:

@@ -349,7 +349,7 @@ class Recorder:
             for path in filter(None, (cgroup, cpu_cgroup)):
                 self.cgroups.used(path, samples)
         for name, kernel in in_kernel.items():
-            self.doctor.alarm.unit(now_us, name, kernel, self.config.hz)
+            self.doctor.alarm.unit(now_us, name, kernel, self.config.hz, len(self._online))
         self.doctor.alarm.node(now_us, total, in_kernel.total(), self.config.hz, len(self._online))
 
     def _watch_lookup(self, wall_us: int) -> None:

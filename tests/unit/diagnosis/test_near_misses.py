@@ -209,6 +209,84 @@ def test_the_same_on_a_large_node_is_what_every_large_node_does(tmp_path: Path) 
     assert scene.diagnose(tmp_path).incidents == ()
 
 
+def test_half_a_cpu_in_the_kernel_is_told_when_a_number_explains_it(tmp_path: Path) -> None:
+    # GIVEN a shell that starts a thousand processes a second; they and it are in the kernel for 0.6 of a CPU
+    scene = Scene().counter("stat", "processes", 1_000)
+    for number in range(60):
+        at_s = 5 + number * 0.1
+        scene.hog(f"{CALL} __x64_sys_execve bprm_execve load_elf_binary", "true", pid=5000 + number, ppid=700,
+                  share=0.6, from_s=at_s, to_s=at_s + 0.1)  # fmt: skip
+    scene.hog("", "bash", pid=700, cpu=0, share=0.1)
+    (incident,) = scene.diagnose(tmp_path).incidents
+    assert (incident.severity, incident.causes[0].pattern) == ("info", "fork-storm")
+    assert incident.causes[0].culprit is not None
+    assert incident.causes[0].culprit.comm == "bash"
+
+
+def test_half_a_cpu_in_the_kernel_is_what_a_web_server_has(tmp_path: Path) -> None:
+    scene = Scene().vmstat().counter("stat", "processes", 1)
+    scene.hog(f"{CALL} tcp_sendmsg tcp_write_xmit ip_output", "nginx", share=0.7, from_s=0, to_s=20)
+    assert scene.diagnose(tmp_path).incidents == ()
+
+
+def test_threads_are_started_by_their_own_process(tmp_path: Path) -> None:
+    scene = Scene().counter("stat", "processes", 4_000)
+    for number in range(20):
+        at_s = 5 + number * 0.3
+        scene.hog(f"{CALL} kernel_clone copy_process dup_task_struct", "pool", pid=900, tid=5000 + number, ppid=700,
+                  from_s=at_s, to_s=at_s + 0.3)  # fmt: skip
+    (incident,) = scene.diagnose(tmp_path).incidents
+    cause = incident.causes[0]
+    assert cause.pattern == "fork-storm"
+    assert cause.summary.startswith("pool starts threads all the time")
+    assert cause.culprit is not None
+    assert cause.culprit.pid == 900
+
+
+def test_a_program_that_is_run_again_and_again_is_its_parents_doing(tmp_path: Path) -> None:
+    # GIVEN iptables-restore, twenty times in six seconds, started by a proxy that does little itself
+    scene = Scene()
+    for number in range(20):
+        at_s = 5 + number * 0.3
+        scene.hog(f"{CALL} nfnetlink_rcv_batch nf_tables_newrule nft_expr_init", "iptables-restor", pid=5000 + number,
+                  ppid=700, from_s=at_s, to_s=at_s + 0.3)  # fmt: skip
+    scene.hog("", "kube-proxy", pid=700, cpu=0, share=0.1)
+    cause = scene.diagnose(tmp_path).incidents[0].causes[0]
+    assert cause.pattern == "iptables-storm"
+    assert cause.culprit is not None
+    assert cause.culprit.comm == "kube-proxy"
+
+
+def test_a_program_that_lives_is_to_blame_itself(tmp_path: Path) -> None:
+    scene = Scene().hog("", "shim", pid=700, cpu=0, share=0.1)
+    scene.hog(f"{CALL} nfnetlink_rcv_batch nf_tables_newrule nft_expr_init", "felix", pid=5000, ppid=700)
+    cause = scene.diagnose(tmp_path).incidents[0].causes[0]
+    assert cause.culprit is not None
+    assert cause.culprit.comm == "felix"
+
+
+def test_packets_that_the_sender_takes_itself_are_no_cards(tmp_path: Path) -> None:
+    # GIVEN a flood on the loopback: one core takes all packets, in softirqs, and they are its own
+    sends = f"{CALL} udp_sendmsg ip_send_skb ip_finish_output2 __dev_queue_xmit"
+    scene = Scene().hog(f"{sends} __local_bh_enable_ip do_softirq net_rx_action process_backlog", "flooder")
+    scene.mode(1, softirq=0.6, softnet_processed=500_000)
+    (incident,) = scene.diagnose(tmp_path).incidents
+    assert "irq-imbalance" in {one.pattern for one in incident.ruled_out}
+    assert incident.causes[0].pattern == "unknown-kernel-hog"
+
+
+def test_the_report_below_a_kill_is_no_symptom_of_its_own(tmp_path: Path) -> None:
+    scene = Scene().vmstat()
+    for number in range(4):
+        at_s = 8 + number
+        scene.event("oom_kill", "Memory cgroup out of memory: Killed process 5 (job)", at_s, comm="job", pid=5 + number)
+        for line in range(20):
+            scene.event("kernel_log", f"Call Trace line {line}", at_s - 0.2, severity="warning")
+    (incident,) = scene.diagnose(tmp_path).incidents
+    assert [symptom.facts["event"] for symptom in incident.symptoms] == ["oom_kill"]
+    assert incident.causes[0].summary == "the machine ran out of memory 4 times, and the kernel killed job for it"
+
+
 def test_of_two_places_in_which_a_fault_shows_the_one_that_tells_comes_first(tmp_path: Path) -> None:
     # GIVEN a task whose work no pattern explains, and a little later one whose work is explained, on another core
     scene = Scene().vmstat().census(240, 68_440).leak("/ecs/*", 68_000, 500, 500, "ecs-agent")

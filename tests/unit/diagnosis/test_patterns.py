@@ -274,6 +274,26 @@ ROWS = (
     ),
     Row("steal", nothing, stolen(0.6), lambda s: s.hog(FAULT), None, frames_tell=False),
     Row(
+        "oom-kill",
+        idle_node,
+        lambda s: s.event(
+            "memcg_oom",
+            "oom-kill:constraint=CONSTRAINT_MEMCG",
+            comm="agent",
+            oom_memcg="/kubepods/a",
+            task_memcg="/kubepods/a/b",
+            severity="warning",
+        ).event("oom_kill", "Memory cgroup out of memory: Killed process 4711 (agent)", comm="agent", pid=4711),
+        nothing,
+        frames_tell=False,
+    ),
+    Row(
+        "cgroup-churn",
+        hog("do_syscall_64 do_mkdirat vfs_mkdir kernfs_iop_mkdir cgroup_mkdir cgroup_apply_control_enable"),
+        lambda s: s.churn(400).leak("/jobs/job-*", 0, 4_000, 4_000, "agent"),
+        lambda s: s.churn(0),
+    ),
+    Row(
         "oom-console",
         lambda s: s.event("oom_kill", "Killed process 4711 (agent)", comm="agent", pid=4711),
         lambda s: _console(s, "ttyS0").mode(1, max_gap_us=900_000),

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from zombiescope.recorder.alarm import FIRST_LOOK_US, LOOKS_US, OVER_US, Alarm
+from zombiescope.recorder.alarm import FIRST_LOOK_US, LOOKS_US, MODERATE_S, OVER_US, Alarm
 
 SECOND = 1_000_000
 START = 1_700_000_000 * SECOND
@@ -34,7 +34,7 @@ def test_a_healthy_node_is_never_looked_at() -> None:
         now = START + second * SECOND
         alarm.core(now, 3, SECOND, 300)
         alarm.core(now, 4, SECOND, None)
-        alarm.unit(now, "kubelet.service", 20, 99)
+        alarm.unit(now, "kubelet.service", 20, 99, 96)
         alarm.node(now, 96 * 99, 20 * 99, 99, 96)
         alarm.calls(now, 40_000, SECOND, 96)
         alarm.hole(now, 3, 10_200)
@@ -99,14 +99,41 @@ def test_after_the_end_a_new_suspicion_is_new() -> None:
     assert alarm.since_us == START + 100 * SECOND
 
 
+def half(alarm: Alarm, second: int, cpus: int = 2) -> None:
+    alarm.unit(START + second * SECOND, "web.service", 60, 99, cpus)
+
+
+def test_half_a_cpu_in_the_kernel_is_suspicious_when_it_lasts() -> None:
+    alarm = Alarm()
+    assert looks(alarm, 3, lambda second: half(alarm, second)) == []
+    assert alarm.since_us is None
+    alarm = Alarm()
+    found = looks(alarm, 60, lambda second: half(alarm, second))
+    assert found[0] == MODERATE_S - 1 + FIRST_LOOK_US // SECOND
+
+
+def test_half_a_cpu_that_comes_and_goes_is_looked_at_once_in_ten_minutes() -> None:
+    alarm = Alarm()
+    found = looks(alarm, 1200, lambda second: half(alarm, second) if second % 40 < 8 else None)
+    # Each time it is looked at until it is over, and not at the fourteen bouts that follow.
+    assert found
+    assert {second // 600 for second in found} == {0, 1}
+    assert all(second % 600 < 40 for second in found)
+
+
+def test_half_a_cpu_of_a_large_node_is_nothing() -> None:
+    alarm = Alarm()
+    assert looks(alarm, 60, lambda second: half(alarm, second, cpus=64)) == []
+
+
 @pytest.mark.parametrize(
     ("happens", "suspicious"),
     [
         (lambda alarm: alarm.core(START, 3, SECOND, 940), False),
         (lambda alarm: alarm.core(START, 3, SECOND, 960), True),
         (lambda alarm: alarm.core(START, 3, 100_000, 100), False),  # too short to tell
-        (lambda alarm: alarm.unit(START, "a.service", 88, 99), False),
-        (lambda alarm: alarm.unit(START, "a.service", 90, 99), True),
+        (lambda alarm: alarm.unit(START, "a.service", 88, 99, 2), False),
+        (lambda alarm: alarm.unit(START, "a.service", 90, 99, 2), True),
         (lambda alarm: alarm.node(START, 190, 89, 99, 2), False),  # less than a core in the kernel
         (lambda alarm: alarm.node(START, 198, 98, 99, 2), False),  # half of it is a compiler's own time
         (lambda alarm: alarm.node(START, 150, 139, 99, 2), True),  # a caller and the kworkers behind it
@@ -131,7 +158,7 @@ def test_what_is_suspicious(happens: Callable[[Alarm], None], suspicious: bool) 
     ("suspect", "arguments"),
     [
         ("core", (0, SECOND, 990)),
-        ("unit", ("x.service", 95, 99)),
+        ("unit", ("x.service", 95, 99, 2)),
         ("real_time", ("fifo", 95, 99)),
         ("quota", ("/pod", 100, 90)),
     ],

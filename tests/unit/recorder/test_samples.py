@@ -95,6 +95,14 @@ def test_a_task_that_became_real_time_is_told(now: list[int]) -> None:
     assert next(samples.shares()).real_time
 
 
+def test_the_cgroup_that_limits_its_cpu_is_told_where_it_is_another(now: list[int]) -> None:
+    sampler, lookup = StandInSampler(), StandInLookup()
+    samples = made(sampler, lookup)
+    samples._name_task(TaskAnswer(lookup.asked[0], None, "/system.slice", Owner(), "loop", "/system.slice/a.service"))
+    share = next(samples.shares())
+    assert (share.cgroup, share.cpu_cgroup) == ("/system.slice", "/system.slice/a.service")
+
+
 def test_one_that_is_gone_keeps_its_first_answer(now: list[int]) -> None:
     sampler, lookup = StandInSampler(), StandInLookup()
     samples = made(sampler, lookup)

@@ -23,7 +23,7 @@ def examine(case: Case) -> Finding:
     # The summary names the whole cgroup; what was held back in a flood says how many it stands for.
     count = sum(1 + int(event.fields.get("held") or 0) for event in kills)
     return Finding(
-        (_kills(count, kills), *_cgroup(limited)), victim, _summary(victim, limited, count), _fix(victim, limited)
+        (_kills(case, count, kills), *_cgroup(limited)), victim, _summary(victim, limited, count), _fix(victim, limited)
     )
 
 
@@ -48,10 +48,12 @@ def _victim(told: list[Event], kills: list[Event]) -> tuple[str | None, Actor | 
     )
 
 
-def _kills(count: int, kills: list[Event]) -> Measurement:
+def _kills(case: Case, count: int, kills: list[Event]) -> Measurement:
+    """Where cores were lost too, the kill is not what hurt: it may have been its report, or the reclaim before it."""
     at_us = kills[0].at_us if kills else None
     text = f"the kernel killed a process for its memory {count:,} times"
-    return measured(text, count, "kills", "events", bool(count), at_us=at_us)
+    more = case.of_kind("core_saturated", "stall", "nic_starved")
+    return measured(text, count, "kills", "events", False if not count else None if more else True, at_us=at_us)
 
 
 def _cgroup(limited: str | None) -> list[Measurement]:

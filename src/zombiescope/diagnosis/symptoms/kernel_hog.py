@@ -33,6 +33,8 @@ GROUP_RATIO = 0.02
 EVERYBODY_RATIO = 0.25
 """Of all cores, of which every healthy node uses some for the kernel."""
 MODERATE_RATIO = 0.5
+MODERATE_OF_ALL = 0.05
+"""Of all cores: half a CPU is a quarter of a small machine, and next to nothing of a large one."""
 SECOND_BINS = 1_000_000 // BIN_US
 MODERATE_BINS = 5 * SECOND_BINS
 MOSTLY_KERNEL = 0.5
@@ -68,7 +70,7 @@ def find(facts: Facts) -> Iterator[Symptom]:
     told = _told(facts, HOG_RATIO, SECOND_BINS)
     moderate = [
         hog._replace(moderate=True)
-        for hog in _told(facts, MODERATE_RATIO, MODERATE_BINS)
+        for hog in _told(facts, max(MODERATE_RATIO, MODERATE_OF_ALL * facts.cpus), MODERATE_BINS)
         if not any(_overlap(hog, other) for other in told)
     ]
     for hog in (*told, *moderate):
