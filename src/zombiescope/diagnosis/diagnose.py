@@ -15,6 +15,7 @@ from zombiescope.diagnosis.core_grid import SECOND_US
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.incident import Cause, Incident, Severity, State
 from zombiescope.diagnosis.incidents import Group, group, is_moderate
+from zombiescope.recording.incidents import of as found_live
 from zombiescope.recording.reader import Recording
 
 LONG_US = 600 * SECOND_US
@@ -73,7 +74,8 @@ def _looks(whole: Facts) -> tuple[list[_Look], str | None]:
     if whole.end_us - whole.start_us <= LONG_US:
         return [_Look(whole)], None
     seconds = moments.scan(whole.recording, whole.start_us, whole.end_us)
-    chosen = moments.choose(seconds, whole.events, whole.start_us, whole.end_us)
+    known = moments.found_before(found_live(whole.recording), whole.start_us, whole.end_us)
+    chosen = moments.choose(seconds, whole.events, whole.start_us, whole.end_us, known)
     looks = [_Look(Facts(whole.recording, one.from_us, one.to_us, whole), one.goes_on_us) for one in chosen.moments]
     seen_s = sum(look.facts.seconds for look in looks)
     said = f"samples: of {whole.seconds / 60:,.0f} minutes, {seen_s / 60:.0f} were looked at in detail"

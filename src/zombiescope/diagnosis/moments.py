@@ -1,9 +1,10 @@
 """Where to look in a long window: the moments in which something may have happened, the worst first, and not too many.
 
 Samples of twelve hours on a large node are a hundred million, so they are read around suspicious moments only. What is
-suspicious is told by what is small: the table `cores` of all of the window, reduced to one row a second, and its
-events. A node on which some core is always busy has suspicious moments everywhere, hence the limits; a few looks are
-kept for quiet times, because a hog that is always there shows no step. What was not looked at is said.
+suspicious is told by what is small: the table `cores` of all of the window, reduced to one row a second, its events,
+and the incidents that the live doctor found, who also sees what neither of them shows (a CPU quota, cores that
+interrupt each other). A node on which some core is always busy has suspicious moments everywhere, hence the limits; a
+few looks are kept for quiet times, because a hog that is always there shows no step. What was not looked at is said.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +35,7 @@ STEP_DEVIATIONS = 6.0
 HOLE_US = 100_000
 STOLEN_RATIO = 0.3
 WEIGHTS = {"critical": 100.0, "warning": 30.0}
+KNOWN = {"critical": 100.0, "warning": 40.0, "info": 10.0}
 OFTEN = 5
 """An event of a kind that comes again and again is a rhythm, and each of them tells less."""
 
@@ -92,12 +95,24 @@ def scan(recording: Recording, start_us: int, end_us: int) -> Seconds | None:
     return Seconds(start_us, hottest, kernel, gap_us, stolen) if found else None
 
 
-def choose(seconds: Seconds | None, events: Iterable[Event], start_us: int, end_us: int) -> Chosen:
-    suspicious = sorted([*_told(events), *(_seen(seconds) if seconds is not None else ())], key=lambda one: -one.weight)
+def choose(
+    seconds: Seconds | None, events: Iterable[Event], start_us: int, end_us: int, known: Iterable[Moment] = ()
+) -> Chosen:
+    seen = _seen(seconds) if seconds is not None else ()
+    suspicious = sorted([*_told(events), *seen, *known], key=lambda one: -one.weight)
     taken, left_out = _within_reach(suspicious)
     every_us = (end_us - start_us) // QUIET_LOOKS
     quiet = [Moment(at, at + 1, 0.0) for at in range(start_us + every_us // 2, end_us, every_us)]
     return Chosen(tuple(_merged([*taken, *quiet], start_us, end_us)), len(suspicious), left_out)
+
+
+def found_before(incidents: Iterable[dict[str, Any]], start_us: int, end_us: int) -> Iterator[Moment]:
+    """Incidents of the live doctor in the window."""
+    for one in incidents:
+        from_us, to_us = round(float(one.get("from") or 0) * 1e6), round(float(one.get("to") or 0) * 1e6)
+        if to_us > start_us and from_us < end_us:
+            from_us, to_us = max(from_us, start_us), min(to_us, end_us)
+            yield Moment(from_us, max(to_us, from_us + 1), KNOWN.get(str(one.get("severity")), KNOWN["info"]))
 
 
 def _told(events: Iterable[Event]) -> Iterator[Moment]:

@@ -54,6 +54,17 @@ def test_a_lost_core_is_looked_at_with_what_came_before_it() -> None:
     assert holds(found, 30_000 - 15, 30_006 + 15)
 
 
+def test_what_the_live_doctor_found_is_looked_at_again() -> None:
+    # GIVEN a CPU quota that stopped somebody at noon, which no core shows
+    incident = {"from": START / 1e6 + 20_000, "to": START / 1e6 + 20_020, "severity": "warning"}
+    end = START + HOURS * SECOND
+    known = list(moments.found_before([incident, {**incident, "to": 0.0}, {}], START, end))
+    assert len(known) == 1
+    found = choose(seconds(), (), START, end, known)
+    assert holds(found, 20_000, 20_020)
+    assert found.suspicious == 1
+
+
 def test_each_kind_of_sign_is_seen() -> None:
     for name, value in (("hottest", 0.97), ("kernel", 16.0), ("gap_us", 150_000.0), ("stolen", 0.5)):
         node = seconds()
