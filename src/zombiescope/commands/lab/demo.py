@@ -12,7 +12,7 @@ import time
 import webbrowser
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -109,9 +109,16 @@ def _until_named(recorder: PrivateRecorder, running: Running, say: Say) -> Found
         right = verdict.right_pattern(scenario, found) and verdict.right_culprit(scenario, found)
         if right or past_s > NAMED_S:
             say(f"named after {past_s:.1f} s: {found.summary}" if right else "the doctor did not name it")
+            if plan := _plan(known, found):
+                say(f"its plan: {plan}")
             time.sleep(max(0.0, HURTS_S - past_s))
             return found
         time.sleep(0.2)
+
+
+def _plan(known: list[dict[str, Any]], found: Found) -> str | None:
+    causes = [cause for incident in known for cause in incident["causes"]]
+    return next((cause["fix"]["summary"] for cause in causes if cause["summary"] == found.summary), None)
 
 
 def _census() -> int:

@@ -35,7 +35,7 @@ SCENARIO = Scenario(
     truth=Truth("cgroup-litter", "scanner", "litterer"),
     script=SCRIPT,
     frames="6.18: kernfs_fop_readdir 33 % in total, path_openat 33 %, rb_next 7 %, kernfs_dop_revalidate",
-    needs=Needs(1024 * MB),
+    needs=Needs(512 * MB),
     prepare=prepare,
     whole_node=True,
 )
