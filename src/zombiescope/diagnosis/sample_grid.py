@@ -234,11 +234,12 @@ class SampleGrid:
         return seen
 
     def task_with_pid(self, pid: int) -> Task | None:
-        """The one with most samples: a process that was given another name is another task."""
+        """Its main thread rather than another, by the name that it had last: a process that was given another name is
+        another task."""
         tasks = self.known.tasks
-        numbers = [number for number, task in tasks.items() if task.pid == pid]
-        counted = {number: int(np.count_nonzero(self.task == number)) for number in numbers}
-        return tasks[max(numbers, key=lambda number: counted[number])] if numbers else None
+        mine = [number for number, task in tasks.items() if task.pid == pid]
+        best = max(mine, key=lambda number: (tasks[number].tid == pid, number), default=None)
+        return None if best is None else tasks[best]
 
 
 class Starters(NamedTuple):

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
 
 import pytest
 from tests.unit.commands.cli import Cli
 
 from zombiescope.commands.failure import Failure
-from zombiescope.commands.lab import scenarios
+from zombiescope.commands.lab import elsewhere, scenarios, score
+from zombiescope.commands.lab.performing import Outcome
 from zombiescope.lab import needs
-from zombiescope.lab.scenario import every
+from zombiescope.lab.failure import LabError
+from zombiescope.lab.scenario import by_id, every
 
 
 def test_list_tells_what_each_scenario_does_and_needs(cli: Cli) -> None:
@@ -19,6 +22,32 @@ def test_list_tells_what_each_scenario_does_and_needs(cli: Cli) -> None:
     for one in listed:
         assert one["does"]
         assert isinstance(one["lacks"], list)
+
+
+def test_what_can_only_run_in_a_node_is_told_as_not_run_when_none_comes_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_node(chosen: object) -> Iterator[Outcome]:
+        if chosen:
+            raise LabError("the node did not come up")
+        yield from ()
+
+    monkeypatch.setattr(elsewhere, "perform_all", no_node)
+    monkeypatch.setattr(needs, "in_lab_node", lambda: False)
+    monkeypatch.setattr(needs, "systemd_runs", lambda: False)
+    chosen = [by_id("global-reclaim"), by_id("zombie-unit")]
+    assert score._in_a_node(chosen, node=True, whole_node=False) == chosen
+    told = score._all(chosen, 1.0, chosen, None)
+    assert [(one.scenario.id, one.skipped) for one in told] == [
+        ("global-reclaim", "the node did not come up"), ("zombie-unit", "the node did not come up"),
+    ]  # fmt: skip
+    without = score._all(chosen, 1.0, score._in_a_node(chosen, node=False, whole_node=False), None)
+    assert [one.skipped for one in without] == ["only in lab node"] * 2
+
+
+def test_a_whole_node_is_asked_for_what_concerns_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(needs, "in_lab_node", lambda: False)
+    monkeypatch.setattr(needs, "systemd_runs", lambda: False)
+    chosen = [by_id(name) for name in ("mount-storm", "cfs-throttle", "zombie-unit")]
+    assert [one.id for one in score._in_a_node(chosen, node=True, whole_node=True)] == ["zombie-unit", "cfs-throttle"]
 
 
 def test_it_does_nothing_without_a_yes(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -223,6 +223,16 @@ def test_half_a_cpu_in_the_kernel_is_told_when_a_number_explains_it(tmp_path: Pa
     assert incident.causes[0].culprit.comm == "bash"
 
 
+def test_half_a_cpu_is_not_hidden_by_a_second_of_somebody_else(tmp_path: Path) -> None:
+    scene = Scene().vmstat()
+    scene.hog(f"{CALL} nfnetlink_rcv_batch nf_tables_newrule nft_expr_init", "felix", share=0.6, from_s=5, to_s=15)
+    scene.hog(f"{CALL} vfs_read copy_page_to_iter", "cat", cpu=2, pid=3000, from_s=8, to_s=9.5)
+    found = scene.diagnose(tmp_path).incidents
+    assert {(one.causes[0].pattern, one.causes[0].hog.comm) for one in found} == {
+        ("iptables-storm", "felix"), ("unknown-kernel-hog", "cat"),
+    }  # fmt: skip
+
+
 def test_half_a_cpu_in_the_kernel_is_what_a_web_server_has(tmp_path: Path) -> None:
     scene = Scene().vmstat().counter("stat", "processes", 1)
     scene.hog(f"{CALL} tcp_sendmsg tcp_write_xmit ip_output", "nginx", share=0.7, from_s=0, to_s=20)

@@ -83,6 +83,7 @@ def _tell_it(open_: bool) -> None:
             say(f"{_census() - before:,} more memory cgroups are tracked, and no directory of theirs is left: zombies")
             running.go()
             say("somebody drops slab caches, for which the kernel walks every one of them")
+            say(f"the kernel has {_kernel()} of one core")
             found = _until_named(recorder, running, say)
             say("mending: the supervisor is stopped, what its containers left in /dev/shm is removed")
         time.sleep(2)
@@ -98,12 +99,9 @@ def _until_named(recorder: PrivateRecorder, running: Running, say: Say) -> Found
     from zombiescope.lab import verdict
     from zombiescope.recording import incidents
 
-    scenario, told = named(SCENARIO), False
+    scenario = named(SCENARIO)
     while True:
         past_s = time.time() - running.began_us / 1e6
-        if past_s >= 2 and not told:
-            told = True
-            say(f"the kernel has {_kernel()} of one core")
         known = worst_first(incidents.read(recorder.node_dir))
         found = verdict.told(scenario, known, running.began_us / 1e6, time.time() + 60)
         right = verdict.right_pattern(scenario, found) and verdict.right_culprit(scenario, found)

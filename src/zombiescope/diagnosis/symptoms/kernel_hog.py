@@ -9,9 +9,9 @@ Work that one task starts and others do (a caller makes network namespaces, kwor
 a hog among the tasks: measured, 0.8 and 0.6 of a CPU. So the last group is everybody, told when there is no other and
 when it is a good part of the node: on a large one the kernel always has a core's worth to do.
 
-Half a CPU in the kernel for five seconds is a *moderate* hog: a shell that starts processes, an agent in Python that
-reads a thousand files of cgroups. So is every busy web server. It is looked for where there is no other, and is told
-only when a pattern is confirmed that explains it (diagnose.py).
+Nearly half a CPU in the kernel for five seconds is a *moderate* hog: a shell that starts processes, an agent in Python
+that reads a thousand files of cgroups. So is every busy web server. It is looked for where there is no other, and is
+told only when a pattern is confirmed that explains it (diagnose.py).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ GROUP_RATIO = 0.02
 """Of all cores: on a large node many tasks of one name together are in the kernel for a core's worth at any time."""
 EVERYBODY_RATIO = 0.25
 """Of all cores, of which every healthy node uses some for the kernel."""
-MODERATE_RATIO = 0.5
+MODERATE_RATIO = 0.4
 MODERATE_OF_ALL = 0.05
 """Of all cores: half a CPU is a quarter of a small machine, and next to nothing of a large one."""
 SECOND_BINS = 1_000_000 // BIN_US
@@ -71,7 +71,7 @@ def find(facts: Facts) -> Iterator[Symptom]:
     moderate = [
         hog._replace(moderate=True)
         for hog in _told(facts, max(MODERATE_RATIO, MODERATE_OF_ALL * facts.cpus), MODERATE_BINS)
-        if not any(_overlap(hog, other) for other in told)
+        if not any(_is_part_of(hog, other) for other in told)
     ]
     for hog in (*told, *moderate):
         yield _symptom(grid, hog)
@@ -125,6 +125,13 @@ def _trimmed(kernel: npt.NDArray[np.int64], first: int, last: int, least: float)
 def _explains(smaller: _Hog, larger: _Hog) -> bool:
     mostly = larger.level == EVERYBODY or smaller.samples >= EXPLAINED * larger.samples
     return mostly and _overlap(smaller, larger)
+
+
+def _is_part_of(moderate: _Hog, other: _Hog) -> bool:
+    """It is the same task, or another was at work most of the time; a second of somebody else is no reason."""
+    together = min(moderate.last, other.last) - max(moderate.first, other.first)
+    same = moderate.task.comm == other.task.comm
+    return together > (0 if same else (moderate.last - moderate.first) / 2)
 
 
 def _overlap(one: _Hog, other: _Hog) -> bool:
