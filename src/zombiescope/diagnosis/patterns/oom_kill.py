@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Actor, Fix, Words
+from zombiescope.diagnosis.leak import unit_of
 from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured
-from zombiescope.kernel.cgroup_path import owner
 from zombiescope.recording.events import Event
 
 KILLS = ("oom_kill",)
@@ -19,7 +20,7 @@ AROUND_US = 1_000_000
 def examine(case: Case) -> Finding:
     told = [event for event in case.facts.events if case.group.from_us <= event.at_us <= case.group.to_us + AROUND_US]
     kills = [event for event in told if event.kind in KILLS]
-    limited, victim = _victim(told, kills)
+    limited, victim = _victim(case, told, kills)
     # The summary names the whole cgroup; what was held back in a flood says how many it stands for.
     count = sum(1 + int(event.fields.get("held") or 0) for event in kills)
     return Finding(
@@ -27,7 +28,7 @@ def examine(case: Case) -> Finding:
     )
 
 
-def _victim(told: list[Event], kills: list[Event]) -> tuple[str | None, Actor | None]:
+def _victim(case: Case, told: list[Event], kills: list[Event]) -> tuple[str | None, Actor | None]:
     """The cgroup whose limit was reached, None for the machine's memory; and who was killed most often."""
     names = Counter(str(event.fields["comm"]) for event in kills if event.fields.get("comm"))
     if not names:
@@ -36,16 +37,12 @@ def _victim(told: list[Event], kills: list[Event]) -> tuple[str | None, Actor | 
     own = [event.fields for event in told if event.kind in SUMMARIES and event.fields.get("comm") == comm]
     limited = next((str(one["oom_memcg"]) for one in own if one.get("oom_memcg")), None)
     place = next((str(one["task_memcg"]) for one in own if one.get("task_memcg")), None)
-    who = owner(place) if place else None
     pid = next((event.fields.get("pid") for event in reversed(kills) if event.fields.get("comm") == comm), None)
-    return limited, Actor(
-        comm=comm,
-        pid=pid if isinstance(pid, int) else None,
-        unit=who.unit if who else None,
-        cgroup=place,
-        container=who.container if who else None,
-        pod=who.pod_uid if who else None,
-    )
+    number = pid if isinstance(pid, int) else None
+    for task in case.facts.samples.known.tasks.values():
+        if task.comm == comm and task.cgroup == place:  # it ran long enough to be asked whose it is
+            return limited, replace(task.actor(), pid=number)
+    return limited, Actor(comm=comm, pid=number, unit=unit_of(place) if place else None, cgroup=place)
 
 
 def _kills(case: Case, count: int, kills: list[Event]) -> Measurement:
