@@ -48,11 +48,11 @@ class RecorderProcess:
         """Frames on disk now, over all segments."""
         count = 0
         for path in self.segments():
-            with open(path, "rb") as file:
-                try:
+            try:
+                with open(path, "rb") as file:
                     count += sum(1 for _ in log.SegmentReader(file).frames())
-                except log.DamagedError:
-                    continue  # just being made
+            except (log.DamagedError, FileNotFoundError):
+                continue  # just being made, or just retired
         return count
 
     def wait_for_frames(self, count: int) -> None:
