@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from tests.scenes import SYSCALL, Scene
+
+from zombiescope.diagnosis.patterns.unknown_kernel_hog import system_call
 
 CALL = " ".join(SYSCALL)
 
@@ -45,6 +48,28 @@ def test_a_waiter_alone_is_not_explained(tmp_path: Path) -> None:
     found = scene.diagnose(tmp_path)
     assert found.incidents
     assert {cause.pattern for incident in found.incidents for cause in incident.causes} <= {"unknown-kernel-hog"}
+
+
+@pytest.mark.parametrize(
+    ("frames", "asked"),
+    [
+        ("entry_SYSCALL_64_after_hwframe do_syscall_64 __x64_sys_getdents64 iterate_dir", "getdents64"),
+        ("do_syscall_64 ksys_read vfs_read", "read"),
+        ("el0_svc invoke_syscall __arm64_sys_futex do_futex", "futex"),
+        ("do_syscall_64 __do_sys_clone.isra.0 kernel_clone", "clone"),
+        ("asm_exc_page_fault exc_page_fault handle_mm_fault", None),
+        ("ret_from_fork kthread worker_thread", None),
+    ],
+)
+def test_what_is_not_known_is_told_with_the_call_that_was_made(frames: str, asked: str | None) -> None:
+    assert system_call(tuple(frames.split())) == asked
+
+
+def test_an_unknown_hog_is_told_by_its_call_and_its_path(tmp_path: Path) -> None:
+    scene = Scene().vmstat().hog(f"{CALL} __x64_sys_getdents64 iterate_dir offset_readdir", "lister")
+    (incident,) = scene.diagnose(tmp_path).incidents
+    said = "the cause is not known; lister was busy in the kernel, in getdents64: iterate_dir > offset_readdir"
+    assert incident.causes[0].summary == said
 
 
 def test_a_card_that_is_reset_with_every_core_idle_is_hardware(tmp_path: Path) -> None:
