@@ -300,6 +300,34 @@ def test_a_program_that_lives_is_to_blame_itself(tmp_path: Path) -> None:
     assert cause.culprit.comm == "felix"
 
 
+def crowd(**shares: float) -> Scene:
+    """Workers that share core 1 for eight seconds, each with its part of it, and their parent."""
+    scene = Scene(schedstat=False).vmstat().hog("", "loader", pid=700, cpu=0, share=0.05, from_s=0, to_s=20)
+    for number, (name, share) in enumerate(shares.items()):
+        scene.hog("", name, pid=5000 + number, ppid=700, share=share, from_s=4, to_s=12)
+    return scene
+
+
+def test_a_crowd_on_one_core_is_told_without_counters_of_waiting(tmp_path: Path) -> None:
+    (incident,) = crowd(a=0.25, b=0.25, c=0.25, d=0.25).diagnose(tmp_path).incidents
+    cause = incident.causes[0]
+    assert (incident.severity, cause.pattern) == ("warning", "scheduler-contention")
+    assert cause.summary.startswith("4 tasks of loader have to share core 1 while others have room")
+    assert cause.culprit is not None
+    assert cause.culprit.pid == 700
+
+
+def test_who_moves_between_cores_is_kept_by_nobody(tmp_path: Path) -> None:
+    # GIVEN three workers of which one is now and then seen elsewhere: two are left, and two may be chance
+    scene = crowd(a=0.35, b=0.35, c=0.3)
+    scene.hog("", "c", pid=5002, ppid=700, cpu=2, share=0.05, from_s=4, to_s=12)
+    assert scene.diagnose(tmp_path).incidents == ()
+
+
+def test_one_that_has_a_core_to_itself_is_no_crowd(tmp_path: Path) -> None:
+    assert crowd(a=0.97, b=0.02, c=0.01).diagnose(tmp_path).incidents == ()
+
+
 def test_packets_that_the_sender_takes_itself_are_no_cards(tmp_path: Path) -> None:
     # GIVEN a flood on the loopback: one core takes all packets, in softirqs, and they are its own
     sends = f"{CALL} udp_sendmsg ip_send_skb ip_finish_output2 __dev_queue_xmit"
