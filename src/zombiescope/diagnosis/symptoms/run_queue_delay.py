@@ -45,8 +45,9 @@ def _waited(cores: CoreGrid, room: Mask) -> Iterator[Symptom]:
 
 
 def _crowded(facts: Facts, cores: CoreGrid, room: Mask) -> Iterator[Symptom]:
+    full = cores.busy >= FULL_RATIO
     for row, cpu in enumerate(cores.cpus):
-        for first, last in runs((cores.busy[row] >= FULL_RATIO) & room, least=LEAST_FULL_S, bridge=1):
+        for first, last in runs(full[row] & room, least=LEAST_FULL_S, bridge=1):
             crowd = crowd_on(facts.samples, cpu, cores.at_us(first), cores.at_us(last))
             if crowd is not None:
                 text = f"{crowd.tasks} tasks shared core {cpu} for {last - first} s while other cores had room"
