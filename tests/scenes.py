@@ -49,6 +49,8 @@ class Scene:
     kernel: str = "5.4.0-1024-aws"
     cpus: int = 4
     cores: bool = True
+    schedstat: bool = True
+    """Whether this kernel counts how long tasks wait for a core."""
     runs: list[Runs] = field(default_factory=list)
     modes: dict[tuple[int, str], float] = field(default_factory=dict)
     """(core, mode or column of `cores`) -> ratio, or count a second, while it hurts; samples tell the rest."""
@@ -186,7 +188,7 @@ class Scene:
         return [self._core(cpu, second, busy) for second in range(SECONDS) for cpu in range(self.cpus)]
 
     def _core(self, cpu: int, second: int, busy: dict[tuple[int, int, str], float]) -> tuple[Any, ...]:
-        row = dict.fromkeys(schema.CORES.names, 0)
+        row: dict[str, int | None] = dict.fromkeys(schema.CORES.names, 0)
         hurts = FROM_S <= second < TO_S
         for mode in ("user", "system"):
             row[f"{mode}_ms"] = round(busy.get((cpu, second, mode), 20 if mode == "user" else 5))
@@ -202,4 +204,6 @@ class Scene:
         if not hurts or (cpu, "idle_samples") not in self.modes:
             row["idle_samples"] = HZ * int(row["idle_ms"] or 0) // 1000
         row["max_gap_us"] = row["max_gap_us"] or 10_101
+        if not self.schedstat:
+            row["run_us"] = row["wait_us"] = None
         return tuple(row[name] for name in schema.CORES.names)

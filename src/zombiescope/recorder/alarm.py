@@ -2,12 +2,12 @@
 
 Suspicious is a core that the kernel holds, a unit that is in the kernel for a CPU's worth, or for half of one for
 seconds, a node that is in it for a quarter of its cores and for most of its work, a real-time task that keeps a core, a
-cgroup that its CPU quota stops, cores that interrupt each other all the time, a hole in the samples, and every warning
-of the kernel or systemd. A suspicion is not an incident: the doctor (diagnosis/live.py, a process of its own) looks at
-the recording and says what it is. It looks three seconds after a suspicion arose, then ever more rarely while it lasts,
-and once more when it is over. A look costs more than a minute of recording, so a suspicion that turned out to be
-nothing is not looked at again until something new comes up; and a unit with half a CPU, which many healthy ones have,
-once in ten minutes at most.
+full core for which tasks wait while others have room, a cgroup that its CPU quota stops, cores that interrupt each
+other all the time, a hole in the samples, and every warning of the kernel or systemd. A suspicion is not an incident:
+the doctor (diagnosis/live.py, a process of its own) looks at the recording and says what it is. It looks three seconds
+after a suspicion arose, then ever more rarely while it lasts, and once more when it is over. A look costs more than a
+minute of recording, so a suspicion that turned out to be nothing is not looked at again until something new comes up;
+and a unit with half a CPU, or a full core, which many healthy nodes have, once in ten minutes at most.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ MODERATE_NAMES = 256
 NODE_RATIO = 0.25
 MOSTLY_KERNEL = 0.5
 REAL_TIME_RATIO = 0.85
+CROWD_WAITED, CROWD_FULL, CROWD_ROOM = 0.5, 0.95, 0.7
 THROTTLED_PERIODS = 0.2
 HOLE_US = 100_000
 CALLS_PER_CORE_PER_S = 5_000
@@ -66,6 +67,14 @@ class Alarm:
             self._suspect(now_us, "node")
         elif kernel_samples >= max(MODERATE_RATIO, NODE_RATIO * cpus) * hz:
             self._moderately(now_us, "node")
+
+    def crowd(self, now_us: int, interval_us: int, busy_ms: list[int], waited_us: int) -> None:
+        """One core is full and somebody waits, while all together have room."""
+        if not busy_ms or waited_us < CROWD_WAITED * interval_us:
+            return
+        mean = sum(busy_ms) / len(busy_ms)
+        if max(busy_ms) * 1000 >= CROWD_FULL * interval_us and mean * 1000 < CROWD_ROOM * interval_us:
+            self._moderately(now_us, "crowd")
 
     def real_time(self, now_us: int, name: str, samples: int, hz: int) -> None:
         """Samples of a real-time task since the last call, a second ago."""

@@ -42,7 +42,7 @@ class Counters:
         self._was_dear: set[str] = set()
         self._files: dict[str, ProcFile] = {}
         self._interrupts = Interrupts()
-        self._calls = 0
+        self._calls = self._waited_us = 0
         self._nics = NicStatistics()
         self._tx_timeouts = TxTimeouts(root)
         self._cards: tuple[str, ...] = ()
@@ -143,6 +143,9 @@ class Counters:
                 continue
             self._sources.has("pressure", self._wall_us)
             found = pressure.parse(data)
+            before = self._before.get(("pressure", "some_us", resource))
+            if resource == "cpu" and before is not None and found.some_us is not None:
+                self._waited_us = max(0, found.some_us - before)
             self._put(
                 "pressure", (("some_us", resource, found.some_us, False), ("full_us", resource, found.full_us, False))
             )
@@ -184,6 +187,11 @@ class Counters:
         """How often cores interrupted each other, as /proc/interrupts told last; 0 until it is read again."""
         calls, self._calls = self._calls, 0
         return calls
+
+    def take_waited_us(self) -> int:
+        """How long somebody waited for a CPU, as /proc/pressure told last; 0 until it is read again."""
+        waited, self._waited_us = self._waited_us, 0
+        return waited
 
     def _nic_statistics(self) -> None:
         for card, figures in (self._nics.take() or {}).items():

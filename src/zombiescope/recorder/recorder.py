@@ -209,6 +209,8 @@ class Recorder:
         self._suspect_holes(wall_us, interval_us, sampled, {core.cpu: core.busy_ms * 1000 for core in times})
         self.counters.tick(wall_us, stat)
         self.doctor.alarm.calls(wall_us, self.counters.take_calls(), interval_us, len(self._online))
+        waited_us = self.counters.take_waited_us()
+        self.doctor.alarm.crowd(wall_us, interval_us, [core.busy_ms for core in times], waited_us)
         self._tick_cgroups(wall_us)
         self._tell_lost(wall_us - interval_us, wall_us, sampled)
         self._write_cost(wall_us, late_ns // 1000)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from tests.scenes import SYSCALL, Scene
+
+from zombiescope.diagnosis.patterns.unknown_kernel_hog import system_call
 
 CALL = " ".join(SYSCALL)
 
@@ -45,6 +48,28 @@ def test_a_waiter_alone_is_not_explained(tmp_path: Path) -> None:
     found = scene.diagnose(tmp_path)
     assert found.incidents
     assert {cause.pattern for incident in found.incidents for cause in incident.causes} <= {"unknown-kernel-hog"}
+
+
+@pytest.mark.parametrize(
+    ("frames", "asked"),
+    [
+        ("entry_SYSCALL_64_after_hwframe do_syscall_64 __x64_sys_getdents64 iterate_dir", "getdents64"),
+        ("do_syscall_64 ksys_read vfs_read", "read"),
+        ("el0_svc invoke_syscall __arm64_sys_futex do_futex", "futex"),
+        ("do_syscall_64 __do_sys_clone.isra.0 kernel_clone", "clone"),
+        ("asm_exc_page_fault exc_page_fault handle_mm_fault", None),
+        ("ret_from_fork kthread worker_thread", None),
+    ],
+)
+def test_what_is_not_known_is_told_with_the_call_that_was_made(frames: str, asked: str | None) -> None:
+    assert system_call(tuple(frames.split())) == asked
+
+
+def test_an_unknown_hog_is_told_by_its_call_and_its_path(tmp_path: Path) -> None:
+    scene = Scene().vmstat().hog(f"{CALL} __x64_sys_getdents64 iterate_dir offset_readdir", "lister")
+    (incident,) = scene.diagnose(tmp_path).incidents
+    said = "the cause is not known; lister was busy in the kernel, in getdents64: iterate_dir > offset_readdir"
+    assert incident.causes[0].summary == said
 
 
 def test_a_card_that_is_reset_with_every_core_idle_is_hardware(tmp_path: Path) -> None:
@@ -273,6 +298,34 @@ def test_a_program_that_lives_is_to_blame_itself(tmp_path: Path) -> None:
     cause = scene.diagnose(tmp_path).incidents[0].causes[0]
     assert cause.culprit is not None
     assert cause.culprit.comm == "felix"
+
+
+def crowd(**shares: float) -> Scene:
+    """Workers that share core 1 for eight seconds, each with its part of it, and their parent."""
+    scene = Scene(schedstat=False).vmstat().hog("", "loader", pid=700, cpu=0, share=0.05, from_s=0, to_s=20)
+    for number, (name, share) in enumerate(shares.items()):
+        scene.hog("", name, pid=5000 + number, ppid=700, share=share, from_s=4, to_s=12)
+    return scene
+
+
+def test_a_crowd_on_one_core_is_told_without_counters_of_waiting(tmp_path: Path) -> None:
+    (incident,) = crowd(a=0.25, b=0.25, c=0.25, d=0.25).diagnose(tmp_path).incidents
+    cause = incident.causes[0]
+    assert (incident.severity, cause.pattern) == ("warning", "scheduler-contention")
+    assert cause.summary.startswith("4 tasks of loader have to share core 1 while others have room")
+    assert cause.culprit is not None
+    assert cause.culprit.pid == 700
+
+
+def test_who_moves_between_cores_is_kept_by_nobody(tmp_path: Path) -> None:
+    # GIVEN three workers of which one is now and then seen elsewhere: two are left, and two may be chance
+    scene = crowd(a=0.35, b=0.35, c=0.3)
+    scene.hog("", "c", pid=5002, ppid=700, cpu=2, share=0.05, from_s=4, to_s=12)
+    assert scene.diagnose(tmp_path).incidents == ()
+
+
+def test_one_that_has_a_core_to_itself_is_no_crowd(tmp_path: Path) -> None:
+    assert crowd(a=0.97, b=0.02, c=0.01).diagnose(tmp_path).incidents == ()
 
 
 def test_packets_that_the_sender_takes_itself_are_no_cards(tmp_path: Path) -> None:

@@ -127,6 +127,24 @@ def test_half_a_cpu_of_a_large_node_is_nothing() -> None:
 
 
 @pytest.mark.parametrize(
+    ("busy_ms", "waited_us", "suspicious"),
+    [
+        ([1000, 50, 40, 60], 900_000, True),
+        ([1000, 50, 40, 60], 100_000, False),  # one program computes, and nobody waits for it
+        ([1000, 990, 980, 1000], 990_000, False),  # a node that is full
+        ([600, 50, 40, 60], 900_000, False),
+        ([], 900_000, False),
+    ],
+)
+def test_tasks_that_wait_for_one_core_while_others_have_room(
+    busy_ms: list[int], waited_us: int, suspicious: bool
+) -> None:
+    alarm = Alarm()
+    looks(alarm, 10, lambda second: alarm.crowd(START + second * SECOND, SECOND, busy_ms, waited_us))
+    assert (alarm.since_us is not None) == suspicious
+
+
+@pytest.mark.parametrize(
     ("happens", "suspicious"),
     [
         (lambda alarm: alarm.core(START, 3, SECOND, 940), False),

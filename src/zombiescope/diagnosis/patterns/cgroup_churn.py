@@ -52,13 +52,12 @@ def _says(rate: float) -> bool | None:
 
 
 def _culprit(case: Case, line: Leak | None) -> Actor | None:
+    """Who was seen making them; else whom the ledger charges with most, since it was begun."""
     maker = case.caller("cgroup_mkdir")
-    if line is None or not line.path or not line.created:
+    if maker is not None or line is None or not line.path or not line.created:
         return maker
     who = line.creator
-    return Actor(
-        who.comm or (maker.comm if maker else None), who.pid, who.unit or unit_of(line.path), line.path, who.container
-    )
+    return Actor(who.comm, who.pid, who.unit or unit_of(line.path), line.path, who.container)
 
 
 PATTERN = Pattern(

@@ -21,7 +21,7 @@ def examine(case: Case) -> Finding:
     told = [event for event in case.facts.events if case.group.from_us <= event.at_us <= case.group.to_us + AROUND_US]
     kills = [event for event in told if event.kind in KILLS]
     limited, victim = _victim(case, told, kills)
-    # The summary names the whole cgroup; what was held back in a flood says how many it stands for.
+    # Of a flood only some lines are kept, and each of those says how many it stands for.
     count = sum(1 + int(event.fields.get("held") or 0) for event in kills)
     return Finding(
         (_kills(case, count, kills), *_cgroup(limited)), victim, _summary(victim, limited, count), _fix(victim, limited)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Fix
+from zombiescope.diagnosis.crowd import Crowd, crowd_on, who_keeps_them
+from zombiescope.diagnosis.incident import Fix, Words
 from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured
 
 LITTLE_US_PER_S = 200_000
@@ -13,18 +14,43 @@ LITTLE_US_PER_S = 200_000
 
 
 def examine(case: Case) -> Finding:
+    crowd = _crowd(case)
+    who = None if crowd is None else who_keeps_them(case.facts.samples, crowd, case.seconds)
+    core = "CORE" if crowd is None else str(crowd.cpu)
     return Finding(
-        tuple(_waited(case)),
-        None,
-        "tasks wait for one core while others have room: affinity or a cpuset keeps them there",
+        (*_waited(case), *_shared(case, crowd)),
+        who,
+        "tasks wait for one core while others have room: affinity or a cpuset keeps them there"
+        if crowd is None or who is None
+        else f"{crowd.tasks} tasks of {who.name} have to share core {core} while others have room: affinity or a "
+        "cpuset keeps them there",
         Fix(
             "let the tasks of that core run elsewhere",
             (
-                "ps -eLo psr,pid,comm --sort=psr | awk '$1 == CORE'",
-                "taskset -pc PID   # and: cat /sys/fs/cgroup/<cgroup>/cpuset.cpus.effective",
+                f"ps -eLo psr,pid,ppid,comm | awk '$1 == {core}'",
+                f"taskset -pc {who.pid if who and who.pid else 'PID'}   # and: cat /sys/fs/cgroup/<cgroup>/cpuset.cpus",
+                Words(
+                    "PyTorch: workers inherit the mask of the process that starts them, and some BLAS set it; "
+                    "OMP_PROC_BIND=false, KMP_AFFINITY=disabled, or os.sched_setaffinity in worker_init_fn"
+                ),
             ),
         ),
     )
+
+
+def _crowd(case: Case) -> Crowd | None:
+    cpus = [symptom.cpu for symptom in case.of_kind("run_queue_delay") if symptom.cpu is not None]
+    return crowd_on(case.facts.samples, cpus[0], case.from_us, case.to_us) if cpus else None
+
+
+def _shared(case: Case, crowd: Crowd | None) -> list[Measurement]:
+    if crowd is None:
+        return []
+    held = bool(case.of_kind("kernel_hog", "rt_hog", "core_saturated", "throttled"))
+    text = (
+        f"{crowd.tasks} tasks had {crowd.share * 100:.0f} % of core {crowd.cpu}, and not one was seen on another core"
+    )
+    return [measured(text, crowd.tasks, "tasks", "samples", None if held else True)]
 
 
 def _waited(case: Case) -> list[Measurement]:
@@ -45,16 +71,15 @@ def _waited(case: Case) -> list[Measurement]:
 PATTERN = Pattern(
     id="scheduler-contention",
     title="Tasks wait for one core while others have room",
-    proof="literature",
+    proof="kernel",
     looks_like="Run queue delay on one core, nothing of the kernel is hot there, and other cores are idle.",
     confirmed_by="Tasks waited a second or more in each second for one core, nobody held it in the kernel, and the "
-    "node "
-    "had room.",
+    "node had room; or three tasks or more had to share it and were never seen on another.",
     refuted_by="Waiting below 0.2 s a second on every core: neither affinity nor the scheduler is in the way.",
     remedy="Widen the affinity or the cpuset of what waits.",
     examine=examine,
     hog="The tasks that share the core.",
-    culprit="Who set the affinity; that is not recorded.",
+    culprit="Who started the tasks that share it: they have their affinity from there.",
     suspected_first=True,
-    known_from="/proc/schedstat of the kernel",
+    known_from="/proc/schedstat of the kernel; a crowd on one core measured on 6.18",
 )

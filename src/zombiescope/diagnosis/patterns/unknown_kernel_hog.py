@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix, Words
 from zombiescope.diagnosis.pattern import Finding, Pattern
 
 MOST_GRANTS = 4
+_CALL = re.compile(r"(?:__(?:x64|ia32|arm64|s390x|se|do)_sys_|ksys_|__sys_|SyS_)([a-z0-9_]+?)(?:\.|$)")
 
 
 def examine(case: Case) -> Finding:
@@ -18,8 +21,23 @@ def examine(case: Case) -> Finding:
 def _summary(case: Case) -> str:
     if case.hog_task is None:
         return "the cause is not known: nothing ran there that was sampled"
-    where = f" in {' > '.join(case.frames[-2:])}" if case.frames else ""
-    return f"the cause is not known; {case.hog.name} was busy{' in the kernel' if where else ''}{where}"
+    if not case.frames:
+        return f"the cause is not known; {case.hog.name} was busy"
+    asked = system_call(case.frames)
+    return (
+        f"the cause is not known; {case.hog.name} was busy in the kernel"
+        + (f", in {asked}" if asked else "")
+        + f": {' > '.join(case.frames[-2:])}"
+    )
+
+
+def system_call(frames: tuple[str, ...]) -> str | None:
+    """What the program asked for, by the name that its manual page has; None for a fault, an interrupt or a kernel
+    thread."""
+    for name in frames:
+        if found := _CALL.match(name):
+            return found[1]
+    return None
 
 
 def _steps(case: Case) -> list[str]:

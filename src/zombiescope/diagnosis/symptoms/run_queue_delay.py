@@ -1,39 +1,60 @@
 """Tasks that were ready to run and waited for one core while others had room.
 
 From /proc/schedstat: how long tasks waited in the run queue of a core. On a node whose cores are all busy waiting is
-the rule and tells nothing.
+the rule and tells nothing. Kernels without CONFIG_SCHEDSTATS do not count it; there a full core that several tasks
+share, none of which is seen elsewhere, says the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
+from zombiescope.diagnosis.core_grid import CoreGrid
+from zombiescope.diagnosis.crowd import crowd_on
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.incident import Symptom
 from zombiescope.diagnosis.spans import runs
+from zombiescope.recording.columns import Mask
 
 WAITED_US = 1_000_000
 NODE_BUSY_RATIO = 0.7
 LEAST_S = 2
+FULL_RATIO = 0.95
+LEAST_FULL_S = 4
 
 
 def find(facts: Facts) -> Iterator[Symptom]:
     cores = facts.cores
-    if cores is None or np.isnan(cores.counts["wait_us"]).all():
+    if cores is None:
         return
-    waited = np.nan_to_num(cores.counts["wait_us"])
     room = cores.node_busy() < NODE_BUSY_RATIO
+    counted = not np.isnan(cores.counts["wait_us"]).all()
+    yield from _waited(cores, room) if counted else _crowded(facts, cores, room)
+
+
+def _waited(cores: CoreGrid, room: Mask) -> Iterator[Symptom]:
+    waited = np.nan_to_num(cores.counts["wait_us"])
     for row, cpu in enumerate(cores.cpus):
         for first, last in runs((waited[row] >= WAITED_US) & room, least=LEAST_S, bridge=1):
             total_us = int(waited[row, first:last].sum())
-            yield Symptom(
-                "run_queue_delay",
-                cores.at_us(first),
-                cores.at_us(last),
-                f"tasks waited {total_us / 1e6:.1f} s for core {cpu} in {last - first} s while other cores had room",
-                "info",
-                cpu,
-                facts={"wait_us": total_us},
-            )
+            text = f"tasks waited {total_us / 1e6:.1f} s for core {cpu} in {last - first} s while other cores had room"
+            yield _symptom(cores, cpu, first, last, text, {"wait_us": total_us})
+
+
+def _crowded(facts: Facts, cores: CoreGrid, room: Mask) -> Iterator[Symptom]:
+    full = cores.busy >= FULL_RATIO
+    for row, cpu in enumerate(cores.cpus):
+        for first, last in runs(full[row] & room, least=LEAST_FULL_S, bridge=1):
+            crowd = crowd_on(facts.samples, cpu, cores.at_us(first), cores.at_us(last))
+            if crowd is not None:
+                text = f"{crowd.tasks} tasks shared core {cpu} for {last - first} s while other cores had room"
+                yield _symptom(cores, cpu, first, last, text, {"tasks": crowd.tasks})
+
+
+def _symptom(cores: CoreGrid, cpu: int, first: int, last: int, text: str, found: dict[str, int]) -> Symptom:
+    return Symptom(
+        "run_queue_delay", cores.at_us(first), cores.at_us(last), text, "info", cpu, facts=dict[str, Any](found)
+    )
