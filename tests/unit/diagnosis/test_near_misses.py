@@ -350,6 +350,16 @@ def test_the_report_below_a_kill_is_no_symptom_of_its_own(tmp_path: Path) -> Non
     assert incident.causes[0].summary == "the machine ran out of memory 4 times, and the kernel killed job for it"
 
 
+def test_kills_that_come_again_and_again_are_the_trouble_and_not_their_reports(tmp_path: Path) -> None:
+    # GIVEN a slow serial console, and a core that stood still while a report went out
+    scene = Scene().vmstat().mode(1, max_gap_us=900_000)
+    scene.node["consoles"] = ["ttyS0"]
+    for number in range(4):
+        scene.event("oom_kill", "Killed process 5 (job)", 6 + number, comm="job", pid=5 + number)
+    causes = [cause.pattern for one in scene.diagnose(tmp_path).incidents for cause in one.causes]
+    assert causes[:2] == ["oom-kill", "oom-console"]
+
+
 def test_of_two_places_in_which_a_fault_shows_the_one_that_tells_comes_first(tmp_path: Path) -> None:
     # GIVEN a task whose work no pattern explains, and a little later one whose work is explained, on another core
     scene = Scene().vmstat().census(240, 68_440).leak("/ecs/*", 68_000, 500, 500, "ecs-agent")

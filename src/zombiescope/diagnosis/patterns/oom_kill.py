@@ -15,6 +15,7 @@ KILLS = ("oom_kill",)
 SUMMARIES = ("memcg_oom", "oom_summary")
 """Printed just before a kill, with the cgroups, from Linux 5.0 on."""
 AROUND_US = 1_000_000
+LOOP_KILLS = 3
 
 
 def examine(case: Case) -> Finding:
@@ -46,10 +47,11 @@ def _victim(case: Case, told: list[Event], kills: list[Event]) -> tuple[str | No
 
 
 def _kills(case: Case, count: int, kills: list[Event]) -> Measurement:
-    """Where cores were lost too, the kill is not what hurt: it may have been its report, or the reclaim before it."""
+    """Where cores were lost too, a single kill is not what hurt: it may have been its report, or the reclaim before it.
+    Kills that come again and again are the trouble themselves, whatever their reports cost."""
     at_us = kills[0].at_us if kills else None
     text = f"the kernel killed a process for its memory {count:,} times"
-    more = case.of_kind("core_saturated", "stall", "nic_starved")
+    more = count < LOOP_KILLS and case.of_kind("core_saturated", "stall", "nic_starved")
     return measured(text, count, "kills", "events", False if not count else None if more else True, at_us=at_us)
 
 
