@@ -38,8 +38,8 @@ class Place:
     # --- units of systemd --------------------------------------------------------------------------------------------
 
     def unit(self, name: str, text: str) -> str:
-        """A service that systemd forgets at the next boot; its name."""
-        UNITS.mkdir(parents=True, exist_ok=True)
+        """A service that systemd forgets at the next boot; its name. Where systemd is not the init there is no such
+        directory, and making it would tell every program that it is."""
         unit = f"{self.name}-{name}.service"
         (UNITS / unit).write_text(text)
         return unit

@@ -278,6 +278,18 @@ def test_threads_are_started_by_their_own_process(tmp_path: Path) -> None:
     assert cause.culprit.pid == 900
 
 
+def test_children_that_run_no_other_program_have_their_parents_name(tmp_path: Path) -> None:
+    # GIVEN a parent that waits all the time and is in no sample
+    scene = Scene().counter("stat", "processes", 4_000)
+    for number in range(20):
+        at_s = 5 + number * 0.3
+        scene.hog(f"{CALL} kernel_clone copy_process dup_mmap", "forker", pid=5000 + number, ppid=700, cgroup="/jobs",
+                  from_s=at_s, to_s=at_s + 0.3)  # fmt: skip
+    culprit = scene.diagnose(tmp_path).incidents[0].causes[0].culprit
+    assert culprit is not None
+    assert (culprit.comm, culprit.pid) == ("forker", 700)
+
+
 def test_a_program_that_is_run_again_and_again_is_its_parents_doing(tmp_path: Path) -> None:
     # GIVEN iptables-restore, twenty times in six seconds, started by a proxy that does little itself
     scene = Scene()

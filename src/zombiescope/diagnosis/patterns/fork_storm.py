@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Actor, Fix, Words
 from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, counted, measured, signature
@@ -66,6 +68,8 @@ def _starter(case: Case) -> tuple[Actor | None, str]:
     if own is not None:
         return own.actor(round(count / grid.hz / case.seconds, 3)), what
     hog = case.hog
+    if not case.cores_in(*_EXEC.split(), chosen=case.hog_samples):  # who only forks gives its children its own name
+        return replace(hog, pid=pid), what
     return Actor(pid=pid, unit=hog.unit, cgroup=hog.cgroup, container=hog.container, pod=hog.pod), what
 
 
