@@ -157,7 +157,7 @@ def _look(recording: Recording, window: Window, subject: tuple[Kind, str] | None
     from zombiescope.diagnosis import subject as subjects
     from zombiescope.diagnosis.diagnose import diagnose
     from zombiescope.diagnosis.known import named_as_before
-    from zombiescope.recording import incidents
+    from zombiescope.views.incidents import incidents
 
     about = None
     if subject is not None:
@@ -167,7 +167,7 @@ def _look(recording: Recording, window: Window, subject: tuple[Kind, str] | None
         # Causes come before what they cause, and what is told of the end is told after it.
         start, end = max(window.start_us, about.from_us - AROUND_US), min(window.end_us, about.to_us + AROUND_US)
         window = Window(start, end, window.zone)
-    found = named_as_before(diagnose(recording, window.start_us, window.end_us, live=live), incidents.of(recording))
+    found = named_as_before(diagnose(recording, window.start_us, window.end_us, live=live), incidents(recording))
     heading = f"{recording.name}  {window.heading()}"
     if subject is not None and about is not None:
         found = replace(found, incidents=subjects.only(found, about))
@@ -226,7 +226,7 @@ def show(found: Diagnosis, heading: str, window: Window, *, verbose: bool = Fals
 
 
 def _found(found: Diagnosis, fail_on: str) -> bool:
-    from zombiescope.diagnosis.incident import SEVERITIES
+    from zombiescope._severity import SEVERITIES
 
     severities = [str(severity) for severity in SEVERITIES]
     return any(severities.index(incident.severity) >= severities.index(fail_on) for incident in found.incidents)

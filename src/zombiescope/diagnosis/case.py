@@ -12,16 +12,17 @@ from functools import cached_property
 
 import numpy as np
 
-from zombiescope.diagnosis.core_grid import SECOND_US, Grid
+from zombiescope._time import SECOND_US
+from zombiescope.diagnosis.core_grid import Grid
 from zombiescope.diagnosis.facts import Count, Facts
 from zombiescope.diagnosis.incident import Actor, Symptom
 from zombiescope.diagnosis.incidents import Group
 from zombiescope.diagnosis.sample_grid import KernelProfile, Task, kernel_functions
 from zombiescope.diagnosis.symptoms.above_baseline import baselines
 from zombiescope.diagnosis.symptoms.kernel_hog import EVERYBODY, LEVELS
-from zombiescope.recording.cgroups import CgroupsView
 from zombiescope.recording.columns import Ints, Mask
 from zombiescope.recording.stacks import hottest_path
+from zombiescope.views.cgroups import CgroupsView
 
 WAITING = frozenset(
     {

@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from zombiescope._time import SECOND_US
 from zombiescope.recording import columns
 from zombiescope.recording.reader import Recording
 from zombiescope.recording.saturation import BUSY_MODES, KERNEL_MODES
 
-SECOND_US = 1_000_000
 MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 COUNTS = (
     "samples", "idle_samples", "expected_samples", "softirq_net_rx", "softirq_net_tx", "softirq_timer", "softirq_rcu",

@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from zombiescope._severity import Severity
+from zombiescope._time import SECOND_US
 from zombiescope.diagnosis import moments, patterns, ranking, symptoms
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.core_grid import SECOND_US
 from zombiescope.diagnosis.facts import Facts
-from zombiescope.diagnosis.incident import Cause, Incident, Severity, State
+from zombiescope.diagnosis.incident import Cause, Incident, State
 from zombiescope.diagnosis.incidents import Group, group, is_moderate
-from zombiescope.recording.incidents import of as found_live
 from zombiescope.recording.reader import Recording
+from zombiescope.views.incidents import incidents as found_live
 
 LONG_US = 600 * SECOND_US
 """Windows up to this are looked at whole."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Severity = Literal["info", "warning", "critical"]
+from zombiescope._severity import SEVERITIES, Severity
+
 Proof = Literal["kernel", "golden", "literature"]
 State = Literal["open", "closed"]
 
@@ -22,8 +23,6 @@ KNOWN: dict[Proof, str] = {
 
 NOTHING_FOUND = "nothing wrong was found in this window, on what could be seen"
 NOTHING_SEEN = "nothing can be said of this window: neither cores nor stacks were recorded in it"
-
-SEVERITIES: tuple[Severity, ...] = ("info", "warning", "critical")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,12 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from zombiescope.diagnosis.incident import SEVERITIES, Severity, Symptom, worst
+from zombiescope._severity import SEVERITIES, Severity
+from zombiescope._time import SECOND_US
+from zombiescope.diagnosis.incident import Symptom, worst
 
 NEAR_US = 5_000_000
 FOLLOWS_US = 15_000_000
-SECOND_US = 1_000_000
 _TELLING = ("core_saturated", "kernel_hog", "rt_hog")
 _AS_LONG_AS_THE_WINDOW = ("above_baseline",)
 _OF_THE_WINDOW = ("stall", "run_queue_delay", *_AS_LONG_AS_THE_WINDOW)

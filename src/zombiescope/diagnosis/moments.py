@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from zombiescope.diagnosis.core_grid import SECOND_US
+from zombiescope._time import SECOND_US
 from zombiescope.diagnosis.spans import runs
 from zombiescope.recording import columns
-from zombiescope.recording.events import Event
+from zombiescope.recording.event import Event
 from zombiescope.recording.reader import Recording
 from zombiescope.recording.saturation import KERNEL_MODES, SATURATED_RATIO
 

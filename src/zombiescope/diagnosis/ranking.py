@@ -16,8 +16,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from zombiescope._severity import SEVERITIES
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import SEVERITIES, Cause, Fix, Link, RuledOut, Symptom
+from zombiescope.diagnosis.incident import Cause, Fix, Link, RuledOut, Symptom
 from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, Signature
 
 UNCONFIRMED_MOST = 0.5

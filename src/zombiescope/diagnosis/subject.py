@@ -15,8 +15,9 @@ import numpy as np
 from zombiescope.diagnosis.diagnose import Diagnosis
 from zombiescope.diagnosis.incident import Incident
 from zombiescope.recording import columns
-from zombiescope.recording.events import Event, events
+from zombiescope.recording.event import Event
 from zombiescope.recording.reader import Recording
+from zombiescope.views.events import events
 
 Kind = Literal["Ray job", "pod"]
 _UIDS = ("uid", "pod_uid", "container", "container_id")

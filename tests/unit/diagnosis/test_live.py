@@ -14,7 +14,7 @@ from zombiescope.diagnosis import live
 from zombiescope.diagnosis.diagnose import Diagnosis
 from zombiescope.diagnosis.incident import Actor, Cause, Fix, Incident, Symptom
 from zombiescope.diagnosis.known import named_as_before
-from zombiescope.recording import incidents
+from zombiescope.recording import incident_file
 from zombiescope.recording.freeze import list_frozen
 
 END = START_US + 100 * SECOND
@@ -102,7 +102,7 @@ def test_looking_twice_says_it_once_and_keeps_one_window(tmp_path: Path, capfd: 
     (first,) = live.look(node_dir, START_US)
     (second,) = live.look(node_dir, START_US)
     assert first["id"] == second["id"]
-    assert [entry["id"] for entry in incidents.read(node_dir)] == [first["id"]]
+    assert [entry["id"] for entry in incident_file.read(node_dir)] == [first["id"]]
     assert capfd.readouterr().err.count(first["id"]) == 1
     (frozen,) = list_frozen(node_dir)
     assert frozen.why == f"incident {first['id']} zombie-memcg"
@@ -117,8 +117,8 @@ def test_a_window_that_grows_is_frozen_anew_and_not_beside_the_old_one(tmp_path:
 
 
 def test_what_is_open_is_closed_when_nobody_looks_any_more(tmp_path: Path) -> None:
-    incidents.write(tmp_path, known(incident("a", 90, 99), incident("b", 95, 100, cpu=5)), END)
-    assert len(incidents.open_ones(tmp_path)) == 2
-    incidents.close(tmp_path)
-    assert incidents.open_ones(tmp_path) == []
-    assert len(incidents.read(tmp_path)) == 2
+    incident_file.write(tmp_path, known(incident("a", 90, 99), incident("b", 95, 100, cpu=5)), END)
+    assert len(incident_file.open_ones(tmp_path)) == 2
+    incident_file.close(tmp_path)
+    assert incident_file.open_ones(tmp_path) == []
+    assert len(incident_file.read(tmp_path)) == 2

@@ -13,7 +13,7 @@ from zombiescope.diagnosis import diagnose as long_windows
 from zombiescope.diagnosis import moments
 from zombiescope.diagnosis.diagnose import diagnose
 from zombiescope.diagnosis.moments import AROUND_US, MOST_MOMENTS, QUIET_LOOKS, Chosen, Seconds, choose
-from zombiescope.recording.events import Event
+from zombiescope.recording.event import Event
 from zombiescope.recording.reader import open_recording
 
 SECOND = 1_000_000

@@ -6,7 +6,7 @@ from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Actor, Fix, Words
 from zombiescope.diagnosis.leak import unit_of
 from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured, signature
-from zombiescope.recording.cgroups import Leak
+from zombiescope.views.cgroups import Leak
 
 MANY_PER_S = 20.0
 """A node that starts a pod a second makes some ten cgroups for it."""

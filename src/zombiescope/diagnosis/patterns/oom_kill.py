@@ -9,7 +9,7 @@ from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Actor, Fix, Words
 from zombiescope.diagnosis.leak import unit_of
 from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured
-from zombiescope.recording.events import Event
+from zombiescope.recording.event import Event
 
 KILLS = ("oom_kill",)
 SUMMARIES = ("memcg_oom", "oom_summary")

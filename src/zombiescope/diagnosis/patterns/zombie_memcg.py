@@ -10,7 +10,7 @@ from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Actor, Fix, Words
 from zombiescope.diagnosis.leak import Culprit
 from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured, signature
-from zombiescope.recording.memcg_cost import NUMA_STAT_WALKS_BEFORE
+from zombiescope.kernel.release import NUMA_STAT_WALKS_BEFORE
 
 MANY = 1_000
 MANY_PER_LIVE = 1

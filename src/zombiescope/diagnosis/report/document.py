@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from zombiescope._severity import SEVERITIES
 from zombiescope.diagnosis.diagnose import Diagnosis
-from zombiescope.diagnosis.incident import SEVERITIES, Actor, Cause, Incident, Symptom
+from zombiescope.diagnosis.incident import Actor, Cause, Incident, Symptom
 
 
 def together(found: list[Diagnosis]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from zombiescope._time import HOUR_US
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.incident import Symptom
 from zombiescope.recording import columns
@@ -19,7 +20,6 @@ FACTOR = 4.0
 LEAST_CORES = 0.5
 LEAST_HOURS = 24
 LEAST_WINDOW_S = 5.0
-HOUR_US = 3_600_000_000
 
 
 def find(facts: Facts) -> Iterator[Symptom]:

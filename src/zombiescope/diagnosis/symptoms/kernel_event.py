@@ -12,10 +12,11 @@ from itertools import groupby
 
 import numpy as np
 
+from zombiescope._severity import Severity
 from zombiescope.diagnosis.facts import Facts
-from zombiescope.diagnosis.incident import Severity, Symptom
+from zombiescope.diagnosis.incident import Symptom
 from zombiescope.recording.columns import Ints
-from zombiescope.recording.events import Event
+from zombiescope.recording.event import Event
 
 TOGETHER_US = 10_000_000
 REPORT = "kernel_log"

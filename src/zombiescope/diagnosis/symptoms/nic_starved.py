@@ -12,7 +12,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from zombiescope.diagnosis.core_grid import SECOND_US, CoreGrid
+from zombiescope._time import SECOND_US
+from zombiescope.diagnosis.core_grid import CoreGrid
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.incident import Symptom
 from zombiescope.diagnosis.spans import runs
