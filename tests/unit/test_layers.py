@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-EVERYWHERE = {"_native", "_time", "_severity"}
+EVERYWHERE = {"_native", "_time", "_severity", "_errors"}
 
 ROOMS = {
     "kernel": {"kernel"},
