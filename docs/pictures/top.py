@@ -20,7 +20,7 @@ from rich.text import Text
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from tests.recordings import write_recording  # noqa: E402  the path above makes it importable
+from tests.helpers.recordings import write_recording  # noqa: E402  the path above makes it importable
 
 from zombiescope.commands.top.screen import View, compose  # noqa: E402
 from zombiescope.commands.window import zone_of  # noqa: E402

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, ViewportSize, sync_playwright
-from tests.browser import stage
-from tests.browser.stage import Recorded, Server
-from tests.browser.visit import Visit
 from tests.conftest import Needs
+from tests.helpers import stage
+from tests.helpers.stage import Recorded, Server
+from tests.helpers.visit import Visit
 
 PAGE = Path(__file__).parents[2] / "src/zombiescope/web/page/index.html"
 WINDOW: ViewportSize = {"width": 1280, "height": 800}

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Locator, expect
-from tests.browser.stage import Recorded
-from tests.browser.visit import Visit
+from tests.helpers.stage import Recorded
+from tests.helpers.visit import Visit
 
 pytestmark = pytest.mark.browser
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
-from tests.browser.stage import HOT, Recorded, Server
-from tests.browser.visit import Visit
+from tests.helpers.stage import HOT, Recorded, Server
+from tests.helpers.visit import Visit
 
 pytestmark = pytest.mark.browser
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 from tests.browser.conftest import Visitor
-from tests.browser.stage import COMMAND, HOT, Recorded
-from tests.browser.visit import Visit
+from tests.helpers.stage import COMMAND, HOT, Recorded
+from tests.helpers.visit import Visit
 
 pytestmark = pytest.mark.browser
 

@@ -7,8 +7,8 @@ import re
 import pytest
 from playwright.sync_api import expect
 from tests.browser.conftest import Visitor
-from tests.browser.stage import HOT, Recorded, Server
-from tests.browser.visit import Visit
+from tests.helpers.stage import HOT, Recorded, Server
+from tests.helpers.visit import Visit
 
 pytestmark = pytest.mark.browser
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 from tests.browser.conftest import WINDOW, Visitor
-from tests.browser.stage import Recorded, Server
-from tests.browser.visit import Visit
 from tests.conftest import Needs
-from tests.recorder_process import recording
+from tests.helpers.recorder_process import recording
+from tests.helpers.stage import Recorded, Server
+from tests.helpers.visit import Visit
 
 pytestmark = pytest.mark.browser
 

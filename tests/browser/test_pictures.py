@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 from tests.browser.conftest import WINDOW, Visitor
-from tests.browser.stage import Recorded, Server
-from tests.browser.visit import Visit
+from tests.helpers.stage import Recorded, Server
+from tests.helpers.visit import Visit
 
 pytestmark = pytest.mark.browser
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from playwright.sync_api import expect
-from tests.browser.stage import HOT, Recorded
-from tests.browser.visit import Visit
+from tests.helpers.stage import HOT, Recorded
+from tests.helpers.visit import Visit
 
 pytestmark = pytest.mark.browser
 

@@ -6,9 +6,9 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from tests import systemd_tree
 from tests.conftest import Needs
-from tests.systemd_tree import BootedSystemd
+from tests.helpers import systemd_tree
+from tests.helpers.systemd_tree import BootedSystemd
 
 from zombiescope.audit import Audit, Finding, examine
 from zombiescope.systemd import unit_files

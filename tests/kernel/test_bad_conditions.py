@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 from tests.conftest import Needs
-from tests.recorder_process import RecorderProcess, recording
-from tests.unprivileged import unprivileged
+from tests.helpers.recorder_process import RecorderProcess, recording
+from tests.helpers.unprivileged import unprivileged
 
 from zombiescope.recording import log
 from zombiescope.recording.reader import open_recording

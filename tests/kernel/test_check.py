@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 from tests.conftest import Needs
-from tests.recorder_process import recording
-from tests.unprivileged import unprivileged
-from tests.zombies import zombie_farm
+from tests.helpers.recorder_process import recording
+from tests.helpers.unprivileged import unprivileged
+from tests.helpers.zombies import zombie_farm
 
 from zombiescope.kernel import cgroup
 

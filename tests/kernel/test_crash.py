@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Needs
-from tests.recorder_process import RecorderProcess
+from tests.helpers.recorder_process import RecorderProcess
 
 from zombiescope.recording.reader import open_recording
 

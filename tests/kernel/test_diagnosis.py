@@ -12,7 +12,7 @@ from contextlib import ExitStack
 
 import pytest
 from tests.conftest import Needs
-from tests.recorder_process import recording
+from tests.helpers.recorder_process import recording
 
 from zombiescope.diagnosis.diagnose import diagnose
 from zombiescope.diagnosis.incident import Cause

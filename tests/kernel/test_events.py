@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests import systemd_tree
 from tests.conftest import Needs
-from tests.recorder_process import recording
+from tests.helpers import systemd_tree
+from tests.helpers.recorder_process import recording
 
 from zombiescope.recording.reader import open_recording
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tests import perf_script
 from tests.conftest import Needs
-from tests.perf_script import ScriptFrame, ScriptSample
+from tests.helpers import perf_script
+from tests.helpers.perf_script import ScriptFrame, ScriptSample
 
 from zombiescope._native import plain_name
 from zombiescope.importing import clock, perf_data

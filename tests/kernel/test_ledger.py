@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Needs
-from tests.recorder_process import recording
-from tests.zombies import zombie_farm
+from tests.helpers.recorder_process import recording
+from tests.helpers.zombies import zombie_farm
 
 from zombiescope.kernel.cgroup_dying import held
 from zombiescope.recorder.dying import MANY

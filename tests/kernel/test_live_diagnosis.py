@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import Needs
-from tests.recorder_process import RecorderProcess, recording
+from tests.helpers.recorder_process import RecorderProcess, recording
 
 from zombiescope.lab.scenario import by_id
 from zombiescope.lab.stage import stage

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Needs
-from tests.recorder_process import recording
+from tests.helpers.recorder_process import recording
 
 from zombiescope.recording.reader import open_recording
 from zombiescope.views.cores import cores

@@ -16,8 +16,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from tests.page_server import SOURCE, page_server
-from tests.recorder_process import recording
+from tests.helpers.page_server import SOURCE, page_server
+from tests.helpers.recorder_process import recording
 
 pytestmark = pytest.mark.kernel
 

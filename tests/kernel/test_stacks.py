@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Needs
-from tests.recorder_process import recording
+from tests.helpers.recorder_process import recording
 
 from zombiescope.kernel import cpu
 from zombiescope.kernel.cgroup_path import normalise

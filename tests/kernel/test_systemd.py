@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests import systemd_tree
 from tests.conftest import Needs
-from tests.systemd_tree import BootedSystemd
+from tests.helpers import systemd_tree
+from tests.helpers.systemd_tree import BootedSystemd
 
 from zombiescope.kernel.kmsg import KmsgRecord
 from zombiescope.systemd.journal import COMMAND, JournalFollower

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests import systemd_tree, unit_packages
 from tests.conftest import Needs
-from tests.systemd_tree import BootedSystemd
+from tests.helpers import systemd_tree, unit_packages
+from tests.helpers.systemd_tree import BootedSystemd
 
 from zombiescope.systemd import unit_files
 from zombiescope.systemd.root import Root

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.booted_node import RECORDING, booted, on_host, start_leaks, start_recorder, steady, stop_leaks, until
+from tests.helpers.booted_node import RECORDING, booted, on_host, start_leaks, start_recorder, steady, stop_leaks, until
 
 from zombiescope.lab.node import Node, Plan
 from zombiescope.recording.reader import open_recording

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from tests.booted_node import booted
+from tests.helpers.booted_node import booted
 
 from zombiescope.lab.node import Node, Plan
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Needs
-from tests.unprivileged import unprivileged
+from tests.helpers.unprivileged import unprivileged
 
 from zombiescope.audit import Audit, examine
 

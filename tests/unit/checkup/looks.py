@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.recordings import SECOND, START_US, write_segment
+from tests.helpers.recordings import SECOND, START_US, write_segment
 
 from zombiescope.audit.finding import Finding
 from zombiescope.checkup.around import Surroundings

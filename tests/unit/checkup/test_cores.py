@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.recordings import START_US, WALK, write_recording
+from tests.helpers.recordings import START_US, WALK, write_recording
 from tests.unit.checkup.looks import NOTHING, Stacks, checked, core, found, quiet
 
 from zombiescope.checkup.around import Surroundings

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.recordings import SECOND, START_US
+from tests.helpers.recordings import SECOND, START_US
 from tests.unit.checkup.looks import checked, core, counters, event, found
 
 from zombiescope.audit.finding import Evidence, Finding

@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.unit.commands.cli import Cli
+from tests.helpers.cli import Cli
 
 
 @pytest.fixture

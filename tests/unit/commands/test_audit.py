@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.unit.commands.cli import Cli
+from tests.helpers.cli import Cli
 
 ROOTS = Path(__file__).parents[2] / "fixtures" / "roots"
 UBUNTU = str(ROOTS / "ubuntu-20.04-dlami")

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from rich.console import Console
-from tests.recordings import write_recording
+from tests.helpers.recordings import write_recording
 from tests.unit.checkup.looks import checked, core
 
 from zombiescope.audit.finding import Evidence, Finding

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.recordings import START_US, Written, write_recording
-from tests.unit.commands.cli import Cli
+from tests.helpers.cli import Cli
+from tests.helpers.recordings import START_US, Written, write_recording
 
 from zombiescope.commands import main
 from zombiescope.recording import locate

@@ -17,7 +17,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 import pytest
-from tests.unit.commands.cli import Cli, Done
+from tests.helpers.cli import Cli, Done
 
 from zombiescope.commands import drawing
 from zombiescope.commands.failure import Failure

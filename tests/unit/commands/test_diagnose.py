@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.scenes import Scene
-from tests.unit.commands.cli import Cli
+from tests.helpers.cli import Cli
+from tests.helpers.scenes import Scene
 
 READ = "do_syscall_64 vfs_read"
 WALK = f"{READ} memcg_numa_stat_show mem_cgroup_nr_lru_pages"

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.recordings import Written, write_recording
-from tests.unit.commands.cli import Cli
+from tests.helpers.cli import Cli
+from tests.helpers.recordings import Written, write_recording
 
 
 @pytest.fixture(scope="module")

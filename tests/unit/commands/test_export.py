@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.recordings import Written, write_recording
-from tests.unit.commands.cli import Cli
-from tests.unit.exporting.stand_in import StandIn, running
+from tests.helpers.cli import Cli
+from tests.helpers.recordings import Written, write_recording
+from tests.helpers.stand_in import StandIn, running
 
 FORMATS = ("collapsed", "pprof", "otlp", "speedscope", "firefox", "perf-script")
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import Needs
-from tests.unit.commands.cli import Cli, Done
+from tests.helpers.cli import Cli, Done
 
 from zombiescope.commands import start
 from zombiescope.profile.selection import Filters, Selection

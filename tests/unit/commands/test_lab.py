@@ -6,7 +6,7 @@ import io
 from collections.abc import Iterator
 
 import pytest
-from tests.unit.commands.cli import Cli
+from tests.helpers.cli import Cli
 
 from zombiescope.commands.failure import Failure
 from zombiescope.commands.lab import elsewhere, scenarios, score

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.recordings import SECOND, Written, write_recording
-from tests.unit.commands.cli import Cli
+from tests.helpers.cli import Cli
+from tests.helpers.recordings import SECOND, Written, write_recording
 
 from zombiescope.commands import main, private, record
 from zombiescope.commands.failure import Failure

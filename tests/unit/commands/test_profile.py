@@ -7,9 +7,9 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from tests.recordings import SECOND, WALK, Written, write_recording
-from tests.unit.commands.cli import Cli
-from tests.unit.profile import made
+from tests.helpers import made
+from tests.helpers.cli import Cli
+from tests.helpers.recordings import SECOND, WALK, Written, write_recording
 
 
 @pytest.fixture(scope="module")

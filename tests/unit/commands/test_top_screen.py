@@ -10,7 +10,7 @@ from datetime import UTC
 
 import pytest
 from rich.text import Text
-from tests.recordings import SECOND, WALK, write_recording
+from tests.helpers.recordings import SECOND, WALK, write_recording
 
 from zombiescope.commands.top.panels import breadcrumb
 from zombiescope.commands.top.screen import View, compose

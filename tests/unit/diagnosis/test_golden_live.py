@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from tests.replay import IDLE, Replay, Runs, Task
+from tests.helpers.replay import IDLE, Replay, Runs, Task
 
 from zombiescope.diagnosis.diagnose import diagnose
 from zombiescope.diagnosis.incident import Cause, Incident

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.recordings import START_US
-from tests.scenes import HZ, Scene
+from tests.helpers.recordings import START_US
+from tests.helpers.scenes import HZ, Scene
 from tests.unit.diagnosis.test_patterns import READ, ROWS, Row
 
 from zombiescope.diagnosis.diagnose import Diagnosis, diagnose
@@ -214,7 +214,7 @@ def test_any_rows_at_all_are_diagnosed(seed: int, rich: Path, tmp_path: Path) ->
             for table in schema.TABLES
             if dice.random() < 0.8
         }
-    from tests.recordings import write_segment
+    from tests.helpers.recordings import write_segment
 
     other = tmp_path / "other"
     write_segment(other, {name: [_integers(row) for row in rows] for name, rows in tables.items()})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.scenes import SYSCALL, Scene
+from tests.helpers.scenes import SYSCALL, Scene
 
 MPROTECT = f"{' '.join(SYSCALL)} __x64_sys_mprotect do_mprotect_pkey tlb_finish_mmu flush_tlb_mm_range {{}}"
 FLUSH = MPROTECT.format("on_each_cpu_cond_mask smp_call_function_many_cond")

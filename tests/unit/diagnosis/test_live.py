@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.recordings import SECOND, START_US
-from tests.scenes import Scene
+from tests.helpers.recordings import SECOND, START_US
+from tests.helpers.scenes import Scene
 
 from zombiescope.diagnosis import live
 from zombiescope.diagnosis.diagnose import Diagnosis

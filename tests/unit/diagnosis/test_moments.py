@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.scenes import Scene
+from tests.helpers.scenes import Scene
 
 from zombiescope.diagnosis import diagnose as long_windows
 from zombiescope.diagnosis import moments

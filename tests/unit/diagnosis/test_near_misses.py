@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.scenes import SYSCALL, Scene
+from tests.helpers.scenes import SYSCALL, Scene
 
 from zombiescope.diagnosis.patterns.unknown_kernel_hog import system_call
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.scenes import Scene
+from tests.helpers.scenes import Scene
 
 from zombiescope.diagnosis import patterns
 from zombiescope.diagnosis.incident import Cause, Incident

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.scenes import SYSCALL, Scene
+from tests.helpers.scenes import SYSCALL, Scene
 
 from zombiescope.diagnosis.diagnose import Diagnosis
 from zombiescope.diagnosis.incident import Cause, Incident, Link, Symptom

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.recordings import write_segment
+from tests.helpers.recordings import write_segment
 
 from zombiescope.documents import lanes
 from zombiescope.documents.window import Window, zone_of

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.recordings import Written, write_recording
-from tests.unit.exporting import truth
+from tests.helpers import truth
+from tests.helpers.recordings import Written, write_recording
 
 from zombiescope.recording.reader import Recording, open_recording
 

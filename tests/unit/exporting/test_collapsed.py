@@ -6,7 +6,7 @@ from collections import Counter
 from io import BytesIO
 from urllib.parse import unquote
 
-from tests.unit.exporting import truth
+from tests.helpers import truth
 
 from zombiescope.exporting import collapsed
 from zombiescope.recording.reader import Recording

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 from tests.conftest import Needs
-from tests.unit.exporting import truth
-from tests.unit.exporting.truth import imported
+from tests.helpers import truth
+from tests.helpers.truth import imported
 
 from zombiescope.exporting import firefox
 from zombiescope.importing.rows import Event

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from opentelemetry.proto.profiles.v1development import profiles_pb2
-from tests.unit.exporting import truth
-from tests.unit.exporting.truth import imported
+from tests.helpers import truth
+from tests.helpers.truth import imported
 
 from zombiescope.exporting import otlp
 from zombiescope.importing.rows import Event

@@ -9,8 +9,8 @@ from io import BytesIO
 from pathlib import Path
 
 import pytest
-from tests.unit.exporting import truth
-from tests.unit.exporting.truth import imported
+from tests.helpers import truth
+from tests.helpers.truth import imported
 
 from zombiescope.exporting import perf_script
 from zombiescope.importing.rows import Event

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import pytest
 from tests.conftest import Needs
-from tests.unit.exporting import truth
-from tests.unit.exporting.truth import imported
+from tests.helpers import truth
+from tests.helpers.truth import imported
 
 from zombiescope.exporting import pprof
 from zombiescope.importing.rows import Event

@@ -21,8 +21,8 @@ from google.protobuf import (  # type: ignore[import-untyped]  # protobuf ships 
 )
 from opentelemetry.proto.collector.profiles.v1development import profiles_service_pb2
 from tests.conftest import Needs
-from tests.unit.exporting import truth
-from tests.unit.exporting.stand_in import StandIn, running
+from tests.helpers import truth
+from tests.helpers.stand_in import StandIn, running
 from tests.unit.exporting.test_otlp import Reader
 from tests.unit.exporting.test_pprof import raw
 

@@ -6,9 +6,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from tests.recordings import Written, contents
-from tests.unit.commands.cli import Cli
-from tests.unit.exporting import truth
+from tests.helpers import truth
+from tests.helpers.cli import Cli
+from tests.helpers.recordings import Written, contents
 
 from zombiescope.recording.reader import Recording, open_recording
 

@@ -7,8 +7,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from tests.unit.exporting import truth
-from tests.unit.exporting.truth import imported
+from tests.helpers import truth
+from tests.helpers.truth import imported
 
 from zombiescope.exporting.samples import Event
 from zombiescope.exporting.windows import windows

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from tests.conftest import Needs
-from tests.unit.exporting import truth, viewer
-from tests.unit.exporting.truth import imported
+from tests.helpers import truth, viewer
+from tests.helpers.truth import imported
 
 from zombiescope.exporting import collapsed, perf_script, pprof, speedscope
 from zombiescope.importing.rows import Event

@@ -8,8 +8,8 @@ import struct
 from pathlib import Path
 
 import pytest
-from tests import records
-from tests.perf_file import (
+from tests.helpers import records
+from tests.helpers.perf_file import (
     ADDR,
     BRANCH_STACK,
     CALLCHAIN,
@@ -37,7 +37,7 @@ from tests.perf_file import (
     in_pipe,
     text,
 )
-from tests.records import CLOCK_ID, KERNEL, USER
+from tests.helpers.records import CLOCK_ID, KERNEL, USER
 
 from zombiescope.importing import perf_data
 from zombiescope.importing.perf_data import PerfDataImport, is_perf_data

@@ -7,8 +7,8 @@ import random
 import struct
 
 import pytest
-from tests import records
-from tests.perf_file import (
+from tests.helpers import records
+from tests.helpers.perf_file import (
     BRANCH_STACK,
     CALLCHAIN,
     CGROUP,
@@ -30,7 +30,7 @@ from tests.perf_file import (
     in_pipe,
     text,
 )
-from tests.records import CLOCK_ID, KERNEL, USER
+from tests.helpers.records import CLOCK_ID, KERNEL, USER
 
 from zombiescope.importing import perf_data
 from zombiescope.importing.perf_data import PerfDataImport

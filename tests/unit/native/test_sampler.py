@@ -7,8 +7,8 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests import records
-from tests.records import KERNEL, USER
+from tests.helpers import records
+from tests.helpers.records import KERNEL, USER
 
 from zombiescope._native import KernelSymbols, Sampler
 

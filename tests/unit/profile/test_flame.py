@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.profile.made import Sample, opened
+from tests.helpers.made import Sample, opened
 
 from zombiescope.profile import flame
 from zombiescope.profile.flame import Tree

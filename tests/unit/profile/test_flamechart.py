@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from tests.page_server import PageServer, page_server
-from tests.recordings import SECOND, START_US, Written, write_recording
+from tests.helpers.page_server import PageServer, page_server
+from tests.helpers.recordings import SECOND, START_US, Written, write_recording
 
 from zombiescope.profile.flamechart import _boxes, _ends, chart
 from zombiescope.profile.selection import Filters, Selection

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.recordings import SECOND, START_US
-from tests.unit.profile.made import Sample, Task, opened
+from tests.helpers.made import Sample, Task, opened
+from tests.helpers.recordings import SECOND, START_US
 
 from zombiescope.profile import flame, heatmap, svg
 from zombiescope.profile.selection import Filters, Selection

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.recordings import SECOND, START_US, Written, write_recording
-from tests.unit.profile.made import Sample, opened
+from tests.helpers.made import Sample, opened
+from tests.helpers.recordings import SECOND, START_US, Written, write_recording
 
 from zombiescope.profile import heatmap
 from zombiescope.profile.selection import Filters, Selection

@@ -8,8 +8,8 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from tests.recordings import SECOND, START_US, write_recording
-from tests.unit.profile.made import Sample, opened
+from tests.helpers.made import Sample, opened
+from tests.helpers.recordings import SECOND, START_US, write_recording
 
 from zombiescope.profile import colours, flame, heatmap, svg, terminal
 from zombiescope.profile.flame import Tree

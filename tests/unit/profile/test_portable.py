@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.recordings import SECOND, START_US, Written, write_recording
+from tests.helpers.recordings import SECOND, START_US, Written, write_recording
 
 from zombiescope.profile import heatmap, portable, stacks
 from zombiescope.profile.portable import Portable

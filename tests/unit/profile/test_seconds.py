@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.recordings import SECOND, START_US, Written, write_recording
+from tests.helpers.recordings import SECOND, START_US, Written, write_recording
 
 from zombiescope.profile import heatmap
 from zombiescope.profile.selection import Filters, Selection

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.recordings import SECOND, START_US, write_segment
-from tests.unit.profile.made import Sample, Task, opened, write
+from tests.helpers.made import Sample, Task, opened, write
+from tests.helpers.recordings import SECOND, START_US, write_segment
 
 from zombiescope.profile.selection import EVERYTHING, Filters, Selection
 from zombiescope.recording.reader import Recording, open_recording

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.recordings import BOOT, SECOND, START_US
+from tests.helpers.recordings import BOOT, SECOND, START_US
 
 from zombiescope.recorder import rollup as module
 from zombiescope.recorder.rollup import OTHER, Rollup

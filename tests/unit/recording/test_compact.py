@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from tests.recordings import SECOND, START_US, contents, write_recording
+from tests.helpers.recordings import SECOND, START_US, contents, write_recording
 
 from zombiescope.recording import compact, layout
 from zombiescope.recording.reader import open_recording

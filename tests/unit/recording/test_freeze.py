@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.recordings import SECOND, START_US
+from tests.helpers.recordings import SECOND, START_US
 
 from zombiescope.recording.freeze import freeze, list_frozen, thaw
 

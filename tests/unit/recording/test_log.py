@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.recordings import START_US, write_recording
+from tests.helpers.recordings import START_US, write_recording
 
 from zombiescope.recording import schema
 from zombiescope.recording.log import DamagedError, SegmentEncoder, SegmentReader, encode_columns, encode_rows

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.recordings import SECOND, START_US, contents, write_recording, write_segment
+from tests.helpers.recordings import SECOND, START_US, contents, write_recording, write_segment
 
 from zombiescope.recording import compact
 from zombiescope.recording.pack import pack

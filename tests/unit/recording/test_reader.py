@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.recordings import BOOT, SECOND, START_US, contents, write_recording, write_segment
+from tests.helpers.recordings import BOOT, SECOND, START_US, contents, write_recording, write_segment
 
 from zombiescope.recording import compact, schema
 from zombiescope.recording.reader import open_recording

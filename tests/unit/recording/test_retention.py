@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.recordings import SECOND, START_US, Written, write_recording, write_rollups
+from tests.helpers.recordings import SECOND, START_US, Written, write_recording, write_rollups
 
 from zombiescope.recording import compact
 from zombiescope.recording.freeze import freeze, list_frozen

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.recordings import SECOND, START_US, write_recording, write_segment
+from tests.helpers.recordings import SECOND, START_US, write_recording, write_segment
 
 from zombiescope.recording import compact
 from zombiescope.recording.pack import pack

@@ -8,7 +8,7 @@ import threading
 import time
 from pathlib import Path
 
-from tests.recordings import SECOND, START_US, Written, write_recording
+from tests.helpers.recordings import SECOND, START_US, Written, write_recording
 
 from zombiescope.recording.log import SegmentReader
 from zombiescope.recording.tail import Tail, follow

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.recordings import LEAKING_PATH, SECOND, START_US, write_recording, write_segment
+from tests.helpers.recordings import LEAKING_PATH, SECOND, START_US, write_recording, write_segment
 
 from zombiescope.kernel.release import kernel_version
 from zombiescope.recording import compact

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.recordings import SECOND, START_US, write_recording, write_segment
+from tests.helpers.recordings import SECOND, START_US, write_recording, write_segment
 
 from zombiescope.recording import compact, schema
 from zombiescope.recording.reader import open_recording

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.recordings import SECOND, START_US, write_recording, write_segment
+from tests.helpers.recordings import SECOND, START_US, write_recording, write_segment
 
 from zombiescope.recording.log import SegmentReader
 from zombiescope.recording.reader import open_recording

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.recordings import BOOT, SECOND, START_US, write_recording, write_rollups
+from tests.helpers.recordings import BOOT, SECOND, START_US, write_recording, write_rollups
 
 from zombiescope.recording import schema
 from zombiescope.recording.log import SegmentEncoder, encode_rows

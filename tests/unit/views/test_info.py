@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from tests.recordings import BOOT, SECOND, write_recording
+from tests.helpers.recordings import BOOT, SECOND, write_recording
 
 from zombiescope.recording import compact
 from zombiescope.recording.reader import open_recording

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from tests.recordings import SECOND, START_US, Written, write_recording
+from tests.helpers.recordings import SECOND, START_US, Written, write_recording
 
 from zombiescope.recording import schema
 from zombiescope.recording.log import SegmentReader, decode_frame, encode_rows

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.recordings import write_recording
+from tests.helpers.recordings import write_recording
 
 from zombiescope.recording import compact
 

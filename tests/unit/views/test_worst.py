@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.recordings import SECOND, START_US, WALK, write_recording, write_segment
+from tests.helpers.recordings import SECOND, START_US, WALK, write_recording, write_segment
 
 from zombiescope.recording import compact, schema
 from zombiescope.recording.log import Frame, SegmentReader

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.page_server import PageServer, page_server
-from tests.recordings import Written, write_recording
+from tests.helpers.page_server import PageServer, page_server
+from tests.helpers.recordings import Written, write_recording
 
 
 @pytest.fixture(scope="module")

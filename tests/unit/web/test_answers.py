@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.page_server import PageServer
-from tests.recordings import START_US, Written
-from tests.unit.commands.cli import Cli
+from tests.helpers.cli import Cli
+from tests.helpers.page_server import PageServer
+from tests.helpers.recordings import START_US, Written
 
 from zombiescope.web.page import FOLDER
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from benchmarks import generate
 from tests.conftest import Needs
-from tests.recordings import SECOND, START_US, Written, write_recording
+from tests.helpers.recordings import SECOND, START_US, Written, write_recording
 
 from zombiescope.diagnosis.diagnose import diagnose
 from zombiescope.documents.window import Window

@@ -12,8 +12,8 @@ from urllib.parse import quote, urlencode
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.page_server import PageServer
-from tests.recordings import START_US
+from tests.helpers.page_server import PageServer
+from tests.helpers.recordings import START_US
 
 from zombiescope.web.description import markdown, openapi
 

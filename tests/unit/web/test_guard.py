@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.page_server import Got, PageServer, page_server
-from tests.recordings import Written
-from tests.unit.commands.cli import Cli
+from tests.helpers.cli import Cli
+from tests.helpers.page_server import Got, PageServer, page_server
+from tests.helpers.recordings import Written
 
 from zombiescope.web import listening
 from zombiescope.web.guard import POLICY, access

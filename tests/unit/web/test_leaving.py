@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import time
 
-from tests.page_server import PageServer
+from tests.helpers.page_server import PageServer
 
 ASKED = ("info", "recordings", "strip?columns=500", "flamegraph?nodes=100000", "heatmap")
 

@@ -8,8 +8,8 @@ import threading
 from pathlib import Path
 
 import pytest
-from tests.page_server import PageServer, page_server
-from tests.recordings import SECOND, Written, write_recording
+from tests.helpers.page_server import PageServer, page_server
+from tests.helpers.recordings import SECOND, Written, write_recording
 
 from zombiescope.profile import stacks
 from zombiescope.profile.selection import Selection

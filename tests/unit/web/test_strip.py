@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from tests.page_server import PageServer
-from tests.recordings import SECOND, Written, write_recording
-from tests.unit.commands.cli import Cli
+from tests.helpers.cli import Cli
+from tests.helpers.page_server import PageServer
+from tests.helpers.recordings import SECOND, Written, write_recording
 
 from zombiescope.documents.columns import Columns, decoded
 from zombiescope.documents.strip import columns

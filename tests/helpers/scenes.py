@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.recordings import SECOND, START_US, write_segment
+from tests.helpers.recordings import SECOND, START_US, write_segment
 from zombiescope.diagnosis.diagnose import Diagnosis, diagnose
 from zombiescope.recording import schema
 from zombiescope.recording.reader import open_recording

@@ -40,7 +40,7 @@ class Cli:
 
     def environment(self, **more: str) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("ZOMBIESCOPE", "XDG"))}
-        source = Path(__file__).parents[3] / "src"
+        source = Path(__file__).parents[2] / "src"
         return kept | {
             "PYTHONPATH": str(source), "HOME": str(self.home),
             "ZOMBIESCOPE_RUNTIME_DIR": str(self.home / "run"),

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from zombiescope.documents.columns import decoded
 
 DEADLINE_S = 60.0
-SOURCE = Path(__file__).parents[1] / "src"
+SOURCE = Path(__file__).parents[2] / "src"
 
 
 @dataclass(frozen=True)

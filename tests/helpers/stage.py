@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import loads
-from tests.recorder_process import RecorderProcess
+
+from tests.helpers.recorder_process import RecorderProcess
 
 QUIET_S = 5
 HOG_S = 5

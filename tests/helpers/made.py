@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.recordings import START_US, write_segment
-
+from tests.helpers.recordings import START_US, write_segment
 from zombiescope.recording.reader import Recording, open_recording
 
 

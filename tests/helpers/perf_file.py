@@ -1,4 +1,4 @@
-"""perf.data files made by hand: headers of any size around the raw records of tests/records.py."""
+"""perf.data files made by hand: headers of any size around the raw records of tests/helpers/records.py."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 
 import zstandard
 
-from tests.records import CLOCK_ID
+from tests.helpers.records import CLOCK_ID
 
 IP, TID, TIME, ADDR, READ, CALLCHAIN, ID, CPU, PERIOD, STREAM_ID, RAW = (1 << bit for bit in range(11))
 BRANCH_STACK, REGS_USER, STACK_USER, WEIGHT, DATA_SRC, IDENTIFIER = (1 << bit for bit in range(11, 17))
 TRANSACTION, REGS_INTR, PHYS_ADDR, AUX, CGROUP = (1 << bit for bit in range(17, 22))
 RECORDS = IDENTIFIER | TID | TIME | CPU | CALLCHAIN
-"""What tests/records.py lays out: samples with a chain, and trailers."""
+"""What tests/helpers/records.py lays out: samples with a chain, and trailers."""
 
 FREQUENCY, SAMPLE_ID_ALL = 1 << 10, 1 << 18
 ROUND = struct.pack("<IHH", 68, 0, 8)

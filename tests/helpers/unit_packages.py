@@ -14,7 +14,7 @@ import tempfile
 from hashlib import sha256
 from pathlib import Path
 
-from tests.systemd_tree import SUITE, cache_directory
+from tests.helpers.systemd_tree import SUITE, cache_directory
 
 PACKAGES = [
     "accountsservice",

@@ -31,7 +31,7 @@ def unprivileged(*capabilities: str) -> tuple[str, ...]:
 def _closed_directories() -> dict[Path, list[Path]]:
     """Directory that others may not enter -> what the tests need below it."""
     closed: dict[Path, list[Path]] = {}
-    for needed in {Path(sys.base_prefix).resolve(), Path(sys.prefix).resolve(), Path(__file__).parents[1]}:
+    for needed in {Path(sys.base_prefix).resolve(), Path(sys.prefix).resolve(), Path(__file__).parents[2]}:
         for ancestor in reversed([needed, *needed.parents]):
             if not ancestor.stat().st_mode & 0o001:
                 closed.setdefault(ancestor, []).append(needed)

@@ -17,7 +17,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests import records
+from tests.helpers import records
 from zombiescope.recorder import clock, counters, kernel_log, recorder
 from zombiescope.recorder.config import Config
 from zombiescope.recorder.recorder import Recorder
@@ -28,7 +28,7 @@ SECOND_NS = 1_000_000_000
 USER_HZ = 100
 MEMORY_HIERARCHY = 6
 TEXT_START = 0xFFFFFFFF81000000
-FIXTURE = Path(__file__).parent / "fixtures" / "ubuntu-5.4-v1"
+FIXTURE = Path(__file__).parents[1] / "fixtures" / "ubuntu-5.4-v1"
 
 _COMMON = """\
 \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;

@@ -8,8 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.recordings import START_US, contents, write_segment
-
+from tests.helpers.recordings import START_US, contents, write_segment
 from zombiescope.exporting.samples import Samples
 from zombiescope.importing.rows import Event, FrameRow, Outcome, Rows, TaskRow
 from zombiescope.importing.store import ImportStore
