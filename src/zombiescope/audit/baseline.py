@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from zombiescope._errors import UserError
 from zombiescope.audit.finding import Finding
 
 
-class BaselineError(Exception):
+class BaselineError(UserError):
     """A line that cannot be used."""
 
 
@@ -31,12 +32,12 @@ def parse(data: bytes, name: str) -> tuple[Allowed, ...]:
         try:
             line = raw.decode("utf-8").strip()
         except UnicodeDecodeError as error:
-            raise BaselineError(f"{name}, line {number}: not UTF-8; is it a list of accepted findings?") from error
+            raise BaselineError(f"{name}, line {number}: not UTF-8", "is it a list of accepted findings?") from error
         if not line or line.startswith("#"):
             continue
         identity, *rest = line.split(None, 1)
         if not rest:
-            raise BaselineError(f"{name}, line {number}: {identity} has no reason; write it after the id")
+            raise BaselineError(f"{name}, line {number}: {identity} has no reason", "write it after the id")
         found.append(Allowed(identity, rest[0], number))
     return tuple(found)
 

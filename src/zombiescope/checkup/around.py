@@ -63,7 +63,7 @@ class Around:
 
 
 def _silent(systemd: WatcherState) -> Missing:
-    return Missing("systemd", systemd.why or "it has not answered yet", systemd.mend or "look longer (--for 1m)")
+    return Missing("systemd", systemd.why or "it has not answered yet", systemd.fix or "look longer (--for 1m)")
 
 
 def _missing(found: Defunct | None, quota: quotas.Quotas, log: SinceBoot | str) -> list[Missing]:

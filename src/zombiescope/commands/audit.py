@@ -118,7 +118,7 @@ def _examine(root: Path, live: bool | None, catalogue: list[Path]) -> Audit:
             raise
         raise Failure(f"{root} does not exist", "unpack or mount the image and name the directory") from None
     except CatalogueError as error:
-        raise Failure(str(error), "docs/catalogue.md shows an entry") from error
+        raise Failure(error.what, error.fix) from error
 
 
 def _split(audit: Audit, allow: Path | None) -> Split:

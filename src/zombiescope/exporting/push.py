@@ -41,7 +41,7 @@ _TRAILERS = 0x80
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """One request that the peer took."""
+    """One request that the peer accepted."""
 
     samples: int
     bytes: int
@@ -52,7 +52,7 @@ class Sent:
 def push(
     samples: Samples, target: Target, peer: Peer, name: str, labels: Mapping[str, str], every_us: int | None = None
 ) -> Iterator[Sent]:
-    """Sends span after span and tells of each. Raises PushError at the first that is not taken."""
+    """Sends span after span and yields each. Raises PushError at the first that is not accepted."""
     send = _TARGETS[target]
     for window in windows(samples, every_us or EVERY_US[target]):
         size = send(samples, window, peer, name, labels)
@@ -100,7 +100,7 @@ def _check_grpc(peer: Peer, answer: Answer) -> None:
     trailers = {key.lower(): value for key, value in answer.headers.items()} | _trailers(answer.body)
     status = trailers.get("grpc-status")
     if status is None:
-        raise PushError(f"{peer.url} does not answer as a gRPC server does; is it Parca?")
+        raise PushError(f"{peer.url} does not answer as a gRPC server does", "is it Parca?")
     if status.strip() != "0":
         said = " ".join(unquote(trailers.get("grpc-message", "")).split())
         raise PushError(f"{peer.url} refuses the profile: gRPC status {status.strip()}" + (f": {said}" if said else ""))
@@ -130,7 +130,7 @@ def _otlp(samples: Samples, window: Window, peer: Peer, name: str, labels: Mappi
 
 
 def _check_partial(peer: Peer, body: bytes) -> None:
-    """An OTLP peer may answer 200 and yet reject: ExportProfilesPartialSuccess tells how many profiles, and why."""
+    """An OTLP peer may answer 200 and yet reject: ExportProfilesPartialSuccess says how many profiles, and why."""
     for field, partial in fields(body):
         if field == 1 and isinstance(partial, bytes):
             said = dict(fields(partial))

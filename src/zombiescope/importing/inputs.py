@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from zombiescope._errors import UserError
 from zombiescope.importing import formats, perf_script
 from zombiescope.importing.clock import FileClock
 from zombiescope.importing.formats import Format
@@ -20,8 +21,8 @@ from zombiescope.importing.stream import Progress, Stream
 STDIN = "-"
 
 
-class UnusableError(Exception):
-    """This file cannot be imported; the message is for a person and names the file."""
+class UnusableError(UserError):
+    """This file cannot be imported."""
 
 
 @dataclass(slots=True)
@@ -97,7 +98,7 @@ def _look(name: str, wanted: Format | None) -> Input:
     stream = Stream(file, _unseen)
     found = wanted or formats.detect(stream.head)
     if found is None:
-        raise UnusableError(f"{name} {_why_unknown(stream)}")
+        raise _unusable(name, stream)
     given = Input(name, found, file, size, modified_us)
     if found == "perf-data" and (stream.packed or not seekable):
         given.file, given.size = _aside(stream)
@@ -110,10 +111,11 @@ def _look(name: str, wanted: Format | None) -> Input:
     return given
 
 
-def _why_unknown(stream: Stream) -> str:
+def _unusable(name: str, stream: Stream) -> UnusableError:
     if stream.head:
-        return "is none of the formats that can be imported; --format overrules this"
-    return "is empty" if stream.damage is None else f"cannot be used: {stream.damage} before its first byte"
+        return UnusableError(f"{name} is none of the formats that can be imported", "--format overrides this")
+    why = "is empty" if stream.damage is None else f"cannot be used: {stream.damage} before its first byte"
+    return UnusableError(f"{name} {why}")
 
 
 def _unseen(_: int) -> None:

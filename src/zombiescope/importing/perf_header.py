@@ -16,6 +16,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO, NamedTuple
 
+from zombiescope._errors import UserError
+
 PIPE_BYTES = 16
 FILE_BYTES = 104
 MAX_SECTION_BYTES = 64 << 20
@@ -34,8 +36,8 @@ _SOFTWARE = ("cpu-clock", "task-clock", "page-faults", "context-switches", "cpu-
 _MISC_BUILD_ID_SIZE = 1 << 15
 
 
-class HeaderError(ValueError):
-    """The file cannot be read at all. The message is meant for a person."""
+class HeaderError(UserError, ValueError):
+    """The file cannot be read at all; `what` says why."""
 
 
 class Attr(NamedTuple):
@@ -157,7 +159,7 @@ def read(file: BinaryIO, size: int | None) -> Header:
     head = file.read(PIPE_BYTES)
     if head[:8] == b"2ELIFREP":
         raise HeaderError(
-            "written on a machine of the other byte order; read it there with perf script, import its text"
+            "written on a machine of the other byte order", "read it there with perf script and import its text"
         )
     if head[:8] != b"PERFILE2":
         raise HeaderError("not perf.data")

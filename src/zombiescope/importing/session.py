@@ -17,13 +17,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from zombiescope._errors import UserError
 from zombiescope.importing import clock, formats, proc_cgroups
 from zombiescope.importing.clock import FileClock
 from zombiescope.importing.formats import Format
 from zombiescope.importing.inputs import Input, UnusableError, expand, look, script_clock
 from zombiescope.importing.perf_script import PerfScriptImport
 from zombiescope.importing.rows import Outcome, Rows
-from zombiescope.importing.store import ImportStore, StoreError
+from zombiescope.importing.store import ImportStore
 from zombiescope.importing.stream import Stream, text_of
 from zombiescope.recording import layout, locate, schema
 from zombiescope.recording.lock import AlreadyRecordingError, Lock
@@ -35,8 +36,8 @@ DEFAULT_NODE = "imported"
 _MOST_SIDE_BYTES = 256 << 20
 
 
-class NotImportedError(Exception):
-    """Nothing can be imported; the message is for a person."""
+class NotImportedError(UserError):
+    """Nothing can be imported."""
 
 
 class Progress(Protocol):
@@ -107,7 +108,7 @@ class Session:
         self._perf_data: PerfDataImport | None = None
 
     def run(self, names: Sequence[str]) -> Result:
-        """Raises NotImportedError, and OSError when the directory cannot be written."""
+        """Raises NotImportedError, StoreError, and OSError when the directory cannot be written."""
         inputs = self._look(expand(names))
         sizes = [given.size for given in inputs]
         self._progress.expect(None if None in sizes else sum(size or 0 for size in sizes))
@@ -118,7 +119,7 @@ class Session:
         try:
             lock = Lock(store.path, 0)
         except AlreadyRecordingError as error:
-            raise NotImportedError(str(error)) from error
+            raise NotImportedError(error.what, error.fix) from error
         try:
             boot_offset_us = self._profiles([given for given in inputs if given.is_profile], store)
             self._side_files([given for given in inputs if not given.is_profile], store, boot_offset_us)
@@ -144,17 +145,19 @@ class Session:
 
     def _look(self, names: Sequence[str]) -> list[Input]:
         inputs = []
-        why = ""
+        unusable: UnusableError | None = None
         for name in names:
             try:
                 inputs.append(look(name, self._options.format))
             except UnusableError as error:
-                why = str(error)
-                self._outcome.skipped[why] += 1
-        if not inputs:
-            more = f" (and {len(names) - 1} more like it)" if len(names) > 1 else ""
-            raise NotImportedError(f"nothing to import: {why}{more}" if why else "nothing to import")
-        return inputs
+                unusable = error
+                self._outcome.skipped[str(error)] += 1
+        if inputs:
+            return inputs
+        if unusable is None:
+            raise NotImportedError("nothing to import")
+        more = f" (and {len(names) - 1} more like it)" if len(names) > 1 else ""
+        raise NotImportedError(f"nothing to import: {unusable.what}{more}", unusable.fix)
 
     def _node(self, inputs: Sequence[Input]) -> str:
         if self._options.node is not None:
@@ -163,8 +166,8 @@ class Session:
         if len(hosts) > 1:
             found = ", ".join(f"{host} ({count} files)" for host, count in hosts.most_common(5))
             raise NotImportedError(
-                f"the files are of {len(hosts)} nodes: {found}; import those of each node by themselves (the same DIR "
-                "will do), or say --node NAME when they are one"
+                f"the files are of {len(hosts)} nodes: {found}",
+                "import those of each node by themselves (the same DIR will do), or give --node NAME when they are one",
             )
         for given in inputs:
             if given.clock is not None and given.clock.host is None and hosts:
@@ -179,14 +182,14 @@ class Session:
             other = self._directory / f"{layout.NODE_FOLDER}{node}"
             if locate.is_locked(other):
                 raise NotImportedError(
-                    f"{other} is being recorded into; stop the recorder, or choose another directory"
+                    f"{other} is being recorded into", "stop the recorder, or choose another directory"
                 )
         try:
             before = json.loads((path / "node.json").read_bytes())
         except (OSError, ValueError):
             return
         if isinstance(before, dict) and "imported" not in before:
-            raise NotImportedError(f"{path} is a recording that was made by the recorder; choose another directory")
+            raise NotImportedError(f"{path} is a recording that was made by the recorder", "choose another directory")
 
     # --- profiles ----------------------------------------------------------------------------------------------------
 
@@ -198,8 +201,6 @@ class Session:
             self._progress.begin(given.name)
             try:
                 self._profile(given, None if given.clock is None else offsets[id(given.clock)], store)
-            except StoreError:
-                raise
             except OSError as error:
                 self._outcome.skipped[f"{given.name}: {error.strerror or error}"] += 1
             finally:

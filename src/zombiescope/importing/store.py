@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from zombiescope._errors import UserError
 from zombiescope._native import has_negative
 from zombiescope.importing.rows import Outcome, Rows
 from zombiescope.recording import layout, schema
@@ -26,8 +27,8 @@ MAX_ROWS = 1_000_000
 EVENT_SOURCE = "event"
 
 
-class StoreError(OSError):
-    """The disk did not take it. The message is meant for a person."""
+class StoreError(UserError):
+    """A segment could not be written."""
 
 
 class ImportStore:
@@ -100,7 +101,7 @@ class ImportStore:
         writer.frame(to_us, 0, self._batch.take_blocks(to_us), closes=True)
         writer.close(to_us)
         if writer.failing is not None:
-            raise StoreError(writer.failing)
+            raise StoreError(writer.failing, f"room and write permission in {self.path}")
         self._first_us = from_us if self._first_us is None else min(self._first_us, from_us)
         self._last_us = to_us if self._last_us is None else max(self._last_us, to_us)
 

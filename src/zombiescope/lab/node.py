@@ -78,7 +78,7 @@ class Node:
             self._channel.wait_for_agent(limit_s, self._machine.must_run)
         except LabError as error:
             last = " | ".join(line.strip() for line in self.console().strip().splitlines()[-3:])
-            raise LabError(f"{error}; its console ends: {last}") from error
+            raise LabError(f"{error.what} (its console ends: {last})", error.fix) from error
         self.boot_seconds = time.monotonic() - begun
 
     def run(self, *argv: str, stdin: bytes = b"", limit_s: float = 60.0, **more: Any) -> Done:

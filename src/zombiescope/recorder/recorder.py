@@ -411,7 +411,7 @@ class Recorder:
     def _note_systemd(self, wall_us: int) -> None:
         known = self._systemd.state
         if known.status in ("absent", "failed"):
-            self.sources.lacks("systemd", known.why, known.mend, wall_us)
+            self.sources.lacks("systemd", known.why, known.fix, wall_us)
         elif known.status == "connected":
             self.sources.has("systemd", wall_us)
 

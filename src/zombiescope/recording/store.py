@@ -19,12 +19,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
+from zombiescope._errors import UserError
+
 _LOCAL_HEADER = struct.Struct("<4s5HIII2H")
 _LOCAL_MAGIC = b"PK\x03\x04"
 
 
-class NotARecordingError(ValueError):
-    """There is no recording at the place that was named. The message is meant for a person."""
+class NotARecordingError(UserError, ValueError):
+    """There is no recording at the place that was named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,7 @@ class Pack:
         except zipfile.BadZipFile as error:
             self._file.close()
             raise NotARecordingError(
-                f"{path} is not a pack ({error}); name a recording directory or what `zombiescope pack` made"
+                f"{path} is not a pack ({error})", "name a recording directory or what `zombiescope pack` made"
             ) from error
 
     def folders(self) -> list[str]:
@@ -115,7 +117,7 @@ class Pack:
             raise FileNotFoundError(f"{name} is not in {self.place}")
         if info.compress_type != zipfile.ZIP_STORED:
             raise NotARecordingError(
-                f"{name} in {self.place} is deflated; a pack keeps its members as they are (zip -0)"
+                f"{name} in {self.place} is deflated", "a pack keeps its members as they are (zip -0)"
             )
         return io.BufferedReader(_Range(self._file.fileno(), self._data_start(info), info.file_size))
 
@@ -168,10 +170,10 @@ class _Range(io.RawIOBase):
 
 
 def open_store(path: Path | str) -> Store:
-    """The store at a path. Raises NotARecordingError with a message for a person."""
+    """The store at a path. Raises NotARecordingError."""
     place = Path(path)
     if place.is_dir():
         return Directory(place)
     if place.is_file():
         return Pack(place)
-    raise NotARecordingError(f"there is no recording at {place}; `zombiescope record {place}` starts one")
+    raise NotARecordingError(f"there is no recording at {place}", f"`zombiescope record {place}` starts one")

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from zombiescope._errors import UserError
 from zombiescope._native import ElfError, elf_build_id, elf_load_address
 from zombiescope.symbols import debug_files
 from zombiescope.symbols.demangle import demangle
@@ -29,8 +30,8 @@ MAX_OPEN = 16
 MAX_DEPTH = 64
 
 
-class InlineError(RuntimeError):
-    """Inlined functions cannot be had at all; the text says what to do."""
+class InlineError(UserError, RuntimeError):
+    """Inlined functions cannot be shown at all."""
 
 
 class Inlined(NamedTuple):
@@ -138,7 +139,7 @@ def _package() -> ModuleType:
         import symbolic
     except ImportError:
         raise InlineError(
-            "inlined functions need the package symbolic: python -m pip install 'zombiescope[inline]'"
+            "the package symbolic is not installed", "python -m pip install 'zombiescope[inline]'"
         ) from None
     else:
         return symbolic

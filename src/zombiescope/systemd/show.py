@@ -72,8 +72,8 @@ async def _ask(address: str, deadline_s: float, properties_s: float) -> Answer:
         why = f"no answer from {address} within {deadline_s:g} s"
         raise BusUnavailableError(WatcherState("failed", why, "is pid 1 or the bus starved?")) from None
     except (OSError, EOFError, AuthError, InvalidAddressError) as error:
-        mend = "run as root, or give the address of the host's bus in DBUS_SYSTEM_BUS_ADDRESS"
-        raise BusUnavailableError(WatcherState("failed", f"{address}: {error}", mend)) from error
+        fix = "run as root, or give the address of the host's bus in DBUS_SYSTEM_BUS_ADDRESS"
+        raise BusUnavailableError(WatcherState("failed", f"{address}: {error}", fix)) from error
     finally:
         bus.disconnect()
 
