@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from zombiescope._missing import Missing
 from zombiescope.audit import catalogue as catalogues
 from zombiescope.audit import kernel_facts, platform, rules
 from zombiescope.audit.catalogue import CatalogueError
-from zombiescope.audit.finding import Audit, Evidence, Finding, Missing, worst_first
+from zombiescope.audit.finding import Audit, Evidence, Finding, worst_first
 from zombiescope.audit.node import Node
 from zombiescope.systemd import unit_files
 from zombiescope.systemd.root import Root

@@ -12,8 +12,9 @@ from rich.console import Console
 from tests.recordings import write_recording
 from tests.unit.checkup.looks import checked, core
 
+from zombiescope._missing import Missing
 from zombiescope.audit.finding import Evidence, Finding
-from zombiescope.checkup.around import Missing, Surroundings
+from zombiescope.checkup.around import Surroundings
 from zombiescope.checkup.checkup import Audited, Checkup
 from zombiescope.checkup.defunct import Defunct, Parent
 from zombiescope.checkup.examine import examine
