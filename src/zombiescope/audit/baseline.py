@@ -52,14 +52,14 @@ def write(findings: Iterable[Finding]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class Comparison:
     new: tuple[Finding, ...]
     allowed: tuple[tuple[Finding, Allowed], ...]
     stale: tuple[Allowed, ...]
     """Lines whose finding is gone."""
 
 
-def split(findings: Iterable[Finding], lines: Iterable[Allowed]) -> Split:
+def split(findings: Iterable[Finding], lines: Iterable[Allowed]) -> Comparison:
     by_id = {line.id: line for line in lines}
     new: list[Finding] = []
     allowed: list[tuple[Finding, Allowed]] = []
@@ -70,4 +70,4 @@ def split(findings: Iterable[Finding], lines: Iterable[Allowed]) -> Split:
         else:
             allowed.append((finding, line))
     met = {line.id for _, line in allowed}
-    return Split(tuple(new), tuple(allowed), tuple(line for line in by_id.values() if line.id not in met))
+    return Comparison(tuple(new), tuple(allowed), tuple(line for line in by_id.values() if line.id not in met))

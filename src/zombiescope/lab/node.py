@@ -47,7 +47,7 @@ class Plan:
     product: bool = True
 
 
-class Node:
+class LabNode:
     """A node that is up. `boot` makes it."""
 
     def __init__(self, plan: Plan, made: Image, machine: Qemu, accelerated: bool) -> None:
@@ -125,7 +125,7 @@ class Node:
 
 
 @contextmanager
-def boot(plan: Plan, note: Callable[[str], None] = lambda _: None) -> Iterator[Node]:
+def boot(plan: Plan, note: Callable[[str], None] = lambda _: None) -> Iterator[LabNode]:
     """A node that is up, and gone afterwards. `note` is told what takes time."""
     programs.find("qemu-system-x86_64")  # before anything is built for it
     made = image(plan.kernel)
@@ -135,7 +135,7 @@ def boot(plan: Plan, note: Callable[[str], None] = lambda _: None) -> Iterator[N
     hardware = Hardware(made.kernel, chosen, made.initrd, disks, options, ports=("agent", "console"))
     machine = Qemu(hardware)
     try:
-        node = Node(plan, made, machine, chosen == KVM)
+        node = LabNode(plan, made, machine, chosen == KVM)
         node.wait_until_up()
         if plan.product:
             node.install()

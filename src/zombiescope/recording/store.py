@@ -30,7 +30,7 @@ class NotARecordingError(UserError, ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class StoredFile:
     name: str
     size_bytes: int
 
@@ -43,7 +43,7 @@ class Store(Protocol):
     def folders(self) -> list[str]:
         """Names of the folders at the top."""
 
-    def entries(self, prefix: str) -> list[Entry]:
+    def entries(self, prefix: str) -> list[StoredFile]:
         """Every file below a folder ("" or a name that ends in "/"), sorted by name."""
 
     def open(self, name: str) -> BinaryIO:
@@ -63,7 +63,7 @@ class Directory:
     def folders(self) -> list[str]:
         return sorted(entry.name for entry in os.scandir(self._path) if entry.is_dir())
 
-    def entries(self, prefix: str) -> list[Entry]:
+    def entries(self, prefix: str) -> list[StoredFile]:
         return sorted(_walk(self._path / prefix, prefix), key=lambda entry: entry.name)
 
     def open(self, name: str) -> BinaryIO:
@@ -76,7 +76,7 @@ class Directory:
         """Nothing is held open."""
 
 
-def _walk(folder: Path, prefix: str) -> Iterator[Entry]:
+def _walk(folder: Path, prefix: str) -> Iterator[StoredFile]:
     try:
         found = list(os.scandir(folder))
     except (FileNotFoundError, NotADirectoryError):
@@ -86,7 +86,7 @@ def _walk(folder: Path, prefix: str) -> Iterator[Entry]:
             if item.is_dir(follow_symlinks=False):
                 yield from _walk(Path(item.path), f"{prefix}{item.name}/")
             elif item.is_file():
-                yield Entry(prefix + item.name, item.stat().st_size)
+                yield StoredFile(prefix + item.name, item.stat().st_size)
         except FileNotFoundError:
             continue
 
@@ -107,9 +107,9 @@ class Pack:
     def folders(self) -> list[str]:
         return sorted({name.split("/", 1)[0] for name in self._members if "/" in name})
 
-    def entries(self, prefix: str) -> list[Entry]:
+    def entries(self, prefix: str) -> list[StoredFile]:
         below = (info for name, info in self._members.items() if name.startswith(prefix))
-        return sorted((Entry(info.filename, info.file_size) for info in below), key=lambda entry: entry.name)
+        return sorted((StoredFile(info.filename, info.file_size) for info in below), key=lambda entry: entry.name)
 
     def open(self, name: str) -> BinaryIO:
         info = self._members.get(name)

@@ -19,7 +19,7 @@ from zombiescope._errors import UserError
 from zombiescope._native import ElfError, elf_build_id, elf_load_address
 from zombiescope.symbols import debug_files
 from zombiescope.symbols.demangle import demangle
-from zombiescope.symbols.store import Store, content_bytes
+from zombiescope.symbols.store import SymbolStore, content_bytes
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -54,12 +54,12 @@ class InlinedFunctions:
         self,
         search: Sequence[str | Path] = (),
         debug_roots: Sequence[str | Path] = debug_files.DEBUG_ROOTS,
-        store: Store | None = None,
+        store: SymbolStore | None = None,
     ) -> None:
         self._symbolic = _package()
         self._caches = [*map(Path, search), debug_files.perf_cache()]
         self._debug_roots = debug_roots
-        self._store = Store() if store is None else store
+        self._store = SymbolStore() if store is None else store
         self._known: OrderedDict[bytes, _Dwarf | None] = OrderedDict()
 
     def at(self, binary: Path | bytes, address: int) -> list[Inlined]:
