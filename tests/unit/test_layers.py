@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-EVERYWHERE = {"_native", "_time", "_severity", "_errors"}
+EVERYWHERE = {"_native", "_time", "_severity", "_errors", "_missing"}
 
 ROOMS = {
     "kernel": {"kernel"},

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from zombiescope._missing import Missing
 from zombiescope.audit import catalogue as catalogues
 from zombiescope.audit import kernel_facts, platform, rules
 from zombiescope.audit.catalogue import CatalogueError
-from zombiescope.audit.finding import Audit, Evidence, Finding, Missing, worst_first
+from zombiescope.audit.finding import Audit, Evidence, Finding, worst_first
 from zombiescope.audit.node import Node
 from zombiescope.systemd import unit_files
 from zombiescope.systemd.root import Root
@@ -75,7 +76,7 @@ def _ask(address: str | None, root: Root) -> tuple[dict[str, RunningUnit] | None
             why = "systemd does not run here; its files were read instead, and hold for where this root is booted"
             grant = "in a container: mount the host's / and /run/dbus, and use zombiescope audit --root /host --live"
             return None, [Missing("systemd", why, grant)]
-        return None, [Missing("systemd", f"{state.why}; its files were read instead", state.mend)]
+        return None, [Missing("systemd", f"{state.why}; its files were read instead", state.fix)]
     if not answer.unanswered:
         return answer.units, []
     why = f"it did not describe {answer.unanswered} services in time; their settings are from files"
@@ -97,7 +98,7 @@ def _unknown(node: Node) -> list[Missing]:
         found.append(Missing(shown, "systemd does not take this name for a unit", "rename or remove it"))
     for path, why in sorted(root.unread.items())[:_UNREAD_SHOWN]:
         shown = path.encode("utf-8", "backslashreplace").decode()
-        found.append(Missing(shown, f"could not be read: {why}", "run as root, or mend the file"))
+        found.append(Missing(shown, f"could not be read: {why}", "run as root, or repair the file"))
     if len(root.unread) > _UNREAD_SHOWN:
         found.append(Missing("files", f"{len(root.unread) - _UNREAD_SHOWN} more could not be read", "run as root"))
     return found

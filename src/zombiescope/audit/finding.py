@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from zombiescope._missing import Missing
 from zombiescope._severity import rank
 
 
@@ -45,18 +46,6 @@ class Finding:
             "evidence": [{"file": item.file, "line": item.line, "text": item.text} for item in self.evidence],
             "fix": list(self.fix),
         }
-
-
-@dataclass(frozen=True, slots=True)
-class Missing:
-    """What could not be looked at, why, and how to change that."""
-
-    source: str
-    why: str
-    grant: str
-
-    def document(self) -> dict[str, str]:
-        return {"source": self.source, "why": self.why, "grant": self.grant}
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from zombiescope._missing import Missing
 from zombiescope.checkup import rules_cores, rules_node
-from zombiescope.checkup.around import Missing, Surroundings
+from zombiescope.checkup.around import Surroundings
 from zombiescope.checkup.cgroups import cgroups_seen
 from zombiescope.checkup.checkup import Audited, Checkup, rank
 from zombiescope.checkup.cores import Window, cores_seen, window_of

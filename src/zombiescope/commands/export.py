@@ -73,10 +73,10 @@ def command(
     filters = replace(filtered.chosen(), every_event=format_ in EVERY_EVENT)
     with opened(directory, node) as recording:
         from zombiescope.documents.selected import selected
-        from zombiescope.exporting.samples import Samples
+        from zombiescope.exporting.samples import ExportSamples
 
         window = span.choose(recording)
-        samples = Samples(selected(recording, window, filters))
+        samples = ExportSamples(selected(recording, window, filters))
         write = writer(
             format_,
             drawing.heading(recording, window, filters),

@@ -15,6 +15,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from zombiescope._errors import UserError
 from zombiescope.commands import (
     audit,
     cgroups,
@@ -141,7 +142,7 @@ def _could_not_run(error: Exception) -> int:
         import traceback
 
         traceback.print_exception(error)
-    expected = isinstance(error, (Failure, OSError))
+    expected = isinstance(error, (Failure, UserError, OSError))
     report = "" if expected else f" ({type(error).__name__}; this is a defect: ZOMBIESCOPE_DEBUG=1 shows where)"
     note(f"zombiescope: {one_line(error)}{report}")
     return 1

@@ -20,7 +20,7 @@ from zombiescope.commands.window import At, From, Last, Utc, choose
 if TYPE_CHECKING:
     from zombiescope.exporting.peer import Peer
     from zombiescope.exporting.push import Target
-    from zombiescope.exporting.samples import Samples
+    from zombiescope.exporting.samples import ExportSamples
 
 EXAMPLES = examples(
     "push --last 10m --to pyroscope http://pyroscope:4040",
@@ -92,10 +92,10 @@ def command(
     with opened(directory, node) as recording:
         from zombiescope.documents.selected import selected
         from zombiescope.exporting.peer import Peer, PushError
-        from zombiescope.exporting.samples import Samples
+        from zombiescope.exporting.samples import ExportSamples
 
         window = choose(recording, last, from_, until, at, utc)
-        samples = Samples(selected(recording, window, filters))
+        samples = ExportSamples(selected(recording, window, filters))
         try:
             sent = _push(samples, target, Peer(url, headers, timeout_s), name, labels, every_us)
         except PushError as error:
@@ -117,7 +117,7 @@ class _Total(NamedTuple):
 
 
 def _push(
-    samples: Samples, target: Target, peer: Peer, name: str, labels: dict[str, str], every_us: int | None
+    samples: ExportSamples, target: Target, peer: Peer, name: str, labels: dict[str, str], every_us: int | None
 ) -> _Total:
     """Everything, or an error that says how much of it was taken before."""
     from zombiescope.exporting.peer import PushError
@@ -133,7 +133,7 @@ def _push(
     return total
 
 
-def _all_labels(samples: Samples, given: dict[str, str]) -> dict[str, str]:
+def _all_labels(samples: ExportSamples, given: dict[str, str]) -> dict[str, str]:
     """The node, the labels that it was recorded with, and those of the command line, which win."""
     recorded = samples.node.get("labels")
     known = {str(key): str(value) for key, value in recorded.items()} if isinstance(recorded, dict) else {}

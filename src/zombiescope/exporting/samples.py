@@ -55,31 +55,31 @@ class Event(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class SampleBatch:
     """Samples of one part, in the order of time. `cpu` and `period` are -1 where they are not known."""
 
     time_us: Ints
     cpu: Ints
     task: Ints
-    """Position in Samples.tasks."""
+    """Position in ExportSamples.tasks."""
     stack: Ints
-    """Position in Samples.stacks, whose ids differ from part to part; numbers() tells which are equal."""
+    """Position in ExportSamples.stacks, whose ids differ from part to part; numbers() tells which are equal."""
     period: Ints
     event: Ints
-    """Position in Samples.events."""
+    """Position in ExportSamples.events."""
 
     def __len__(self) -> int:
         return len(self.time_us)
 
-    def cut(self, keep: Any) -> Batch:
+    def cut(self, keep: Any) -> SampleBatch:
         """Only the rows that a mask or a slice names."""
-        return Batch(*(getattr(self, name)[keep] for name in self.__slots__))
+        return SampleBatch(*(getattr(self, name)[keep] for name in self.__slots__))
 
-    def joined(self, other: Batch) -> Batch:
-        return Batch(*(np.concatenate([getattr(self, name), getattr(other, name)]) for name in self.__slots__))
+    def joined(self, other: SampleBatch) -> SampleBatch:
+        return SampleBatch(*(np.concatenate([getattr(self, name), getattr(other, name)]) for name in self.__slots__))
 
 
-class Samples:
+class ExportSamples:
     """The samples of one selection, for a format to write."""
 
     def __init__(self, selection: Selection) -> None:
@@ -146,12 +146,12 @@ class Samples:
 
     # --- samples -----------------------------------------------------------------------------------------------------
 
-    def batches(self) -> Iterator[Batch]:
+    def batches(self) -> Iterator[SampleBatch]:
         """Every selected sample once, part by part; within a part in the order of time."""
         for time_us, cpu, task, stack, period, series in self.selection.columns(
             "time", "cpu", "task", "stack", "period", "series"
         ):
-            batch = Batch(
+            batch = SampleBatch(
                 time_us,
                 cpu,
                 _looked_up(self._task_of, task),
@@ -164,25 +164,25 @@ class Samples:
             self.count += int(self.weights(batch).sum())
             yield batch
 
-    def everything(self) -> Batch:
+    def everything(self) -> SampleBatch:
         """All samples at once in the order of time, for a format that groups them over parts; 48 bytes each. In `stack`
         are the numbers of numbers()."""
         batches = list(self.batches())
         nothing = np.zeros(0, np.int64)
-        joined = Batch(
-            *(np.concatenate([nothing, *(getattr(batch, name) for batch in batches)]) for name in Batch.__slots__)
+        joined = SampleBatch(
+            *(np.concatenate([nothing, *(getattr(batch, name) for batch in batches)]) for name in SampleBatch.__slots__)
         )
         rows = joined.cut(np.argsort(joined.time_us, kind="stable"))
         return replace(rows, stack=self.numbers(rows.stack))
 
-    def weights(self, batch: Batch) -> Ints:
+    def weights(self, batch: SampleBatch) -> Ints:
         """How many samples each row stands for."""
         weighted = np.fromiter((event.weighted for event in self.events), bool, len(self.events))
         if not weighted.any():
             return np.ones(len(batch), np.int64)
         return np.where(weighted[batch.event] & (batch.period >= 0), batch.period, 1)
 
-    def periods(self, batch: Batch) -> Ints:
+    def periods(self, batch: SampleBatch) -> Ints:
         """What each sample stands for in the unit of its event: nanoseconds of CPU for a clock. -1 is not known."""
         clocks = np.fromiter((event.is_clock for event in self.events), bool, len(self.events))
         return np.where((batch.period < 0) & clocks[batch.event], self.period_ns or -1, batch.period)

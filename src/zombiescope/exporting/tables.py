@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 Value = TypeVar("Value", bound=Hashable)
 
 
-class Table(Generic[Value]):
+class Interner(Generic[Value]):
     def __init__(self, first: Iterable[Value] = ()) -> None:
         self._positions: dict[Value, int] = {}
         for value in first:

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, BinaryIO, Literal
 
 if TYPE_CHECKING:
-    from zombiescope.exporting.samples import Samples
+    from zombiescope.exporting.samples import ExportSamples
 
 
 class Format(StrEnum):
@@ -24,7 +24,7 @@ EVERY_EVENT = (Format.PERF_SCRIPT, Format.OTLP)
 """Formats that tell of each sample which event it is of."""
 
 By = Literal["core", "process", "thread"]
-Write = Callable[["Samples", BinaryIO], None]
+Write = Callable[["ExportSamples", BinaryIO], None]
 
 
 def writer(format_: Format, title: str, *, bare: bool = False, annotate: bool = False, by: By = "core") -> Write:

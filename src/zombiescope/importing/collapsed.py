@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from zombiescope._native import context_of, plain_name
-from zombiescope.importing.rows import Event, FrameRow, Outcome, Rows, TaskRow
+from zombiescope.importing.rows import Event, FrameRow, ImportReport, SampleRows, TaskRow
 from zombiescope.importing.store import MAX_ROWS
 
 EVENT = Event("collapsed", weight=True)
@@ -49,7 +49,7 @@ def is_line(line: str) -> bool:
 class CollapsedImport:
     """Reads one file."""
 
-    def __init__(self, outcome: Outcome) -> None:
+    def __init__(self, outcome: ImportReport) -> None:
         self._outcome = outcome
         self._comm_at: int | None = None
         self._pattern = _LINE
@@ -65,7 +65,7 @@ class CollapsedImport:
         self._rows: tuple[array[int], array[int], array[int]] = (array("q"), array("q"), array("q"))
         self._idle_samples = 0
 
-    def read(self, pieces: Iterable[bytes]) -> Iterator[Rows]:
+    def read(self, pieces: Iterable[bytes]) -> Iterator[SampleRows]:
         """Rows whose times are all 0."""
         first = True
         for line in _lines(pieces, self._outcome):
@@ -140,10 +140,10 @@ class CollapsedImport:
         self._flat.extend(self._frames.setdefault(frame, len(self._frames)) for frame in frames)
         self._idle.append(_is_idle(frames))
 
-    def _give(self) -> Rows:
+    def _give(self) -> SampleRows:
         stacks, tasks, periods = self._rows
         nothing = array("q", bytes(8 * len(stacks)))
-        rows = Rows(
+        rows = SampleRows(
             time_us=nothing,
             cpu=array("q", [-1]) * len(stacks),
             task=tasks,
@@ -177,7 +177,7 @@ def _said(line: str) -> dict[str, Any]:
     return said if isinstance(said, dict) else {}
 
 
-def _lines(pieces: Iterable[bytes], outcome: Outcome) -> Iterator[str]:
+def _lines(pieces: Iterable[bytes], outcome: ImportReport) -> Iterator[str]:
     rest = b""
     for piece in pieces:
         *whole, rest = (rest + piece).split(b"\n")

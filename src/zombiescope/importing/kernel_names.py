@@ -45,7 +45,7 @@ class Recorded:
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
+class ShiftedKernel:
     """Symbols and where they hold: recorded address = address in `symbols` + shift."""
 
     symbols: KernelSymbols
@@ -65,7 +65,7 @@ class KernelNames:
         self.complaint: str | None = None
         """Why the file that the caller named was not used."""
 
-    def find(self, recorded: Recorded) -> Kernel | None:
+    def find(self, recorded: Recorded) -> ShiftedKernel | None:
         """The symbols of a recording's kernel, or None."""
         here = self.is_here(recorded)
         if self._kallsyms is not None:
@@ -91,17 +91,17 @@ class KernelNames:
         loaded = self._load(Path("/proc/kallsyms"))
         return loaded is not None and loaded[1].get(recorded.reference) == recorded.reference_at
 
-    def _try(self, path: Path, recorded: Recorded, here: bool) -> Kernel | None:
+    def _try(self, path: Path, recorded: Recorded, here: bool) -> ShiftedKernel | None:
         loaded = self._load(path)
         if loaded is None:
             return None
         symbols, references = loaded
         known_at = references.get(recorded.reference)
         if not recorded.reference_at or known_at is None or known_at == recorded.reference_at:
-            return Kernel(symbols, 0, ALL, here)
+            return ShiftedKernel(symbols, 0, ALL, here)
         start = recorded.reference_at
         end = min(recorded.text_start + recorded.text_bytes, ALL[1])
-        return Kernel(symbols, (start - known_at) % (1 << 64), (start, max(start, end)), here)
+        return ShiftedKernel(symbols, (start - known_at) % (1 << 64), (start, max(start, end)), here)
 
     def _load(self, path: Path) -> tuple[KernelSymbols, dict[str, int]] | None:
         if path not in self._read:

@@ -17,9 +17,9 @@ from zombiescope._native import PerfStream
 from zombiescope.importing import perf_header
 from zombiescope.importing.clock import Clock
 from zombiescope.importing.kernel_names import KernelNames
-from zombiescope.importing.perf_header import Header, HeaderError
-from zombiescope.importing.perf_session import HeaderRecords, Session, symbols_for
-from zombiescope.importing.rows import Outcome, Rows
+from zombiescope.importing.perf_header import PerfHeader, HeaderError
+from zombiescope.importing.perf_session import HeaderRecords, PerfSession, symbols_for
+from zombiescope.importing.rows import ImportReport, SampleRows
 
 HEAD_BYTES = 16
 """is_perf_data needs no more than this of a file."""
@@ -49,8 +49,8 @@ def file_clock(file: BinaryIO, name: str) -> Clock | None:
     return _clock(file, name, header, span_ns)
 
 
-def _scan_times(file: BinaryIO, header: Header) -> tuple[int | None, int | None]:
-    records = HeaderRecords(header, Outcome())
+def _scan_times(file: BinaryIO, header: PerfHeader) -> tuple[int | None, int | None]:
+    records = HeaderRecords(header, ImportReport())
     records.stream = PerfStream(records)
     records.begin()
     for _ in _data(file, header, records.stream, lambda _: None):
@@ -58,7 +58,7 @@ def _scan_times(file: BinaryIO, header: Header) -> tuple[int | None, int | None]
     return records.stream.span_ns()
 
 
-def _clock(file: BinaryIO, name: str, header: Header, span_ns: tuple[int | None, int | None]) -> Clock:
+def _clock(file: BinaryIO, name: str, header: PerfHeader, span_ns: tuple[int | None, int | None]) -> Clock:
     first_us, last_us = (None if at is None else at // 1000 for at in span_ns)
     offset_ns = header.wall_offset_ns()
     return Clock(
@@ -77,7 +77,7 @@ def _modified_us(file: BinaryIO) -> int:
     return time.time_ns() // 1000
 
 
-def _data(file: BinaryIO, header: Header, stream: PerfStream, progress: Callable[[int], None]) -> Iterator[int]:
+def _data(file: BinaryIO, header: PerfHeader, stream: PerfStream, progress: Callable[[int], None]) -> Iterator[int]:
     """Feeds the stream with the section of records, piece by piece; gives how many bytes are in by now."""
     if not header.is_pipe:
         file.seek(header.data_offset)
@@ -101,7 +101,7 @@ class PerfDataImport:
     """Decodes any number of perf.data files with one set of symbols. What it cannot take stands in outcome.skipped; it
     raises nothing for what is in a file."""
 
-    def __init__(self, *, kallsyms: Path | None, symbol_dirs: Sequence[Path], inline: bool, outcome: Outcome) -> None:
+    def __init__(self, *, kallsyms: Path | None, symbol_dirs: Sequence[Path], inline: bool, outcome: ImportReport) -> None:
         self._outcome = outcome
         self._kernels = KernelNames(kallsyms, symbol_dirs)
         self._symbols = symbols_for(symbol_dirs)
@@ -110,15 +110,15 @@ class PerfDataImport:
         self.clock = Clock("")
         """Of the file read last, once its iterator has ended."""
 
-    def read(self, file: BinaryIO, name: str, size: int | None, progress: Callable[[int], None]) -> Iterator[Rows]:
+    def read(self, file: BinaryIO, name: str, size: int | None, progress: Callable[[int], None]) -> Iterator[SampleRows]:
         """Rows of at most store.MAX_ROWS samples, `time_us` in the file's own clock. `file` stands at its beginning;
         `progress` is told how many more bytes were read."""
         self.clock = Clock(name)
         aside: BinaryIO | None = None
-        session: Session | None = None
+        session: PerfSession | None = None
         try:
             header, aside = _open(file, size)
-            session = Session(
+            session = PerfSession(
                 header, self._outcome, self._kernels, self._symbols, inline=self._inline, symbol_dirs=self._symbol_dirs
             )
             session.begin()
@@ -133,7 +133,7 @@ class PerfDataImport:
             if aside is not None:
                 aside.close()
 
-    def _decode(self, session: Session, file: BinaryIO, progress: Callable[[int], None]) -> Iterator[Rows]:
+    def _decode(self, session: PerfSession, file: BinaryIO, progress: Callable[[int], None]) -> Iterator[SampleRows]:
         # Thousands of names are made and all of them are kept: looking for garbage among them finds none.
         collects = gc.isenabled()
         gc.disable()
@@ -143,7 +143,7 @@ class PerfDataImport:
             if collects:
                 gc.enable()
 
-    def _decode_all(self, session: Session, file: BinaryIO, progress: Callable[[int], None]) -> Iterator[Rows]:
+    def _decode_all(self, session: PerfSession, file: BinaryIO, progress: Callable[[int], None]) -> Iterator[SampleRows]:
         decoder = session.decoder
         done = 0
         for so_far in _data(file, session.header, decoder, progress):
@@ -159,7 +159,7 @@ class PerfDataImport:
 
     # --- what must be said -------------------------------------------------------------------------------------------
 
-    def _account(self, session: Session, done: int, cut: tuple[int, int]) -> None:
+    def _account(self, session: PerfSession, done: int, cut: tuple[int, int]) -> None:
         header, decoder, skipped = session.header, session.decoder, self._outcome.skipped
         missing = max((header.data_bytes or 0) - done, cut[1])
         counts = {
@@ -177,7 +177,7 @@ class PerfDataImport:
         self._note(session)
         self._tell_facts(header)
 
-    def _note(self, session: Session) -> None:
+    def _note(self, session: PerfSession) -> None:
         note, header, decoder = self._outcome.note, session.header, session.decoder
         if header.data_bytes is None and not header.is_pipe:
             note("perf did not finish the file (was it killed?): it was read to its end, without what perf writes last")
@@ -199,7 +199,7 @@ class PerfDataImport:
         if decoder.throttled:
             note("the kernel throttled the event while perf recorded: some stretches have fewer samples")
 
-    def _tell_facts(self, header: Header) -> None:
+    def _tell_facts(self, header: PerfHeader) -> None:
         facts = {
             "hostname": perf_header.HOSTNAME,
             "kernel": perf_header.OS_RELEASE,
@@ -212,7 +212,7 @@ class PerfDataImport:
                 self._outcome.facts.setdefault(key, text)
 
 
-def _open(file: BinaryIO, size: int | None) -> tuple[Header, BinaryIO | None]:
+def _open(file: BinaryIO, size: int | None) -> tuple[PerfHeader, BinaryIO | None]:
     """The header, and a copy of the file if it came through a pipe in the form of a file: that form begins with what
     stands at its end."""
     if _can_seek(file):

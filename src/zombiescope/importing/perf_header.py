@@ -16,6 +16,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO, NamedTuple
 
+from zombiescope._errors import UserError
+
 PIPE_BYTES = 16
 FILE_BYTES = 104
 MAX_SECTION_BYTES = 64 << 20
@@ -34,8 +36,8 @@ _SOFTWARE = ("cpu-clock", "task-clock", "page-faults", "context-switches", "cpu-
 _MISC_BUILD_ID_SIZE = 1 << 15
 
 
-class HeaderError(ValueError):
-    """The file cannot be read at all. The message is meant for a person."""
+class HeaderError(UserError, ValueError):
+    """The file cannot be read at all; `what` says why."""
 
 
 class Attr(NamedTuple):
@@ -68,7 +70,7 @@ class BuildId(NamedTuple):
 
 
 @dataclass(slots=True)
-class Header:
+class PerfHeader:
     """What stands before, behind and among the samples."""
 
     attrs: list[tuple[Attr, Sequence[int]]] = field(default_factory=list)
@@ -151,13 +153,13 @@ def attr_record(record: bytes) -> tuple[Attr, Sequence[int]] | None:
     return None if attr is None else (attr, struct.unpack_from(f"<{count}Q", record, 8 + size))
 
 
-def read(file: BinaryIO, size: int | None) -> Header:
+def read(file: BinaryIO, size: int | None) -> PerfHeader:
     """The header of a file that stands at its beginning; it must be able to seek unless it is a pipe's. Raises
     HeaderError."""
     head = file.read(PIPE_BYTES)
     if head[:8] == b"2ELIFREP":
         raise HeaderError(
-            "written on a machine of the other byte order; read it there with perf script, import its text"
+            "written on a machine of the other byte order", "read it there with perf script and import its text"
         )
     if head[:8] != b"PERFILE2":
         raise HeaderError("not perf.data")
@@ -165,16 +167,16 @@ def read(file: BinaryIO, size: int | None) -> Header:
         raise HeaderError("ends within its header")
     (header_bytes,) = struct.unpack_from("<Q", head, 8)
     if header_bytes == PIPE_BYTES:
-        return Header(is_pipe=True)
+        return PerfHeader(is_pipe=True)
     head += file.read(FILE_BYTES - PIPE_BYTES)
     if len(head) < FILE_BYTES or not FILE_BYTES <= header_bytes <= 4096:
         raise HeaderError("ends within its header" if len(head) < FILE_BYTES else "its header is damaged")
     return _file_header(file, head, size)
 
 
-def _file_header(file: BinaryIO, head: bytes, size: int | None) -> Header:
+def _file_header(file: BinaryIO, head: bytes, size: int | None) -> PerfHeader:
     attr_bytes, attrs_at, attrs_bytes, data_at, data_bytes = struct.unpack_from("<QQQQQ", head, 16)
-    header = Header(data_offset=data_at, data_bytes=data_bytes or None)
+    header = PerfHeader(data_offset=data_at, data_bytes=data_bytes or None)
     if not 64 <= attr_bytes <= 4096 or attrs_bytes > MAX_EVENTS * attr_bytes or data_at > MAX_PLACE:
         raise HeaderError("its header is damaged")
     entries = _section(file, attrs_at, attrs_bytes, size)
@@ -191,7 +193,7 @@ def _file_header(file: BinaryIO, head: bytes, size: int | None) -> Header:
     return header
 
 
-def _read_features(file: BinaryIO, header: Header, bits: int, size: int | None) -> None:
+def _read_features(file: BinaryIO, header: PerfHeader, bits: int, size: int | None) -> None:
     numbers = [number for number in range(256) if bits >> number & 1]
     table = _section(file, header.data_offset + (header.data_bytes or 0), 16 * len(numbers), size)
     header.cut = len(table) < 16 * len(numbers)

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
 
 from zombiescope._native import PerfScriptText, plain_name
-from zombiescope.importing.rows import Event, FrameRow, Outcome, Rows, TaskRow
+from zombiescope.importing.rows import Event, FrameRow, ImportReport, SampleRows, TaskRow
 from zombiescope.importing.store import MAX_ROWS
 
 UNKNOWN = "[unknown]"
@@ -76,7 +76,7 @@ def _where(dso: str, name: str, high: bool) -> tuple[str, str]:
     return base, "user"
 
 
-class Header:
+class ScriptHeader:
     """What the lines that `perf script --header` puts in front say."""
 
     def __init__(self, lines: Iterable[str]) -> None:
@@ -129,13 +129,13 @@ def _seconds_us(text: str | None) -> int | None:
 class PerfScriptImport:
     """Reads one text. `span_us` and `header` are known once read() has ended."""
 
-    def __init__(self, outcome: Outcome) -> None:
+    def __init__(self, outcome: ImportReport) -> None:
         self._outcome = outcome
         self._text = PerfScriptText(place, MAX_ROWS)
         self._nameless_kernel = False
         self._named_kernel = False
 
-    def read(self, pieces: Iterable[bytes], is_cut: Iterable[object] = ()) -> Iterator[Rows]:
+    def read(self, pieces: Iterable[bytes], is_cut: Iterable[object] = ()) -> Iterator[SampleRows]:
         """Rows of at most MAX_ROWS samples, `time_us` in the text's own clock. `is_cut` is not empty, once the pieces
         are over, when they are known not to be all."""
         text = self._text
@@ -150,8 +150,8 @@ class PerfScriptImport:
         self._tell()
 
     @property
-    def header(self) -> Header:
-        return Header(self._text.header)
+    def header(self) -> ScriptHeader:
+        return ScriptHeader(self._text.header)
 
     @property
     def span_us(self) -> tuple[int, int] | None:
@@ -161,7 +161,7 @@ class PerfScriptImport:
     def event_lines(self) -> int:
         return self._text.event_lines
 
-    def _rows(self) -> Rows:
+    def _rows(self) -> SampleRows:
         time_us, cpu, task, stack, period, event, lengths, flat, frames, tasks, events, idle = self._text.take()
         if self._text.untimed and -1 in time_us:
             start = self.span_us[0] if self.span_us is not None else 0
@@ -171,7 +171,7 @@ class PerfScriptImport:
         names = {name for name, _, kind in frames if kind == "kernel"}
         self._nameless_kernel |= UNKNOWN in names
         self._named_kernel |= bool(names - {UNKNOWN})
-        return Rows(
+        return SampleRows(
             time_us=time_us,
             cpu=cpu,
             task=task,
@@ -214,7 +214,7 @@ def is_unix(span_us: tuple[int, int] | None) -> bool:
     return span_us is not None and span_us[0] >= _UNIX_US
 
 
-def peek(file: BinaryIO, size: int) -> tuple[Header, tuple[int, int] | None]:
+def peek(file: BinaryIO, size: int) -> tuple[ScriptHeader, tuple[int, int] | None]:
     """Header and span of a plain file that can seek, from its beginning and its end alone. Raises OSError."""
     first = PerfScriptText(place, MAX_ROWS)
     file.seek(0)
@@ -227,15 +227,15 @@ def peek(file: BinaryIO, size: int) -> tuple[Header, tuple[int, int] | None]:
     file.seek(0)
     spans = [text.span_us for text in (first, last) if text.span_us is not None]
     span = (min(low for low, _ in spans), max(high for _, high in spans)) if spans else None
-    return Header([*first.header, *last.header]), span
+    return ScriptHeader([*first.header, *last.header]), span
 
 
-def peek_head(head: bytes) -> tuple[Header, tuple[int, int] | None]:
+def peek_head(head: bytes) -> tuple[ScriptHeader, tuple[int, int] | None]:
     """Header and span of a text of which only the beginning can be read before the rest: the span if the header says
     it."""
     first = PerfScriptText(place, MAX_ROWS)
     first.feed(head)
-    header = Header(first.header)
+    header = ScriptHeader(first.header)
     if header.first_us is None or header.last_us is None:
         return header, None
     return header, (header.first_us, header.last_us)

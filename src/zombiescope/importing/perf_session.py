@@ -13,9 +13,9 @@ from typing import Any
 
 from zombiescope._native import PerfData, PerfStream
 from zombiescope.importing import perf_header
-from zombiescope.importing.kernel_names import Kernel, KernelNames, Recorded, module_name
-from zombiescope.importing.perf_header import Attr, Header
-from zombiescope.importing.rows import Event, FrameRow, Outcome, Rows, TaskRow
+from zombiescope.importing.kernel_names import ShiftedKernel, KernelNames, Recorded, module_name
+from zombiescope.importing.perf_header import Attr, PerfHeader
+from zombiescope.importing.rows import Event, FrameRow, ImportReport, SampleRows, TaskRow
 from zombiescope.importing.store import MAX_ROWS
 from zombiescope.symbols.code_files import FinishedCodeFile
 from zombiescope.symbols.offline import OfflineSymbols
@@ -36,7 +36,7 @@ class HeaderRecords:
 
     stream: PerfStream
 
-    def __init__(self, header: Header, outcome: Outcome) -> None:
+    def __init__(self, header: PerfHeader, outcome: ImportReport) -> None:
         self.header = header
         self.outcome = outcome
         self.attrs: list[tuple[Attr, Sequence[int]]] = []
@@ -113,13 +113,13 @@ class HeaderRecords:
             self.build_ids[entry.path] = entry.build_id
 
 
-class Session(HeaderRecords):
+class PerfSession(HeaderRecords):
     """Answers the decoder of one file."""
 
     def __init__(
         self,
-        header: Header,
-        outcome: Outcome,
+        header: PerfHeader,
+        outcome: ImportReport,
         kernels: KernelNames,
         symbols: dict[bool, OfflineSymbols],
         *,
@@ -136,17 +136,17 @@ class Session(HeaderRecords):
         self._symbol_dirs = symbol_dirs
         self._perf_maps: dict[int, FinishedCodeFile | None] = {}
         self._is_here = False
-        self._kernel: Kernel | None = None
+        self._kernel: ShiftedKernel | None = None
         self._recorded = Recorded()
         self._modules: list[tuple[int, int, str]] = []
         self._same_inode: dict[MappedFile, bool] = {}
 
-    def take(self) -> Rows:
+    def take(self) -> SampleRows:
         """The samples decoded since the last call."""
         (times, cpus, tasks, stacks, periods, events, lengths, flat, frames, who, idle, span, seen, numbers) = (
             self.decoder.take()
         )
-        return Rows(
+        return SampleRows(
             times, cpus, tasks, stacks,
             periods if self.has_period else None,
             events if len(numbers) > 1 else None,

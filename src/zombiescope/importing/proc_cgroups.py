@@ -7,7 +7,7 @@ Neither says when it was taken: the file's modification time is.
 
 from __future__ import annotations
 
-from zombiescope.importing.rows import Outcome
+from zombiescope.importing.rows import ImportReport
 
 HEAD = "#subsys_name"
 ROOT = "/sys/fs/cgroup"
@@ -15,7 +15,7 @@ Row = tuple[int, str, int, int | None, int | None, None, None, None, None]
 """As schema.CENSUS."""
 
 
-def read(text: str, time_us: int, live: int | None, outcome: Outcome) -> list[Row]:
+def read(text: str, time_us: int, live: int | None, outcome: ImportReport) -> list[Row]:
     """The census as this copy tells it; `live` is the number of directories, when somebody listed them."""
     for line in text.splitlines():
         words = line.split()

@@ -40,7 +40,7 @@ class Event(NamedTuple):
 
 
 @dataclass(slots=True)
-class Rows:
+class SampleRows:
     """One segment's worth of samples; `time_us` is Unix time once the clock of the file is known."""
 
     time_us: array[int]
@@ -74,7 +74,7 @@ class Rows:
 
 
 @dataclass(slots=True)
-class Outcome:
+class ImportReport:
     """What an import did; `skipped` counts what was not taken, by reason, and is never silent."""
 
     samples: int = 0

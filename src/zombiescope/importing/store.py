@@ -16,8 +16,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from zombiescope._errors import UserError
 from zombiescope._native import has_negative
-from zombiescope.importing.rows import Outcome, Rows
+from zombiescope.importing.rows import ImportReport, SampleRows
 from zombiescope.recording import layout, schema
 from zombiescope.recording.batch import Batch
 from zombiescope.recording.segment_writer import SegmentWriter
@@ -26,8 +27,8 @@ MAX_ROWS = 1_000_000
 EVENT_SOURCE = "event"
 
 
-class StoreError(OSError):
-    """The disk did not take it. The message is meant for a person."""
+class StoreError(UserError):
+    """A segment could not be written."""
 
 
 class ImportStore:
@@ -52,7 +53,7 @@ class ImportStore:
 
     # --- samples -----------------------------------------------------------------------------------------------------
 
-    def add(self, rows: Rows) -> None:
+    def add(self, rows: SampleRows) -> None:
         """One segment of samples. Raises StoreError."""
         if not len(rows):
             return
@@ -100,7 +101,7 @@ class ImportStore:
         writer.frame(to_us, 0, self._batch.take_blocks(to_us), closes=True)
         writer.close(to_us)
         if writer.failing is not None:
-            raise StoreError(writer.failing)
+            raise StoreError(writer.failing, f"room and write permission in {self.path}")
         self._first_us = from_us if self._first_us is None else min(self._first_us, from_us)
         self._last_us = to_us if self._last_us is None else max(self._last_us, to_us)
 
@@ -117,7 +118,7 @@ class ImportStore:
 
     # --- the end -----------------------------------------------------------------------------------------------------
 
-    def finish(self, outcome: Outcome, sources: Sequence[str]) -> None:
+    def finish(self, outcome: ImportReport, sources: Sequence[str]) -> None:
         """Writes node.json: who this is of, and what whoever reads it must know. Raises OSError."""
         path = self.path / "node.json"
         before = _before(path)
@@ -166,7 +167,7 @@ def _known(column: array[int]) -> array[int] | list[int | None] | None:
     return None if unknown == len(column) else [None if value < 0 else value for value in column]
 
 
-def _events(rows: Rows) -> array[int] | None:
+def _events(rows: SampleRows) -> array[int] | None:
     if rows.event is not None:
         return rows.event
     return array("q", bytes(8 * len(rows))) if rows.events else None

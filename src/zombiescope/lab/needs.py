@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from zombiescope.lab.place import UNITS, Place
+from zombiescope.lab.place import UNITS, Sandbox
 from zombiescope.lab.scenario import GB, Scenario
 
 SPARE = 0.5
@@ -36,7 +36,7 @@ def _lacks(scenario: Scenario) -> Iterator[str]:
         if shutil.which(program, path=path) is None:
             yield f"needs {program}: apt-get install {package}"
     for controller in needs.controllers:
-        if Place(scenario.id).root_of(controller) is None:
+        if Sandbox(scenario.id).root_of(controller) is None:
             yield (
                 f"needs the cgroup controller {controller}, which this machine does not pass down from the root: "
                 f"systemctl set-property --runtime system.slice {SWITCHES_ON[controller]}"

@@ -47,7 +47,7 @@ class Plan:
     product: bool = True
 
 
-class Node:
+class LabNode:
     """A node that is up. `boot` makes it."""
 
     def __init__(self, plan: Plan, made: Image, machine: Qemu, accelerated: bool) -> None:
@@ -78,7 +78,7 @@ class Node:
             self._channel.wait_for_agent(limit_s, self._machine.must_run)
         except LabError as error:
             last = " | ".join(line.strip() for line in self.console().strip().splitlines()[-3:])
-            raise LabError(f"{error}; its console ends: {last}") from error
+            raise LabError(f"{error.what} (its console ends: {last})", error.fix) from error
         self.boot_seconds = time.monotonic() - begun
 
     def run(self, *argv: str, stdin: bytes = b"", limit_s: float = 60.0, **more: Any) -> Done:
@@ -125,7 +125,7 @@ class Node:
 
 
 @contextmanager
-def boot(plan: Plan, note: Callable[[str], None] = lambda _: None) -> Iterator[Node]:
+def boot(plan: Plan, note: Callable[[str], None] = lambda _: None) -> Iterator[LabNode]:
     """A node that is up, and gone afterwards. `note` is told what takes time."""
     programs.find("qemu-system-x86_64")  # before anything is built for it
     made = image(plan.kernel)
@@ -135,7 +135,7 @@ def boot(plan: Plan, note: Callable[[str], None] = lambda _: None) -> Iterator[N
     hardware = Hardware(made.kernel, chosen, made.initrd, disks, options, ports=("agent", "console"))
     machine = Qemu(hardware)
     try:
-        node = Node(plan, made, machine, chosen == KVM)
+        node = LabNode(plan, made, machine, chosen == KVM)
         node.wait_until_up()
         if plan.product:
             node.install()

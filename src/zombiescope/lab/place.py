@@ -19,7 +19,7 @@ UNITS = Path("/run/systemd/system")
 _WANTED = ("memory", "pids", "cpu")
 
 
-class Place:
+class Sandbox:
     def __init__(self, scenario: str) -> None:
         self.name = f"{MARK}{scenario}"
         self._mounts = {name: mount for name in _WANTED if (mount := _mount(name)) is not None}

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from zombiescope._time import SECOND_US
 from zombiescope.profile import seconds
-from zombiescope.profile.seconds import Seconds
+from zombiescope.profile.seconds import SecondCounts
 from zombiescope.profile.selection import Selection
 from zombiescope.recording import schema
 from zombiescope.recording.columns import Ints
@@ -99,7 +99,7 @@ def subsecond(selection: Selection, rows: int = DEFAULT_ROWS) -> Heatmap:
 
 def _counted(
     selection: Selection, column: str, usable: bool, *names: str
-) -> Iterator[tuple[Seconds | None, Iterator[tuple[Ints, ...]]]]:
+) -> Iterator[tuple[SecondCounts | None, Iterator[tuple[Ints, ...]]]]:
     """Part by part what compaction counted already, and these columns of the samples that it did not."""
     if not usable:
         yield None, selection.columns(*names)

@@ -24,7 +24,7 @@ from zombiescope._time import SECOND_US
 from zombiescope.profile import flame, heatmap, pruning
 from zombiescope.profile.flame import Tree
 from zombiescope.profile.heatmap import Heatmap
-from zombiescope.profile.selection import Imported, Selection
+from zombiescope.profile.selection import ImportFacts, Selection
 from zombiescope.profile.stacks import is_skid
 from zombiescope.recording import columns
 from zombiescope.recording.columns import Ints
@@ -121,7 +121,7 @@ class _Kept:
 
 def _counts(selection: Selection) -> Ints:
     """Samples for each stack; a row that stands for several is one here, because a cell has no weights."""
-    if not Imported.of(selection.recording).weighted:
+    if not ImportFacts.of(selection.recording).weighted:
         return selection.counts()
     known = selection.stacks
     total = np.zeros(known.count, np.int64)

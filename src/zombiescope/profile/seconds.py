@@ -22,7 +22,7 @@ from zombiescope.recording.parts import Part
 
 
 @dataclass(frozen=True, slots=True)
-class Seconds:
+class SecondCounts:
     """counts[i] are the samples of the second that begins at time_us[i], each second once."""
 
     time_us: Ints
@@ -30,13 +30,13 @@ class Seconds:
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class PartSeconds:
     part: Part
-    counted: Seconds | None
+    counted: SecondCounts | None
     rest: tuple[Span, ...]
 
 
-def split(selection: Selection, column: str) -> Iterator[Split]:
+def split(selection: Selection, column: str) -> Iterator[PartSeconds]:
     """`column` of the table `heat`: "hundredths" or "cores"."""
     start_us, end_us = selection.span
     first_us, behind_us = -(-start_us // SECOND_US) * SECOND_US, end_us // SECOND_US * SECOND_US
@@ -46,20 +46,20 @@ def split(selection: Selection, column: str) -> Iterator[Split]:
         rows = selection.recording.summary(part, "heat", first_us, behind_us, wanted) if usable else None
         counted = None if rows is None else _seconds(rows, column)
         if counted is None:
-            yield Split(part, None, (selection.span,))
+            yield PartSeconds(part, None, (selection.span,))
         else:
             edges = ((start_us, first_us), (behind_us, end_us))
-            yield Split(part, counted, tuple((low, high) for low, high in edges if low < high))
+            yield PartSeconds(part, counted, tuple((low, high) for low, high in edges if low < high))
 
 
-def _seconds(rows: pa.Table, column: str) -> Seconds | None:
+def _seconds(rows: pa.Table, column: str) -> SecondCounts | None:
     """None when the lists are not all of one length: then they are not what compaction writes."""
     time_us = columns.numbers(rows.column("time"))
     lists = [columns.list_parts(chunk) for chunk in rows.column(column).chunks]
     lengths = np.concatenate([np.zeros(0, np.int32), *(np.diff(offsets) for offsets, _ in lists)])
     if not len(lengths):
-        return Seconds(time_us, np.zeros((0, 0), np.int64))
+        return SecondCounts(time_us, np.zeros((0, 0), np.int64))
     if lengths.min() != lengths.max():
         return None
     counts = np.concatenate([columns.numbers(elements) for _, elements in lists])
-    return Seconds(time_us, counts.reshape(len(time_us), int(lengths[0])))
+    return SecondCounts(time_us, counts.reshape(len(time_us), int(lengths[0])))

@@ -142,7 +142,7 @@ class Selection:
         if self.filters.on_tasks:
             tasks = _tasks(self.recording, self.span, self.filters)
             keeps["task"] = lambda task: _holds(tasks, task)
-        imported = Imported.of(self.recording)
+        imported = ImportFacts.of(self.recording)
         if self.filters.on_stacks or (imported.idle and not self.filters.idle):
             wanted = _wanted_stacks(self.stacks, self.filters)
             keeps["stack"] = lambda stack: np.asarray(wanted[self.stacks.rows_of(stack)], bool)
@@ -161,7 +161,7 @@ class Selection:
     def counts(self) -> Ints:
         """How often each stack of `stacks` was sampled."""
         total = np.zeros(self.stacks.count, np.int64)
-        if Imported.of(self.recording).weighted:
+        if ImportFacts.of(self.recording).weighted:
             for stack, weight in self.columns("stack", "period"):
                 np.add.at(total, self.stacks.rows_of(stack), weight)
             return total
@@ -191,7 +191,7 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportFacts:
     """What node.json says of a recording that was imported; a recording of our own has none of it."""
 
     events: tuple[str, ...] = ()
@@ -206,7 +206,7 @@ class Imported:
         return self.events[0] if len(self.events) > 1 else None
 
     @classmethod
-    def of(cls, recording: Recording) -> Imported:
+    def of(cls, recording: Recording) -> ImportFacts:
         said = recording.node.get("imported")
         if not isinstance(said, dict):
             return cls()

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator
 
 from zombiescope.kernel import cgroup, host, process
 from zombiescope.kernel.cgroup import Hierarchy
-from zombiescope.kernel.cgroup_census import Census, MemoryCgroups, walk_directories
+from zombiescope.kernel.cgroup_census import CgroupCounter, MemoryCgroups, walk_directories
 from zombiescope.kernel.cgroup_leaf import LeafStats, NotALeafError, leaf_stats, read_cost
 from zombiescope.kernel.cgroup_path import normalise, owner
 from zombiescope.kernel.procfile import at, read_file
-from zombiescope.kernel.tracefs import Format
+from zombiescope.kernel.tracefs import EventFormat
 from zombiescope.recorder import dying
 from zombiescope.recorder.dying import Dying
 from zombiescope.recorder.ledger import Creator, Ledger
@@ -81,7 +81,7 @@ class Cgroups:
         self._batch = batch
         self._sources = sources
         self._comm_of = comm_of
-        self._census = Census(root)
+        self._census = CgroupCounter(root)
         self.hierarchy: Hierarchy | None = self._census.hierarchy
         self._hierarchies = cgroup.hierarchies(root)
         self.ledger = Ledger(normalise)
@@ -136,7 +136,7 @@ class Cgroups:
 
     # --- tracepoints --------------------------------------------------------------------------------------------
 
-    def traced(self, record: Traced, form: Format, wall_us: int) -> Event | None:
+    def traced(self, record: Traced, form: EventFormat, wall_us: int) -> Event | None:
         """A cgroup tracepoint; gives an event when it completes a churn."""
         fields, raw = form.fields, record.raw
         key = fields["id"].number(raw)

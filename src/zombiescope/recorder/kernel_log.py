@@ -14,7 +14,7 @@ from zombiescope.kernel.log_flood import FloodGuard
 from zombiescope.kernel.log_formats import LogEvent, event_of
 from zombiescope.kernel.procfile import at
 from zombiescope.kernel.syslog import SyslogReader
-from zombiescope.kernel.tracefs import Format
+from zombiescope.kernel.tracefs import EventFormat
 from zombiescope.recorder.clock import WallClock
 from zombiescope.recorder.sources import Sources
 from zombiescope.recorder.stacks import Traced
@@ -97,7 +97,7 @@ class KernelLog:
             )
         return events
 
-    def traced(self, record: Traced, form: Format) -> list[Event]:
+    def traced(self, record: Traced, form: EventFormat) -> list[Event]:
         """A line that reached the console (printk:console)."""
         line = parse_console(form.fields["msg"].text(record.raw).encode("utf-8", "replace"))
         if line is None:

@@ -9,11 +9,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from zombiescope._missing import Missing
 from zombiescope.kernel import cpu, host, kconfig
 from zombiescope.kernel.host import Host
 from zombiescope.kernel.stat import USER_HZ
 from zombiescope.recorder.config import Config
-from zombiescope.recorder.sources import Missing
 from zombiescope.recording.schema import FORMAT
 
 

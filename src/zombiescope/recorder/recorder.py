@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from zombiescope._missing import Missing
 from zombiescope.kernel import cpu, namespaces
 from zombiescope.kernel.perf_event import Clock, monotonic_ns
 from zombiescope.kernel.procfile import ProcFile, at
@@ -29,7 +30,7 @@ from zombiescope.recorder.lookup import Lookup
 from zombiescope.recorder.marks import MarkSocket
 from zombiescope.recorder.rollup import Rollup
 from zombiescope.recorder.samples import Samples
-from zombiescope.recorder.sources import Missing, Sources
+from zombiescope.recorder.sources import Sources
 from zombiescope.recorder.stacks import CONSOLE, MKDIR, RELEASE, RENAME, RMDIR, XMIT_TIMEOUT, Stacks
 from zombiescope.recorder.upkeep import Upkeep
 from zombiescope.recording import schema
@@ -411,7 +412,7 @@ class Recorder:
     def _note_systemd(self, wall_us: int) -> None:
         known = self._systemd.state
         if known.status in ("absent", "failed"):
-            self.sources.lacks("systemd", known.why, known.mend, wall_us)
+            self.sources.lacks("systemd", known.why, known.fix, wall_us)
         elif known.status == "connected":
             self.sources.has("systemd", wall_us)
 

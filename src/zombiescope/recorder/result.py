@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from zombiescope.recorder.sources import Missing
+from zombiescope._missing import Missing
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,7 @@ result, and the span it was blind for is a row of the table `gaps`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True, slots=True)
-class Missing:
-    source: str
-    why: str
-    grant: str
+from zombiescope._missing import Missing
 
 
 class Sources:

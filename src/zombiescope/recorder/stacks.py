@@ -78,7 +78,7 @@ class Stacks:
         self._sources = sources
         self._ring_bytes = ring_bytes(possible_cpus)
         self.rings: dict[int, CpuRing] = {}
-        self.formats: dict[int, tracefs.Format] = {}
+        self.formats: dict[int, tracefs.EventFormat] = {}
         self._where: dict[int, str | None] = {}
         self._closed_counts: dict[int, int] = {}
         self._next_symbols_us = now_us

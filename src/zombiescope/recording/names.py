@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from zombiescope.recording import schema
-from zombiescope.recording.log import Block, Frame
+from zombiescope.recording.log import Block, LogFrame
 from zombiescope.recording.stacks import NamedFrame
 
 _TASK_COLUMNS = ("task", "pid", "tid", "comm", "unit", "container", "cgroup")
@@ -30,7 +30,7 @@ class Names:
     frames: dict[int, NamedFrame] = field(default_factory=dict)
     tasks: dict[int, Task] = field(default_factory=dict)
 
-    def update(self, frame: Frame) -> None:
+    def update(self, frame: LogFrame) -> None:
         for block in frame.blocks:
             if block.table is schema.STACKS:
                 self.stacks.update(_pairs(block, "stack", "frames"))

@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from zombiescope._errors import UserError
 from zombiescope.recording import columns, layout, schema
 from zombiescope.recording.layout import Manifest, Span
 from zombiescope.recording.merge import DATA, PartMerger
@@ -32,15 +33,19 @@ from zombiescope.recording.segment_part import SegmentPart
 _SEGMENTS_TOGETHER_US = 15 * 60 * 1_000_000
 
 
+class EmptyWindowError(UserError, ValueError):
+    """Nothing was recorded in the window."""
+
+
 def pack(recording: Recording, start_us: int, end_us: int, out_path: Path | str) -> int:
-    """Writes a window to out_path and returns the file's size. Raises ValueError when nothing is in it."""
+    """Writes a window to out_path and returns the file's size. Raises EmptyWindowError."""
     out = Path(out_path)
     aside = out.with_name(f".{out.name}.tmp")
     try:
         with zipfile.ZipFile(aside, "w", zipfile.ZIP_STORED) as archive:
             packing = _Packing(recording, start_us, end_us, archive)
             if not packing.add_parts():
-                raise ValueError("nothing was recorded in this window; `zombiescope info` says what there is")
+                raise EmptyWindowError("nothing was recorded in this window", "`zombiescope info` shows what there is")
             packing.add_what_holds()
             packing.add_rollups()
             packing.add_node()

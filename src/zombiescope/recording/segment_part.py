@@ -17,7 +17,7 @@ import pyarrow as pa
 from zombiescope.recording import columns, schema
 from zombiescope.recording.gaps import HOLE_US
 from zombiescope.recording.layout import SegmentFile, Span
-from zombiescope.recording.log import Block, DamagedError, Frame, SegmentReader
+from zombiescope.recording.log import Block, DamagedError, LogFrame, SegmentReader
 from zombiescope.recording.parts import Damage
 from zombiescope.recording.store import Store
 
@@ -151,7 +151,7 @@ class SegmentPart:
         self._file.seek(0)
         return self._file.read(self.size_bytes)
 
-    def _note(self, frame: Frame) -> None:
+    def _note(self, frame: LogFrame) -> None:
         self._sample_rows += sum(block.rows for block in frame.blocks if block.table is schema.SAMPLES)
         boot, seq, run = self.boot, _int(self.header, "seq"), _int(self.header, "recorder_started_us")
         hole = max(HOLE_US, 3 * _int(self.header, "interval_us"))

@@ -19,7 +19,7 @@ from typing import NamedTuple, Protocol
 from zombiescope._native import ElfError, SymbolTable, elf_build_id
 from zombiescope.symbols import debug_files, debugdata
 from zombiescope.symbols.elf import open_elf
-from zombiescope.symbols.store import Store
+from zombiescope.symbols.store import SymbolStore
 
 MAX_LINK_BYTES = 4096
 MAX_IN_MEMORY_BYTES = 4 << 20
@@ -28,14 +28,14 @@ UNPACKED = "debugdata"
 Reopen = Callable[[], int | None]
 
 
-class Place(NamedTuple):
+class BinaryPlace(NamedTuple):
     """Where a binary was found: its path below a root, which for a process in a container is not ours."""
 
     path: str
     root: str = "/"
 
 
-class Table(Protocol):
+class FunctionTable(Protocol):
     """Functions of one binary, by their offset in its file."""
 
     @property
@@ -101,7 +101,7 @@ class SymbolsApart:
 
     def __init__(
         self,
-        store: Store | None = None,
+        store: SymbolStore | None = None,
         debug_roots: Sequence[str | Path] = debug_files.DEBUG_ROOTS,
         *,
         caches: Sequence[Path] = (),
@@ -115,8 +115,8 @@ class SymbolsApart:
         self._max_memory_bytes = max_memory_bytes
 
     def table(
-        self, fd: int, program: SymbolTable, place: Place | None, max_symbols: int, keep_names_bytes: int
-    ) -> Table:
+        self, fd: int, program: SymbolTable, place: BinaryPlace | None, max_symbols: int, keep_names_bytes: int
+    ) -> FunctionTable:
         """The program's table with what is known elsewhere laid under it; ElfError when that is damaged."""
         if program.has_symtab or program.go_functions or program.build_id is None:
             return program
@@ -133,18 +133,18 @@ class SymbolsApart:
             return self._unpacked(fd, program, max_symbols, keep_names_bytes)
         return program
 
-    def _separate(self, fd: int, program: SymbolTable, place: Place | None) -> Iterator[Place]:
+    def _separate(self, fd: int, program: SymbolTable, place: BinaryPlace | None) -> Iterator[BinaryPlace]:
         assert program.build_id is not None
         paths = list(debug_files.separate(program.build_id, self._debug_roots))
         link = _debuglink(fd, program)
         if link and place is not None:
             paths += debug_files.linked(place.path, link, self._debug_roots)
         roots = ["/"] if place is None or place.root == "/" else ["/", place.root]
-        yield from (Place(str(path), root) for root in roots for path in paths)
+        yield from (BinaryPlace(str(path), root) for root in roots for path in paths)
         for path in debug_files.cached_by_perf(program.build_id, self._caches, "debug"):
-            yield Place(str(path))
+            yield BinaryPlace(str(path))
 
-    def _unpacked(self, fd: int, program: SymbolTable, max_symbols: int, keep_names_bytes: int) -> Table:
+    def _unpacked(self, fd: int, program: SymbolTable, max_symbols: int, keep_names_bytes: int) -> FunctionTable:
         key, store = program.build_id, self._store
         assert key is not None
         if store is not None:
@@ -159,7 +159,7 @@ class SymbolsApart:
                     os.close(other)
         return self._unpacked_in_memory(fd, program, max_symbols)
 
-    def _unpacked_in_memory(self, fd: int, program: SymbolTable, max_symbols: int) -> Table:
+    def _unpacked_in_memory(self, fd: int, program: SymbolTable, max_symbols: int) -> FunctionTable:
         most = min(MAX_IN_MEMORY_BYTES, self._max_unpacked_bytes)
         other = os.memfd_create("debugdata", os.MFD_CLOEXEC)
         try:
@@ -180,7 +180,7 @@ def _debuglink(fd: int, program: SymbolTable) -> str | None:
     return os.fsdecode(os.pread(fd, min(size, MAX_LINK_BYTES), offset).split(b"\0", 1)[0])
 
 
-def _reopener(place: Place, build_id: bytes) -> Reopen:
+def _reopener(place: BinaryPlace, build_id: bytes) -> Reopen:
     def reopen() -> int | None:
         try:
             root_fd = os.open(place.root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -14,10 +14,10 @@ from collections import OrderedDict
 from typing import NamedTuple
 
 from zombiescope._native import ElfError
-from zombiescope.symbols.apart import Place, Table
+from zombiescope.symbols.apart import BinaryPlace, FunctionTable
 from zombiescope.symbols.elf import ElfCache, ElfKey
 from zombiescope.symbols.maps import Mapping
-from zombiescope.symbols.process import Process, Tally, open_ours
+from zombiescope.symbols.process import LiveProcess, Tally, open_ours
 
 KNOWN_FOR_S = 60.0
 UNKNOWN_FOR_S = 10.0
@@ -29,7 +29,7 @@ class MappedFile(NamedTuple):
     """A mapping's file in the cache."""
 
     key: ElfKey
-    table: Table
+    table: FunctionTable
 
 
 class _Known(NamedTuple):
@@ -57,7 +57,7 @@ class MappedFiles:
         while self._open:
             os.close(self._open.popitem()[1])
 
-    def find(self, process: Process | None, mapping: Mapping) -> MappedFile | None:
+    def find(self, process: LiveProcess | None, mapping: Mapping) -> MappedFile | None:
         """The table of the file behind a mapping; None when it cannot be had."""
         if mapping.build_id is not None:
             table = self._cache.get(mapping.build_id)
@@ -76,7 +76,7 @@ class MappedFiles:
         return self._find_anew(process, mapping, mark, now_s)
 
     def _find_anew(
-        self, process: Process | None, mapping: Mapping, mark: tuple[object, ...], now_s: float
+        self, process: LiveProcess | None, mapping: Mapping, mark: tuple[object, ...], now_s: float
     ) -> MappedFile | None:
         fd = self._open_file(process, mapping)
         if fd is None:
@@ -93,8 +93,8 @@ class MappedFiles:
         self._hold(key, fd, process, mapping)
         return MappedFile(key, table)
 
-    def _place(self, process: Process | None, mapping: Mapping) -> Place:
-        return Place(mapping.path, "/" if process is None else f"{self._proc}/{process.pid}/root")
+    def _place(self, process: LiveProcess | None, mapping: Mapping) -> BinaryPlace:
+        return BinaryPlace(mapping.path, "/" if process is None else f"{self._proc}/{process.pid}/root")
 
     def _know(self, mark: tuple[object, ...], known: _Known) -> None:
         self._known[mark] = known
@@ -102,7 +102,7 @@ class MappedFiles:
         if len(self._known) > MAX_FILES:
             self._known.popitem(last=False)
 
-    def _hold(self, key: ElfKey, fd: int, process: Process | None, mapping: Mapping) -> None:
+    def _hold(self, key: ElfKey, fd: int, process: LiveProcess | None, mapping: Mapping) -> None:
         if key in self._open:
             os.close(self._open.pop(key))
         elif len(self._open) == MAX_OPEN:
@@ -114,7 +114,7 @@ class MappedFiles:
             if len(self._places) > MAX_FILES:
                 self._places.popitem(last=False)
 
-    def name(self, process: Process | None, mapping: Mapping, file: MappedFile, index: int) -> bytes | None:
+    def name(self, process: LiveProcess | None, mapping: Mapping, file: MappedFile, index: int) -> bytes | None:
         """The name of a function of a file that find() gave."""
         if file.table.names_kept:
             return file.table.name(index)
@@ -123,7 +123,7 @@ class MappedFiles:
         fd = self._open.get(file.key)
         return None if fd is None else file.table.name(index, fd)
 
-    def _open_again(self, process: Process | None, mapping: Mapping, key: ElfKey) -> None:
+    def _open_again(self, process: LiveProcess | None, mapping: Mapping, key: ElfKey) -> None:
         fd = self._open_same(process, mapping, key)
         if fd is not None:
             self._hold(key, fd, process, mapping)
@@ -138,7 +138,7 @@ class MappedFiles:
             return None
         pid, mapping = self._places[key]
         try:
-            other = Process(pid, self._proc)
+            other = LiveProcess(pid, self._proc)
         except OSError:
             del self._places[key]
             return None
@@ -147,7 +147,7 @@ class MappedFiles:
         finally:
             other.close()
 
-    def _open_same(self, process: Process | None, mapping: Mapping, key: ElfKey) -> int | None:
+    def _open_same(self, process: LiveProcess | None, mapping: Mapping, key: ElfKey) -> int | None:
         fd = self._open_file(process, mapping)
         if fd is None:
             return None
@@ -159,7 +159,7 @@ class MappedFiles:
         os.close(fd)
         return None
 
-    def _open_file(self, process: Process | None, mapping: Mapping) -> int | None:
+    def _open_file(self, process: LiveProcess | None, mapping: Mapping) -> int | None:
         fd = process.open_mapped(mapping, self._tally) if process is not None else None
         if fd is None and mapping.kind == "file" and not mapping.deleted:
             fd = self._open_after_exit(mapping)

@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from zombiescope._native import ElfError, SymbolTable, elf_build_id
 from zombiescope.symbols import debug_files
-from zombiescope.symbols.apart import Place, SymbolsApart, Table
+from zombiescope.symbols.apart import BinaryPlace, SymbolsApart, FunctionTable
 from zombiescope.symbols.frame import Frame, FrameKind, printable
 from zombiescope.symbols.maps import Mapping, recorded
-from zombiescope.symbols.store import Store
+from zombiescope.symbols.store import SymbolStore
 from zombiescope.symbols.vdso import Vdso
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ Binary = tuple[bytes, bytes | None]
 
 
 class _Loaded(NamedTuple):
-    table: Table
+    table: FunctionTable
     path: Path
 
 
@@ -61,13 +61,13 @@ class OfflineSymbols:
         debug_roots: Sequence[str | Path] = debug_files.DEBUG_ROOTS,
         *,
         trust_paths: bool = False,
-        store: Store | None = None,
+        store: SymbolStore | None = None,
     ) -> None:
         self.failures: Counter[str] = Counter()
         self._search = [Path(directory) for directory in search]
         self._caches = [*self._search, debug_files.perf_cache()]
         self._debug_roots = list(debug_roots)
-        self._store = Store() if store is None else store
+        self._store = SymbolStore() if store is None else store
         self._apart = SymbolsApart(self._store, self._debug_roots, caches=self._caches)
         self._inlined: InlinedFunctions | None = None
         self._vdso: Vdso | None = None
@@ -204,14 +204,14 @@ class OfflineSymbols:
                 yield from debug_files.cached_by_perf(build_id, self._caches, name)
             yield from debug_files.separate(build_id, self._debug_roots)
 
-    def _read(self, path: Path, build_id: bytes | None) -> Table:
+    def _read(self, path: Path, build_id: bytes | None) -> FunctionTable:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
         try:
             if build_id is not None and not debug_files.same_build(build_id, elf_build_id(fd)):
                 raise ElfError(ANOTHER_BUILD)
             program = SymbolTable(fd, MAX_SYMBOLS, KEEP_NAMES_BYTES)
             try:
-                return self._apart.table(fd, program, Place(str(path)), MAX_SYMBOLS, KEEP_NAMES_BYTES)
+                return self._apart.table(fd, program, BinaryPlace(str(path)), MAX_SYMBOLS, KEEP_NAMES_BYTES)
             except (ElfError, OSError):
                 return program
         finally:

@@ -52,7 +52,7 @@ def default_directory() -> Path:
     return Path(home) / "zombiescope" / "symbols"
 
 
-class Store:
+class SymbolStore:
     """Entries by kind and key; nothing raises: a store that cannot be used answers None."""
 
     def __init__(self, directory: Path | None = None, max_bytes: int = MAX_BYTES) -> None:

@@ -319,7 +319,8 @@ class BusSession:
             return no_bus(self._address)
         if isinstance(error, CallFailedError) and error.name.endswith((".ServiceUnknown", ".NameHasNoOwner")):
             return WatcherState("absent", f"no systemd on {self._address}", "give the address of the host's bus")
-        if isinstance(error, (PermissionError, AuthError)) or "AccessDenied" in str(error):
+        denied = isinstance(error, CallFailedError) and error.name.endswith(".AccessDenied")
+        if isinstance(error, (PermissionError, AuthError)) or denied:
             return WatcherState("failed", f"{self._address}: {error}", "run as root, or allow it in the bus policy")
         return WatcherState("failed", f"{self._address}: {error or type(error).__name__}", "it is tried again")
 

@@ -40,7 +40,7 @@ class Census:
 
 
 @dataclass(frozen=True, slots=True)
-class Creator:
+class LeakCreator:
     comm: str | None
     pid: int | None
     unit: str | None
@@ -57,7 +57,7 @@ class Leak:
     removed: int | None
     released: int | None
     exact: bool | None
-    creator: Creator
+    creator: LeakCreator
     changed_us: int
 
 
@@ -160,7 +160,7 @@ def _leaks_at(rows: pa.Table) -> tuple[Leak, ...]:
 
 
 def _leak(row: dict[str, Any]) -> Leak:
-    creator = Creator(row["comm"], row["pid"], row["unit"], row["container"])
+    creator = LeakCreator(row["comm"], row["pid"], row["unit"], row["container"])
     exact = None if row["exact"] is None else bool(row["exact"])
     counts = (row["dying"] or 0, row["created"], row["removed"], row["released"])
     return Leak(row["path"] or "", *counts, exact, creator, row["time"])

@@ -16,7 +16,7 @@ from typing import Any
 
 from zombiescope._time import SECOND_US
 from zombiescope.recording.event import Event
-from zombiescope.recording.log import Block, Frame
+from zombiescope.recording.log import Block, LogFrame
 from zombiescope.recording.saturation import SATURATED_RATIO, ticks_judged_together
 from zombiescope.views.events import of_frame
 
@@ -78,7 +78,7 @@ class Hottest:
 
 
 @dataclass(frozen=True, slots=True)
-class Census:
+class CgroupCount:
     """Memory cgroups at one moment; None is not measured."""
 
     at_us: int
@@ -88,7 +88,7 @@ class Census:
 
 
 @dataclass(frozen=True, slots=True)
-class Leak:
+class TopLeak:
     path: str
     dying: int
     comm: str | None
@@ -112,15 +112,15 @@ class Recent:
         self._keep_us = int(keep_s * 1e6)
         self.ticks: deque[Tick] = deque()
         self.events: deque[Event] = deque(maxlen=_EVENTS_KEPT)
-        self._census: deque[Census] = deque()
-        self._leaks: dict[str, Leak] = {}
+        self._census: deque[CgroupCount] = deque()
+        self._leaks: dict[str, TopLeak] = {}
         self._costs: deque[tuple[int, dict[str, Any]]] = deque()
         self._lost = 0
         self._saturated_us: dict[int, int] = {}
         self._unjudged: list[Tick] = []
         self.newest_us: int | None = None
 
-    def update(self, frame: Frame) -> None:
+    def update(self, frame: LogFrame) -> None:
         """Take in one frame; frames come in the order they were written."""
         takes = {
             "cores": self._take_cores,
@@ -179,7 +179,7 @@ class Recent:
         """Every core seen in the time that is kept, in the kernel's order."""
         return sorted(set[int]().union(*(tick.cores for tick in self.ticks)))
 
-    def census(self) -> Census | None:
+    def census(self) -> CgroupCount | None:
         return self._census[-1] if self._census else None
 
     def dying_per_hour(self) -> float | None:
@@ -190,7 +190,7 @@ class Recent:
         (first_us, first), (last_us, last) = known[0], known[-1]
         return (last - first) / ((last_us - first_us) / 3.6e9)
 
-    def top_leak(self) -> Leak | None:
+    def top_leak(self) -> TopLeak | None:
         """The path with the most zombies; the tail's sum (path "") is nobody."""
         named = [leak for leak in self._leaks.values() if leak.path and leak.dying > 0]
         return max(named, key=lambda leak: leak.dying, default=None)
@@ -235,12 +235,12 @@ class Recent:
 
     def _take_census(self, block: Block) -> None:
         columns = [block.column(name) for name in ("time", "total", "live", "dying")]
-        self._census.extend(Census(*row) for row in zip(*columns, strict=True))
+        self._census.extend(CgroupCount(*row) for row in zip(*columns, strict=True))
 
     def _take_leaks(self, block: Block) -> None:
         columns = [block.column(name) for name in ("path", "dying", "comm", "unit")]
         for path, dying, comm, unit in zip(*columns, strict=True):
-            self._leaks[path or ""] = Leak(path or "", dying or 0, comm, unit)
+            self._leaks[path or ""] = TopLeak(path or "", dying or 0, comm, unit)
 
     def _take_cost(self, block: Block) -> None:
         names = ("cpu_us", "helper_cpu_us", "rss_bytes", "log_bytes", "lost")

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from zombiescope._time import SECOND_US
 from zombiescope.recording import schema
-from zombiescope.recording.log import Block, Frame
+from zombiescope.recording.log import Block, LogFrame
 from zombiescope.recording.names import Names, Task
 from zombiescope.recording.saturation import KERNEL_MODES
 from zombiescope.recording.stacks import hottest_path, kernel_path
@@ -111,7 +111,7 @@ class WorstSecond:
         self._found: list[_Sample] = []
         self._open = False
 
-    def update(self, frames: Iterable[Frame]) -> None:
+    def update(self, frames: Iterable[LogFrame]) -> None:
         """Frames in the order they were appended."""
         for frame in frames:
             self._names.update(frame)

@@ -19,7 +19,7 @@ from typing import Any
 
 from zombiescope.documents import events as event_documents
 from zombiescope.recording import incident_file, locate, schema
-from zombiescope.recording.log import Frame
+from zombiescope.recording.log import LogFrame
 from zombiescope.recording.tail import POLL_S, Tail
 from zombiescope.views.events import of_frame
 from zombiescope.views.recent import Recent, Tick
@@ -130,7 +130,7 @@ class _Round:
                 self._tell(self._changes())
             time.sleep(POLL_S)
 
-    def _take(self, frames: list[Frame], *, silent: bool) -> None:
+    def _take(self, frames: list[LogFrame], *, silent: bool) -> None:
         for frame in frames:
             self._recent.update(frame)
             self._samples += sum(block.rows for block in frame.blocks if block.table is schema.SAMPLES)

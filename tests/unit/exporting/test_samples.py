@@ -11,7 +11,7 @@ from tests.helpers import truth
 from tests.helpers.truth import imported
 
 from zombiescope.exporting.samples import Event
-from zombiescope.exporting.windows import windows
+from zombiescope.exporting.windows import slices
 from zombiescope.importing.rows import Event as ImportedEvent
 from zombiescope.profile.selection import Filters
 from zombiescope.recording.reader import Recording, open_recording
@@ -75,7 +75,7 @@ def test_a_rate_that_is_not_known_is_none(tmp_path: Path, hz: object) -> None:
 
 @pytest.mark.parametrize("every_us", [1_000_000, 7_000_000, 10**9])
 def test_windows_hold_every_sample_once_and_in_their_span(recording: Recording, every_us: int) -> None:
-    found = list(windows(truth.samples(recording), every_us))
+    found = list(slices(truth.samples(recording), every_us))
     times = sorted(time for window in found for time in window.rows.time_us.tolist())
     assert times == sorted(row.time_us for row in truth.rows(recording))
     starts = [window.start_us for window in found]

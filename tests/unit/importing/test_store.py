@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from zombiescope.importing.rows import Event, FrameRow, Outcome, Rows, TaskRow
+from zombiescope.importing.rows import Event, FrameRow, ImportReport, SampleRows, TaskRow
 from zombiescope.importing.store import ImportStore
 from zombiescope.profile import heatmap
 from zombiescope.profile.selection import Filters, Selection
@@ -29,10 +29,10 @@ def rows(
     samples: list[tuple[int, int, int, int]],
     events: tuple[Event, ...] = (Event("cpu-clock"),),
     period: array[int] | None = None,
-) -> Rows:
+) -> SampleRows:
     """Samples as (time_us from START, cpu, stack, event)."""
     columns = [array("q", column) for column in zip(*samples, strict=True)]
-    return Rows(
+    return SampleRows(
         time_us=array("q", [START + time for time in columns[0]]),
         cpu=columns[1],
         task=array("q", [0] * len(samples)),
@@ -53,9 +53,9 @@ def place(tmp_path: Path) -> Path:
     return tmp_path / "recording"
 
 
-def imported(place: Path, *parts: Rows) -> Recording:
+def imported(place: Path, *parts: SampleRows) -> Recording:
     store = ImportStore(place, "far")
-    outcome = Outcome()
+    outcome = ImportReport()
     for part in parts:
         store.add(part)
         outcome.idle_samples += part.idle_samples
@@ -125,7 +125,7 @@ def test_a_second_import_stands_beside_the_first(place: Path) -> None:
 def test_tables_without_ids_are_taken_as_they_are(place: Path) -> None:
     store = ImportStore(place, "far")
     store.add_table(schema.EVENTS, [(START, "nic_reset", "kernel", "critical", "ena: reset", "{}")])
-    store.finish(Outcome(), ["dmesg.txt"])
+    store.finish(ImportReport(), ["dmesg.txt"])
     with open_recording(place) as recording:
         assert recording.table("events").column("kind").to_pylist() == ["nic_reset"]
 
@@ -138,7 +138,7 @@ def test_what_only_a_journal_covers_is_blind_for_samples(place: Path) -> None:
         [(START - at * second, "restart", "systemd", "warning", "again", "{}") for at in (3600, 1800, 0)],
     )
     store.add(rows([(at * second, 0, WORKS, 0) for at in range(30)]))
-    store.finish(Outcome(), ["journal.txt", "perf.data"])
+    store.finish(ImportReport(), ["journal.txt", "perf.data"])
     with open_recording(place) as recording:
         assert heatmap.blind(whole(recording)) == ((START - 3600 * second, START),)
         assert heatmap.blind(Selection(recording, START, START + 20 * second, Filters())) == ()

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 
 from zombiescope._native import ElfError, SymbolTable, elf_build_id
 from zombiescope.symbols import debugdata
-from zombiescope.symbols.apart import LayeredTable, Place, SymbolsApart, Table
+from zombiescope.symbols.apart import LayeredTable, BinaryPlace, SymbolsApart, FunctionTable
 from zombiescope.symbols.elf import ElfCache
 from zombiescope.symbols.maps import recorded
 from zombiescope.symbols.offline import OfflineSymbols
 from zombiescope.symbols.resolver import Frame, UserSymbols
-from zombiescope.symbols.store import Store
+from zombiescope.symbols.store import SymbolStore
 
 Build = Callable[..., Path]
 
@@ -78,15 +78,15 @@ def debug_root(folder: Path, file: Path, build_id: bytes) -> Path:
     return folder
 
 
-def table_of(path: Path, apart: SymbolsApart, keep_names_bytes: int = 0) -> Table:
+def table_of(path: Path, apart: SymbolsApart, keep_names_bytes: int = 0) -> FunctionTable:
     fd = os.open(path, os.O_RDONLY)
     try:
-        return apart.table(fd, SymbolTable(fd), Place(str(path)), 1 << 16, keep_names_bytes)
+        return apart.table(fd, SymbolTable(fd), BinaryPlace(str(path)), 1 << 16, keep_names_bytes)
     finally:
         os.close(fd)
 
 
-def name_at(table: Table, offset: int) -> bytes | None:
+def name_at(table: FunctionTable, offset: int) -> bytes | None:
     index = table.find_offset(offset)
     return None if index < 0 else table.name(index)
 
@@ -106,8 +106,8 @@ def test_a_separate_file_in_the_root_of_a_container(stripped: Stripped, tmp_path
     apart = SymbolsApart(None, ["/opt/debug"])
     fd = os.open(stripped.path, os.O_RDONLY)
     try:
-        inside = apart.table(fd, SymbolTable(fd), Place("/bin/program", str(tmp_path / "root")), 1 << 16, 0)
-        outside = apart.table(fd, SymbolTable(fd), Place("/bin/program"), 1 << 16, 0)
+        inside = apart.table(fd, SymbolTable(fd), BinaryPlace("/bin/program", str(tmp_path / "root")), 1 << 16, 0)
+        outside = apart.table(fd, SymbolTable(fd), BinaryPlace("/bin/program"), 1 << 16, 0)
     finally:
         os.close(fd)
     assert name_at(inside, stripped.offsets[b"local_function"]) == b"local_function"
@@ -150,7 +150,7 @@ def test_a_separate_file_that_changed_gives_no_false_names(stripped: Stripped, b
 @pytest.mark.parametrize("keeps", ["in the store", "in memory"])
 def test_debugdata(stripped: Stripped, tmp_path: Path, keeps: str) -> None:
     packed = stripped.with_debugdata(tmp_path)
-    store = Store(tmp_path / "store") if keeps == "in the store" else None
+    store = SymbolStore(tmp_path / "store") if keeps == "in the store" else None
     for _ in range(2):
         table = table_of(packed, SymbolsApart(store, [tmp_path]))
         assert isinstance(table, LayeredTable)
@@ -163,7 +163,7 @@ def test_debugdata(stripped: Stripped, tmp_path: Path, keeps: str) -> None:
 def test_debugdata_in_a_store_that_cannot_be_written(stripped: Stripped, tmp_path: Path) -> None:
     packed = stripped.with_debugdata(tmp_path)
     (tmp_path / "file").write_text("not a directory")
-    table = table_of(packed, SymbolsApart(Store(tmp_path / "file" / "store"), [tmp_path]))
+    table = table_of(packed, SymbolsApart(SymbolStore(tmp_path / "file" / "store"), [tmp_path]))
     assert name_at(table, stripped.offsets[b"main"]) == b"main"
 
 
@@ -184,7 +184,7 @@ def test_exported_functions_keep_their_own_names(build: Build, tmp_path: Path) -
 
 def test_live_and_offline_use_them(stripped: Stripped, tmp_path: Path) -> None:
     packed = stripped.with_debugdata(tmp_path)
-    store = Store(tmp_path / "store")
+    store = SymbolStore(tmp_path / "store")
     offset = stripped.offsets[b"local_function"]
     offline = OfflineSymbols(store=store, debug_roots=[])
     assert offline.resolve(os.fsencode(packed), stripped.build_id, offset).name == "local_function"
@@ -199,9 +199,9 @@ def test_damaged_debugdata_leaves_what_the_binary_has_itself(stripped: Stripped,
     at = data.index(b"\xfd7zXZ")
     data[at + 20] ^= 0xFF
     packed.write_bytes(data)
-    cache = ElfCache(apart=SymbolsApart(Store(tmp_path / "store"), []))
+    cache = ElfCache(apart=SymbolsApart(SymbolStore(tmp_path / "store"), []))
     fd = os.open(packed, os.O_RDONLY)
-    _, table = cache.load(fd, Place(str(packed)))
+    _, table = cache.load(fd, BinaryPlace(str(packed)))
     os.close(fd)
     assert table is not None
     assert cache.failures == {"its .gnu_debugdata is damaged": 1}

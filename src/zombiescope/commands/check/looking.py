@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from types import FrameType
 
-from zombiescope.checkup.around import Around, Missing
+from zombiescope._missing import Missing
+from zombiescope.checkup.around import Around
 from zombiescope.checkup.checkup import Audited, Checkup
 from zombiescope.checkup.examine import examine
 from zombiescope.commands.check.progress import wait

@@ -121,9 +121,9 @@ def _plan(known: list[dict[str, Any]], found: Found) -> str | None:
 
 def _census() -> int:
     """Memory cgroups that the kernel tracks, dying ones included."""
-    from zombiescope.kernel.cgroup_census import Census
+    from zombiescope.kernel.cgroup_census import CgroupCounter
 
-    census = Census()
+    census = CgroupCounter()
     try:
         read = census.read()
     finally:

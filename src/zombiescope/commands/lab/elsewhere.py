@@ -11,7 +11,7 @@ from zombiescope.commands.output import note
 
 if TYPE_CHECKING:
     from zombiescope.commands.lab.performing import Outcome
-    from zombiescope.lab.node import Node
+    from zombiescope.lab.node import LabNode
     from zombiescope.lab.scenario import Scenario
 
 LIMIT_S = 900.0
@@ -43,7 +43,7 @@ def perform(scenario: Scenario, cgroup: Literal["v1", "v2"], kernel: str) -> Out
     return outcome
 
 
-def _perform(booted: Node, scenario: Scenario, where: str) -> Outcome:
+def _perform(booted: LabNode, scenario: Scenario, where: str) -> Outcome:
     from zombiescope.commands.lab.performing import of_document
     from zombiescope.lab.failure import LabError
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zombiescope.lab.place import Place
+from zombiescope.lab.place import Sandbox
 from zombiescope.lab.scenario import Needs, Scenario, Truth
 
 SCRIPT = r"""
@@ -15,7 +15,7 @@ while True:
 NAME = "limited-to-a-tenth"
 
 
-def prepare(place: Place) -> list[str]:
+def prepare(place: Sandbox) -> list[str]:
     directories = [place.cgroup(controller, NAME) for controller in ("cpu", "memory")]
     place.quota(NAME, 10_000, 100_000)
     return sorted({str(directory) for directory in directories})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zombiescope.lab.place import Place
+from zombiescope.lab.place import Sandbox
 from zombiescope.lab.scenario import Needs, Scenario, Truth
 
 SCRIPT = r"""
@@ -32,7 +32,7 @@ read()
 """
 
 
-def prepare(place: Place) -> list[str]:
+def prepare(place: Sandbox) -> list[str]:
     with open("/proc/meminfo") as lines:
         total = next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemTotal:"))
     file = place.directory() / "sparse"

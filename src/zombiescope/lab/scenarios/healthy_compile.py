@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zombiescope.lab.place import Place
+from zombiescope.lab.place import Sandbox
 from zombiescope.lab.scenario import GB, Needs, Scenario, Truth
 
 SCRIPT = r"""
@@ -22,7 +22,7 @@ while True:
 """
 
 
-def prepare(place: Place) -> list[str]:
+def prepare(place: Sandbox) -> list[str]:
     return [str(place.directory())]
 
 

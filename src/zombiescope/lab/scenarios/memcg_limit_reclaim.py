@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zombiescope.lab.place import Place
+from zombiescope.lab.place import Sandbox
 from zombiescope.lab.scenario import MB, Needs, Scenario, Truth
 
 SIZE = 400 * MB
@@ -17,7 +17,7 @@ while True:
 """
 
 
-def prepare(place: Place) -> list[str]:
+def prepare(place: Sandbox) -> list[str]:
     limited = place.cgroup("memory", "limited")
     place.limit_memory("limited", LIMIT)
     file = place.directory() / "sparse"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zombiescope.lab.place import Place
+from zombiescope.lab.place import Sandbox
 from zombiescope.lab.scenario import Needs, Scenario, Truth
 
 COUNT = 3_000
@@ -23,7 +23,7 @@ while True:
 """
 
 
-def prepare(place: Place) -> list[str]:
+def prepare(place: Sandbox) -> list[str]:
     return [str(place.directory()), str(COUNT)]
 
 

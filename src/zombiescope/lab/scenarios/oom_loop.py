@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zombiescope.lab.place import Place
+from zombiescope.lab.place import Sandbox
 from zombiescope.lab.scenario import MB, Needs, Scenario, Truth
 
 LIMIT = 64 * MB
@@ -23,7 +23,7 @@ while True:
 """
 
 
-def prepare(place: Place) -> list[str]:
+def prepare(place: Sandbox) -> list[str]:
     box = place.cgroup("memory", "limited")
     place.limit_memory("limited", LIMIT)
     return [str(box), str(LIMIT)]

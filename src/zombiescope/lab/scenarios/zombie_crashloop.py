@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zombiescope.lab.place import Place
+from zombiescope.lab.place import Sandbox
 from zombiescope.lab.scenario import MB, Needs, Scenario, Truth
 from zombiescope.lab.zombies import WALKER
 
@@ -31,7 +31,7 @@ keep_on(crash, 0.5, rounds)
 )
 
 
-def prepare(place: Place) -> list[str]:
+def prepare(place: Sandbox) -> list[str]:
     """The cached file is on a disk, so that reclaim could drop its pages and free the zombies; nobody is short."""
     file = place.directory() / "read"
     with file.open("wb") as made:

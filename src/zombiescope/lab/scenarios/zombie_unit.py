@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zombiescope.lab.place import Place
+from zombiescope.lab.place import Sandbox
 from zombiescope.lab.scenario import MB, Needs, Scenario, Truth
 from zombiescope.lab.zombies import WALKER
 
@@ -59,7 +59,7 @@ time.sleep(1000)
 )
 
 
-def prepare(place: Place) -> list[str]:
+def prepare(place: Sandbox) -> list[str]:
     """The unit lies in /run, so that it is gone after a reboot, whatever happens here."""
     memory = place.root_of("memory")
     if memory is None:

@@ -13,7 +13,7 @@ from starlette.responses import Response, StreamingResponse
 
 from zombiescope.documents.filters import words
 from zombiescope.documents.selected import selected
-from zombiescope.exporting.samples import Samples
+from zombiescope.exporting.samples import ExportSamples
 from zombiescope.exporting.writers import BINARY, EVERY_EVENT, By, Format, writer
 from zombiescope.web.asked import FiltersAsked, WindowAsked
 from zombiescope.web.desk import Desk, Rec, says
@@ -51,7 +51,7 @@ def routes(desk: Desk) -> APIRouter:
             title = "  ".join(part for part in (recording.name, window.heading(), words(filters)) if part)
             file = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115  closed when it is sent
             try:
-                writer(format, title, by=by)(Samples(selected(recording, window, chosen)), cast("BinaryIO", file))
+                writer(format, title, by=by)(ExportSamples(selected(recording, window, chosen)), cast("BinaryIO", file))
             except BaseException:
                 file.close()
                 raise
