@@ -6,10 +6,11 @@ stands in a chain says where it was read, so that a reader can look for himself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 from zombiescope._severity import SEVERITIES, Severity
+from zombiescope.diagnosis.symptom import Symptom
 
 Proof = Literal["kernel", "golden", "literature"]
 State = Literal["open", "closed"]
@@ -46,24 +47,6 @@ class Actor:
         """As a person would say it: the unit, else the program."""
         who = self.comm or self.unit or self.container or self.cgroup or "an unknown task"
         return f"{who} ({self.unit})" if self.unit and self.unit != who else who
-
-
-@dataclass(frozen=True, slots=True)
-class Symptom:
-    """Something that a user of the node can feel, or that led to it. `group` says which task or owner it is about."""
-
-    kind: str
-    from_us: int
-    to_us: int
-    text: str
-    severity: Severity = "warning"
-    cpu: int | None = None
-    group: str | None = None
-    facts: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def seconds(self) -> float:
-        return (self.to_us - self.from_us) / 1e6
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,9 @@ from zombiescope.diagnosis.facts import Count
 from zombiescope.diagnosis.incident import Actor, Fix, Proof
 from zombiescope.diagnosis.sample_grid import KernelProfile
 
+FALLBACK = "unknown-kernel-hog"
+"""What is said where no pattern fits."""
+
 Version = tuple[int, int]
 Says = Literal["confirms", "refutes", "nothing"]
 Scope = Literal["hog", "core", "node"]
@@ -108,6 +111,12 @@ class Pattern:
     def annotations(self) -> dict[str, str]:
         """Of an alert about this pattern."""
         return {"summary": self.title, "description": f"{self.looks_like} {self.remedy}", "page": f"patterns/{self.id}"}
+
+    def considers(self, case: Case) -> bool:
+        """Whether there is a symptom that it may be the cause of."""
+        if self.id == FALLBACK:
+            return any(symptom.detector.has_hog for symptom in case.group.symptoms)
+        return not self.symptoms or bool(self.symptoms & case.kinds())
 
     def share(self, case: Case) -> tuple[float, Signature | None]:
         """The largest share of kernel samples that one of its signatures has, and which."""

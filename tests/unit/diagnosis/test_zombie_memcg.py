@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 from tests.scenes import SYSCALL, Scene
 
+from zombiescope.diagnosis import symptoms
 from zombiescope.diagnosis.diagnose import Diagnosis
-from zombiescope.diagnosis.incident import Cause, Incident, Link, Symptom
+from zombiescope.diagnosis.incident import Cause, Incident, Link
 from zombiescope.diagnosis.report.markdown import markdown
+from zombiescope.diagnosis.symptom import Symptom
 
 CALL = " ".join(SYSCALL)
 READ = f"{CALL} vfs_read seq_read memcg_numa_stat_show mem_cgroup_nr_lru_pages"
@@ -121,4 +123,4 @@ def test_a_plan_tells_commands_from_advice(tmp_path: Path) -> None:
 
 
 def incident_of(cause: Cause) -> Incident:
-    return Incident("1", 0, 1, "closed", "warning", (Symptom("event", 0, 1, "x"),), (cause,))
+    return Incident("1", 0, 1, "closed", "warning", (Symptom(symptoms.by_kind("event"), 0, 1, "x"),), (cause,))

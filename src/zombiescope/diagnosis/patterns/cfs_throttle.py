@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Actor, Fix, Symptom, Words
+from zombiescope.diagnosis.incident import Actor, Fix, Words
 from zombiescope.diagnosis.leak import unit_of
 from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured
+from zombiescope.diagnosis.symptom import Symptom
 from zombiescope.diagnosis.symptoms.throttled import THROTTLED_PERIODS
 
 _UNTHROTTLE = (

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from zombiescope.diagnosis.case import LED_TO_US, Case
-from zombiescope.diagnosis.incident import Fix, Symptom, Words
+from zombiescope.diagnosis.incident import Fix, Words
 from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured
+from zombiescope.diagnosis.symptom import Symptom
 
 IDLE_RATIO = 0.5
 HELD_RATIO = 0.9

@@ -6,7 +6,7 @@ import re
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix, Words
-from zombiescope.diagnosis.pattern import Finding, Pattern
+from zombiescope.diagnosis.pattern import FALLBACK, Finding, Pattern
 
 MOST_GRANTS = 4
 _CALL = re.compile(r"(?:__(?:x64|ia32|arm64|s390x|se|do)_sys_|ksys_|__sys_|SyS_)([a-z0-9_]+?)(?:\.|$)")
@@ -58,7 +58,7 @@ def _steps(case: Case) -> list[str]:
 
 
 PATTERN = Pattern(
-    id="unknown-kernel-hog",
+    id=FALLBACK,
     title="A kernel hog that no pattern explains",
     proof="kernel",
     looks_like="A task holds a core in the kernel, and none of the known patterns fits its frames and counters.",
@@ -66,8 +66,5 @@ PATTERN = Pattern(
     refuted_by="Any pattern that is confirmed.",
     remedy="Look at the flame graph of the guilty seconds beside that of quiet ones.",
     examine=examine,
-    symptoms=frozenset(
-        {"core_saturated", "kernel_hog", "stall", "nic_starved", "rt_hog", "run_queue_delay", "above_baseline", "event"}
-    ),
     culprit="Not known.",
 )

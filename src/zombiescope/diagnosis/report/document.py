@@ -7,7 +7,8 @@ from typing import Any
 
 from zombiescope._severity import SEVERITIES
 from zombiescope.diagnosis.diagnose import Diagnosis
-from zombiescope.diagnosis.incident import Actor, Cause, Incident, Symptom
+from zombiescope.diagnosis.incident import Actor, Cause, Incident
+from zombiescope.diagnosis.symptom import Symptom
 
 
 def together(found: list[Diagnosis]) -> dict[str, Any]:
@@ -67,6 +68,11 @@ def _symptom(symptom: Symptom) -> dict[str, Any]:
         "severity": symptom.severity,
         "group": symptom.group,
         "text": symptom.text,
+        "title": symptom.title,
+        "role": symptom.detector.role,
+        "table": symptom.detector.source,
+        "core_rank": symptom.detector.core_rank,
+        "victim": symptom.victim,
     }
 
 
