@@ -51,7 +51,10 @@ class Actor:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One step of a chain from symptom to culprit: a fact, its number, when it held, and where it was read."""
+    """One step of a chain from symptom to culprit: a fact, its number, when it held, and where it was read.
+
+    The sentence is for people. What a program needs of it is beside it: the number, the counter, the path and meaning.
+    """
 
     step: str
     fact: str
@@ -59,23 +62,38 @@ class Link:
     value_unit: str | None = None
     at_us: int | None = None
     source: str | None = None
+    counter: str | None = None
+    """The kernel's name of what was counted: pgfault."""
+    path: tuple[str, ...] = ()
+    """Kernel functions, outermost first, of a step that is about them."""
+    means: str | None = None
+    """What that path is there for: "memory.numa_stat is read"."""
 
 
-class Words(str):
-    """A step that is advice; every other step is a command to paste."""
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Of a fix: a command to paste, with what it is for; or advice, in words."""
 
-    __slots__ = ()
+    kind: Literal["command", "advice"]
+    text: str
+    comment: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.text}   # {self.comment}" if self.comment else self.text
+
+
+def command(text: str, comment: str = "") -> Step:
+    return Step("command", text, comment)
+
+
+def advice(text: str) -> Step:
+    return Step("advice", text)
 
 
 @dataclass(frozen=True, slots=True)
 class Fix:
     summary: str
-    steps: tuple[str, ...] = ()
-
-    @property
-    def commands(self) -> tuple[bool, ...]:
-        """Which of the steps can be pasted into a shell."""
-        return tuple(not isinstance(step, Words) for step in self.steps)
+    steps: tuple[Step, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,18 +133,20 @@ def _chain(case: Case, one: Judged) -> list[Link]:
             fact += f" (usually {hog.baseline_cores:.2f} cores)"
         links.append(Link("hog", fact, hog.cores, "cores", case.from_us, "samples"))
     if case.frames and (one.pattern.signatures or one.pattern.id == FALLBACK):
-        path = " > ".join(case.frames[-4:])
-        means = f": {one.signature.means}" if one.signature and one.signature.means else ""
-        links.append(Link("kernel function", f"{path}{means}", round(one.share, 4), "ratio", case.from_us, "samples"))
-    links += [
-        Link(
-            measure.step, measure.fact, measure.value, measure.value_unit, measure.at_us or case.from_us, measure.source
+        path, means = case.frames[-4:], one.signature.means if one.signature else ""
+        fact = " > ".join(path) + (f": {means}" if means else "")
+        share = round(one.share, 4)
+        links.append(
+            Link("kernel function", fact, share, "ratio", case.from_us, "samples", path=path, means=means or None)
         )
-        for measure in one.finding.measurements
-    ]
+    links += [_measured(measure, case.from_us) for measure in one.finding.measurements]
     if finding_culprit := one.finding.culprit:
         links.append(Link("culprit", finding_culprit.name, None, None, case.from_us, None))
     return links
+
+
+def _measured(one: Measurement, from_us: int) -> Link:
+    return Link(one.step, one.fact, one.value, one.value_unit, one.at_us or from_us, one.source, one.counter)
 
 
 def _weight(symptom: Symptom) -> tuple[int, int, float]:

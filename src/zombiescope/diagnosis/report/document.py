@@ -93,13 +93,17 @@ def _cause(cause: Cause) -> dict[str, Any]:
                 "value_unit": link.value_unit,
                 "at": None if link.at_us is None else link.at_us / 1e6,
                 "source": link.source,
+                "counter": link.counter,
+                "path": list(link.path),
+                "means": link.means,
             }
             for link in cause.chain
         ],
         "fix": {
             "summary": cause.fix.summary,
             "steps": [str(step) for step in cause.fix.steps],
-            "commands": list(cause.fix.commands),
+            "commands": [step.kind == "command" for step in cause.fix.steps],
+            "plan": [asdict(step) for step in cause.fix.steps],
         },
     }
 
