@@ -15,9 +15,10 @@ import numpy as np
 from zombiescope._time import SECOND_US
 from zombiescope.diagnosis.core_grid import Grid
 from zombiescope.diagnosis.facts import Count, Facts
-from zombiescope.diagnosis.incident import Actor, Symptom
+from zombiescope.diagnosis.incident import Actor
 from zombiescope.diagnosis.incidents import Group
 from zombiescope.diagnosis.sample_grid import KernelProfile, Task, kernel_functions
+from zombiescope.diagnosis.symptom import Symptom
 from zombiescope.diagnosis.symptoms.above_baseline import baselines
 from zombiescope.diagnosis.symptoms.kernel_hog import EVERYBODY, LEVELS
 from zombiescope.recording.columns import Ints, Mask
@@ -41,9 +42,6 @@ LED_TO_US = 10_000_000
 GAUGE_EVERY_US = 11 * SECOND_US
 """Levels are read every five or ten seconds, so the one that belongs to an incident may come after it."""
 
-_NAMES_HOG = ("kernel_hog", "rt_hog", "stall", "above_baseline")
-_PLACED = ("core_saturated", "kernel_hog", "rt_hog", "stall", "throttled", "above_baseline", "nic_starved", "steal")
-
 
 class Case:
     def __init__(self, facts: Facts, group: Group) -> None:
@@ -54,7 +52,7 @@ class Case:
         self.facts = facts.during(self.from_us, self.to_us)
 
     def _span(self) -> tuple[int, int]:
-        placed = [symptom for symptom in self.group.symptoms if symptom.kind in _PLACED]
+        placed = [symptom for symptom in self.group.symptoms if symptom.detector.bounds_case]
         from_us = min((symptom.from_us for symptom in placed), default=self.group.from_us - LED_TO_US)
         to_us = max((symptom.to_us for symptom in placed), default=self.group.to_us + SECOND_US)
         return max(from_us, self.facts.start_us), min(max(to_us, from_us + 1), self.facts.end_us)
@@ -74,10 +72,15 @@ class Case:
         return next((s for s in self.of_kind("event") if s.facts.get("event") in kinds), None)
 
     @property
+    def _onsets(self) -> list[Symptom]:
+        """Symptoms of somebody who took the CPU."""
+        return [symptom for symptom in self.group.symptoms if symptom.detector.is_onset]
+
+    @property
     def stolen(self) -> float | None:
         """How much of the core the hypervisor took, where that alone was felt and nobody held it."""
         taken = [float(symptom.facts["ratio"]) for symptom in self.of_kind("steal")]
-        return max(taken) if taken and not self.of_kind("kernel_hog", "core_saturated", "rt_hog") else None
+        return max(taken) if taken and not self._onsets else None
 
     @property
     def cpus(self) -> tuple[int, ...]:
@@ -102,7 +105,7 @@ class Case:
 
     def _suspect(self) -> Mask:
         grid = self.facts.samples
-        if self.primary.kind == "throttled":  # whoever ran meanwhile has nothing to do with it
+        if self.primary.detector.is_stopped:  # whoever ran meanwhile has nothing to do with it
             group, names = grid.groups(lambda task: task.cgroup)
             here = names.index(self.primary.group) if self.primary.group in names else -2
             stopped: Mask = self.in_span & (group == here)
@@ -110,7 +113,7 @@ class Case:
         whose = self._whose()
         if whose is not None:
             return self._members(whose)
-        cores = {symptom.cpu for symptom in self.of_kind("core_saturated", "nic_starved", "stall")} - {None}
+        cores = {symptom.cpu for symptom in self.group.symptoms if symptom.detector.core_is_held} - {None}
         chosen = self.in_span & grid.in_kernel
         if cores:
             chosen &= np.isin(grid.cpu, sorted(cpu for cpu in cores if cpu is not None))
@@ -122,7 +125,7 @@ class Case:
         named = [
             symptom
             for symptom in self.group.symptoms
-            if symptom.group not in (None, EVERYBODY) and symptom.kind in _NAMES_HOG
+            if symptom.group not in (None, EVERYBODY) and symptom.detector.names_hog
         ]
         if self.primary in named:
             return self.primary
@@ -180,7 +183,7 @@ class Case:
     def hog(self) -> Actor:
         task = self.hog_task
         if task is None:
-            return Actor(cgroup=self.primary.group if self.primary.kind == "throttled" else None)
+            return Actor(cgroup=self.primary.group if self.primary.detector.is_stopped else None)
         cores = int(np.count_nonzero(self.hog_samples)) / self.facts.hz / self.seconds
         name = task.unit or task.container or task.comm or ""
         usual, all_cores = baselines(self.facts).get(name), max(self.facts.cpus, 1)
@@ -224,8 +227,8 @@ class Case:
     def cgroups(self) -> CgroupsView:
         """As they were when it stopped hurting: whoever mends a leak removes the evidence. Where they were counted only
         later, as in an imported copy of /proc/cgroups, that is better than nothing."""
-        hurt = self.of_kind("kernel_hog", "core_saturated")
-        then = self.facts.cgroups_at(min(self.to_us, max((one.to_us for one in hurt), default=self.to_us)))
+        hurt = max((one.to_us for one in self._onsets), default=self.to_us)
+        then = self.facts.cgroups_at(min(self.to_us, hurt))
         return then if then.memory is not None else self.facts.cgroups
 
     # --- numbers -----------------------------------------------------------------------------------------------------

@@ -16,13 +16,14 @@ from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.incident import Cause, Incident, State
 from zombiescope.diagnosis.incidents import Group, group, is_moderate
+from zombiescope.diagnosis.pattern import FALLBACK
+from zombiescope.diagnosis.symptom import Symptom
 from zombiescope.recording.reader import Recording
 from zombiescope.views.incidents import incidents as found_live
 
 LONG_US = 600 * SECOND_US
 """Windows up to this are looked at whole."""
 MAX_INCIDENTS = 50
-LOST_S = 5.0
 OPEN_US = 5 * SECOND_US
 MANY_ZOMBIES = 1_000
 
@@ -118,13 +119,15 @@ def _severity(each: Group, causes: tuple[Cause, ...]) -> Severity:
     """Critical: something said so, or a confirmed cause took a core for as long as a network driver waits."""
     if each.severity == "critical":
         return "critical"
-    confirmed = (
-        bool(causes) and causes[0].pattern != ranking.FALLBACK and causes[0].confidence > ranking.UNCONFIRMED_MOST
-    )
-    lost = [symptom for symptom in each.symptoms if symptom.kind in ("core_saturated", "nic_starved")]
-    if confirmed and any(symptom.seconds >= LOST_S for symptom in lost):
+    confirmed = bool(causes) and causes[0].pattern != FALLBACK and causes[0].confidence > ranking.UNCONFIRMED_MOST
+    if confirmed and any(_is_lasting(symptom) for symptom in each.symptoms):
         return "critical"
     return "warning" if (confirmed and not each.is_moderate) or each.severity == "warning" else "info"
+
+
+def _is_lasting(symptom: Symptom) -> bool:
+    after_s = symptom.detector.critical_after_s
+    return after_s is not None and symptom.seconds >= after_s
 
 
 def _recurring(found: list[Incident]) -> list[Incident]:

@@ -18,18 +18,17 @@ from dataclasses import dataclass
 
 from zombiescope._severity import SEVERITIES
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Cause, Fix, Link, RuledOut, Symptom
-from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, Signature
+from zombiescope.diagnosis.incident import Cause, Fix, Link, RuledOut
+from zombiescope.diagnosis.pattern import FALLBACK, Finding, Measurement, Pattern, Signature
+from zombiescope.diagnosis.symptom import Symptom
 
 UNCONFIRMED_MOST = 0.5
 LITERATURE_MOST = 0.6
 FULL_SHARE = 0.6
 LEAST_CORES = 0.02
 """Most of next to nothing is nothing: a program that computes has a few kernel samples, and they are of something."""
-FALLBACK = "unknown-kernel-hog"
 MOST_SYMPTOMS = 5
 """In a chain; the incident lists all of them."""
-_TELLING = ("core_saturated", "nic_starved", "event", "rt_hog", "throttled", "kernel_hog")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,7 @@ def _suspected(case: Case, pattern: Pattern) -> tuple[float, bool, str]:
 def judge(case: Case, pattern: Pattern) -> Judged | RuledOut | None:
     """None: the pattern has nothing to do with this case."""
     share, signature = pattern.share(case)
-    if pattern.symptoms and not pattern.symptoms & case.kinds():
+    if not pattern.considers(case):
         return None
     finding = pattern.examine(case)
     against = next((one for one in finding.measurements if one.says == "refutes"), None)
@@ -123,7 +122,7 @@ def _cause(case: Case, one: Judged) -> Cause:
 def _chain(case: Case, one: Judged) -> list[Link]:
     shown = sorted(case.group.symptoms, key=_weight)[:MOST_SYMPTOMS]
     links = [
-        Link("symptom", symptom.text, round(symptom.seconds, 3), "s", symptom.from_us, _source(symptom.kind))
+        Link("symptom", symptom.text, round(symptom.seconds, 3), "s", symptom.from_us, symptom.detector.source)
         for symptom in sorted(shown, key=lambda symptom: symptom.from_us)
     ]
     hog = case.hog
@@ -134,31 +133,21 @@ def _chain(case: Case, one: Judged) -> list[Link]:
             fact += f" (usually {hog.baseline_cores:.2f} cores)"
         links.append(Link("hog", fact, hog.cores, "cores", case.from_us, "samples"))
     if case.frames and (one.pattern.signatures or one.pattern.id == FALLBACK):
-        path = " > ".join(case.frames[-4:])
-        means = f": {one.signature.means}" if one.signature and one.signature.means else ""
-        links.append(Link("kernel function", f"{path}{means}", round(one.share, 4), "ratio", case.from_us, "samples"))
-    links += [
-        Link(
-            measure.step, measure.fact, measure.value, measure.value_unit, measure.at_us or case.from_us, measure.source
+        path, means = case.frames[-4:], one.signature.means if one.signature else ""
+        fact = " > ".join(path) + (f": {means}" if means else "")
+        share = round(one.share, 4)
+        links.append(
+            Link("kernel function", fact, share, "ratio", case.from_us, "samples", path=path, means=means or None)
         )
-        for measure in one.finding.measurements
-    ]
+    links += [_measured(measure, case.from_us) for measure in one.finding.measurements]
     if finding_culprit := one.finding.culprit:
         links.append(Link("culprit", finding_culprit.name, None, None, case.from_us, None))
     return links
 
 
+def _measured(one: Measurement, from_us: int) -> Link:
+    return Link(one.step, one.fact, one.value, one.value_unit, one.at_us or from_us, one.source, one.counter)
+
+
 def _weight(symptom: Symptom) -> tuple[int, int, float]:
-    told = _TELLING.index(symptom.kind) if symptom.kind in _TELLING else len(_TELLING)
-    return -SEVERITIES.index(symptom.severity), told, -symptom.seconds
-
-
-def _source(kind: str) -> str:
-    return {
-        "kernel_hog": "samples",
-        "interrupt_storm": "interrupts",
-        "stall": "samples",
-        "rt_hog": "samples",
-        "event": "events",
-        "throttled": "cgroup_stats",
-    }.get(kind, "cores")
+    return -SEVERITIES.index(symptom.severity), -symptom.detector.weight, -symptom.seconds

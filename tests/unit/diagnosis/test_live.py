@@ -10,10 +10,11 @@ import pytest
 from tests.helpers.recordings import SECOND, START_US
 from tests.helpers.scenes import Scene
 
-from zombiescope.diagnosis import live
+from zombiescope.diagnosis import live, symptoms
 from zombiescope.diagnosis.diagnose import Diagnosis
-from zombiescope.diagnosis.incident import Actor, Cause, Fix, Incident, Symptom
+from zombiescope.diagnosis.incident import Actor, Cause, Fix, Incident
 from zombiescope.diagnosis.known import named_as_before
+from zombiescope.diagnosis.symptom import Symptom
 from zombiescope.recording import incident_file
 from zombiescope.recording.freeze import list_frozen
 
@@ -24,7 +25,7 @@ def incident(
     name: str, from_s: int, to_s: int, *, comm: str = "kubelet", cpu: int = 3, state: str = "open"
 ) -> Incident:
     span = (START_US + from_s * SECOND, START_US + to_s * SECOND)
-    symptom = Symptom("core_saturated", *span, "core 3 was lost", cpu=cpu)
+    symptom = Symptom(symptoms.by_kind("core_saturated"), *span, "core 3 was lost", cpu=cpu)
     cause = Cause("zombie-memcg", "kernel", 0.9, "zombies", Actor(comm), None, (), (), Fix("mend it"))
     return Incident(name, *span, state, "warning", (symptom,), (cause,))  # type: ignore[arg-type]
 

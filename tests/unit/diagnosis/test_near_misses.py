@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -70,6 +73,20 @@ def test_an_unknown_hog_is_told_by_its_call_and_its_path(tmp_path: Path) -> None
     (incident,) = scene.diagnose(tmp_path).incidents
     said = "the cause is not known; lister was busy in the kernel, in getdents64: iterate_dir > offset_readdir"
     assert incident.causes[0].summary == said
+
+
+def test_the_commands_that_are_printed_for_an_unknown_hog_run_as_printed(tmp_path: Path) -> None:
+    scene = Scene().vmstat().hog(f"{CALL} __x64_sys_getdents64 iterate_dir offset_readdir", "lister")
+    (incident,) = scene.diagnose(tmp_path / "a recording").incidents
+    printed = [str(step) for step in incident.causes[0].fix.steps if step.kind == "command"]
+    assert [line.split()[:2] for line in printed] == [["zombiescope", "flamegraph"], ["zombiescope", "diff"]]
+    for line in printed:
+        words = shlex.split(line, comments=True)
+        done = subprocess.run(
+            [sys.executable, "-m", "zombiescope.commands.main", *words[1:]], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, (line, done.stderr)
+        assert "offset_readdir" in done.stdout
 
 
 def test_a_card_that_is_reset_with_every_core_idle_is_hardware(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Fix, Words
+from zombiescope.diagnosis.incident import Fix, advice, command
 from zombiescope.diagnosis.pattern import Finding, Pattern, cpu_below, measured, signature
 
 _AUDIT = (
@@ -33,9 +33,9 @@ def examine(case: Case) -> Finding:
         Fix(
             "audit fewer system calls",
             (
-                "auditctl -s; auditctl -l   # backlog, lost, and the rules",
-                "auditctl -D   # no rules at all, for a test",
-                Words("put an exclude rule for the busy program first: -a never,exit -F exe=/path"),
+                command("auditctl -s; auditctl -l", "backlog, lost, and the rules"),
+                command("auditctl -D", "no rules at all, for a test"),
+                advice("put an exclude rule for the busy program first: -a never,exit -F exe=/path"),
             ),
         ),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Actor, Fix, Words
+from zombiescope.diagnosis.incident import Actor, Fix, advice, command
 from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured, signature
 
 CORES = 0.3
@@ -31,9 +31,9 @@ def examine(case: Case) -> Finding:
         Fix(
             "let the agent listen to fewer events",
             (
-                "sysctl -w kernel.bpf_stats_enabled=1; sleep 5; bpftool prog show | grep -B1 run_time_ns",
-                "bpftool perf show   # which events they are attached to",
-                Words("narrow the agent's event list, then measure again; sysctl -w kernel.bpf_stats_enabled=0"),
+                command("sysctl -w kernel.bpf_stats_enabled=1; sleep 5; bpftool prog show | grep -B1 run_time_ns"),
+                command("bpftool perf show", "which events they are attached to"),
+                advice("narrow the agent's event list, then measure again; sysctl -w kernel.bpf_stats_enabled=0"),
             ),
         ),
     )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Actor, Fix, Symptom, Words
+from zombiescope.diagnosis.incident import Actor, Fix, advice, command
 from zombiescope.diagnosis.leak import unit_of
 from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured
+from zombiescope.diagnosis.symptom import Symptom
 from zombiescope.diagnosis.symptoms.throttled import THROTTLED_PERIODS
 
 _UNTHROTTLE = (
@@ -32,9 +33,9 @@ def examine(case: Case) -> Finding:
         Fix(
             f"raise or remove the CPU limit of {cgroup}",
             (
-                f"cat /sys/fs/cgroup{cgroup}/cpu.stat   # cgroup v1: below /sys/fs/cgroup/cpu",
-                Words("Kubernetes: raise resources.limits.cpu, or leave it out and keep the request"),
-                "systemctl set-property UNIT CPUQuota=",
+                command(f"cat /sys/fs/cgroup{cgroup}/cpu.stat", "cgroup v1: below /sys/fs/cgroup/cpu"),
+                advice("Kubernetes: raise resources.limits.cpu, or leave it out and keep the request"),
+                command("systemctl set-property UNIT CPUQuota="),
             ),
         ),
     )

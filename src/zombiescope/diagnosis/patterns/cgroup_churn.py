@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Actor, Fix, Words
+from zombiescope.diagnosis.incident import Actor, Fix, advice, command
 from zombiescope.diagnosis.leak import unit_of
 from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured, signature
 from zombiescope.views.cgroups import Leak
@@ -29,8 +29,8 @@ def examine(case: Case) -> Finding:
         Fix(
             "start fewer containers, scopes or sandboxes: let one do the work of many",
             (
-                "zombiescope cgroups   # where they are made, and by whom",
-                Words("jobs of a second each belong into one container that lives longer"),
+                command("zombiescope cgroups", "where they are made, and by whom"),
+                advice("jobs of a second each belong into one container that lives longer"),
             ),
         ),
     )

@@ -4,7 +4,7 @@ and again."""
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Actor, Fix
+from zombiescope.diagnosis.incident import Actor, Fix, command
 from zombiescope.diagnosis.leak import unit_of
 from zombiescope.diagnosis.pattern import Finding, Pattern, level, measured, signature
 
@@ -48,9 +48,12 @@ def examine(case: Case) -> Finding:
         Fix(
             "remove the directories that nothing uses, and mend what leaves them behind",
             (
-                "find /sys/fs/cgroup -type d | sed 's|/[^/]*$||' | sort | uniq -c | sort -rn | head   # where they are",
-                "systemctl list-units --type=scope --no-legend | wc -l",
-                "systemctl stop 'run-r*.scope'   # scopes that old systemd leaves behind",
+                command(
+                    "find /sys/fs/cgroup -type d | sed 's|/[^/]*$||' | sort | uniq -c | sort -rn | head",
+                    "where they are",
+                ),
+                command("systemctl list-units --type=scope --no-legend | wc -l"),
+                command("systemctl stop 'run-r*.scope'", "scopes that old systemd leaves behind"),
             ),
         ),
     )

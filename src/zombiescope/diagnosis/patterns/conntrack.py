@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Fix, Words
+from zombiescope.diagnosis.incident import Fix, advice, command
 from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured, signature
 
 FULL_RATIO = 0.85
@@ -47,9 +47,9 @@ def examine(case: Case) -> Finding:
         Fix(
             "make room in the table, or have less tracked",
             (
-                "conntrack -S; cat /proc/sys/net/netfilter/nf_conntrack_count",
-                "sysctl -w net.netfilter.nf_conntrack_max=1048576",
-                Words("conntrack -D with a filter instead of conntrack -L | grep: a filter is applied in the kernel"),
+                command("conntrack -S; cat /proc/sys/net/netfilter/nf_conntrack_count"),
+                command("sysctl -w net.netfilter.nf_conntrack_max=1048576"),
+                advice("conntrack -D with a filter instead of conntrack -L | grep: a filter is applied in the kernel"),
             ),
         ),
     )

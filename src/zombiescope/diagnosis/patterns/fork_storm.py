@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Actor, Fix, Words
+from zombiescope.diagnosis.incident import Actor, Fix, advice, command
 from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, counted, measured, signature
 
 MANY_PER_S = 50
@@ -33,9 +33,9 @@ def examine(case: Case) -> Finding:
         Fix(
             f"let {culprit.name if culprit else 'the parent'} do the work itself, or in batches",
             (
-                f"ps -fp {culprit.pid}" if culprit and culprit.pid else "ps -ef --forest",
-                "perf trace -e execve -a -- sleep 2   # what is started",
-                Words("Python: multiprocessing with forkserver or spawn; subprocess uses vfork from 3.10 on"),
+                command(f"ps -fp {culprit.pid}" if culprit and culprit.pid else "ps -ef --forest"),
+                command("perf trace -e execve -a -- sleep 2", "what is started"),
+                advice("Python: multiprocessing with forkserver or spawn; subprocess uses vfork from 3.10 on"),
             ),
         ),
     )
@@ -44,7 +44,7 @@ def examine(case: Case) -> Finding:
 def _measurements(case: Case) -> list[Measurement]:
     made = case.count("stat", "processes")
     copying = case.cores_in("copy_page_range", "dup_mmap", "exit_mmap", chosen=case.hog_samples)
-    found = [counted("new processes (processes)", made, "counters", confirms_from=MANY_PER_S, refutes_below=FEW_PER_S)]
+    found = [counted("new processes", "processes", made, "counters", confirms_from=MANY_PER_S, refutes_below=FEW_PER_S)]
     if copying is not None and made is not None and made.added:
         # Forks of a process with gigabytes are few and take a tenth of a second each.
         enough = True if copying >= LARGE_CORES and made.rate >= FEW_PER_S else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case, is_kernel_thread
-from zombiescope.diagnosis.incident import Actor, Fix, Words
+from zombiescope.diagnosis.incident import Actor, Fix, advice, command
 from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, counted, measured, signature
 
 SCANNED_PER_S = 25_000
@@ -32,16 +32,19 @@ def examine(case: Case) -> Finding:
     nothing = all(scan is not None and scan.added == 0 for scan in scans)
     found = [
         counted(
-            "pages looked at by kswapd (pgscan_kswapd)",
+            "pages looked at by kswapd",
+            "pgscan_kswapd",
             by_kswapd,
             "counters",
             confirms_from=SCANNED_PER_S,
             refutes_below=1e-9 if nothing else None,
         ),
-        counted("pages looked at by allocating tasks (pgscan_direct)", direct, "counters", confirms_from=SCANNED_PER_S),
-        counted("pages looked at by hand (pgscan_proactive)", by_hand, "counters", confirms_from=SCANNED_PER_S),
+        counted(
+            "pages looked at by allocating tasks", "pgscan_direct", direct, "counters", confirms_from=SCANNED_PER_S
+        ),
+        counted("pages looked at by hand", "pgscan_proactive", by_hand, "counters", confirms_from=SCANNED_PER_S),
         _work(case),
-        counted("allocations that had to wait (allocstall)", case.count("vmstat", "allocstall"), "counters"),
+        counted("allocations that had to wait", "allocstall", case.count("vmstat", "allocstall"), "counters"),
     ]
     available = case.peak("meminfo", "mem_available_bytes")
     if available is not None:
@@ -55,9 +58,9 @@ def examine(case: Case) -> Finding:
         Fix(
             "limit what fills memory, and let kswapd begin sooner",
             (
-                "ps -eo pid,rss,comm --sort=-rss | head",
-                "sysctl vm.min_free_kbytes   # 1 to 3 % of memory lets kswapd begin before tasks have to wait",
-                Words("set memory.high for the cgroups that read large files"),
+                command("ps -eo pid,rss,comm --sort=-rss | head"),
+                command("sysctl vm.min_free_kbytes", "1 to 3 % of memory lets kswapd begin before tasks have to wait"),
+                advice("set memory.high for the cgroups that read large files"),
             ),
         ),
     )

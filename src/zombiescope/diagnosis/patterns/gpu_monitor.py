@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Fix, Words
+from zombiescope.diagnosis.incident import Fix, advice, command
 from zombiescope.diagnosis.pattern import Finding, Pattern, counted, measured, signature
 
 MONITORS = (
@@ -46,16 +46,16 @@ def examine(case: Case) -> Finding:
             measured(
                 f"the GPU driver took {driver or 0:.2f} of a CPU", driver and round(driver, 4), "cores", "samples", None
             ),
-            counted("new processes (processes)", case.count("stat", "processes"), "counters"),
+            counted("new processes", "processes", case.count("stat", "processes"), "counters"),
         ),
         culprit[0].actor(round(culprit[1] / case.facts.hz / case.seconds, 3)) if culprit else None,
         f"{culprit[0].comm if culprit else 'a GPU monitor'} keeps the GPU driver busy",
         Fix(
             "ask the GPU less often, and keep its driver loaded",
             (
-                "nvidia-smi -pm 1   # persistence mode: the driver is not started for each question",
-                "dcgm-exporter --collect-interval 30000",
-                Words("no nvidia-smi in loops or probes: read DCGM instead"),
+                command("nvidia-smi -pm 1", "persistence mode: the driver is not started for each question"),
+                command("dcgm-exporter --collect-interval 30000"),
+                advice("no nvidia-smi in loops or probes: read DCGM instead"),
             ),
         ),
     )

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from zombiescope.diagnosis.case import LED_TO_US, Case
-from zombiescope.diagnosis.incident import Fix, Symptom, Words
+from zombiescope.diagnosis.incident import Fix, advice, command
 from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured
+from zombiescope.diagnosis.symptom import Symptom
 
 IDLE_RATIO = 0.5
 HELD_RATIO = 0.9
@@ -26,9 +27,9 @@ def examine(case: Case) -> Finding:
         Fix(
             "look outside of the node: card, host, firmware, driver",
             (
-                "dmesg -T | grep -iE 'ena|mlx|nic|link|pcie'",
-                "ethtool -i eth0; ethtool -S eth0 | grep -iE 'reset|timeout|err'",
-                Words("give the provider the instance and the times of the resets"),
+                command("dmesg -T | grep -iE 'ena|mlx|nic|link|pcie'"),
+                command("ethtool -i eth0; ethtool -S eth0 | grep -iE 'reset|timeout|err'"),
+                advice("give the provider the instance and the times of the resets"),
             ),
         ),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Fix, Words
+from zombiescope.diagnosis.incident import Fix, advice, command
 from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured, signature
 
 LONG_US = 4.0
@@ -36,11 +36,11 @@ def examine(case: Case) -> Finding:
         Fix(
             "have fewer rules for a packet to pass, and replace them less often",
             (
-                "iptables-save | wc -l; nft list ruleset | wc -l",
-                Words(
+                command("iptables-save | wc -l; nft list ruleset | wc -l"),
+                advice(
                     "kube-proxy: --iptables-min-sync-period=10s, or the nftables mode, which looks services up in a map"
                 ),
-                Words("put a rule that accepts established connections first"),
+                advice("put a rule that accepts established connections first"),
             ),
         ),
     )

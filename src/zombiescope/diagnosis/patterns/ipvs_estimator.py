@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Actor, Fix, Words
+from zombiescope.diagnosis.incident import Actor, Fix, advice, command
 from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, cpu_below, measured, signature
 
 SOFTIRQ_RATIO = 0.1
@@ -29,9 +29,9 @@ def examine(case: Case) -> Finding:
         Fix(
             "turn the estimator off, or take a kernel that has it in a thread",
             (
-                "ipvsadm -Ln | wc -l   # how many services and servers",
-                "sysctl -w net.ipv4.vs.run_estimation=0   # where the kernel has it",
-                Words("a kernel from 6.2 on estimates in threads, which can be preempted"),
+                command("ipvsadm -Ln | wc -l", "how many services and servers"),
+                command("sysctl -w net.ipv4.vs.run_estimation=0", "where the kernel has it"),
+                advice("a kernel from 6.2 on estimates in threads, which can be preempted"),
             ),
         ),
     )

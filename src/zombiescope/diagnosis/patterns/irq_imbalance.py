@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Fix
+from zombiescope.diagnosis.incident import Fix, command
 from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured, signature
 
 ONE_CORE_SHARE = 0.8
@@ -40,10 +40,10 @@ def examine(case: Case) -> Finding:
         Fix(
             "spread the card's queues over the cores",
             (
-                "grep -E 'eth|ens|Tx-Rx|virtio|mlx' /proc/interrupts   # on which cores",
-                "ethtool -L eth0 combined 8",
-                "systemctl enable --now irqbalance",
-                "echo ffff > /sys/class/net/eth0/queues/rx-0/rps_cpus   # where the card has one queue",
+                command("grep -E 'eth|ens|Tx-Rx|virtio|mlx' /proc/interrupts", "on which cores"),
+                command("ethtool -L eth0 combined 8"),
+                command("systemctl enable --now irqbalance"),
+                command("echo ffff > /sys/class/net/eth0/queues/rx-0/rps_cpus", "where the card has one queue"),
             ),
         ),
     )

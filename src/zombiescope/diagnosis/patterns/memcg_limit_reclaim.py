@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import NamedTuple
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Actor, Fix, Words
+from zombiescope.diagnosis.incident import Actor, Fix, advice, command
 from zombiescope.diagnosis.leak import unit_of
 from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured, signature
 
@@ -39,11 +39,11 @@ def examine(case: Case) -> Finding:
         Fix(
             f"raise the memory limit of {where}, or read with less cache in it",
             (
-                f"cat /sys/fs/cgroup{where}/memory.events   # cgroup v1: memory.failcnt"
+                command(f"cat /sys/fs/cgroup{where}/memory.events", "cgroup v1: memory.failcnt")
                 if where != "a cgroup"
-                else "zombiescope cgroups",
-                Words("raise the limit, or set memory.high below it so that reclaim comes in smaller steps"),
-                Words("page cache counts too: read large files with O_DIRECT or posix_fadvise(POSIX_FADV_DONTNEED)"),
+                else command("zombiescope cgroups"),
+                advice("raise the limit, or set memory.high below it so that reclaim comes in smaller steps"),
+                advice("page cache counts too: read large files with O_DIRECT or posix_fadvise(POSIX_FADV_DONTNEED)"),
             ),
         ),
     )

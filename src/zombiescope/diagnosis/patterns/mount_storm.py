@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Fix, Words
+from zombiescope.diagnosis.incident import Fix, advice, command
 from zombiescope.diagnosis.pattern import Finding, Pattern, cpu_below, signature
 
 LEAST_CORES = 0.4
@@ -29,9 +29,9 @@ def examine(case: Case) -> Finding:
         Fix(
             "have fewer mounts, and fewer that read all of them",
             (
-                "wc -l < /proc/1/mountinfo",
-                "findmnt -rno TARGET | sed 's|/[^/]*$||' | sort | uniq -c | sort -rn | head   # where they are",
-                Words("a runc without bind mounts for each exec (1.0.0-rc93 and later), fewer exec probes"),
+                command("wc -l < /proc/1/mountinfo"),
+                command("findmnt -rno TARGET | sed 's|/[^/]*$||' | sort | uniq -c | sort -rn | head", "where they are"),
+                advice("a runc without bind mounts for each exec (1.0.0-rc93 and later), fewer exec probes"),
             ),
         ),
     )

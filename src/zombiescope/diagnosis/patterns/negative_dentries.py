@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Fix
+from zombiescope.diagnosis.incident import Fix, command
 from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, level, measured, signature
 
 MANY = 200_000
@@ -38,9 +38,13 @@ def examine(case: Case) -> Finding:
         Fix(
             "find who looks up names that do not exist, and drop the cached ones",
             (
-                "cat /proc/sys/fs/dentry-state   # the fifth number",
-                "echo 2 > /proc/sys/vm/drop_caches   # on a core that serves no network queue: it walks them too",
-                "perf trace -e 'openat,newfstatat' --failure -a -- sleep 5   # who looks up what does not exist",
+                command("cat /proc/sys/fs/dentry-state", "the fifth number"),
+                command(
+                    "echo 2 > /proc/sys/vm/drop_caches", "on a core that serves no network queue: it walks them too"
+                ),
+                command(
+                    "perf trace -e 'openat,newfstatat' --failure -a -- sleep 5", "who looks up what does not exist"
+                ),
             ),
         ),
     )

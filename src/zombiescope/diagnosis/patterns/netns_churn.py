@@ -4,7 +4,7 @@ rtnl."""
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Fix
+from zombiescope.diagnosis.incident import Fix, command
 from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured, signature
 
 LEAST_CORES = 0.1
@@ -31,8 +31,8 @@ def examine(case: Case) -> Finding:
         Fix(
             "make fewer network namespaces: longer lived pods, no sandbox for each short job",
             (
-                "lsns -t net | wc -l",
-                "perf trace -e unshare,clone -a -- sleep 5   # who makes them",
+                command("lsns -t net | wc -l"),
+                command("perf trace -e unshare,clone -a -- sleep 5", "who makes them"),
             ),
         ),
     )

@@ -6,7 +6,7 @@ import re
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.facts import Count
-from zombiescope.diagnosis.incident import Fix, Words
+from zombiescope.diagnosis.incident import Fix, advice, command
 from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured
 
 COUNTERS = {
@@ -39,9 +39,9 @@ def examine(case: Case) -> Finding:
         Fix(
             "take a larger instance, or send less",
             (
-                "ethtool -S eth0 | grep allowance",
-                Words("linklocal: cache DNS on the node"),
-                Words("conntrack: keep connections open instead of making new ones"),
+                command("ethtool -S eth0 | grep allowance"),
+                advice("linklocal: cache DNS on the node"),
+                advice("conntrack: keep connections open instead of making new ones"),
             ),
         ),
     )

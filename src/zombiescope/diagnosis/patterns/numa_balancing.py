@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Fix
+from zombiescope.diagnosis.incident import Fix, command
 from zombiescope.diagnosis.pattern import Finding, Pattern, counted, signature
 
 UPDATED_PER_S = 50_000
@@ -17,27 +17,29 @@ def examine(case: Case) -> Finding:
     return Finding(
         (
             counted(
-                "page table entries marked (numa_pte_updates)",
+                "page table entries marked",
+                "numa_pte_updates",
                 updated,
                 "counters",
                 confirms_from=UPDATED_PER_S,
                 refutes_below=1e-9 if still else None,
             ),
             counted(
-                "faults to learn where a page is used (numa_hint_faults)",
+                "faults to learn where a page is used",
+                "numa_hint_faults",
                 faults,
                 "counters",
                 confirms_from=FAULTS_PER_S,
             ),
-            counted("pages moved (numa_pages_migrated)", case.count("vmstat", "numa_pages_migrated"), "counters"),
+            counted("pages moved", "numa_pages_migrated", case.count("vmstat", "numa_pages_migrated"), "counters"),
         ),
         case.hog if case.hog_task is not None else None,
         f"automatic NUMA balancing unmaps and moves the pages of {case.hog.name}",
         Fix(
             "turn automatic NUMA balancing off and place memory by hand",
             (
-                "sysctl -w kernel.numa_balancing=0",
-                "numactl --cpunodebind=0 --membind=0 COMMAND",
+                command("sysctl -w kernel.numa_balancing=0"),
+                command("numactl --cpunodebind=0 --membind=0 COMMAND"),
             ),
         ),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Actor, Fix, Words
+from zombiescope.diagnosis.incident import Actor, Fix, advice, command
 from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured
 
 HOLE_US = 100_000
@@ -32,9 +32,9 @@ def examine(case: Case) -> Finding:
         Fix(
             "keep long kernel reports off the serial console",
             (
-                "sysctl -w vm.oom_dump_tasks=0   # no table of all tasks at each OOM kill",
-                "sysctl -w kernel.printk='4 4 1 7'   # only errors to the console; the log keeps everything",
-                Words("remove console=ttyS0 from the kernel's command line, where nobody reads it"),
+                command("sysctl -w vm.oom_dump_tasks=0", "no table of all tasks at each OOM kill"),
+                command("sysctl -w kernel.printk='4 4 1 7'", "only errors to the console; the log keeps everything"),
+                advice("remove console=ttyS0 from the kernel's command line, where nobody reads it"),
             ),
         ),
     )

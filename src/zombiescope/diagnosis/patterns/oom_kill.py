@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import replace
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Actor, Fix, Words
+from zombiescope.diagnosis.incident import Actor, Fix, advice, command
 from zombiescope.diagnosis.leak import unit_of
 from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured
 from zombiescope.recording.event import Event
@@ -73,16 +73,17 @@ def _fix(victim: Actor | None, limited: str | None) -> Fix:
         return Fix(
             "find out who has the memory, and give it a limit of its own",
             (
-                "ps -eo pid,comm,rss --sort=-rss | head   # who has most",
-                Words("containers and services with limits are killed alone, before the machine is short"),
+                command("ps -eo pid,comm,rss --sort=-rss | head", "who has most"),
+                advice("containers and services with limits are killed alone, before the machine is short"),
             ),
         )
-    steps = [f"cat /sys/fs/cgroup{limited}/memory.events   # cgroup v1: memory.failcnt and memory.oom_control"]
+    where = f"/sys/fs/cgroup{limited}/memory.events"
+    steps = [command(f"cat {where}", "cgroup v1: memory.failcnt and memory.oom_control")]
     if victim and victim.unit and victim.unit.endswith((".service", ".scope")) and not victim.container:
-        steps.append(f"systemctl show -p MemoryMax -p MemoryPeak {victim.unit}")
-    steps.append(Words("raise the limit if the work needs it; otherwise look for what grows (cache, workers, a leak)"))
+        steps.append(command(f"systemctl show -p MemoryMax -p MemoryPeak {victim.unit}"))
+    steps.append(advice("raise the limit if the work needs it; otherwise look for what grows (cache, workers, a leak)"))
     if victim and victim.pod:
-        steps.append(Words("the limit is resources.limits.memory of the pod; its restart policy starts it again"))
+        steps.append(advice("the limit is resources.limits.memory of the pod; its restart policy starts it again"))
     return Fix(f"raise the memory limit of {limited}, or use less in it", tuple(steps))
 
 

@@ -4,7 +4,7 @@ address space."""
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Fix
+from zombiescope.diagnosis.incident import Fix, command
 from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, counted, measured, signature
 
 FAULTS_PER_S = 100_000
@@ -22,8 +22,8 @@ def examine(case: Case) -> Finding:
     few = None if huge is not None and huge.rate >= HUGE_PER_S else FEW_PER_S
     return Finding(
         (
-            counted("page faults (pgfault)", faults, "counters", confirms_from=FAULTS_PER_S, refutes_below=few),
-            counted("huge pages cleared (thp_fault_alloc)", huge, "counters", confirms_from=HUGE_PER_S),
+            counted("page faults", "pgfault", faults, "counters", confirms_from=FAULTS_PER_S, refutes_below=few),
+            counted("huge pages cleared", "thp_fault_alloc", huge, "counters", confirms_from=HUGE_PER_S),
             *_by_new_processes(case),
         ),
         case.hog if case.hog_task is not None else None,
@@ -31,8 +31,8 @@ def examine(case: Case) -> Finding:
         Fix(
             f"let {case.hog.name} keep its memory: an allocator that does not return it at once, or fewer workers",
             (
-                "MALLOC_TRIM_THRESHOLD_=-1 MALLOC_MMAP_THRESHOLD_=4294967296 COMMAND   # glibc",
-                "perf trace -F all --no-syscalls -p PID -- sleep 2   # where it faults",
+                command("MALLOC_TRIM_THRESHOLD_=-1 MALLOC_MMAP_THRESHOLD_=4294967296 COMMAND", "glibc"),
+                command("perf trace -F all --no-syscalls -p PID -- sleep 2", "where it faults"),
             ),
         ),
     )

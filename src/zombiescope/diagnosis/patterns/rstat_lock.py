@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Fix, Words
+from zombiescope.diagnosis.incident import Fix, advice, command
 from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, cpu_below, measured, signature
 
 CORES = 2
@@ -32,8 +32,8 @@ def examine(case: Case) -> Finding:
         Fix(
             "read cgroup statistics less often, and take a kernel that does not flush while another flush runs",
             (
-                "zombiescope stacks --top 20   # who calls mem_cgroup_flush_stats",
-                Words("lengthen the scrape interval of every agent that reads memory.stat"),
+                command("zombiescope stacks --top 20", "who calls mem_cgroup_flush_stats"),
+                advice("lengthen the scrape interval of every agent that reads memory.stat"),
             ),
         ),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from zombiescope.diagnosis.case import Case, is_kernel_thread
-from zombiescope.diagnosis.incident import Actor, Fix
+from zombiescope.diagnosis.incident import Actor, Fix, command
 from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured
 from zombiescope.diagnosis.symptoms.rt_hog import HOG_RATIO, REAL_TIME
 
@@ -41,8 +41,8 @@ def examine(case: Case) -> Finding:
         Fix(
             f"run {actor.name} without real-time priority, or let it sleep",
             (
-                f"chrt -o -p 0 {worst.facts['pid']}",
-                "sysctl kernel.sched_rt_runtime_us   # 950000: real-time tasks get 95 % of a core at most",
+                command(f"chrt -o -p 0 {worst.facts['pid']}"),
+                command("sysctl kernel.sched_rt_runtime_us", "950000: real-time tasks get 95 % of a core at most"),
             ),
         ),
     )

@@ -6,7 +6,7 @@ import numpy as np
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.crowd import Crowd, crowd_on, who_keeps_them
-from zombiescope.diagnosis.incident import Fix, Words
+from zombiescope.diagnosis.incident import Fix, advice, command
 from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured
 
 LITTLE_US_PER_S = 200_000
@@ -27,9 +27,12 @@ def examine(case: Case) -> Finding:
         Fix(
             "let the tasks of that core run elsewhere",
             (
-                f"ps -eLo psr,pid,ppid,comm | awk '$1 == {core}'",
-                f"taskset -pc {who.pid if who and who.pid else 'PID'}   # and: cat /sys/fs/cgroup/<cgroup>/cpuset.cpus",
-                Words(
+                command(f"ps -eLo psr,pid,ppid,comm | awk '$1 == {core}'"),
+                command(
+                    f"taskset -pc {who.pid if who and who.pid else 'PID'}",
+                    "and: cat /sys/fs/cgroup/<cgroup>/cpuset.cpus",
+                ),
+                advice(
                     "PyTorch: workers inherit the mask of the process that starts them, and some BLAS set it; "
                     "OMP_PROC_BIND=false, KMP_AFFINITY=disabled, or os.sched_setaffinity in worker_init_fn"
                 ),

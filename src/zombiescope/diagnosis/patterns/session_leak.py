@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Actor, Fix, Words
+from zombiescope.diagnosis.incident import Actor, Fix, advice, command
 from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured
 
 MANY = 500
@@ -39,9 +39,9 @@ def examine(case: Case) -> Finding:
         Fix(
             "end the sessions that nobody uses, and mend what opens them",
             (
-                "loginctl list-sessions --no-legend | wc -l; ls /run/systemd/transient | wc -l",
-                "loginctl list-sessions --no-legend | awk '{print $1}' | xargs -r loginctl terminate-session",
-                Words("monitoring by ssh: keep one connection (ControlMaster), do not log in for every check"),
+                command("loginctl list-sessions --no-legend | wc -l; ls /run/systemd/transient | wc -l"),
+                command("loginctl list-sessions --no-legend | awk '{print $1}' | xargs -r loginctl terminate-session"),
+                advice("monitoring by ssh: keep one connection (ControlMaster), do not log in for every check"),
             ),
         ),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Fix
+from zombiescope.diagnosis.incident import Fix, command
 from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, cpu_below, level, signature
 
 LARGE_BYTES = 1 << 30
@@ -27,8 +27,8 @@ def examine(case: Case) -> Finding:
             f"turn off in {case.hog.name} what reads smaps: proportional memory (PSS), referenced memory, swap by "
             "process",
             (
-                f"cat /proc/{case.hog.pid or 'PID'}/cmdline | tr '\\0' ' '",
-                "ps -eo pid,rss,comm --sort=-rss | head   # whose pages are walked: 14 to 22 ms a GB and read",
+                command(f"cat /proc/{case.hog.pid or 'PID'}/cmdline | tr '\\0' ' '"),
+                command("ps -eo pid,rss,comm --sort=-rss | head", "whose pages are walked: 14 to 22 ms a GB and read"),
             ),
         ),
     )

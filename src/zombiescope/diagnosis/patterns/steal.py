@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Fix, Words
+from zombiescope.diagnosis.incident import Fix, advice, command
 from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured
 from zombiescope.diagnosis.symptoms.steal import STOLEN_RATIO
 
@@ -18,9 +18,9 @@ def examine(case: Case) -> Finding:
         Fix(
             "move the node, or take an instance that does not share its cores",
             (
-                "zombiescope cores   # the column steal",
-                Words("burstable instances (t3, t4g): look at the CPU credits"),
-                Words("ask the provider about the host, with the times of this incident"),
+                command("zombiescope cores", "the column steal"),
+                advice("burstable instances (t3, t4g): look at the CPU credits"),
+                advice("ask the provider about the host, with the times of this incident"),
             ),
         ),
     )

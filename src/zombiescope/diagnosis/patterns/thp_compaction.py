@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case, is_kernel_thread
-from zombiescope.diagnosis.incident import Fix
+from zombiescope.diagnosis.incident import Fix, command
 from zombiescope.diagnosis.pattern import Finding, Pattern, counted, signature
 
 SCANNED_PER_S = 50_000
@@ -20,16 +20,22 @@ def examine(case: Case) -> Finding:
     still = scanned is not None and stalls is not None and scanned.added == 0 and stalls.added == 0
     found = (
         counted(
-            "tasks that waited for compaction (compact_stall)",
+            "tasks that waited for compaction",
+            "compact_stall",
             stalls,
             "counters",
             refutes_below=1e-9 if still else None,
         ),
         counted(
-            "pages looked at for compaction (compact_migrate_scanned)", scanned, "counters", confirms_from=SCANNED_PER_S
+            "pages looked at for compaction",
+            "compact_migrate_scanned",
+            scanned,
+            "counters",
+            confirms_from=SCANNED_PER_S,
         ),
         counted(
-            "huge pages that could not be had (thp_fault_fallback)",
+            "huge pages that could not be had",
+            "thp_fault_fallback",
             case.count("vmstat", "thp_fault_fallback"),
             "counters",
         ),
@@ -42,9 +48,9 @@ def examine(case: Case) -> Finding:
         Fix(
             "let huge pages be made in the background, or only for programs that ask for them",
             (
-                "cat /sys/kernel/mm/transparent_hugepage/defrag",
-                "echo defer+madvise > /sys/kernel/mm/transparent_hugepage/defrag",
-                "sysctl -w vm.compaction_proactiveness=20   # from kernel 5.9 on",
+                command("cat /sys/kernel/mm/transparent_hugepage/defrag"),
+                command("echo defer+madvise > /sys/kernel/mm/transparent_hugepage/defrag"),
+                command("sysctl -w vm.compaction_proactiveness=20", "from kernel 5.9 on"),
             ),
         ),
     )

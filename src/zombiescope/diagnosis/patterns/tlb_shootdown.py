@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Fix, Words
+from zombiescope.diagnosis.incident import Fix, advice, command
 from zombiescope.diagnosis.pattern import Finding, Pattern, counted, signature
 
 MANY_PER_S = 10_000
@@ -25,7 +25,8 @@ def examine(case: Case) -> Finding:
     return Finding(
         (
             counted(
-                "TLB shootdowns (TLB of /proc/interrupts)",
+                "TLB shootdowns",
+                "TLB of /proc/interrupts",
                 case.interrupts("TLB"),
                 "interrupts",
                 confirms_from=MANY_PER_S,
@@ -37,9 +38,9 @@ def examine(case: Case) -> Finding:
         Fix(
             "unmap less: keep memory in the allocator, or use processes instead of threads",
             (
-                "grep TLB /proc/interrupts",
-                "MALLOC_TRIM_THRESHOLD_=-1 MALLOC_MMAP_THRESHOLD_=4294967296 COMMAND   # glibc",
-                Words("a core that answers late is the victim of something else: zombiescope cores --at TIME"),
+                command("grep TLB /proc/interrupts"),
+                command("MALLOC_TRIM_THRESHOLD_=-1 MALLOC_MMAP_THRESHOLD_=4294967296 COMMAND", "glibc"),
+                advice("a core that answers late is the victim of something else: zombiescope cores --at TIME"),
             ),
         ),
     )

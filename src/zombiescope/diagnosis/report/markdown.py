@@ -70,8 +70,7 @@ def _cause(cause: Cause, clock: Clock, *, first: bool) -> Iterator[str]:
     yield f"Fix: {cause.fix.summary}"
     yield ""
     if cause.fix.steps:
-        steps = zip(cause.fix.steps, cause.fix.commands, strict=True)
-        yield from (f"1. `{step}`" if is_command else f"1. {_cell(step)}" for step, is_command in steps)
+        yield from (f"1. `{one}`" if one.kind == "command" else f"1. {_cell(one.text)}" for one in cause.fix.steps)
         yield ""
 
 

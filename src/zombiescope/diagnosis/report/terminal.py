@@ -84,8 +84,9 @@ def _where(link: Link, clock: Clock) -> str:
 
 def _fix(cause: Cause) -> Iterator[Line]:
     yield Line((("  fix  ", "bold green"),), ((cause.fix.summary, ""),))
-    for step, is_command in zip(cause.fix.steps, cause.fix.commands, strict=True):
-        yield Line((("       ", ""),), ((step, "green" if is_command else ""),), whole=is_command)
+    for step in cause.fix.steps:
+        is_command = step.kind == "command"
+        yield Line((("       ", ""),), ((str(step), "green" if is_command else ""),), whole=is_command)
 
 
 def _ruled_out(incident: Incident, wordy: bool) -> Iterator[Line]:

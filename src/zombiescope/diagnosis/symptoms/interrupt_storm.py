@@ -12,8 +12,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from zombiescope.diagnosis.facts import Facts
-from zombiescope.diagnosis.incident import Symptom
 from zombiescope.diagnosis.spans import runs
+from zombiescope.diagnosis.symptom import Detector, Symptom
 
 PER_CORE_PER_S = 5_000
 LEAST_US = 2_000_000
@@ -42,4 +42,16 @@ def _storms(facts: Facts, label: str) -> Iterator[Symptom]:
         count = int(counts[first + 1 : last + 1].sum())
         rate = count / (to_us - from_us) * 1e6
         text = f"cores interrupted each other {rate:,.0f} times a second with {_NAMES[label]} ({label})"
-        yield Symptom("interrupt_storm", from_us, to_us, text, "info", facts={"counter": label, "count": count})
+        yield Symptom(DETECTOR, from_us, to_us, text, "info", facts={"counter": label, "count": count})
+
+
+DETECTOR = Detector(
+    kind="interrupt_storm",
+    title="cores interrupted each other",
+    reported_when="cores interrupted each other 5,000 times a second or more, counted per core (TLB shootdowns, "
+    "function calls)",
+    find=find,
+    source="interrupts",
+    role="hog",
+    has_hog=False,
+)

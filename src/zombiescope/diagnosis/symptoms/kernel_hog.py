@@ -23,9 +23,9 @@ import numpy as np
 import numpy.typing as npt
 
 from zombiescope.diagnosis.facts import Facts
-from zombiescope.diagnosis.incident import Symptom
 from zombiescope.diagnosis.sample_grid import BIN_US, SampleGrid, Task
 from zombiescope.diagnosis.spans import runs
+from zombiescope.diagnosis.symptom import Detector, Symptom
 
 HOG_RATIO = 0.9
 GROUP_RATIO = 0.02
@@ -145,7 +145,7 @@ def _symptom(grid: SampleGrid, hog: _Hog) -> Symptom:
     name = names.get(hog.level, f"{hog.name} (many tasks)")
     where = f"core {hog.cpus[0]}" if len(hog.cpus) == 1 else f"{len(hog.cpus)} cores"
     return Symptom(
-        "kernel_hog",
+        DETECTOR,
         grid.start_us + hog.first * BIN_US,
         grid.start_us + hog.last * BIN_US,
         f"{name} was in the kernel on {hog.ratio:.2f} cores for {seconds:.1f} s, on {where}",
@@ -162,3 +162,21 @@ def _symptom(grid: SampleGrid, hog: _Hog) -> Symptom:
             "moderate": hog.moderate,
         },
     )
+
+
+DETECTOR = Detector(
+    kind="kernel_hog",
+    title="one task in the kernel",
+    reported_when="a thread, a program, a unit or the children of one parent spent 0.9 of a CPU in the kernel for a "
+    "second, on whatever cores; or nobody alone did, and all together filled a quarter of the node with the kernel's "
+    "work. 0.4 of a CPU for five seconds (and a twentieth of the node) is reported, as `info`, only where a pattern is "
+    "confirmed that explains it: every busy web server has that much",
+    find=find,
+    source="samples",
+    role="hog",
+    begins="onset",
+    joins="migrating",
+    weight=1,
+    bounds_case=True,
+    names_hog=True,
+)

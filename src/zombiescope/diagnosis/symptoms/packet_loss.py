@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from zombiescope.diagnosis.facts import Facts
-from zombiescope.diagnosis.incident import Symptom
+from zombiescope.diagnosis.symptom import Detector, Symptom
 
 DROPS_PER_S = 100
 RESENT_RATIO = 0.02
@@ -17,7 +17,7 @@ def find(facts: Facts) -> Iterator[Symptom]:
         dropped = facts.added("netdev", name)
         if dropped is not None and dropped / max(facts.seconds, 1) >= DROPS_PER_S:
             yield Symptom(
-                "packet_loss",
+                DETECTOR,
                 facts.start_us,
                 facts.end_us,
                 f"network cards dropped {dropped:,} packets that were {what} ({name})",
@@ -26,9 +26,20 @@ def find(facts: Facts) -> Iterator[Symptom]:
     resent, sent = facts.added("snmp", "TcpRetransSegs"), facts.added("snmp", "TcpOutSegs")
     if resent and sent and resent >= LEAST_RESENT and resent / sent >= RESENT_RATIO:
         yield Symptom(
-            "packet_loss",
+            DETECTOR,
             facts.start_us,
             facts.end_us,
             f"TCP sent {resent:,} of {sent:,} segments again",
             facts={"counter": "TcpRetransSegs", "count": resent, "ratio": resent / sent},
         )
+
+
+DETECTOR = Detector(
+    kind="packet_loss",
+    title="packets were lost",
+    reported_when="network cards dropped 100 packets a second or more, or TCP sent 2 % of its segments again",
+    find=find,
+    source="counters",
+    role="victim",
+    has_hog=False,
+)

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from zombiescope.diagnosis.facts import Facts
-from zombiescope.diagnosis.incident import Symptom
 from zombiescope.diagnosis.sample_grid import BIN_US, Task
 from zombiescope.diagnosis.spans import runs
+from zombiescope.diagnosis.symptom import Detector, Symptom
 
 REAL_TIME = {1: "SCHED_FIFO", 2: "SCHED_RR"}
 HOG_RATIO = 0.85
@@ -42,7 +42,7 @@ def find(facts: Facts) -> Iterator[Symptom]:
             ratio = int(np.count_nonzero(chosen)) / grid.hz / ((to_us - from_us) / 1e6)
             cpus = np.unique(grid.cpu[chosen])
             yield Symptom(
-                "rt_hog",
+                DETECTOR,
                 from_us,
                 to_us,
                 f"{task.comm} (pid {task.pid}, {REAL_TIME[task.policy or 1]} {task.rt_priority}) ran for "
@@ -63,3 +63,17 @@ def find(facts: Facts) -> Iterator[Symptom]:
 def _real_time(task: Task) -> str | None:
     kernel_thread = task.ppid == 2 or (task.pid is not None and task.pid <= 2)
     return f"tid {task.tid}" if task.policy in REAL_TIME and task.tid and not kernel_thread else None
+
+
+DETECTOR = Detector(
+    kind="rt_hog",
+    title="a real-time task held a core",
+    reported_when="a task with a real-time policy used 0.85 of a CPU",
+    find=find,
+    source="samples",
+    role="hog",
+    begins="onset",
+    weight=3,
+    bounds_case=True,
+    names_hog=True,
+)

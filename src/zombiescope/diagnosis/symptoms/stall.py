@@ -1,9 +1,12 @@
-"""A core that one task held in the kernel without a break, for 100 ms or more, while others waited for it.
+"""A core that stood still for 100 ms or more: one task held it in the kernel, or took no interrupt there.
 
 Seen in the stacks: sample after sample of one task on one core, all in the kernel. That alone is any busy program; it
 is a stall when somebody waited meanwhile: ksoftirqd (its run delay) or the run queue of that core. Where waiting was
 not measured (imported profiles), one that is long, or that comes again and again, is told. All stalls of a core by one
 task in a window are one symptom.
+
+No sample at all for so long, and the core was not stolen, is code that ran with interrupts off (time_holes.py); no
+clock can look inside it.
 """
 
 from __future__ import annotations
@@ -15,8 +18,9 @@ from typing import NamedTuple
 import numpy as np
 
 from zombiescope.diagnosis.facts import Facts
-from zombiescope.diagnosis.incident import Symptom
 from zombiescope.diagnosis.sample_grid import SampleGrid
+from zombiescope.diagnosis.symptom import Detector, Symptom
+from zombiescope.diagnosis.time_holes import Hole, holes
 
 STALL_US = 100_000
 LONG_UNSEEN_US = 300_000
@@ -37,6 +41,12 @@ class _Stall(NamedTuple):
 
 
 def find(facts: Facts) -> Iterator[Symptom]:
+    yield from _held(facts)
+    if facts.cores is not None:
+        yield from map(_interrupts_off, holes(facts.cores))
+
+
+def _held(facts: Facts) -> Iterator[Symptom]:
     found: dict[tuple[int, int], list[_Stall]] = defaultdict(list)
     for cpu, task, from_us, to_us in _runs(facts.samples):
         if STALL_US <= to_us - from_us < ENOUGH_US and facts.samples.task_of(task).tid:
@@ -80,7 +90,7 @@ def _symptom(grid: SampleGrid, cpu: int, task: int, stalls: list[_Stall]) -> Sym
     if waited:
         text += f" while others waited up to {max(waited) / 1000:.0f} ms for it"
     return Symptom(
-        "stall",
+        DETECTOR,
         stalls[0].from_us,
         stalls[-1].to_us,
         text,
@@ -98,6 +108,23 @@ def _symptom(grid: SampleGrid, cpu: int, task: int, stalls: list[_Stall]) -> Sym
     )
 
 
+def _interrupts_off(hole: Hole) -> Symptom:
+    return Symptom(
+        DETECTOR,
+        hole.from_us,
+        hole.to_us,
+        f"core {hole.cpu} took no interrupt for {hole.gap_us / 1000:.0f} ms: code ran with interrupts off",
+        "warning",
+        hole.cpu,
+        facts={
+            "gap_us": hole.gap_us,
+            "expected_samples": hole.expected_samples,
+            "samples": hole.samples,
+            "interrupts_off": True,
+        },
+    )
+
+
 def _waited(facts: Facts, cpu: int, from_us: int, to_us: int) -> int | None:
     """The longest that ksoftirqd or the run queue of a core waited in the seconds of a span."""
     cores = facts.cores
@@ -111,3 +138,21 @@ def _waited(facts: Facts, cpu: int, from_us: int, to_us: int) -> int | None:
         if not np.isnan(part := cores.counts[name][row, first : last + 1]).all()
     ]
     return int(max(known)) if known else None
+
+
+DETECTOR = Detector(
+    kind="stall",
+    title="a core stood still",
+    reported_when="one task held a core in the kernel for 100 ms to 1 s while others waited; or one core, not all at "
+    "once, took no interrupt for 100 ms",
+    find=find,
+    source="samples",
+    role="victim",
+    begins="summed",
+    joins="echo",
+    bounds_case=True,
+    names_hog=True,
+    core_rank=2,
+    core_is_held=True,
+    victim="tasks on core {cpu}",
+)
