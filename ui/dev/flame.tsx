@@ -5,35 +5,35 @@
 import "../src/style/colours.css";
 import "../src/style/base.css";
 import { render } from "preact";
-import { decode } from "../src/api/columns";
 import { useState } from "preact/hooks";
+import { decode } from "../src/api/columns";
 import {
   FIRST_LOOK,
+  type FlameLook,
   FlamePanel,
-  VIEWS,
+  FlameTree,
   foldChart,
   foldHeat,
   foldSamples,
   matchesOf,
   packedTree,
   patternOf,
-  type FlameLook,
-  FlameTree,
   type SampleTable,
+  VIEWS,
 } from "../src/flame";
-import { random, synthetic } from "../src/flame/fixtures";
-import { barsOf } from "../src/flame/layout";
 import { nodeColours } from "../src/flame/colours";
-import { BarPainter } from "../src/flame/paint";
+import { random, synthetic } from "../src/flame/fixtures";
 import { inverted } from "../src/flame/invert";
+import { barsOf } from "../src/flame/layout";
+import { BarPainter } from "../src/flame/paint";
 import { filtered } from "../src/flame/search";
 import { topOf } from "../src/flame/top";
-import { HeatMap, type HeatData, type Range } from "../src/heatmap";
-import { heatOf, treeFrom, type FlameDocument, type HeatDocument } from "./nested";
+import { type HeatData, HeatMap, type Range } from "../src/heatmap";
+import { type FlameDocument, type HeatDocument, heatOf, treeFrom } from "./nested";
 
 const asked = new URLSearchParams(location.search);
 const theme = asked.get("theme") === "dark" ? "dark" : "light";
-document.documentElement.dataset["theme"] = theme;
+document.documentElement.dataset.theme = theme;
 const START = 1_763_200_000,
   SECONDS = 60,
   HZ = 99;
@@ -263,7 +263,7 @@ async function begin(): Promise<void> {
     if (asked.get("bench"))
       setTimeout(async () => {
         const panel = await benchPanel(tree);
-        document.body.dataset["bench"] = document.getElementById("bench")!.textContent =
+        document.body.dataset.bench = document.getElementById("bench")!.textContent =
           `${panel}\n${bench(tree)}\n\nevery frame wider than a pixel:\n${bench(comb(100_000))}\n\nas many texts as fit:\n${bench(comb(4_000))}`;
       }, 200);
   } else {
@@ -280,7 +280,7 @@ async function begin(): Promise<void> {
       app,
     );
   }
-  document.body.dataset["ready"] = "yes";
+  document.body.dataset.ready = "yes";
 }
 
 void begin();

@@ -1,7 +1,7 @@
 // Documents of `zombiescope flamegraph --json` and `heatmap --json` as the page's own types, for trying it without a server.
 
 import { Grower } from "../src/flame/grow";
-import { scaleOf, type FlameTree } from "../src/flame/tree";
+import { type FlameTree, scaleOf } from "../src/flame/tree";
 import type { HeatData } from "../src/heatmap";
 
 interface Node {

@@ -11,7 +11,7 @@ import { type Columns, type ColumnsHeader, decode } from "./columns";
 import { cutLanes, cutStrip, finest } from "./frozen/axis";
 import { flamechart, flamegraph, functionsDocument, heatmap } from "./frozen/profile";
 import { caveats, type FrozenTable, rangeOf, readTable } from "./frozen/table";
-import { AnswerError, type LiveHandlers, type Params, type Source, question } from "./source";
+import { AnswerError, type LiveHandlers, type Params, question, type Source } from "./source";
 import type { Lanes, Span, StripHeader } from "./types";
 
 export interface Frozen {

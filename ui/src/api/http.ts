@@ -3,9 +3,9 @@
  * a bearer, and exchanged for a cookie, since neither EventSource nor a download can carry a header.
  */
 
-import { type Columns, type ColumnsHeader, MEDIA_TYPE, decode } from "./columns";
+import { type Columns, type ColumnsHeader, decode, MEDIA_TYPE } from "./columns";
 import { listen } from "./live";
-import { AnswerError, type LiveHandlers, type Params, type Source, question } from "./source";
+import { AnswerError, type LiveHandlers, type Params, question, type Source } from "./source";
 
 const ROOT = "/api/v1/";
 const KEPT = "zombiescope.token";
@@ -34,7 +34,7 @@ export class HttpSource implements Source {
   private async ask(path: string, params: Params, accept: string, signal?: AbortSignal): Promise<Response> {
     if (this.token) await this.open();
     const headers: Record<string, string> = { Accept: accept };
-    if (this.token) headers["Authorization"] = `Bearer ${this.token}`;
+    if (this.token) headers.Authorization = `Bearer ${this.token}`;
     const init: RequestInit = { headers, credentials: "same-origin" };
     if (signal) init.signal = signal;
     let response: Response;
@@ -42,7 +42,11 @@ export class HttpSource implements Source {
       response = await fetch(ROOT + question(path, params), init);
     } catch (error) {
       if (signal?.aborted) throw error;
-      throw new AnswerError(0, "the server does not answer", "is zombiescope still running? start it again: the page recovers by itself");
+      throw new AnswerError(
+        0,
+        "the server does not answer",
+        "is zombiescope still running? start it again: the page recovers by itself",
+      );
     }
     if (!response.ok) throw await failure(response);
     return response;

@@ -95,7 +95,8 @@ export function marks(span: Span, width: number, offset_s: number, apart = 90): 
     const at = n * every - offset_s;
     if (at > span.to) break;
     const today = day(at, offset_s);
-    const label = every >= 86400 ? today.slice(5) : every >= 60 ? clock(at, offset_s).slice(0, 5) : clock(at, offset_s, decimals);
+    const label =
+      every >= 86400 ? today.slice(5) : every >= 60 ? clock(at, offset_s).slice(0, 5) : clock(at, offset_s, decimals);
     out.push({ at, x: toX(span, width, at), label, day: today === said ? null : today });
     said = today;
   }

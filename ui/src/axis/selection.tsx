@@ -1,10 +1,10 @@
 /** What the selection holds, in words: for the eye that has chosen, and for the ear that cannot see the canvas. */
 
 import type { Span } from "../api/types";
+import { MODES } from "../api/types";
 import { Icon } from "../chrome/icons";
 import { chosen, clock, compare, duration, filters, info, percent, selection, setFilter, view } from "../state";
-import { MODES } from "../api/types";
-import { type Shares, averageIn, worstIn } from "../strip/cells";
+import { averageIn, type Shares, worstIn } from "../strip/cells";
 import { strip } from "../strip/load";
 import { length, precision } from "./axis";
 import { compareWith, plotWidth, select, swap, zoomToSelection } from "./moves";
@@ -20,8 +20,16 @@ export function SelectionBar() {
       <div class="selection-text" id="chosen-in-words" role="status" aria-live="polite" aria-atomic="true">
         {span ? (
           <>
-            <span class="chip select">{other ? <b>A</b> : null}{spoken(span)}</span>
-            {other && <span class="chip compare"><b>B</b>{spoken(other)}</span>}
+            <span class="chip select">
+              {other ? <b>A</b> : null}
+              {spoken(span)}
+            </span>
+            {other && (
+              <span class="chip compare">
+                <b>B</b>
+                {spoken(other)}
+              </span>
+            )}
           </>
         ) : (
           <span class="chip quiet">all in view</span>
@@ -30,24 +38,56 @@ export function SelectionBar() {
           <span>
             {worst && (
               <>
-                worst core <strong>{worst.cpu}</strong> at {clock(worst.at, info.value?.zone_offset_s ?? 0)}: <strong>{percent(worst.shares.kernel)} kernel</strong>{mainMode(worst.shares)}
+                worst core <strong>{worst.cpu}</strong> at {clock(worst.at, info.value?.zone_offset_s ?? 0)}:{" "}
+                <strong>{percent(worst.shares.kernel)} kernel</strong>
+                {mainMode(worst.shares)}
               </>
             )}
-            {held.average && <span class="average-text"> · average {percent(held.average.busy)} busy, {percent(held.average.kernel)} kernel</span>}
+            {held.average && (
+              <span class="average-text">
+                {" "}
+                · average {percent(held.average.busy)} busy, {percent(held.average.kernel)} kernel
+              </span>
+            )}
           </span>
         )}
       </div>
       <div class="button-row">
         {worst && !filters.value.cpu.includes(only) && (
-          <button class="button" onClick={() => setFilter("cpu", [only])} title="Show samples of this core only">
+          <button
+            type="button"
+            class="button"
+            onClick={() => setFilter("cpu", [only])}
+            title="Show samples of this core only"
+          >
             <Icon name="filter" /> Only core {only}
           </button>
         )}
-        {span && <button class="button" onClick={zoomToSelection} title="Zoom to the selection (Z)"><Icon name="search" /> Zoom</button>}
-        {other && <button class="button" onClick={swap} title="Swap A and B (X)"><Icon name="swap" /> Swap</button>}
-        {other && <button class="button" onClick={() => compareWith(null)}>End comparison</button>}
-        {span && <button class="button" onClick={() => select(null)} title="Clear the selection (Esc)"><Icon name="close" /> Clear</button>}
-        {!span && <span class="faint hint">drag: select · wheel: zoom · <kbd>?</kbd> more</span>}
+        {span && (
+          <button type="button" class="button" onClick={zoomToSelection} title="Zoom to the selection (Z)">
+            <Icon name="search" /> Zoom
+          </button>
+        )}
+        {other && (
+          <button type="button" class="button" onClick={swap} title="Swap A and B (X)">
+            <Icon name="swap" /> Swap
+          </button>
+        )}
+        {other && (
+          <button type="button" class="button" onClick={() => compareWith(null)}>
+            End comparison
+          </button>
+        )}
+        {span && (
+          <button type="button" class="button" onClick={() => select(null)} title="Clear the selection (Esc)">
+            <Icon name="close" /> Clear
+          </button>
+        )}
+        {!span && (
+          <span class="faint hint">
+            drag: select · wheel: zoom · <kbd>?</kbd> more
+          </span>
+        )}
       </div>
     </div>
   );
@@ -66,6 +106,8 @@ function spoken(span: Span): string {
 }
 
 function mainMode(shares: Shares): string {
-  const most = MODES.filter((mode) => mode !== "iowait").reduce((best, mode) => (shares[mode] > shares[best] ? mode : best));
+  const most = MODES.filter((mode) => mode !== "iowait").reduce((best, mode) =>
+    shares[mode] > shares[best] ? mode : best,
+  );
   return shares[most] >= 0.05 ? ` (${most} ${percent(shares[most])})` : "";
 }

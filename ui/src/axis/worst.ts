@@ -1,10 +1,10 @@
 /** The way from a picture of hours to the second that matters. */
 
-import { strip } from "../strip/load";
 import { source } from "../api/source";
-import { view, rec } from "../state";
 import type { StripHeader } from "../api/types";
+import { rec, view } from "../state";
 import { stripOf, worstIn } from "../strip/cells";
+import { strip } from "../strip/load";
 import { select } from "./moves";
 
 /** Selects the worst second in view. A column of the strip may be a minute wide; then it is looked into first. */

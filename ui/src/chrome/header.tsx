@@ -3,7 +3,20 @@
 import { useEffect, useState } from "preact/hooks";
 import { source } from "../api/source";
 import {
-  type Page, type Theme, clock, connection, duration, incidents, info, linkTo, navigate, page, rec, recordings, setTheme, theme,
+  clock,
+  connection,
+  duration,
+  incidents,
+  info,
+  linkTo,
+  navigate,
+  type Page,
+  page,
+  rec,
+  recordings,
+  setTheme,
+  type Theme,
+  theme,
 } from "../state";
 import { helpOpen, openRecording, paletteOpen } from "./commands";
 import { Icon, type IconName } from "./icons";
@@ -40,9 +53,25 @@ export function Header() {
       <MissingNote />
       <Connection />
       <Chooser />
-      <button class="icon-button" aria-label="Everything that can be done" title="Everything that can be done (Ctrl K)" onClick={() => (paletteOpen.value = true)}><Icon name="palette" /></button>
+      <button
+        type="button"
+        class="icon-button"
+        aria-label="Everything that can be done"
+        title="Everything that can be done (Ctrl K)"
+        onClick={() => (paletteOpen.value = true)}
+      >
+        <Icon name="palette" />
+      </button>
       <ThemeSwitch />
-      <button class="icon-button" aria-label="Keys and mouse" title="Keys and mouse (?)" onClick={() => (helpOpen.value = true)}><Icon name="help" /></button>
+      <button
+        type="button"
+        class="icon-button"
+        aria-label="Keys and mouse"
+        title="Keys and mouse (?)"
+        onClick={() => (helpOpen.value = true)}
+      >
+        <Icon name="help" />
+      </button>
     </header>
   );
 }
@@ -60,7 +89,12 @@ function Count() {
   const found = incidents.value;
   if (!found?.length) return null;
   const bad = found.some((one) => one.severity === "critical");
-  return <span class={`count ${bad ? "severity-critical" : "severity-warning"}`} aria-label={`${found.length} incidents`}>{found.length}</span>;
+  return (
+    <span class={`count ${bad ? "severity-critical" : "severity-warning"}`}>
+      {found.length}
+      <span class="hidden-text"> incidents</span>
+    </span>
+  );
 }
 
 function Chooser() {
@@ -71,9 +105,15 @@ function Chooser() {
   return (
     <label class="chooser">
       <span class="hidden-text">Recording</span>
-      <select value={here} title={all.find((one) => one.key === here)?.note ?? "Choose a recording"} onChange={(event) => openRecording(event.currentTarget.value)}>
+      <select
+        value={here}
+        title={all.find((one) => one.key === here)?.note ?? "Choose a recording"}
+        onChange={(event) => openRecording(event.currentTarget.value)}
+      >
         {all.map((one) => (
-          <option key={one.key} value={one.key} title={one.note ?? ""}>{one.title === one.node || !one.node ? one.title : `${one.title} · ${one.node}`}</option>
+          <option key={one.key} value={one.key} title={one.note ?? ""}>
+            {one.title === one.node || !one.node ? one.title : `${one.title} · ${one.node}`}
+          </option>
         ))}
       </select>
     </label>
@@ -90,11 +130,38 @@ function Connection() {
     return () => clearInterval(timer);
   }, [state]);
   const known = info.value;
-  if (source().frozen) return <span class="connection frozen" title="This page was frozen into one file; it shows one window">frozen</span>;
-  if (state === "none" || state === "ended") return known ? <span class="connection ended" title={`The recording ended at ${clock(known.to, known.zone_offset_s)}`}>ended</span> : null;
-  if (state === "open") return <span class="connection open" role="status"><i />recording</span>;
-  if (state === "connecting") return <span class="connection connecting" role="status"><i />connecting</span>;
-  return <span class="connection lost" role="alert" title={`${why}; it is tried again all the time`}><i />connection lost {duration(Math.max(1, Math.round((Date.now() - since) / 1000)))} ago</span>;
+  if (source().frozen)
+    return (
+      <span class="connection frozen" title="This page was frozen into one file; it shows one window">
+        frozen
+      </span>
+    );
+  if (state === "none" || state === "ended")
+    return known ? (
+      <span class="connection ended" title={`The recording ended at ${clock(known.to, known.zone_offset_s)}`}>
+        ended
+      </span>
+    ) : null;
+  if (state === "open")
+    return (
+      <span class="connection open" role="status">
+        <i />
+        recording
+      </span>
+    );
+  if (state === "connecting")
+    return (
+      <span class="connection connecting" role="status">
+        <i />
+        connecting
+      </span>
+    );
+  return (
+    <span class="connection lost" role="alert" title={`${why}; it is tried again all the time`}>
+      <i />
+      connection lost {duration(Math.max(1, Math.round((Date.now() - since) / 1000)))} ago
+    </span>
+  );
 }
 
 function MissingNote() {
@@ -102,8 +169,13 @@ function MissingNote() {
   if (!missing.length) return null;
   return (
     <details class="popover">
-      <summary class="chip denied" title="What could not be recorded, and how to grant it"><Icon name="lock" size={12} />{missing.length} not recorded</summary>
-      <div class="popover-body"><NoPermission missing={missing} small /></div>
+      <summary class="chip denied" title="What could not be recorded, and how to grant it">
+        <Icon name="lock" size={12} />
+        {missing.length} not recorded
+      </summary>
+      <div class="popover-body">
+        <NoPermission missing={missing} small />
+      </div>
     </details>
   );
 }
@@ -114,7 +186,13 @@ function ThemeSwitch() {
   const now = theme.value;
   const words = now === "system" ? "as the system" : now;
   return (
-    <button class="icon-button" aria-label={`Colours: ${words}; switch to ${NEXT[now]}`} title={`Colours: ${words} (T)`} onClick={() => setTheme(NEXT[now])}>
+    <button
+      type="button"
+      class="icon-button"
+      aria-label={`Colours: ${words}; switch to ${NEXT[now]}`}
+      title={`Colours: ${words} (T)`}
+      onClick={() => setTheme(NEXT[now])}
+    >
       <Icon name={now} />
     </button>
   );
@@ -123,7 +201,9 @@ function ThemeSwitch() {
 function Logo() {
   return (
     <svg width="20" height="20" viewBox="0 0 20 20" aria-hidden="true">
-      {[2.5, 7, 16].map((y) => <rect key={y} x="1" y={y - 1} width="18" height="2.4" rx="1" fill="var(--mode-user)" />)}
+      {[2.5, 7, 16].map((y) => (
+        <rect key={y} x="1" y={y - 1} width="18" height="2.4" rx="1" fill="var(--mode-user)" />
+      ))}
       <rect x="1" y="10.5" width="18" height="2.4" rx="1" fill="var(--mode-user)" />
       <rect x="8" y="10.5" width="10" height="2.4" rx="1" fill="var(--mode-system)" />
     </svg>

@@ -40,7 +40,7 @@ export function Problem({ error, again, small }: { error: AnswerError; again?: (
     <State icon="warning" kind="error" title={sentence(error.what)} small={small ?? false}>
       {error.mend && <p>{sentence(error.mend)}</p>}
       {again && (
-        <button class="button" onClick={again}>
+        <button type="button" class="button" onClick={again}>
           Try again
         </button>
       )}
@@ -55,7 +55,11 @@ export function AskToken({ error }: { error: AnswerError }) {
     const token = new FormData(event.currentTarget as HTMLFormElement).get("token");
     if (!token) return;
     // The same way in as the printed address.
-    location.hash = `token=${encodeURIComponent(String(token).trim().replace(/^.*#token=/, ""))}`;
+    location.hash = `token=${encodeURIComponent(
+      String(token)
+        .trim()
+        .replace(/^.*#token=/, ""),
+    )}`;
     location.reload();
   };
   return (
@@ -63,7 +67,9 @@ export function AskToken({ error }: { error: AnswerError }) {
       {error.mend && <p>{sentence(error.mend)}, or paste the token:</p>}
       <form class="button-row" onSubmit={open}>
         <input class="plain" type="password" name="token" aria-label="Token" autofocus autocomplete="off" />
-        <button class="button">Open</button>
+        <button type="submit" class="button">
+          Open
+        </button>
       </form>
     </State>
   );
@@ -72,14 +78,24 @@ export function AskToken({ error }: { error: AnswerError }) {
 /** A source that this recorder was not allowed to read: why, and the command that grants it. */
 export function NoPermission({ missing, small }: { missing: Missing[]; small?: boolean }) {
   return (
-    <State icon="lock" kind="denied" small={small ?? false}
-      title={missing.length === 1 ? `${missing[0]!.source} was not recorded` : `${missing.length} sources were not recorded`}>
+    <State
+      icon="lock"
+      kind="denied"
+      small={small ?? false}
+      title={
+        missing.length === 1 ? `${missing[0]!.source} was not recorded` : `${missing.length} sources were not recorded`
+      }
+    >
       <dl class="missing">
         {missing.map((one) => (
           <div key={one.source}>
             <dt>{one.source}</dt>
             <dd>{one.why}</dd>
-            {one.grant && <dd><Copyable text={one.grant} /></dd>}
+            {one.grant && (
+              <dd>
+                <Copyable text={one.grant} />
+              </dd>
+            )}
           </div>
         ))}
       </dl>
@@ -98,7 +114,7 @@ export function Copyable({ text }: { text: string }) {
   return (
     <span class="copyable">
       <code>{text}</code>
-      <button class="icon-button" onClick={copy} aria-label={`Copy ${text}`} title="Copy">
+      <button type="button" class="icon-button" onClick={copy} aria-label={`Copy ${text}`} title="Copy">
         <Icon name={copied ? "check" : "copy"} />
       </button>
     </span>

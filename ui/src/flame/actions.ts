@@ -1,8 +1,8 @@
 // What can be done with a frame: one list for its menu and for its keys.
 
 import { copy } from "./copy";
-import type { MenuItem } from "./Menu";
-import { keyOf, ownerOf, type FunctionKey, type Transform } from "./transforms";
+import type { MenuItem } from "./menu";
+import { type FunctionKey, keyOf, ownerOf, type Transform } from "./transforms";
 import type { FlameTree } from "./tree";
 import { stackText } from "./words";
 

@@ -2,7 +2,7 @@
 // order of time; drawing wants it by level.
 
 import type { Bars } from "./layout";
-import { functionsOf, type ColumnsLike, type FlameHeader, type FunctionTable } from "./tree";
+import { type ColumnsLike, type FlameHeader, type FunctionTable, functionsOf } from "./tree";
 
 export interface ChartHeader extends Pick<FlameHeader, "names" | "modules" | "kinds"> {
   readonly from: number;

@@ -1,9 +1,9 @@
 // A frozen page has no server to ask: it carries the samples and the tree of their stacks, and folds any range by itself.
 // Pure; the same table gives the flame graph, its inversion, a difference of two ranges, the chart and the heat map.
 
-import { chartFrom, type ChartData } from "./chart-data";
+import { type ChartData, chartFrom } from "./chart-data";
 import { Grower } from "./grow";
-import { scaleOf, type FlameTree, type FunctionTable, type Pruned } from "./tree";
+import { type FlameTree, type FunctionTable, type Pruned, scaleOf } from "./tree";
 
 /** Samples in the order of time. Stacks are nodes of a tree whose parents stand before their children; node 0 is its
  * root and every other has a function. */

@@ -94,7 +94,7 @@ export class FlameTree {
       return found;
     };
     const [functions, fn] = functionsOf(header, array("name"), array("module"), array("kind"));
-    const base = columns.arrays["base"];
+    const base = columns.arrays.base;
     return new FlameTree({
       functions,
       fn,

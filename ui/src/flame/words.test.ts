@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { treeOf } from "./fixtures";
+import { ticksOf } from "./flame-chart";
 import { LabelCache, levelAt, rowOf } from "./paint";
-import { ticksOf } from "./FlameChart";
 import { changeOf, factsOf, percent, prunedNote, signed, spoken, stackText } from "./words";
 
 const TREE = treeOf([

@@ -21,7 +21,7 @@ export function signed(number: number): string {
   return rounded > 0 ? `+${count(rounded)}` : rounded < 0 ? `−${count(-rounded)}` : "±0";
 }
 
-export function counted(number: number, one: string, many = one + "s"): string {
+export function counted(number: number, one: string, many = `${one}s`): string {
   return `${count(number)} ${Math.round(number) === 1 ? one : many}`;
 }
 
@@ -118,5 +118,5 @@ export function narrowNote(narrow: number): string {
 }
 
 export function short(text: string, room: number): string {
-  return text.length <= room ? text : room < 2 ? "" : text.slice(0, room - 1) + "…";
+  return text.length <= room ? text : room < 2 ? "" : `${text.slice(0, room - 1)}…`;
 }

@@ -7,6 +7,7 @@ import {
   cellsOf,
   columnRange,
   folded,
+  type HeatData,
   heatFrom,
   moved,
   narrowed,
@@ -14,7 +15,6 @@ import {
   staircase,
   stepped,
   timeOf,
-  type HeatData,
 } from "./cells";
 
 const START = 1_700_000_000;

@@ -49,9 +49,9 @@ export interface HeatData {
 /** The answer of `heatmap`. */
 export function heatFrom(columns: ColumnsLike): HeatData {
   const header = columns.header as HeatHeader;
-  const values = columns.arrays["values"];
+  const values = columns.arrays.values;
   if (!values) throw new Error("the heat map has no values");
-  const painted = columns.arrays["painted"];
+  const painted = columns.arrays.painted;
   const found = new Uint32Array(values);
   return {
     start: header.start,

@@ -1,8 +1,8 @@
 /** What happened, as buttons on the axis: an icon each, or a number where they would lie on each other. */
 
+import type { TimelineEvent } from "../api/types";
 import { clusters, toX } from "../axis/axis";
 import { plotWidth, select } from "../axis/moves";
-import type { TimelineEvent } from "../api/types";
 import { Icon } from "../chrome/icons";
 import { hideTip, showTip, tipAt } from "../chrome/tip";
 import { clock, duration, info, view } from "../state";
@@ -23,7 +23,9 @@ export function Events() {
         <EventButton key={`${items[0]!.at} ${items[0]!.text}`} x={x} items={items} />
       ))}
       {!!lanes.value?.events_left_off && (
-        <span class="lane-note left-off">{lanes.value.events_left_off.toLocaleString("en")} lesser or earlier ones are not shown: zoom in</span>
+        <span class="lane-note left-off">
+          {lanes.value.events_left_off.toLocaleString("en")} lesser or earlier ones are not shown: zoom in
+        </span>
       )}
       {lanes.value !== null && found.length === 0 && <span class="lane-note">no events in view</span>}
     </div>
@@ -33,7 +35,10 @@ export function Events() {
 function EventButton({ x, items }: { x: number; items: TimelineEvent[] }) {
   const first = leader(items);
   const severity = items.reduce((worst, one) => worse(worst, one.severity), first.severity);
-  const label = items.length === 1 ? `${kindWords(first.kind)} at ${said(first.at)}: ${first.text}` : `${items.length} events, worst: ${kindWords(first.kind)} at ${said(first.at)}: ${first.text}`;
+  const label =
+    items.length === 1
+      ? `${kindWords(first.kind)} at ${said(first.at)}: ${first.text}`
+      : `${items.length} events, worst: ${kindWords(first.kind)} at ${said(first.at)}: ${first.text}`;
   const tip = <EventsTip items={items} />;
   const around = (): void => {
     const from = items[0]!.at;
@@ -42,6 +47,7 @@ function EventButton({ x, items }: { x: number; items: TimelineEvent[] }) {
   };
   return (
     <button
+      type="button"
       class={`event severity-${severity}`}
       style={{ transform: `translateX(${Math.round(x - 9)}px)` }}
       aria-label={label}
@@ -70,7 +76,11 @@ function EventsTip({ items }: { items: TimelineEvent[] }) {
           </span>
         </div>
       ))}
-      {items.length > SAID && <div class="faint">and {items.length - SAID} more within {duration(items[items.length - 1]!.at - items[0]!.at)}</div>}
+      {items.length > SAID && (
+        <div class="faint">
+          and {items.length - SAID} more within {duration(items[items.length - 1]!.at - items[0]!.at)}
+        </div>
+      )}
       <div class="faint">click: select the seconds around</div>
     </div>
   );

@@ -1,8 +1,8 @@
 /** Incidents as marked spans above the strip. */
 
+import type { Incident } from "../api/types";
 import { cut, toX } from "../axis/axis";
 import { plotWidth } from "../axis/moves";
-import type { Incident } from "../api/types";
 import { Icon } from "../chrome/icons";
 import { hideTip, showTip, tipAt } from "../chrome/tip";
 import { clock, duration, incidents, incidentsTrouble, info, navigate, view } from "../state";
@@ -24,9 +24,13 @@ export function IncidentSpans() {
         const tip = <IncidentTip incident={incident} />;
         return (
           <button
+            type="button"
             key={incident.id}
             class={`incident-span severity-${incident.severity}`}
-            style={{ transform: `translateX(${Math.round(left)}px)`, width: `${Math.max(14, Math.round(right - left))}px` }}
+            style={{
+              transform: `translateX(${Math.round(left)}px)`,
+              width: `${Math.max(14, Math.round(right - left))}px`,
+            }}
             aria-label={`${incident.severity} incident at ${clock(incident.from, info.value?.zone_offset_s ?? 0)}: ${summary(incident)}`}
             onClick={() => navigate({ page: "incident", incidentId: incident.id })}
             onPointerMove={(pointer) => showTip(pointer.clientX, pointer.clientY, tip)}
@@ -40,7 +44,11 @@ export function IncidentSpans() {
         );
       })}
       {incidents.value !== null && found.length === 0 && <span class="lane-note">no incident in view</span>}
-      {incidents.value === null && <span class="lane-note">{incidentsTrouble.value ? `not diagnosed: ${incidentsTrouble.value.what}` : "diagnosing …"}</span>}
+      {incidents.value === null && (
+        <span class="lane-note">
+          {incidentsTrouble.value ? `not diagnosed: ${incidentsTrouble.value.what}` : "diagnosing …"}
+        </span>
+      )}
     </div>
   );
 }
@@ -52,9 +60,14 @@ function IncidentTip({ incident }: { incident: Incident }) {
     <div class="tip-wide">
       <strong>{summary(incident)}</strong>
       <div class="faint">
-        {incident.severity}, {incident.state} · {clock(incident.from, offset)} – {clock(incident.to, offset)} ({duration(incident.to - incident.from)})
+        {incident.severity}, {incident.state} · {clock(incident.from, offset)} – {clock(incident.to, offset)} (
+        {duration(incident.to - incident.from)})
       </div>
-      {cause && <div>{cause.pattern} · {Math.round(cause.confidence * 100)}% sure</div>}
+      {cause && (
+        <div>
+          {cause.pattern} · {Math.round(cause.confidence * 100)}% sure
+        </div>
+      )}
       <div class="faint">click: the whole chain</div>
     </div>
   );

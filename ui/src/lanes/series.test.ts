@@ -37,12 +37,31 @@ describe("series", () => {
   });
 });
 
-const event = (kind: string, severity: TimelineEvent["severity"] = "info"): TimelineEvent => ({ at: 0, kind, source: "", severity, text: "", fields: {} });
+const event = (kind: string, severity: TimelineEvent["severity"] = "info"): TimelineEvent => ({
+  at: 0,
+  kind,
+  source: "",
+  severity,
+  text: "",
+  fields: {},
+});
 
 describe("kinds", () => {
   it("has an icon for everything", () => {
-    expect(["nic_tx_timeout", "soft_lockup", "rcu_stall", "oom_kill", "unit_restart", "unit_failed", "ray_node_dead", "pod_evicted", "mark", "anything"].map((kind) => iconOf(event(kind)))).toEqual(
-      ["nic", "lockup", "stall", "oom", "restart", "failed", "ray", "pod", "mark", "log"]);
+    expect(
+      [
+        "nic_tx_timeout",
+        "soft_lockup",
+        "rcu_stall",
+        "oom_kill",
+        "unit_restart",
+        "unit_failed",
+        "ray_node_dead",
+        "pod_evicted",
+        "mark",
+        "anything",
+      ].map((kind) => iconOf(event(kind))),
+    ).toEqual(["nic", "lockup", "stall", "oom", "restart", "failed", "ray", "pod", "mark", "log"]);
   });
 
   it("names the worst of a cluster", () => {

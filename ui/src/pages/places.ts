@@ -4,7 +4,7 @@
 // "show me" is the same act everywhere, and is a link that can be copied. It says everything about where it leads: what
 // the reader had filtered or searched before does not stay, or the proof would not be seen.
 
-import { NO_FILTERS, START, type Page, type Place as State, type View } from "../state/place";
+import { NO_FILTERS, type Page, START, type Place as State, type View } from "../state/place";
 import type { Span } from "./documents";
 
 export interface Place {

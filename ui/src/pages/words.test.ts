@@ -19,12 +19,31 @@ describe("words", () => {
   });
 
   it("says which side of now, roughly", () => {
-    expect([away(0, 7200), away(1_036_800, 0), away(2, 0), away(9e7, 0)]).toEqual(["2 h ago", "in 12 days", "now", "in 3 years"]);
+    expect([away(0, 7200), away(1_036_800, 0), away(2, 0), away(9e7, 0)]).toEqual([
+      "2 h ago",
+      "in 12 days",
+      "now",
+      "in 3 years",
+    ]);
   });
 
   it("gives values their unit", () => {
-    const values = [[0.3181, "ratio"], [68440, "cgroups"], [6.281, "cores"], [6, "s"], [6_596_000, "us"], ["ttyS0", null]] as const;
-    expect(values.map(([value, unit]) => measured(value, unit))).toEqual(["32%", "68,440 cgroups", "6.28 cores", "6 s", "6.6 s", "ttyS0"]);
+    const values = [
+      [0.3181, "ratio"],
+      [68440, "cgroups"],
+      [6.281, "cores"],
+      [6, "s"],
+      [6_596_000, "us"],
+      ["ttyS0", null],
+    ] as const;
+    expect(values.map(([value, unit]) => measured(value, unit))).toEqual([
+      "32%",
+      "68,440 cgroups",
+      "6.28 cores",
+      "6 s",
+      "6.6 s",
+      "ttyS0",
+    ]);
   });
 
   it("makes sentences", () => {

@@ -7,7 +7,8 @@ export { clock, day };
 export const moment = dayAndClock;
 
 const UNKNOWN = "not measured";
-const known = (value: number | null | undefined): value is number => value !== null && value !== undefined && !Number.isNaN(value);
+const known = (value: number | null | undefined): value is number =>
+  value !== null && value !== undefined && !Number.isNaN(value);
 
 export function count(value: number | null | undefined): string {
   return known(value) ? Math.round(value).toLocaleString("en-US") : UNKNOWN;

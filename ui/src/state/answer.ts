@@ -19,9 +19,16 @@ interface Asking {
 }
 
 /** Asks whenever `key` changes (null: nothing to ask). A question that is overtaken by the next is called off, unless patient. */
-export function useAnswer<T>(key: string | null, ask: (signal: AbortSignal) => Promise<T>, { wait_ms = 0, patient = false }: Asking = {}): Answer<T> {
-  const [answer, setAnswer] = useState<{ data: T | null; error: AnswerError | null; loading: boolean }>(
-    { data: null, error: null, loading: key !== null });
+export function useAnswer<T>(
+  key: string | null,
+  ask: (signal: AbortSignal) => Promise<T>,
+  { wait_ms = 0, patient = false }: Asking = {},
+): Answer<T> {
+  const [answer, setAnswer] = useState<{ data: T | null; error: AnswerError | null; loading: boolean }>({
+    data: null,
+    error: null,
+    loading: key !== null,
+  });
   const [round, setRound] = useState(0);
   const latest = useRef(ask);
   latest.current = ask;

@@ -10,8 +10,16 @@ describe("clock", () => {
   });
 
   it("says durations in two units at most", () => {
-    expect([0.0101, 1, 12.54, 59.97, 60, 250, 11100, 190000].map(duration)).toEqual(
-      ["10 ms", "1 s", "12.5 s", "1 min", "1 min", "4 min 10 s", "3 h 5 min", "2 d 5 h"]);
+    expect([0.0101, 1, 12.54, 59.97, 60, 250, 11100, 190000].map(duration)).toEqual([
+      "10 ms",
+      "1 s",
+      "12.5 s",
+      "1 min",
+      "1 min",
+      "4 min 10 s",
+      "3 h 5 min",
+      "2 d 5 h",
+    ]);
   });
 
   it("does not make a number of what was not measured", () => {

@@ -9,7 +9,11 @@ export const incidents = signal<Incident[] | null>(null);
 export const incidentsTrouble = signal<AnswerError | null>(null);
 /** Why the recording cannot be shown, if so. */
 export const trouble = signal<AnswerError | null>(null);
-export const connection = signal<{ state: LiveState | "none"; why: string; since: number }>({ state: "none", why: "", since: 0 });
+export const connection = signal<{ state: LiveState | "none"; why: string; since: number }>({
+  state: "none",
+  why: "",
+  since: 0,
+});
 export const lastTick = signal<Tick | null>(null);
 export const lastEvent = signal<TimelineEvent | null>(null);
 export const noticed = signal<IncidentNote[] | null>(null);
@@ -61,7 +65,8 @@ async function load(key: string, stop: AbortController): Promise<void> {
   } catch (error) {
     if (stopped.aborted) return;
     trouble.value = asAnswerError(error);
-    if (trouble.value.status === 0 || trouble.value.status >= 502) setTimeout(() => stopped.aborted || refresh(), RETRY_MS);
+    if (trouble.value.status === 0 || trouble.value.status >= 502)
+      setTimeout(() => stopped.aborted || refresh(), RETRY_MS);
   }
 }
 
@@ -79,40 +84,47 @@ async function diagnose(key: string, stopped: AbortSignal): Promise<void> {
 
 function listen(key: string, stopped: AbortSignal): void {
   let broken = false;
-  const end = source().live({ rec: key }, {
-    tick(tick) {
-      batch(() => {
-        newest.value = Math.max(newest.value, tick.at);
-        if (following.value) catchUp();
-        lastTick.value = tick;
-      });
+  const end = source().live(
+    { rec: key },
+    {
+      tick(tick) {
+        batch(() => {
+          newest.value = Math.max(newest.value, tick.at);
+          if (following.value) catchUp();
+          lastTick.value = tick;
+        });
+      },
+      event: (event) => (lastEvent.value = event),
+      incidents(notes) {
+        const before = JSON.stringify(noticed.value?.map((one) => [one.id, one.state]));
+        // The first list only says what was asked for already.
+        const first = noticed.value === null;
+        noticed.value = notes;
+        if (!first && before !== JSON.stringify(notes.map((one) => [one.id, one.state]))) void diagnose(key, stopped);
+      },
+      recorder(running) {
+        if (running) return refresh();
+        batch(() => {
+          if (info.value) info.value = { ...info.value, live: false, to: Math.max(info.value.to, tail.value) };
+          following.value = false;
+          connection.value = { state: "none", why: "", since: Date.now() };
+        });
+      },
+      state(state, why = "") {
+        if (stopped.aborted) return;
+        connection.value = {
+          state,
+          why,
+          since: connection.value.state === state ? connection.value.since : Date.now(),
+        };
+        if (state === "lost") {
+          broken = true;
+          void ended(key, stopped);
+        }
+        if (state === "open" && broken) refresh();
+      },
     },
-    event: (event) => (lastEvent.value = event),
-    incidents(notes) {
-      const before = JSON.stringify(noticed.value?.map((one) => [one.id, one.state]));
-      // The first list only says what was asked for already.
-      const first = noticed.value === null;
-      noticed.value = notes;
-      if (!first && before !== JSON.stringify(notes.map((one) => [one.id, one.state]))) void diagnose(key, stopped);
-    },
-    recorder(running) {
-      if (running) return refresh();
-      batch(() => {
-        if (info.value) info.value = { ...info.value, live: false, to: Math.max(info.value.to, tail.value) };
-        following.value = false;
-        connection.value = { state: "none", why: "", since: Date.now() };
-      });
-    },
-    state(state, why = "") {
-      if (stopped.aborted) return;
-      connection.value = { state, why, since: connection.value.state === state ? connection.value.since : Date.now() };
-      if (state === "lost") {
-        broken = true;
-        void ended(key, stopped);
-      }
-      if (state === "open" && broken) refresh();
-    },
-  });
+  );
   stopped.addEventListener("abort", end);
 }
 

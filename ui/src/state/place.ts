@@ -22,7 +22,16 @@ export interface Filters {
 export const LISTS = ["cpu", "pid", "tid", "comm", "unit", "container"] as const;
 export type ListFilter = (typeof LISTS)[number];
 
-export const NO_FILTERS: Filters = { cpu: [], pid: [], tid: [], comm: [], unit: [], container: [], mode: "", match: "" };
+export const NO_FILTERS: Filters = {
+  cpu: [],
+  pid: [],
+  tid: [],
+  comm: [],
+  unit: [],
+  container: [],
+  mode: "",
+  match: "",
+};
 
 export interface Search {
   text: string;
@@ -83,7 +92,11 @@ export function parse(text: string): Place {
   };
   const from = Number(given.get("from") ?? NaN);
   const to = Number(given.get("to") ?? NaN);
-  const filters: Filters = { ...NO_FILTERS, mode: one("mode", ["", "kernel", "user"], ""), match: given.get("match") ?? "" };
+  const filters: Filters = {
+    ...NO_FILTERS,
+    mode: one("mode", ["", "kernel", "user"], ""),
+    match: given.get("match") ?? "",
+  };
   for (const name of LISTS) filters[name] = given.getAll(name).filter((value) => value !== "");
   return {
     page: one("page", PAGES, given.has("id") ? "incident" : given.has("from") || given.has("sel") ? "node" : "home"),

@@ -5,7 +5,7 @@
 
 import { batch, computed, signal } from "@preact/signals";
 import type { Info, RecordingEntry, Span } from "../api/types";
-import { type Filters, NO_FILTERS, type Place, START, format, kept, parse } from "./place";
+import { type Filters, format, kept, NO_FILTERS, type Place, parse, START } from "./place";
 
 export type { Filters, ListFilter, Page, Place, Search, View } from "./place";
 export { LISTS, NO_FILTERS } from "./place";

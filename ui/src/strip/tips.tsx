@@ -29,19 +29,34 @@ export function CellTip({ at, share }: { at: number; share: number }) {
       {found && (
         <table class="tip-modes">
           <tbody>
-            {MODES.filter((mode) => found[mode] >= 0.005).sort((a, b) => found[b] - found[a]).map((mode) => (
-              <tr key={mode}>
-                <td><i class={`swatch mode-${mode}`} />{mode}</td>
-                <td><span class={`tip-bar mode-${mode}`} style={{ width: `${found[mode] * 90}px` }} /></td>
-                <td>{percent(found[mode])}</td>
+            {MODES.filter((mode) => found[mode] >= 0.005)
+              .sort((a, b) => found[b] - found[a])
+              .map((mode) => (
+                <tr key={mode}>
+                  <td>
+                    <i class={`swatch mode-${mode}`} />
+                    {mode}
+                  </td>
+                  <td>
+                    <span class={`tip-bar mode-${mode}`} style={{ width: `${found[mode] * 90}px` }} />
+                  </td>
+                  <td>{percent(found[mode])}</td>
+                </tr>
+              ))}
+            {found.busy < 0.005 && (
+              <tr>
+                <td colSpan={3} class="faint">
+                  idle
+                </td>
               </tr>
-            ))}
-            {found.busy < 0.005 && <tr><td colSpan={3} class="faint">idle</td></tr>}
+            )}
           </tbody>
         </table>
       )}
       {busy !== undefined && !Number.isNaN(busy) && (
-        <div class="tip-foot">the node's average: {percent(busy)} busy, {percent(kernel)} in the kernel</div>
+        <div class="tip-foot">
+          the node's average: {percent(busy)} busy, {percent(kernel)} in the kernel
+        </div>
       )}
     </div>
   );
@@ -53,18 +68,47 @@ export function LaneTip({ at }: { at: number }) {
   const pressure = pressureLines();
   const gap = lanes.value?.gaps.find((one) => at >= one.from && at < one.to);
   const rows: [string, string, string | null][] = [
-    ...[...zombies.lines].reverse().map((line) => [line.name === "dying" ? "dying memory cgroups" : "all memory cgroups", line.colour, figure(valueAt(zombies.at, line.values, at, 120))] as [string, string, string | null]),
-    ...[...pressure.lines].reverse().map((line) => [`${line.name === "mem" ? "memory" : line.name} pressure`, line.colour, ratio(valueAt(pressure.at, line.values, at, 120))] as [string, string, string | null]),
+    ...[...zombies.lines]
+      .reverse()
+      .map(
+        (line) =>
+          [
+            line.name === "dying" ? "dying memory cgroups" : "all memory cgroups",
+            line.colour,
+            figure(valueAt(zombies.at, line.values, at, 120)),
+          ] as [string, string, string | null],
+      ),
+    ...[...pressure.lines]
+      .reverse()
+      .map(
+        (line) =>
+          [
+            `${line.name === "mem" ? "memory" : line.name} pressure`,
+            line.colour,
+            ratio(valueAt(pressure.at, line.values, at, 120)),
+          ] as [string, string, string | null],
+      ),
   ];
   return (
     <div class="tip-cell">
-      <div class="tip-head"><strong>{clock(at, offset, 1)}</strong></div>
-      {gap && <div class="tip-warn">no {gap.source} was recorded{gap.why ? `: ${gap.why}` : ""}</div>}
+      <div class="tip-head">
+        <strong>{clock(at, offset, 1)}</strong>
+      </div>
+      {gap && (
+        <div class="tip-warn">
+          no {gap.source} was recorded{gap.why ? `: ${gap.why}` : ""}
+        </div>
+      )}
       <table class="tip-modes">
         <tbody>
           {rows.map(([name, colour, value]) => (
             <tr key={name}>
-              <td><svg width="10" height="10" aria-hidden="true"><circle cx="5" cy="5" r="4" fill={`var(${colour})`} /></svg> {name}</td>
+              <td>
+                <svg width="10" height="10" aria-hidden="true">
+                  <circle cx="5" cy="5" r="4" fill={`var(${colour})`} />
+                </svg>{" "}
+                {name}
+              </td>
               <td>{value ?? <span class="faint">not measured</span>}</td>
             </tr>
           ))}

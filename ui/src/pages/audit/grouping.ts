@@ -10,14 +10,17 @@ export interface Group {
 }
 
 export function bySeverity(findings: readonly Finding[]): Group[] {
-  return SEVERITIES.map((severity) => ({ severity, findings: findings.filter((finding) => finding.severity === severity) })).filter(
-    (group) => group.findings.length,
-  );
+  return SEVERITIES.map((severity) => ({
+    severity,
+    findings: findings.filter((finding) => finding.severity === severity),
+  })).filter((group) => group.findings.length);
 }
 
 /** "2 critical, 1 warning", worst first; "nothing" when there is nothing. */
 export function tally(findings: readonly { severity: Severity }[]): string {
-  const said = SEVERITIES.map((severity) => [findings.filter((each) => each.severity === severity).length, severity] as const)
+  const said = SEVERITIES.map(
+    (severity) => [findings.filter((each) => each.severity === severity).length, severity] as const,
+  )
     .filter(([number]) => number)
     .map(([number, severity]) => `${number} ${severity}`);
   return said.join(", ") || "nothing";
@@ -29,5 +32,5 @@ export function evidenceText(evidence: Finding["evidence"][number]): string {
 }
 
 export function findingText(finding: Finding): string {
-  return [`# ${finding.id} (${finding.severity})`, `# ${finding.why}`, ...finding.fix].join("\n") + "\n";
+  return `${[`# ${finding.id} (${finding.severity})`, `# ${finding.why}`, ...finding.fix].join("\n")}\n`;
 }

@@ -10,7 +10,10 @@ import { bySeverity, evidenceText, findingText, tally } from "./grouping";
 export function AuditPage() {
   const asked = useDocument<Audit>("audit", { rec: rec.value });
   const data = asked.data;
-  const lead = data && data.available !== false ? `${tally(data.findings)} found in ${plural(data.units, "unit")}; ${plural(data.services_started, "service")} started at boot.` : "Traps of a machine before anything breaks.";
+  const lead =
+    data && data.available !== false
+      ? `${tally(data.findings)} found in ${plural(data.units, "unit")}; ${plural(data.services_started, "service")} started at boot.`
+      : "Traps of a machine before anything breaks.";
   const all = data?.findings?.length ? data.findings.map(findingText).join("\n") : "";
   return (
     <Page title="Audit" lead={lead} aside={all && <Copy text={all} what="copy every fix" />}>
@@ -36,7 +39,9 @@ function Findings({ audit }: { audit: Audit }) {
   return (
     <>
       {!audit.live && (
-        <p class="pg-note">systemd was not asked; its files in {audit.root} were read instead, and hold for where this root is booted.</p>
+        <p class="pg-note">
+          systemd was not asked; its files in {audit.root} were read instead, and hold for where this root is booted.
+        </p>
       )}
       {!audit.findings.length && <Empty good title="No trap was found in what could be read" />}
       {bySeverity(audit.findings).map((group) => (
@@ -61,7 +66,10 @@ function Findings({ audit }: { audit: Audit }) {
         </Panel>
       )}
       {audit.missing.length > 0 && (
-        <Panel title="Could not be looked at" aside={<span class="faint">{plural(audit.missing.length, "source")}</span>}>
+        <Panel
+          title="Could not be looked at"
+          aside={<span class="faint">{plural(audit.missing.length, "source")}</span>}
+        >
           <MissingList missing={audit.missing} />
         </Panel>
       )}
@@ -97,7 +105,9 @@ function One({ finding }: { finding: Finding }) {
         </div>
         <div>
           <h4>Fix</h4>
-          <pre class="pg-code" tabIndex={0}>{finding.fix.join("\n")}</pre>
+          <pre class="pg-code" tabIndex={0}>
+            {finding.fix.join("\n")}
+          </pre>
         </div>
       </div>
     </article>

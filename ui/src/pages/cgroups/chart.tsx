@@ -33,10 +33,18 @@ export function HistoryChart({ series, label }: { series: Series; label: string 
 function options(width: number, series: Series, zone: number): uPlot.Options {
   const ink = colourOf("--faint");
   const line = colourOf("--line");
-  const axis = { stroke: ink, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 }, font: "11px system-ui, sans-serif" };
-  const short = (_: uPlot, values: number[]) => values.map((value) => (value >= 1000 ? `${value / 1000}k` : String(value)));
+  const axis = {
+    stroke: ink,
+    grid: { stroke: line, width: 1 },
+    ticks: { stroke: line, width: 1 },
+    font: "11px system-ui, sans-serif",
+  };
+  const short = (_: uPlot, values: number[]) =>
+    values.map((value) => (value >= 1000 ? `${value / 1000}k` : String(value)));
   return {
-    width, height: TALL, padding: [14, 12, 0, 0],
+    width,
+    height: TALL,
+    padding: [14, 12, 0, 0],
     tzDate: (at) => uPlot.tzDate(new Date((at + zone) * 1e3), "Etc/UTC"),
     cursor: { y: false, points: { size: 6 } },
     scales: {
@@ -50,8 +58,24 @@ function options(width: number, series: Series, zone: number): uPlot.Options {
     ],
     series: [
       { label: "from", value: (_, at) => (at === null ? "–" : moment(at, zone)) },
-      { label: "restarts", scale: "restarts", stroke: "transparent", width: 0, paths: uPlot.paths.bars!({ size: [0.8, 14] }), fill: faded("--warn", 30), points: { show: false }, value: said },
-      { label: "dying", stroke: colourOf("--zombie"), width: 2, fill: faded("--zombie", 18), points: { show: false }, value: said },
+      {
+        label: "restarts",
+        scale: "restarts",
+        stroke: "transparent",
+        width: 0,
+        paths: uPlot.paths.bars!({ size: [0.8, 14] }),
+        fill: faded("--warn", 30),
+        points: { show: false },
+        value: said,
+      },
+      {
+        label: "dying",
+        stroke: colourOf("--zombie"),
+        width: 2,
+        fill: faded("--zombie", 18),
+        points: { show: false },
+        value: said,
+      },
       { label: "all", stroke: colourOf("--faint"), width: 1, dash: [4, 3], points: { show: false }, value: said },
       { label: "cores lost", show: false, value: (_, value) => (value === null ? "–" : length(value)) },
     ],
@@ -59,7 +83,8 @@ function options(width: number, series: Series, zone: number): uPlot.Options {
   };
 }
 
-const faded = (variable: string, part: number): string => `color-mix(in srgb, ${colourOf(variable)} ${part}%, transparent)`;
+const faded = (variable: string, part: number): string =>
+  `color-mix(in srgb, ${colourOf(variable)} ${part}%, transparent)`;
 
 /** A day where days are shown, else the time of day. */
 function tickName(at: number, { at: all }: Series, zone: number): string {

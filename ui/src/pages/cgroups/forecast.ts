@@ -29,12 +29,21 @@ export function milestones(document: Cgroups, zoneOffsetS: number): Milestone[] 
     if (when !== null) {
       if (when <= at) return { ...base, words: `reached ${away(when, at)}`, mood: "bad" as const };
       const soon = when - at < 14 * 86400;
-      return { ...base, words: `${moment(when, zoneOffsetS)}, ${away(when, at)} at this pace`, mood: soon ? ("bad" as const) : ("watch" as const) };
+      return {
+        ...base,
+        words: `${moment(when, zoneOffsetS)}, ${away(when, at)} at this pace`,
+        mood: soon ? ("bad" as const) : ("watch" as const),
+      };
     }
-    if (now === null) return { ...base, words: "not known: what a read costs was not measured", mood: "unknown" as const };
+    if (now === null)
+      return { ...base, words: "not known: what a read costs was not measured", mood: "unknown" as const };
     const growth = document.growth_per_hour;
     if (growth === null) return { ...base, words: "not known: growth was not measured", mood: "unknown" as const };
-    return { ...base, words: growth <= 0 ? "never at this pace: they do not grow" : "not within the time that can be foreseen", mood: "good" as const };
+    return {
+      ...base,
+      words: growth <= 0 ? "never at this pace: they do not grow" : "not within the time that can be foreseen",
+      mood: "good" as const,
+    };
   });
 }
 
@@ -52,5 +61,7 @@ export const VERDICTS: Record<string, { mood: Mood; title: string }> = {
 };
 
 export function verdict(document: Cgroups): { mood: Mood; title: string } {
-  return (document.verdict !== null ? VERDICTS[document.verdict] : undefined) ?? { mood: "unknown", title: "Not known" };
+  return (
+    (document.verdict !== null ? VERDICTS[document.verdict] : undefined) ?? { mood: "unknown", title: "Not known" }
+  );
 }

@@ -5,9 +5,16 @@ import { length, percent } from "../words";
 
 const CALM = 0.6;
 
-export function hiddenWords({ average_busy, average_kernel, core, core_kernel, seconds }: NonNullable<Worst["hidden"]>): string {
+export function hiddenWords({
+  average_busy,
+  average_kernel,
+  core,
+  core_kernel,
+  seconds,
+}: NonNullable<Worst["hidden"]>): string {
   const lasted = `For ${length(seconds)}`;
-  if (average_busy < CALM) return `${lasted} a dashboard of averages shows ${percent(average_busy)} busy and nothing wrong.`;
+  if (average_busy < CALM)
+    return `${lasted} a dashboard of averages shows ${percent(average_busy)} busy and nothing wrong.`;
   const times = core_kernel / Math.max(average_kernel, 0.01);
   return `${lasted} an average of ${percent(average_busy)} hid that core ${core} was ${times.toFixed(1)} times as long in the kernel as the mean of all.`;
 }

@@ -2,16 +2,16 @@
 // shows on this very machine what an average hides.
 
 import { info, rec, recordings } from "../../state";
-import type { Audit, Cgroups, Diagnosis, Worst } from "../documents";
 import { bySeverity, tally } from "../audit/grouping";
 import { growthWords, milestones, verdict } from "../cgroups/forecast";
+import type { Audit, Cgroups, Diagnosis, Worst } from "../documents";
 import { sorted } from "../incident/list";
-import { hiddenWords } from "./hidden";
-import { useDocument, type Asked } from "../parts/document";
+import { type Asked, useDocument } from "../parts/document";
 import { Empty, Frames, Go, Loaded, MissingList, Page, Panel, Tag } from "../parts/parts";
 import { exactly, type Place } from "../places";
 import { clock, count, day, length, moment, percent, plural, sentence, span, zoneName } from "../words";
 import { zoneOffset } from "../zone";
+import { hiddenWords } from "./hidden";
 
 export const FOUNDING = "founding-case";
 
@@ -42,11 +42,15 @@ function Lead() {
   const about = info.value;
   if (!about) return <>Reading the recording …</>;
   const zone = zoneOffset.value;
-  const facts = [about.cpus && plural(about.cpus, "core"), about.kernel && `kernel ${about.kernel}`, `${count(about.samples)} samples`].filter(Boolean);
+  const facts = [
+    about.cpus && plural(about.cpus, "core"),
+    about.kernel && `kernel ${about.kernel}`,
+    `${count(about.samples)} samples`,
+  ].filter(Boolean);
   return (
     <>
-      {about.live ? <span class="pg-tag pg-live">● recording now</span> : <span class="pg-tag">a recording</span>} {facts.join(", ")} ·{" "}
-      <span class="mono">{span(about.from, about.to, zone)}</span> {zoneName(zone)}
+      {about.live ? <span class="pg-tag pg-live">● recording now</span> : <span class="pg-tag">a recording</span>}{" "}
+      {facts.join(", ")} · <span class="mono">{span(about.from, about.to, zone)}</span> {zoneName(zone)}
     </>
   );
 }
@@ -54,7 +58,10 @@ function Lead() {
 function secondPlace(second: NonNullable<Worst["second"]>): Place {
   const hot = second.path[second.path.length - 1];
   return {
-    page: "node", view: { from: second.at - 30, to: second.at + 30 }, sel: { from: second.at, to: second.at + 1 }, cpu: [second.cpu],
+    page: "node",
+    view: { from: second.at - 30, to: second.at + 30 },
+    sel: { from: second.at, to: second.at + 1 },
+    cpu: [second.cpu],
     ...(hot ? { q: exactly(hot) } : {}),
   };
 }
@@ -89,15 +96,24 @@ function WorstSecond({ asked }: { asked: Asked<Worst> }) {
                   <>
                     <strong>{second.comm}</strong>
                     {second.pid !== null && <span class="faint"> [{second.pid}]</span>}
-                    {second.unit && second.unit !== second.comm && <span class="faint"> of {second.unit}</span>} ran there
-                    {hot ? <>, in <code>{hot}</code>.</> : "."}
+                    {second.unit && second.unit !== second.comm && <span class="faint"> of {second.unit}</span>} ran
+                    there
+                    {hot ? (
+                      <>
+                        , in <code>{hot}</code>.
+                      </>
+                    ) : (
+                      "."
+                    )}
                   </>
                 ) : (
                   <span class="faint">Who ran there was not sampled.</span>
                 )}
               </p>
               <ModeBar modes={second.modes} />
-              {second.path.length > 0 && <Frames frames={second.path} place={(frame) => ({ ...place, q: exactly(frame) })} />}
+              {second.path.length > 0 && (
+                <Frames frames={second.path} place={(frame) => ({ ...place, q: exactly(frame) })} />
+              )}
               <p class="pg-more">
                 <Go place={place}>open this second</Go>
               </p>
@@ -141,11 +157,17 @@ function Hidden({ asked }: { asked: Asked<Worst> }) {
             <>
               <div class="pg-contrast">
                 <Bar name={`core ${hidden.core}`} value={hidden.core_kernel} note="in the kernel" loud />
-                <Bar name="all cores" value={hidden.average_kernel} note={`in the kernel, ${percent(hidden.average_busy)} busy`} />
+                <Bar
+                  name="all cores"
+                  value={hidden.average_kernel}
+                  note={`in the kernel, ${percent(hidden.average_busy)} busy`}
+                />
               </div>
               <p>{hiddenWords(hidden)}</p>
               <p class="pg-more">
-                <Go place={{ page: "node", view: { from: sel.from - 30, to: sel.to + 30 }, sel }}>see it on every core</Go>
+                <Go place={{ page: "node", view: { from: sel.from - 30, to: sel.to + 30 }, sel }}>
+                  see it on every core
+                </Go>
               </p>
             </>
           );
@@ -159,8 +181,12 @@ function Bar(props: { name: string; value: number; note: string; loud?: boolean 
   return (
     <div class={`pg-hbar ${props.loud ? "pg-loud" : ""}`}>
       <span>{props.name}</span>
-      <div aria-hidden="true"><i style={{ width: `${Math.max(0.5, 100 * props.value)}%` }} /></div>
-      <span><b>{percent(props.value)}</b> <small class="faint">{props.note}</small></span>
+      <div aria-hidden="true">
+        <i style={{ width: `${Math.max(0.5, 100 * props.value)}%` }} />
+      </div>
+      <span>
+        <b>{percent(props.value)}</b> <small class="faint">{props.note}</small>
+      </span>
     </div>
   );
 }
@@ -175,18 +201,24 @@ function Incidents({ asked }: { asked: Asked<Diagnosis> }) {
           return (
             <>
               <p>
-                <strong>{open ? `${open} open` : "none open"}</strong>, {plural(incidents.length, "incident")} in all: {tally(incidents)}
+                <strong>{open ? `${open} open` : "none open"}</strong>, {plural(incidents.length, "incident")} in all:{" "}
+                {tally(incidents)}
               </p>
               <ul class="pg-short">
-                {sorted(incidents).slice(0, 3).map((incident) => (
-                  <li key={incident.id}>
-                    <Tag severity={incident.severity} />{" "}
-                    <Go place={{ page: "incident", id: incident.id }}>
-                      {incident.causes[0]?.summary ?? incident.summary ?? incident.symptoms[0]?.text ?? "not explained"}
-                    </Go>{" "}
-                    <span class="faint mono">{clock(incident.from, zoneOffset.value)}</span>
-                  </li>
-                ))}
+                {sorted(incidents)
+                  .slice(0, 3)
+                  .map((incident) => (
+                    <li key={incident.id}>
+                      <Tag severity={incident.severity} />{" "}
+                      <Go place={{ page: "incident", id: incident.id }}>
+                        {incident.causes[0]?.summary ??
+                          incident.summary ??
+                          incident.symptoms[0]?.text ??
+                          "not explained"}
+                      </Go>{" "}
+                      <span class="faint mono">{clock(incident.from, zoneOffset.value)}</span>
+                    </li>
+                  ))}
               </ul>
             </>
           );
@@ -202,7 +234,11 @@ function Zombies({ asked }: { asked: Asked<Cgroups> }) {
       <Loaded asked={asked} what="counting cgroups">
         {(document) => {
           if (document.memory.total === null)
-            return <Empty title="Memory cgroups were not counted"><p class="faint">{document.why}</p></Empty>;
+            return (
+              <Empty title="Memory cgroups were not counted">
+                <p class="faint">{document.why}</p>
+              </Empty>
+            );
           const said = verdict(document);
           const next = milestones(document, zoneOffset.value).find((each) => each.at !== null);
           return (
@@ -211,7 +247,8 @@ function Zombies({ asked }: { asked: Asked<Cgroups> }) {
                 {count(document.memory.dying)} <span class="faint">dying, {count(document.memory.live)} in use</span>
               </p>
               <p>
-                <span class={`pg-tag pg-mood-${said.mood}`}>{said.title.toLowerCase()}</span> {growthWords(document.growth_per_hour)}
+                <span class={`pg-tag pg-mood-${said.mood}`}>{said.title.toLowerCase()}</span>{" "}
+                {growthWords(document.growth_per_hour)}
               </p>
               <p class="faint">{next ? `A read costs ${next.cost}: ${next.words}` : sentence(document.why ?? "")}</p>
             </>
@@ -227,17 +264,29 @@ function Findings({ asked }: { asked: Asked<Audit> }) {
     <Panel title="Audit of this machine" aside={<Go place={{ page: "audit" }}>all</Go>}>
       <Loaded asked={asked} what="auditing">
         {(audit) => {
-          if (audit.available === false) return <Empty title="Not looked at"><p class="faint">{audit.why}</p></Empty>;
+          if (audit.available === false)
+            return (
+              <Empty title="Not looked at">
+                <p class="faint">{audit.why}</p>
+              </Empty>
+            );
           if (!audit.findings.length) return <Empty good title="No trap was found in what could be read" />;
           return (
             <>
-              <p><strong>{tally(audit.findings)}</strong></p>
+              <p>
+                <strong>{tally(audit.findings)}</strong>
+              </p>
               <ul class="pg-short pg-oneline">
-                {bySeverity(audit.findings).flatMap((group) => group.findings).slice(0, 3).map((finding) => (
-                  <li key={finding.id}>
-                    <Tag severity={finding.severity} /> <Go place={{ page: "audit" }}>{finding.unit ?? finding.rule}</Go> <span class="faint">{finding.why}</span>
-                  </li>
-                ))}
+                {bySeverity(audit.findings)
+                  .flatMap((group) => group.findings)
+                  .slice(0, 3)
+                  .map((finding) => (
+                    <li key={finding.id}>
+                      <Tag severity={finding.severity} />{" "}
+                      <Go place={{ page: "audit" }}>{finding.unit ?? finding.rule}</Go>{" "}
+                      <span class="faint">{finding.why}</span>
+                    </li>
+                  ))}
               </ul>
             </>
           );
@@ -255,14 +304,21 @@ function Unseen() {
   return (
     <Panel title="What cannot be seen">
       {!about && <p class="faint">…</p>}
-      {about && !about.missing.length && !gaps.length && <Empty good title="Nothing: every source can be read, and there is no gap" />}
+      {about && !about.missing.length && !gaps.length && (
+        <Empty good title="Nothing: every source can be read, and there is no gap" />
+      )}
       {about && about.missing.length > 0 && <MissingList missing={about.missing} />}
       {gaps.length > 0 && (
         <ul class="pg-plain">
           {gaps.map((gap) => (
             <li key={`${gap.from}${gap.source}`}>
-              <Go place={{ page: "node", view: { from: gap.from - 60, to: gap.to + 60 } }}>blind for {length(gap.to - gap.from)}</Go>{" "}
-              <span class="faint">{moment(gap.from, zoneOffset.value)}, {gap.source}{gap.why ? `: ${gap.why}` : ""}</span>
+              <Go place={{ page: "node", view: { from: gap.from - 60, to: gap.to + 60 } }}>
+                blind for {length(gap.to - gap.from)}
+              </Go>{" "}
+              <span class="faint">
+                {moment(gap.from, zoneOffset.value)}, {gap.source}
+                {gap.why ? `: ${gap.why}` : ""}
+              </span>
             </li>
           ))}
         </ul>
@@ -279,10 +335,13 @@ function Door() {
       <div>
         <strong>Nothing wrong here? See the case that this was made for.</strong>
         <p>
-          96 cores, 32% busy, and one of them held for six seconds: a network card gives up, and 68,440 cgroups that nobody sees are why.
+          96 cores, 32% busy, and one of them held for six seconds: a network card gives up, and 68,440 cgroups that
+          nobody sees are why.
         </p>
       </div>
-      <Go place={{ page: "incident", rec: FOUNDING }} class="pg-button pg-primary">open the founding case</Go>
+      <Go place={{ page: "incident", rec: FOUNDING }} class="pg-button pg-primary">
+        open the founding case
+      </Go>
     </aside>
   );
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import founding from "../../../dev/founding-case.json";
-import type { Diagnosis, Incident } from "../documents";
 import { format, START } from "../../state/place";
+import type { Diagnosis, Incident } from "../documents";
 import { change } from "../places";
 import { confidence, parts, proof } from "./actors";
 import { guiltySpan, lostCore, quietSpan, stations } from "./chain";
@@ -49,7 +49,11 @@ describe("the path of the founding case", () => {
   });
 
   it("forgets what the reader had filtered before", () => {
-    const had = { ...START, filters: { ...START.filters, tid: ["7"], match: "x" }, search: { text: "y", mode: "filter" as const } };
+    const had = {
+      ...START,
+      filters: { ...START.filters, tid: ["7"], match: "x" },
+      search: { text: "y", mode: "filter" as const },
+    };
     const there = { ...had, ...change(station("core").place!) };
     expect(there.filters.tid).toEqual([]);
     expect([there.filters.match, there.search.text]).toEqual(["", ""]);
@@ -57,7 +61,11 @@ describe("the path of the founding case", () => {
 });
 
 describe("an incident without a cause", () => {
-  const bare: Incident = { ...incident, causes: [], symptoms: incident.symptoms.filter((each) => each.kind === "core_saturated") };
+  const bare: Incident = {
+    ...incident,
+    causes: [],
+    symptoms: incident.symptoms.filter((each) => each.kind === "core_saturated"),
+  };
 
   it("is still a path, of what was seen", () => {
     expect(stations(bare, null).map((each) => [each.kind, each.headline])).toEqual([["symptom", "a core was lost"]]);
@@ -75,7 +83,10 @@ describe("spans", () => {
 
   it("is quiet before it, or after it, or never", () => {
     expect(quietSpan(incident, bounds)).toEqual({ from: 1743476520, to: 1743476526 });
-    expect(quietSpan(incident, { from: incident.from, to: bounds.to })).toEqual({ from: incident.to, to: incident.to + 6 });
+    expect(quietSpan(incident, { from: incident.from, to: bounds.to })).toEqual({
+      from: incident.to,
+      to: incident.to + 6,
+    });
     expect(quietSpan(incident, { from: incident.from, to: incident.to })).toBeNull();
   });
 

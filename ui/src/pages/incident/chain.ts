@@ -2,7 +2,7 @@
 // took so long, who is to blame, and what mends it. Each station knows the place in the views that proves it.
 
 import type { Cause, ChainLink, Incident, Span, Symptom } from "../documents";
-import { around, exactly, within, type Place } from "../places";
+import { around, exactly, type Place, within } from "../places";
 import { measured } from "../words";
 
 export type StationKind = "symptom" | "core" | "hog" | "kernel" | "measurement" | "leak" | "culprit" | "fix";
@@ -116,7 +116,12 @@ class Maker {
       value: first.seconds > 0 ? measured(first.seconds, "s") : null,
       at: first.at,
       source: first.kind === "event" ? "events" : "cores",
-      place: { page: "node", view: this.view, sel: within(span, this.bounds), ...(first.cpu === null ? {} : { cpu: [first.cpu] }) },
+      place: {
+        page: "node",
+        view: this.view,
+        sel: within(span, this.bounds),
+        ...(first.cpu === null ? {} : { cpu: [first.cpu] }),
+      },
       opens: first.kind === "event" ? "the event on the time axis" : "the core on the time axis",
       more: rest.map((symptom) => symptom.text),
     };
@@ -148,43 +153,78 @@ class Maker {
     switch (link.step) {
       case "hog":
         return {
-          ...common, kind: "hog", label: "Who held it", headline: hogName(this.cause), place: this.hogPlace(),
+          ...common,
+          kind: "hog",
+          label: "Who held it",
+          headline: hogName(this.cause),
+          place: this.hogPlace(),
           opens: "its stacks in these seconds",
         };
       case "kernel function":
         return {
-          ...common, kind: "kernel", label: "Doing what", headline: hottest(this.cause) ?? "the kernel", fact: meaning(link.fact),
-          place: this.kernelPlace(), opens: "the flame graph with this function marked",
+          ...common,
+          kind: "kernel",
+          label: "Doing what",
+          headline: hottest(this.cause) ?? "the kernel",
+          fact: meaning(link.fact),
+          place: this.kernelPlace(),
+          opens: "the flame graph with this function marked",
         };
       case "culprit":
         return {
-          ...common, kind: "culprit", label: "Because of whom", headline: link.fact, place: null,
-          fact: "the one to change", opens: "the numbers that name it",
+          ...common,
+          kind: "culprit",
+          label: "Because of whom",
+          headline: link.fact,
+          place: null,
+          fact: "the one to change",
+          opens: "the numbers that name it",
         };
       case "leak":
         return {
-          ...common, kind: "leak", label: "Where they come from", headline: common.value ?? "a leak",
-          place: this.bySource(link), opens: opensSource(link.source),
+          ...common,
+          kind: "leak",
+          label: "Where they come from",
+          headline: common.value ?? "a leak",
+          place: this.bySource(link),
+          opens: opensSource(link.source),
         };
       default:
         return {
-          ...common, kind: "measurement", label: link.step === "zombies" ? "Why so long" : "Measured",
-          headline: link.step === "zombies" && common.value ? common.value.replace("cgroups", "zombies") : (common.value ?? link.step),
-          place: this.bySource(link), opens: opensSource(link.source),
+          ...common,
+          kind: "measurement",
+          label: link.step === "zombies" ? "Why so long" : "Measured",
+          headline:
+            link.step === "zombies" && common.value
+              ? common.value.replace("cgroups", "zombies")
+              : (common.value ?? link.step),
+          place: this.bySource(link),
+          opens: opensSource(link.source),
         };
     }
   }
 
   fix(cause: Cause): Station {
     return {
-      kind: "fix", label: "What mends it", headline: cause.fix.summary, fact: "the plan, step by step", value: null, at: null,
-      source: null, place: null, opens: "the plan below", more: [],
+      kind: "fix",
+      label: "What mends it",
+      headline: cause.fix.summary,
+      fact: "the plan, step by step",
+      value: null,
+      at: null,
+      source: null,
+      place: null,
+      opens: "the plan below",
+      more: [],
     };
   }
 
   /** What names the culprit is the last number before it that was read somewhere. */
   proofOfCulprit(found: Station[]): Place | null {
-    const before = found.slice(0, found.findIndex((station) => station.kind === "culprit"));
+    const before = found.slice(
+      0,
+      found.findIndex((station) => station.kind === "culprit"),
+    );
     return [...before].reverse().find((station) => station.source !== null && station.place !== null)?.place ?? null;
   }
 
@@ -198,7 +238,12 @@ class Maker {
     }
     if (link.source === "samples") return this.kernelPlace();
     const core = lostCore(this.incident);
-    return { page: "node", view: this.view, sel: this.guilty, ...(core && link.source === "cores" ? { cpu: [core.cpu ?? 0] } : {}) };
+    return {
+      page: "node",
+      view: this.view,
+      sel: this.guilty,
+      ...(core && link.source === "cores" ? { cpu: [core.cpu ?? 0] } : {}),
+    };
   }
 
   private who(): Pick<Place, "comm" | "unit"> {
@@ -214,7 +259,12 @@ class Maker {
   private kernelPlace(): Place {
     const name = hottest(this.cause);
     return {
-      page: "node", view: this.view, sel: this.guilty, ...this.who(), mode: "kernel", draw: "flame",
+      page: "node",
+      view: this.view,
+      sel: this.guilty,
+      ...this.who(),
+      mode: "kernel",
+      draw: "flame",
       ...(name ? { q: exactly(name) } : {}),
     };
   }
@@ -235,14 +285,31 @@ function hogName(cause: Cause | null): string {
 }
 
 const EVENT_NAMES: Record<string, string> = {
-  nic_reset: "network card reset", nic_tx_timeout: "network card stopped sending", nic_event: "network card starved",
-  soft_lockup: "soft lockup", hard_lockup: "hard lockup", rcu_stall: "RCU stall", hung_task: "hung task", oom_kill: "killed for memory",
-  unit_failed: "a unit failed", ray_node_dead: "Ray node declared dead", ray_job_failed: "Ray job failed", pod_evicted: "pod evicted",
+  nic_reset: "network card reset",
+  nic_tx_timeout: "network card stopped sending",
+  nic_event: "network card starved",
+  soft_lockup: "soft lockup",
+  hard_lockup: "hard lockup",
+  rcu_stall: "RCU stall",
+  hung_task: "hung task",
+  oom_kill: "killed for memory",
+  unit_failed: "a unit failed",
+  ray_node_dead: "Ray node declared dead",
+  ray_job_failed: "Ray job failed",
+  pod_evicted: "pod evicted",
 };
 const SYMPTOM_NAMES: Record<string, string> = {
-  core_saturated: "a core was lost", kernel_hog: "one task in the kernel", nic_starved: "network card starved", stall: "a core stood still",
-  run_queue_delay: "tasks waited to run", throttled: "stopped by its CPU limit", above_baseline: "more than usual",
-  rt_hog: "a real-time task held a core", steal: "the hypervisor took time", packet_loss: "packets were lost", time_hole: "time was missing",
+  core_saturated: "a core was lost",
+  kernel_hog: "one task in the kernel",
+  nic_starved: "network card starved",
+  stall: "a core stood still",
+  run_queue_delay: "tasks waited to run",
+  throttled: "stopped by its CPU limit",
+  above_baseline: "more than usual",
+  rt_hog: "a real-time task held a core",
+  steal: "the hypervisor took time",
+  packet_loss: "packets were lost",
+  time_hole: "time was missing",
 };
 
 /** A symptom in a few words, as a heading. */
@@ -253,5 +320,9 @@ export function feltName(symptom: Symptom): string {
 }
 
 function opensSource(source: string | null): string {
-  return source === "census" ? "the cgroups page" : source === "events" ? "the hour before, with its events" : "these seconds in the views";
+  return source === "census"
+    ? "the cgroups page"
+    : source === "events"
+      ? "the hour before, with its events"
+      : "these seconds in the views";
 }

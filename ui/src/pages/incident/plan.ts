@@ -22,5 +22,5 @@ export function planText(incident: Incident, zoneOffsetS: number): string {
     `# ${cause.summary}`,
     `# plan: ${cause.fix.summary}`,
   ];
-  return [...head, ...steps(cause.fix).map((step) => (step.command ? step.text : `# ${step.text}`))].join("\n") + "\n";
+  return `${[...head, ...steps(cause.fix).map((step) => (step.command ? step.text : `# ${step.text}`))].join("\n")}\n`;
 }

@@ -2,7 +2,7 @@
 // until the new one is there, so a live page does not flicker, and a broken connection leaves what was known until it is mended.
 
 import { useCallback, useEffect, useState } from "preact/hooks";
-import { type AnswerError, source, type Params, question } from "../../api/source";
+import { type AnswerError, type Params, question, source } from "../../api/source";
 import { asAnswerError, fresh } from "../../state/load";
 
 export interface Asked<T> {
@@ -34,7 +34,9 @@ export function useDocument<T>(path: string | null, params: Params = {}, every_s
       .json<T>(path, params, stop.signal)
       .then(
         (data) => !stop.signal.aborted && keep({ asked, data, error: null }),
-        (error: unknown) => !stop.signal.aborted && keep((before) => ({ asked, data: before.asked === asked ? before.data : null, error: asAnswerError(error) })),
+        (error: unknown) =>
+          !stop.signal.aborted &&
+          keep((before) => ({ asked, data: before.asked === asked ? before.data : null, error: asAnswerError(error) })),
       );
     return () => {
       stop.abort();
@@ -43,5 +45,10 @@ export function useDocument<T>(path: string | null, params: Params = {}, every_s
   }, [asked, turn, every_s, known]);
 
   const current = kept.asked === asked;
-  return { data: current ? kept.data : null, error: current ? kept.error : null, loading: !current && path !== null, again };
+  return {
+    data: current ? kept.data : null,
+    error: current ? kept.error : null,
+    loading: !current && path !== null,
+    again,
+  };
 }

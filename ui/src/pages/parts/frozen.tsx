@@ -11,7 +11,12 @@ export function FrozenNote() {
   const window = recorded.value;
   useEffect(() => {
     const from = source();
-    if (from instanceof FrozenSource && window) void from.caveats(window, (at) => clock(at, zoneOffset.value)).then(say);
+    if (from instanceof FrozenSource && window)
+      void from.caveats(window, (at) => clock(at, zoneOffset.value)).then(say);
   }, [window]);
-  return said ? <p class="pg-note pg-frozen" role="note">{said}</p> : null;
+  return said ? (
+    <p class="pg-note pg-frozen" role="note">
+      {said}
+    </p>
+  ) : null;
 }

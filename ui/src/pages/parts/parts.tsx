@@ -10,7 +10,13 @@ import { change, type Place } from "../places";
 import type { Asked } from "./document";
 
 /** A link to a place: an address that can be copied and opened in a new tab, and a step inside the page otherwise. */
-export function Go(props: { place: Place; class?: string; title?: string; label?: string; children: ComponentChildren }) {
+export function Go(props: {
+  place: Place;
+  class?: string;
+  title?: string;
+  label?: string;
+  children: ComponentChildren;
+}) {
   const to = change(props.place);
   const follow = (event: MouseEvent) => {
     if (event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
@@ -35,7 +41,13 @@ export function Tag({ severity }: { severity: Severity }) {
   );
 }
 
-export function Panel(props: { title: string; id?: string; aside?: ComponentChildren; class?: string; children: ComponentChildren }) {
+export function Panel(props: {
+  title: string;
+  id?: string;
+  aside?: ComponentChildren;
+  class?: string;
+  children: ComponentChildren;
+}) {
   const id = props.id ?? props.title.toLowerCase().replace(/[^a-z]+/g, "-");
   return (
     <section class={`pg-panel ${props.class ?? ""}`} aria-labelledby={`${id}-title`} id={id}>
@@ -82,7 +94,12 @@ async function write(text: string): Promise<boolean> {
   }
 }
 
-export function Page(props: { title: string; lead?: ComponentChildren; aside?: ComponentChildren; children: ComponentChildren }) {
+export function Page(props: {
+  title: string;
+  lead?: ComponentChildren;
+  aside?: ComponentChildren;
+  children: ComponentChildren;
+}) {
   return (
     <div class="pg">
       <header class="pg-head">
@@ -113,11 +130,7 @@ export function Loading({ what, lines = 3 }: { what: string; lines?: number }) {
 export function Failed({ error, again }: { error: AnswerError; again: () => void }) {
   const denied = error.status === 401 || error.status === 403;
   if (source().frozen && error.status === 404)
-    return (
-      <Empty title="Not in this file">
-        {error.mend && <p class="faint">{error.mend}</p>}
-      </Empty>
-    );
+    return <Empty title="Not in this file">{error.mend && <p class="faint">{error.mend}</p>}</Empty>;
   return (
     <div class={`pg-state ${denied ? "pg-denied" : "pg-failed"}`} role="alert">
       <strong>{denied ? "No permission" : "This could not be read"}</strong>
@@ -143,12 +156,21 @@ export function Empty(props: { title: string; children?: ComponentChildren; good
 }
 
 /** The document once it is there; else why it is not. */
-export function Loaded<T>(props: { asked: Asked<T>; what: string; lines?: number; children: (data: T) => ComponentChildren }) {
+export function Loaded<T>(props: {
+  asked: Asked<T>;
+  what: string;
+  lines?: number;
+  children: (data: T) => ComponentChildren;
+}) {
   const { data, error, again } = props.asked;
   if (data !== null)
     return (
       <>
-        {error && <p class="pg-stale" role="status">Not refreshed: {error.what}</p>}
+        {error && (
+          <p class="pg-stale" role="status">
+            Not refreshed: {error.what}
+          </p>
+        )}
         {props.children(data)}
       </>
     );

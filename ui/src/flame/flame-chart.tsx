@@ -1,16 +1,16 @@
 // The time-ordered chart of one core or thread: the same frames, left to right as they ran. Gaps are idle time.
 
 import { useCallback, useMemo, useState } from "preact/hooks";
-import { BarCanvas } from "./BarCanvas";
-import { levelOf, stackAt, type ChartData } from "./chart-data";
-import { functionColours, type ColourBy, type Theme } from "./colours";
+import { BarCanvas } from "./bar-canvas";
+import { type ChartData, levelOf, stackAt } from "./chart-data";
+import { type ColourBy, functionColours, type Theme } from "./colours";
 import { copy } from "./copy";
-import { extentOf, narrowIn, nearest, panned, zoomed, type Extent } from "./layout";
-import { Menu, type MenuItem } from "./Menu";
+import { type Extent, extentOf, narrowIn, nearest, panned, zoomed } from "./layout";
+import { Menu, type MenuItem } from "./menu";
 import { useGlide } from "./motion";
-import { FactsTip } from "./Tip";
+import { FactsTip } from "./tip";
 import type { FunctionKey } from "./transforms";
-import { count, counted, narrowNote, placeOf, type Facts } from "./words";
+import { count, counted, type Facts, narrowNote, placeOf } from "./words";
 
 export interface FlameChartProps {
   readonly data: ChartData;

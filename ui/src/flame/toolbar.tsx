@@ -2,8 +2,8 @@
 
 import type { ComponentChildren } from "preact";
 import type { ColourBy } from "./colours";
-import { VIEWS, VIEW_NAMES, type FlameLook } from "./look";
-import { SearchBox, type SearchBoxProps } from "./SearchBox";
+import { type FlameLook, VIEW_NAMES, VIEWS } from "./look";
+import { SearchBox, type SearchBoxProps } from "./search-box";
 import { says, type Transform } from "./transforms";
 
 export interface ToolbarProps extends Omit<SearchBoxProps, "search" | "onSearch"> {

@@ -1,7 +1,7 @@
 // What the colours mean. A difference says it with signs as well.
 
 import { useMemo } from "preact/hooks";
-import { KINDS, colourOf, css, deltaColour, kindColour, type ColourBy, type Rgb, type Theme } from "./colours";
+import { type ColourBy, colourOf, css, deltaColour, KINDS, kindColour, type Rgb, type Theme } from "./colours";
 import { topOf } from "./top";
 import { ownerOf } from "./transforms";
 import type { FlameTree } from "./tree";

@@ -1,7 +1,7 @@
 // The controls and the legend above a heat map.
 
 import { count, counted } from "../flame/words";
-import { canFold, stepped, type HeatData, type Range } from "./cells";
+import { canFold, type HeatData, type Range, stepped } from "./cells";
 import { legendMarks, levelOf, type Scale } from "./palette";
 
 export const ROW_CHOICES = [10, 20, 25, 50, 99, 100, 200] as const;
@@ -149,7 +149,11 @@ export function HeatBar({
 
 function HeatLegend({ heat, scale, searched }: { heat: HeatData; scale: Scale; searched: string | undefined }) {
   return (
-    <div class="zs-heat-legend" aria-label={`${counted(heat.total, "sample")}; a cell has at most ${count(heat.max)}`}>
+    <div
+      class="zs-heat-legend"
+      role="group"
+      aria-label={`${counted(heat.total, "sample")}; a cell has at most ${count(heat.max)}`}
+    >
       <span class="faint">{counted(heat.total, "sample")}</span>
       {heat.painted && (
         <span>

@@ -6,8 +6,19 @@ export type Kind = ListFilter | "match";
 export const KINDS: readonly Kind[] = ["cpu", "pid", "tid", "comm", "unit", "container", "match"];
 
 const NAMES: Record<string, Kind> = {
-  cpu: "cpu", core: "cpu", pid: "pid", process: "pid", tid: "tid", thread: "tid", comm: "comm", name: "comm",
-  unit: "unit", container: "container", pod: "container", match: "match", frame: "match",
+  cpu: "cpu",
+  core: "cpu",
+  pid: "pid",
+  process: "pid",
+  tid: "tid",
+  thread: "tid",
+  comm: "comm",
+  name: "comm",
+  unit: "unit",
+  container: "container",
+  pod: "container",
+  match: "match",
+  frame: "match",
 };
 
 /** `unit:foo.service` and `core=3` say their kind themselves; otherwise the chosen one holds. /re/ is always about frames. */
@@ -33,4 +44,3 @@ export function problemWith(kind: Kind, value: string): string {
   }
   return "";
 }
-

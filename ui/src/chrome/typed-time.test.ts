@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
-import { typedSpan } from "./typed_time";
+import { typedSpan } from "./typed-time";
 
 // From 23:00 of one day to 02:00 of the next, in a zone of +1 h.
-const MIDNIGHT = 1_700_002_800 - 1_700_002_800 % 86_400 - 3600 + 86_400;
+const MIDNIGHT = 1_700_002_800 - (1_700_002_800 % 86_400) - 3600 + 86_400;
 const ALL = { from: MIDNIGHT - 3600, to: MIDNIGHT + 7200 };
 const typed = (text: string) => typedSpan(text, ALL, 3600);
 

@@ -2,12 +2,12 @@
 // chart say what a bar means. What moves with the pointer (outlines, tooltip) are elements over the canvas, so that moving
 // the pointer draws nothing again.
 
-import type { CSSProperties, ComponentChildren } from "preact";
+import type { ComponentChildren, CSSProperties } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { packed, parsed, type Theme } from "./colours";
-import { hit, panned, zoomed, type Extent } from "./layout";
-import { BarPainter, ROW, levelAt, rowOf, type Look, type Scene } from "./paint";
-import { Tip } from "./Tip";
+import { type Extent, hit, panned, zoomed } from "./layout";
+import { BarPainter, type Look, levelAt, ROW, rowOf, type Scene } from "./paint";
+import { Tip } from "./tip";
 
 export interface BarCanvasProps extends Scene {
   readonly whole: Extent;
@@ -75,8 +75,8 @@ export function BarCanvas(props: BarCanvasProps) {
       density: window.devicePixelRatio || 1,
       moving: props.moving,
     });
-    canvas.current.dataset["frames"] = String(drawn.frames);
-    canvas.current.dataset["ms"] = (performance.now() - started).toFixed(2);
+    canvas.current.dataset.frames = String(drawn.frames);
+    canvas.current.dataset.ms = (performance.now() - started).toFixed(2);
   }, [
     props.bars,
     props.colours,

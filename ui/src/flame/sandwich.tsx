@@ -2,17 +2,15 @@
 // each counted once at its outermost call.
 
 import { useMemo } from "preact/hooks";
-import { Flame, type FlameProps } from "./Flame";
+import { Flame, type FlameProps } from "./flame";
 import { callees, callers } from "./invert";
 import { topOf, totalsOf } from "./top";
 import type { FunctionKey } from "./transforms";
 import type { FlameTree } from "./tree";
 import { count, percent } from "./words";
 
-export interface SandwichProps extends Pick<
-  FlameProps,
-  "theme" | "colour" | "matches" | "onFunction" | "onTransform" | "onSearch" | "onOtherKey"
-> {
+export interface SandwichProps
+  extends Pick<FlameProps, "theme" | "colour" | "matches" | "onFunction" | "onTransform" | "onSearch" | "onOtherKey"> {
   /** Not inverted. */
   readonly tree: FlameTree;
   readonly fn: FunctionKey | null;

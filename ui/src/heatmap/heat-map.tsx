@@ -4,25 +4,25 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Theme } from "../flame/colours";
 import { count, counted, percent } from "../flame/words";
-import { CellTip } from "./CellTip";
+import { CellTip } from "./cell-tip";
 import {
   between,
+  type Cell,
   cellAt,
   columnRange,
   folded,
+  type HeatData,
   isFine,
   moved,
   narrowed,
+  type Range,
   rangeOf,
   samplesIn,
   stepped,
   timeOf,
-  type Cell,
-  type HeatData,
-  type Range,
 } from "./cells";
-import { FOOT, LEFT, drawAxes, drawBlind, drawCells, drawMarks, gridOf, lookOf, sized, within } from "./paint";
-import { HeatBar, SPANS } from "./HeatBar";
+import { HeatBar, SPANS } from "./heat-bar";
+import { drawAxes, drawBlind, drawCells, drawMarks, FOOT, gridOf, LEFT, lookOf, sized, within } from "./paint";
 import type { Scale } from "./palette";
 
 export interface HeatMapProps {
@@ -96,7 +96,7 @@ export function HeatMap(props: HeatMapProps) {
       drawBlind(context, heat, grid, look);
     });
     drawAxes(context, heat, grid, look, clock);
-    under.current!.dataset["ms"] = (performance.now() - started).toFixed(2);
+    under.current!.dataset.ms = (performance.now() - started).toFixed(2);
   }, [heat, grid, look, scale, width]);
 
   const drafted = drag

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { problemWith, understood } from "./filter_words";
+import { problemWith, understood } from "./filter-words";
 
 it("takes what is chosen, unless the text says otherwise", () => {
   expect(understood(" kubelet ", "comm")).toEqual({ kind: "comm", value: "kubelet" });

@@ -1,8 +1,8 @@
 // What is said about the cell under the pointer.
 
-import { Tip } from "../flame/Tip";
+import { Tip } from "../flame/tip";
 import { count, counted, percent } from "../flame/words";
-import { cellSeconds, isFine, samplesIn, timeOf, type Cell, type HeatData, type Range } from "./cells";
+import { type Cell, cellSeconds, type HeatData, isFine, type Range, samplesIn, timeOf } from "./cells";
 
 export function CellTip({
   heat,

@@ -2,9 +2,9 @@
 // rows in sight exist, so ten thousand functions scroll like ten.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { colourOf, css, type ColourBy, type Theme } from "./colours";
+import { type ColourBy, colourOf, css, type Theme } from "./colours";
 import { arranged, type TopColumn, type TopOrder, type TopRow } from "./top";
-import { isSame, type FunctionKey } from "./transforms";
+import { type FunctionKey, isSame } from "./transforms";
 import { count, counted, percent, placeOf, signed } from "./words";
 
 export interface TopTableProps {

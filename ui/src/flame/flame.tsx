@@ -2,15 +2,15 @@
 // filter, inversion) is asked of whoever gave it.
 
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { actionsOf, type Asked } from "./actions";
-import { BarCanvas } from "./BarCanvas";
-import { Crumbs } from "./Crumbs";
-import { nodeColours, type ColourBy, type Theme } from "./colours";
-import { barsOf, extentOf, narrowIn, panned, revealing, zoomed, type Extent } from "./layout";
-import { Menu } from "./Menu";
+import { type Asked, actionsOf } from "./actions";
+import { BarCanvas } from "./bar-canvas";
+import { type ColourBy, nodeColours, type Theme } from "./colours";
+import { Crumbs } from "./crumbs";
+import { barsOf, type Extent, extentOf, narrowIn, panned, revealing, zoomed } from "./layout";
+import { Menu } from "./menu";
 import { useGlide } from "./motion";
 import { cycle } from "./search";
-import { FactsTip } from "./Tip";
+import { FactsTip } from "./tip";
 import { arranged, topOf } from "./top";
 import type { FlameTree } from "./tree";
 import { centre, sameNode, sideways, widestChild } from "./walking";
