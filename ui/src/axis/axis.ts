@@ -1,7 +1,7 @@
 /** The mathematics of the one time axis: seconds on one side, pixels on the other. Pure. */
 
 import type { Span } from "../api/types";
-import { clock, day } from "../state/clock";
+import { clock, day } from "../format";
 
 /** Nobody needs to look closer than at a handful of samples. */
 export const CLOSEST_S = 0.05;

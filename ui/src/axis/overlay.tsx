@@ -1,8 +1,9 @@
 /** What is chosen, drawn over every lane: only these boxes move while a hand drags, so that a drag is never late. */
 
 import type { Span } from "../api/types";
+import { clock } from "../format";
 import { lanes } from "../lanes/load";
-import { clock, compare, info, selection, view } from "../state";
+import { compare, selection, view, zoneOffset } from "../state";
 import { precision, toX } from "./axis";
 import { draft, plotWidth, pointed } from "./moves";
 
@@ -52,7 +53,7 @@ function Pointer() {
   if (at === null) return null;
   const width = plotWidth.value;
   const x = toX(view.value, width, at);
-  const text = clock(at, info.value?.zone_offset_s ?? 0, precision(view.value, width));
+  const text = clock(at, zoneOffset.value, precision(view.value, width));
   return (
     <div class={`pointer${x > width - 90 ? " flipped" : ""}`} style={{ transform: `translateX(${x}px)` }}>
       <span>{text}</span>

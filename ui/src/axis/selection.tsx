@@ -3,7 +3,8 @@
 import type { Span } from "../api/types";
 import { MODES } from "../api/types";
 import { Icon } from "../chrome/icons";
-import { chosen, clock, compare, duration, filters, info, percent, selection, setFilter, view } from "../state";
+import { clock, duration, percent } from "../format";
+import { chosen, compare, filters, selection, setFilter, view, zoneOffset } from "../state";
 import { averageIn, type Shares, worstIn } from "../strip/cells";
 import { strip } from "../strip/load";
 import { length, precision } from "./axis";
@@ -38,7 +39,7 @@ export function SelectionBar() {
           <span>
             {worst && (
               <>
-                worst core <strong>{worst.cpu}</strong> at {clock(worst.at, info.value?.zone_offset_s ?? 0)}:{" "}
+                worst core <strong>{worst.cpu}</strong> at {clock(worst.at, zoneOffset.value)}:{" "}
                 <strong>{percent(worst.shares.kernel)} kernel</strong>
                 {mainMode(worst.shares)}
               </>
@@ -100,7 +101,7 @@ function inWords(span: Span) {
 }
 
 function spoken(span: Span): string {
-  const offset = info.value?.zone_offset_s ?? 0;
+  const offset = zoneOffset.value;
   const decimals = precision(length(span) < 5 ? span : view.value, plotWidth.value) && length(span) < 60 ? 1 : 0;
   return `${clock(span.from, offset, decimals)} – ${clock(span.to, offset, decimals)} (${duration(length(span))})`;
 }

@@ -6,12 +6,12 @@ import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { silent } from "../api/source";
 import { Loading, Problem } from "../chrome/states";
 import { hideTip, showTip } from "../chrome/tip";
+import { clock, compact, count, day, percent, zoneName } from "../format";
 import { CHART_PX, Chart, pressureLines, zombieLines } from "../lanes/charts";
 import { Events } from "../lanes/events";
 import { IncidentSpans } from "../lanes/incidents";
 import { lanes, useLanes } from "../lanes/load";
-import { short } from "../lanes/series";
-import { clock, day, info, percent, view, zone } from "../state";
+import { info, view, zoneOffset } from "../state";
 import { strip, useStrip } from "../strip/load";
 import { StripCanvas, stripHeight } from "../strip/strip";
 import { CellTip, LaneTip } from "../strip/tips";
@@ -88,7 +88,7 @@ export function Timeline() {
         <Row label="Events" class="event-row" blind={/kernel log|kmsg/}>
           <Events />
         </Row>
-        <Row {...lane("Zombies", zombies, short(zombies.top))} class="chart-row" blind={/cgroup|census/}>
+        <Row {...lane("Zombies", zombies, compact(zombies.top))} class="chart-row" blind={/cgroup|census/}>
           {zombies.at.length > 0 && <Chart {...zombies} />}
           <ReadOnce />
           <NotMeasured at={zombies.at} missing={/cgroup|census/} />
@@ -182,11 +182,11 @@ function CoresLabel() {
 function DayLabel() {
   const known = info.value;
   if (!known) return null;
-  return <span class="lane-name faint">{day(view.value.from, known.zone_offset_s)}</span>;
+  return <span class="lane-name faint">{day(view.value.from, zoneOffset.value)}</span>;
 }
 
 function Ruler() {
-  const offset = info.value?.zone_offset_s ?? 0;
+  const offset = zoneOffset.value;
   const width = plotWidth.value;
   const found = marks(view.value, width, offset);
   return (
@@ -199,8 +199,8 @@ function Ruler() {
             {mark.label}
           </span>
         ))}
-      <i class="ruler-zone" title={`times are of the node's zone, ${zone(offset)}`}>
-        {zone(offset)}
+      <i class="ruler-zone" title={`times are of the node's zone, ${zoneName(offset)}`}>
+        {zoneName(offset)}
       </i>
     </div>
   );
@@ -224,8 +224,7 @@ function ReadOnce() {
   if (found?.at.length !== 1 || found.dying[0] == null) return null;
   return (
     <span class="lane-note">
-      {Math.round(found.dying[0]).toLocaleString("en-US")} dying, read once at{" "}
-      {clock(found.at[0]!, info.value?.zone_offset_s ?? 0)}
+      {count(found.dying[0])} dying, read once at {clock(found.at[0]!, zoneOffset.value)}
     </span>
   );
 }
@@ -241,7 +240,7 @@ function NotMeasured({ at, missing }: { at: number[]; missing: RegExp }) {
 function Gaps({ of }: { of: RegExp }) {
   const width = plotWidth.value;
   const shown = view.value;
-  const offset = info.value?.zone_offset_s ?? 0;
+  const offset = zoneOffset.value;
   return (
     <div class="gaps" aria-hidden="true">
       {(lanes.value?.gaps ?? [])

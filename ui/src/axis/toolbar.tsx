@@ -2,7 +2,8 @@
 
 import { MODES } from "../api/types";
 import { Icon, type IconName } from "../chrome/icons";
-import { clock, connection, day, dayAndClock, duration, extent, following, info, view } from "../state";
+import { clock, day, duration, moment } from "../format";
+import { connection, extent, following, info, view, zoneOffset } from "../state";
 import { length } from "./axis";
 import { follow, stepBy, wholeRecording, zoomBy } from "./moves";
 import { Overview } from "./overview";
@@ -11,7 +12,7 @@ import { averageShown } from "./timeline";
 export function Toolbar({ loading }: { loading: boolean }) {
   const known = info.value;
   const shown = view.value;
-  const offset = known?.zone_offset_s ?? 0;
+  const offset = zoneOffset.value;
   const sameDay = day(shown.from, offset) === day(shown.to, offset);
   return (
     <div class="toolbar">
@@ -34,8 +35,8 @@ export function Toolbar({ loading }: { loading: boolean }) {
       <span class="range">
         {length(shown) > 0 && (
           <>
-            {sameDay ? clock(shown.from, offset) : dayAndClock(shown.from, offset)} –{" "}
-            {sameDay ? clock(shown.to, offset) : dayAndClock(shown.to, offset)}
+            {sameDay ? clock(shown.from, offset) : moment(shown.from, offset)} –{" "}
+            {sameDay ? clock(shown.to, offset) : moment(shown.to, offset)}
             <span class="faint"> · {duration(length(shown))}</span>
           </>
         )}

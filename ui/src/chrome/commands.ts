@@ -17,12 +17,12 @@ import {
   zoomToSelection,
 } from "../axis/moves";
 import { selectWorst } from "../axis/worst";
+import { clock } from "../format";
 import { summary } from "../lanes/incidents";
 import {
   asked,
   by,
   chosen,
-  clock,
   colour,
   compare,
   dark,
@@ -43,6 +43,7 @@ import {
   setFilter,
   setTheme,
   type View,
+  zoneOffset,
 } from "../state";
 import { strip } from "../strip/load";
 import { typedSpan } from "./typed-time";
@@ -241,7 +242,7 @@ export function passing(): Command[] {
 
 /** A time or a range that somebody typed becomes a selection. */
 export function typedTime(text: string): Command | null {
-  const offset = info.value?.zone_offset_s ?? 0;
+  const offset = zoneOffset.value;
   const span = typedSpan(text, extent.value, offset);
   if (!span) return null;
   const title = `Select ${clock(span.from, offset)} – ${clock(span.to, offset)}`;

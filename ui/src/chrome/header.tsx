@@ -2,10 +2,9 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { source } from "../api/source";
+import { clock, duration } from "../format";
 import {
-  clock,
   connection,
-  duration,
   incidents,
   info,
   linkTo,
@@ -17,6 +16,7 @@ import {
   setTheme,
   type Theme,
   theme,
+  zoneOffset,
 } from "../state";
 import { helpOpen, openRecording, paletteOpen } from "./commands";
 import { Icon, type IconName } from "./icons";
@@ -138,7 +138,7 @@ function Connection() {
     );
   if (state === "none" || state === "ended")
     return known ? (
-      <span class="connection ended" title={`The recording ended at ${clock(known.to, known.zone_offset_s)}`}>
+      <span class="connection ended" title={`The recording ended at ${clock(known.to, zoneOffset.value)}`}>
         ended
       </span>
     ) : null;

@@ -4,6 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { AnswerError } from "../api/source";
 import type { Missing } from "../api/types";
+import { capital, sentence } from "../format";
 import { Icon, type IconName } from "./icons";
 
 interface Says {
@@ -37,7 +38,7 @@ export function Loading({ title = "Loading", small, children }: Partial<Says>) {
 
 export function Problem({ error, again, small }: { error: AnswerError; again?: () => void; small?: boolean }) {
   return (
-    <State icon="warning" kind="error" title={sentence(error.what)} small={small ?? false}>
+    <State icon="warning" kind="error" title={capital(error.what)} small={small ?? false}>
       {error.mend && <p>{sentence(error.mend)}</p>}
       {again && (
         <button type="button" class="button" onClick={again}>
@@ -63,8 +64,8 @@ export function AskToken({ error }: { error: AnswerError }) {
     location.reload();
   };
   return (
-    <State icon="lock" kind="denied" title={sentence(error.what)}>
-      {error.mend && <p>{sentence(error.mend)}, or paste the token:</p>}
+    <State icon="lock" kind="denied" title={capital(error.what)}>
+      {error.mend && <p>{capital(error.mend)}, or paste the token:</p>}
       <form class="button-row" onSubmit={open}>
         <input class="plain" type="password" name="token" aria-label="Token" autofocus autocomplete="off" />
         <button type="submit" class="button">
@@ -120,5 +121,3 @@ export function Copyable({ text }: { text: string }) {
     </span>
   );
 }
-
-const sentence = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);

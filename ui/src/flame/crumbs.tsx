@@ -1,7 +1,7 @@
 // Where the reader is: the frames from the root to what is zoomed to, and how much of everything that is.
 
+import { count, share, short } from "../format";
 import type { FlameTree } from "./tree";
-import { count, percent, short } from "./words";
 
 const FIRST = 1,
   LAST = 4;
@@ -44,14 +44,13 @@ export function Crumbs({ tree, zoom, onZoom }: { tree: FlameTree; zoom: number; 
         {zoom > 0 && (
           <>
             {" "}
-            · <b>{percent(tree.value[zoom]!, tree.total)}</b> of all
+            · <b>{share(tree.value[zoom]!, tree.total)}</b> of all
           </>
         )}
         {zoom > 1 && tree.parent[zoom]! > 0 && (
           <>
             {" "}
-            · {percent(tree.value[zoom]!, tree.value[tree.parent[zoom]!]!)} of{" "}
-            {short(tree.name(tree.parent[zoom]!), 24)}
+            · {share(tree.value[zoom]!, tree.value[tree.parent[zoom]!]!)} of {short(tree.name(tree.parent[zoom]!), 24)}
           </>
         )}
         {tree.isDifference && <> · before {count(tree.base![zoom]!)}</>}

@@ -1,6 +1,7 @@
 // The time-ordered chart of one core or thread: the same frames, left to right as they ran. Gaps are idle time.
 
 import { useCallback, useMemo, useState } from "preact/hooks";
+import { count, duration, plural } from "../format";
 import { BarCanvas } from "./bar-canvas";
 import { type ChartData, levelOf, stackAt } from "./chart-data";
 import { type ColourBy, functionColours, type Theme } from "./colours";
@@ -10,7 +11,7 @@ import { Menu, type MenuItem } from "./menu";
 import { useGlide } from "./motion";
 import { FactsTip } from "./tip";
 import type { FunctionKey } from "./transforms";
-import { count, counted, type Facts, narrowNote, placeOf } from "./words";
+import { type Facts, narrowNote, placeOf } from "./words";
 
 export interface FlameChartProps {
   readonly data: ChartData;
@@ -140,7 +141,7 @@ export function FlameChart(props: FlameChartProps) {
   };
   const notes = [
     narrowNote(narrow),
-    data.leftOff ? `${counted(data.leftOff, "frame")} left out by the server; select a shorter range to see them.` : "",
+    data.leftOff ? `${plural(data.leftOff, "frame")} left out by the server; select a shorter range to see them.` : "",
   ].filter(Boolean);
   return (
     <div class="zs-flame zs-chart">
@@ -162,7 +163,7 @@ export function FlameChart(props: FlameChartProps) {
         label={label}
         levelOf={(bar) => levelOf(bars, bar)}
         roleName="flame chart"
-        description={`Time-ordered chart from ${props.clock(data.from, 0)} to ${props.clock(data.to, 0)}, ${counted(bars.fn.length, "bar")}. Arrow keys move, W and S zoom.`}
+        description={`Time-ordered chart from ${props.clock(data.from, 0)} to ${props.clock(data.to, 0)}, ${plural(bars.fn.length, "bar")}. Arrow keys move, W and S zoom.`}
         tip={(bar) => <FactsTip facts={facts(bar)} />}
         onPick={(bar) => {
           if (bar !== null) {
@@ -225,9 +226,4 @@ export function ticksOf(from: number, to: number, most: number): { at: number[];
   for (let number = Math.ceil(from / step); number * step <= to && at.length <= most + 1; number++)
     at.push(number * step);
   return { at, digits: step >= 1 ? 0 : Math.min(4, Math.ceil(-Math.log10(step) - 1e-9)) };
-}
-
-function duration(seconds: number): string {
-  if (seconds >= 1) return `${seconds.toFixed(2)} s`;
-  return seconds >= 1e-3 ? `${(seconds * 1e3).toFixed(seconds >= 0.1 ? 0 : 1)} ms` : `${Math.round(seconds * 1e6)} µs`;
 }

@@ -3,6 +3,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
+import { clock, count } from "../format";
 import type { ChartData } from "./chart-data";
 import type { Theme } from "./colours";
 import { download } from "./copy";
@@ -19,7 +20,6 @@ import type { TopRow } from "./top";
 import { TopTable } from "./top-table";
 import { type FunctionKey, maskOf, says, type Transform } from "./transforms";
 import type { FlameTree } from "./tree";
-import { count } from "./words";
 
 export interface FlamePanelProps {
   /** Of the selection; in a comparison the difference. Not inverted. */
@@ -270,7 +270,4 @@ function chosenOf(rows: readonly TopRow[], fn: FunctionKey): FunctionKey {
 const isField = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement && /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName);
 
-const plainClock = (at: number, digits: number): string => {
-  const text = new Date(at * 1000).toISOString();
-  return text.slice(11, digits ? 20 + Math.min(3, digits) : 19);
-};
+const plainClock = (at: number, digits: number): string => clock(at, 0, digits);

@@ -1,11 +1,11 @@
 // What the colours mean. A difference says it with signs as well.
 
 import { useMemo } from "preact/hooks";
+import { share } from "../format";
 import { type ColourBy, colourOf, css, deltaColour, KINDS, kindColour, type Rgb, type Theme } from "./colours";
 import { topOf } from "./top";
 import { ownerOf } from "./transforms";
 import type { FlameTree } from "./tree";
-import { percent } from "./words";
 
 const MODULES = 7;
 
@@ -21,11 +21,11 @@ export function Legend({
   searched: boolean;
 }) {
   const shares = useMemo(() => sharesOf(tree, colour), [tree, colour]);
-  const entry = (label: string, fill: Rgb, share?: number) => (
+  const entry = (label: string, fill: Rgb, part?: number) => (
     <li key={label}>
       <i class="zs-dot" style={{ background: css(fill) }} />
       {label}
-      {share !== undefined && <span class="faint"> {percent(share, tree.total)}</span>}
+      {part !== undefined && <span class="faint"> {share(part, tree.total)}</span>}
     </li>
   );
   if (tree.isDifference) {

@@ -2,12 +2,12 @@
 // each counted once at its outermost call.
 
 import { useMemo } from "preact/hooks";
+import { count, share } from "../format";
 import { Flame, type FlameProps } from "./flame";
 import { callees, callers } from "./invert";
 import { topOf, totalsOf } from "./top";
 import type { FunctionKey } from "./transforms";
 import type { FlameTree } from "./tree";
-import { count, percent } from "./words";
 
 export interface SandwichProps
   extends Pick<FlameProps, "theme" | "colour" | "matches" | "onFunction" | "onTransform" | "onSearch" | "onOtherKey"> {
@@ -49,7 +49,7 @@ export function Sandwich(props: SandwichProps) {
       <h3>
         <span class="mono">{fn.name}</span>
         <span class="zs-crumb-facts">
-          <b>{percent(halves.total, tree.total)}</b> of all samples · {count(halves.total)} total · {count(halves.self)}{" "}
+          <b>{share(halves.total, tree.total)}</b> of all samples · {count(halves.total)} total · {count(halves.self)}{" "}
           self
         </span>
       </h3>

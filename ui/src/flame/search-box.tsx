@@ -1,8 +1,8 @@
 // The search: a regular expression that highlights or filters, how much it matched, and the way through its matches.
 
 import { useEffect, useRef, useState } from "preact/hooks";
+import { share } from "../format";
 import type { Search } from "./search";
-import { percent } from "./words";
 
 export interface SearchBoxProps {
   readonly search: Search;
@@ -84,7 +84,7 @@ export function SearchBox({ search, error, matched, total, place, onSearch, onSt
             "not an expression"
           ) : (
             <>
-              <b>{percent(matched, total)}</b> matched
+              <b>{share(matched, total)}</b> matched
               {place.of > 0 && (
                 <span class="faint">
                   {" "}

@@ -2,10 +2,11 @@
 // rows in sight exist, so ten thousand functions scroll like ten.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { count, plural, share, signed } from "../format";
 import { type ColourBy, colourOf, css, type Theme } from "./colours";
 import { arranged, type TopColumn, type TopOrder, type TopRow } from "./top";
 import { type FunctionKey, isSame } from "./transforms";
-import { count, counted, percent, placeOf, signed } from "./words";
+import { placeOf } from "./words";
 
 export interface TopTableProps {
   /** Of the tree that is shown (top.ts topOf). */
@@ -84,7 +85,7 @@ export function TopTable(props: TopTableProps) {
     <div
       class="zs-top"
       role="table"
-      aria-label={`Functions, ${counted(sorted.length, "row")}`}
+      aria-label={`Functions, ${plural(sorted.length, "row")}`}
       aria-rowcount={sorted.length + 1}
     >
       <div class={`zs-top-head ${compared ? "zs-compared" : ""}`} role="row">
@@ -135,7 +136,7 @@ function Row({
   chosen: boolean;
 } & Pick<TopTableProps, "theme" | "colour" | "onChoose" | "onOpen">) {
   const delta = row.selfDelta ?? 0;
-  const share = (part: number): string => `${total ? Math.min(100, (100 * part) / total) : 0}%`;
+  const width = (part: number): string => `${total ? Math.min(100, (100 * part) / total) : 0}%`;
   return (
     <div
       role="row"
@@ -148,13 +149,13 @@ function Row({
       onDblClick={() => onOpen?.(keyed(row))}
     >
       <div role="cell" class="zs-col-self">
-        <i class="zs-share" style={{ width: share(row.self) }} />
-        <b>{percent(row.self, total)}</b>
+        <i class="zs-share" style={{ width: width(row.self) }} />
+        <b>{share(row.self, total)}</b>
         <span>{count(row.self)}</span>
       </div>
       <div role="cell" class="zs-col-total">
-        <i class="zs-share" style={{ width: share(row.total) }} />
-        <b>{percent(row.total, total)}</b>
+        <i class="zs-share" style={{ width: width(row.total) }} />
+        <b>{share(row.total, total)}</b>
         <span>{count(row.total)}</span>
       </div>
       {compared && (

@@ -1,7 +1,7 @@
 // What is said about the cell under the pointer.
 
 import { Tip } from "../flame/tip";
-import { count, counted, percent } from "../flame/words";
+import { count, duration, plural, share } from "../format";
 import { type Cell, cellSeconds, type HeatData, isFine, type Range, samplesIn, timeOf } from "./cells";
 
 export function CellTip({
@@ -29,7 +29,7 @@ export function CellTip({
         {clock(timeOf(heat, cell), isFine(heat) && heat.spanS === 1 ? 3 : 0)}
         {heat.cores && ` · core ${heat.cores[cell.row]}`}
       </div>
-      <div class="zs-tip-place">{isFine(heat) ? lengthOf(cellSeconds(heat)) : lengthOf(heat.columnS)}</div>
+      <div class="zs-tip-place">{isFine(heat) ? duration(cellSeconds(heat)) : duration(heat.columnS)}</div>
       <dl>
         <div>
           <dt>samples</dt>
@@ -39,7 +39,7 @@ export function CellTip({
           <div>
             <dt>with a match</dt>
             <dd>
-              {count(heat.painted[at]!)} · {percent(heat.painted[at]!, value)}
+              {count(heat.painted[at]!)} · {share(heat.painted[at]!, value)}
             </dd>
           </div>
         )}
@@ -47,7 +47,7 @@ export function CellTip({
           <div>
             <dt>range</dt>
             <dd>
-              {(draft.to - draft.from).toFixed(3)} s · {counted(samplesIn(heat, draft), "sample")}
+              {duration(draft.to - draft.from)} · {plural(samplesIn(heat, draft), "sample")}
             </dd>
           </div>
         )}
@@ -60,6 +60,3 @@ export function CellTip({
     </Tip>
   );
 }
-
-const lengthOf = (seconds: number): string =>
-  seconds < 1 ? `${+(1000 * seconds).toFixed(1)} ms` : `${+seconds.toFixed(1)} s`;

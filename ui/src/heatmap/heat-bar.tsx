@@ -1,6 +1,6 @@
 // The controls and the legend above a heat map.
 
-import { count, counted } from "../flame/words";
+import { count, duration, plural } from "../format";
 import { canFold, type HeatData, type Range, stepped } from "./cells";
 import { legendMarks, levelOf, type Scale } from "./palette";
 
@@ -78,7 +78,7 @@ export function HeatBar({
               .sort((a, b) => a - b)
               .map((rows) => (
                 <option key={rows} value={String(rows)}>
-                  {rows} · {(1000 / rows).toFixed(rows > 100 || 1000 % rows === 0 ? 0 : 1)} ms
+                  {rows} · {duration(1 / rows)}
                 </option>
               ))}
           </select>
@@ -152,9 +152,9 @@ function HeatLegend({ heat, scale, searched }: { heat: HeatData; scale: Scale; s
     <div
       class="zs-heat-legend"
       role="group"
-      aria-label={`${counted(heat.total, "sample")}; a cell has at most ${count(heat.max)}`}
+      aria-label={`${plural(heat.total, "sample")}; a cell has at most ${count(heat.max)}`}
     >
-      <span class="faint">{counted(heat.total, "sample")}</span>
+      <span class="faint">{plural(heat.total, "sample")}</span>
       {heat.painted && (
         <span>
           <i class="zs-dot zs-dot-paint" />

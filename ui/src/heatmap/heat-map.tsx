@@ -3,7 +3,7 @@
 
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Theme } from "../flame/colours";
-import { count, counted, percent } from "../flame/words";
+import { count, plural, share } from "../format";
 import { CellTip } from "./cell-tip";
 import {
   between,
@@ -135,7 +135,7 @@ export function HeatMap(props: HeatMapProps) {
     else props.onSelect(range, core);
     setSaid(
       range
-        ? `${asCompare ? "Compared with" : "Selected"} ${clock(range.from, 3)} to ${clock(range.to, 3)}, ${counted(samplesIn(heat, range), "sample")}`
+        ? `${asCompare ? "Compared with" : "Selected"} ${clock(range.from, 3)} to ${clock(range.to, 3)}, ${plural(samplesIn(heat, range), "sample")}`
         : "Nothing selected",
     );
   };
@@ -156,8 +156,8 @@ export function HeatMap(props: HeatMapProps) {
     const at = cell.column * heat.rows + cell.row,
       value = heat.values[at]!;
     const where = heat.cores ? `, core ${heat.cores[cell.row]}` : "";
-    const hits = heat.painted ? `, ${percent(heat.painted[at]!, value)} with a match` : "";
-    return `${clock(timeOf(heat, cell), isFine(heat) && heat.spanS === 1 ? 3 : 0)}${where}: ${counted(value, "sample")}${hits}`;
+    const hits = heat.painted ? `, ${share(heat.painted[at]!, value)} with a match` : "";
+    return `${clock(timeOf(heat, cell), isFine(heat) && heat.spanS === 1 ? 3 : 0)}${where}: ${plural(value, "sample")}${hits}`;
   };
   const onKey = (event: KeyboardEvent): void => {
     const here = cursor ?? (selection ? cellAt(heat, selection.from) : busiest(heat));
@@ -289,9 +289,9 @@ function spokenHeat(heat: HeatData, clock: HeatMapProps["clock"]): string {
     ? `cores, ${heat.columnS} seconds a column`
     : `parts of each ${SPANS.find(([span]) => span === heat.spanS)?.[1] ?? "second"}`;
   return (
-    `Heat map of ${counted(heat.total, "sample")} by ${what}, from ${clock(heat.start, 0)}. ` +
+    `Heat map of ${plural(heat.total, "sample")} by ${what}, from ${clock(heat.start, 0)}. ` +
     (heat.max ? `The busiest cell has ${count(heat.max)} at ${clock(timeOf(heat, cell), 3)}. ` : "It is empty. ") +
-    (heat.blind.length ? `${counted(heat.blind.length, "span")} not recorded. ` : "") +
+    (heat.blind.length ? `${plural(heat.blind.length, "span")} not recorded. ` : "") +
     "Arrow keys move, Enter selects the second, Shift and arrows a range."
   );
 }

@@ -5,7 +5,8 @@ import { clusters, toX } from "../axis/axis";
 import { plotWidth, select } from "../axis/moves";
 import { Icon } from "../chrome/icons";
 import { hideTip, showTip, tipAt } from "../chrome/tip";
-import { clock, duration, info, view } from "../state";
+import { clock, count, duration } from "../format";
+import { view, zoneOffset } from "../state";
 import { iconOf, kindWords, leader, worse } from "./kinds";
 import { lanes } from "./load";
 
@@ -24,7 +25,7 @@ export function Events() {
       ))}
       {!!lanes.value?.events_left_off && (
         <span class="lane-note left-off">
-          {lanes.value.events_left_off.toLocaleString("en")} lesser or earlier ones are not shown: zoom in
+          {count(lanes.value.events_left_off)} lesser or earlier ones are not shown: zoom in
         </span>
       )}
       {lanes.value !== null && found.length === 0 && <span class="lane-note">no events in view</span>}
@@ -86,4 +87,4 @@ function EventsTip({ items }: { items: TimelineEvent[] }) {
   );
 }
 
-const said = (at: number): string => clock(at, info.value?.zone_offset_s ?? 0, 1);
+const said = (at: number): string => clock(at, zoneOffset.value, 1);

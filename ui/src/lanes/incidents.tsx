@@ -5,7 +5,8 @@ import { cut, toX } from "../axis/axis";
 import { plotWidth } from "../axis/moves";
 import { Icon } from "../chrome/icons";
 import { hideTip, showTip, tipAt } from "../chrome/tip";
-import { clock, duration, incidents, incidentsTrouble, info, navigate, view } from "../state";
+import { clock, duration, percent } from "../format";
+import { incidents, incidentsTrouble, navigate, view, zoneOffset } from "../state";
 
 export function summary(incident: Incident): string {
   return incident.summary ?? incident.causes[0]?.summary ?? incident.symptoms[0]?.text ?? incident.id;
@@ -31,7 +32,7 @@ export function IncidentSpans() {
               transform: `translateX(${Math.round(left)}px)`,
               width: `${Math.max(14, Math.round(right - left))}px`,
             }}
-            aria-label={`${incident.severity} incident at ${clock(incident.from, info.value?.zone_offset_s ?? 0)}: ${summary(incident)}`}
+            aria-label={`${incident.severity} incident at ${clock(incident.from, zoneOffset.value)}: ${summary(incident)}`}
             onClick={() => navigate({ page: "incident", incidentId: incident.id })}
             onPointerMove={(pointer) => showTip(pointer.clientX, pointer.clientY, tip)}
             onPointerLeave={hideTip}
@@ -54,7 +55,7 @@ export function IncidentSpans() {
 }
 
 function IncidentTip({ incident }: { incident: Incident }) {
-  const offset = info.value?.zone_offset_s ?? 0;
+  const offset = zoneOffset.value;
   const cause = incident.causes[0];
   return (
     <div class="tip-wide">
@@ -65,7 +66,7 @@ function IncidentTip({ incident }: { incident: Incident }) {
       </div>
       {cause && (
         <div>
-          {cause.pattern} · {Math.round(cause.confidence * 100)}% sure
+          {cause.pattern} · {percent(cause.confidence)} sure
         </div>
       )}
       <div class="faint">click: the whole chain</div>

@@ -2,6 +2,7 @@
 
 import type { Severity, TimelineEvent } from "../api/types";
 import type { IconName } from "../chrome/icons";
+import { capital } from "../format";
 
 const ICONS: [RegExp, IconName][] = [
   [/^nic|link|tx_timeout/, "nic"],
@@ -23,7 +24,7 @@ export function iconOf({ kind }: TimelineEvent): IconName {
 /** nic_tx_timeout -> NIC tx timeout */
 export function kindWords(kind: string): string {
   const words = kind.replaceAll("_", " ").replace(/\b(nic|rcu|oom)\b/g, (word) => word.toUpperCase());
-  return words.charAt(0).toUpperCase() + words.slice(1);
+  return capital(words);
 }
 
 const RANK: Record<Severity, number> = { info: 0, warning: 1, critical: 2 };

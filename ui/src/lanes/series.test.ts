@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { TimelineEvent } from "../api/types";
 import { iconOf, kindWords, leader } from "./kinds";
-import { highest, pieces, short, valueAt } from "./series";
+import { highest, pieces, valueAt } from "./series";
 
 const VIEW = { from: 0, to: 100 };
 
@@ -30,10 +30,6 @@ describe("series", () => {
     expect(valueAt([10, 20, 30], [1, 2, null], 35, 15)).toBeNull();
     expect(valueAt([10, 20], [1, 2], 99, 15)).toBeNull();
     expect(valueAt([10], [1], 5, 15)).toBeNull();
-  });
-
-  it("writes numbers short", () => {
-    expect([0.12, 999, 1234, 12345, 2_500_000].map(short)).toEqual(["0.1", "999", "1,234", "12.3k", "2.5M"]);
   });
 });
 

@@ -69,10 +69,3 @@ export function valueAt(
   if (low === 0 || time - at[low - 1]! > longest_s) return null;
   return values[low - 1] ?? null;
 }
-
-/** 1,234 or 12.3k: as many digits as a label has room for. */
-export function short(value: number): string {
-  if (value >= 1e6) return `${Number((value / 1e6).toFixed(1))}M`;
-  if (value >= 1e4) return `${Number((value / 1e3).toFixed(1))}k`;
-  return value.toLocaleString("en", { maximumFractionDigits: 1 });
-}

@@ -9,14 +9,12 @@ import { selectWorst } from "../axis/worst";
 import { Icon } from "../chrome/icons";
 import { Empty, Loading, NoPermission, Problem } from "../chrome/states";
 import { chartFrom, type FlameLook, FlamePanel, FlameTree, readTransforms, writtenTransforms } from "../flame";
-import { short } from "../lanes/series";
+import { clock, compact, duration } from "../format";
 import {
   asked,
-  clock,
   colour,
   compare,
   dark,
-  duration,
   extent,
   filters,
   fn,
@@ -32,6 +30,7 @@ import {
   setFilter,
   transforms,
   useAnswer,
+  zoneOffset,
 } from "../state";
 import { formatSpan } from "../state/place";
 import { worstIn } from "../strip/cells";
@@ -65,7 +64,7 @@ export function Flames({ height }: { height: number }) {
     [upside.data, upside.loading],
   );
   const chart = useChart(span);
-  const offset = info.value?.zone_offset_s ?? 0;
+  const offset = zoneOffset.value;
   const done = useMemo(() => readTransforms(transforms.value), [transforms.value]);
   const shown: FlameLook = {
     view: look.value,
@@ -123,7 +122,8 @@ function Invitation({ span, samples, fold }: { span: Span; samples: number; fold
   return (
     <Empty title="Select a time to see where it went">
       <p>
-        In view are {duration(length(span))} and about {short(samples)} samples. Drag over the axis or the heat map, or:
+        In view are {duration(length(span))} and about {compact(samples)} samples. Drag over the axis or the heat map,
+        or:
       </p>
       <div class="button-row">
         <button type="button" class="button" onClick={() => void selectWorst()}>

@@ -7,17 +7,16 @@ import { length } from "../axis/axis";
 import { compareWith, plotWidth, select } from "../axis/moves";
 import { Loading, Problem } from "../chrome/states";
 import { patternOf } from "../flame";
+import { clock } from "../format";
 import { HeatMap, heatFrom } from "../heatmap";
 import {
   asked,
   by,
-  clock,
   compare,
   dark,
   extent,
   filters,
   following,
-  info,
   navigate,
   rows,
   search,
@@ -25,6 +24,7 @@ import {
   setFilter,
   useAnswer,
   view,
+  zoneOffset,
 } from "../state";
 import { START } from "../state/place";
 import { HEAT_S, heatSpan, settled } from "./span";
@@ -58,7 +58,7 @@ export function Heat() {
   const data = useMemo(() => (answer.data ? heatFrom(answer.data) : null), [answer.data]);
   const core =
     filters.value.cpu.length === 1 && /^\d+$/.test(filters.value.cpu[0]!) ? Number(filters.value.cpu[0]) : null;
-  const offset = info.value?.zone_offset_s ?? 0;
+  const offset = zoneOffset.value;
 
   const choose = (range: Span | null, at: number | null): void => {
     if (range && at !== null && at !== core)

@@ -43,11 +43,17 @@ export const rows = computed(() => place.value.rows);
 export const by = computed(() => place.value.by);
 export const incidentId = computed(() => place.value.incidentId);
 
+/** The clock that the page speaks: that of the recorded node. */
+export const zoneOffset = computed(() => info.value?.zone_offset_s ?? 0);
+
 /** All that was recorded so far. */
 export const extent = computed<Span>(() => {
   const known = info.value;
   return known ? { from: known.from, to: Math.max(known.to, tail.value) } : { from: 0, to: 0 };
 });
+
+/** The same for links, which must not lead outside of it; null until it is known. */
+export const recorded = computed(() => (info.value ? extent.value : null));
 
 /** What the time axis shows; {0, 0} until the recording is known. */
 export const view = computed<Span>(() => {

@@ -1,10 +1,11 @@
 /** What the pointer is on: one core in one moment, or the lanes at that moment. */
 
 import { MODES } from "../api/types";
+import { clock, compact, duration, percent } from "../format";
 import { pressureLines, zombieLines } from "../lanes/charts";
 import { lanes } from "../lanes/load";
-import { short, valueAt } from "../lanes/series";
-import { clock, duration, info, percent } from "../state";
+import { valueAt } from "../lanes/series";
+import { zoneOffset } from "../state";
 import { shares } from "./cells";
 import { strip } from "./load";
 
@@ -13,7 +14,7 @@ export function CellTip({ at, share }: { at: number; share: number }) {
   if (!cells) return null;
   const column = Math.floor((at - cells.from) / cells.column_s);
   const row = Math.min(cells.cpus.length - 1, Math.floor(share * cells.cpus.length));
-  const offset = info.value?.zone_offset_s ?? 0;
+  const offset = zoneOffset.value;
   const found = column >= 0 && column < cells.columns ? shares(cells, column, row) : null;
   const start = cells.from + column * cells.column_s;
   const busy = cells.average_busy[column];
@@ -63,7 +64,7 @@ export function CellTip({ at, share }: { at: number; share: number }) {
 }
 
 export function LaneTip({ at }: { at: number }) {
-  const offset = info.value?.zone_offset_s ?? 0;
+  const offset = zoneOffset.value;
   const zombies = zombieLines();
   const pressure = pressureLines();
   const gap = lanes.value?.gaps.find((one) => at >= one.from && at < one.to);
@@ -118,5 +119,5 @@ export function LaneTip({ at }: { at: number }) {
   );
 }
 
-const figure = (value: number | null): string | null => (value === null ? null : short(value));
-const ratio = (value: number | null): string | null => (value === null ? null : percent(value, 1));
+const figure = (value: number | null): string | null => (value === null ? null : compact(value));
+const ratio = (value: number | null): string | null => (value === null ? null : percent(value, 3));

@@ -1,10 +1,10 @@
 // Traps of this machine before anything breaks: findings by severity, what shows them, and what mends them.
 
+import { plural } from "../../format";
 import { rec } from "../../state";
 import type { Audit, Finding } from "../documents";
 import { useDocument } from "../parts/document";
 import { Copy, Empty, Loaded, MissingList, Page, Panel, Tag } from "../parts/parts";
-import { plural } from "../words";
 import { bySeverity, evidenceText, findingText, tally } from "./grouping";
 
 export function AuditPage() {

@@ -3,10 +3,9 @@
 
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
+import { clock, compact, count, day, duration, moment } from "../../format";
 import "uplot/dist/uPlot.min.css";
-import { colourOf, dark } from "../../state";
-import { clock, count, day, length, moment } from "../words";
-import { zoneOffset } from "../zone";
+import { colourOf, dark, zoneOffset } from "../../state";
 import type { Series } from "./series";
 
 const TALL = 260;
@@ -39,8 +38,6 @@ function options(width: number, series: Series, zone: number): uPlot.Options {
     ticks: { stroke: line, width: 1 },
     font: "11px system-ui, sans-serif",
   };
-  const short = (_: uPlot, values: number[]) =>
-    values.map((value) => (value >= 1000 ? `${value / 1000}k` : String(value)));
   return {
     width,
     height: TALL,
@@ -53,7 +50,7 @@ function options(width: number, series: Series, zone: number): uPlot.Options {
     },
     axes: [
       { ...axis, space: 80, values: (_, at) => at.map((each) => tickName(each, series, zone)) },
-      { ...axis, size: 56, values: short },
+      { ...axis, size: 56, values: (_, values) => values.map(compact) },
       { ...axis, scale: "restarts", side: 1, size: 44, grid: { show: false }, show: series.restarts.some(Boolean) },
     ],
     series: [
@@ -77,7 +74,7 @@ function options(width: number, series: Series, zone: number): uPlot.Options {
         value: said,
       },
       { label: "all", stroke: colourOf("--faint"), width: 1, dash: [4, 3], points: { show: false }, value: said },
-      { label: "cores lost", show: false, value: (_, value) => (value === null ? "–" : length(value)) },
+      { label: "cores lost", show: false, value: (_, value) => (value === null ? "–" : duration(value)) },
     ],
     hooks: { draw: [(chart) => drawReboots(chart, series.reboots)] },
   };

@@ -1,8 +1,8 @@
 // What the zombies will cost, in words: how long one read of the root's memory statistics takes now, and on which day it
 // reaches the lengths that hurt. A network card gives up after 5 s.
 
+import { away, count, duration, moment } from "../../format";
 import type { Cgroups } from "../documents";
-import { away, count, length, moment } from "../words";
 
 export type Mood = "good" | "watch" | "bad" | "unknown";
 
@@ -24,7 +24,7 @@ export function milestones(document: Cgroups, zoneOffsetS: number): Milestone[] 
   return MILESTONES.map(({ key, cost, hurts }) => {
     const when = document.forecast[key];
     const now = document.forecast.read_cost_now_s;
-    const base = { cost: length(cost), hurts, at: when };
+    const base = { cost: duration(cost), hurts, at: when };
     if (now !== null && now >= cost) return { ...base, words: "it costs more than that already", mood: "bad" as const };
     if (when !== null) {
       if (when <= at) return { ...base, words: `reached ${away(when, at)}`, mood: "bad" as const };

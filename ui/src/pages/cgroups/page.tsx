@@ -2,13 +2,11 @@
 // on which day it will hurt, and how it went for thirty days.
 
 import { useMemo } from "preact/hooks";
-import { current, info, rec } from "../../state";
-import { percent } from "../../state/clock";
+import { count, duration, moment, percent, plural, sentence, zoneName } from "../../format";
+import { current, info, rec, zoneOffset } from "../../state";
 import type { Cgroups, HistoryPoint, Leak } from "../documents";
 import { useDocument } from "../parts/document";
 import { Copy, Empty, Go, Loaded, Page, Panel } from "../parts/parts";
-import { count, length, moment, plural, sentence, zoneName } from "../words";
-import { zoneOffset } from "../zone";
 import { HistoryChart } from "./chart";
 import { growthWords, milestones, verdict } from "./forecast";
 import { type HistorySummary, series, summary } from "./series";
@@ -88,7 +86,7 @@ function Told({ document }: { document: Cgroups }) {
         />
         <Figure
           name="one read costs now"
-          value={length(document.forecast.read_cost_now_s)}
+          value={duration(document.forecast.read_cost_now_s)}
           note="of the root's memory statistics"
         />
       </div>
@@ -118,7 +116,7 @@ function Figure(props: { name: string; value: string; note: string; strong?: boo
 }
 
 const share = ({ total, dying }: Cgroups["memory"]): string =>
-  total && dying !== null ? `${percent(Math.floor((1000 * dying) / total) / 1000, 1)} of ${count(total)}` : "";
+  total && dying !== null ? `${percent(Math.floor((1000 * dying) / total) / 1000, 3)} of ${count(total)}` : "";
 
 function growth(document: Cgroups): string {
   const perHour = document.growth_per_hour;
@@ -176,7 +174,7 @@ function Month({ points }: { points: readonly HistoryPoint[] }) {
                 <td class="num">{count(point.memory_cgroups)}</td>
                 <td class="num">{count(point.dying)}</td>
                 <td class="num">{count(point.restarts)}</td>
-                <td class="num">{length(point.cores_saturated_s)}</td>
+                <td class="num">{duration(point.cores_saturated_s)}</td>
               </tr>
             ))}
           </tbody>
@@ -191,8 +189,9 @@ function inWords(told: HistorySummary, zone: number): string {
   const most = told.most
     ? `at most ${count(told.most.dying)} were dying, on ${moment(told.most.at, zone)}`
     : "no cgroup was counted";
-  const lost = told.saturated_s >= 0.05 ? `cores were lost for ${length(told.saturated_s)} in all` : "no core was lost";
-  return `${length(Math.max(60, told.days * 86400))} of history with ${none(told.reboots, "reboot")} and ${none(told.restarts, "restart")} of units; ${most}; ${lost}`;
+  const lost =
+    told.saturated_s >= 0.05 ? `cores were lost for ${duration(told.saturated_s)} in all` : "no core was lost";
+  return `${duration(Math.max(60, told.days * 86400))} of history with ${none(told.reboots, "reboot")} and ${none(told.restarts, "restart")} of units; ${most}; ${lost}`;
 }
 
 function daily(points: readonly HistoryPoint[]): HistoryPoint[] {

@@ -1,7 +1,7 @@
 // What an average hides, in words that are true on a busy machine too: where all cores are busy the average is no lie.
 
+import { duration, measured, percent } from "../../format";
 import type { Worst } from "../documents";
-import { length, percent } from "../words";
 
 const CALM = 0.6;
 
@@ -12,9 +12,9 @@ export function hiddenWords({
   core_kernel,
   seconds,
 }: NonNullable<Worst["hidden"]>): string {
-  const lasted = `For ${length(seconds)}`;
+  const lasted = `For ${duration(seconds)}`;
   if (average_busy < CALM)
     return `${lasted} a dashboard of averages shows ${percent(average_busy)} busy and nothing wrong.`;
   const times = core_kernel / Math.max(average_kernel, 0.01);
-  return `${lasted} an average of ${percent(average_busy)} hid that core ${core} was ${times.toFixed(1)} times as long in the kernel as the mean of all.`;
+  return `${lasted} an average of ${percent(average_busy)} hid that core ${core} was ${measured(times, "times")} as long in the kernel as the mean of all.`;
 }

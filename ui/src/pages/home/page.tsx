@@ -1,7 +1,8 @@
 // The home page always has something true to say. A healthy machine has a worst second too; it is mostly harmless, and it
 // shows on this very machine what an average hides.
 
-import { info, rec, recordings } from "../../state";
+import { clock, count, day, duration, moment, percent, plural, sentence, span, zoneName } from "../../format";
+import { info, rec, recordings, zoneOffset } from "../../state";
 import { bySeverity, tally } from "../audit/grouping";
 import { growthWords, milestones, verdict } from "../cgroups/forecast";
 import type { Audit, Cgroups, Diagnosis, Worst } from "../documents";
@@ -9,8 +10,6 @@ import { sorted } from "../incident/list";
 import { type Asked, useDocument } from "../parts/document";
 import { Empty, Frames, Go, Loaded, MissingList, Page, Panel, Tag } from "../parts/parts";
 import { exactly, type Place } from "../places";
-import { clock, count, day, length, moment, percent, plural, sentence, span, zoneName } from "../words";
-import { zoneOffset } from "../zone";
 import { hiddenWords } from "./hidden";
 
 export const FOUNDING = "founding-case";
@@ -313,7 +312,7 @@ function Unseen() {
           {gaps.map((gap) => (
             <li key={`${gap.from}${gap.source}`}>
               <Go place={{ page: "node", view: { from: gap.from - 60, to: gap.to + 60 } }}>
-                blind for {length(gap.to - gap.from)}
+                blind for {duration(gap.to - gap.from)}
               </Go>{" "}
               <span class="faint">
                 {moment(gap.from, zoneOffset.value)}, {gap.source}

@@ -1,8 +1,8 @@
 // Three parts that are easily taken for one another. The hog burnt the core and is often innocent: it only asked the
 // kernel a question. The culprit made the answer expensive. Who waited was hurt, and is neither.
 
+import { duration, measured, percent } from "../../format";
 import type { Actor, Cause, Incident, Symptom } from "../documents";
-import { length, measured, percent } from "../words";
 
 export interface Part {
   role: "hog" | "culprit" | "waiter";
@@ -76,9 +76,9 @@ function waiters(incident: Incident): Part {
     const name = victim(symptom, byInterface);
     if (name && ![...names].some((known) => known.startsWith(name))) names.add(name);
     if (symptom.kind === "event" && typeof symptom.usec_since_napi === "number") {
-      part.facts.push(`not served for ${length(symptom.usec_since_napi / 1e6)}`);
+      part.facts.push(`not served for ${duration(symptom.usec_since_napi / 1e6)}`);
     } else if (symptom.seconds > 0)
-      part.facts.push(`${symptom.kind.replaceAll("_", " ")} for ${length(symptom.seconds)}`);
+      part.facts.push(`${symptom.kind.replaceAll("_", " ")} for ${duration(symptom.seconds)}`);
   }
   const core = incident.symptoms.find((symptom) => symptom.kind === "core_saturated");
   if (core?.cpu !== null && core !== undefined) names.add(`everything else on core ${core.cpu}`);
@@ -108,7 +108,7 @@ const PROOFS: Record<string, { name: string; means: string }> = {
   },
   literature: {
     name: "only read about",
-    means: "Nobody here has seen it happen, so confidence stays at or below 0.6.",
+    means: "Nobody here has seen it happen, so confidence stays at or below 60%.",
   },
 };
 

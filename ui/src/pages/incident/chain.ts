@@ -1,9 +1,9 @@
 // The chain of a diagnosis as stations of a path: what was felt, which core, who held it, in which function, why that
 // took so long, who is to blame, and what mends it. Each station knows the place in the views that proves it.
 
+import { measured } from "../../format";
 import type { Cause, ChainLink, Incident, Span, Symptom } from "../documents";
 import { around, exactly, type Place, within } from "../places";
-import { measured } from "../words";
 
 export type StationKind = "symptom" | "core" | "hog" | "kernel" | "measurement" | "leak" | "culprit" | "fix";
 

@@ -1,12 +1,11 @@
 // Every incident of the recording: worst first, open ones before those that are over.
 
-import { info, rec } from "../../state";
+import { clock, day, duration, percent, plural, sentence, span, zoneName } from "../../format";
+import { info, rec, zoneOffset } from "../../state";
 import { tally } from "../audit/grouping";
 import type { Diagnosis, Incident } from "../documents";
 import { useDocument } from "../parts/document";
 import { Empty, Go, Loaded, Page, Tag } from "../parts/parts";
-import { clock, day, length, plural, sentence, span, zoneName } from "../words";
-import { zoneOffset } from "../zone";
 import { actorName } from "./actors";
 import { lostCore } from "./chain";
 import { NotChecked, State } from "./page";
@@ -93,14 +92,14 @@ function Rows({ incidents }: { incidents: readonly Incident[] }) {
                   </Go>
                   <div class="faint">
                     <State incident={incident} /> <code>{cause?.pattern ?? "not explained"}</code>
-                    {cause && ` · confidence ${cause.confidence.toFixed(2)}`}
+                    {cause && ` · confidence ${percent(cause.confidence)}`}
                   </div>
                 </td>
                 <td class="mono">
                   {clock(incident.from, zone)}
                   <div class="faint">{day(incident.from, zone)}</div>
                 </td>
-                <td class="num">{length(incident.to - incident.from)}</td>
+                <td class="num">{duration(incident.to - incident.from)}</td>
                 <td class="mono">{core ? core.cpu : "–"}</td>
                 <td>{cause ? actorName(cause.hog) : "–"}</td>
                 <td>{cause?.culprit ? actorName(cause.culprit) : "–"}</td>

@@ -2,13 +2,12 @@
 
 import { FrozenSource } from "../../api/frozen";
 import { source } from "../../api/source";
-import { incidentId, info, rec } from "../../state";
+import { clock, count, duration, measured, percent, plural, sentence, span, zoneName } from "../../format";
+import { incidentId, info, rec, recorded, zoneOffset } from "../../state";
 import type { Cause, ChainLink, Diagnosis, Incident, RuledOut } from "../documents";
 import { useDocument } from "../parts/document";
 import { Copy, Empty, Frames, Go, Loaded, Page, Panel, Tag } from "../parts/parts";
 import { exactly } from "../places";
-import { clock, count, length, measured, plural, sentence, span, zoneName } from "../words";
-import { recorded, zoneOffset } from "../zone";
 import { confidence, parts, proof } from "./actors";
 import { guiltySpan, lostCore, quietSpan, readFrom, type Station, stations } from "./chain";
 import { ChainPath } from "./path";
@@ -125,7 +124,7 @@ function Lead({ incident }: { incident: Incident }) {
       <Tag severity={incident.severity} /> <State incident={incident} />{" "}
       {incident.node && <strong>{incident.node}</strong>}{" "}
       <span class="mono">{span(incident.from, incident.to, zone)}</span> {zoneName(zone)},{" "}
-      {length(incident.to - incident.from)}
+      {duration(incident.to - incident.from)}
       {again > 0 && `, again ${again === 1 ? "once" : `${again} times`}`} · incident <code>{incident.id}</code>
     </>
   );
@@ -271,7 +270,7 @@ function Confidence({ cause }: { cause: Cause }) {
         <i style={{ width: `${value}%` }} />
       </div>
       <p>
-        <strong>{cause.confidence.toFixed(2)}</strong> {confidence(cause)}
+        <strong>{percent(cause.confidence)}</strong> {confidence(cause)}
       </p>
       <p>
         <strong>{sentence(known.name)}</strong> <span class="faint">{known.means}</span>
@@ -351,7 +350,7 @@ function Others({ causes }: { causes: readonly Cause[] }) {
               <th scope="row">
                 <code>{cause.pattern}</code>
               </th>
-              <td class="num">{cause.confidence.toFixed(2)}</td>
+              <td class="num">{percent(cause.confidence)}</td>
               <td>{cause.summary}</td>
               <td class="faint">{proof(cause).name}</td>
             </tr>

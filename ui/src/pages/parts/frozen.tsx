@@ -3,8 +3,8 @@
 import { useEffect, useState } from "preact/hooks";
 import { FrozenSource } from "../../api/frozen";
 import { source } from "../../api/source";
-import { clock } from "../words";
-import { recorded, zoneOffset } from "../zone";
+import { clock } from "../../format";
+import { recorded, zoneOffset } from "../../state";
 
 export function FrozenNote() {
   const [said, say] = useState<string | null>(null);
