@@ -36,6 +36,15 @@ export function cut(span: Span, extent: Span): Span | null {
   return from < to ? { from, to } : null;
 }
 
+/** The part of a span that was recorded; the span itself where nothing of it was, or nothing is known. */
+export function recordedPart(span: Span, recorded: Span | null): Span {
+  return (recorded && cut(span, recorded)) ?? span;
+}
+
+export function around(span: Span, seconds: number): Span {
+  return { from: span.from - seconds, to: span.to + seconds };
+}
+
 /** `factor` below 1 looks closer. What is at `at` stays where it is on the screen. */
 export function zoom(span: Span, at: number, factor: number, extent: Span): Span {
   const wide = Math.max(CLOSEST_S, Math.min(length(extent), length(span) * factor));

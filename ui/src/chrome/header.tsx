@@ -7,8 +7,6 @@ import {
   connection,
   incidents,
   info,
-  linkTo,
-  navigate,
   type Page,
   page,
   rec,
@@ -20,6 +18,7 @@ import {
 } from "../state";
 import { helpOpen, openRecording, paletteOpen } from "./commands";
 import { Icon, type IconName } from "./icons";
+import { Link } from "./link";
 import { NoPermission } from "./states";
 
 const PLACES: { to: Page; name: string; icon: IconName; also?: Page }[] = [
@@ -33,19 +32,19 @@ const PLACES: { to: Page; name: string; icon: IconName; also?: Page }[] = [
 export function Header() {
   return (
     <header class="header">
-      <a class="brand" href={linkTo({ page: "home" })} onClick={go({ page: "home" })} aria-label="zombiescope, home">
+      <Link class="brand" to={{ page: "home" }} label="zombiescope, home">
         <Logo />
         <span>zombiescope</span>
-      </a>
+      </Link>
       <nav aria-label="Pages">
         {PLACES.map(({ to, name, icon, also }) => {
           const here = page.value === to || page.value === also;
           return (
-            <a key={to} href={linkTo({ page: to })} onClick={go({ page: to })} aria-current={here ? "page" : undefined}>
+            <Link key={to} to={{ page: to }} current={here}>
               <Icon name={icon} />
               {name}
               {to === "incidents" && <Count />}
-            </a>
+            </Link>
           );
         })}
       </nav>
@@ -74,15 +73,6 @@ export function Header() {
       </button>
     </header>
   );
-}
-
-/** A link that can be opened in another tab, and here goes without loading the page again. */
-function go(change: Parameters<typeof navigate>[0]) {
-  return (event: MouseEvent): void => {
-    if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
-    event.preventDefault();
-    navigate(change);
-  };
 }
 
 function Count() {

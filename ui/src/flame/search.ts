@@ -26,6 +26,11 @@ export function patternOf(text: string): Pattern {
   }
 }
 
+/** A regular expression that finds exactly this function. */
+export function exactly(name: string): string {
+  return `^${name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}$`;
+}
+
 /** 1 for each function whose name or module matches; the root never does. */
 export function matchesOf(functions: FunctionTable, regexp: RegExp | null): Uint8Array {
   const found = new Uint8Array(functions.name.length);

@@ -32,7 +32,7 @@ import {
   useAnswer,
   zoneOffset,
 } from "../state";
-import { formatSpan } from "../state/place";
+import { format, formatSpan, START } from "../state/place";
 import { worstIn } from "../strip/cells";
 import { strip } from "../strip/load";
 import { settled } from "./span";
@@ -192,12 +192,8 @@ function ChartTitle({ of }: { of: { cpu?: string; tid?: string } | null }) {
 
 /** The page frozen into a file, with the view that is looked at; nothing to offer where there is no server. */
 function htmlExport(span: Span): { onExportHtml?: () => void } {
-  const opens = new URLSearchParams({
-    view: look.value,
-    ...(inverted.value ? { inv: "1" } : {}),
-    ...(search.value.text ? { q: search.value.text, qmode: search.value.mode } : {}),
-  });
-  const href = source().href("page", { ...asked(span), opens: opens.toString() });
+  const opens = format({ ...START, page: "node", look: look.value, inverted: inverted.value, search: search.value });
+  const href = source().href("page", { ...asked(span), opens });
   return href === null ? {} : { onExportHtml: () => window.location.assign(href) };
 }
 

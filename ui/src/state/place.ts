@@ -84,6 +84,22 @@ export const START: Place = {
   incidentId: "",
 };
 
+/** Where a link leads: a page, and of the rest only what it wants to show there. */
+export interface Target extends Partial<Omit<Place, "filters" | "search">> {
+  page: Page;
+  filters?: Partial<Filters>;
+  search?: string;
+}
+
+/**
+ * A target as `navigate` takes it. What the reader had filtered or searched before does not stay, or the proof would not be
+ * seen; the recording stays unless another is named, and so does how graphs are drawn.
+ */
+export function leading({ filters, search = "", ...rest }: Target): Partial<Place> {
+  const { rec: _rec, colour: _colour, icicle: _icicle, ...start } = START;
+  return { ...start, ...rest, filters: { ...NO_FILTERS, ...filters }, search: { text: search, mode: "highlight" } };
+}
+
 export function parse(text: string): Place {
   const given = new URLSearchParams(text);
   const one = <T extends string>(name: string, allowed: readonly T[], otherwise: T): T => {

@@ -2,11 +2,12 @@
 // on which day it will hurt, and how it went for thirty days.
 
 import { useMemo } from "preact/hooks";
+import { Go } from "../../chrome/link";
 import { count, duration, moment, percent, plural, sentence, zoneName } from "../../format";
 import { current, info, rec, zoneOffset } from "../../state";
 import type { Cgroups, HistoryPoint, Leak } from "../documents";
 import { useDocument } from "../parts/document";
-import { Copy, Empty, Go, Loaded, Page, Panel } from "../parts/parts";
+import { Copy, Empty, Loaded, Page, Panel } from "../parts/parts";
 import { HistoryChart } from "./chart";
 import { growthWords, milestones, verdict } from "./forecast";
 import { type HistorySummary, series, summary } from "./series";
@@ -276,7 +277,7 @@ function Row({ leak, most }: { leak: Leak; most: number }) {
       <td>
         {program}{" "}
         {creator?.unit ? (
-          <Go place={{ page: "node", unit: [creator.unit] }} title="its stacks">
+          <Go place={{ page: "node", filters: { unit: [creator.unit] } }} title="its stacks">
             {creator.unit}
           </Go>
         ) : (

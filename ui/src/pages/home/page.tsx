@@ -1,15 +1,17 @@
 // The home page always has something true to say. A healthy machine has a worst second too; it is mostly harmless, and it
 // shows on this very machine what an average hides.
 
+import { Go } from "../../chrome/link";
+import { exactly } from "../../flame/search";
 import { clock, count, day, duration, moment, percent, plural, sentence, span, zoneName } from "../../format";
+import type { Target } from "../../state";
 import { info, rec, recordings, zoneOffset } from "../../state";
 import { bySeverity, tally } from "../audit/grouping";
 import { growthWords, milestones, verdict } from "../cgroups/forecast";
 import type { Audit, Cgroups, Diagnosis, Worst } from "../documents";
 import { sorted } from "../incident/list";
 import { type Asked, useDocument } from "../parts/document";
-import { Empty, Frames, Go, Loaded, MissingList, Page, Panel, Tag } from "../parts/parts";
-import { exactly, type Place } from "../places";
+import { Empty, Frames, Loaded, MissingList, Page, Panel, Tag } from "../parts/parts";
 import { hiddenWords } from "./hidden";
 
 export const FOUNDING = "founding-case";
@@ -54,14 +56,14 @@ function Lead() {
   );
 }
 
-function secondPlace(second: NonNullable<Worst["second"]>): Place {
+function secondPlace(second: NonNullable<Worst["second"]>): Target {
   const hot = second.path[second.path.length - 1];
   return {
     page: "node",
     view: { from: second.at - 30, to: second.at + 30 },
-    sel: { from: second.at, to: second.at + 1 },
-    cpu: [second.cpu],
-    ...(hot ? { q: exactly(hot) } : {}),
+    selection: { from: second.at, to: second.at + 1 },
+    filters: { cpu: [String(second.cpu)] },
+    search: hot ? exactly(hot) : "",
   };
 }
 
@@ -111,7 +113,7 @@ function WorstSecond({ asked }: { asked: Asked<Worst> }) {
               </p>
               <ModeBar modes={second.modes} />
               {second.path.length > 0 && (
-                <Frames frames={second.path} place={(frame) => ({ ...place, q: exactly(frame) })} />
+                <Frames frames={second.path} place={(frame) => ({ ...place, search: exactly(frame) })} />
               )}
               <p class="pg-more">
                 <Go place={place}>open this second</Go>
@@ -164,7 +166,7 @@ function Hidden({ asked }: { asked: Asked<Worst> }) {
               </div>
               <p>{hiddenWords(hidden)}</p>
               <p class="pg-more">
-                <Go place={{ page: "node", view: { from: sel.from - 30, to: sel.to + 30 }, sel }}>
+                <Go place={{ page: "node", view: { from: sel.from - 30, to: sel.to + 30 }, selection: sel }}>
                   see it on every core
                 </Go>
               </p>
@@ -209,7 +211,7 @@ function Incidents({ asked }: { asked: Asked<Diagnosis> }) {
                   .map((incident) => (
                     <li key={incident.id}>
                       <Tag severity={incident.severity} />{" "}
-                      <Go place={{ page: "incident", id: incident.id }}>
+                      <Go place={{ page: "incident", incidentId: incident.id }}>
                         {incident.causes[0]?.summary ??
                           incident.summary ??
                           incident.symptoms[0]?.text ??

@@ -1,8 +1,7 @@
 import { describe, expect, it } from "vitest";
 import founding from "../../../dev/founding-case.json";
-import { format, START } from "../../state/place";
+import { format, leading, START } from "../../state/place";
 import type { Diagnosis, Incident } from "../documents";
-import { change } from "../places";
 import { confidence, parts, proof } from "./actors";
 import { guiltySpan, lostCore, quietSpan, stations } from "./chain";
 import { planText, steps } from "./plan";
@@ -12,7 +11,7 @@ const cause = incident.causes[0]!;
 const bounds = { from: 1743472945, to: 1743476542 };
 const path = stations(incident, cause, bounds);
 const station = (kind: string) => path.find((each) => each.kind === kind)!;
-const address = (kind: string) => decodeURIComponent(format({ ...START, ...change(station(kind).place!) }));
+const address = (kind: string) => decodeURIComponent(format({ ...START, ...leading(station(kind).place!) }));
 
 describe("the path of the founding case", () => {
   it("goes from what was felt to what mends it", () => {
@@ -54,7 +53,7 @@ describe("the path of the founding case", () => {
       filters: { ...START.filters, tid: ["7"], match: "x" },
       search: { text: "y", mode: "filter" as const },
     };
-    const there = { ...had, ...change(station("core").place!) };
+    const there = { ...had, ...leading(station("core").place!) };
     expect(there.filters.tid).toEqual([]);
     expect([there.filters.match, there.search.text]).toEqual(["", ""]);
   });

@@ -1,9 +1,11 @@
 // The chain of a diagnosis as stations of a path: what was felt, which core, who held it, in which function, why that
 // took so long, who is to blame, and what mends it. Each station knows the place in the views that proves it.
 
+import { around, recordedPart } from "../../axis/axis";
+import { exactly } from "../../flame/search";
 import { measured } from "../../format";
+import type { Filters, Target } from "../../state/place";
 import type { Cause, ChainLink, Incident, Span, Symptom } from "../documents";
-import { around, exactly, type Place, within } from "../places";
 
 export type StationKind = "symptom" | "core" | "hog" | "kernel" | "measurement" | "leak" | "culprit" | "fix";
 
@@ -15,7 +17,7 @@ export interface Station {
   value: string | null;
   at: number | null;
   source: string | null;
-  place: Place | null;
+  place: Target | null;
   /** What opens there, for the tooltip and the screen reader. */
   opens: string;
   /** More facts of the same step, worst first. */
@@ -51,8 +53,8 @@ export function quietSpan(incident: Incident, bounds: Span | null): Span | null 
   const long = Math.max(1, Math.min(10, guilty.to - guilty.from));
   const start = Math.min(guilty.from, incident.from);
   const end = Math.max(guilty.to, incident.to);
-  if (!bounds || start - bounds.from >= 1) return within({ from: start - long, to: start }, bounds);
-  return bounds.to - end >= 1 ? within({ from: end, to: end + long }, bounds) : null;
+  if (!bounds || start - bounds.from >= 1) return recordedPart({ from: start - long, to: start }, bounds);
+  return bounds.to - end >= 1 ? recordedPart({ from: end, to: end + long }, bounds) : null;
 }
 
 /** The core that was lost: of the symptom that says so, else of any that names one. */
@@ -96,7 +98,7 @@ class Maker {
     private readonly bounds: Span | null,
   ) {
     this.guilty = guiltySpan(incident);
-    this.view = within(around({ from: incident.from, to: incident.to }, AROUND_S), bounds);
+    this.view = recordedPart(around({ from: incident.from, to: incident.to }, AROUND_S), bounds);
   }
 
   /** What somebody noticed: the worst symptom, and one that is not merely the lost core where there is any. */
@@ -119,8 +121,8 @@ class Maker {
       place: {
         page: "node",
         view: this.view,
-        sel: within(span, this.bounds),
-        ...(first.cpu === null ? {} : { cpu: [first.cpu] }),
+        selection: recordedPart(span, this.bounds),
+        filters: onCore(first.cpu),
       },
       opens: first.kind === "event" ? "the event on the time axis" : "the core on the time axis",
       more: rest.map((symptom) => symptom.text),
@@ -136,7 +138,7 @@ class Maker {
       value: measured(lost.seconds, "s"),
       at: lost.at,
       source: "cores",
-      place: { page: "node", view: this.view, sel: { from: lost.at, to: lost.to }, cpu: [lost.cpu ?? 0] },
+      place: { page: "node", view: this.view, selection: { from: lost.at, to: lost.to }, filters: onCore(lost.cpu) },
       opens: `core ${lost.cpu} on the strip, these seconds selected`,
       more: [],
     };
@@ -220,7 +222,7 @@ class Maker {
   }
 
   /** What names the culprit is the last number before it that was read somewhere. */
-  proofOfCulprit(found: Station[]): Place | null {
+  proofOfCulprit(found: Station[]): Target | null {
     const before = found.slice(
       0,
       found.findIndex((station) => station.kind === "culprit"),
@@ -228,46 +230,48 @@ class Maker {
     return [...before].reverse().find((station) => station.source !== null && station.place !== null)?.place ?? null;
   }
 
-  bySource(link: ChainLink): Place {
+  bySource(link: ChainLink): Target {
     const at = link.at ?? this.incident.from;
     if (link.source === "census") return { page: "cgroups", view: this.view };
     if (link.source === "events") {
       // Restarts are counted by the hour, so the hour is shown; the guilty seconds stay selected in it.
-      const hour = within({ from: at - HOUR_S, to: Math.max(at, this.incident.to) + AROUND_S }, this.bounds);
-      return { page: "node", view: hour, sel: this.guilty };
+      const hour = recordedPart({ from: at - HOUR_S, to: Math.max(at, this.incident.to) + AROUND_S }, this.bounds);
+      return { page: "node", view: hour, selection: this.guilty };
     }
     if (link.source === "samples") return this.kernelPlace();
     const core = lostCore(this.incident);
     return {
       page: "node",
       view: this.view,
-      sel: this.guilty,
-      ...(core && link.source === "cores" ? { cpu: [core.cpu ?? 0] } : {}),
+      selection: this.guilty,
+      filters: core && link.source === "cores" ? onCore(core.cpu) : {},
     };
   }
 
-  private who(): Pick<Place, "comm" | "unit"> {
+  private who(): Partial<Filters> {
     const hog = this.cause?.hog;
     if (hog?.comm) return { comm: [hog.comm] };
     return hog?.unit ? { unit: [hog.unit] } : {};
   }
 
-  private hogPlace(): Place {
-    return { page: "node", view: this.view, sel: this.guilty, ...this.who(), draw: "flame" };
+  private hogPlace(): Target {
+    return { page: "node", view: this.view, selection: this.guilty, filters: this.who() };
   }
 
-  private kernelPlace(): Place {
+  private kernelPlace(): Target {
     const name = hottest(this.cause);
     return {
       page: "node",
       view: this.view,
-      sel: this.guilty,
-      ...this.who(),
-      mode: "kernel",
-      draw: "flame",
-      ...(name ? { q: exactly(name) } : {}),
+      selection: this.guilty,
+      filters: { ...this.who(), mode: "kernel" },
+      search: name ? exactly(name) : "",
     };
   }
+}
+
+export function onCore(cpu: number | null): Partial<Filters> {
+  return cpu === null ? {} : { cpu: [String(cpu)] };
 }
 
 export function hottest(cause: Cause | null): string | null {

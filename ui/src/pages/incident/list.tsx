@@ -1,11 +1,12 @@
 // Every incident of the recording: worst first, open ones before those that are over.
 
+import { Go } from "../../chrome/link";
 import { clock, day, duration, percent, plural, sentence, span, zoneName } from "../../format";
 import { info, rec, zoneOffset } from "../../state";
 import { tally } from "../audit/grouping";
 import type { Diagnosis, Incident } from "../documents";
 import { useDocument } from "../parts/document";
-import { Empty, Go, Loaded, Page, Tag } from "../parts/parts";
+import { Empty, Loaded, Page, Tag } from "../parts/parts";
 import { actorName } from "./actors";
 import { lostCore } from "./chain";
 import { NotChecked, State } from "./page";
@@ -87,7 +88,7 @@ function Rows({ incidents }: { incidents: readonly Incident[] }) {
                   <Tag severity={incident.severity} />
                 </td>
                 <td>
-                  <Go place={{ page: "incident", id: incident.id }} class="pg-rowlink">
+                  <Go place={{ page: "incident", incidentId: incident.id }} class="pg-rowlink">
                     {cause?.summary ?? incident.summary ?? incident.symptoms[0]?.text ?? "not explained"}
                   </Go>
                   <div class="faint">

@@ -2,14 +2,15 @@
 
 import { FrozenSource } from "../../api/frozen";
 import { source } from "../../api/source";
+import { Go } from "../../chrome/link";
+import { exactly } from "../../flame/search";
 import { clock, count, duration, measured, percent, plural, sentence, span, zoneName } from "../../format";
 import { incidentId, info, rec, recorded, zoneOffset } from "../../state";
 import type { Cause, ChainLink, Diagnosis, Incident, RuledOut } from "../documents";
 import { useDocument } from "../parts/document";
-import { Copy, Empty, Frames, Go, Loaded, Page, Panel, Tag } from "../parts/parts";
-import { exactly } from "../places";
+import { Copy, Empty, Frames, Loaded, Page, Panel, Tag } from "../parts/parts";
 import { confidence, parts, proof } from "./actors";
-import { guiltySpan, lostCore, quietSpan, readFrom, type Station, stations } from "./chain";
+import { guiltySpan, lostCore, onCore, quietSpan, readFrom, type Station, stations } from "./chain";
 import { ChainPath } from "./path";
 import { planText, steps } from "./plan";
 
@@ -227,7 +228,7 @@ function HowWeKnow({ cause, stations: path }: { cause: Cause; stations: readonly
           <h3>Kernel path</h3>
           <Frames
             frames={cause.frames}
-            place={(frame) => ({ ...(at("kernel") ?? { page: "node" as const }), q: exactly(frame) })}
+            place={(frame) => ({ ...(at("kernel") ?? { page: "node" as const }), search: exactly(frame) })}
           />
         </>
       )}
@@ -290,22 +291,24 @@ function Look({ incident, cause }: { incident: Incident; cause: Cause | null }) 
     <Panel title="Look for yourself">
       <ul class="pg-look">
         <li>
-          <Go place={{ page: "node", view, sel: guilty }}>the guilty seconds</Go>
+          <Go place={{ page: "node", view, selection: guilty }}>the guilty seconds</Go>
         </li>
         {core && (
           <li>
-            <Go place={{ page: "node", view, sel: guilty, cpu: [core.cpu ?? 0] }}>only core {core.cpu}</Go>
+            <Go place={{ page: "node", view, selection: guilty, filters: onCore(core.cpu) }}>only core {core.cpu}</Go>
           </li>
         )}
         {quiet && (
           <li>
-            <Go place={{ page: "node", view, sel: guilty, cmp: quiet, ...who }}>guilty against quiet seconds</Go>{" "}
+            <Go place={{ page: "node", view, selection: guilty, compare: quiet, filters: who }}>
+              guilty against quiet seconds
+            </Go>{" "}
             <span class="faint">red grew, blue shrank</span>
           </li>
         )}
         {core && (
           <li>
-            <Go place={{ page: "node", view, sel: guilty, cpu: [core.cpu ?? 0], draw: "chart" }}>
+            <Go place={{ page: "node", view, selection: guilty, filters: onCore(core.cpu), look: "chart" }}>
               in the order of time
             </Go>
           </li>
@@ -316,7 +319,7 @@ function Look({ incident, cause }: { incident: Incident; cause: Cause | null }) 
               place={{
                 page: "node",
                 view: { from: at - 20, to: at + 20 },
-                sel: { from: at, to: at + Math.max(1, guilty.to - guilty.from) },
+                selection: { from: at, to: at + Math.max(1, guilty.to - guilty.from) },
               }}
             >
               again at {clock(at, zoneOffset.value)}

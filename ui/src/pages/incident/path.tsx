@@ -2,9 +2,9 @@
 // ordered list of links, which is what a screen reader reads.
 
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { Go } from "../../chrome/link";
 import { clock } from "../../format";
 import { zoneOffset } from "../../state";
-import { Go } from "../parts/parts";
 import { readFrom, type Station } from "./chain";
 import { drawPath } from "./layout";
 

@@ -1,35 +1,13 @@
-// Small pieces that every page is made of: a link to a proof, a tag, a panel, a button that copies, and the four states
+// Small pieces that every page is made of: a tag, a panel, a button that copies, and the four states
 // that a page can be in when it has nothing to show.
 
 import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { type AnswerError, source } from "../../api/source";
-import { linkTo, navigate } from "../../state";
+import { Go } from "../../chrome/link";
+import type { Target } from "../../state";
 import type { Missing, Severity } from "../documents";
-import { change, type Place } from "../places";
 import type { Asked } from "./document";
-
-/** A link to a place: an address that can be copied and opened in a new tab, and a step inside the page otherwise. */
-export function Go(props: {
-  place: Place;
-  class?: string;
-  title?: string;
-  label?: string;
-  children: ComponentChildren;
-}) {
-  const to = change(props.place);
-  const follow = (event: MouseEvent) => {
-    if (event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
-    event.preventDefault();
-    navigate(to);
-    document.getElementById("main")?.scrollTo(0, 0);
-  };
-  return (
-    <a href={linkTo(to)} class={props.class} title={props.title} aria-label={props.label} onClick={follow}>
-      {props.children}
-    </a>
-  );
-}
 
 const SIGNS: Record<Severity, string> = { critical: "▲", warning: "◆", info: "●" };
 
@@ -197,7 +175,7 @@ export function MissingList({ missing }: { missing: readonly Missing[] }) {
 }
 
 /** A kernel path, outermost first, the hottest last and strongest. */
-export function Frames({ frames, place }: { frames: readonly string[]; place?: (frame: string) => Place }) {
+export function Frames({ frames, place }: { frames: readonly string[]; place?: (frame: string) => Target }) {
   return (
     <ol class="pg-frames" aria-label="kernel path, outermost first">
       {frames.map((frame, number) => (
