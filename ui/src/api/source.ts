@@ -42,6 +42,12 @@ export class AnswerError extends Error {
   ) {
     super(what);
   }
+
+  /** Whatever was thrown. */
+  static of(error: unknown): AnswerError {
+    if (error instanceof AnswerError) return error;
+    return new AnswerError(-1, error instanceof Error ? error.message : String(error));
+  }
 }
 
 /** The server is away. The header says so and the page recovers by itself: what is on the screen may stay. */

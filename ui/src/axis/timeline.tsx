@@ -3,7 +3,6 @@
 import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
-import { silent } from "../api/source";
 import { Loading, Problem } from "../chrome/states";
 import { hideTip, showTip } from "../chrome/tip";
 import { clock, compact, count, day, percent, zoneName } from "../format";
@@ -81,9 +80,7 @@ export function Timeline() {
         >
           <StripCanvas average={averageShown.value} />
           {!cells && cores.loading && <Loading small title="Reading the cores" />}
-          {cores.error && !cores.loading && !(cells && silent(cores.error)) && (
-            <Problem small error={cores.error} again={cores.again} />
-          )}
+          {cores.problem && <Problem small error={cores.problem} again={cores.again} />}
         </Row>
         <Row label="Events" class="event-row" blind={/kernel log|kmsg/}>
           <Events />
@@ -107,9 +104,7 @@ export function Timeline() {
         />
         <Overlay />
       </div>
-      {found.error && !found.loading && !(lanes.value && silent(found.error)) && (
-        <Problem small error={found.error} again={found.again} />
-      )}
+      {found.problem && <Problem small error={found.problem} again={found.again} />}
       <SelectionBar />
     </section>
   );

@@ -20,7 +20,6 @@ import { selectWorst } from "../axis/worst";
 import { clock } from "../format";
 import { summary } from "../lanes/incidents";
 import {
-  asked,
   by,
   chosen,
   colour,
@@ -39,6 +38,7 @@ import {
   type Page,
   page,
   recordings,
+  sampleParams,
   selection,
   setFilter,
   setTheme,
@@ -46,6 +46,7 @@ import {
   zoneOffset,
 } from "../state";
 import { strip } from "../strip/load";
+import { copy } from "./clipboard";
 import { typedSpan } from "./typed-time";
 
 export interface Command {
@@ -213,7 +214,7 @@ export const COMMANDS: Command[] = [
     title: "Copy a link to this view",
     group: "Page",
     keys: ["y"],
-    run: () => void navigator.clipboard?.writeText(location.href),
+    run: () => void copy(location.href),
   },
 ];
 
@@ -233,7 +234,7 @@ export function passing(): Command[] {
       run: () => navigate({ page: "incident", incidentId: one.id }),
     });
   for (const format of ["speedscope", "firefox", "pprof", "collapsed", "perf-script", "otlp"]) {
-    const href = source().href("export", { format, ...asked(chosen.value) });
+    const href = source().href("export", { format, ...sampleParams(chosen.value) });
     if (href && onNode())
       out.push({ title: `Export these samples: ${format}`, group: "Export", run: () => location.assign(href) });
   }

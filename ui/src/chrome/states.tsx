@@ -5,6 +5,7 @@ import { useState } from "preact/hooks";
 import type { AnswerError } from "../api/source";
 import type { Missing } from "../api/types";
 import { capital, sentence } from "../format";
+import { copy } from "./clipboard";
 import { Icon, type IconName } from "./icons";
 
 interface Says {
@@ -106,16 +107,14 @@ export function NoPermission({ missing, small }: { missing: Missing[]; small?: b
 
 export function Copyable({ text }: { text: string }) {
   const [copied, setCopied] = useState(false);
-  const copy = (): void => {
-    void navigator.clipboard?.writeText(text).then(() => {
-      setCopied(true);
-      setTimeout(() => setCopied(false), 1500);
-    });
+  const write = async (): Promise<void> => {
+    setCopied(await copy(text));
+    setTimeout(() => setCopied(false), 1500);
   };
   return (
     <span class="copyable">
       <code>{text}</code>
-      <button type="button" class="icon-button" onClick={copy} aria-label={`Copy ${text}`} title="Copy">
+      <button type="button" class="icon-button" onClick={() => void write()} aria-label={`Copy ${text}`} title="Copy">
         <Icon name={copied ? "check" : "copy"} />
       </button>
     </span>

@@ -1,6 +1,6 @@
 // What can be done with a frame: one list for its menu and for its keys.
 
-import { copy } from "./copy";
+import { copy } from "../chrome/clipboard";
 import type { MenuItem } from "./menu";
 import { type FunctionKey, keyOf, ownerOf, type Transform } from "./transforms";
 import type { FlameTree } from "./tree";

@@ -1,11 +1,11 @@
 // The time-ordered chart of one core or thread: the same frames, left to right as they ran. Gaps are idle time.
 
 import { useCallback, useMemo, useState } from "preact/hooks";
+import { copy } from "../chrome/clipboard";
 import { count, duration, plural } from "../format";
 import { BarCanvas } from "./bar-canvas";
 import { type ChartData, levelOf, stackAt } from "./chart-data";
 import { type ColourBy, functionColours, type Theme } from "./colours";
-import { copy } from "./copy";
 import { type Extent, extentOf, narrowIn, nearest, panned, zoomed } from "./layout";
 import { Menu, type MenuItem } from "./menu";
 import { useGlide } from "./motion";

@@ -3,10 +3,10 @@
 
 import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
+import { download } from "../chrome/clipboard";
 import { clock, count } from "../format";
 import type { ChartData } from "./chart-data";
 import type { Theme } from "./colours";
-import { download } from "./copy";
 import { Flame } from "./flame";
 import { FlameChart } from "./flame-chart";
 import { Legend } from "./legend";

@@ -4,7 +4,6 @@ import "./flame.css";
 
 export { type ChartData, chartFrom } from "./chart-data";
 export { type ColourBy, colourOf, css, type Theme } from "./colours";
-export { copy, download } from "./copy";
 export { Flame, type FlameProps } from "./flame";
 export { FlameChart, type FlameChartProps } from "./flame-chart";
 export { FlamePanel, type FlamePanelProps } from "./flame-panel";

@@ -39,7 +39,7 @@ export function useLanes(): Answer<Lanes> {
       lanes.value = found;
       return found;
     },
-    { wait_ms: live ? 0 : 120, patient: live },
+    { wait_ms: live ? 0 : 120, patient: live, lasting: true },
   );
   useEffect(() => {
     const ends = [

@@ -1,7 +1,7 @@
 /** Flame graph, chart, sandwich and table of the chosen samples. */
 
 import { useMemo, useState } from "preact/hooks";
-import { silent, source } from "../api/source";
+import { source } from "../api/source";
 import type { FlamechartHeader, FlamegraphHeader, Span } from "../api/types";
 import { length } from "../axis/axis";
 import { plotWidth, select, swap } from "../axis/moves";
@@ -11,7 +11,6 @@ import { Empty, Loading, NoPermission, Problem } from "../chrome/states";
 import { chartFrom, type FlameLook, FlamePanel, FlameTree, readTransforms, writtenTransforms } from "../flame";
 import { clock, compact, duration } from "../format";
 import {
-  asked,
   colour,
   compare,
   dark,
@@ -25,11 +24,12 @@ import {
   look,
   navigate,
   replace,
+  sampleParams,
   search,
   selection,
   setFilter,
   transforms,
-  useAnswer,
+  useColumns,
   zoneOffset,
 } from "../state";
 import { format, formatSpan, START } from "../state/place";
@@ -50,14 +50,12 @@ export function Flames({ height }: { height: number }) {
   const many = samplesIn(span);
   const asks = many > UNASKED && selection.value === null && insisted !== formatSpan(span);
   const ready = length(span) > 0 && plotWidth.value > 0 && !asks;
-  const params = { ...asked(span), against: formatSpan(other), nodes: NODES };
-  const ask = (invert: boolean) => (signal: AbortSignal) =>
-    source().columns<FlamegraphHeader>("flamegraph", invert ? { ...params, invert: 1 } : params, signal);
-  const key = JSON.stringify(params);
+  const params = { ...sampleParams(span), against: formatSpan(other), nodes: NODES };
   // A view changes with each turn of the wheel; a selection is made once and wants its answer at once.
   const calm = { wait_ms: selection.value ? 0 : 120, patient: following.value };
-  const answer = useAnswer(ready ? key : null, ask(false), calm);
-  const upside = useAnswer(ready && inverted.value ? `${key} inverted` : null, ask(true), calm);
+  const answer = useColumns<FlamegraphHeader>("flamegraph", ready ? params : null, calm);
+  const upsideParams = ready && inverted.value ? { ...params, invert: 1 } : null;
+  const upside = useColumns<FlamegraphHeader>("flamegraph", upsideParams, calm);
   const tree = useMemo(() => (answer.data ? FlameTree.from(answer.data) : null), [answer.data]);
   const invertedTree = useMemo(
     () => (upside.data && !upside.loading ? FlameTree.from(upside.data, true) : null),
@@ -76,8 +74,7 @@ export function Flames({ height }: { height: number }) {
     transforms: done,
   };
   if (asks) return <Invitation span={span} samples={many} fold={() => insist(formatSpan(span))} />;
-  if (answer.error && !answer.loading && !(tree && silent(answer.error)))
-    return <Problem error={answer.error} again={answer.again} />;
+  if (answer.problem) return <Problem error={answer.problem} again={answer.again} />;
   if (!tree) return <Loading title="Folding stacks" />;
   const blind = (info.value?.missing ?? []).filter((one) => /stack|sample/.test(one.source));
   if (!tree.total && blind.length) return <NoPermission missing={blind} />;
@@ -161,15 +158,14 @@ function useChart(span: Span) {
     cpu: one && "cpu" in one ? [one.cpu!] : [],
     tid: one && "tid" in one ? [one.tid!] : [],
   };
-  const params = { ...asked(span, only), nodes: NODES };
+  const params = { ...sampleParams(span, only), nodes: NODES };
   const wanted = look.value === "chart" && one !== null && length(span) > 0;
-  const answer = useAnswer(
-    wanted ? JSON.stringify(params) : null,
-    (signal) => source().columns<FlamechartHeader>("flamechart", params, signal),
-    { wait_ms: selection.value ? 0 : 120, patient: following.value },
-  );
+  const answer = useColumns<FlamechartHeader>("flamechart", wanted ? params : null, {
+    wait_ms: selection.value ? 0 : 120,
+    patient: following.value,
+  });
   const data = useMemo(() => (answer.data ? chartFrom(answer.data) : null), [answer.data]);
-  return { data, error: answer.loading ? null : answer.error, of: one };
+  return { data, error: answer.problem, of: one };
 }
 
 function ChartTitle({ of }: { of: { cpu?: string; tid?: string } | null }) {
@@ -193,12 +189,12 @@ function ChartTitle({ of }: { of: { cpu?: string; tid?: string } | null }) {
 /** The page frozen into a file, with the view that is looked at; nothing to offer where there is no server. */
 function htmlExport(span: Span): { onExportHtml?: () => void } {
   const opens = format({ ...START, page: "node", look: look.value, inverted: inverted.value, search: search.value });
-  const href = source().href("page", { ...asked(span), opens });
+  const href = source().href("page", { ...sampleParams(span), opens });
   return href === null ? {} : { onExportHtml: () => window.location.assign(href) };
 }
 
 function Exports({ span }: { span: Span }) {
-  const hrefs = FORMATS.map((format) => [format, source().href("export", { format, ...asked(span) })] as const);
+  const hrefs = FORMATS.map((format) => [format, source().href("export", { format, ...sampleParams(span) })] as const);
   if (hrefs.every(([, href]) => href === null)) return null;
   return (
     <details class="popover">

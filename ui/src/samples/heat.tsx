@@ -1,8 +1,7 @@
 /** The heat map of the time that is looked at, given its data and what a hand on it means. */
 
 import { useMemo, useRef } from "preact/hooks";
-import { silent, source } from "../api/source";
-import type { Span } from "../api/types";
+import type { HeatmapHeader, Span } from "../api/types";
 import { length } from "../axis/axis";
 import { compareWith, plotWidth, select } from "../axis/moves";
 import { Loading, Problem } from "../chrome/states";
@@ -10,7 +9,6 @@ import { patternOf } from "../flame";
 import { clock } from "../format";
 import { HeatMap, heatFrom } from "../heatmap";
 import {
-  asked,
   by,
   compare,
   dark,
@@ -19,10 +17,11 @@ import {
   following,
   navigate,
   rows,
+  sampleParams,
   search,
   selection,
   setFilter,
-  useAnswer,
+  useColumns,
   view,
   zoneOffset,
 } from "../state";
@@ -43,18 +42,17 @@ export function Heat() {
   // By core the rows are cores already: a filter on one of them would leave a single row.
   const chosen = by.value === "core" ? { ...filters.value, cpu: [] } : filters.value;
   const params = {
-    ...asked(shown, chosen),
+    ...sampleParams(shown, chosen),
     by: by.value,
     rows: rows.value === START.rows ? (frozenRows ?? rows.value) : rows.value,
     columns: length(shown) > HEAT_S ? columns : MOST_COLUMNS,
     paint,
   };
   const ready = length(shown) > 0 && plotWidth.value > 0;
-  const answer = useAnswer(
-    ready ? JSON.stringify(params) : null,
-    (signal) => source().columns("heatmap", params, signal),
-    { wait_ms: 150, patient: following.value },
-  );
+  const answer = useColumns<HeatmapHeader>("heatmap", ready ? params : null, {
+    wait_ms: 150,
+    patient: following.value,
+  });
   const data = useMemo(() => (answer.data ? heatFrom(answer.data) : null), [answer.data]);
   const core =
     filters.value.cpu.length === 1 && /^\d+$/.test(filters.value.cpu[0]!) ? Number(filters.value.cpu[0]) : null;
@@ -65,8 +63,7 @@ export function Heat() {
       navigate({ selection: range, filters: { ...filters.value, cpu: [String(at)] } });
     else select(range);
   };
-  if (answer.error && !answer.loading && !(data && silent(answer.error)))
-    return <Problem small error={answer.error} again={answer.again} />;
+  if (answer.problem) return <Problem small error={answer.problem} again={answer.again} />;
   if (!data) return <Loading small title="Counting samples" />;
   return (
     <div class={`samples-heat${answer.loading && !following.value ? " stale" : ""}`}>

@@ -1,4 +1,4 @@
 export * from "./answer";
-export * from "./load";
+export * from "./recording";
 export * from "./state";
 export * from "./theme";

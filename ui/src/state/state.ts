@@ -70,7 +70,10 @@ export const current = (): Place => place.value;
 export const filtered = computed(() => JSON.stringify(filters.value) !== JSON.stringify(NO_FILTERS));
 
 /** Parameters that every question about samples carries. */
-export function asked(span: Span | null, withFilters: Filters = filters.value): Record<string, string | string[]> {
+export function sampleParams(
+  span: Span | null,
+  withFilters: Filters = filters.value,
+): Record<string, string | string[]> {
   const { cpu, pid, tid, comm, unit, container, mode, match } = withFilters;
   const window: Record<string, string> = span ? { from: span.from.toFixed(3), to: span.to.toFixed(3) } : {};
   return { rec: rec.value, ...window, cpu, pid, tid, comm, unit, container, mode, match };

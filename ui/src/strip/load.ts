@@ -72,7 +72,7 @@ export function useStrip(): Answer<Strip> {
       return found;
     },
     // The first picture is waited for by everybody.
-    { wait_ms: live || strip.peek() === null ? 0 : 60 },
+    { wait_ms: live || strip.peek() === null ? 0 : 60, lasting: true },
   );
   useEffect(
     () =>

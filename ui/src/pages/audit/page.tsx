@@ -1,15 +1,14 @@
 // Traps of this machine before anything breaks: findings by severity, what shows them, and what mends them.
 
 import { plural } from "../../format";
-import { rec } from "../../state";
+import { rec, useDocument } from "../../state";
 import type { Audit, Finding } from "../documents";
-import { useDocument } from "../parts/document";
 import { Copy, Empty, Loaded, MissingList, Page, Panel, Tag } from "../parts/parts";
 import { bySeverity, evidenceText, findingText, tally } from "./grouping";
 
 export function AuditPage() {
-  const asked = useDocument<Audit>("audit", { rec: rec.value });
-  const data = asked.data;
+  const answer = useDocument<Audit>("audit", { rec: rec.value });
+  const data = answer.data;
   const lead =
     data && data.available !== false
       ? `${tally(data.findings)} found in ${plural(data.units, "unit")}; ${plural(data.services_started, "service")} started at boot.`
@@ -17,7 +16,7 @@ export function AuditPage() {
   const all = data?.findings?.length ? data.findings.map(findingText).join("\n") : "";
   return (
     <Page title="Audit" lead={lead} aside={all && <Copy text={all} what="copy every fix" />}>
-      <Loaded asked={asked} what="auditing this machine" lines={6}>
+      <Loaded answer={answer} what="auditing this machine" lines={6}>
         {(audit) => (audit.available === false ? <Elsewhere why={audit.why ?? ""} /> : <Findings audit={audit} />)}
       </Loaded>
     </Page>

@@ -4,9 +4,8 @@
 import { useMemo } from "preact/hooks";
 import { Go } from "../../chrome/link";
 import { count, duration, moment, percent, plural, sentence, zoneName } from "../../format";
-import { current, info, rec, zoneOffset } from "../../state";
+import { current, info, rec, useDocument, zoneOffset } from "../../state";
 import type { Cgroups, HistoryPoint, Leak } from "../documents";
-import { useDocument } from "../parts/document";
 import { Copy, Empty, Loaded, Page, Panel } from "../parts/parts";
 import { HistoryChart } from "./chart";
 import { growthWords, milestones, verdict } from "./forecast";
@@ -16,13 +15,17 @@ export function CgroupsPage() {
   const live = info.value?.live ?? false;
   // A link from an incident names its time: the census of then, not of now.
   const until = current().view?.to ?? null;
-  const asked = useDocument<Cgroups>(
+  const answer = useDocument<Cgroups>(
     "cgroups",
     { rec: rec.value, to: until?.toFixed(3) },
-    live && until === null ? 10 : 0,
+    { every_s: live && until === null ? 10 : 0 },
   );
-  const history = useDocument<{ points: HistoryPoint[] }>("history", { rec: rec.value, days: 30 }, live ? 60 : 0);
-  const at = asked.data?.at;
+  const history = useDocument<{ points: HistoryPoint[] }>(
+    "history",
+    { rec: rec.value, days: 30 },
+    { every_s: live ? 60 : 0 },
+  );
+  const at = answer.data?.at;
   const lead = at
     ? `State of ${moment(at, zoneOffset.value)} ${zoneName(zoneOffset.value)}${until === null ? "" : ", the end of what is in view"}.`
     : "";
@@ -40,15 +43,15 @@ export function CgroupsPage() {
         <>{lead} A dying cgroup was removed, but a page or a dentry still holds it; the kernel goes on counting it.</>
       }
     >
-      <Loaded asked={asked} what="counting cgroups" lines={5}>
+      <Loaded answer={answer} what="counting cgroups" lines={5}>
         {(document) => <Told document={document} />}
       </Loaded>
       <Panel title="Thirty days" id="history">
-        <Loaded asked={history} what="reading thirty days" lines={4}>
+        <Loaded answer={history} what="reading thirty days" lines={4}>
           {(told) => <Month points={told.points} />}
         </Loaded>
       </Panel>
-      {asked.data && <Leakers document={asked.data} />}
+      {answer.data && <Leakers document={answer.data} />}
     </Page>
   );
 }

@@ -5,12 +5,11 @@ import { Go } from "../../chrome/link";
 import { exactly } from "../../flame/search";
 import { clock, count, day, duration, moment, percent, plural, sentence, span, zoneName } from "../../format";
 import type { Target } from "../../state";
-import { info, rec, recordings, zoneOffset } from "../../state";
+import { type Answer, info, rec, recordings, useDocument, zoneOffset } from "../../state";
 import { bySeverity, tally } from "../audit/grouping";
 import { growthWords, milestones, verdict } from "../cgroups/forecast";
 import type { Audit, Cgroups, Diagnosis, Worst } from "../documents";
 import { sorted } from "../incident/list";
-import { type Asked, useDocument } from "../parts/document";
 import { Empty, Frames, Loaded, MissingList, Page, Panel, Tag } from "../parts/parts";
 import { hiddenWords } from "./hidden";
 
@@ -20,18 +19,18 @@ export function HomePage() {
   const about = info.value;
   const live = about?.live ?? false;
   const params = { rec: rec.value };
-  const worst = useDocument<Worst>("worst", params, live ? 5 : 0);
-  const incidents = useDocument<Diagnosis>("incidents", params, live ? 10 : 0);
-  const cgroups = useDocument<Cgroups>("cgroups", params, live ? 10 : 0);
+  const worst = useDocument<Worst>("worst", params, { every_s: live ? 5 : 0 });
+  const incidents = useDocument<Diagnosis>("incidents", params, { every_s: live ? 10 : 0 });
+  const cgroups = useDocument<Cgroups>("cgroups", params, { every_s: live ? 10 : 0 });
   const audit = useDocument<Audit>("audit", params);
   return (
     <Page title={about ? about.node : "This machine"} lead={<Lead />}>
       <div class="pg-home">
-        <WorstSecond asked={worst} />
-        <Hidden asked={worst} />
-        <Incidents asked={incidents} />
-        <Zombies asked={cgroups} />
-        <Findings asked={audit} />
+        <WorstSecond answer={worst} />
+        <Hidden answer={worst} />
+        <Incidents answer={incidents} />
+        <Zombies answer={cgroups} />
+        <Findings answer={audit} />
         <Unseen />
       </div>
       <Door />
@@ -69,10 +68,10 @@ function secondPlace(second: NonNullable<Worst["second"]>): Target {
 
 const MODES = ["system", "softirq", "irq", "steal", "user", "iowait"] as const;
 
-function WorstSecond({ asked }: { asked: Asked<Worst> }) {
+function WorstSecond({ answer }: { answer: Answer<Worst> }) {
   return (
     <Panel title="The worst second so far" class="pg-hero">
-      <Loaded asked={asked} what="looking for the worst second">
+      <Loaded answer={answer} what="looking for the worst second">
         {({ second }) => {
           if (!second)
             return (
@@ -147,10 +146,10 @@ function ModeBar({ modes }: { modes: Record<string, number> }) {
   );
 }
 
-function Hidden({ asked }: { asked: Asked<Worst> }) {
+function Hidden({ answer }: { answer: Answer<Worst> }) {
   return (
     <Panel title="What the average hid">
-      <Loaded asked={asked} what="comparing cores with their average">
+      <Loaded answer={answer} what="comparing cores with their average">
         {({ hidden }) => {
           if (!hidden) return <Empty good title="Nothing yet: no core stands out from the average" />;
           const sel = { from: hidden.at, to: hidden.at + Math.max(1, hidden.seconds) };
@@ -192,10 +191,10 @@ function Bar(props: { name: string; value: number; note: string; loud?: boolean 
   );
 }
 
-function Incidents({ asked }: { asked: Asked<Diagnosis> }) {
+function Incidents({ answer }: { answer: Answer<Diagnosis> }) {
   return (
     <Panel title="Incidents" aside={<Go place={{ page: "incidents" }}>all</Go>}>
-      <Loaded asked={asked} what="diagnosing">
+      <Loaded answer={answer} what="diagnosing">
         {({ incidents }) => {
           const open = incidents.filter((each) => each.state === "open").length;
           if (!incidents.length) return <Empty good title="None was found, on what could be seen" />;
@@ -229,10 +228,10 @@ function Incidents({ asked }: { asked: Asked<Diagnosis> }) {
   );
 }
 
-function Zombies({ asked }: { asked: Asked<Cgroups> }) {
+function Zombies({ answer }: { answer: Answer<Cgroups> }) {
   return (
     <Panel title="Zombies" aside={<Go place={{ page: "cgroups" }}>more</Go>}>
-      <Loaded asked={asked} what="counting cgroups">
+      <Loaded answer={answer} what="counting cgroups">
         {(document) => {
           if (document.memory.total === null)
             return (
@@ -260,10 +259,10 @@ function Zombies({ asked }: { asked: Asked<Cgroups> }) {
   );
 }
 
-function Findings({ asked }: { asked: Asked<Audit> }) {
+function Findings({ answer }: { answer: Answer<Audit> }) {
   return (
     <Panel title="Audit of this machine" aside={<Go place={{ page: "audit" }}>all</Go>}>
-      <Loaded asked={asked} what="auditing">
+      <Loaded answer={answer} what="auditing">
         {(audit) => {
           if (audit.available === false)
             return (

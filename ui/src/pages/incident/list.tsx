@@ -2,10 +2,9 @@
 
 import { Go } from "../../chrome/link";
 import { clock, day, duration, percent, plural, sentence, span, zoneName } from "../../format";
-import { info, rec, zoneOffset } from "../../state";
+import { info, rec, useDocument, zoneOffset } from "../../state";
 import { tally } from "../audit/grouping";
 import type { Diagnosis, Incident } from "../documents";
-import { useDocument } from "../parts/document";
 import { Empty, Loaded, Page, Tag } from "../parts/parts";
 import { actorName } from "./actors";
 import { lostCore } from "./chain";
@@ -23,7 +22,7 @@ export function sorted(incidents: readonly Incident[]): Incident[] {
 }
 
 export function IncidentsPage() {
-  const found = useDocument<Diagnosis>("incidents", { rec: rec.value }, info.value?.live ? 10 : 0);
+  const found = useDocument<Diagnosis>("incidents", { rec: rec.value }, { every_s: info.value?.live ? 10 : 0 });
   const data = found.data;
   const lead =
     data &&
@@ -32,7 +31,7 @@ export function IncidentsPage() {
     );
   return (
     <Page title="Incidents" lead={lead ?? "What went wrong, who did it, and how we know."}>
-      <Loaded asked={found} what="diagnosing the recording" lines={5}>
+      <Loaded answer={found} what="diagnosing the recording" lines={5}>
         {(told) => (told.incidents.length ? <Rows incidents={sorted(told.incidents)} /> : <None diagnosis={told} />)}
       </Loaded>
       {data && <NotChecked lines={data.not_checked ?? []} />}

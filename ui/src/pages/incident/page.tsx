@@ -5,9 +5,8 @@ import { source } from "../../api/source";
 import { Go } from "../../chrome/link";
 import { exactly } from "../../flame/search";
 import { clock, count, duration, measured, percent, plural, sentence, span, zoneName } from "../../format";
-import { incidentId, info, rec, recorded, zoneOffset } from "../../state";
+import { incidentId, info, rec, recorded, useDocument, zoneOffset } from "../../state";
 import type { Cause, ChainLink, Diagnosis, Incident, RuledOut } from "../documents";
-import { useDocument } from "../parts/document";
 import { Copy, Empty, Frames, Loaded, Page, Panel, Tag } from "../parts/parts";
 import { confidence, parts, proof } from "./actors";
 import { guiltySpan, lostCore, onCore, quietSpan, readFrom, type Station, stations } from "./chain";
@@ -20,7 +19,7 @@ export function IncidentPage() {
   const one = useDocument<Incident>(
     id ? `incidents/${encodeURIComponent(id)}` : null,
     { rec: rec.value },
-    info.value?.live ? 15 : 0,
+    { every_s: info.value?.live ? 15 : 0 },
   );
   const all = useDocument<Diagnosis>(id ? null : "incidents", { rec: rec.value });
   const waiting = (id ? one : all).data === null;
@@ -29,11 +28,11 @@ export function IncidentPage() {
     return (
       <Page title="Incident">
         {id ? (
-          <Loaded asked={one} what="reading the incident" lines={8}>
+          <Loaded answer={one} what="reading the incident" lines={8}>
             {() => null}
           </Loaded>
         ) : (
-          <Loaded asked={all} what="diagnosing the recording" lines={8}>
+          <Loaded answer={all} what="diagnosing the recording" lines={8}>
             {() => null}
           </Loaded>
         )}
@@ -41,12 +40,12 @@ export function IncidentPage() {
     );
   if (id)
     return (
-      <Loaded asked={one} what="reading the incident">
+      <Loaded answer={one} what="reading the incident">
         {(incident) => <Told incident={incident} />}
       </Loaded>
     );
   return (
-    <Loaded asked={all} what="diagnosing the recording">
+    <Loaded answer={all} what="diagnosing the recording">
       {(found) => {
         const worst = found.incidents[0];
         return worst ? <Told incident={{ ...(found.node ? { node: found.node } : {}), ...worst }} /> : <Nothing />;

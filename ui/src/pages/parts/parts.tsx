@@ -4,10 +4,10 @@
 import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { type AnswerError, source } from "../../api/source";
+import { copy } from "../../chrome/clipboard";
 import { Go } from "../../chrome/link";
-import type { Target } from "../../state";
+import type { Answer, Target } from "../../state";
 import type { Missing, Severity } from "../documents";
-import type { Asked } from "./document";
 
 const SIGNS: Record<Severity, string> = { critical: "▲", warning: "◆", info: "●" };
 
@@ -42,34 +42,17 @@ export function Panel(props: {
 export function Copy({ text, what = "copy" }: { text: string; what?: string }) {
   const [done, setDone] = useState<"" | "copied" | "select it by hand">("");
   const timer = useRef(0);
-  const copy = async () => {
-    const ok = await write(text);
+  const write = async () => {
+    const ok = await copy(text);
     setDone(ok ? "copied" : "select it by hand");
     window.clearTimeout(timer.current);
     timer.current = window.setTimeout(() => setDone(""), 2000);
   };
   return (
-    <button type="button" class="pg-button" aria-live="polite" onClick={() => void copy()}>
+    <button type="button" class="pg-button" aria-live="polite" onClick={() => void write()}>
       {done || what}
     </button>
   );
-}
-
-async function write(text: string): Promise<boolean> {
-  try {
-    await navigator.clipboard.writeText(text);
-    return true;
-  } catch {
-    // A file, or plain HTTP from another machine: the clipboard is only given to the old way.
-    const field = document.createElement("textarea");
-    field.value = text;
-    field.className = "hidden-text";
-    document.body.append(field);
-    field.select();
-    const ok = document.execCommand("copy");
-    field.remove();
-    return ok;
-  }
 }
 
 export function Page(props: {
@@ -135,12 +118,12 @@ export function Empty(props: { title: string; children?: ComponentChildren; good
 
 /** The document once it is there; else why it is not. */
 export function Loaded<T>(props: {
-  asked: Asked<T>;
+  answer: Answer<T>;
   what: string;
   lines?: number;
   children: (data: T) => ComponentChildren;
 }) {
-  const { data, error, again } = props.asked;
+  const { data, error, again } = props.answer;
   if (data !== null)
     return (
       <>

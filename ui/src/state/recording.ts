@@ -64,7 +64,7 @@ async function load(key: string, stop: AbortController): Promise<void> {
     if (!stopped.aborted) await diagnose(key, stopped);
   } catch (error) {
     if (stopped.aborted) return;
-    trouble.value = asAnswerError(error);
+    trouble.value = AnswerError.of(error);
     if (trouble.value.status === 0 || trouble.value.status >= 502)
       setTimeout(() => stopped.aborted || refresh(), RETRY_MS);
   }
@@ -78,7 +78,7 @@ async function diagnose(key: string, stopped: AbortSignal): Promise<void> {
       incidentsTrouble.value = null;
     });
   } catch (error) {
-    if (!stopped.aborted) incidentsTrouble.value = asAnswerError(error);
+    if (!stopped.aborted) incidentsTrouble.value = AnswerError.of(error);
   }
 }
 
@@ -136,9 +136,4 @@ async function ended(key: string, stopped: AbortSignal): Promise<void> {
   } catch {
     // the server is away: it is tried again
   }
-}
-
-export function asAnswerError(error: unknown): AnswerError {
-  if (error instanceof AnswerError) return error;
-  return new AnswerError(-1, error instanceof Error ? error.message : String(error));
 }
