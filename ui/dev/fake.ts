@@ -1,8 +1,17 @@
 /** A node that exists nowhere, for trying the page without a server: VITE_FAKE=192 npm run dev. Never part of a build. */
 
-import { type Columns, type ColumnsHeader, decode, encode } from "../src/api/columns";
-import { AnswerError, type LiveHandlers, type Params, type Source, useSource } from "../src/api/source";
-import { MODES } from "../src/api/types";
+import { type Columns, decode, encode } from "../src/api/columns";
+import { MODES } from "../src/api/modes";
+import {
+  AnswerError,
+  type ColumnPath,
+  type DocumentPath,
+  type LiveHandlers,
+  type Params,
+  type Source,
+  useSource,
+} from "../src/api/source";
+import type { ColumnHeaders, Documents } from "../src/api/types";
 
 const CPUS = Number(import.meta.env.VITE_FAKE) || 192;
 const TO = Math.floor(Date.now() / 1000);
@@ -168,11 +177,11 @@ function answer(path: string, params: Params): unknown {
 
 class Fake implements Source {
   readonly frozen = false;
-  async json<T>(path: string, params: Params = {}): Promise<T> {
-    return answer(path, params) as T;
+  async json<P extends DocumentPath>(path: P, params: Params = {}): Promise<Documents[P]> {
+    return answer(path, params) as Documents[P];
   }
-  async columns<H = ColumnsHeader>(path: string, params: Params = {}): Promise<Columns<H>> {
-    if (path === "strip") return decode<H>(strip(params));
+  async columns<P extends ColumnPath>(path: P, params: Params = {}): Promise<Columns<ColumnHeaders[P]>> {
+    if (path === "strip") return decode<ColumnHeaders[P]>(strip(params));
     throw new AnswerError(404, `the fake node has no ${path}`);
   }
   live(_: Params, handlers: LiveHandlers): () => void {
@@ -183,6 +192,7 @@ class Fake implements Source {
       const idle = ratios(() => 0);
       handlers.tick?.({
         at: TO + 1 + n++,
+        interval_s: 1,
         cpus: idle.map((_unused, row) => row),
         user: ratios(() => Math.random() ** 2),
         system: ratios(() => Math.random() ** 5),

@@ -1,7 +1,7 @@
 /** What the selection holds, in words: for the eye that has chosen, and for the ear that cannot see the canvas. */
 
+import { MODES } from "../api/modes";
 import type { Span } from "../api/types";
-import { MODES } from "../api/types";
 import { Icon } from "../chrome/icons";
 import { clock, duration, percent } from "../format";
 import { chosen, compare, filters, selection, setFilter, view, zoneOffset } from "../state";

@@ -1,6 +1,6 @@
 /** Above the axis: what is shown, and every move as a button. */
 
-import { MODES } from "../api/types";
+import { MODES } from "../api/modes";
 import { Icon, type IconName } from "../chrome/icons";
 import { clock, day, duration, moment } from "../format";
 import { connection, extent, following, info, view, zoneOffset } from "../state";

@@ -1,6 +1,7 @@
 /** Everything that can be done from the keyboard, in one list: keys, the palette and the help page are made from it. */
 
 import { signal } from "@preact/signals";
+import { titleOf } from "../api/incident";
 import { source } from "../api/source";
 import type { Span } from "../api/types";
 import { overlaps } from "../axis/axis";
@@ -18,7 +19,6 @@ import {
 } from "../axis/moves";
 import { selectWorst } from "../axis/worst";
 import { clock } from "../format";
-import { summary } from "../lanes/incidents";
 import {
   by,
   chosen,
@@ -229,7 +229,7 @@ export function passing(): Command[] {
     });
   for (const one of incidents.value ?? [])
     out.push({
-      title: summary(one),
+      title: titleOf(one),
       group: "Incidents",
       run: () => navigate({ page: "incident", incidentId: one.id }),
     });

@@ -1,5 +1,6 @@
 /** What happened, as buttons on the axis: an icon each, or a number where they would lie on each other. */
 
+import { rank, worse } from "../api/severity";
 import type { TimelineEvent } from "../api/types";
 import { clusters, toX } from "../axis/axis";
 import { plotWidth, select } from "../axis/moves";
@@ -7,7 +8,7 @@ import { Icon } from "../chrome/icons";
 import { hideTip, showTip, tipAt } from "../chrome/tip";
 import { clock, count, duration } from "../format";
 import { view, zoneOffset } from "../state";
-import { iconOf, kindWords, leader, worse } from "./kinds";
+import { iconOf, kindWords, leader } from "./kinds";
 import { lanes } from "./load";
 
 const APART_PX = 20;
@@ -65,7 +66,7 @@ function EventButton({ x, items }: { x: number; items: TimelineEvent[] }) {
 }
 
 function EventsTip({ items }: { items: TimelineEvent[] }) {
-  const worst = [...items].sort((a, b) => (worse(a.severity, b.severity) === a.severity ? -1 : 1)).slice(0, SAID);
+  const worst = [...items].sort((a, b) => rank(a.severity) - rank(b.severity)).slice(0, SAID);
   return (
     <div class="tip-events">
       {worst.map((one) => (

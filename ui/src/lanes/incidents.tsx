@@ -1,5 +1,6 @@
 /** Incidents as marked spans above the strip. */
 
+import { titleOf } from "../api/incident";
 import type { Incident } from "../api/types";
 import { cut, toX } from "../axis/axis";
 import { plotWidth } from "../axis/moves";
@@ -7,10 +8,6 @@ import { Icon } from "../chrome/icons";
 import { hideTip, showTip, tipAt } from "../chrome/tip";
 import { clock, duration, percent } from "../format";
 import { incidents, incidentsTrouble, navigate, view, zoneOffset } from "../state";
-
-export function summary(incident: Incident): string {
-  return incident.summary ?? incident.causes[0]?.summary ?? incident.symptoms[0]?.text ?? incident.id;
-}
 
 export function IncidentSpans() {
   const width = plotWidth.value;
@@ -32,7 +29,7 @@ export function IncidentSpans() {
               transform: `translateX(${Math.round(left)}px)`,
               width: `${Math.max(14, Math.round(right - left))}px`,
             }}
-            aria-label={`${incident.severity} incident at ${clock(incident.from, zoneOffset.value)}: ${summary(incident)}`}
+            aria-label={`${incident.severity} incident at ${clock(incident.from, zoneOffset.value)}: ${titleOf(incident)}`}
             onClick={() => navigate({ page: "incident", incidentId: incident.id })}
             onPointerMove={(pointer) => showTip(pointer.clientX, pointer.clientY, tip)}
             onPointerLeave={hideTip}
@@ -40,7 +37,7 @@ export function IncidentSpans() {
             onBlur={hideTip}
           >
             <Icon name="incidents" size={11} />
-            {right - left > 60 && <span>{summary(incident)}</span>}
+            {right - left > 60 && <span>{titleOf(incident)}</span>}
           </button>
         );
       })}
@@ -59,7 +56,7 @@ function IncidentTip({ incident }: { incident: Incident }) {
   const cause = incident.causes[0];
   return (
     <div class="tip-wide">
-      <strong>{summary(incident)}</strong>
+      <strong>{titleOf(incident)}</strong>
       <div class="faint">
         {incident.severity}, {incident.state} · {clock(incident.from, offset)} – {clock(incident.to, offset)} (
         {duration(incident.to - incident.from)})

@@ -1,6 +1,7 @@
 /** What an event is, to the eye: its icon and the words for its kind. Pure. */
 
-import type { Severity, TimelineEvent } from "../api/types";
+import { rank } from "../api/severity";
+import type { TimelineEvent } from "../api/types";
 import type { IconName } from "../chrome/icons";
 import { capital } from "../format";
 
@@ -27,12 +28,7 @@ export function kindWords(kind: string): string {
   return capital(words);
 }
 
-const RANK: Record<Severity, number> = { info: 0, warning: 1, critical: 2 };
-
-export const worse = (a: Severity, b: Severity): Severity => (RANK[a] >= RANK[b] ? a : b);
-export const severityRank = (severity: Severity): number => RANK[severity] ?? 0;
-
 /** The event that stands for its cluster: the worst, and of those the first. */
 export function leader(events: readonly TimelineEvent[]): TimelineEvent {
-  return events.reduce((best, one) => (severityRank(one.severity) > severityRank(best.severity) ? one : best));
+  return events.reduce((best, one) => (rank(one.severity) < rank(best.severity) ? one : best));
 }

@@ -30,7 +30,7 @@ export function useLanes(): Answer<Lanes> {
   const answer = useAnswer(
     key,
     async (signal) => {
-      const found = await source().json<Lanes>(
+      const found = await source().json(
         "lanes",
         { rec: rec.value, from: span.from.toFixed(3), to: span.to.toFixed(3), columns },
         signal,

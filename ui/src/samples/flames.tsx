@@ -2,7 +2,7 @@
 
 import { useMemo, useState } from "preact/hooks";
 import { source } from "../api/source";
-import type { FlamechartHeader, FlamegraphHeader, Span } from "../api/types";
+import type { Span } from "../api/types";
 import { length } from "../axis/axis";
 import { plotWidth, select, swap } from "../axis/moves";
 import { selectWorst } from "../axis/worst";
@@ -53,9 +53,9 @@ export function Flames({ height }: { height: number }) {
   const params = { ...sampleParams(span), against: formatSpan(other), nodes: NODES };
   // A view changes with each turn of the wheel; a selection is made once and wants its answer at once.
   const calm = { wait_ms: selection.value ? 0 : 120, patient: following.value };
-  const answer = useColumns<FlamegraphHeader>("flamegraph", ready ? params : null, calm);
+  const answer = useColumns("flamegraph", ready ? params : null, calm);
   const upsideParams = ready && inverted.value ? { ...params, invert: 1 } : null;
-  const upside = useColumns<FlamegraphHeader>("flamegraph", upsideParams, calm);
+  const upside = useColumns("flamegraph", upsideParams, calm);
   const tree = useMemo(() => (answer.data ? FlameTree.from(answer.data) : null), [answer.data]);
   const invertedTree = useMemo(
     () => (upside.data && !upside.loading ? FlameTree.from(upside.data, true) : null),
@@ -160,7 +160,7 @@ function useChart(span: Span) {
   };
   const params = { ...sampleParams(span, only), nodes: NODES };
   const wanted = look.value === "chart" && one !== null && length(span) > 0;
-  const answer = useColumns<FlamechartHeader>("flamechart", wanted ? params : null, {
+  const answer = useColumns("flamechart", wanted ? params : null, {
     wait_ms: selection.value ? 0 : 120,
     patient: following.value,
   });

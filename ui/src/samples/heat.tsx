@@ -1,7 +1,7 @@
 /** The heat map of the time that is looked at, given its data and what a hand on it means. */
 
 import { useMemo, useRef } from "preact/hooks";
-import type { HeatmapHeader, Span } from "../api/types";
+import type { Span } from "../api/types";
 import { length } from "../axis/axis";
 import { compareWith, plotWidth, select } from "../axis/moves";
 import { Loading, Problem } from "../chrome/states";
@@ -49,7 +49,7 @@ export function Heat() {
     paint,
   };
   const ready = length(shown) > 0 && plotWidth.value > 0;
-  const answer = useColumns<HeatmapHeader>("heatmap", ready ? params : null, {
+  const answer = useColumns("heatmap", ready ? params : null, {
     wait_ms: 150,
     patient: following.value,
   });

@@ -5,7 +5,8 @@
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import type { Columns } from "../api/columns";
-import { AnswerError, type Params, question, silent, source } from "../api/source";
+import { AnswerError, type ColumnPath, type DocumentPath, type Params, question, silent, source } from "../api/source";
+import type { ColumnHeaders, Documents } from "../api/types";
 import { fresh } from "./recording";
 
 export interface Answer<T> {
@@ -105,13 +106,21 @@ export function useAnswer<T>(
 }
 
 /** A document of the server; null as path: nothing is asked yet. */
-export function useDocument<T>(path: string | null, params: Params, asking: Asking = {}): Answer<T> {
+export function useDocument<P extends DocumentPath>(
+  path: P | null,
+  params: Params,
+  asking: Asking = {},
+): Answer<Documents[P]> {
   const key = path === null ? null : question(path, params);
-  return useAnswer(key, (signal) => source().json<T>(path!, params, signal), asking);
+  return useAnswer(key, (signal) => source().json(path!, params, signal), asking);
 }
 
 /** What a picture is drawn from; null as params: nothing is asked yet. */
-export function useColumns<H>(path: string, params: Params | null, asking: Asking = {}): Answer<Columns<H>> {
+export function useColumns<P extends ColumnPath>(
+  path: P,
+  params: Params | null,
+  asking: Asking = {},
+): Answer<Columns<ColumnHeaders[P]>> {
   const key = params && question(path, params);
-  return useAnswer(key, (signal) => source().columns<H>(path, params!, signal), { lasting: true, ...asking });
+  return useAnswer(key, (signal) => source().columns(path, params!, signal), { lasting: true, ...asking });
 }

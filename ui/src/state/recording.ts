@@ -2,7 +2,7 @@
 
 import { batch, effect, signal } from "@preact/signals";
 import { AnswerError, type LiveState, source } from "../api/source";
-import type { Diagnosis, Incident, IncidentNote, Info, RecordingEntry, Tick, TimelineEvent } from "../api/types";
+import type { Incident, IncidentNote, Tick, TimelineEvent } from "../api/types";
 import { catchUp, current, following, info, newest, rec, recordings, tail } from "./state";
 
 export const incidents = signal<Incident[] | null>(null);
@@ -44,8 +44,8 @@ async function load(key: string, stop: AbortController): Promise<void> {
   const { signal: stopped } = stop;
   try {
     const [known, found] = await Promise.all([
-      source().json<{ recordings: RecordingEntry[] }>("recordings", {}, stopped),
-      source().json<Info>("info", { rec: key }, stopped),
+      source().json("recordings", {}, stopped),
+      source().json("info", { rec: key }, stopped),
     ]);
     if (stopped.aborted) return;
     batch(() => {
@@ -72,7 +72,7 @@ async function load(key: string, stop: AbortController): Promise<void> {
 
 async function diagnose(key: string, stopped: AbortSignal): Promise<void> {
   try {
-    const found = await source().json<Diagnosis>("incidents", { rec: key }, stopped);
+    const found = await source().json("incidents", { rec: key }, stopped);
     batch(() => {
       incidents.value = found.incidents;
       incidentsTrouble.value = null;
@@ -131,7 +131,7 @@ function listen(key: string, stopped: AbortSignal): void {
 /** A stream that ends because the recorder stopped is not a broken connection. */
 async function ended(key: string, stopped: AbortSignal): Promise<void> {
   try {
-    const found = await source().json<Info>("info", { rec: key }, stopped);
+    const found = await source().json("info", { rec: key }, stopped);
     if (!found.live && !stopped.aborted) refresh();
   } catch {
     // the server is away: it is tried again

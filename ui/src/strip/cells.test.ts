@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { MODES, type Tick } from "../api/types";
+import { MODES } from "../api/modes";
+import type { Tick } from "../api/types";
 import {
   advanced,
   averageIn,
@@ -133,6 +134,7 @@ describe("strip", () => {
     one.modes.user[2] = 7;
     const tick = {
       at: 105.02,
+      interval_s: 1,
       cpus: [0],
       user: [1],
       system: [0],

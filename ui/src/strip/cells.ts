@@ -6,7 +6,8 @@
  */
 
 import type { Columns } from "../api/columns";
-import { MODES, type Mode, type Span, type StripHeader, type Tick } from "../api/types";
+import { MODES, type Mode } from "../api/modes";
+import type { Span, StripHeader, Tick } from "../api/types";
 
 export const FULL = 254;
 export const UNMEASURED = 255;

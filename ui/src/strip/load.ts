@@ -3,7 +3,7 @@
 import { effect, signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { source } from "../api/source";
-import type { Span, StripHeader, Tick } from "../api/types";
+import type { Span, Tick } from "../api/types";
 import { plotWidth } from "../axis/moves";
 import { opening } from "../axis/opening";
 import {
@@ -64,9 +64,7 @@ export function useStrip(): Answer<Strip> {
   const answer = useAnswer(
     key,
     async (signal) => {
-      const found = stripOf(
-        await source().columns<StripHeader>("strip", { rec: rec.value, from, to, columns }, signal),
-      );
+      const found = stripOf(await source().columns("strip", { rec: rec.value, from, to, columns }, signal));
       strip.value = following.value ? recent.reduce(moved, found) : found;
       openOn(found);
       return found;

@@ -1,7 +1,7 @@
 /** Time x core on a canvas. Cells are painted once into a picture of one pixel each; looking around only moves that picture. */
 
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
-import { MODES } from "../api/types";
+import { MODES } from "../api/modes";
 import { toX } from "../axis/axis";
 import { hatching, sharp } from "../axis/canvas";
 import { plotWidth } from "../axis/moves";

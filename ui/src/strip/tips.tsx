@@ -1,6 +1,6 @@
 /** What the pointer is on: one core in one moment, or the lanes at that moment. */
 
-import { MODES } from "../api/types";
+import { MODES } from "../api/modes";
 import { clock, compact, duration, percent } from "../format";
 import { pressureLines, zombieLines } from "../lanes/charts";
 import { lanes } from "../lanes/load";

@@ -1,7 +1,8 @@
 /** Answers about the time axis: the part that is asked for is cut out of what was frozen. Pure. */
 
 import { type Columns, decode, encode, type TypedArray } from "../columns";
-import { type Lanes, MODES, type Span, type StripHeader } from "../types";
+import { MODES } from "../modes";
+import type { Lanes, Span, StripHeader } from "../types";
 
 /** The finest strip that has all of the span, else the one that has most of it. */
 export function finest(strips: readonly Columns<StripHeader>[], span: Span): Columns<StripHeader> | null {

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { decode, encode } from "../columns";
 import type { FlamegraphHeader, HeatmapHeader, Lanes, StripHeader } from "../types";
 import { cutLanes, cutStrip, finest } from "./axis";
-import { flamechart, flamegraph, functionsDocument, heatmap } from "./profile";
+import { flamechart, flamegraph, heatmap } from "./profile";
 import { caveats, readTable } from "./table";
 
 const START = 1000;
@@ -119,16 +119,6 @@ describe("other answers about samples", () => {
     expect(Array.from(arrays.depth!)).toEqual([0, 1, 2, 0, 1, 2, 0, 1, 2]);
     expect(arrays.start![3]).toBeCloseTo(1000.51);
   });
-
-  it("names the hottest functions", () => {
-    const { functions, total } = functionsDocument(table(), {}, "n");
-    expect(total).toBe(6);
-    expect(functions.map((each) => [each.name, each.self, each.total])).toEqual([
-      ["main", 3, 6],
-      ["walk", 3, 3],
-      ["read", 0, 3],
-    ]);
-  });
 });
 
 it("reads task and node apart as well as by pairs", () => {
@@ -210,9 +200,13 @@ describe("the time axis of a frozen page", () => {
   it("cuts lanes", () => {
     const event = (at: number) => ({ at, kind: "mark", source: "x", severity: "info" as const, text: "", fields: {} });
     const lanes: Lanes = {
+      schema: "zombiescope.lanes/1",
+      node: "n",
+      from: 0,
+      to: 9,
       events: [event(1), event(5)],
       events_left_off: 0,
-      gaps: [{ from: 0, to: 2, source: "x" }],
+      gaps: [{ from: 0, to: 2, source: "x", why: "" }],
       zombies: { at: [1, 5], total: [1, 2], live: [1, 1], dying: [0, 1] },
       pressure: { at: [], cpu: [], memory: [], io: [] },
     };

@@ -4,7 +4,7 @@ import { foldCounts } from "../../flame/fold";
 import { NO_MODULE } from "../../flame/tree";
 import { type Columns, decode, encode } from "../columns";
 import { AnswerError, type Params } from "../source";
-import type { FunctionRow, Span, Stacks } from "../types";
+import type { Span } from "../types";
 import {
   type FrozenTable,
   functionsNamed,
@@ -210,42 +210,6 @@ export function flamechart<H>(table: FrozenTable, params: Params): Columns<H> {
     end: Float64Array.from(end!),
     samples: Uint32Array.from(samples!),
   });
-}
-
-export function functionsDocument(table: FrozenTable, params: Params, node: string): Stacks {
-  const asked = wanted(table, params);
-  const counts = leafCounts(table, asked);
-  const own = new Float64Array(table.functions.name.length);
-  const all = new Float64Array(own.length);
-  let total = 0;
-  for (let leaf = 0; leaf < counts.length; leaf++) {
-    const samples = counts[leaf]!;
-    if (!samples) continue;
-    total += samples;
-    own[table.fn[leaf]!]! += samples;
-    const seen = new Set<number>();
-    for (let at = leaf; at > 0; at = table.parent[at]!) seen.add(table.fn[at]!);
-    for (const fn of seen) all[fn]! += samples;
-  }
-  const ratio = (samples: number): number => (total ? samples / total : 0);
-  const row = (fn: number): FunctionRow => ({
-    name: table.functions.name[fn]!,
-    module: table.functions.module[fn] ?? null,
-    kind: table.functions.kind[fn]!,
-    self: own[fn]!,
-    total: all[fn]!,
-    self_ratio: ratio(own[fn]!),
-    total_ratio: ratio(all[fn]!),
-  });
-  const order = Array.from(all.keys()).filter((fn) => fn && all[fn]);
-  order.sort((a, b) => own[b]! - own[a]! || all[b]! - all[a]!);
-  return {
-    node,
-    ...(asked.range ?? extent(table)),
-    total,
-    functions: order.slice(0, Number(params.top ?? 20)).map(row),
-    stacks: [],
-  };
 }
 
 function extent(table: FrozenTable): Span {

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import type { Finding } from "../documents";
+import type { Finding } from "../../api/types";
 import { bySeverity, evidenceText, findingText, tally } from "./grouping";
 
 const finding = (id: string, severity: Finding["severity"]): Finding => ({

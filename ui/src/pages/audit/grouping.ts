@@ -1,8 +1,7 @@
 // Findings by severity, worst first, and each as a text to paste into a ticket or a terminal.
 
-import type { Finding, Severity } from "../documents";
-
-export const SEVERITIES: readonly Severity[] = ["critical", "warning", "info"];
+import { SEVERITIES } from "../../api/severity";
+import type { Finding, Severity } from "../../api/types";
 
 export interface Group {
   severity: Severity;

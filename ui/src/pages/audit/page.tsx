@@ -1,23 +1,22 @@
 // Traps of this machine before anything breaks: findings by severity, what shows them, and what mends them.
 
+import type { Audited, Finding } from "../../api/types";
 import { plural } from "../../format";
 import { rec, useDocument } from "../../state";
-import type { Audit, Finding } from "../documents";
 import { Copy, Empty, Loaded, MissingList, Page, Panel, Tag } from "../parts/parts";
 import { bySeverity, evidenceText, findingText, tally } from "./grouping";
 
 export function AuditPage() {
-  const answer = useDocument<Audit>("audit", { rec: rec.value });
+  const answer = useDocument("audit", { rec: rec.value });
   const data = answer.data;
-  const lead =
-    data && data.available !== false
-      ? `${tally(data.findings)} found in ${plural(data.units, "unit")}; ${plural(data.services_started, "service")} started at boot.`
-      : "Traps of a machine before anything breaks.";
-  const all = data?.findings?.length ? data.findings.map(findingText).join("\n") : "";
+  const lead = data?.available
+    ? `${tally(data.findings)} found in ${plural(data.units, "unit")}; ${plural(data.services_started, "service")} started at boot.`
+    : "Traps of a machine before anything breaks.";
+  const all = data?.available && data.findings.length ? data.findings.map(findingText).join("\n") : "";
   return (
     <Page title="Audit" lead={lead} aside={all && <Copy text={all} what="copy every fix" />}>
       <Loaded answer={answer} what="auditing this machine" lines={6}>
-        {(audit) => (audit.available === false ? <Elsewhere why={audit.why ?? ""} /> : <Findings audit={audit} />)}
+        {(audit) => (audit.available ? <Findings audit={audit} /> : <Elsewhere why={audit.why} />)}
       </Loaded>
     </Page>
   );
@@ -26,7 +25,7 @@ export function AuditPage() {
 function Elsewhere({ why }: { why: string }) {
   return (
     <Empty title="No machine to look at">
-      <p>{why || "Only the machine on which zombiescope runs can be audited."}</p>
+      <p>{why}</p>
       <p class="faint">
         Run <code>zombiescope audit</code> there, or <code>zombiescope audit --root PATH</code> on its image.
       </p>
@@ -34,7 +33,7 @@ function Elsewhere({ why }: { why: string }) {
   );
 }
 
-function Findings({ audit }: { audit: Audit }) {
+function Findings({ audit }: { audit: Audited }) {
   return (
     <>
       {!audit.live && (

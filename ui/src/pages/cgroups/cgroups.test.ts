@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Cgroups, HistoryPoint } from "../documents";
+import type { Cgroups, HistoryPoint } from "../../api/types";
 import { growthWords, milestones, verdict } from "./forecast";
 import { series, summary } from "./series";
 
@@ -8,11 +8,21 @@ const DAY = 86400;
 
 function cgroups(change: Partial<Cgroups> = {}): Cgroups {
   return {
+    schema: "zombiescope.cgroups/1",
     node: "n",
     kernel: "5.4.0",
     at: AT,
     source: "recording",
-    memory: { hierarchy: "v1", total: 68680, live: 240, dying: 68440 },
+    memory: {
+      hierarchy: "v1",
+      total: 68680,
+      live: 240,
+      dying: 68440,
+      created: null,
+      removed: null,
+      released: null,
+      lost: null,
+    },
     growth_per_hour: 327,
     verdict: "watch",
     why: "",
@@ -73,6 +83,14 @@ describe("history", () => {
     memory_cgroups: dying === null ? null : dying + 10,
     restarts: 2,
     cores_saturated_s: 0.5,
+    recorded_s: 60,
+    longest_saturation_s: 0.5,
+    longest_cpu: null,
+    busy_ratio: null,
+    system_ratio: null,
+    critical_events: 0,
+    nic_events: 0,
+    lost: 0,
   });
   const points = [point(0, "a", 100), point(60, "a", 200), point(120, "b", 3), point(180, "b", 5), point(900, "b", 40)];
 

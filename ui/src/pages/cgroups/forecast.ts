@@ -1,8 +1,8 @@
 // What the zombies will cost, in words: how long one read of the root's memory statistics takes now, and on which day it
 // reaches the lengths that hurt. A network card gives up after 5 s.
 
+import type { Cgroups } from "../../api/types";
 import { away, count, duration, moment } from "../../format";
-import type { Cgroups } from "../documents";
 
 export type Mood = "good" | "watch" | "bad" | "unknown";
 

@@ -2,10 +2,10 @@
 // on which day it will hurt, and how it went for thirty days.
 
 import { useMemo } from "preact/hooks";
+import type { CgroupLeak, Cgroups, HistoryPoint } from "../../api/types";
 import { Go } from "../../chrome/link";
 import { count, duration, moment, percent, plural, sentence, zoneName } from "../../format";
 import { current, info, rec, useDocument, zoneOffset } from "../../state";
-import type { Cgroups, HistoryPoint, Leak } from "../documents";
 import { Copy, Empty, Loaded, Page, Panel } from "../parts/parts";
 import { HistoryChart } from "./chart";
 import { growthWords, milestones, verdict } from "./forecast";
@@ -15,16 +15,12 @@ export function CgroupsPage() {
   const live = info.value?.live ?? false;
   // A link from an incident names its time: the census of then, not of now.
   const until = current().view?.to ?? null;
-  const answer = useDocument<Cgroups>(
+  const answer = useDocument(
     "cgroups",
     { rec: rec.value, to: until?.toFixed(3) },
     { every_s: live && until === null ? 10 : 0 },
   );
-  const history = useDocument<{ points: HistoryPoint[] }>(
-    "history",
-    { rec: rec.value, days: 30 },
-    { every_s: live ? 60 : 0 },
-  );
+  const history = useDocument("history", { rec: rec.value, days: 30 }, { every_s: live ? 60 : 0 });
   const at = answer.data?.at;
   const lead = at
     ? `State of ${moment(at, zoneOffset.value)} ${zoneName(zoneOffset.value)}${until === null ? "" : ", the end of what is in view"}.`
@@ -263,7 +259,7 @@ function Leakers({ document }: { document: Cgroups }) {
   );
 }
 
-function Row({ leak, most }: { leak: Leak; most: number }) {
+function Row({ leak, most }: { leak: CgroupLeak; most: number }) {
   const creator = leak.creator;
   const program = creator?.comm ? `${creator.comm}${creator.pid === null ? "" : `[${creator.pid}]`}` : null;
   return (

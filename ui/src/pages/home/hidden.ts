@@ -1,7 +1,7 @@
 // What an average hides, in words that are true on a busy machine too: where all cores are busy the average is no lie.
 
+import type { Worst } from "../../api/types";
 import { duration, measured, percent } from "../../format";
-import type { Worst } from "../documents";
 
 const CALM = 0.6;
 

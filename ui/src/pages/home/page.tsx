@@ -1,6 +1,8 @@
 // The home page always has something true to say. A healthy machine has a worst second too; it is mostly harmless, and it
 // shows on this very machine what an average hides.
 
+import { titleOf } from "../../api/incident";
+import type { Audit, Cgroups, Diagnosis, Modes, Worst } from "../../api/types";
 import { Go } from "../../chrome/link";
 import { exactly } from "../../flame/search";
 import { clock, count, day, duration, moment, percent, plural, sentence, span, zoneName } from "../../format";
@@ -8,7 +10,6 @@ import type { Target } from "../../state";
 import { type Answer, info, rec, recordings, useDocument, zoneOffset } from "../../state";
 import { bySeverity, tally } from "../audit/grouping";
 import { growthWords, milestones, verdict } from "../cgroups/forecast";
-import type { Audit, Cgroups, Diagnosis, Worst } from "../documents";
 import { sorted } from "../incident/list";
 import { Empty, Frames, Loaded, MissingList, Page, Panel, Tag } from "../parts/parts";
 import { hiddenWords } from "./hidden";
@@ -19,10 +20,10 @@ export function HomePage() {
   const about = info.value;
   const live = about?.live ?? false;
   const params = { rec: rec.value };
-  const worst = useDocument<Worst>("worst", params, { every_s: live ? 5 : 0 });
-  const incidents = useDocument<Diagnosis>("incidents", params, { every_s: live ? 10 : 0 });
-  const cgroups = useDocument<Cgroups>("cgroups", params, { every_s: live ? 10 : 0 });
-  const audit = useDocument<Audit>("audit", params);
+  const worst = useDocument("worst", params, { every_s: live ? 5 : 0 });
+  const incidents = useDocument("incidents", params, { every_s: live ? 10 : 0 });
+  const cgroups = useDocument("cgroups", params, { every_s: live ? 10 : 0 });
+  const audit = useDocument("audit", params);
   return (
     <Page title={about ? about.node : "This machine"} lead={<Lead />}>
       <div class="pg-home">
@@ -125,7 +126,7 @@ function WorstSecond({ answer }: { answer: Answer<Worst> }) {
   );
 }
 
-function ModeBar({ modes }: { modes: Record<string, number> }) {
+function ModeBar({ modes }: { modes: Modes }) {
   const shown = MODES.filter((mode) => (modes[mode] ?? 0) >= 0.005);
   const words = shown.map((mode) => `${mode} ${percent(modes[mode])}`).join(", ") || "idle";
   return (
@@ -210,12 +211,7 @@ function Incidents({ answer }: { answer: Answer<Diagnosis> }) {
                   .map((incident) => (
                     <li key={incident.id}>
                       <Tag severity={incident.severity} />{" "}
-                      <Go place={{ page: "incident", incidentId: incident.id }}>
-                        {incident.causes[0]?.summary ??
-                          incident.summary ??
-                          incident.symptoms[0]?.text ??
-                          "not explained"}
-                      </Go>{" "}
+                      <Go place={{ page: "incident", incidentId: incident.id }}>{titleOf(incident)}</Go>{" "}
                       <span class="faint mono">{clock(incident.from, zoneOffset.value)}</span>
                     </li>
                   ))}
@@ -264,7 +260,7 @@ function Findings({ answer }: { answer: Answer<Audit> }) {
     <Panel title="Audit of this machine" aside={<Go place={{ page: "audit" }}>all</Go>}>
       <Loaded answer={answer} what="auditing">
         {(audit) => {
-          if (audit.available === false)
+          if (!audit.available)
             return (
               <Empty title="Not looked at">
                 <p class="faint">{audit.why}</p>

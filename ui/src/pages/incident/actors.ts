@@ -1,8 +1,8 @@
 // Three parts that are easily taken for one another. The hog burnt the core and is often innocent: it only asked the
 // kernel a question. The culprit made the answer expensive. Who waited was hurt, and is neither.
 
+import type { Actor, Cause, Incident, Symptom } from "../../api/types";
 import { duration, measured, percent } from "../../format";
-import type { Actor, Cause, Incident, Symptom } from "../documents";
 
 export interface Part {
   role: "hog" | "culprit" | "waiter";

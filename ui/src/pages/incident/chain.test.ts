@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import founding from "../../../dev/founding-case.json";
+import type { Diagnosis, Incident } from "../../api/types";
 import { format, leading, START } from "../../state/place";
-import type { Diagnosis, Incident } from "../documents";
 import { confidence, parts, proof } from "./actors";
 import { guiltySpan, lostCore, quietSpan, stations } from "./chain";
 import { planText, steps } from "./plan";

@@ -1,11 +1,12 @@
 // The chain of a diagnosis as stations of a path: what was felt, which core, who held it, in which function, why that
 // took so long, who is to blame, and what mends it. Each station knows the place in the views that proves it.
 
+import { rank } from "../../api/severity";
+import type { Cause, ChainLink, Incident, Span, Symptom } from "../../api/types";
 import { around, recordedPart } from "../../axis/axis";
 import { exactly } from "../../flame/search";
 import { measured } from "../../format";
 import type { Filters, Target } from "../../state/place";
-import type { Cause, ChainLink, Incident, Span, Symptom } from "../documents";
 
 export type StationKind = "symptom" | "core" | "hog" | "kernel" | "measurement" | "leak" | "culprit" | "fix";
 
@@ -86,8 +87,6 @@ export function stations(incident: Incident, cause: Cause | null, bounds: Span |
   return found;
 }
 
-const SEVERITY = { critical: 0, warning: 1, info: 2 } as const;
-
 class Maker {
   private readonly guilty: Span;
   private readonly view: Span;
@@ -105,7 +104,7 @@ class Maker {
   felt(core: Symptom | null): Station | null {
     const others = this.incident.symptoms.filter((symptom) => symptom !== core && symptom.kind !== "kernel_hog");
     const ranked = [...(others.length ? others : core ? [core] : this.incident.symptoms)].sort(
-      (a, b) => SEVERITY[a.severity] - SEVERITY[b.severity] || a.at - b.at,
+      (a, b) => rank(a.severity) - rank(b.severity) || a.at - b.at,
     );
     const [first, ...rest] = ranked;
     if (!first) return null;

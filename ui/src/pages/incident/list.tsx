@@ -1,28 +1,28 @@
 // Every incident of the recording: worst first, open ones before those that are over.
 
+import { titleOf } from "../../api/incident";
+import { rank } from "../../api/severity";
+import type { Diagnosis, Incident } from "../../api/types";
 import { Go } from "../../chrome/link";
 import { clock, day, duration, percent, plural, sentence, span, zoneName } from "../../format";
 import { info, rec, useDocument, zoneOffset } from "../../state";
 import { tally } from "../audit/grouping";
-import type { Diagnosis, Incident } from "../documents";
 import { Empty, Loaded, Page, Tag } from "../parts/parts";
 import { actorName } from "./actors";
 import { lostCore } from "./chain";
 import { NotChecked, State } from "./page";
 
-const ORDER = { critical: 0, warning: 1, info: 2 } as const;
-
 export function sorted(incidents: readonly Incident[]): Incident[] {
   return [...incidents].sort(
     (a, b) =>
       Number(a.state === "closed") - Number(b.state === "closed") ||
-      ORDER[a.severity] - ORDER[b.severity] ||
+      rank(a.severity) - rank(b.severity) ||
       b.from - a.from,
   );
 }
 
 export function IncidentsPage() {
-  const found = useDocument<Diagnosis>("incidents", { rec: rec.value }, { every_s: info.value?.live ? 10 : 0 });
+  const found = useDocument("incidents", { rec: rec.value }, { every_s: info.value?.live ? 10 : 0 });
   const data = found.data;
   const lead =
     data &&
@@ -34,13 +34,13 @@ export function IncidentsPage() {
       <Loaded answer={found} what="diagnosing the recording" lines={5}>
         {(told) => (told.incidents.length ? <Rows incidents={sorted(told.incidents)} /> : <None diagnosis={told} />)}
       </Loaded>
-      {data && <NotChecked lines={data.not_checked ?? []} />}
+      {data && <NotChecked lines={data.not_checked} />}
     </Page>
   );
 }
 
 function None({ diagnosis }: { diagnosis: Diagnosis }) {
-  const blind = Boolean(diagnosis.not_checked?.length);
+  const blind = Boolean(diagnosis.not_checked.length);
   return (
     <Empty good={!blind} title="Nothing wrong was found, on what could be seen">
       <p class="faint">
@@ -88,7 +88,7 @@ function Rows({ incidents }: { incidents: readonly Incident[] }) {
                 </td>
                 <td>
                   <Go place={{ page: "incident", incidentId: incident.id }} class="pg-rowlink">
-                    {cause?.summary ?? incident.summary ?? incident.symptoms[0]?.text ?? "not explained"}
+                    {titleOf(incident)}
                   </Go>
                   <div class="faint">
                     <State incident={incident} /> <code>{cause?.pattern ?? "not explained"}</code>

@@ -1,12 +1,13 @@
 // One incident: what happened, the chain that explains it, who is who, what else it could have been, and what to do.
 
 import { FrozenSource } from "../../api/frozen";
+import { titleOf } from "../../api/incident";
 import { source } from "../../api/source";
+import type { Cause, ChainLink, Incident, RuledOut } from "../../api/types";
 import { Go } from "../../chrome/link";
 import { exactly } from "../../flame/search";
 import { clock, count, duration, measured, percent, plural, sentence, span, zoneName } from "../../format";
 import { incidentId, info, rec, recorded, useDocument, zoneOffset } from "../../state";
-import type { Cause, ChainLink, Diagnosis, Incident, RuledOut } from "../documents";
 import { Copy, Empty, Frames, Loaded, Page, Panel, Tag } from "../parts/parts";
 import { confidence, parts, proof } from "./actors";
 import { guiltySpan, lostCore, onCore, quietSpan, readFrom, type Station, stations } from "./chain";
@@ -16,12 +17,12 @@ import { planText, steps } from "./plan";
 /** Without an id: the worst one, so that a link can lead to "what happened" before anybody knows its name. */
 export function IncidentPage() {
   const id = incidentId.value;
-  const one = useDocument<Incident>(
+  const one = useDocument(
     id ? `incidents/${encodeURIComponent(id)}` : null,
     { rec: rec.value },
     { every_s: info.value?.live ? 15 : 0 },
   );
-  const all = useDocument<Diagnosis>(id ? null : "incidents", { rec: rec.value });
+  const all = useDocument(id ? null : "incidents", { rec: rec.value });
   const waiting = (id ? one : all).data === null;
   if (id && one.error?.status === 404 && waiting) return <Unknown id={id} />;
   if (waiting)
@@ -48,7 +49,7 @@ export function IncidentPage() {
     <Loaded answer={all} what="diagnosing the recording">
       {(found) => {
         const worst = found.incidents[0];
-        return worst ? <Told incident={{ ...(found.node ? { node: found.node } : {}), ...worst }} /> : <Nothing />;
+        return worst ? <Told incident={worst} /> : <Nothing />;
       }}
     </Loaded>
   );
@@ -83,11 +84,7 @@ function Told({ incident }: { incident: Incident }) {
   const cause = incident.causes[0] ?? null;
   const path = stations(incident, cause, recorded.value);
   return (
-    <Page
-      title={cause?.summary ?? incident.symptoms[0]?.text ?? "An incident without a symptom"}
-      lead={<Lead incident={incident} />}
-      aside={<Exports incident={incident} />}
-    >
+    <Page title={titleOf(incident)} lead={<Lead incident={incident} />} aside={<Exports incident={incident} />}>
       <section aria-label="The chain, from what was felt to what mends it">
         <ChainPath stations={path} />
       </section>
@@ -111,18 +108,16 @@ function Told({ incident }: { incident: Incident }) {
       </div>
       <Others causes={incident.causes.slice(1)} />
       <RuledOutTable ruledOut={incident.ruled_out} />
-      <NotChecked lines={incident.not_checked ?? []} />
     </Page>
   );
 }
 
 function Lead({ incident }: { incident: Incident }) {
   const zone = zoneOffset.value;
-  const again = incident.recurrences?.length ?? 0;
+  const again = incident.recurrences.length;
   return (
     <>
-      <Tag severity={incident.severity} /> <State incident={incident} />{" "}
-      {incident.node && <strong>{incident.node}</strong>}{" "}
+      <Tag severity={incident.severity} /> <State incident={incident} /> <strong>{incident.node}</strong>{" "}
       <span class="mono">{span(incident.from, incident.to, zone)}</span> {zoneName(zone)},{" "}
       {duration(incident.to - incident.from)}
       {again > 0 && `, again ${again === 1 ? "once" : `${again} times`}`} · incident <code>{incident.id}</code>
@@ -312,7 +307,7 @@ function Look({ incident, cause }: { incident: Incident; cause: Cause | null }) 
             </Go>
           </li>
         )}
-        {(incident.recurrences ?? []).slice(0, 5).map((at) => (
+        {incident.recurrences.slice(0, 5).map((at) => (
           <li key={at}>
             <Go
               place={{

@@ -1,8 +1,8 @@
 // The fix as something to paste: commands as they are, everything else as a comment, so that the whole block may be
 // read, copied and run line by line. Nothing on this page runs anything.
 
+import type { Fix, Incident } from "../../api/types";
 import { moment, zoneName } from "../../format";
-import type { Fix, Incident } from "../documents";
 
 export interface Step {
   text: string;

@@ -4,10 +4,10 @@
 import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { type AnswerError, source } from "../../api/source";
+import type { Missing, Severity } from "../../api/types";
 import { copy } from "../../chrome/clipboard";
 import { Go } from "../../chrome/link";
 import type { Answer, Target } from "../../state";
-import type { Missing, Severity } from "../documents";
 
 const SIGNS: Record<Severity, string> = { critical: "▲", warning: "◆", info: "●" };
 
