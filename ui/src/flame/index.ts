@@ -7,7 +7,7 @@ export { type ColourBy, colourOf, css, type Theme } from "./colours";
 export { Flame, type FlameProps } from "./flame";
 export { FlameChart, type FlameChartProps } from "./flame-chart";
 export { FlamePanel, type FlamePanelProps } from "./flame-panel";
-export { type FoldOptions, foldChart, foldCounts, foldHeat, foldSamples, leafCounts, type SampleTable } from "./fold";
+export { foldCounts, type SampleTable } from "./fold";
 export { FLAME_KEYS, HEAT_KEYS } from "./keys";
 export { Legend } from "./legend";
 export { FIRST_LOOK, type FlameLook, type FlameView, VIEWS } from "./look";

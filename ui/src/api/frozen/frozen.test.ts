@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { decode, encode } from "../columns";
-import type { FlamegraphHeader, HeatmapHeader, Lanes, StripHeader } from "../types";
+import type { FlamechartHeader, FlamegraphHeader, HeatmapHeader, Lanes, StripHeader } from "../types";
 import { cutLanes, cutStrip, finest } from "./axis";
 import { flamechart, flamegraph, heatmap } from "./profile";
 import { caveats, readTable } from "./table";
@@ -68,6 +68,14 @@ describe("flame graph of a frozen page", () => {
     expect(names(flamegraph(all, { match: "(" }))[0]).toBe("all 0");
   });
 
+  it("shares no sample between ranges that meet, and loses none", () => {
+    const cuts = [1000, 1000.01, 1000.0105, 1000.51, 1000.9, 1001.01, 1001.03, 1002];
+    const totals = cuts
+      .slice(1)
+      .map((to, i) => flamegraph<FlamegraphHeader>(table(), { from: cuts[i], to }).header.total);
+    expect(totals.reduce((sum, total) => sum + total, 0)).toBe(6);
+  });
+
   it("starts from the innermost frame when it is inverted", () => {
     expect(names(flamegraph(table(), { invert: true }))).toEqual(["all 6", "main 3", "walk 3", "read 3", "main 3"]);
   });
@@ -118,6 +126,27 @@ describe("other answers about samples", () => {
     const { arrays } = flamechart(table(), { cpu: "0" });
     expect(Array.from(arrays.depth!)).toEqual([0, 1, 2, 0, 1, 2, 0, 1, 2]);
     expect(arrays.start![3]).toBeCloseTo(1000.51);
+  });
+
+  it("merges consecutive samples of a core while the frame stays", () => {
+    const every = { time: Uint16Array.of(0, 10, 10, 10, 500, 10), cpu: Uint16Array.of(0, 0, 0, 0, 0, 0) };
+    const { header, arrays } = flamechart<FlamechartHeader>(table(1, {}, every), { cpu: "0" });
+    const bars = Array.from(arrays.name!, (name, bar) => [
+      header.names[name],
+      arrays.depth![bar],
+      arrays.samples![bar],
+    ]);
+    expect(bars).toEqual([
+      ["main", 0, 4],
+      ["read", 1, 1],
+      ["walk", 2, 1],
+      ["read", 1, 1],
+      ["walk", 2, 1],
+      ["main", 0, 2],
+      ["read", 1, 1],
+      ["walk", 2, 1],
+    ]);
+    expect(flamechart(table(), { cpu: "7" }).arrays.name!.length).toBe(0);
   });
 });
 

@@ -1,6 +1,7 @@
-/** Answers about samples that a frozen page gives by itself: flame graph, heat map, chart and the hottest functions. */
+/** Answers about samples that a frozen page gives by itself: flame graph, heat map and chart. */
 
 import { foldCounts } from "../../flame/fold";
+import { packedTree } from "../../flame/pack";
 import { NO_MODULE } from "../../flame/tree";
 import { type Columns, decode, encode } from "../columns";
 import { AnswerError, type Params } from "../source";
@@ -21,32 +22,7 @@ export function flamegraph<H>(table: FrozenTable, params: Params): Columns<H> {
   const inverted = params.invert === true || params.invert === 1 || params.invert === "1";
   const base = params.against ? against(table, String(params.against), asked) : null;
   const tree = foldCounts(table, leafCounts(table, asked), base, inverted);
-  const { functions } = tree;
-  const modules = [...new Set(functions.module)].filter((each) => each !== null);
-  const kinds = [...new Set(functions.kind)];
-  const moduleAt = new Map(modules.map((each, number) => [each, number]));
-  const kindAt = new Map(kinds.map((each, number) => [each, number]));
-  const scalars = {
-    schema: "zombiescope.flamegraph/1",
-    total: tree.total,
-    base_total: base ? tree.baseTotal : null,
-    scale: tree.scale,
-    pruned: tree.pruned,
-    names: functions.name,
-    modules,
-    kinds,
-    total_recording_samples: table.total,
-  };
-  return answer<H>(scalars, {
-    name: tree.fn,
-    module: Uint32Array.from(tree.fn, (fn) => moduleAt.get(functions.module[fn] ?? "") ?? NO_MODULE),
-    kind: Uint8Array.from(tree.fn, (fn) => kindAt.get(functions.kind[fn]!) ?? 0),
-    parent: tree.parent,
-    depth: tree.depth,
-    value: tree.value,
-    self: tree.self,
-    ...(tree.base && tree.baseSelf ? { base: tree.base, base_self: tree.baseSelf } : {}),
-  });
+  return decode<H>(packedTree(tree));
 }
 
 function against(table: FrozenTable, text: string, asked: Wanted): Float64Array {
