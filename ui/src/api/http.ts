@@ -58,7 +58,7 @@ export class HttpSource implements Source {
       throw new AnswerError(
         0,
         "the server does not answer",
-        "is zombiescope still running? start it again: the page recovers by itself",
+        "is zombiescope still running? start it again, and the page reconnects by itself",
       );
     }
     if (!response.ok) throw await failure(response);

@@ -19,7 +19,7 @@ export function listen(url: string, ready: () => Promise<unknown>, handlers: Liv
 
   const heard = (): void => {
     clearTimeout(timer);
-    timer = window.setTimeout(() => lost("nothing was heard for 40 seconds"), SILENCE_MS);
+    timer = window.setTimeout(() => lost("no message for 40 seconds"), SILENCE_MS);
   };
 
   const open = async (): Promise<void> => {

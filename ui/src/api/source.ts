@@ -37,12 +37,12 @@ export interface Source {
   href(path: string, params?: Params): string | null;
 }
 
-/** What the server said was wrong, and how to mend it. */
+/** What the server said was wrong, and how to fix it. */
 export class AnswerError extends Error {
   constructor(
     readonly status: number,
     readonly what: string,
-    readonly mend: string | null = null,
+    readonly fix: string | null = null,
   ) {
     super(what);
   }

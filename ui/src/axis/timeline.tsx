@@ -194,7 +194,7 @@ function Ruler() {
             {mark.label}
           </span>
         ))}
-      <i class="ruler-zone" title={`times are of the node's zone, ${zoneName(offset)}`}>
+      <i class="ruler-zone" title={`times are in the node's zone, ${zoneName(offset)}`}>
         {zoneName(offset)}
       </i>
     </div>

@@ -1,4 +1,4 @@
-/** Everything that can be done from the keyboard, in one list: keys, the palette and the help page are made from it. */
+/** All commands from the keyboard, in one list: keys, the palette and the help page are made from it. */
 
 import { signal } from "@preact/signals";
 import { titleOf } from "../api/incident";
@@ -207,7 +207,7 @@ export const COMMANDS: Command[] = [
     run: () => navigate({ filters: NO_FILTERS }),
   },
 
-  { title: "Everything that can be done", group: "Page", keys: ["ctrl+k", ":"], run: () => (paletteOpen.value = true) },
+  { title: "All commands", group: "Page", keys: ["ctrl+k", ":"], run: () => (paletteOpen.value = true) },
   { title: "Keys", group: "Page", keys: ["?"], run: () => (helpOpen.value = true) },
   { title: "Light or dark", group: "Page", keys: ["t"], run: () => setTheme(dark.value ? "light" : "dark") },
   {

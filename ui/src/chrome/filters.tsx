@@ -81,7 +81,7 @@ export function FilterBar() {
           {wrong}
         </span>
       )}
-      <div class="chips" role="list" aria-label="Filters that hold">
+      <div class="chips" role="list" aria-label="Active filters">
         {LISTS.flatMap((name) =>
           now[name].map((value) => (
             <Chip

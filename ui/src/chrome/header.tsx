@@ -55,8 +55,8 @@ export function Header() {
       <button
         type="button"
         class="icon-button"
-        aria-label="Everything that can be done"
-        title="Everything that can be done (Ctrl K)"
+        aria-label="All commands"
+        title="All commands (Ctrl K)"
         onClick={() => (paletteOpen.value = true)}
       >
         <Icon name="palette" />
@@ -147,7 +147,7 @@ function Connection() {
       </span>
     );
   return (
-    <span class="connection lost" role="alert" title={`${why}; it is tried again all the time`}>
+    <span class="connection lost" role="alert" title={`${why}; reconnecting`}>
       <i />
       connection lost {duration(Math.max(1, Math.round((Date.now() - since) / 1000)))} ago
     </span>
@@ -174,7 +174,7 @@ const NEXT: Record<Theme, Theme> = { system: "light", light: "dark", dark: "syst
 
 function ThemeSwitch() {
   const now = theme.value;
-  const words = now === "system" ? "as the system" : now;
+  const words = now === "system" ? "same as the system" : now;
   return (
     <button
       type="button"

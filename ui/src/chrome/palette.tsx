@@ -34,7 +34,7 @@ function OpenPalette() {
     }
   };
   return (
-    <Dialog label="Everything that can be done" class="palette" close={close}>
+    <Dialog label="All commands" class="palette" close={close}>
       <input
         autofocus
         class="palette-input"
@@ -73,7 +73,7 @@ function OpenPalette() {
         ))}
         {found.length === 0 && (
           <li class="faint" aria-disabled="true">
-            Nothing is called that
+            No command matches
           </li>
         )}
       </ul>

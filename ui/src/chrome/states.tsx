@@ -40,7 +40,7 @@ export function Loading({ title = "Loading", small, children }: Partial<Says>) {
 export function Problem({ error, again, small }: { error: AnswerError; again?: () => void; small?: boolean }) {
   return (
     <State icon="warning" kind="error" title={capital(error.what)} small={small ?? false}>
-      {error.mend && <p>{sentence(error.mend)}</p>}
+      {error.fix && <p>{sentence(error.fix)}</p>}
       {again && (
         <button type="button" class="button" onClick={again}>
           Try again
@@ -66,7 +66,7 @@ export function AskToken({ error }: { error: AnswerError }) {
   };
   return (
     <State icon="lock" kind="denied" title={capital(error.what)}>
-      {error.mend && <p>{capital(error.mend)}, or paste the token:</p>}
+      {error.fix && <p>{capital(error.fix)}, or paste the token:</p>}
       <form class="button-row" onSubmit={open}>
         <input class="plain" type="password" name="token" aria-label="Token" autofocus autocomplete="off" />
         <button type="submit" class="button">

@@ -81,7 +81,7 @@ export function SearchBox({ search, error, matched, total, place, onSearch, onSt
       {search.text !== "" && (
         <span class="zs-matched" aria-live="polite">
           {error ? (
-            "not an expression"
+            "not a regular expression"
           ) : (
             <>
               <b>{share(matched, total)}</b> matched

@@ -77,7 +77,7 @@ export function Toolbar(props: ToolbarProps) {
         </button>
       </span>
       {onSwap ? (
-        <button type="button" onClick={onSwap} title="Exchange what is compared">
+        <button type="button" onClick={onSwap} title="Swap the two sides">
           ⇄ Swap
         </button>
       ) : (

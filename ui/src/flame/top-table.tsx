@@ -91,7 +91,7 @@ export function TopTable(props: TopTableProps) {
       <div class={`zs-top-head ${compared ? "zs-compared" : ""}`} role="row">
         {head("self", "Self", "Samples taken in the function itself")}
         {head("total", "Total", "Samples with the function on the stack")}
-        {compared && head("delta", "Change", "Own samples more than expected")}
+        {compared && head("delta", "Change", "Self samples above what was expected")}
         {head("name", "Function", "By name")}
         {head("module", "Module", "By module")}
       </div>

@@ -115,8 +115,8 @@ export function HeatBar({
         <button
           type="button"
           disabled={!selection}
-          title="Step on by its length (.)"
-          aria-label="step on"
+          title="Step forward by its length (.)"
+          aria-label="step forward"
           onClick={() => onChoose(stepped(heat, selection!, 1), false)}
         >
           ▶
@@ -124,7 +124,7 @@ export function HeatBar({
         <button
           type="button"
           disabled={!selection}
-          title="Select nothing: show everything (Esc)"
+          title="Clear the selection: show everything (Esc)"
           onClick={() => onChoose(null, false)}
         >
           All

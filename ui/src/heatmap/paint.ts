@@ -102,7 +102,7 @@ export function drawCells(
       if (!value) continue;
       const line = heat.cores ? row : heat.rows - 1 - row;
       let colour = colourOf(value, heat.max, scale, look.colours);
-      // While something is searched the rest steps back, or the paint would have to be told apart from heat.
+      // While something is searched the rest steps back, or paint and heat would be hard to tell apart.
       if (heat.painted) colour = paintOf(heat.painted[cell]!, heat.max, scale, faded(colour, empty), look.paint);
       pixels[line * heat.columns + column] = colour;
     }

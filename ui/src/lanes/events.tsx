@@ -26,7 +26,7 @@ export function Events() {
       ))}
       {!!lanes.value?.events_left_off && (
         <span class="lane-note left-off">
-          {count(lanes.value.events_left_off)} lesser or earlier ones are not shown: zoom in
+          {count(lanes.value.events_left_off)} minor or earlier events are not shown: zoom in
         </span>
       )}
       {lanes.value !== null && found.length === 0 && <span class="lane-note">no events in view</span>}
@@ -83,7 +83,7 @@ function EventsTip({ items }: { items: TimelineEvent[] }) {
           and {items.length - SAID} more within {duration(items[items.length - 1]!.at - items[0]!.at)}
         </div>
       )}
-      <div class="faint">click: select the seconds around</div>
+      <div class="faint">click: select the seconds around it</div>
     </div>
   );
 }

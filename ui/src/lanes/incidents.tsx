@@ -66,7 +66,7 @@ function IncidentTip({ incident }: { incident: Incident }) {
           {cause.pattern} · {percent(cause.confidence)} sure
         </div>
       )}
-      <div class="faint">click: the whole chain</div>
+      <div class="faint">click: show the whole chain</div>
     </div>
   );
 }

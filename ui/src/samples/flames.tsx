@@ -175,7 +175,7 @@ function ChartTitle({ of }: { of: { cpu?: string; tid?: string } | null }) {
     <div class="chart-title">
       {of.tid !== undefined ? `Thread ${of.tid}` : `Core ${of.cpu}`}
       {!chosen && (
-        <span class="faint"> · the worst of what is chosen; filter for another core or thread to see that one </span>
+        <span class="faint"> · the worst in the selection; filter for another core or thread to see that one </span>
       )}
       {!chosen && of.cpu !== undefined && (
         <button type="button" class="button" onClick={() => setFilter("cpu", [of.cpu!])}>

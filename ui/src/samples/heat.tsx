@@ -94,5 +94,5 @@ export function Heat() {
 
 const HEAT_PX = 110;
 
-/** Lower-case text ignores case on the page; the server must be told so. */
+/** Lower-case text ignores case on the page; the server has to be asked for that. */
 const spelled = (text: string): string => (/[A-Z]/.test(text) ? text : `(?i)${text}`);

@@ -1,12 +1,14 @@
 /** Where the reader is, and how that stands in the address. Pure: state.ts holds the signals. */
 
 import type { Span } from "../api/types";
+import type { ColourBy } from "../flame/colours";
+import { FIRST_LOOK, type FlameView, VIEWS } from "../flame/look";
+import type { Search } from "../flame/search";
 
 export const PAGES = ["home", "node", "incidents", "incident", "cgroups", "audit"] as const;
 export type Page = (typeof PAGES)[number];
 
-export const VIEWS = ["flame", "chart", "sandwich", "top"] as const;
-export type View = (typeof VIEWS)[number];
+export type View = FlameView;
 
 export interface Filters {
   cpu: string[];
@@ -33,11 +35,6 @@ export const NO_FILTERS: Filters = {
   match: "",
 };
 
-export interface Search {
-  text: string;
-  mode: "highlight" | "filter";
-}
-
 export interface Place {
   page: Page;
   /** Empty: the first recording that the server has. */
@@ -57,7 +54,7 @@ export interface Place {
   fn: string;
   /** What was done to the tree (focus, drop, collapse ...), as the flame graph writes it. */
   transforms: string;
-  colour: "kind" | "module";
+  colour: ColourBy;
   /** Rows of the heat map are parts of a second, or cores. */
   by: "subsecond" | "core";
   /** Into how many parts the heat map cuts a second. */
@@ -72,13 +69,13 @@ export const START: Place = {
   selection: null,
   compare: null,
   filters: NO_FILTERS,
-  look: "flame",
-  inverted: false,
-  icicle: true,
-  search: { text: "", mode: "highlight" },
-  fn: "",
+  look: FIRST_LOOK.view,
+  inverted: FIRST_LOOK.inverted,
+  icicle: FIRST_LOOK.icicle,
+  search: FIRST_LOOK.search,
+  fn: FIRST_LOOK.fn,
   transforms: "",
-  colour: "kind",
+  colour: FIRST_LOOK.colour,
   by: "subsecond",
   rows: 50,
   incidentId: "",

@@ -7,7 +7,7 @@ import { batch, computed, signal } from "@preact/signals";
 import type { Info, RecordingEntry, Span } from "../api/types";
 import { type Filters, format, kept, NO_FILTERS, type Place, parse, START } from "./place";
 
-export type { Filters, ListFilter, Page, Place, Search, Target, View } from "./place";
+export type { Filters, ListFilter, Page, Place, Target, View } from "./place";
 export { LISTS, leading, NO_FILTERS } from "./place";
 
 const place = signal<Place>(START);

@@ -1,4 +1,4 @@
-// Traps of this machine before anything breaks: findings by severity, what shows them, and what mends them.
+// Traps of this machine before anything breaks: findings by severity, the evidence, and the fix.
 
 import type { Audited, Finding } from "../../api/types";
 import { plural } from "../../format";
@@ -38,7 +38,7 @@ function Findings({ audit }: { audit: Audited }) {
     <>
       {!audit.live && (
         <p class="pg-note">
-          systemd was not asked; its files in {audit.root} were read instead, and hold for where this root is booted.
+          systemd was not asked: its files in {audit.root} were read instead, and apply to a machine booted from there.
         </p>
       )}
       {!audit.findings.length && <Empty good title="No trap was found in what could be read" />}
@@ -64,10 +64,7 @@ function Findings({ audit }: { audit: Audited }) {
         </Panel>
       )}
       {audit.missing.length > 0 && (
-        <Panel
-          title="Could not be looked at"
-          aside={<span class="faint">{plural(audit.missing.length, "source")}</span>}
-        >
+        <Panel title="Could not be checked" aside={<span class="faint">{plural(audit.missing.length, "source")}</span>}>
           <MissingList missing={audit.missing} />
         </Panel>
       )}
@@ -88,7 +85,7 @@ function One({ finding }: { finding: Finding }) {
       <p>{finding.why}</p>
       <div class="pg-pair">
         <div>
-          <h4>Seen in</h4>
+          <h4>Found in</h4>
           <ul class="pg-evidence">
             {finding.evidence.map((each) => (
               <li key={evidenceText(each)}>

@@ -40,11 +40,11 @@ export function CgroupsPage() {
       }
     >
       <Loaded answer={answer} what="counting cgroups" lines={5}>
-        {(document) => <Told document={document} />}
+        {(document) => <Census document={document} />}
       </Loaded>
       <Panel title="Thirty days" id="history">
         <Loaded answer={history} what="reading thirty days" lines={4}>
-          {(told) => <Month points={told.points} />}
+          {(history) => <Month points={history.points} />}
         </Loaded>
       </Panel>
       {answer.data && <Leakers document={answer.data} />}
@@ -52,7 +52,7 @@ export function CgroupsPage() {
   );
 }
 
-function Told({ document }: { document: Cgroups }) {
+function Census({ document }: { document: Cgroups }) {
   const { memory } = document;
   const said = verdict(document);
   if (memory.total === null)
@@ -126,18 +126,17 @@ function growth(document: Cgroups): string {
 
 function Month({ points }: { points: readonly HistoryPoint[] }) {
   const made = useMemo(() => series(points), [points]);
-  const told = summary(points);
-  if (!told)
+  const found = summary(points);
+  if (!found)
     return (
-      <Empty title="Not a minute was summed up yet">
+      <Empty title="No minute has been summarised yet">
         <p class="faint">
-          History begins a minute after the recorder started, and is kept for thirty days. A file that was imported has
-          none.
+          History begins a minute after the recorder starts, and is kept for thirty days. An imported file has none.
         </p>
       </Empty>
     );
   const zone = zoneOffset.value;
-  const words = inWords(told, zone);
+  const words = inWords(found, zone);
   return (
     <>
       <p>{sentence(words)}</p>
@@ -184,14 +183,14 @@ function Month({ points }: { points: readonly HistoryPoint[] }) {
   );
 }
 
-function inWords(told: HistorySummary, zone: number): string {
+function inWords(found: HistorySummary, zone: number): string {
   const none = (number: number, one: string) => (number ? plural(number, one) : `no ${one}`);
-  const most = told.most
-    ? `at most ${count(told.most.dying)} were dying, on ${moment(told.most.at, zone)}`
+  const most = found.most
+    ? `at most ${count(found.most.dying)} were dying, on ${moment(found.most.at, zone)}`
     : "no cgroup was counted";
   const lost =
-    told.saturated_s >= 0.05 ? `cores were lost for ${duration(told.saturated_s)} in all` : "no core was lost";
-  return `${duration(Math.max(60, told.days * 86400))} of history with ${none(told.reboots, "reboot")} and ${none(told.restarts, "restart")} of units; ${most}; ${lost}`;
+    found.saturated_s >= 0.05 ? `cores were lost for ${duration(found.saturated_s)} in all` : "no core was lost";
+  return `${duration(Math.max(60, found.days * 86400))} of history with ${none(found.reboots, "reboot")} and ${none(found.restarts, "restart")} of units; ${most}; ${lost}`;
 }
 
 function daily(points: readonly HistoryPoint[]): HistoryPoint[] {

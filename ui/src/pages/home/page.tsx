@@ -198,7 +198,7 @@ function Incidents({ answer }: { answer: Answer<Diagnosis> }) {
       <Loaded answer={answer} what="diagnosing">
         {({ incidents }) => {
           const open = incidents.filter((each) => each.state === "open").length;
-          if (!incidents.length) return <Empty good title="None was found, on what could be seen" />;
+          if (!incidents.length) return <Empty good title="None detected in what was recorded" />;
           return (
             <>
               <p>
@@ -262,7 +262,7 @@ function Findings({ answer }: { answer: Answer<Audit> }) {
         {(audit) => {
           if (!audit.available)
             return (
-              <Empty title="Not looked at">
+              <Empty title="Not audited">
                 <p class="faint">{audit.why}</p>
               </Empty>
             );
@@ -294,14 +294,14 @@ function Findings({ answer }: { answer: Answer<Audit> }) {
 
 function Unseen() {
   const about = info.value;
-  // A source that is missing altogether is told once, with what grants it.
+  // A source that is missing altogether is listed once, with what grants it.
   const absent = new Set(about?.missing.map((each) => each.source));
   const gaps = (about?.gaps ?? []).filter((gap) => !absent.has(gap.source)).slice(-3);
   return (
     <Panel title="What cannot be seen">
       {!about && <p class="faint">…</p>}
       {about && !about.missing.length && !gaps.length && (
-        <Empty good title="Nothing: every source can be read, and there is no gap" />
+        <Empty good title="Nothing: every source is readable, and there is no gap" />
       )}
       {about && about.missing.length > 0 && <MissingList missing={about.missing} />}
       {gaps.length > 0 && (

@@ -1,5 +1,5 @@
 // Three parts that are easily taken for one another. The hog burnt the core and is often innocent: it only asked the
-// kernel a question. The culprit made the answer expensive. Who waited was hurt, and is neither.
+// kernel a question. The culprit made the answer expensive. Who waited was affected, and is neither.
 
 import type { Actor, Cause, Incident, Symptom } from "../../api/types";
 import { duration, measured, percent } from "../../format";
@@ -26,7 +26,7 @@ function hog(cause: Cause | null): Part {
   const part: Part = {
     role: "hog",
     title: "Hog",
-    means: "burnt the core. Stopping it stops the pain, and usually not the cause.",
+    means: "used up the core. Stopping it stops the symptom, usually not the cause.",
     names: [],
     facts: [],
   };
@@ -65,7 +65,7 @@ function waiters(incident: Incident): Part {
   const part: Part = {
     role: "waiter",
     title: "Waited",
-    means: "was hurt, and did nothing wrong.",
+    means: "was affected, and did nothing wrong.",
     names: [],
     facts: [],
   };
@@ -99,16 +99,16 @@ function victim(symptom: Symptom, byInterface: boolean): string | null {
 
 const PROOFS: Record<string, { name: string; means: string }> = {
   kernel: {
-    name: "seen on a real kernel",
-    means: "The laboratory makes this fault on a running kernel and finds it again.",
+    name: "reproduced on a real kernel",
+    means: "The lab reproduces this fault on a running kernel, and it is detected there.",
   },
   golden: {
     name: "known from a documented case",
-    means: "A case that others published was replayed, and is found again.",
+    means: "A published case was replayed, and it is detected there.",
   },
   literature: {
-    name: "only read about",
-    means: "Nobody here has seen it happen, so confidence stays at or below 60%.",
+    name: "known from literature only",
+    means: "It was never reproduced here, so its confidence stays at or below 60%.",
   },
 };
 
@@ -116,11 +116,11 @@ export function proof(cause: Cause): { name: string; means: string } {
   return PROOFS[cause.proof] ?? { name: cause.proof, means: "" };
 }
 
-/** What a confidence stands for; the number alone tells nobody anything. */
+/** What a confidence stands for; the number alone explains nothing. */
 export function confidence(cause: Cause): string {
   if (cause.confidence >= 0.85) return "The frames, the numbers beside them and the culprit all fit.";
   if (cause.confidence >= 0.6)
-    return "The frames fit and a number confirms them; something was not measured or nobody is named.";
+    return "The frames fit and a number confirms them; something was not measured, or no culprit is known.";
   if (cause.confidence >= 0.35) return "It fits what was sampled, but no number confirms it. Look before you act.";
-  return "Little speaks for it; it is named because nothing fits better.";
+  return "There is little evidence for it; it is listed because nothing fits better.";
 }

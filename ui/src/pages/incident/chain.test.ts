@@ -14,7 +14,7 @@ const station = (kind: string) => path.find((each) => each.kind === kind)!;
 const address = (kind: string) => decodeURIComponent(format({ ...START, ...leading(station(kind).place!) }));
 
 describe("the path of the founding case", () => {
-  it("goes from what was felt to what mends it", () => {
+  it("goes from the symptom to the fix", () => {
     expect(path.map((each) => [each.kind, each.headline])).toEqual([
       ["symptom", "network card stopped sending"],
       ["core", "core 39"],
@@ -66,7 +66,7 @@ describe("an incident without a cause", () => {
     symptoms: incident.symptoms.filter((each) => each.kind === "core_saturated"),
   };
 
-  it("is still a path, of what was seen", () => {
+  it("is still a path, of its symptoms", () => {
     expect(stations(bare, null).map((each) => [each.kind, each.headline])).toEqual([["symptom", "a core was lost"]]);
   });
 
@@ -107,7 +107,7 @@ describe("who is who", () => {
   it("says what a confidence and a proof stand for", () => {
     expect(confidence(cause)).toContain("all fit");
     expect(confidence({ ...cause, confidence: 0.4 })).toContain("no number confirms it");
-    expect(proof(cause).name).toBe("seen on a real kernel");
+    expect(proof(cause).name).toBe("reproduced on a real kernel");
   });
 });
 

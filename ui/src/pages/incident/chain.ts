@@ -1,5 +1,5 @@
-// The chain of a diagnosis as stations of a path: what was felt, which core, who held it, in which function, why that
-// took so long, who is to blame, and what mends it. Each station knows the place in the views that proves it.
+// The chain of a diagnosis as stations of a path: the symptom, which core, who held it, in which function, why that took so
+// long, who is to blame, and how to fix it. Each station knows the place in the views that proves it.
 
 import { rank } from "../../api/severity";
 import type { Cause, ChainLink, Incident, Span, Symptom } from "../../api/types";
@@ -39,7 +39,7 @@ const SOURCES: Record<string, string> = {
 
 /** Where a fact was read, in words. */
 export function readFrom(source: string | null): string {
-  return source === null ? "concluded" : (SOURCES[source] ?? source);
+  return source === null ? "inferred" : (SOURCES[source] ?? source);
 }
 
 export function guiltySpan(incident: Incident): Span {
@@ -69,9 +69,9 @@ export function lostCore(incident: Incident): Symptom | null {
 export function stations(incident: Incident, cause: Cause | null, bounds: Span | null = null): Station[] {
   const maker = new Maker(incident, cause, bounds);
   const core = lostCore(incident);
-  const felt = maker.felt(core);
-  const found = felt ? [felt] : [];
-  if (core && core.kind !== "event" && felt?.fact !== core.text) found.push(maker.core(core));
+  const first = maker.symptom(core);
+  const found = first ? [first] : [];
+  if (core && core.kind !== "event" && first?.fact !== core.text) found.push(maker.core(core));
   if (!cause) return found;
   for (const link of cause.chain) {
     if (link.step === "symptom") continue;
@@ -101,7 +101,7 @@ class Maker {
   }
 
   /** What somebody noticed: the worst symptom, and one that is not merely the lost core where there is any. */
-  felt(core: Symptom | null): Station | null {
+  symptom(core: Symptom | null): Station | null {
     const others = this.incident.symptoms.filter((symptom) => symptom !== core && symptom.kind !== "kernel_hog");
     const ranked = [...(others.length ? others : core ? [core] : this.incident.symptoms)].sort(
       (a, b) => rank(a.severity) - rank(b.severity) || a.at - b.at,
@@ -111,8 +111,8 @@ class Maker {
     const span = first.seconds > 0 ? { from: first.at, to: first.to } : { from: first.at - 1, to: first.at + 1 };
     return {
       kind: "symptom",
-      label: "What was felt",
-      headline: feltName(first),
+      label: "Symptom",
+      headline: symptomName(first),
       fact: first.text,
       value: first.seconds > 0 ? measured(first.seconds, "s") : null,
       at: first.at,
@@ -175,11 +175,11 @@ class Maker {
         return {
           ...common,
           kind: "culprit",
-          label: "Because of whom",
+          label: "Caused by",
           headline: link.fact,
           place: null,
           fact: "the one to change",
-          opens: "the numbers that name it",
+          opens: "the numbers that point to it",
         };
       case "leak":
         return {
@@ -208,7 +208,7 @@ class Maker {
   fix(cause: Cause): Station {
     return {
       kind: "fix",
-      label: "What mends it",
+      label: "How to fix it",
       headline: cause.fix.summary,
       fact: "the plan, step by step",
       value: null,
@@ -295,7 +295,7 @@ const EVENT_NAMES: Record<string, string> = {
   hard_lockup: "hard lockup",
   rcu_stall: "RCU stall",
   hung_task: "hung task",
-  oom_kill: "killed for memory",
+  oom_kill: "killed for lack of memory",
   unit_failed: "a unit failed",
   ray_node_dead: "Ray node declared dead",
   ray_job_failed: "Ray job failed",
@@ -305,18 +305,18 @@ const SYMPTOM_NAMES: Record<string, string> = {
   core_saturated: "a core was lost",
   kernel_hog: "one task in the kernel",
   nic_starved: "network card starved",
-  stall: "a core stood still",
+  stall: "a core stalled",
   run_queue_delay: "tasks waited to run",
   throttled: "stopped by its CPU limit",
   above_baseline: "more than usual",
   rt_hog: "a real-time task held a core",
   steal: "the hypervisor took time",
   packet_loss: "packets were lost",
-  time_hole: "time was missing",
+  time_hole: "missing time",
 };
 
 /** A symptom in a few words, as a heading. */
-export function feltName(symptom: Symptom): string {
+export function symptomName(symptom: Symptom): string {
   const event = typeof symptom.event === "string" ? symptom.event : null;
   if (symptom.kind === "event" && event) return EVENT_NAMES[event] ?? event.replaceAll("_", " ");
   return SYMPTOM_NAMES[symptom.kind] ?? symptom.kind.replaceAll("_", " ");

@@ -32,7 +32,9 @@ export function IncidentsPage() {
   return (
     <Page title="Incidents" lead={lead ?? "What went wrong, who did it, and how we know."}>
       <Loaded answer={found} what="diagnosing the recording" lines={5}>
-        {(told) => (told.incidents.length ? <Rows incidents={sorted(told.incidents)} /> : <None diagnosis={told} />)}
+        {(diagnosis) =>
+          diagnosis.incidents.length ? <Rows incidents={sorted(diagnosis.incidents)} /> : <None diagnosis={diagnosis} />
+        }
       </Loaded>
       {data && <NotChecked lines={data.not_checked} />}
     </Page>
@@ -42,14 +44,14 @@ export function IncidentsPage() {
 function None({ diagnosis }: { diagnosis: Diagnosis }) {
   const blind = Boolean(diagnosis.not_checked.length);
   return (
-    <Empty good={!blind} title="Nothing wrong was found, on what could be seen">
+    <Empty good={!blind} title="Nothing wrong was detected in what was recorded">
       <p class="faint">
         {blind
-          ? "Some of it could not be looked at; the list below says what."
-          : "Every core, every hog, the network cards and what the kernel said were looked at."}
+          ? "Some checks could not be made; the list below says which."
+          : "Every core, every hog, the network cards and the kernel log were checked."}
       </p>
       <p>
-        <Go place={{ page: "home" }}>What was the worst second nevertheless?</Go>
+        <Go place={{ page: "home" }}>What was the worst second anyway?</Go>
       </p>
     </Empty>
   );

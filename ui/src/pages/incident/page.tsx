@@ -42,14 +42,14 @@ export function IncidentPage() {
   if (id)
     return (
       <Loaded answer={one} what="reading the incident">
-        {(incident) => <Told incident={incident} />}
+        {(incident) => <Details incident={incident} />}
       </Loaded>
     );
   return (
     <Loaded answer={all} what="diagnosing the recording">
       {(found) => {
         const worst = found.incidents[0];
-        return worst ? <Told incident={worst} /> : <Nothing />;
+        return worst ? <Details incident={worst} /> : <Nothing />;
       }}
     </Loaded>
   );
@@ -59,7 +59,7 @@ function Unknown({ id }: { id: string }) {
   return (
     <Page title="Incident">
       <Empty title={`No incident ${id} is known here`}>
-        <p class="faint">It may be of another recording, or of a window that is no longer kept.</p>
+        <p class="faint">It may belong to another recording, or to a time that is no longer kept.</p>
         <p>
           <Go place={{ page: "incidents" }}>All incidents of this recording</Go>
         </p>
@@ -80,16 +80,16 @@ function Nothing() {
   );
 }
 
-function Told({ incident }: { incident: Incident }) {
+function Details({ incident }: { incident: Incident }) {
   const cause = incident.causes[0] ?? null;
   const path = stations(incident, cause, recorded.value);
   return (
     <Page title={titleOf(incident)} lead={<Lead incident={incident} />} aside={<Exports incident={incident} />}>
-      <section aria-label="The chain, from what was felt to what mends it">
+      <section aria-label="The chain, from the symptom to the fix">
         <ChainPath stations={path} />
       </section>
       {!cause && (
-        <Empty title="What was seen is told above; why is not known">
+        <Empty title="The symptoms are shown above; the cause is not known">
           <p class="faint">
             No pattern fits, and no task stood out. The views of these seconds are the next place to look.
           </p>
@@ -188,7 +188,7 @@ function HowWeKnow({ cause, stations: path }: { cause: Cause; stations: readonly
   return (
     <Panel title="How we know">
       <table class="pg-table">
-        <caption>Every fact of the chain, its number, where it was read and when it held</caption>
+        <caption>Every fact of the chain, its value, where it was read and when</caption>
         <thead>
           <tr>
             <th scope="col">step</th>
@@ -330,7 +330,7 @@ function Others({ causes }: { causes: readonly Cause[] }) {
   return (
     <Panel title="Less likely">
       <table class="pg-table">
-        <caption>Other causes that fit in part</caption>
+        <caption>Other causes that fit partly</caption>
         <thead>
           <tr>
             <th scope="col">pattern</th>
@@ -366,7 +366,7 @@ function RuledOutTable({ ruledOut }: { ruledOut: readonly RuledOut[] }) {
       aside={<span class="faint">{plural(ruledOut.length, "other cause")}, each by a number</span>}
     >
       <table class="pg-table pg-ruled">
-        <caption>Causes that were looked for and are not it</caption>
+        <caption>Causes that were checked and do not fit</caption>
         <thead>
           <tr>
             <th scope="col">cause</th>
@@ -395,7 +395,10 @@ function RuledOutTable({ ruledOut }: { ruledOut: readonly RuledOut[] }) {
 export function NotChecked({ lines }: { lines: readonly string[] }) {
   if (!lines.length) return null;
   return (
-    <Panel title="Not checked" aside={<span class="faint">{count(lines.length)}, blind is not healthy</span>}>
+    <Panel
+      title="Not checked"
+      aside={<span class="faint">{count(lines.length)}; not checked does not mean healthy</span>}
+    >
       <ul class="pg-plain">
         {lines.map((line) => (
           <li key={line}>{line}</li>

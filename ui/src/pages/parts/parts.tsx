@@ -91,12 +91,12 @@ export function Loading({ what, lines = 3 }: { what: string; lines?: number }) {
 export function Failed({ error, again }: { error: AnswerError; again: () => void }) {
   const denied = error.status === 401 || error.status === 403;
   if (source().frozen && error.status === 404)
-    return <Empty title="Not in this file">{error.mend && <p class="faint">{error.mend}</p>}</Empty>;
+    return <Empty title="Not in this file">{error.fix && <p class="faint">{error.fix}</p>}</Empty>;
   return (
     <div class={`pg-state ${denied ? "pg-denied" : "pg-failed"}`} role="alert">
       <strong>{denied ? "No permission" : "This could not be read"}</strong>
       <p>{error.what}</p>
-      {error.mend && <p class="faint">{error.mend}</p>}
+      {error.fix && <p class="faint">{error.fix}</p>}
       <button type="button" class="pg-button" onClick={again}>
         try again
       </button>
