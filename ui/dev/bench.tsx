@@ -2,6 +2,7 @@
 
 import { render } from "preact";
 import { decode } from "../src/api/columns";
+import type { FlamegraphHeader } from "../src/api/types";
 import { FIRST_LOOK, FlamePanel, FlameTree, matchesOf, packedTree, type Theme } from "../src/flame";
 import { nodeColours } from "../src/flame/colours";
 import { synthetic } from "../src/flame/fixtures";
@@ -99,7 +100,7 @@ export function bench(tree: FlameTree, theme: Theme): string {
       `filter ${took(() => filtered(tree, matches)).toFixed(1)} ms, invert ${took(() => inverted(tree)).toFixed(1)} ms, top ${took(() => topOf(tree)).toFixed(1)} ms`,
   );
   const answer = packedTree(tree);
-  const read = took(() => FlameTree.from(decode(answer)));
+  const read = took(() => FlameTree.from(decode<FlamegraphHeader>(answer)));
   lines.push(`answer of ${(answer.byteLength / 1e6).toFixed(1)} MB read in ${read.toFixed(1)} ms`);
   return lines.join("\n");
 }
@@ -110,7 +111,7 @@ export async function benchPanel(tree: FlameTree, theme: Theme): Promise<string>
     times: number[] = [];
   document.body.append(place);
   for (let i = 0; i < 12; i++) {
-    const made = FlameTree.from(decode(packedTree(tree)));
+    const made = FlameTree.from(decode<FlamegraphHeader>(packedTree(tree)));
     await new Promise((done) => setTimeout(done, 30));
     const start = performance.now();
     render(<FlamePanel tree={made} look={FIRST_LOOK} onLook={() => undefined} theme={theme} title="" />, place);

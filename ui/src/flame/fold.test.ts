@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { decode } from "../api/columns";
+import type { FlamegraphHeader } from "../api/types";
 import { synthetic, treeOf } from "./fixtures";
 import { foldCounts, type SampleTable } from "./fold";
 import { packedTree } from "./pack";
@@ -70,7 +71,7 @@ describe("what is saved", () => {
   it("is the same tree after packing and reading it again", () => {
     for (const compared of [false, true]) {
       const tree = synthetic(2000, { seed: 6, compared }),
-        again = FlameTree.from(decode(packedTree(tree)));
+        again = FlameTree.from(decode<FlamegraphHeader>(packedTree(tree)));
       expect(again.count).toBe(tree.count);
       expect([...again.value]).toEqual([...tree.value]);
       expect(again.width).toEqual(tree.width);

@@ -1,8 +1,9 @@
 // A frozen page has no server to ask: it carries the samples and the tree of their stacks, and folds them by itself. Pure;
 // which samples a question is about is for api/frozen to say.
 
+import type { Pruned } from "../api/types";
 import { Grower } from "./grow";
-import { type FlameTree, type FunctionTable, type Pruned, scaleOf } from "./tree";
+import { type FlameTree, type FunctionTable, scaleOf } from "./tree";
 
 /** Samples in the order of time. Stacks are nodes of a tree whose parents stand before their children; node 0 is its
  * root and every other has a function. */

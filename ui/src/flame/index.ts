@@ -25,4 +25,4 @@ export {
   type Transform,
   written as writtenTransforms,
 } from "./transforms";
-export { type ColumnsLike, FlameTree, type FunctionTable, type Pruned, scaleOf } from "./tree";
+export { FlameTree, type FunctionTable, scaleOf } from "./tree";

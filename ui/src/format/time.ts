@@ -4,7 +4,7 @@ import { known, UNKNOWN } from "./number";
 
 const DAY_S = 86_400;
 
-export function pad(value: number, digits = 2): string {
+function pad(value: number, digits = 2): string {
   return String(Math.floor(value)).padStart(digits, "0");
 }
 

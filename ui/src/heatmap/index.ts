@@ -7,7 +7,6 @@ export {
   type Cell,
   cellAt,
   type HeatData,
-  type HeatHeader,
   heatFrom,
   isFine,
   narrowed,

@@ -1,9 +1,11 @@
 // Traps of this machine before anything breaks: findings by severity, the evidence, and the fix.
 
 import type { Audited, Finding } from "../../api/types";
+import { Copy } from "../../chrome/copy";
+import { Empty, MissingList } from "../../chrome/states";
 import { plural } from "../../format";
 import { rec, useDocument } from "../../state";
-import { Copy, Empty, Loaded, MissingList, Page, Panel, Tag } from "../parts/parts";
+import { Loaded, Page, Panel, Tag } from "../parts/parts";
 import { bySeverity, evidenceText, findingText, tally } from "./grouping";
 
 export function AuditPage() {

@@ -3,10 +3,12 @@
 
 import { useMemo } from "preact/hooks";
 import type { CgroupLeak, Cgroups, HistoryPoint } from "../../api/types";
+import { Copy } from "../../chrome/copy";
 import { Go } from "../../chrome/link";
+import { Empty } from "../../chrome/states";
 import { count, duration, moment, percent, plural, sentence, zoneName } from "../../format";
 import { current, info, rec, useDocument, zoneOffset } from "../../state";
-import { Copy, Empty, Loaded, Page, Panel } from "../parts/parts";
+import { Loaded, Page, Panel } from "../parts/parts";
 import { HistoryChart } from "./chart";
 import { growthWords, milestones, verdict } from "./forecast";
 import { type HistorySummary, series, summary } from "./series";

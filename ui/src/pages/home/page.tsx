@@ -4,6 +4,7 @@
 import { titleOf } from "../../api/incident";
 import type { Audit, Cgroups, Diagnosis, Modes, Worst } from "../../api/types";
 import { Go } from "../../chrome/link";
+import { Empty, MissingList } from "../../chrome/states";
 import { exactly } from "../../flame/search";
 import { clock, count, day, duration, moment, percent, plural, sentence, span, zoneName } from "../../format";
 import type { Target } from "../../state";
@@ -11,7 +12,7 @@ import { type Answer, info, rec, recordings, useDocument, zoneOffset } from "../
 import { bySeverity, tally } from "../audit/grouping";
 import { growthWords, milestones, verdict } from "../cgroups/forecast";
 import { sorted } from "../incident/list";
-import { Empty, Frames, Loaded, MissingList, Page, Panel, Tag } from "../parts/parts";
+import { Frames, Loaded, Page, Panel, Tag } from "../parts/parts";
 import { hiddenWords } from "./hidden";
 
 export const FOUNDING = "founding-case";
