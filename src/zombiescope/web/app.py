@@ -147,6 +147,9 @@ def _describe(app: FastAPI) -> None:
         for path in document["paths"].values():
             for operation in path.values():
                 operation["responses"].pop("422", None)
+        from zombiescope.web import shapes  # only whoever asks for the description pays for it
+
+        shapes.describe(document, PREFIX)
         return document
 
     app.openapi = openapi  # type: ignore[method-assign]

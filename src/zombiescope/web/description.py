@@ -1,6 +1,8 @@
 """The interface described: docs/api.json as OpenAPI, docs/api.md for people; both are made from the code.
 
-python -m zombiescope.web.description docs
+python -m zombiescope.web.description docs && scripts/page types
+
+The second makes the page's own types from the first. What an answer looks like is said in web/shapes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 import { describe, expect, it } from "vitest";
 import founding from "../../../dev/founding-case.json";
-import type { Diagnosis, Incident } from "../documents";
-import { format, START } from "../../state/place";
-import { change } from "../places";
+import type { Diagnosis, Incident } from "../../api/types";
+import { format, leading, START } from "../../state/place";
 import { confidence, parts, proof } from "./actors";
 import { guiltySpan, lostCore, quietSpan, stations } from "./chain";
 import { planText, steps } from "./plan";
@@ -12,10 +11,10 @@ const cause = incident.causes[0]!;
 const bounds = { from: 1743472945, to: 1743476542 };
 const path = stations(incident, cause, bounds);
 const station = (kind: string) => path.find((each) => each.kind === kind)!;
-const address = (kind: string) => decodeURIComponent(format({ ...START, ...change(station(kind).place!) }));
+const address = (kind: string) => decodeURIComponent(format({ ...START, ...leading(station(kind).place!) }));
 
 describe("the path of the founding case", () => {
-  it("goes from what was felt to what mends it", () => {
+  it("goes from the symptom to the fix", () => {
     expect(path.map((each) => [each.kind, each.headline])).toEqual([
       ["symptom", "network card stopped sending"],
       ["core", "core 39"],
@@ -49,17 +48,25 @@ describe("the path of the founding case", () => {
   });
 
   it("forgets what the reader had filtered before", () => {
-    const had = { ...START, filters: { ...START.filters, tid: ["7"], match: "x" }, search: { text: "y", mode: "filter" as const } };
-    const there = { ...had, ...change(station("core").place!) };
+    const had = {
+      ...START,
+      filters: { ...START.filters, tid: ["7"], match: "x" },
+      search: { text: "y", mode: "filter" as const },
+    };
+    const there = { ...had, ...leading(station("core").place!) };
     expect(there.filters.tid).toEqual([]);
     expect([there.filters.match, there.search.text]).toEqual(["", ""]);
   });
 });
 
 describe("an incident without a cause", () => {
-  const bare: Incident = { ...incident, causes: [], symptoms: incident.symptoms.filter((each) => each.kind === "core_saturated") };
+  const bare: Incident = {
+    ...incident,
+    causes: [],
+    symptoms: incident.symptoms.filter((each) => each.kind === "core_saturated"),
+  };
 
-  it("is still a path, of what was seen", () => {
+  it("is still a path, of its symptoms", () => {
     expect(stations(bare, null).map((each) => [each.kind, each.headline])).toEqual([["symptom", "a core was lost"]]);
   });
 
@@ -75,7 +82,10 @@ describe("spans", () => {
 
   it("is quiet before it, or after it, or never", () => {
     expect(quietSpan(incident, bounds)).toEqual({ from: 1743476520, to: 1743476526 });
-    expect(quietSpan(incident, { from: incident.from, to: bounds.to })).toEqual({ from: incident.to, to: incident.to + 6 });
+    expect(quietSpan(incident, { from: incident.from, to: bounds.to })).toEqual({
+      from: incident.to,
+      to: incident.to + 6,
+    });
     expect(quietSpan(incident, { from: incident.from, to: incident.to })).toBeNull();
   });
 
@@ -97,7 +107,7 @@ describe("who is who", () => {
   it("says what a confidence and a proof stand for", () => {
     expect(confidence(cause)).toContain("all fit");
     expect(confidence({ ...cause, confidence: 0.4 })).toContain("no number confirms it");
-    expect(proof(cause).name).toBe("seen on a real kernel");
+    expect(proof(cause).name).toBe("reproduced on a real kernel");
   });
 });
 

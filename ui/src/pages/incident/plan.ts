@@ -1,8 +1,8 @@
 // The fix as something to paste: commands as they are, everything else as a comment, so that the whole block may be
 // read, copied and run line by line. Nothing on this page runs anything.
 
-import type { Fix, Incident } from "../documents";
-import { moment, zoneName } from "../words";
+import type { Fix, Incident } from "../../api/types";
+import { moment, zoneName } from "../../format";
 
 export interface Step {
   text: string;
@@ -22,5 +22,5 @@ export function planText(incident: Incident, zoneOffsetS: number): string {
     `# ${cause.summary}`,
     `# plan: ${cause.fix.summary}`,
   ];
-  return [...head, ...steps(cause.fix).map((step) => (step.command ? step.text : `# ${step.text}`))].join("\n") + "\n";
+  return `${[...head, ...steps(cause.fix).map((step) => (step.command ? step.text : `# ${step.text}`))].join("\n")}\n`;
 }
