@@ -18,8 +18,8 @@ from tests.conftest import Needs
 
 from zombiescope.kernel import cgroup
 from zombiescope.lab import leftovers
-from zombiescope.lab.needs import lacks
-from zombiescope.lab.place import MARK
+from zombiescope.lab.requirements import lacks
+from zombiescope.lab.sandbox import MARK
 from zombiescope.lab.scenario import by_id
 
 pytestmark = pytest.mark.kernel

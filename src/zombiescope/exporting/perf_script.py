@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import BinaryIO
 
-from zombiescope.exporting.samples import SampleBatch, ExportSamples, Task, module_of
+from zombiescope.exporting.samples import ExportSamples, ProfileTask, SampleBatch, module_of
 from zombiescope.profile.stacks import Function
 
 TextOf = Callable[[int], str]
@@ -67,7 +67,7 @@ def _rows(samples: ExportSamples, part: SampleBatch, who: list[str], what: list[
     ]
 
 
-def _who(task: Task) -> str:
+def _who(task: ProfileTask) -> str:
     pid = -1 if task.pid is None else task.pid
     tid = pid if task.tid is None else task.tid
     comm = _BREAKS.sub(" ", task.comm or "").strip() or f":{tid}"  # perf's word for a name that it does not know

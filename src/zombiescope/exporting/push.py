@@ -23,10 +23,10 @@ from typing import Literal
 from urllib.parse import unquote, urlencode, urlsplit
 
 from zombiescope.exporting import otlp, pprof
-from zombiescope.exporting.peer import Response, Peer, PushError
+from zombiescope.exporting.peer import Peer, PushError, Response
 from zombiescope.exporting.protobuf import fields, message, text
 from zombiescope.exporting.samples import ExportSamples
-from zombiescope.exporting.windows import TimeSlice, slices
+from zombiescope.exporting.time_slices import TimeSlice, slices
 
 Target = Literal["pyroscope", "parca", "otlp"]
 EVERY_US: dict[Target, int] = {"pyroscope": 10_000_000, "parca": 10_000_000, "otlp": 60_000_000}
@@ -50,7 +50,12 @@ class Sent:
 
 
 def push(
-    samples: ExportSamples, target: Target, peer: Peer, name: str, labels: Mapping[str, str], every_us: int | None = None
+    samples: ExportSamples,
+    target: Target,
+    peer: Peer,
+    name: str,
+    labels: Mapping[str, str],
+    every_us: int | None = None,
 ) -> Iterator[Sent]:
     """Sends span after span and yields each. Raises PushError at the first that is not accepted."""
     send = _TARGETS[target]

@@ -23,6 +23,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
 Source = Literal["file", "start", "captured", "name", "mtime", "none"]
 
 _CLOSED_AT = re.compile(r"\.(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)$")

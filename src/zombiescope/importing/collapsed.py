@@ -18,10 +18,11 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from zombiescope._native import context_of, plain_name
-from zombiescope.importing.rows import Event, FrameRow, ImportReport, SampleRows, TaskRow
-from zombiescope.importing.store import MAX_ROWS
+from zombiescope.importing.rows import FrameRow, ImportReport, SampleRows, TaskRow
+from zombiescope.importing.writer import MAX_ROWS
+from zombiescope.recording.sample_event import SampleEvent
 
-EVENT = Event("collapsed", weight=True)
+EVENT = SampleEvent("collapsed", weighted=True)
 _LONGEST_LINE = 1 << 20
 _MOST = 2**53
 """A thousand such counts can still be added up."""

@@ -13,11 +13,12 @@ from typing import Any
 
 from zombiescope._native import PerfData, PerfStream
 from zombiescope.importing import perf_header
-from zombiescope.importing.kernel_names import ShiftedKernel, KernelNames, Recorded, module_name
+from zombiescope.importing.kernel_names import KernelNames, Recorded, ShiftedKernel, module_name
 from zombiescope.importing.perf_header import Attr, PerfHeader
-from zombiescope.importing.rows import Event, FrameRow, ImportReport, SampleRows, TaskRow
-from zombiescope.importing.store import MAX_ROWS
-from zombiescope.symbols.code_files import FinishedCodeFile
+from zombiescope.importing.rows import FrameRow, ImportReport, SampleRows, TaskRow
+from zombiescope.importing.writer import MAX_ROWS
+from zombiescope.recording.sample_event import SampleEvent
+from zombiescope.symbols.jit_files import FinishedCodeFile
 from zombiescope.symbols.offline import OfflineSymbols
 
 _RECORD_ATTR, _RECORD_BUILD_ID, _RECORD_EVENT_UPDATE, _RECORD_FEATURE = 64, 67, 78, 80
@@ -153,7 +154,7 @@ class PerfSession(HeaderRecords):
             lengths, flat,
             [FrameRow(*frame) for frame in frames],
             [TaskRow(*task) for task in who],
-            [Event(self.event_name(number)) for number in numbers],
+            [SampleEvent(self.event_name(number)) for number in numbers],
             idle, span, seen,
         )  # fmt: skip
 

@@ -24,8 +24,8 @@ from zombiescope.importing.formats import FileFormat
 from zombiescope.importing.inputs import Input, UnusableError, expand, look, script_clock
 from zombiescope.importing.perf_script import PerfScriptImport
 from zombiescope.importing.rows import ImportReport, SampleRows
-from zombiescope.importing.store import ImportStore
 from zombiescope.importing.stream import Stream, text_of
+from zombiescope.importing.writer import ImportWriter
 from zombiescope.recording import layout, locate, schema
 from zombiescope.recording.lock import AlreadyRecordingError, Lock
 
@@ -108,14 +108,14 @@ class Session:
         self._perf_data: PerfDataImport | None = None
 
     def run(self, names: Sequence[str]) -> ImportResult:
-        """Raises NotImportedError, StoreError, and OSError when the directory cannot be written."""
+        """Raises NotImportedError, WriteError, and OSError when the directory cannot be written."""
         inputs = self._look(expand(names))
         sizes = [given.size for given in inputs]
         self._progress.expect(None if None in sizes else sum(size or 0 for size in sizes))
         node = self._node(inputs)
         path = self._directory / f"{layout.NODE_FOLDER}{node}"
         self._refuse_recordings(path)
-        store = ImportStore(self._directory, node)
+        store = ImportWriter(self._directory, node)
         try:
             lock = Lock(store.path, 0)
         except AlreadyRecordingError as error:
@@ -193,7 +193,7 @@ class Session:
 
     # --- profiles ----------------------------------------------------------------------------------------------------
 
-    def _profiles(self, inputs: Sequence[Input], store: ImportStore) -> int | None:
+    def _profiles(self, inputs: Sequence[Input], store: ImportWriter) -> int | None:
         """Answers Unix time minus the clock that starts at boot, if that is known."""
         known = [given.clock for given in inputs if given.clock is not None]
         offsets = self._offsets(known)
@@ -226,7 +226,7 @@ class Session:
             for each, offset_us in zip(group, clock.offset_us(group, start_us), strict=True)
         }
 
-    def _profile(self, given: Input, offset_us: int | None, store: ImportStore) -> None:
+    def _profile(self, given: Input, offset_us: int | None, store: ImportWriter) -> None:
         entry = ImportedFile(given.name, formats.NAMES[given.format])
         self._files.append(entry)
         held: list[SampleRows] = []
@@ -282,7 +282,7 @@ class Session:
         yield from reader.read(given.open_stream(self._progress.advance))
         self._outcome.note("collapsed stacks carry no times: they stand at one moment, that of the file or of --start")
 
-    def _add(self, rows: SampleRows, offset_us: int, store: ImportStore) -> None:
+    def _add(self, rows: SampleRows, offset_us: int, store: ImportWriter) -> None:
         rows.shift(offset_us)
         store.add(rows)
         outcome = self._outcome
@@ -297,7 +297,7 @@ class Session:
 
     # --- side files --------------------------------------------------------------------------------------------------
 
-    def _side_files(self, inputs: Sequence[Input], store: ImportStore, boot_offset_us: int | None) -> None:
+    def _side_files(self, inputs: Sequence[Input], store: ImportWriter, boot_offset_us: int | None) -> None:
         live: int | None = None
         for given in sorted(inputs, key=lambda each: each.format != "cgroup-list"):
             entry = ImportedFile(given.name, formats.NAMES[given.format])

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from zombiescope.kernel import cgroup
-from zombiescope.lab.place import MARK, UNITS
+from zombiescope.lab.sandbox import MARK, UNITS
 
 GONE_S = 20.0
 _SHM = Path("/dev/shm")  # noqa: S108  this is the tmpfs

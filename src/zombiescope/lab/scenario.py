@@ -14,7 +14,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Literal
 
-from zombiescope.lab.place import Sandbox
+from zombiescope.lab.sandbox import Sandbox
 
 HERE = "here"
 """Where a scenario runs that does not run in a machine of `lab node`."""

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from types import FrameType
 
 from zombiescope.lab import leftovers
-from zombiescope.lab.place import Sandbox
+from zombiescope.lab.sandbox import Sandbox
 from zombiescope.lab.scenario import PREAMBLE, Scenario, by_id
 
 READY_S = 120

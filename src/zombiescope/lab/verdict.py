@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from zombiescope.lab.place import MARK
+from zombiescope.lab.sandbox import MARK
 from zombiescope.lab.scenario import Scenario
 
 Document = dict[str, Any]

@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from zombiescope._time import SECOND_US
-from zombiescope.profile import seconds
-from zombiescope.profile.seconds import SecondCounts
+from zombiescope.profile import second_counts
+from zombiescope.profile.second_counts import SecondCounts
 from zombiescope.profile.selection import Selection
 from zombiescope.recording import schema
 from zombiescope.recording.columns import Ints
@@ -104,7 +104,7 @@ def _counted(
     if not usable:
         yield None, selection.columns(*names)
         return
-    for each in seconds.split(selection, column):
+    for each in second_counts.split(selection, column):
         spans = [selection.within(*span) for span in each.rest]
         parts = [each.part]
         yield each.counted, (rows for span in spans for rows in span.columns(*names, parts=parts))

@@ -31,8 +31,9 @@ from zombiescope.profile.stacks import Span, Stacks
 from zombiescope.recording import columns, schema
 from zombiescope.recording.columns import Ints, Mask
 from zombiescope.recording.parquet_part import ParquetPart
-from zombiescope.recording.parts import Part
+from zombiescope.recording.part import Part
 from zombiescope.recording.reader import Recording
+from zombiescope.recording.sample_event import EVENT_SOURCE
 
 Mode = Literal["kernel", "user"]
 
@@ -63,8 +64,6 @@ class Filters:
 
 
 EVERYTHING = Filters()
-EVENT_SOURCE = "event"
-"""The source of series that name the event of imported samples."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ import pyarrow as pa
 from zombiescope._native import FunctionSet, StackSet, context_of
 from zombiescope.recording import columns, schema
 from zombiescope.recording.columns import Ints, Mask
-from zombiescope.recording.parts import Part
+from zombiescope.recording.part import Part
 from zombiescope.recording.reader import Recording
 from zombiescope.recording.stacks import KERNEL_KINDS, SKID_LEAVES
 from zombiescope.symbols.demangle import demangle

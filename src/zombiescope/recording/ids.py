@@ -13,7 +13,7 @@ from collections.abc import Collection
 import pyarrow as pa
 
 from zombiescope.recording import columns, schema
-from zombiescope.recording.parts import Part
+from zombiescope.recording.part import Part
 
 _HOLES = 2
 _SMALL = 100_000

@@ -22,7 +22,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from zombiescope.recording.store import StoredFile, Store
+from zombiescope.recording.log import SUFFIX
+from zombiescope.recording.store import Store, StoredFile
 
 NODE_FOLDER = "node="
 LOG_FOLDER = "log/"
@@ -126,7 +127,8 @@ def date_folder(from_us: int) -> str:
 
 
 def segment_name(start_us: int) -> str:
-    return f"{LOG_FOLDER}{start_us:016d}.seg"
+    """The file name of a segment, in log/ or rollup/."""
+    return f"{start_us:016d}{SUFFIX}"
 
 
 def segment_files(entries: Iterable[StoredFile], prefix: str = "") -> list[SegmentFile]:

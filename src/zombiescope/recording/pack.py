@@ -23,14 +23,13 @@ import pyarrow as pa
 
 from zombiescope._errors import UserError
 from zombiescope.recording import columns, layout, schema
+from zombiescope.recording.compact import PART_US
 from zombiescope.recording.layout import Manifest, Span
 from zombiescope.recording.merge import DATA, PartMerger
 from zombiescope.recording.parquet_part import ParquetPart
-from zombiescope.recording.parts import Part
+from zombiescope.recording.part import Part
 from zombiescope.recording.reader import Recording
 from zombiescope.recording.segment_part import SegmentPart
-
-_SEGMENTS_TOGETHER_US = 15 * 60 * 1_000_000
 
 
 class EmptyWindowError(UserError, ValueError):
@@ -210,7 +209,7 @@ class _Packing:
 
 def _belongs(part: Part, first: Part) -> bool:
     together = isinstance(part, SegmentPart) and isinstance(first, SegmentPart) and part.boot == first.boot
-    return together and part.start_us - first.start_us < _SEGMENTS_TOGETHER_US
+    return together and part.start_us - first.start_us < PART_US
 
 
 def _last_by(rows: pa.Table, *keys: str) -> pa.Table:

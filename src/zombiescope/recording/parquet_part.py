@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from zombiescope.recording import columns, schema
 from zombiescope.recording.layout import Manifest, Span
-from zombiescope.recording.parts import Damage
+from zombiescope.recording.part import Damage
 from zombiescope.recording.store import Store
 
 _SUMMARIES = frozenset(table.name for table in schema.SUMMARIES)

@@ -18,7 +18,7 @@ from zombiescope.recording import columns, schema
 from zombiescope.recording.gaps import HOLE_US
 from zombiescope.recording.layout import SegmentFile, Span
 from zombiescope.recording.log import Block, DamagedError, LogFrame, SegmentReader
-from zombiescope.recording.parts import Damage
+from zombiescope.recording.part import Damage
 from zombiescope.recording.store import Store
 
 _SLACK_US = 10_000_000  # a row may be this much older than its frame: rings are drained late under load

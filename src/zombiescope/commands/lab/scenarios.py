@@ -35,7 +35,7 @@ Keep = Annotated[
 
 def list_(json_: Json = False) -> None:
     """What can be done to this machine, and what each scenario needs."""
-    from zombiescope.lab.needs import lacks, only_in_a_node
+    from zombiescope.lab.requirements import lacks, only_in_a_node
     from zombiescope.lab.scenario import every
 
     if json_:
@@ -51,7 +51,7 @@ def list_(json_: Json = False) -> None:
 
 
 def _listed(one: Scenario) -> dict[str, object]:
-    from zombiescope.lab.needs import lacks
+    from zombiescope.lab.requirements import lacks
 
     truth, needs = one.truth, one.needs
     return {
@@ -117,7 +117,7 @@ def named(name: str) -> Scenario:
 
 
 def allowed(scenario: Scenario) -> None:
-    from zombiescope.lab.needs import lacks
+    from zombiescope.lab.requirements import lacks
 
     missing = lacks(scenario)
     if missing:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zombiescope.lab.place import Sandbox
+from zombiescope.lab.sandbox import Sandbox
 from zombiescope.lab.scenario import Needs, Scenario, Truth
 
 COUNT = 3_000

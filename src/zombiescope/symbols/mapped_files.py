@@ -14,10 +14,10 @@ from collections import OrderedDict
 from typing import NamedTuple
 
 from zombiescope._native import ElfError
-from zombiescope.symbols.apart import BinaryPlace, FunctionTable
 from zombiescope.symbols.elf import ElfCache, ElfKey
 from zombiescope.symbols.maps import Mapping
 from zombiescope.symbols.process import LiveProcess, Tally, open_ours
+from zombiescope.symbols.separate_debug import BinaryPlace, FunctionTable
 
 KNOWN_FOR_S = 60.0
 UNKNOWN_FOR_S = 10.0

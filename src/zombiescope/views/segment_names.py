@@ -9,7 +9,7 @@ from zombiescope.recording import schema
 from zombiescope.recording.log import Block, LogFrame
 from zombiescope.recording.stacks import NamedFrame
 
-_TASK_COLUMNS = ("task", "pid", "tid", "comm", "unit", "container", "cgroup")
+TASK_COLUMNS = ("task", "pid", "tid", "comm", "unit", "container", "cgroup")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Task:
 
 
 @dataclass(slots=True)
-class Names:
+class SegmentNames:
     """Ids of one segment. A later row replaces an earlier one; the end of a segment forgets them all."""
 
     stacks: dict[int, Sequence[int]] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class Names:
                 rows = zip(*(block.column(name) for name in schema.FRAMES.names), strict=True)
                 self.frames.update({frame: NamedFrame(name or "?", kind or "unknown") for frame, name, _, kind in rows})
             elif block.table is schema.TASKS:
-                tasks = zip(*(block.column(name) for name in _TASK_COLUMNS), strict=True)
+                tasks = zip(*(block.column(name) for name in TASK_COLUMNS), strict=True)
                 self.tasks.update({task: Task(*rest) for task, *rest in tasks})
 
     def forget(self) -> None:

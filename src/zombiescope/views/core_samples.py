@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from zombiescope.recording.columns import Ints, numbers, take, texts
-from zombiescope.recording.names import Task
 from zombiescope.recording.reader import Recording
 from zombiescope.recording.stacks import NamedFrame
-
-_TASK_COLUMNS = ("task", "pid", "tid", "comm", "unit", "container", "cgroup")
+from zombiescope.views.segment_names import TASK_COLUMNS, Task
 
 
 def samples_of_core(
@@ -25,9 +23,9 @@ def samples_of_core(
 
 
 def tasks_by_id(recording: Recording, ids: set[int | None], start_us: int, end_us: int) -> dict[int, Task]:
-    rows = recording.table("tasks", start_us, end_us, _TASK_COLUMNS)
+    rows = recording.table("tasks", start_us, end_us, TASK_COLUMNS)
     rows = take(rows, np.flatnonzero(_among(numbers(rows.column("task")), ids)))
-    columns = [rows.column(name).to_pylist() for name in _TASK_COLUMNS]
+    columns = [rows.column(name).to_pylist() for name in TASK_COLUMNS]
     return {task: Task(*rest) for task, *rest in zip(*columns, strict=True)}
 
 

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from zombiescope.lab.place import UNITS, Sandbox
+from zombiescope.lab.sandbox import UNITS, Sandbox
 from zombiescope.lab.scenario import GB, Scenario
 
 SPARE = 0.5
