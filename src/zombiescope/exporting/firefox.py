@@ -2,7 +2,7 @@
 
 A thread of the recording is a thread there, its samples at their times; what happened on the node (nic_reset,
 unit_restart, ...) are markers of a first thread of their own. Stacks, frames and functions are shared by all threads.
-threadCPUDelta tells how much CPU a sample stands for: without it a thread that ran once a minute would look busy.
+threadCPUDelta says how much CPU a sample stands for: without it a thread that ran once a minute would look busy.
 
 Categories: kernel, kernel module, user, generated code, and other.
 """

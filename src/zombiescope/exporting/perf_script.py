@@ -6,8 +6,8 @@ Profiler, FlameScope and `zombiescope import`):
     \t          400020 main (/usr/bin/kubelet)
 
 Frames are written from the innermost on; times are Unix seconds. A recording keeps names and no addresses: the number
-before a name tells its function from every other, lies in the half of the address space that the kernel or a process
-has, and means nothing else. What is in the parentheses tells the kind of a frame: [kernel.kallsyms], [a_module],
+before a name distinguishes its function from every other, is in the half of the address space that the kernel or a
+process has, and means nothing else. What is in the parentheses is the kind of a frame: [kernel.kallsyms], [a_module],
 [bpf], [vdso], [anon], [jit] or [JIT] for generated code, [unknown], or else the file.
 
 Samples come part by part and are written at once.

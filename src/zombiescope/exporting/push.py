@@ -82,7 +82,7 @@ def _pyroscope(samples: ExportSamples, window: TimeSlice, peer: Peer, name: str,
 
 def _parca(samples: ExportSamples, window: TimeSlice, peer: Peer, name: str, labels: Mapping[str, str]) -> int:
     profile = pprof.profile(samples, [window.rows], window.start_us, window.end_us)
-    # Parca tells kinds of profiles apart by __name__; this is what its own agent uses for CPU.
+    # Parca distinguishes kinds of profiles by __name__; this is what its own agent uses for CPU.
     named = {"__name__": "process_cpu", "job": name, **_named(labels)}
     if urlsplit(peer.url).path.endswith(GATEWAY):
         series = {

@@ -1,5 +1,5 @@
-"""The samples of a selection as every format needs them: with their task, their event, and stacks that are told apart
-by their frames.
+"""The samples of a selection as every format needs them: with their task and their event; stacks with the same frames
+are one.
 
 A part of a recording has its own ids, so a thread that ran all day has one task id per part, and a stack likewise. Here
 tasks and stacks that are equal have one number. Samples come part by part, so memory does not grow with the window;
@@ -50,7 +50,7 @@ class SampleBatch:
     task: Ints
     """Position in ExportSamples.tasks."""
     stack: Ints
-    """Position in ExportSamples.stacks, whose ids differ from part to part; numbers() tells which are equal."""
+    """Position in ExportSamples.stacks, whose ids differ from part to part; numbers() says which are equal."""
     period: Ints
     event: Ints
     """Position in ExportSamples.events."""

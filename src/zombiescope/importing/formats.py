@@ -1,4 +1,4 @@
-"""What a file is, told by its first bytes, whatever its name."""
+"""What a file is, recognised by its first bytes, whatever its name."""
 
 from __future__ import annotations
 

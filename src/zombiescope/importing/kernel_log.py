@@ -186,9 +186,9 @@ def _boot_offset_us(
         outcome.note("kernel log: seconds since boot became wall clock by the profile's clock")
         return boot_offset_us
     if modified_us is None:
-        outcome.note("kernel log: when the node was booted is not known; its last line is taken to be of now")
+        outcome.note("kernel log: when the node was booted is not known; its last line is assumed to be from now")
         return round(time.time() * 1e6) - last_us
-    outcome.note("kernel log: when the node was booted is not known; its last line is taken to be as old as the file")
+    outcome.note("kernel log: when the node was booted is not known; its last line is assumed to be as old as the file")
     return modified_us - last_us
 
 

@@ -5,9 +5,9 @@ perf.data holds none. Believed, in this order:
     1. the file that the caller names
     2. kallsyms in perf's cache (~/.debug) or in an unpacked `perf archive`, under the kernel's build id
     3. /proc/kallsyms, if the recording is of this very kernel: the same build id (/sys/kernel/notes), or, where the
-       recording tells none, the same host name, release and address of the kernel's text
+       recording has none, the same host name, release and address of the kernel's text
 
-A kernel that randomises its addresses lies elsewhere after each boot. The recording says where _text was, so the
+A kernel that randomises its addresses is elsewhere after each boot. The recording says where _text was, so the
 kernel's own functions are found with kallsyms of any boot; modules move on their own, and are found only if nothing
 moved.
 """

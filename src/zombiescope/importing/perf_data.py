@@ -1,7 +1,7 @@
 """perf.data: what `perf record` writes, as a file or through a pipe.
 
 The caller finds the clock before the rows are written where the file can seek (`file_clock`); of a pipe it is known
-only behind the last record (`PerfDataImport.clock`), so its rows are held until then.
+only after the last record (`PerfDataImport.clock`), so its rows are held until then.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class PerfDataImport:
         self, file: BinaryIO, name: str, size: int | None, progress: Callable[[int], None]
     ) -> Iterator[SampleRows]:
         """Rows of at most writer.MAX_ROWS samples, `time_us` in the file's own clock. `file` stands at its beginning;
-        `progress` is told how many more bytes were read."""
+        `progress` is called with how many more bytes were read."""
         self.clock = Clock(name)
         aside: BinaryIO | None = None
         session: PerfSession | None = None
@@ -188,7 +188,7 @@ class PerfDataImport:
         if header.data_bytes is None and not header.is_pipe:
             note("perf did not finish the file (was it killed?): it was read to its end, without what perf writes last")
         if perf_header.DIR_FORMAT in header.features:
-            note("the file is the head of a directory that perf record --threads wrote: samples lie in its other files")
+            note("the file is the head of a directory of perf record --threads: its samples are in the other files")
         if self._kernels.complaint:
             note(f"kernel functions: {self._kernels.complaint}")
         elif session.unnamed_kernel and not session.has_kernel:
@@ -201,7 +201,7 @@ class PerfDataImport:
         if any(attr.branch_type & _LBR_CALL_STACK for attr, _ in session.attrs):
             note("stacks of --call-graph lbr were not unwound: only what the kernel walked is there")
         if decoder.timeless:
-            note("some samples have no time (perf record without -T): they lie where the record before them was")
+            note("some samples have no time (perf record without -T): they get the time of the record before them")
         if decoder.throttled:
             note("the kernel throttled the event while perf recorded: some stretches have fewer samples")
 

@@ -192,12 +192,12 @@ class PerfScriptImport:
         self._outcome.skipped.update(text.skipped)
         if text.untimed:
             note(
-                f"{text.untimed:,} samples carry no time and stand at one moment; flame graphs are right, the heatmap "
-                "is not (perf script -F +time prints it)"
+                f"{text.untimed:,} samples carry no time and are all at one moment; flame graphs are right, the heat "
+                "map is not (perf script -F +time prints it)"
             )
         if text.one_id:
             note(
-                "the text has one number where pid and tid could stand, which perf prints for the thread; it is taken "
+                "the text has one number where pid and tid could be, which perf prints for the thread; it is used "
                 "for both (perf script -F +pid prints both)"
             )
         # A few addresses that nobody knows are in every text: stacks without frame pointers hold any number.

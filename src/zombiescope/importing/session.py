@@ -1,7 +1,7 @@
 """One import from beginning to end: all files are looked at first, so that one clock is found for all of them, then
 they are read one after the other and written as segments.
 
-What a file's clock is may be known only behind its last sample (a pipe, a packed text without header): its rows are
+What a file's clock is may be known only after its last sample (a pipe, a packed text without header): its rows are
 held in memory until then. All others are written as they are read.
 
 A file that cannot be used is named in `skipped`, and the others are imported.
@@ -41,7 +41,7 @@ class NotImportedError(UserError):
 
 
 class Progress(Protocol):
-    """Who is told how far an import is."""
+    """Who shows how far an import is."""
 
     def expect(self, size: int | None) -> None: ...
     def begin(self, name: str) -> None: ...
@@ -49,7 +49,7 @@ class Progress(Protocol):
 
 
 class Silence:
-    """Nobody is told: for an import of a second, and for callers without a terminal."""
+    """Nothing is shown: for an import of a second, and for callers without a terminal."""
 
     def expect(self, size: int | None) -> None: ...
     def begin(self, name: str) -> None: ...
@@ -213,7 +213,7 @@ class Session:
         return next((offsets[id(each)] for each in (*known, *held) if each.last_us and offsets[id(each)]), None)
 
     def _offsets(self, clocks: Sequence[FileClock]) -> dict[int, int]:
-        """Unix time minus file clock, by the id of the clock. What carries no times lies on no common axis."""
+        """Unix time minus file clock, by the id of the clock. What carries no times is on no common axis."""
         timed = [each for each in clocks if each.last_us != 0]
         groups = [timed, *([each] for each in clocks if each.last_us == 0)]
         start_us = self._options.start_us
@@ -280,7 +280,7 @@ class Session:
         reader = CollapsedImport(self._outcome)
         given.clock = FileClock(given.name, 0, 0, modified_wall_us=given.modified_us)
         yield from reader.read(given.open_stream(self._progress.advance))
-        self._outcome.note("collapsed stacks carry no times: they stand at one moment, that of the file or of --start")
+        self._outcome.note("collapsed stacks carry no times: all are at one moment, that of the file or of --start")
 
     def _add(self, rows: SampleRows, offset_us: int, store: ImportWriter) -> None:
         rows.shift(offset_us)
@@ -316,7 +316,7 @@ class Session:
             self._outcome.events += len(rows) if table is schema.EVENTS else 0
             store.add_table(table, rows)
         if live is not None and not any(given.format == "proc-cgroups" for given in inputs):
-            self._outcome.note("the list of cgroup directories is of use only beside a copy of /proc/cgroups")
+            self._outcome.note("the list of cgroup directories is used only together with a copy of /proc/cgroups")
 
     def _side_rows(
         self, given: Input, text: str, boot_offset_us: int | None, live: int | None

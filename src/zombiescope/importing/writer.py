@@ -126,7 +126,7 @@ class ImportWriter:
         if again:
             outcome.note(
                 f"{again[0]} {f'and {len(again) - 1} others were' if len(again) > 1 else 'was'} imported into this "
-                "recording before: what is the same counts twice"
+                "recording before: what is in both counts twice"
             )
         facts = dict(outcome.facts)
         count = facts.pop("cpus", 0)

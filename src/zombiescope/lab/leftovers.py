@@ -66,7 +66,7 @@ def find(scenario: str = "") -> Leftovers:
 
 
 def remove(found: Leftovers) -> list[str]:
-    """Ends units and processes, then removes files, then cgroups; what would not go is told."""
+    """Ends units and processes, then removes files, then cgroups; what would not go is reported."""
     deadline = time.monotonic() + GONE_S
     _stop(found.units)
     _end(found, deadline)

@@ -5,7 +5,7 @@ visible in hours of data, and a thing that happens every second at the same mome
 column for a span of time and a row for each core: one saturated core among many is a line.
 
 values[column][row]; row 0 is the start of the second, or the first core. A cell in which nothing ran and a cell
-that was not recorded are both 0: `blind` tells them apart.
+that was not recorded are both 0: `blind` distinguishes them.
 """
 
 from __future__ import annotations

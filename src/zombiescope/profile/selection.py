@@ -51,7 +51,7 @@ class Filters:
     event: str | None = None
     idle: bool = False
     every_event: bool = False
-    """All events of an import, for whoever tells them apart."""
+    """All events of an import, for whoever distinguishes them."""
     also: Expression | None = None
 
     @property
@@ -133,7 +133,7 @@ class Selection:
                 yield tuple(values[name][kept] for name in names)
 
     def _keeps(self) -> dict[str, Callable[[Ints], Mask]]:
-        """Column -> what tells which of its values pass."""
+        """Column -> which of its values pass."""
         keeps: dict[str, Callable[[Ints], Mask]] = {}
         if self.filters.cpus:
             cpus = sorted(self.filters.cpus)
@@ -180,7 +180,7 @@ class Selection:
         return total
 
     def _summary(self, part: Part) -> pa.Table | None:
-        """How often a part that lies in the window as a whole sampled each stack, if it says so."""
+        """How often a part that is wholly in the window sampled each stack, if it says so."""
         if not self.countable or not isinstance(part, ParquetPart):
             return None
         times = part.span_of(schema.SAMPLES)

@@ -46,7 +46,7 @@ class SegmentFile:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Time without a hole, by one run of the recorder. The monotonic clock tells a hole from a clock step."""
+    """Time without a hole, by one run of the recorder. The monotonic clock distinguishes a hole from a clock step."""
 
     from_us: int
     to_us: int

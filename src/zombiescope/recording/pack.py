@@ -1,12 +1,12 @@
 """A window of a recording as one file that every reader takes in place of the directory.
 
-A pack is a zip of stored members with the layout of layout.py below node=NAME/. Parts that lie in the
+A pack is a zip of stored members with the layout of layout.py below node=NAME/. Parts that are in the
 window are copied as they are; those at its edges, and log segments, are cut to it and written as Parquet.
 Reading a table in the window from the pack gives the rows that the recording gives.
 
 What holds at the start of the window but was written before it (the ledger's lines, the NIC queues, gauges,
 a gap that has not ended) goes into a part of its own with its own times, so that "the last line at or
-before" is still right. All rollups before the end come along: what is normal is told by the weeks before.
+before" is still right. All rollups before the end come along: what is normal is known from the weeks before.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class _Packing:
         self._recording = recording
         self._start_us = start_us
         self._end_us = end_us
-        self._behind_us = end_us + 1  # a tick that ends with the window tells of it
+        self._behind_us = end_us + 1  # a tick that ends with the window is about it
         self._archive = archive
         self._prefix = f"{layout.NODE_FOLDER}{recording.name}/"
         self._written: set[tuple[int, int]] = set()

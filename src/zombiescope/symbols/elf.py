@@ -126,7 +126,7 @@ class ElfCache:
     def load(self, fd: int, place: BinaryPlace | None = None) -> tuple[ElfKey, FunctionTable | None]:
         """The table of an open file, read now if it is not held; None when it has none (see failure()).
 
-        `place` is where it was found, for symbols that lie beside it.
+        `place` is where it was found, for symbols that are beside it.
         """
         try:
             key = self.key(fd)

@@ -193,5 +193,5 @@ def _older(fd: int, mapping: Mapping) -> bool:
     if mapping.mapped_at_s is None:
         # From maps a moment ago: device and inode are known to be the same, and that is enough.
         return mapping.inode != 0
-    # Packages install files with the time of their build: only ctime tells when the file came to be here.
+    # Packages install files with the time of their build: only ctime says when the file came to be here.
     return max(status.st_mtime, status.st_ctime) < mapping.mapped_at_s

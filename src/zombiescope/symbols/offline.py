@@ -42,7 +42,7 @@ NO_BUILD_ID = "no build id recorded"
 NOT_FOUND = "no file with this build id"
 ANOTHER_BUILD = "another build"
 NO_FUNCTION = "no function at this offset"
-NO_FILE = "no file behind it"
+NO_FILE = "not backed by a file"
 
 Binary = tuple[bytes, bytes | None]
 

@@ -49,7 +49,7 @@ UNREADABLE = Frame("[unreadable]", "", "unknown")
 
 
 class UserSymbols:
-    """Names of the functions that user addresses lie in."""
+    """Names of the functions that user addresses are in."""
 
     def __init__(
         self,

@@ -254,7 +254,7 @@ class BusSession:
     def _manager_signal(self, member: str, body: list[Any]) -> None:
         now_ns = time.monotonic_ns()
         if member in ("UnitNew", "UnitRemoved") and self._reads_again:
-            return  # a reload takes every unit out and puts it in again; the list after it tells the difference
+            return  # a reload takes every unit out and puts it in again; the list after it shows the difference
         if member == "UnitNew" and body[0].endswith(".service"):
             self._book.appeared(body[0])
         elif member == "UnitRemoved":

@@ -55,7 +55,7 @@ class UnitList:
 
 def running_units(address: str | None = None, deadline_s: float = 10.0, properties_s: float = 10.0) -> UnitList:
     """The list has to come within `deadline_s`. Properties are asked for of services that are not idle, the restless
-    ones first, and what has not come after `properties_s` is left: on a starved node the list alone tells most."""
+    ones first, and what has not come after `properties_s` is left: on a starved node the list alone says most."""
     address = address or os.environ.get("DBUS_SYSTEM_BUS_ADDRESS") or SYSTEM_BUS
     path = socket_path(address)
     if path is not None and not os.path.exists(path):  # noqa: PTH110 - as in systemd.py

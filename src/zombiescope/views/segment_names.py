@@ -13,7 +13,7 @@ TASK_COLUMNS = ("task", "pid", "tid", "comm", "unit", "container", "cgroup")
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class NamedTask:
     pid: int | None
     tid: int | None
     comm: str | None
@@ -28,7 +28,7 @@ class SegmentNames:
 
     stacks: dict[int, Sequence[int]] = field(default_factory=dict)
     frames: dict[int, NamedFrame] = field(default_factory=dict)
-    tasks: dict[int, Task] = field(default_factory=dict)
+    tasks: dict[int, NamedTask] = field(default_factory=dict)
 
     def update(self, frame: LogFrame) -> None:
         for block in frame.blocks:
@@ -39,7 +39,7 @@ class SegmentNames:
                 self.frames.update({frame: NamedFrame(name or "?", kind or "unknown") for frame, name, _, kind in rows})
             elif block.table is schema.TASKS:
                 tasks = zip(*(block.column(name) for name in TASK_COLUMNS), strict=True)
-                self.tasks.update({task: Task(*rest) for task, *rest in tasks})
+                self.tasks.update({task: NamedTask(*rest) for task, *rest in tasks})
 
     def forget(self) -> None:
         self.stacks.clear()

@@ -5,7 +5,7 @@ It exists on every machine and is mostly harmless; it shows what the aggregate h
 it in a window of a recording; WorstSecond keeps it up to date while frames are appended, without numpy or
 pyarrow.
 
-Ticks shorter than a second are added up to one. Seconds with equal kernel time are told apart by their
+Ticks shorter than a second are added up to one. Seconds with equal kernel time are ordered by their
 number of samples.
 """
 
@@ -21,7 +21,7 @@ from zombiescope.recording import schema
 from zombiescope.recording.log import Block, LogFrame
 from zombiescope.recording.saturation import KERNEL_COLUMNS
 from zombiescope.recording.stacks import hottest_path, kernel_path
-from zombiescope.views.segment_names import SegmentNames, Task
+from zombiescope.views.segment_names import NamedTask, SegmentNames
 
 if TYPE_CHECKING:
     from zombiescope.recording.reader import Recording
@@ -48,7 +48,7 @@ class Worst:
     path: tuple[str, ...] = ()
 
 
-_Sample = tuple[Task | None, tuple[str, ...]]
+_Sample = tuple[NamedTask | None, tuple[str, ...]]
 
 
 def _explain(worst: Worst, samples: list[_Sample]) -> Worst:

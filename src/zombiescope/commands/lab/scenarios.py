@@ -45,7 +45,7 @@ def list_(json_: Json = False) -> None:
     for one in every():
         missing = lacks(one)
         truth = one.truth.pattern or "healthy"
-        here = "yes" if not missing else "in lab node" if only_in_a_node(one) else missing[0].partition(":")[0]
+        here = "yes" if not missing else "in lab node" if only_in_a_node(one) else missing[0].what
         made.add_row(one.id, truth, one.title, here)
     console().print(made)
 
@@ -65,7 +65,7 @@ def _listed(one: Scenario) -> dict[str, object]:
         "memory_bytes": None if needs.node else needs.memory_bytes,
         "cores": needs.cores,
         "root": needs.root,
-        "lacks": lacks(one),
+        "lacks": [str(lack) for lack in lacks(one)],
     }
 
 

@@ -124,7 +124,7 @@ def _here(scenario: Scenario, healthy_s: float, keep: Path | None) -> Outcome:
 
     missing = lacks(scenario)
     if missing:
-        return Outcome(scenario, skipped="only in lab node" if only_in_a_node(scenario) else missing[0])
+        return Outcome(scenario, skipped="only in lab node" if only_in_a_node(scenario) else str(missing[0]))
     try:
         return perform(scenario, seconds=healthy_s if scenario.kind == "healthy" else None, keep=keep)
     except (LabError, Failure) as error:

@@ -17,8 +17,8 @@ while True:
 """
 
 
-def prepare(place: Sandbox) -> list[str]:
-    return [str(place.cgroup("memory", "jobs", children=True))]
+def prepare(sandbox: Sandbox) -> list[str]:
+    return [str(sandbox.cgroup("memory", "jobs", children=True))]
 
 
 SCENARIO = Scenario(

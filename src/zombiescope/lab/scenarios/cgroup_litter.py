@@ -24,8 +24,8 @@ while True:
 """
 
 
-def prepare(place: Sandbox) -> list[str]:
-    return [str(place.cgroup("memory", "litter", children=True)), str(COUNT)]
+def prepare(sandbox: Sandbox) -> list[str]:
+    return [str(sandbox.cgroup("memory", "litter", children=True)), str(COUNT)]
 
 
 SCENARIO = Scenario(

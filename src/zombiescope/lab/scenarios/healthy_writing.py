@@ -18,8 +18,8 @@ while True:
 """
 
 
-def prepare(place: Sandbox) -> list[str]:
-    return [str(place.directory())]
+def prepare(sandbox: Sandbox) -> list[str]:
+    return [str(sandbox.directory())]
 
 
 SCENARIO = Scenario(

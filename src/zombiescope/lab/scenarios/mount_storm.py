@@ -23,8 +23,8 @@ while True:
 """
 
 
-def prepare(place: Sandbox) -> list[str]:
-    return [str(place.directory()), str(COUNT)]
+def prepare(sandbox: Sandbox) -> list[str]:
+    return [str(sandbox.directory()), str(COUNT)]
 
 
 SCENARIO = Scenario(
