@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 from tests.helpers.recordings import START_US, contents, write_segment
 
 from zombiescope.exporting.samples import ExportSamples
-from zombiescope.importing.rows import Event, FrameRow, ImportReport, SampleRows, TaskRow
-from zombiescope.importing.store import ImportStore
+from zombiescope.importing.rows import FrameRow, ImportReport, SampleRows, TaskRow
+from zombiescope.importing.writer import ImportWriter
 from zombiescope.profile.selection import Filters, Selection
 from zombiescope.recording.reader import Recording, open_recording
+from zombiescope.recording.sample_event import SampleEvent
 
 Frame = tuple[str, str | None, str]
 
@@ -114,9 +115,9 @@ def write_odd(directory: Path) -> Path:
     return directory
 
 
-def imported(place: Path, events: list[Event], event: list[int], period: list[int]) -> Recording:
+def imported(place: Path, events: list[SampleEvent], event: list[int], period: list[int]) -> Recording:
     """An import of one thread that does one thing."""
-    store = ImportStore(place, "far")
+    store = ImportWriter(place, "far")
     count = len(event)
     store.add(
         SampleRows(

@@ -46,20 +46,20 @@ def write(findings: Iterable[Finding]) -> str:
     """The file that allows all of these; its reasons are for a person to write."""
     lines = [
         "# Findings of `zombiescope audit` that are accepted: the id, then why. New ones still fail.",
-        *(f"{finding.id}  accepted as found; say why" for finding in findings),
+        *(f"{finding.id}  accepted as found; write why" for finding in findings),
     ]
     return "\n".join(lines) + "\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class BaselineDiff:
     new: tuple[Finding, ...]
     allowed: tuple[tuple[Finding, Allowed], ...]
     stale: tuple[Allowed, ...]
     """Lines whose finding is gone."""
 
 
-def split(findings: Iterable[Finding], lines: Iterable[Allowed]) -> Comparison:
+def split(findings: Iterable[Finding], lines: Iterable[Allowed]) -> BaselineDiff:
     by_id = {line.id: line for line in lines}
     new: list[Finding] = []
     allowed: list[tuple[Finding, Allowed]] = []
@@ -70,4 +70,4 @@ def split(findings: Iterable[Finding], lines: Iterable[Allowed]) -> Comparison:
         else:
             allowed.append((finding, line))
     met = {line.id for _, line in allowed}
-    return Comparison(tuple(new), tuple(allowed), tuple(line for line in by_id.values() if line.id not in met))
+    return BaselineDiff(tuple(new), tuple(allowed), tuple(line for line in by_id.values() if line.id not in met))

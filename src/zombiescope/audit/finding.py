@@ -61,7 +61,7 @@ class Audit:
     enabled: int = 0
     """Services among them that are started without anybody asking."""
     platform: str | None = None
-    """What the node is for, as far as its files tell: kubernetes, ecs, ...; None where nothing does."""
+    """What the node is for, as far as its files show: kubernetes, ecs, ...; None where nothing does."""
 
 
 def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:

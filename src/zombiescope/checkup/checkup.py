@@ -16,7 +16,7 @@ from zombiescope.checkup.sampled import Hog
 from zombiescope.checkup.stalls import Stall
 from zombiescope.checkup.units import UnitsSeen
 from zombiescope.recording.event import Event
-from zombiescope.views.recent import Cost
+from zombiescope.views.cost import Cost
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,8 @@ from zombiescope.checkup.seen import gathered, seen
 from zombiescope.checkup.stalls import stalls
 from zombiescope.checkup.units import units_seen
 from zombiescope.recording.reader import Recording
-from zombiescope.views.cost import recorder_cost
+from zombiescope.views.cost import Cost, recorder_cost
 from zombiescope.views.events import events
-from zombiescope.views.recent import Cost
 
 
 def examine(recording: Recording, around: Surroundings, audit: Audited) -> Checkup | None:

@@ -15,7 +15,7 @@ from zombiescope.commands.output import Json, console, examples, note, print_doc
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from zombiescope.audit.baseline import Comparison
+    from zombiescope.audit.baseline import BaselineDiff
     from zombiescope.audit.finding import Audit, Finding
 
 EXAMPLES = examples(
@@ -121,7 +121,7 @@ def _examine(root: Path, live: bool | None, catalogue: list[Path]) -> Audit:
         raise Failure(error.what, error.fix) from error
 
 
-def _split(audit: Audit, allow: Path | None) -> Comparison:
+def _split(audit: Audit, allow: Path | None) -> BaselineDiff:
     from zombiescope.audit import baseline
 
     try:
@@ -140,7 +140,7 @@ def _write_allow(path: Path, audit: Audit) -> None:
     write(path, baseline.write(audit.findings))
 
 
-def _write_sarif(path: Path, audit: Audit, split: Comparison) -> None:
+def _write_sarif(path: Path, audit: Audit, split: BaselineDiff) -> None:
     import json
     from importlib.metadata import version
 
@@ -154,7 +154,7 @@ def _write_sarif(path: Path, audit: Audit, split: Comparison) -> None:
         write(path, json.dumps(made, indent=2) + "\n")
 
 
-def _print(audit: Audit, split: Comparison, at_least: str) -> None:
+def _print(audit: Audit, split: BaselineDiff, at_least: str) -> None:
     from zombiescope.documents.audit import shown as milder_left_out
 
     out = console()
@@ -190,7 +190,7 @@ def _print_block(out: Console, label: str, text: str, width: int, style: str = "
         out.print(f"  {label if number == 0 else '':<{_LABEL - 2}}{line}", style=style, soft_wrap=True)
 
 
-def _print_summary(out: Console, audit: Audit, split: Comparison, left_out: int) -> None:
+def _print_summary(out: Console, audit: Audit, split: BaselineDiff, left_out: int) -> None:
     counts = Counter(finding.severity for finding in split.new)
     said = ", ".join(f"{counts[name]} {name}" for name in ("critical", "warning", "info") if counts[name])
     extra = [f"{len(split.allowed)} accepted"] if split.allowed else []

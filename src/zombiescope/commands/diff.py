@@ -17,7 +17,7 @@ from zombiescope.commands.window import Utc
 
 if TYPE_CHECKING:
     from zombiescope.documents.diff import Side
-    from zombiescope.profile.comparison import Comparison, Share
+    from zombiescope.profile.comparison import Comparison, SampleShare
     from zombiescope.profile.selection import Filters
     from zombiescope.views.cgroups import CgroupsView
     from zombiescope.views.cores import CoresView
@@ -149,7 +149,7 @@ def _print_owners(found: Comparison, top: int) -> None:
     console().print(rows)
 
 
-def _share(share: Share, as_cores: bool) -> str:
+def _share(share: SampleShare, as_cores: bool) -> str:
     return f"{share.cores:.2f}" if as_cores and share.cores is not None else percent(share.ratio, 1)
 
 

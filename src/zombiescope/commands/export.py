@@ -21,7 +21,7 @@ from zombiescope.commands.output import Json, examples, note, print_document
 from zombiescope.commands.quantities import human_bytes
 from zombiescope.commands.reading import Dir, Node, opened
 from zombiescope.commands.window import WindowOptions
-from zombiescope.exporting.writers import BINARY, EVERY_EVENT, Format, writer
+from zombiescope.exporting.formats import BINARY, EVERY_EVENT, Format, writer
 
 EXAMPLES = examples(
     "export --last 5m --format speedscope -o last.speedscope.json",

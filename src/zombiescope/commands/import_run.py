@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rich.progress import Progress, TaskID
 
-    from zombiescope.importing.session import Options, ImportResult
+    from zombiescope.importing.session import ImportResult, Options
 
 COMPACTED_FROM = 2_000_000
 """More samples than this are made into Parquet at once: a log is quick to write, Parquet is quick to look at."""

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from zombiescope._severity import rank
-from zombiescope.audit.baseline import Comparison
+from zombiescope.audit.baseline import BaselineDiff
 from zombiescope.audit.finding import Audit, Finding
 
 
-def document(audit: Audit, split: Comparison, at_least: str) -> dict[str, Any]:
+def document(audit: Audit, split: BaselineDiff, at_least: str) -> dict[str, Any]:
     return {
         "root": audit.root,
         "live": audit.live,

@@ -2,7 +2,7 @@
 
 A thread of the recording is a thread there, its samples at their times; what happened on the node (nic_reset,
 unit_restart, ...) are markers of a first thread of their own. Stacks, frames and functions are shared by all threads.
-threadCPUDelta tells how much CPU a sample stands for: without it a thread that ran once a minute would look busy.
+threadCPUDelta says how much CPU a sample stands for: without it a thread that ran once a minute would look busy.
 
 Categories: kernel, kernel module, user, generated code, and other.
 """
@@ -16,8 +16,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from zombiescope.exporting.samples import SampleBatch, ExportSamples, Task, module_of
-from zombiescope.exporting.tables import Interner
+from zombiescope.exporting.interner import Interner
+from zombiescope.exporting.samples import ExportSamples, ProfileTask, SampleBatch, module_of
 from zombiescope.profile.stacks import Function
 from zombiescope.recording.columns import Ints
 from zombiescope.recording.event import Event
@@ -97,7 +97,7 @@ def _meta(samples: ExportSamples, title: str) -> dict[str, Any]:
 # --- threads ---------------------------------------------------------------------------------------------------------
 
 
-def _threads(samples: ExportSamples, rows: SampleBatch) -> Iterator[tuple[Task, Ints]]:
+def _threads(samples: ExportSamples, rows: SampleBatch) -> Iterator[tuple[ProfileTask, Ints]]:
     """Every thread with its samples, the busiest first. A thread that changed its name goes by the last one."""
     named: Interner[tuple[int | None, int | None]] = Interner()
     number_of = np.array([named.position((task.pid, task.tid)) for task in samples.tasks], np.int64)
@@ -110,7 +110,7 @@ def _threads(samples: ExportSamples, rows: SampleBatch) -> Iterator[tuple[Task, 
             yield samples.tasks[int(rows.task[chosen[-1]])], chosen
 
 
-def _thread(samples: ExportSamples, shared: _Shared, task: Task, rows: SampleBatch) -> dict[str, Any]:
+def _thread(samples: ExportSamples, shared: _Shared, task: ProfileTask, rows: SampleBatch) -> dict[str, Any]:
     weights = samples.weights(rows)
     table: dict[str, Any] = {
         "length": len(rows),

@@ -18,10 +18,11 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
+from zombiescope.exporting.interner import Interner
 from zombiescope.exporting.protobuf import fixed64, integer, message, packed, text, varint
-from zombiescope.exporting.samples import SampleBatch, Event, ExportSamples, Task, module_of
-from zombiescope.exporting.tables import Interner
+from zombiescope.exporting.samples import ExportSamples, ProfileTask, SampleBatch, module_of
 from zombiescope.profile.stacks import Function
+from zombiescope.recording.sample_event import SampleEvent
 from zombiescope.recording.stacks import KERNEL_KINDS
 
 SAMPLES_AT_ONCE = 2_000_000
@@ -81,7 +82,9 @@ def _resource(samples: ExportSamples, service: str, labels: Labels) -> bytes:
     return b"".join(message(1, _text(1, key) + message(2, _any(str(value)))) for key, value in known.items() if value)
 
 
-def _profile(samples: ExportSamples, tables: _Tables, batch: SampleBatch, event: int, start_us: int, end_us: int) -> bytes:
+def _profile(
+    samples: ExportSamples, tables: _Tables, batch: SampleBatch, event: int, start_us: int, end_us: int
+) -> bytes:
     kind = samples.events[event]
     first_us, last_us = int(batch.time_us.min()), int(batch.time_us.max())
     start_us, end_us = min(start_us, first_us), max(end_us, last_us + 1)
@@ -99,7 +102,7 @@ def _profile(samples: ExportSamples, tables: _Tables, batch: SampleBatch, event:
     )
 
 
-def _unit(event: Event) -> tuple[str, str]:
+def _unit(event: SampleEvent) -> tuple[str, str]:
     return ("cpu", "nanoseconds") if event.is_clock else (event.name, "count")
 
 
@@ -185,7 +188,7 @@ class _Tables:
         return integer(1, mapping) + message(3, integer(1, name)) + packed(4, attributes)
 
 
-def _task_attributes(task: Task) -> dict[str, Any]:
+def _task_attributes(task: ProfileTask) -> dict[str, Any]:
     """Names of the semantic conventions, as far as they have one."""
     return {
         "process.pid": task.pid,

@@ -6,8 +6,8 @@ Profiler, FlameScope and `zombiescope import`):
     \t          400020 main (/usr/bin/kubelet)
 
 Frames are written from the innermost on; times are Unix seconds. A recording keeps names and no addresses: the number
-before a name tells its function from every other, lies in the half of the address space that the kernel or a process
-has, and means nothing else. What is in the parentheses tells the kind of a frame: [kernel.kallsyms], [a_module],
+before a name distinguishes its function from every other, is in the half of the address space that the kernel or a
+process has, and means nothing else. What is in the parentheses is the kind of a frame: [kernel.kallsyms], [a_module],
 [bpf], [vdso], [anon], [jit] or [JIT] for generated code, [unknown], or else the file.
 
 Samples come part by part and are written at once.
@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import BinaryIO
 
-from zombiescope.exporting.samples import SampleBatch, ExportSamples, Task, module_of
+from zombiescope.exporting.samples import ExportSamples, ProfileTask, SampleBatch, module_of
 from zombiescope.profile.stacks import Function
 
 TextOf = Callable[[int], str]
@@ -67,7 +67,7 @@ def _rows(samples: ExportSamples, part: SampleBatch, who: list[str], what: list[
     ]
 
 
-def _who(task: Task) -> str:
+def _who(task: ProfileTask) -> str:
     pid = -1 if task.pid is None else task.pid
     tid = pid if task.tid is None else task.tid
     comm = _BREAKS.sub(" ", task.comm or "").strip() or f":{tid}"  # perf's word for a name that it does not know

@@ -16,10 +16,11 @@ from typing import BinaryIO
 
 import numpy as np
 
+from zombiescope.exporting.interner import Interner
 from zombiescope.exporting.protobuf import integer, message, packed, text
-from zombiescope.exporting.samples import SampleBatch, Event, ExportSamples, Task, module_of
-from zombiescope.exporting.tables import Interner
+from zombiescope.exporting.samples import ExportSamples, ProfileTask, SampleBatch, module_of
 from zombiescope.recording.columns import Ints
+from zombiescope.recording.sample_event import SampleEvent
 
 GZIP_LEVEL = 6
 
@@ -45,7 +46,7 @@ class Totals:
     count: Ints
     period: Ints | None
     """None where the periods are not all known."""
-    event: Event
+    event: SampleEvent
 
 
 def added_up(samples: ExportSamples, batches: Iterable[SampleBatch]) -> Totals:
@@ -96,7 +97,7 @@ def _encoded(samples: ExportSamples, totals: Totals, start_us: int, end_us: int)
     return b"".join(out)
 
 
-def _kind(event: Event) -> tuple[str, str]:
+def _kind(event: SampleEvent) -> tuple[str, str]:
     return ("cpu", "nanoseconds") if event.is_clock else (event.name.partition(":")[0], "count")
 
 
@@ -145,7 +146,7 @@ class _Labels:
         self._tasks: dict[int, bytes] = {}
         self._cpus: dict[int, bytes] = {-1: b""}
 
-    def of_task(self, number: int, task: Task) -> bytes:
+    def of_task(self, number: int, task: ProfileTask) -> bytes:
         found = self._tasks.get(number)
         if found is None:
             numbers = (("pid", task.pid), ("tid", task.tid))

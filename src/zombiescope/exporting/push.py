@@ -23,10 +23,10 @@ from typing import Literal
 from urllib.parse import unquote, urlencode, urlsplit
 
 from zombiescope.exporting import otlp, pprof
-from zombiescope.exporting.peer import Response, Peer, PushError
+from zombiescope.exporting.peer import Peer, PushError, Response
 from zombiescope.exporting.protobuf import fields, message, text
 from zombiescope.exporting.samples import ExportSamples
-from zombiescope.exporting.windows import TimeSlice, slices
+from zombiescope.exporting.time_slices import TimeSlice, slices
 
 Target = Literal["pyroscope", "parca", "otlp"]
 EVERY_US: dict[Target, int] = {"pyroscope": 10_000_000, "parca": 10_000_000, "otlp": 60_000_000}
@@ -50,7 +50,12 @@ class Sent:
 
 
 def push(
-    samples: ExportSamples, target: Target, peer: Peer, name: str, labels: Mapping[str, str], every_us: int | None = None
+    samples: ExportSamples,
+    target: Target,
+    peer: Peer,
+    name: str,
+    labels: Mapping[str, str],
+    every_us: int | None = None,
 ) -> Iterator[Sent]:
     """Sends span after span and yields each. Raises PushError at the first that is not accepted."""
     send = _TARGETS[target]
@@ -77,7 +82,7 @@ def _pyroscope(samples: ExportSamples, window: TimeSlice, peer: Peer, name: str,
 
 def _parca(samples: ExportSamples, window: TimeSlice, peer: Peer, name: str, labels: Mapping[str, str]) -> int:
     profile = pprof.profile(samples, [window.rows], window.start_us, window.end_us)
-    # Parca tells kinds of profiles apart by __name__; this is what its own agent uses for CPU.
+    # Parca distinguishes kinds of profiles by __name__; this is what its own agent uses for CPU.
     named = {"__name__": "process_cpu", "job": name, **_named(labels)}
     if urlsplit(peer.url).path.endswith(GATEWAY):
         series = {

@@ -1,5 +1,5 @@
-"""The samples of a selection as every format needs them: with their task, their event, and stacks that are told apart
-by their frames.
+"""The samples of a selection as every format needs them: with their task and their event; stacks with the same frames
+are one.
 
 A part of a recording has its own ids, so a thread that ran all day has one task id per part, and a stack likewise. Here
 tasks and stacks that are equal have one number. Samples come part by part, so memory does not grow with the window;
@@ -15,20 +15,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zombiescope.profile.selection import EVENT_SOURCE, Selection
+from zombiescope.profile.selection import Selection
 from zombiescope.profile.stacks import Function, Stacks
 from zombiescope.recording import columns
 from zombiescope.recording.columns import Ints
+from zombiescope.recording.sample_event import EVENT_SOURCE, SampleEvent
 
 DEFAULT_EVENT = "cpu-clock"
-CLOCKS = frozenset({"cpu-clock", "task-clock"})
-"""Events whose period is in nanoseconds of CPU."""
 SECOND_NS = 1_000_000_000
 
 _TASK_COLUMNS = ("pid", "tid", "comm", "unit", "container", "pod")
 
 
-class Task(NamedTuple):
+class ProfileTask(NamedTuple):
     """Who a sample belongs to; None is not known."""
 
     pid: int | None = None
@@ -39,19 +38,7 @@ class Task(NamedTuple):
     pod: str | None = None
 
 
-NOBODY = Task()
-
-
-class Event(NamedTuple):
-    """What made the samples. `weighted`: a row stands for as many samples as its period says."""
-
-    name: str
-    weighted: bool = False
-
-    @property
-    def is_clock(self) -> bool:
-        """Whether periods are CPU time. A name may carry modifiers: cpu-clock:uhpppH."""
-        return self.name.partition(":")[0] in CLOCKS and not self.weighted
+NOBODY = ProfileTask()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +50,7 @@ class SampleBatch:
     task: Ints
     """Position in ExportSamples.tasks."""
     stack: Ints
-    """Position in ExportSamples.stacks, whose ids differ from part to part; numbers() tells which are equal."""
+    """Position in ExportSamples.stacks, whose ids differ from part to part; numbers() says which are equal."""
     period: Ints
     event: Ints
     """Position in ExportSamples.events."""
@@ -89,9 +76,9 @@ class ExportSamples:
         self._number_of: dict[bytes, int] = {}
         self._numbers = np.full(self.stacks.count, -1, np.int64)
         self._rows: list[int] = []
-        self._tasks: dict[Task, int] = {}
+        self._tasks: dict[ProfileTask, int] = {}
         self._task_of = self._read_tasks()
-        self._events: dict[Event, int] = {Event(str(self.node.get("event") or DEFAULT_EVENT)): 0}
+        self._events: dict[SampleEvent, int] = {SampleEvent(str(self.node.get("event") or DEFAULT_EVENT)): 0}
         self._event_of = self._read_events()
         self.count = 0
         """Samples that were handed out so far, weights included."""
@@ -103,11 +90,11 @@ class ExportSamples:
         return self.selection.stacks
 
     @cached_property
-    def tasks(self) -> tuple[Task, ...]:
+    def tasks(self) -> tuple[ProfileTask, ...]:
         return tuple(self._tasks)
 
     @cached_property
-    def events(self) -> tuple[Event, ...]:
+    def events(self) -> tuple[SampleEvent, ...]:
         return tuple(self._events)
 
     @cached_property
@@ -122,11 +109,11 @@ class ExportSamples:
         rows = recording.table("tasks", *self.selection.span, ("task", *_TASK_COLUMNS))
         ids = columns.numbers(rows.column("task"))
         task_of = np.zeros(int(ids.max(initial=-1)) + 1, np.int64)
-        latest: dict[int, Task] = {}
+        latest: dict[int, ProfileTask] = {}
         values = (rows.column(name).to_pylist() for name in _TASK_COLUMNS)
         for task, *known in zip(ids.tolist(), *values, strict=True):
             if task >= 0:
-                latest[task] = Task(*known)
+                latest[task] = ProfileTask(*known)
         self._tasks[NOBODY] = 0
         for task, who in latest.items():
             task_of[task] = self._tasks.setdefault(who, len(self._tasks))
@@ -140,7 +127,7 @@ class ExportSamples:
         texts = (columns.texts(rows.column(name)) for name in ("source", "name", "kind"))
         for series, source, name, kind in zip(ids.tolist(), *texts, strict=True):
             if series >= 0 and source == EVENT_SOURCE:
-                event = Event(name or DEFAULT_EVENT, kind == "weight")
+                event = SampleEvent.stored(name or DEFAULT_EVENT, kind)
                 event_of[series] = self._events.setdefault(event, len(self._events))
         return event_of
 

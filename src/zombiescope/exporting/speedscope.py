@@ -16,8 +16,8 @@ from typing import BinaryIO, Literal
 
 import numpy as np
 
-from zombiescope.exporting.samples import SampleBatch, ExportSamples, Task, module_of
-from zombiescope.exporting.tables import Interner
+from zombiescope.exporting.interner import Interner
+from zombiescope.exporting.samples import ExportSamples, ProfileTask, SampleBatch, module_of
 from zombiescope.recording.columns import Ints
 
 By = Literal["core", "process", "thread"]
@@ -60,11 +60,11 @@ def _groups(samples: ExportSamples, rows: SampleBatch, by: By) -> Iterator[tuple
             yield group, chosen
 
 
-def _process(task: Task) -> str:
+def _process(task: ProfileTask) -> str:
     return f"pid {task.pid}" if task.pid is not None else "process not known"
 
 
-def _thread(task: Task) -> str:
+def _thread(task: ProfileTask) -> str:
     return f"{task.comm or '?'} (pid {task.pid}, tid {task.tid})" if task.tid is not None else "thread not known"
 
 

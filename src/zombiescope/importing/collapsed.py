@@ -1,11 +1,11 @@
 """Collapsed stacks, one a line: `outermost;...;innermost COUNT`. A line becomes a row of that weight, without a time.
 
 Dialects:
-    stackcollapse-perf      _[k] kernel, _[j] jit, _[i] inlined behind a name (with --all)
+    stackcollapse-perf      _[k] kernel, _[j] jit, _[i] inlined after a name (with --all)
     gProfiler               a first line `# {json}`, then index of the application, container and comm as first frames
     difffolded              two counts: the first is taken, and the outcome says so
     zombiescope export      %3B, %0A, %0D and %25 stand for what a name cannot hold here
-A name may hold spaces; the count is what stands behind the last one. Where no name is marked as the kernel's, what lies
+A name may hold spaces; the count is what follows the last one. Where no name is marked as the kernel's, what lies
 inside of a known way into the kernel (do_syscall_64, ...) is.
 """
 
@@ -18,10 +18,11 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from zombiescope._native import context_of, plain_name
-from zombiescope.importing.rows import Event, FrameRow, ImportReport, SampleRows, TaskRow
-from zombiescope.importing.store import MAX_ROWS
+from zombiescope.importing.rows import FrameRow, ImportReport, SampleRows, TaskRow
+from zombiescope.importing.writer import MAX_ROWS
+from zombiescope.recording.sample_event import SampleEvent
 
-EVENT = Event("collapsed", weight=True)
+EVENT = SampleEvent("collapsed", weighted=True)
 _LONGEST_LINE = 1 << 20
 _MOST = 2**53
 """A thousand such counts can still be added up."""
@@ -92,7 +93,7 @@ class CollapsedImport:
     def _look_for_two_counts(self, line: str) -> None:
         if _TWO_COUNTS.fullmatch(line) is not None:
             self._pattern = _TWO_COUNTS
-            self._outcome.note("collapsed stacks: the lines have two counts (difffolded); the first of them is taken")
+            self._outcome.note("collapsed stacks: the lines have two counts (difffolded); the first of them is used")
 
     def _take(self, line: str) -> None:
         found = self._pattern.fullmatch(line)
@@ -169,7 +170,7 @@ def host_in(text: str) -> str | None:
 
 
 def _said(line: str) -> dict[str, Any]:
-    """The JSON behind the # of gProfiler's first line."""
+    """The JSON after the # of gProfiler's first line."""
     try:
         said = json.loads(line.lstrip("# ")) if line.startswith("#") else None
     except ValueError:
@@ -196,7 +197,7 @@ def _unescaped(found: re.Match[str]) -> str:
 
 
 def _kinds(names: list[str]) -> list[FrameRow]:
-    """Frames of a stack; a mark decides, else the way into the kernel that lies further out."""
+    """Frames of a stack; a mark decides, else the way into the kernel that is further out."""
     frames: list[FrameRow] = []
     inside = False
     for name in names:

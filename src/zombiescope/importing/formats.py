@@ -1,4 +1,4 @@
-"""What a file is, told by its first bytes, whatever its name."""
+"""What a file is, recognised by its first bytes, whatever its name."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ NAMES: dict[FileFormat, str] = {
     "cgroup-list": "list of cgroup directories",
 }
 
-_PERF_DATA = (b"PERFILE2", b"2ELIFREP")
-"""As perf_data.is_perf_data, which loads all that decoding needs."""
+PERF_DATA = (b"PERFILE2", b"2ELIFREP")
+"""The magic of this byte order and of the other."""
 _LOOKED_AT = 400
 _BINARY = re.compile(rb"[\x00-\x08\x0e-\x1a]")
 _FRAME = re.compile(r"\t? +[0-9a-f]{1,16} \S|\t[0-9a-f]{1,16} \S|\t *[0-9a-f]{1,16}$")
@@ -33,7 +33,7 @@ _PERF_HEADER = ("# captured on", "# hostname :", "# cmdline :", "# perf version 
 
 def detect(head: bytes) -> FileFormat | None:
     """The format of a file that begins so; None when it is none that can be imported."""
-    if head.startswith(_PERF_DATA):
+    if head.startswith(PERF_DATA):
         return "perf-data"
     # A text with more than a stray control character is none.
     if len(_BINARY.findall(head[:4096])) > len(head[:4096]) // 50:

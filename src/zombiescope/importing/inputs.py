@@ -1,4 +1,4 @@
-"""The files that are to be imported: opened, told apart, and asked for their clock before anything is decoded."""
+"""The files that are to be imported: opened, recognised, and asked for their clock before anything is decoded."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class UnusableError(UserError):
 
 @dataclass(slots=True)
 class Input:
-    """One file. `clock` is what is known before it is read; None: only reading it tells."""
+    """One file. `clock` is what is known before it is read; None: it is known only once it is read."""
 
     name: str
     format: FileFormat
@@ -113,7 +113,7 @@ def _look(name: str, wanted: FileFormat | None) -> Input:
 
 def _unusable(name: str, stream: Stream) -> UnusableError:
     if stream.head:
-        return UnusableError(f"{name} is none of the formats that can be imported", "--format overrides this")
+        return UnusableError(f"{name} is in none of the formats that can be imported", "--format overrides this")
     why = "is empty" if stream.damage is None else f"cannot be used: {stream.damage} before its first byte"
     return UnusableError(f"{name} {why}")
 
@@ -132,7 +132,7 @@ def _aside(stream: Stream) -> tuple[BinaryIO, int]:
         for piece in stream:
             file.write(piece)
         file.flush()
-    except OSError as error:  # of reading, the stream tells otherwise
+    except OSError as error:  # of reading, the stream reports in `damage`
         with suppress(OSError):
             file.close()  # what is buffered cannot be written either
         why = f"{error.strerror} in {tempfile.gettempdir()}, where it is unpacked (TMPDIR names another place)"
@@ -158,7 +158,7 @@ def _clock(given: Input, name: str, stream: Stream) -> FileClock | None:
         header, span_us = perf_script.peek_head(stream.head)
     given.host = header.host
     if span_us is None and (stream.packed or given.stream is not None):
-        return None  # only the last sample tells
+        return None  # known from the last sample only
     return script_clock(name, header, span_us, given.modified_us)
 
 

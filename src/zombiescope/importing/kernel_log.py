@@ -24,13 +24,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from zombiescope.importing.clock import MONTHS
 from zombiescope.importing.rows import ImportReport
 from zombiescope.kernel.kmsg import KmsgRecord
 from zombiescope.kernel.log_flood import FloodGuard
 from zombiescope.kernel.log_formats import LogEvent, event_of
 from zombiescope.recording.event import Event
 
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _LEVELS = {"emerg": 0, "alert": 1, "crit": 2, "err": 3, "warn": 4, "notice": 5, "info": 6, "debug": 7}
 
 _LATEST_US = 1 << 53
@@ -106,7 +106,7 @@ def _time(line: str, modified_us: int | None) -> tuple[int | None, int | None, s
 
 def _wall_us(said: dict[str, str | None], modified_us: int | None) -> int | None:
     month = str(said["month"])
-    number = int(month) if month.isdecimal() else _MONTHS.index(month) + 1 if month in _MONTHS else 0
+    number = int(month) if month.isdecimal() else MONTHS.index(month) + 1 if month in MONTHS else 0
     hour, minute, second = (int(part) for part in str(said["time"]).split(":"))
     fields = (number, int(said["day"] or 0), hour, minute, second)
     fraction_us = int((said.get("fraction") or "").ljust(6, "0")[:6])
@@ -174,7 +174,9 @@ def read(text: str, modified_us: int | None, boot_offset_us: int | None, outcome
     return list(_events(lines, offset_us))
 
 
-def _boot_offset_us(lines: list[LogLine], modified_us: int | None, boot_offset_us: int | None, outcome: ImportReport) -> int:
+def _boot_offset_us(
+    lines: list[LogLine], modified_us: int | None, boot_offset_us: int | None, outcome: ImportReport
+) -> int:
     last_us = max((line.boot_us for line in lines if line.boot_us is not None), default=None)
     if any(line.wall_us is not None for line in lines):
         outcome.note("kernel log: times without a zone are taken as local time of this machine")
@@ -184,9 +186,9 @@ def _boot_offset_us(lines: list[LogLine], modified_us: int | None, boot_offset_u
         outcome.note("kernel log: seconds since boot became wall clock by the profile's clock")
         return boot_offset_us
     if modified_us is None:
-        outcome.note("kernel log: when the node was booted is not known; its last line is taken to be of now")
+        outcome.note("kernel log: when the node was booted is not known; its last line is assumed to be from now")
         return round(time.time() * 1e6) - last_us
-    outcome.note("kernel log: when the node was booted is not known; its last line is taken to be as old as the file")
+    outcome.note("kernel log: when the node was booted is not known; its last line is assumed to be as old as the file")
     return modified_us - last_us
 
 

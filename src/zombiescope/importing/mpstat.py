@@ -141,7 +141,7 @@ def _day_s(text: str, modified_us: int | None, outcome: ImportReport) -> int:
     now_s = modified_us / 1e6 if modified_us is not None else time.time()
     days = [day for day in (_midnight_s(*parts) for parts in _readings(text)) if day is not None]
     if not days:
-        outcome.note("mpstat: its date cannot be read; the day on which the file was written is taken")
+        outcome.note("mpstat: its date cannot be read; the day on which the file was written is used")
         return _midnight_s(*time.localtime(now_s)[:3]) or 0
     outcome.note("mpstat: its times are taken as local time of this machine")
     return min(days, key=lambda day: abs(day - now_s))

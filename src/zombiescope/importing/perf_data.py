@@ -1,7 +1,7 @@
 """perf.data: what `perf record` writes, as a file or through a pipe.
 
 The caller finds the clock before the rows are written where the file can seek (`file_clock`); of a pipe it is known
-only behind the last record (`PerfDataImport.clock`), so its rows are held until then.
+only after the last record (`PerfDataImport.clock`), so its rows are held until then.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from typing import BinaryIO
 from zombiescope._native import PerfStream
 from zombiescope.importing import perf_header
 from zombiescope.importing.clock import Clock
+from zombiescope.importing.formats import PERF_DATA
 from zombiescope.importing.kernel_names import KernelNames
-from zombiescope.importing.perf_header import PerfHeader, HeaderError
+from zombiescope.importing.perf_header import HeaderError, PerfHeader
 from zombiescope.importing.perf_session import HeaderRecords, PerfSession, symbols_for
 from zombiescope.importing.rows import ImportReport, SampleRows
 
@@ -25,13 +26,12 @@ HEAD_BYTES = 16
 """is_perf_data needs no more than this of a file."""
 CHUNK_BYTES = 1 << 20
 
-_MAGICS = (b"PERFILE2", b"2ELIFREP")
 _LBR_CALL_STACK = 1 << 11
 
 
 def is_perf_data(head: bytes) -> bool:
     """Whether a file that starts so is perf.data, of either byte order, file or pipe."""
-    return head.startswith(_MAGICS)
+    return head.startswith(PERF_DATA)
 
 
 def file_clock(file: BinaryIO, name: str) -> Clock | None:
@@ -101,7 +101,9 @@ class PerfDataImport:
     """Decodes any number of perf.data files with one set of symbols. What it cannot take stands in outcome.skipped; it
     raises nothing for what is in a file."""
 
-    def __init__(self, *, kallsyms: Path | None, symbol_dirs: Sequence[Path], inline: bool, outcome: ImportReport) -> None:
+    def __init__(
+        self, *, kallsyms: Path | None, symbol_dirs: Sequence[Path], inline: bool, outcome: ImportReport
+    ) -> None:
         self._outcome = outcome
         self._kernels = KernelNames(kallsyms, symbol_dirs)
         self._symbols = symbols_for(symbol_dirs)
@@ -110,9 +112,11 @@ class PerfDataImport:
         self.clock = Clock("")
         """Of the file read last, once its iterator has ended."""
 
-    def read(self, file: BinaryIO, name: str, size: int | None, progress: Callable[[int], None]) -> Iterator[SampleRows]:
-        """Rows of at most store.MAX_ROWS samples, `time_us` in the file's own clock. `file` stands at its beginning;
-        `progress` is told how many more bytes were read."""
+    def read(
+        self, file: BinaryIO, name: str, size: int | None, progress: Callable[[int], None]
+    ) -> Iterator[SampleRows]:
+        """Rows of at most writer.MAX_ROWS samples, `time_us` in the file's own clock. `file` stands at its beginning;
+        `progress` is called with how many more bytes were read."""
         self.clock = Clock(name)
         aside: BinaryIO | None = None
         session: PerfSession | None = None
@@ -143,7 +147,9 @@ class PerfDataImport:
             if collects:
                 gc.enable()
 
-    def _decode_all(self, session: PerfSession, file: BinaryIO, progress: Callable[[int], None]) -> Iterator[SampleRows]:
+    def _decode_all(
+        self, session: PerfSession, file: BinaryIO, progress: Callable[[int], None]
+    ) -> Iterator[SampleRows]:
         decoder = session.decoder
         done = 0
         for so_far in _data(file, session.header, decoder, progress):
@@ -182,7 +188,7 @@ class PerfDataImport:
         if header.data_bytes is None and not header.is_pipe:
             note("perf did not finish the file (was it killed?): it was read to its end, without what perf writes last")
         if perf_header.DIR_FORMAT in header.features:
-            note("the file is the head of a directory that perf record --threads wrote: samples lie in its other files")
+            note("the file is the head of a directory of perf record --threads: its samples are in the other files")
         if self._kernels.complaint:
             note(f"kernel functions: {self._kernels.complaint}")
         elif session.unnamed_kernel and not session.has_kernel:
@@ -195,7 +201,7 @@ class PerfDataImport:
         if any(attr.branch_type & _LBR_CALL_STACK for attr, _ in session.attrs):
             note("stacks of --call-graph lbr were not unwound: only what the kernel walked is there")
         if decoder.timeless:
-            note("some samples have no time (perf record without -T): they lie where the record before them was")
+            note("some samples have no time (perf record without -T): they get the time of the record before them")
         if decoder.throttled:
             note("the kernel throttled the event while perf recorded: some stretches have fewer samples")
 
@@ -218,7 +224,7 @@ def _open(file: BinaryIO, size: int | None) -> tuple[PerfHeader, BinaryIO | None
     if _can_seek(file):
         return perf_header.read(file, size), None
     head = file.read(HEAD_BYTES)
-    if not is_perf_data(head) or head[:8] != _MAGICS[0] or head[8:] == HEAD_BYTES.to_bytes(8, "little"):
+    if not is_perf_data(head) or head[:8] != PERF_DATA[0] or head[8:] == HEAD_BYTES.to_bytes(8, "little"):
         import io
 
         return perf_header.read(io.BytesIO(head), len(head)), None

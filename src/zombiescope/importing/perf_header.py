@@ -1,7 +1,7 @@
 """The header of perf.data: which events were recorded, on which host, with which binaries.
 
     file   "PERFILE2", size 104, size of an attr entry, sections of attrs, data and event types, 256 feature bits;
-           behind the data, a (place, size) for each feature whose bit is set
+           after the data, a (place, size) for each feature whose bit is set
     pipe   "PERFILE2", size 16; attrs and features come as records of their own among the data
 
 An attr entry is a perf_event_attr (64 bytes in Linux 2.6.31, 136 today; the size says which) and the place of the ids
@@ -56,7 +56,7 @@ class Attr(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The event's name when the file does not tell it."""
+        """The event's name when the file does not name it."""
         names = {0: _HARDWARE, 1: _SOFTWARE}.get(self.kind, ())
         if self.config < len(names):
             return names[self.config]
@@ -71,7 +71,7 @@ class BuildId(NamedTuple):
 
 @dataclass(slots=True)
 class PerfHeader:
-    """What stands before, behind and among the samples."""
+    """What is before, after and among the samples."""
 
     attrs: list[tuple[Attr, Sequence[int]]] = field(default_factory=list)
     features: dict[int, bytes] = field(default_factory=dict)
@@ -80,7 +80,7 @@ class PerfHeader:
     data_bytes: int | None = None
     """None: perf was killed before it could say, or it is a pipe."""
     cut: bool = False
-    """The features should be behind the data and are not."""
+    """The features should be after the data and are not."""
 
     def text(self, feature: int) -> str | None:
         data = self.features.get(feature, b"")
@@ -222,7 +222,7 @@ def _section(file: BinaryIO, at: int, length: int, size: int | None) -> bytes:
 
 
 def _string(data: bytes, at: int) -> tuple[bytes, int]:
-    """u32 length, then so many bytes, padded with zeros: (the text, the place behind it)."""
+    """u32 length, then so many bytes, padded with zeros: (the text, the place after it)."""
     if at + 4 > len(data):
         return b"", len(data)
     (length,) = struct.unpack_from("<I", data, at)

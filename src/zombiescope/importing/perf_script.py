@@ -1,4 +1,4 @@
-"""The text of `perf script`, in whatever layout: what the native parser finds becomes Rows, and header lines become
+"""The text of `perf script`, in whatever layout: what the native parser finds becomes SampleRows, header lines become
 facts of the node.
 
 A frame's module is the file's own name without its folders; its kind is read from what perf prints as the DSO:
@@ -19,8 +19,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
 
 from zombiescope._native import PerfScriptText, plain_name
-from zombiescope.importing.rows import Event, FrameRow, ImportReport, SampleRows, TaskRow
-from zombiescope.importing.store import MAX_ROWS
+from zombiescope.importing.clock import MONTHS
+from zombiescope.importing.rows import FrameRow, ImportReport, SampleRows, TaskRow
+from zombiescope.importing.writer import MAX_ROWS
+from zombiescope.recording.sample_event import SampleEvent
 
 UNKNOWN = "[unknown]"
 _PEEK_BYTES = 1 << 18
@@ -41,7 +43,6 @@ _FILE_OFFSET = re.compile(r"\+0x[0-9a-f]+$")
 _FACT = re.compile(r"# ([a-z][a-z ]*?)\s*: (.*)")
 _CAPTURED = re.compile(r"\w{3} (\w{3}) +(\d+) (\d+):(\d+):(\d+) (\d{4})")
 _REFERENCE = re.compile(r"# reference time: .* = (\d+)\.(\d{6})\d* \(TOD\) = (\d+)\.(\d{6})\d* ")
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
 def place(name: bytes, dso: bytes | None, high: bool) -> tuple[str, str, str]:
@@ -102,9 +103,9 @@ class ScriptHeader:
     def captured_wall_us(self) -> int | None:
         """When perf closed its file, to the second. The text does not say of which zone: this machine's is taken."""
         found = _CAPTURED.match(self.values.get("captured on", ""))
-        if found is None or found[1] not in _MONTHS:
+        if found is None or found[1] not in MONTHS:
             return None
-        month, (day, hour, minute, second, year) = _MONTHS.index(found[1]) + 1, map(int, found.groups()[1:])
+        month, (day, hour, minute, second, year) = MONTHS.index(found[1]) + 1, map(int, found.groups()[1:])
         try:
             return int(time.mktime((year, month, day, hour, minute, second, 0, 0, -1))) * 1_000_000
         except (OverflowError, ValueError):
@@ -182,7 +183,7 @@ class PerfScriptImport:
             stack_frames=flat,
             frames=[FrameRow(*frame) for frame in frames],
             tasks=[TaskRow(*row) for row in tasks],
-            events=[Event(name or "samples") for name in events],
+            events=[SampleEvent(name or "samples") for name in events],
             idle_samples=idle,
         )
 
@@ -191,12 +192,12 @@ class PerfScriptImport:
         self._outcome.skipped.update(text.skipped)
         if text.untimed:
             note(
-                f"{text.untimed:,} samples carry no time and stand at one moment; flame graphs are right, the heatmap "
-                "is not (perf script -F +time prints it)"
+                f"{text.untimed:,} samples carry no time and are all at one moment; flame graphs are right, the heat "
+                "map is not (perf script -F +time prints it)"
             )
         if text.one_id:
             note(
-                "the text has one number where pid and tid could stand, which perf prints for the thread; it is taken "
+                "the text has one number where pid and tid could be, which perf prints for the thread; it is used "
                 "for both (perf script -F +pid prints both)"
             )
         # A few addresses that nobody knows are in every text: stacks without frame pointers hold any number.

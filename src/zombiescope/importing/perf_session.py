@@ -1,6 +1,6 @@
 """One perf.data file while it is decoded: what its header says, and the answers that the decoder asks for.
 
-Files are named by the mappings in the recording; what lies behind a name is read here only if it is the same build, or,
+Files are named by the mappings in the recording; what is under a name is read here only if it is the same build, or,
 where no build id was recorded, if the recording is of this very host and the file still has the inode that was mapped.
 """
 
@@ -13,11 +13,12 @@ from typing import Any
 
 from zombiescope._native import PerfData, PerfStream
 from zombiescope.importing import perf_header
-from zombiescope.importing.kernel_names import ShiftedKernel, KernelNames, Recorded, module_name
+from zombiescope.importing.kernel_names import KernelNames, Recorded, ShiftedKernel, module_name
 from zombiescope.importing.perf_header import Attr, PerfHeader
-from zombiescope.importing.rows import Event, FrameRow, ImportReport, SampleRows, TaskRow
-from zombiescope.importing.store import MAX_ROWS
-from zombiescope.symbols.code_files import FinishedCodeFile
+from zombiescope.importing.rows import FrameRow, ImportReport, SampleRows, TaskRow
+from zombiescope.importing.writer import MAX_ROWS
+from zombiescope.recording.sample_event import SampleEvent
+from zombiescope.symbols.jit_files import FinishedCodeFile
 from zombiescope.symbols.offline import OfflineSymbols
 
 _RECORD_ATTR, _RECORD_BUILD_ID, _RECORD_EVENT_UPDATE, _RECORD_FEATURE = 64, 67, 78, 80
@@ -153,7 +154,7 @@ class PerfSession(HeaderRecords):
             lengths, flat,
             [FrameRow(*frame) for frame in frames],
             [TaskRow(*task) for task in who],
-            [Event(self.event_name(number)) for number in numbers],
+            [SampleEvent(self.event_name(number)) for number in numbers],
             idle, span, seen,
         )  # fmt: skip
 
@@ -218,14 +219,14 @@ class PerfSession(HeaderRecords):
         if pid not in self._perf_maps:
             folders = [*self._symbol_dirs, *([_PERF_MAPS] if self._is_here else [])]
             self._perf_maps[pid] = _perf_map(folders, pid)
-        told = self._perf_maps[pid]
-        name = None if told is None else told.name(address)
+        map_ = self._perf_maps[pid]
+        name = None if map_ is None else map_.name(address)
         return None if name is None else name.decode("utf-8", "backslashreplace")
 
     def close(self) -> None:
-        for told in self._perf_maps.values():
-            if told is not None:
-                told.close()
+        for map_ in self._perf_maps.values():
+            if map_ is not None:
+                map_.close()
         self._perf_maps.clear()
 
     def _has_same_inode(self, file: MappedFile) -> bool:

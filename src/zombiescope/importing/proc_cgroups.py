@@ -16,7 +16,7 @@ Row = tuple[int, str, int, int | None, int | None, None, None, None, None]
 
 
 def read(text: str, time_us: int, live: int | None, outcome: ImportReport) -> list[Row]:
-    """The census as this copy tells it; `live` is the number of directories, when somebody listed them."""
+    """The census as this copy shows it; `live` is the number of directories, when somebody listed them."""
     for line in text.splitlines():
         words = line.split()
         if not words or words[0] != "memory":
@@ -30,8 +30,8 @@ def read(text: str, time_us: int, live: int | None, outcome: ImportReport) -> li
             continue
         if live is None:
             outcome.note(
-                f"/proc/cgroups counts {total:,} memory cgroups; how many of them are dead is not known without a list "
-                "of directories (find /sys/fs/cgroup/memory -type d > cgroups.txt, on the same node)"
+                f"/proc/cgroups counts {total:,} memory cgroups; how many are dying is not known without a list of "
+                "directories (find /sys/fs/cgroup/memory -type d > cgroups.txt, on the same node)"
             )
         dying = None if live is None else max(0, total - live)
         return [(time_us, "v1" if hierarchy else "v2", total, live, dying, None, None, None, None)]

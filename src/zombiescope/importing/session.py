@@ -1,7 +1,7 @@
 """One import from beginning to end: all files are looked at first, so that one clock is found for all of them, then
 they are read one after the other and written as segments.
 
-What a file's clock is may be known only behind its last sample (a pipe, a packed text without header): its rows are
+What a file's clock is may be known only after its last sample (a pipe, a packed text without header): its rows are
 held in memory until then. All others are written as they are read.
 
 A file that cannot be used is named in `skipped`, and the others are imported.
@@ -24,8 +24,8 @@ from zombiescope.importing.formats import FileFormat
 from zombiescope.importing.inputs import Input, UnusableError, expand, look, script_clock
 from zombiescope.importing.perf_script import PerfScriptImport
 from zombiescope.importing.rows import ImportReport, SampleRows
-from zombiescope.importing.store import ImportStore
 from zombiescope.importing.stream import Stream, text_of
+from zombiescope.importing.writer import ImportWriter
 from zombiescope.recording import layout, locate, schema
 from zombiescope.recording.lock import AlreadyRecordingError, Lock
 
@@ -41,7 +41,7 @@ class NotImportedError(UserError):
 
 
 class Progress(Protocol):
-    """Who is told how far an import is."""
+    """Who shows how far an import is."""
 
     def expect(self, size: int | None) -> None: ...
     def begin(self, name: str) -> None: ...
@@ -49,7 +49,7 @@ class Progress(Protocol):
 
 
 class Silence:
-    """Nobody is told: for an import of a second, and for callers without a terminal."""
+    """Nothing is shown: for an import of a second, and for callers without a terminal."""
 
     def expect(self, size: int | None) -> None: ...
     def begin(self, name: str) -> None: ...
@@ -108,14 +108,14 @@ class Session:
         self._perf_data: PerfDataImport | None = None
 
     def run(self, names: Sequence[str]) -> ImportResult:
-        """Raises NotImportedError, StoreError, and OSError when the directory cannot be written."""
+        """Raises NotImportedError, WriteError, and OSError when the directory cannot be written."""
         inputs = self._look(expand(names))
         sizes = [given.size for given in inputs]
         self._progress.expect(None if None in sizes else sum(size or 0 for size in sizes))
         node = self._node(inputs)
         path = self._directory / f"{layout.NODE_FOLDER}{node}"
         self._refuse_recordings(path)
-        store = ImportStore(self._directory, node)
+        store = ImportWriter(self._directory, node)
         try:
             lock = Lock(store.path, 0)
         except AlreadyRecordingError as error:
@@ -193,7 +193,7 @@ class Session:
 
     # --- profiles ----------------------------------------------------------------------------------------------------
 
-    def _profiles(self, inputs: Sequence[Input], store: ImportStore) -> int | None:
+    def _profiles(self, inputs: Sequence[Input], store: ImportWriter) -> int | None:
         """Answers Unix time minus the clock that starts at boot, if that is known."""
         known = [given.clock for given in inputs if given.clock is not None]
         offsets = self._offsets(known)
@@ -213,7 +213,7 @@ class Session:
         return next((offsets[id(each)] for each in (*known, *held) if each.last_us and offsets[id(each)]), None)
 
     def _offsets(self, clocks: Sequence[FileClock]) -> dict[int, int]:
-        """Unix time minus file clock, by the id of the clock. What carries no times lies on no common axis."""
+        """Unix time minus file clock, by the id of the clock. What carries no times is on no common axis."""
         timed = [each for each in clocks if each.last_us != 0]
         groups = [timed, *([each] for each in clocks if each.last_us == 0)]
         start_us = self._options.start_us
@@ -226,7 +226,7 @@ class Session:
             for each, offset_us in zip(group, clock.offset_us(group, start_us), strict=True)
         }
 
-    def _profile(self, given: Input, offset_us: int | None, store: ImportStore) -> None:
+    def _profile(self, given: Input, offset_us: int | None, store: ImportWriter) -> None:
         entry = ImportedFile(given.name, formats.NAMES[given.format])
         self._files.append(entry)
         held: list[SampleRows] = []
@@ -280,9 +280,9 @@ class Session:
         reader = CollapsedImport(self._outcome)
         given.clock = FileClock(given.name, 0, 0, modified_wall_us=given.modified_us)
         yield from reader.read(given.open_stream(self._progress.advance))
-        self._outcome.note("collapsed stacks carry no times: they stand at one moment, that of the file or of --start")
+        self._outcome.note("collapsed stacks carry no times: all are at one moment, that of the file or of --start")
 
-    def _add(self, rows: SampleRows, offset_us: int, store: ImportStore) -> None:
+    def _add(self, rows: SampleRows, offset_us: int, store: ImportWriter) -> None:
         rows.shift(offset_us)
         store.add(rows)
         outcome = self._outcome
@@ -297,7 +297,7 @@ class Session:
 
     # --- side files --------------------------------------------------------------------------------------------------
 
-    def _side_files(self, inputs: Sequence[Input], store: ImportStore, boot_offset_us: int | None) -> None:
+    def _side_files(self, inputs: Sequence[Input], store: ImportWriter, boot_offset_us: int | None) -> None:
         live: int | None = None
         for given in sorted(inputs, key=lambda each: each.format != "cgroup-list"):
             entry = ImportedFile(given.name, formats.NAMES[given.format])
@@ -316,7 +316,7 @@ class Session:
             self._outcome.events += len(rows) if table is schema.EVENTS else 0
             store.add_table(table, rows)
         if live is not None and not any(given.format == "proc-cgroups" for given in inputs):
-            self._outcome.note("the list of cgroup directories is of use only beside a copy of /proc/cgroups")
+            self._outcome.note("the list of cgroup directories is used only together with a copy of /proc/cgroups")
 
     def _side_rows(
         self, given: Input, text: str, boot_offset_us: int | None, live: int | None

@@ -2,7 +2,7 @@
 recorder runs.
 
 Reads the census (cgroup_census.py), the directories of a cgroup1 memory hierarchy, once and only for a few
-seconds, and times the statistics of our own leaf. Which path leaks and how fast cannot be told from one look:
+seconds, and times the statistics of our own leaf. Which path leaks and how fast cannot be seen from one look:
 that needs a recorder.
 """
 

@@ -26,7 +26,7 @@ _ID = re.compile(rb"^ID: (\d+)$", re.M)
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of a raw record. A `dynamic` field holds where its string lies: low half offset, high half length."""
+    """One field of a raw record. A `dynamic` field holds where its string is: low half offset, high half length."""
 
     offset: int
     size: int

@@ -14,7 +14,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Literal
 
-from zombiescope.lab.place import Sandbox
+from zombiescope.lab.sandbox import Sandbox
 
 HERE = "here"
 """Where a scenario runs that does not run in a machine of `lab node`."""
@@ -96,7 +96,7 @@ class Scenario:
     """How long it hurts at most; it is ended sooner when it was named."""
     needs: Needs = field(default_factory=Needs)
     prepare: Callable[[Sandbox], list[str]] = _nothing
-    """Makes what the program needs below its place, and gives the program's arguments."""
+    """Makes what the program needs in its sandbox, and gives the program's arguments."""
     cpu: int | None = None
     many: bool = False
     """It takes more than one core, so it gets no more than its share: the doctor has to run, too."""

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from types import FrameType
 
 from zombiescope.lab import leftovers
-from zombiescope.lab.place import Sandbox
+from zombiescope.lab.sandbox import Sandbox
 from zombiescope.lab.scenario import PREAMBLE, Scenario, by_id
 
 READY_S = 120
@@ -45,8 +45,8 @@ def main(arguments: Sequence[str]) -> int:
             _perform(scenario, seconds)
     except (_Ended, BrokenPipeError) as ended:
         if ended.args == (signal.SIGALRM,):
-            print(f"given up after {READY_S + seconds} s: this machine is too slow for it", file=sys.stderr)  # noqa: T201
-    except Exception as error:  # noqa: BLE001  whatever it was, the command tells it in one line
+            print(f"gave up after {READY_S + seconds} s: this machine is too slow for it", file=sys.stderr)  # noqa: T201
+    except Exception as error:  # noqa: BLE001  whatever it was, the command reports it in one line
         print(f"{type(error).__name__}: {error}", file=sys.stderr)  # noqa: T201
         return 1
     finally:

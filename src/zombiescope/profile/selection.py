@@ -31,8 +31,9 @@ from zombiescope.profile.stacks import Span, Stacks
 from zombiescope.recording import columns, schema
 from zombiescope.recording.columns import Ints, Mask
 from zombiescope.recording.parquet_part import ParquetPart
-from zombiescope.recording.parts import Part
+from zombiescope.recording.part import Part
 from zombiescope.recording.reader import Recording
+from zombiescope.recording.sample_event import EVENT_SOURCE
 
 Mode = Literal["kernel", "user"]
 
@@ -50,7 +51,7 @@ class Filters:
     event: str | None = None
     idle: bool = False
     every_event: bool = False
-    """All events of an import, for whoever tells them apart."""
+    """All events of an import, for whoever distinguishes them."""
     also: Expression | None = None
 
     @property
@@ -63,8 +64,6 @@ class Filters:
 
 
 EVERYTHING = Filters()
-EVENT_SOURCE = "event"
-"""The source of series that name the event of imported samples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +133,7 @@ class Selection:
                 yield tuple(values[name][kept] for name in names)
 
     def _keeps(self) -> dict[str, Callable[[Ints], Mask]]:
-        """Column -> what tells which of its values pass."""
+        """Column -> which of its values pass."""
         keeps: dict[str, Callable[[Ints], Mask]] = {}
         if self.filters.cpus:
             cpus = sorted(self.filters.cpus)
@@ -181,7 +180,7 @@ class Selection:
         return total
 
     def _summary(self, part: Part) -> pa.Table | None:
-        """How often a part that lies in the window as a whole sampled each stack, if it says so."""
+        """How often a part that is wholly in the window sampled each stack, if it says so."""
         if not self.countable or not isinstance(part, ParquetPart):
             return None
         times = part.span_of(schema.SAMPLES)

@@ -22,7 +22,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from zombiescope.recording.store import StoredFile, Store
+from zombiescope.recording.log import SUFFIX
+from zombiescope.recording.store import Store, StoredFile
 
 NODE_FOLDER = "node="
 LOG_FOLDER = "log/"
@@ -45,7 +46,7 @@ class SegmentFile:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Time without a hole, by one run of the recorder. The monotonic clock tells a hole from a clock step."""
+    """Time without a hole, by one run of the recorder. The monotonic clock distinguishes a hole from a clock step."""
 
     from_us: int
     to_us: int
@@ -126,7 +127,8 @@ def date_folder(from_us: int) -> str:
 
 
 def segment_name(start_us: int) -> str:
-    return f"{LOG_FOLDER}{start_us:016d}.seg"
+    """The file name of a segment, in log/ or rollup/."""
+    return f"{start_us:016d}{SUFFIX}"
 
 
 def segment_files(entries: Iterable[StoredFile], prefix: str = "") -> list[SegmentFile]:

@@ -1,4 +1,4 @@
-"""The append-only log: how the recorder's last minutes lie on disk before they become Parquet.
+"""The append-only log: how the recorder's last minutes are on disk before they become Parquet.
 
 A recording is written as *segments* of about two minutes, one file each. A segment needs no other file to be read.
 
@@ -53,7 +53,7 @@ class DamagedError(ValueError):
 
 
 class Lists(Sequence["array[int]"]):
-    """A column of lists as it lies on disk: a frame may bring thousands of stacks, and most readers want them flat."""
+    """A column of lists as it is on disk: a frame may bring thousands of stacks, and most readers want them flat."""
 
     __slots__ = ("_ends", "flat", "lengths")
 

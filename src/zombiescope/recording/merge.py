@@ -20,7 +20,7 @@ from zombiescope.recording.columns import Ints
 from zombiescope.recording.ids import relabel
 from zombiescope.recording.layout import TableFacts
 from zombiescope.recording.parquet import TableWriter
-from zombiescope.recording.parts import Part
+from zombiescope.recording.part import Part
 from zombiescope.recording.summary import Summary
 
 

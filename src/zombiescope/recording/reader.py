@@ -29,7 +29,7 @@ from zombiescope.recording.gaps import Gap, find_gaps
 from zombiescope.recording.ids import UniqueIds
 from zombiescope.recording.log import DamagedError, SegmentReader
 from zombiescope.recording.parquet_part import ParquetPart
-from zombiescope.recording.parts import Damage, Part
+from zombiescope.recording.part import Damage, Part
 from zombiescope.recording.segment_part import SegmentPart, bound
 from zombiescope.recording.store import NotARecordingError, Store, open_store
 

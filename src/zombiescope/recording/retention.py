@@ -4,8 +4,8 @@ Frozen windows are exempt while all of them together fit into a quarter of the s
 oldest of them lose their exemption, and the result says which. Rollups have limits of their own: thirty
 days and 50 MB.
 
-A part goes manifest first, so no reader ever finds half of it; what an interruption leaves behind belongs
-to no part and is removed by the next compaction. Everything is told from file names and sizes: no file is
+A part goes manifest first, so no reader ever finds half of it; what an interruption leaves belongs
+to no part and is removed by the next compaction. Everything is known from file names and sizes: no file is
 opened, and nothing heavy imported.
 """
 

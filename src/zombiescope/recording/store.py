@@ -1,4 +1,4 @@
-"""Where a recording's files lie: a directory, or one zip file (a pack) with the same names inside.
+"""Where a recording's files are: a directory, or one zip file (a pack) with the same names inside.
 
 Readers ask for names with "/" between folders, relative to the recording, and never for a path. A pack is a
 zip whose members are stored, not deflated (Parquet and log segments are compressed already), so that a
@@ -36,7 +36,7 @@ class StoredFile:
 
 
 class Store(Protocol):
-    """The whole of what readers need; an object store fits behind it."""
+    """The whole of what readers need; an object store fits it too."""
 
     place: str
 

@@ -2,7 +2,7 @@
 
 Imports neither numpy nor pyarrow. Starts with the segment that was written to last, from its beginning: ids
 mean nothing without the rows that came before, and `top` has something to show at once. Which segment comes
-next is told by its header (run and number), not by its name: the clock may have been set back.
+next is known by its header (run and number), not by its name: the clock may have been set back.
 
 A frame is seen at most one poll (a quarter of a second) after the recorder wrote it. A segment that is
 damaged is left at the damage; following goes on with the next one.

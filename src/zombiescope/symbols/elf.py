@@ -19,7 +19,7 @@ from zombiescope._in_root import place_in_root
 from zombiescope._native import ElfError, SymbolTable, elf_build_id
 
 if TYPE_CHECKING:
-    from zombiescope.symbols.apart import BinaryPlace, SymbolsApart, FunctionTable
+    from zombiescope.symbols.separate_debug import BinaryPlace, FunctionTable, SeparateDebug
 
 SYMBOL_BYTES = 12
 KEEP_NAMES_BYTES = 1 << 16  # with names, a table of libc or of a Debian python3 is twice its size
@@ -82,7 +82,7 @@ class ElfCache:
         max_bytes: int = 8 << 20,
         max_failures: int = 1024,
         keep_names_bytes: int = KEEP_NAMES_BYTES,
-        apart: SymbolsApart | None = None,
+        apart: SeparateDebug | None = None,
     ) -> None:
         self.max_bytes = max_bytes
         self.nbytes = 0
@@ -126,7 +126,7 @@ class ElfCache:
     def load(self, fd: int, place: BinaryPlace | None = None) -> tuple[ElfKey, FunctionTable | None]:
         """The table of an open file, read now if it is not held; None when it has none (see failure()).
 
-        `place` is where it was found, for symbols that lie beside it.
+        `place` is where it was found, for symbols that are beside it.
         """
         try:
             key = self.key(fd)

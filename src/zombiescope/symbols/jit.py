@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 from zombiescope._native import ElfError
 from zombiescope.symbols import maps
-from zombiescope.symbols.code_files import CodeFile
 from zombiescope.symbols.elf import open_elf
+from zombiescope.symbols.jit_files import CodeFile
 from zombiescope.symbols.process import LiveProcess
 
 LOOK_AGAIN_S = 2.0

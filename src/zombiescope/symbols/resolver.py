@@ -24,14 +24,14 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
-from zombiescope.symbols.apart import SymbolsApart
 from zombiescope.symbols.elf import ElfCache, ElfKey
-from zombiescope.symbols.files import MappedFile, MappedFiles
 from zombiescope.symbols.frame import Frame as Frame
 from zombiescope.symbols.frame import printable as printable
 from zombiescope.symbols.jit import JitNames
+from zombiescope.symbols.mapped_files import MappedFile, MappedFiles
 from zombiescope.symbols.maps import Mapping, Mappings
 from zombiescope.symbols.process import LiveProcess, Tally
+from zombiescope.symbols.separate_debug import SeparateDebug
 from zombiescope.symbols.store import SymbolStore
 from zombiescope.symbols.vdso import Vdso
 
@@ -49,7 +49,7 @@ UNREADABLE = Frame("[unreadable]", "", "unknown")
 
 
 class UserSymbols:
-    """Names of the functions that user addresses lie in."""
+    """Names of the functions that user addresses are in."""
 
     def __init__(
         self,
@@ -217,5 +217,5 @@ class UserSymbols:
 
 def live_symbols() -> UserSymbols:
     """As the recorder uses it: with symbols kept apart from binaries, within what its memory allows."""
-    apart = SymbolsApart(SymbolStore(), max_unpacked_bytes=LIVE_UNPACKED_BYTES, max_memory_bytes=LIVE_UNPACKING_BYTES)
+    apart = SeparateDebug(SymbolStore(), max_unpacked_bytes=LIVE_UNPACKED_BYTES, max_memory_bytes=LIVE_UNPACKING_BYTES)
     return UserSymbols(ElfCache(apart=apart))

@@ -91,7 +91,7 @@ class JournalFollower:
         return self._child.stdout.fileno()
 
     def read(self, limit_bytes: int = 1 << 20) -> tuple[list[KmsgRecord], int]:
-        """The records that have arrived, and 0: what the journal lost it does not tell."""
+        """The records that have arrived, and 0: what the journal lost it does not report."""
         if self._child is None and time.monotonic() >= self._not_before_s:
             self._start()
         lines = self._read_lines(limit_bytes)

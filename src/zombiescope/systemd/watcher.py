@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from zombiescope.systemd.bus import BusSession
 
 SYSTEM_BUS = "unix:path=/run/dbus/system_bus_socket"
+SYSTEMD = "org.freedesktop.systemd1"
+PROPERTIES = "org.freedesktop.DBus.Properties"
 _RETRY_S = (1.0, 2.0, 5.0, 10.0, 30.0)
 
 Status = Literal["starting", "connected", "absent", "failed"]

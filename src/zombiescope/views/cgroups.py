@@ -145,7 +145,7 @@ def _leaf_cost(recording: Recording, at_us: int) -> LeafCost:
 
 
 def leaks(recording: Recording, at_us: int, boot: str | None = None) -> tuple[Leak, ...]:
-    """The ledger's last line of each path at or before a moment, most dying first, if it tells anything."""
+    """The ledger's last line of each path at or before a moment, most dying first, without empty lines."""
     return _leaks_at(recording.table("leaks", None, at_us + 1, boot=boot))
 
 
@@ -155,8 +155,8 @@ def _leaks_at(rows: pa.Table) -> tuple[Leak, ...]:
         last[path or ""] = row
     chosen = columns.take(rows, np.array(sorted(last.values()), np.int64))
     found = [_leak(row) for row in columns.records(chosen)]
-    told = [leak for leak in found if leak.dying or leak.created or leak.released]
-    return tuple(sorted(told, key=lambda leak: (-leak.dying, leak.path)))
+    known = [leak for leak in found if leak.dying or leak.created or leak.released]
+    return tuple(sorted(known, key=lambda leak: (-leak.dying, leak.path)))
 
 
 def _leak(row: dict[str, Any]) -> Leak:

@@ -25,7 +25,7 @@ GROWING_PER_HOUR = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """The memory cgroups of a node at a moment; growth is None when it could not be told."""
+    """The memory cgroups of a node at a moment; growth is None when it is not known."""
 
     at_us: int
     total: int

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from zombiescope.documents.columns import Columns
-from zombiescope.profile.portable import Portable
 from zombiescope.profile.pruning import FILE_BYTES
+from zombiescope.profile.sample_table import SampleTable
 
 FOLDER = Path(__file__).parent / "page"
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"
@@ -104,7 +104,7 @@ def packed(data: bytes) -> str:
     return base64.b64encode(gzip.compress(data, 6, mtime=0)).decode()
 
 
-def packed_samples(table: Portable) -> str:
+def packed_samples(table: SampleTable) -> str:
     return packed(Columns("samples", table.scalars, table.arrays).encoded())
 
 

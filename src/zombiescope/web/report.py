@@ -22,7 +22,7 @@ from zombiescope.documents import lanes as lane_documents
 from zombiescope.documents import strip as strip_documents
 from zombiescope.documents import worst as worst_documents
 from zombiescope.documents.window import Window
-from zombiescope.profile import heatmap, portable, stacks
+from zombiescope.profile import heatmap, sample_table, stacks
 from zombiescope.profile.selection import Selection
 from zombiescope.recording.columns import Ints
 from zombiescope.recording.reader import Recording
@@ -69,7 +69,7 @@ def of_diagnosis(recording: Recording, found: Diagnosis, heading: str, window: W
     if spans:
         known = stacks.load(recording, spans)
         held = [Selection(recording, *span, known=known) for span in spans]
-        table = portable.portable(held, room_bytes(built, answers, text), _size)
+        table = sample_table.portable(held, room_bytes(built, answers, text), _size)
         samples = packed_samples(table)
     opens = {"page": "incidents"}
     if len(found.incidents) == 1:
@@ -90,7 +90,7 @@ def of_selection(
     built = Built.found()
     window = Window(selection.start_us, max(selection.end_us, selection.start_us + 1), window.zone)
     answers = _answers(selection.recording, heading, window)
-    table = portable.portable(
+    table = sample_table.portable(
         [selection], room_bytes(built, answers), _size, rows=rows, base=None if base is None else base.counts
     )
     opens = {"page": "node", **opens}
@@ -101,7 +101,7 @@ def of_selection(
     return assembled(built, heading, urlencode(opens), answers, packed_samples(table), rows=rows)
 
 
-def _size(table: portable.Portable) -> int:
+def _size(table: sample_table.SampleTable) -> int:
     return len(packed_samples(table))
 
 

@@ -39,7 +39,7 @@ def test_names_may_hold_spaces() -> None:
         (["main"], 4),
         (["main", "x"], 12345678901234),
     ]
-    assert rows.events[0].weight
+    assert rows.events[0].weighted
     assert not outcome.skipped
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from zombiescope._native import PerfScriptText
-from zombiescope.importing.perf_script import ScriptHeader, PerfScriptImport, place
+from zombiescope.importing.perf_script import PerfScriptImport, ScriptHeader, place
 from zombiescope.importing.rows import ImportReport
 
 CHAIN = "\tffffffff821e81e7 clear_page_erms+0x7 ([kernel.kallsyms])\n\t          16e0ba __memset+0x7a (/usr/lib/libc.so.6)\n"

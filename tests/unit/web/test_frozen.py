@@ -18,7 +18,7 @@ from tests.helpers.recordings import SECOND, START_US, Written, write_recording
 
 from zombiescope.diagnosis.diagnose import diagnose
 from zombiescope.documents.window import Window
-from zombiescope.profile import portable
+from zombiescope.profile import sample_table
 from zombiescope.profile.selection import Filters, Selection
 from zombiescope.recording.reader import open_recording
 from zombiescope.web import report
@@ -239,14 +239,14 @@ def test_it_says_what_it_holds_and_a_selection_finds_the_core_that_hangs(
 def test_a_diagnosis_holds_samples_around_what_it_found(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report, "AROUND_US", 2 * SECOND)
     spans: list[list[list[float]]] = []
-    made = portable.portable
+    made = sample_table.portable
 
-    def seen(*args: object, **options: object) -> portable.Portable:
+    def seen(*args: object, **options: object) -> sample_table.SampleTable:
         table = made(*args, **options)  # type: ignore[arg-type]  # passed on
         spans.append(table.scalars["held"])
         return table
 
-    monkeypatch.setattr(portable, "portable", seen)
+    monkeypatch.setattr(sample_table, "portable", seen)
     text = told(written)
     incident = written.incident
     assert incident is not None

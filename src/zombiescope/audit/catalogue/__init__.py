@@ -1,4 +1,4 @@
-"""The data of the audit: default agents, kernels with an expensive path, and what tells a platform.
+"""The data of the audit: default agents, kernels with an expensive path, and what identifies a platform.
 
 One entry a line, each with its reason and its source, in agents.toml, kernels.toml and platforms.toml beside this
 file. Entries of one's own go into /etc/zombiescope/agents.d/*.toml of the audited root, or a file that is named on
@@ -41,9 +41,9 @@ class Agent:
     not_on: str = ""
     """A platform on which it has nothing to do."""
     endless_by_design: bool = False
-    """Its makers want it to be started again for ever."""
+    """Its makers want it to be restarted for ever."""
     terminal_status: tuple[int, ...] = ()
-    """Exit statuses with which it says that starting it again is of no use."""
+    """Exit statuses with which it says that restarting it is of no use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,11 @@ class Kernel:
     hierarchy: int = 0
     """1: only where memory is accounted on cgroup v1; 0: on both."""
     severity: str = "warning"
+
+    @property
+    def upgrade(self) -> str:
+        """The fix, as a line for the reader."""
+        return f"# upgrade to kernel {self.before} or later, unless your distribution has backported it ({self.source})"
 
     def covers(self, release: str) -> bool:
         version = number_of(release)

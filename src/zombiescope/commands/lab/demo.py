@@ -24,7 +24,7 @@ from zombiescope.commands.serve import has_display, may_show
 if TYPE_CHECKING:
     from zombiescope.commands.private import PrivateRecorder
     from zombiescope.diagnosis.diagnose import Diagnosis
-    from zombiescope.lab.stage import Running
+    from zombiescope.lab.scenario_run import ScenarioRun
     from zombiescope.lab.verdict import Found
 
 EXAMPLES = examples("lab demo", "sudo zombiescope lab demo --yes")
@@ -66,7 +66,7 @@ def command(
 def _tell_it(open_: bool) -> None:
     from zombiescope.commands import page_beside
     from zombiescope.commands.private import private_recorder
-    from zombiescope.lab.stage import stage
+    from zombiescope.lab.scenario_run import stage
 
     out = console()
 
@@ -94,7 +94,7 @@ def _tell_it(open_: bool) -> None:
         webbrowser.open((place / "report.html").as_uri())  # the page went with the recorder; this one stays
 
 
-def _until_named(recorder: PrivateRecorder, running: Running, say: Say) -> Found:
+def _until_named(recorder: PrivateRecorder, running: ScenarioRun, say: Say) -> Found:
     from zombiescope.commands.lab.performing import worst_first
     from zombiescope.lab import verdict
     from zombiescope.recording import incident_file

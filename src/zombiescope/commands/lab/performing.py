@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from zombiescope.commands.private import PrivateRecorder, private_recorder
 from zombiescope.lab import verdict
 from zombiescope.lab.scenario import HERE, Scenario
-from zombiescope.lab.stage import Running, stage
+from zombiescope.lab.scenario_run import ScenarioRun, stage
 from zombiescope.lab.verdict import Document, Found
 from zombiescope.recording import incident_file
 
@@ -107,7 +107,9 @@ def perform(scenario: Scenario, *, seconds: float | None = None, keep: Path | No
                 )
 
 
-def _watch(scenario: Scenario, recorder: PrivateRecorder, running: Running, seconds: float) -> tuple[Found, int | None]:
+def _watch(
+    scenario: Scenario, recorder: PrivateRecorder, running: ScenarioRun, seconds: float
+) -> tuple[Found, int | None]:
     """Until it was named, or its time is over: what the doctor said, and when it first said the right thing."""
     found, named_us = Found(), None
     while True:

@@ -89,7 +89,7 @@ def _chosen(only: str | None) -> list[Scenario]:
 
 def _in_a_node(chosen: list[Scenario], node: bool, whole_node: bool) -> list[Scenario]:
     """What runs in a machine of `lab node`; what can only run there, first."""
-    from zombiescope.lab.needs import in_lab_node, only_in_a_node
+    from zombiescope.lab.requirements import in_lab_node, only_in_a_node
 
     there = [one for one in chosen if only_in_a_node(one)] if node else []
     if whole_node and not in_lab_node():
@@ -98,7 +98,7 @@ def _in_a_node(chosen: list[Scenario], node: bool, whole_node: bool) -> list[Sce
 
 
 def _all(chosen: list[Scenario], healthy_s: float, in_a_node: list[Scenario], keep: Path | None) -> list[Outcome]:
-    from zombiescope.lab.needs import only_in_a_node
+    from zombiescope.lab.requirements import only_in_a_node
 
     here = [one for one in chosen if not (only_in_a_node(one) and one in in_a_node)]
     outcomes = []
@@ -120,11 +120,11 @@ def _here(scenario: Scenario, healthy_s: float, keep: Path | None) -> Outcome:
     from zombiescope.commands.failure import Failure
     from zombiescope.commands.lab.performing import Outcome, perform
     from zombiescope.lab.failure import LabError
-    from zombiescope.lab.needs import lacks, only_in_a_node
+    from zombiescope.lab.requirements import lacks, only_in_a_node
 
     missing = lacks(scenario)
     if missing:
-        return Outcome(scenario, skipped="only in lab node" if only_in_a_node(scenario) else missing[0])
+        return Outcome(scenario, skipped="only in lab node" if only_in_a_node(scenario) else str(missing[0]))
     try:
         return perform(scenario, seconds=healthy_s if scenario.kind == "healthy" else None, keep=keep)
     except (LabError, Failure) as error:

@@ -13,8 +13,8 @@ from starlette.responses import Response, StreamingResponse
 
 from zombiescope.documents.filters import words
 from zombiescope.documents.selected import selected
+from zombiescope.exporting.formats import BINARY, EVERY_EVENT, By, Format, writer
 from zombiescope.exporting.samples import ExportSamples
-from zombiescope.exporting.writers import BINARY, EVERY_EVENT, By, Format, writer
 from zombiescope.web.asked import FiltersAsked, WindowAsked
 from zombiescope.web.desk import Desk, Rec, says
 from zombiescope.web.frozen import NotBuiltError

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 
+from zombiescope._time import DEFAULT_HZ
 from zombiescope.documents import filters as written
 from zombiescope.documents import flamechart as chart_documents
 from zombiescope.documents import flamegraph as flame_documents
@@ -102,7 +103,7 @@ def routes(desk: Desk) -> APIRouter:
 
         def made(served: Served, recording: Recording, window: Window) -> Columns:
             selection = selection_of(served, recording, window, filters, stacks=True)
-            hz = float(recording.node.get("hz") or 99)
+            hz = float(recording.node.get("hz") or DEFAULT_HZ)
             return chart_documents.columns(recording.name, window, flamechart.chart(selection, hz, nodes))
 
         return desk.answer(request, "flamechart", rec, span, made, samples=True)

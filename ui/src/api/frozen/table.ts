@@ -1,5 +1,5 @@
 /**
- * The samples that were frozen into the page (profile/portable.py writes them), and which of them a question is about.
+ * The samples that were frozen into the page (profile/sample_table.py writes them), and which of them a question is about.
  * Filters mean what they mean on the server: a filter keeps whole samples and never cuts a stack; within one filter any
  * value will do, and of several all must hold.
  */

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 from zombiescope._native import ElfError, SymbolTable, elf_build_id
 from zombiescope.symbols import debugdata
-from zombiescope.symbols.apart import LayeredTable, BinaryPlace, SymbolsApart, FunctionTable
 from zombiescope.symbols.elf import ElfCache
 from zombiescope.symbols.maps import recorded
 from zombiescope.symbols.offline import OfflineSymbols
 from zombiescope.symbols.resolver import Frame, UserSymbols
+from zombiescope.symbols.separate_debug import BinaryPlace, FunctionTable, LayeredTable, SeparateDebug
 from zombiescope.symbols.store import SymbolStore
 
 Build = Callable[..., Path]
@@ -78,7 +78,7 @@ def debug_root(folder: Path, file: Path, build_id: bytes) -> Path:
     return folder
 
 
-def table_of(path: Path, apart: SymbolsApart, keep_names_bytes: int = 0) -> FunctionTable:
+def table_of(path: Path, apart: SeparateDebug, keep_names_bytes: int = 0) -> FunctionTable:
     fd = os.open(path, os.O_RDONLY)
     try:
         return apart.table(fd, SymbolTable(fd), BinaryPlace(str(path)), 1 << 16, keep_names_bytes)
@@ -92,9 +92,9 @@ def name_at(table: FunctionTable, offset: int) -> bytes | None:
 
 
 def test_a_separate_file_is_found_by_build_id(stripped: Stripped, tmp_path: Path) -> None:
-    nowhere = table_of(stripped.path, SymbolsApart(None, [tmp_path]))
+    nowhere = table_of(stripped.path, SeparateDebug(None, [tmp_path]))
     assert name_at(nowhere, stripped.offsets[b"local_function"]) is None
-    table = table_of(stripped.path, SymbolsApart(None, [debug_root(tmp_path, stripped.debug, stripped.build_id)]))
+    table = table_of(stripped.path, SeparateDebug(None, [debug_root(tmp_path, stripped.debug, stripped.build_id)]))
     for name in (b"main", b"local_function"):
         assert name_at(table, stripped.offsets[name]) == name
         assert name_at(table, stripped.offsets[name] + 1) == name
@@ -103,7 +103,7 @@ def test_a_separate_file_is_found_by_build_id(stripped: Stripped, tmp_path: Path
 def test_a_separate_file_in_the_root_of_a_container(stripped: Stripped, tmp_path: Path) -> None:
     # GIVEN a debug package installed in the container and not on the machine
     debug_root(tmp_path / "root/opt/debug", stripped.debug, stripped.build_id)
-    apart = SymbolsApart(None, ["/opt/debug"])
+    apart = SeparateDebug(None, ["/opt/debug"])
     fd = os.open(stripped.path, os.O_RDONLY)
     try:
         inside = apart.table(fd, SymbolTable(fd), BinaryPlace("/bin/program", str(tmp_path / "root")), 1 << 16, 0)
@@ -117,7 +117,7 @@ def test_a_separate_file_in_the_root_of_a_container(stripped: Stripped, tmp_path
 def test_a_separate_file_of_another_build_is_not_used(stripped: Stripped, build: Build, tmp_path: Path) -> None:
     # GIVEN the same code with another name in it: only the build id tells that it is another build
     other = build(SOURCE.replace("local_function", "other_function"), "-g", "-Wl,--build-id=sha1")
-    table = table_of(stripped.path, SymbolsApart(None, [debug_root(tmp_path, other, stripped.build_id)]))
+    table = table_of(stripped.path, SeparateDebug(None, [debug_root(tmp_path, other, stripped.build_id)]))
     assert name_at(table, stripped.offsets[b"local_function"]) is None
 
 
@@ -133,15 +133,15 @@ def test_a_separate_file_is_found_by_its_link(stripped: Stripped, tmp_path: Path
     }
     command = ["objcopy", f"--add-gnu-debuglink={stripped.debug}", str(stripped.path), str(binary)]
     subprocess.run(command, check=True)
-    assert name_at(table_of(binary, SymbolsApart(None, [root])), stripped.offsets[b"main"]) is None
+    assert name_at(table_of(binary, SeparateDebug(None, [root])), stripped.offsets[b"main"]) is None
     places[where].mkdir(parents=True, exist_ok=True)
     shutil.copy(stripped.debug, places[where] / stripped.debug.name)
-    assert name_at(table_of(binary, SymbolsApart(None, [root])), stripped.offsets[b"main"]) == b"main"
+    assert name_at(table_of(binary, SeparateDebug(None, [root])), stripped.offsets[b"main"]) == b"main"
 
 
 def test_a_separate_file_that_changed_gives_no_false_names(stripped: Stripped, build: Build, tmp_path: Path) -> None:
     root = debug_root(tmp_path, stripped.debug, stripped.build_id)
-    table = table_of(stripped.path, SymbolsApart(None, [root]))
+    table = table_of(stripped.path, SeparateDebug(None, [root]))
     other = build(SOURCE.replace("local_function", "other_function"), "-g", "-Wl,--build-id=sha1")
     debug_root(tmp_path, Stripped(other, tmp_path).debug, stripped.build_id)
     assert name_at(table, stripped.offsets[b"local_function"]) is None
@@ -152,7 +152,7 @@ def test_debugdata(stripped: Stripped, tmp_path: Path, keeps: str) -> None:
     packed = stripped.with_debugdata(tmp_path)
     store = SymbolStore(tmp_path / "store") if keeps == "in the store" else None
     for _ in range(2):
-        table = table_of(packed, SymbolsApart(store, [tmp_path]))
+        table = table_of(packed, SeparateDebug(store, [tmp_path]))
         assert isinstance(table, LayeredTable)
         assert name_at(table, stripped.offsets[b"local_function"]) == b"local_function"
         assert name_at(table, stripped.offsets[b"main"]) == b"main"
@@ -163,7 +163,7 @@ def test_debugdata(stripped: Stripped, tmp_path: Path, keeps: str) -> None:
 def test_debugdata_in_a_store_that_cannot_be_written(stripped: Stripped, tmp_path: Path) -> None:
     packed = stripped.with_debugdata(tmp_path)
     (tmp_path / "file").write_text("not a directory")
-    table = table_of(packed, SymbolsApart(SymbolStore(tmp_path / "file" / "store"), [tmp_path]))
+    table = table_of(packed, SeparateDebug(SymbolStore(tmp_path / "file" / "store"), [tmp_path]))
     assert name_at(table, stripped.offsets[b"main"]) == b"main"
 
 
@@ -177,7 +177,7 @@ def test_exported_functions_keep_their_own_names(build: Build, tmp_path: Path) -
     library = Stripped(whole, tmp_path)
     table = SymbolTable(whole.read_bytes())
     packed = library.with_debugdata(tmp_path)
-    layered = table_of(packed, SymbolsApart(None, [tmp_path]), keep_names_bytes=4096)
+    layered = table_of(packed, SeparateDebug(None, [tmp_path]), keep_names_bytes=4096)
     names = {name_at(layered, offset) for offset in range(whole.stat().st_size) if table.vaddr(offset) is not None}
     assert {b"exported", b"local_function"} <= names
 
@@ -188,7 +188,7 @@ def test_live_and_offline_use_them(stripped: Stripped, tmp_path: Path) -> None:
     offset = stripped.offsets[b"local_function"]
     offline = OfflineSymbols(store=store, debug_roots=[])
     assert offline.resolve(os.fsencode(packed), stripped.build_id, offset).name == "local_function"
-    live = UserSymbols(ElfCache(apart=SymbolsApart(store, [])))
+    live = UserSymbols(ElfCache(apart=SeparateDebug(store, [])))
     mapping = recorded(0x10000, 1 << 20, 0, os.fsencode(packed), build_id=stripped.build_id)
     assert live.resolve_at(1 << 22, [0x10000 + offset], [mapping]) == [Frame("local_function", "packed", "user")]
 
@@ -199,7 +199,7 @@ def test_damaged_debugdata_leaves_what_the_binary_has_itself(stripped: Stripped,
     at = data.index(b"\xfd7zXZ")
     data[at + 20] ^= 0xFF
     packed.write_bytes(data)
-    cache = ElfCache(apart=SymbolsApart(SymbolStore(tmp_path / "store"), []))
+    cache = ElfCache(apart=SeparateDebug(SymbolStore(tmp_path / "store"), []))
     fd = os.open(packed, os.O_RDONLY)
     _, table = cache.load(fd, BinaryPlace(str(packed)))
     os.close(fd)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from tests.helpers.recordings import SECOND, START_US, Written, write_recording
 
-from zombiescope.profile import heatmap, portable, stacks
-from zombiescope.profile.portable import Portable
+from zombiescope.profile import heatmap, sample_table, stacks
+from zombiescope.profile.sample_table import SampleTable
 from zombiescope.profile.selection import Filters, Selection
 from zombiescope.recording.reader import Recording, open_recording
 
@@ -25,15 +25,15 @@ def whole(recording: Recording, filters: Filters | None = None) -> Selection:
     return Selection(recording, recording.start_us, recording.end_us + 1, filters or Filters())
 
 
-def everything(table: Portable) -> int:
+def everything(table: SampleTable) -> int:
     return sum(array.nbytes for array in table.arrays.values())
 
 
-def made(selection: Selection, limit: int = 10**9, **options: Any) -> Portable:
-    return portable.portable([selection], limit, everything, **options)
+def made(selection: Selection, limit: int = 10**9, **options: Any) -> SampleTable:
+    return sample_table.portable([selection], limit, everything, **options)
 
 
-def paths(table: Portable) -> list[tuple[str, ...]]:
+def paths(table: SampleTable) -> list[tuple[str, ...]]:
     """The names of each node's stack, outermost first; node 0 is the root."""
     parent = np.cumsum(table.arrays["node_parent"].astype(np.int64))
     found: list[tuple[str, ...]] = [()]
@@ -42,7 +42,7 @@ def paths(table: Portable) -> list[tuple[str, ...]]:
     return found
 
 
-def read_back(table: Portable) -> Counter[tuple[int, int, str | None, tuple[str, ...]]]:
+def read_back(table: SampleTable) -> Counter[tuple[int, int, str | None, tuple[str, ...]]]:
     """(millisecond, core, comm, stack) of every sample."""
     ticks = np.cumsum(table.arrays["time"].astype(np.int64)) + round(table.scalars["start"] * 1000)
     stack, found = paths(table), table.arrays
@@ -68,7 +68,7 @@ def recorded(selection: Selection) -> Counter[tuple[int, int, str | None, tuple[
 
 @pytest.mark.parametrize("few", [0, 10**6])
 def test_what_fits_is_all_there(written: Written, monkeypatch: pytest.MonkeyPatch, few: int) -> None:
-    monkeypatch.setattr(portable, "FEW_PAIRS", few)
+    monkeypatch.setattr(sample_table, "FEW_PAIRS", few)
     with open_recording(written.dir) as recording:
         selection = whole(recording)
         table = made(selection)
@@ -123,7 +123,7 @@ def test_two_spans_share_one_table(written: Written) -> None:
     with open_recording(written.dir) as recording:
         known = stacks.load(recording, spans)
         held = [Selection(recording, *span, known=known) for span in spans]
-        table = portable.portable(held, 10**9, everything)
+        table = sample_table.portable(held, 10**9, everything)
         assert table.scalars["held"] == [[start / 1e6, end / 1e6] for start, end in spans]
         assert read_back(table) == recorded(held[0]) + recorded(held[1])
 

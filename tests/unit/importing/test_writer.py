@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from zombiescope.importing.rows import Event, FrameRow, ImportReport, SampleRows, TaskRow
-from zombiescope.importing.store import ImportStore
+from zombiescope.importing.rows import FrameRow, ImportReport, SampleRows, TaskRow
+from zombiescope.importing.writer import ImportWriter
 from zombiescope.profile import heatmap
 from zombiescope.profile.selection import Filters, Selection
 from zombiescope.recording import compact, schema
 from zombiescope.recording.reader import Recording, open_recording
+from zombiescope.recording.sample_event import SampleEvent
 
 START = 1_760_000_000_000_000
 FRAMES = [
@@ -27,7 +28,7 @@ WORKS, IDLES, POLLS = 0, 1, 2
 
 def rows(
     samples: list[tuple[int, int, int, int]],
-    events: tuple[Event, ...] = (Event("cpu-clock"),),
+    events: tuple[SampleEvent, ...] = (SampleEvent("cpu-clock"),),
     period: array[int] | None = None,
 ) -> SampleRows:
     """Samples as (time_us from START, cpu, stack, event)."""
@@ -54,7 +55,7 @@ def place(tmp_path: Path) -> Path:
 
 
 def imported(place: Path, *parts: SampleRows) -> Recording:
-    store = ImportStore(place, "far")
+    store = ImportWriter(place, "far")
     outcome = ImportReport()
     for part in parts:
         store.add(part)
@@ -77,7 +78,7 @@ def test_idle_cores_are_kept_and_not_shown(place: Path) -> None:
 
 
 def test_the_first_of_several_events_is_shown(place: Path) -> None:
-    two = (Event("cpu-clock"), Event("sched:sched_switch"))
+    two = (SampleEvent("cpu-clock"), SampleEvent("sched:sched_switch"))
     with imported(place, rows([(0, 0, WORKS, 0), (10, 1, POLLS, 1), (20, 1, POLLS, 1)], two)) as recording:
         assert whole(recording).counts().sum() == 1
         assert whole(recording, Filters(event="sched:sched_switch")).counts().sum() == 2
@@ -85,7 +86,7 @@ def test_the_first_of_several_events_is_shown(place: Path) -> None:
 
 
 def test_a_weight_counts_as_many_samples(place: Path) -> None:
-    part = rows([(0, -1, WORKS, 0), (0, -1, POLLS, 0)], (Event("collapsed", weight=True),), array("q", [70, 5]))
+    part = rows([(0, -1, WORKS, 0), (0, -1, POLLS, 0)], (SampleEvent("collapsed", weighted=True),), array("q", [70, 5]))
     with imported(place, part) as recording:
         assert whole(recording).counts().tolist()[:3] == [70, 0, 5]
         assert recording.table("samples").column("cpu").null_count == 2
@@ -101,7 +102,7 @@ def test_files_that_overlap_lose_no_row_when_a_window_is_read(place: Path) -> No
 
 
 def test_it_survives_compaction(place: Path) -> None:
-    two = (Event("cpu-clock"), Event("sched:sched_switch"))
+    two = (SampleEvent("cpu-clock"), SampleEvent("sched:sched_switch"))
     first = rows([(0, 0, WORKS, 0), (10, 1, IDLES, 0)], two)
     second = rows([(30, 0, POLLS, 1), (40, 1, IDLES, 0)], two)
     imported(place, first, second).close()
@@ -123,7 +124,7 @@ def test_a_second_import_stands_beside_the_first(place: Path) -> None:
 
 
 def test_tables_without_ids_are_taken_as_they_are(place: Path) -> None:
-    store = ImportStore(place, "far")
+    store = ImportWriter(place, "far")
     store.add_table(schema.EVENTS, [(START, "nic_reset", "kernel", "critical", "ena: reset", "{}")])
     store.finish(ImportReport(), ["dmesg.txt"])
     with open_recording(place) as recording:
@@ -132,7 +133,7 @@ def test_tables_without_ids_are_taken_as_they_are(place: Path) -> None:
 
 def test_what_only_a_journal_covers_is_blind_for_samples(place: Path) -> None:
     second = 1_000_000
-    store = ImportStore(place, "far")
+    store = ImportWriter(place, "far")
     store.add_table(
         schema.EVENTS,
         [(START - at * second, "restart", "systemd", "warning", "again", "{}") for at in (3600, 1800, 0)],

@@ -1,8 +1,8 @@
 """Writes what was imported as a recording, in the form that the recorder itself writes: log segments and node.json.
 
-A segment holds one Rows, so a reader of five seconds decodes no more than that; whoever makes Rows keeps them at
-MAX_ROWS. Everything is known before the first byte is written, so a segment has one frame, and its header says how far
-its rows reach.
+A segment holds one SampleRows, so a reader of five seconds decodes no more than that; whoever makes them keeps them
+at MAX_ROWS. Everything is known before the first byte is written, so a segment has one frame, and its header says how
+far its rows reach.
 
 Imported into a directory that has a recording already, the new segments stand beside the old ones: files of one night
 may be imported one after the other.
@@ -21,17 +21,17 @@ from zombiescope._native import has_negative
 from zombiescope.importing.rows import ImportReport, SampleRows
 from zombiescope.recording import layout, schema
 from zombiescope.recording.batch import Batch
+from zombiescope.recording.sample_event import EVENT_SOURCE
 from zombiescope.recording.segment_writer import SegmentWriter
 
 MAX_ROWS = 1_000_000
-EVENT_SOURCE = "event"
 
 
-class StoreError(UserError):
+class WriteError(UserError):
     """A segment could not be written."""
 
 
-class ImportStore:
+class ImportWriter:
     """The recording of one node, being imported."""
 
     def __init__(self, directory: Path, node: str, boot: str = "") -> None:
@@ -54,7 +54,7 @@ class ImportStore:
     # --- samples -----------------------------------------------------------------------------------------------------
 
     def add(self, rows: SampleRows) -> None:
-        """One segment of samples. Raises StoreError."""
+        """One segment of samples. Raises WriteError."""
         if not len(rows):
             return
         batch = self._batch
@@ -65,15 +65,14 @@ class ImportStore:
         batch.extend(schema.FRAMES, [(number, *frame) for number, frame in enumerate(rows.frames)])
         batch.extend(schema.TASKS, [_task(number, task) for number, task in enumerate(rows.tasks)])
         for number, event in enumerate(rows.events):
-            kind = "weight" if event.weight else "sample"
-            batch.add(schema.SERIES, (number, EVENT_SOURCE, event.name, None, kind))
+            batch.add(schema.SERIES, (number, EVENT_SOURCE, event.name, None, event.kind))
             self._events.setdefault(event.name)
-            self._weighted |= event.weight
+            self._weighted |= event.weighted
         self._cpus.update(set(rows.cpu) - {-1} if rows.cpus is None else rows.cpus)
         self._segment(*(rows.span_us or (min(rows.time_us), max(rows.time_us))))
 
     def add_table(self, table: schema.Table, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Rows of a table that has a time column and no ids, as one segment. Raises StoreError."""
+        """Rows of a table that has a time column and no ids, as one segment. Raises WriteError."""
         if not rows:
             return
         self._batch.extend(table, list(rows))
@@ -101,12 +100,12 @@ class ImportStore:
         writer.frame(to_us, 0, self._batch.take_blocks(to_us), closes=True)
         writer.close(to_us)
         if writer.failing is not None:
-            raise StoreError(writer.failing, f"room and write permission in {self.path}")
+            raise WriteError(writer.failing, f"room and write permission in {self.path}")
         self._first_us = from_us if self._first_us is None else min(self._first_us, from_us)
         self._last_us = to_us if self._last_us is None else max(self._last_us, to_us)
 
     def _free_name(self, start_us: int) -> int:
-        while (name := f"{start_us:016d}.seg") in self._taken:
+        while (name := layout.segment_name(start_us)) in self._taken:
             start_us += 1
         self._taken.add(name)
         return start_us
@@ -127,7 +126,7 @@ class ImportStore:
         if again:
             outcome.note(
                 f"{again[0]} {f'and {len(again) - 1} others were' if len(again) > 1 else 'was'} imported into this "
-                "recording before: what is the same counts twice"
+                "recording before: what is in both counts twice"
             )
         facts = dict(outcome.facts)
         count = facts.pop("cpus", 0)

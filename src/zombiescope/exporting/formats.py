@@ -21,7 +21,7 @@ class Format(StrEnum):
 
 BINARY = (Format.PPROF, Format.OTLP)
 EVERY_EVENT = (Format.PERF_SCRIPT, Format.OTLP)
-"""Formats that tell of each sample which event it is of."""
+"""Formats that say of each sample which event it is of."""
 
 By = Literal["core", "process", "thread"]
 Write = Callable[["ExportSamples", BinaryIO], None]

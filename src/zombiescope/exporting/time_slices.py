@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from zombiescope.exporting.samples import SampleBatch, ExportSamples
+from zombiescope.exporting.samples import ExportSamples, SampleBatch
 
 
 @dataclass(frozen=True, slots=True)

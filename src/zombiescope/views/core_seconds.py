@@ -10,9 +10,7 @@ import pyarrow as pa
 from zombiescope._time import SECOND_US
 from zombiescope.recording.columns import Ints, Mask, numbers, present
 from zombiescope.recording.reader import Recording
-from zombiescope.recording.saturation import KERNEL_MODES
-
-_KERNEL_COLUMNS = tuple(f"{mode}_ms" for mode in KERNEL_MODES)
+from zombiescope.recording.saturation import KERNEL_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +31,7 @@ def worst_core_second(recording: Recording, start_us: int | None, end_us: int | 
     worst: CoreSecond | None = None
     after = None if start_us is None else start_us + 1
     until = None if end_us is None else end_us + 1
-    wanted = ("time", "interval_us", "cpu", *_KERNEL_COLUMNS, "samples")
+    wanted = ("time", "interval_us", "cpu", *KERNEL_COLUMNS, "samples")
     for batch in recording.batches("cores", after, until, wanted):
         candidate = _worst_of(batch)
         if candidate and (worst is None or candidate.rank > worst.rank):
@@ -66,8 +64,8 @@ def _by_core(batch: pa.Table) -> tuple[pa.Table, Ints]:
 
 def _kernel_ms(batch: pa.Table) -> tuple[Ints, Mask]:
     """Kernel time of each tick, and whether any of it was measured."""
-    known = [present(batch.column(name)) for name in _KERNEL_COLUMNS]
-    values = [numbers(batch.column(name)) for name in _KERNEL_COLUMNS]
+    known = [present(batch.column(name)) for name in KERNEL_COLUMNS]
+    values = [numbers(batch.column(name)) for name in KERNEL_COLUMNS]
     total = np.sum([np.where(mask, value, 0) for mask, value in zip(known, values, strict=True)], axis=0)
     return total, np.any(known, axis=0)
 

@@ -14,10 +14,10 @@ from collections import OrderedDict
 from typing import NamedTuple
 
 from zombiescope._native import ElfError
-from zombiescope.symbols.apart import BinaryPlace, FunctionTable
 from zombiescope.symbols.elf import ElfCache, ElfKey
 from zombiescope.symbols.maps import Mapping
 from zombiescope.symbols.process import LiveProcess, Tally, open_ours
+from zombiescope.symbols.separate_debug import BinaryPlace, FunctionTable
 
 KNOWN_FOR_S = 60.0
 UNKNOWN_FOR_S = 10.0
@@ -193,5 +193,5 @@ def _older(fd: int, mapping: Mapping) -> bool:
     if mapping.mapped_at_s is None:
         # From maps a moment ago: device and inode are known to be the same, and that is enough.
         return mapping.inode != 0
-    # Packages install files with the time of their build: only ctime tells when the file came to be here.
+    # Packages install files with the time of their build: only ctime says when the file came to be here.
     return max(status.st_mtime, status.st_ctime) < mapping.mapped_at_s

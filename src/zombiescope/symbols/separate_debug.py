@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from zombiescope._native import ElfError, SymbolTable, elf_build_id
-from zombiescope.symbols import debug_files, debugdata
+from zombiescope.symbols import build_id_paths, debugdata
 from zombiescope.symbols.elf import open_elf
 from zombiescope.symbols.store import SymbolStore
 
@@ -96,13 +96,13 @@ class LayeredTable:
             os.close(other)
 
 
-class SymbolsApart:
+class SeparateDebug:
     """Finds what is kept apart from binaries."""
 
     def __init__(
         self,
         store: SymbolStore | None = None,
-        debug_roots: Sequence[str | Path] = debug_files.DEBUG_ROOTS,
+        debug_roots: Sequence[str | Path] = build_id_paths.DEBUG_ROOTS,
         *,
         caches: Sequence[Path] = (),
         max_unpacked_bytes: int = debugdata.MAX_UNPACKED_BYTES,
@@ -135,13 +135,13 @@ class SymbolsApart:
 
     def _separate(self, fd: int, program: SymbolTable, place: BinaryPlace | None) -> Iterator[BinaryPlace]:
         assert program.build_id is not None
-        paths = list(debug_files.separate(program.build_id, self._debug_roots))
+        paths = list(build_id_paths.separate(program.build_id, self._debug_roots))
         link = _debuglink(fd, program)
         if link and place is not None:
-            paths += debug_files.linked(place.path, link, self._debug_roots)
+            paths += build_id_paths.linked(place.path, link, self._debug_roots)
         roots = ["/"] if place is None or place.root == "/" else ["/", place.root]
         yield from (BinaryPlace(str(path), root) for root in roots for path in paths)
-        for path in debug_files.cached_by_perf(program.build_id, self._caches, "debug"):
+        for path in build_id_paths.cached_by_perf(program.build_id, self._caches, "debug"):
             yield BinaryPlace(str(path))
 
     def _unpacked(self, fd: int, program: SymbolTable, max_symbols: int, keep_names_bytes: int) -> FunctionTable:

@@ -20,7 +20,7 @@ from zombiescope.lab.scenario import LONGEST_S, Scenario
 CLEANED_S = 90.0
 
 
-class Running:
+class ScenarioRun:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
         self.began_us = 0
@@ -75,7 +75,7 @@ class Running:
 
 
 @contextmanager
-def stage(scenario: Scenario, seconds: float | None = None) -> Iterator[Running]:
+def stage(scenario: Scenario, seconds: float | None = None) -> Iterator[ScenarioRun]:
     """`seconds` is how long it may hurt at most; for healthy loads as long as one likes."""
     most = min(scenario.seconds, LONGEST_S) if scenario.kind == "fault" else scenario.seconds
     process = subprocess.Popen(  # noqa: S603  our own interpreter, our own module
@@ -86,7 +86,7 @@ def stage(scenario: Scenario, seconds: float | None = None) -> Iterator[Running]
         text=True,
         start_new_session=True,  # Ctrl-C is for the command, which ends it in order
     )
-    running = Running(process)
+    running = ScenarioRun(process)
     try:
         running._expect("ready")
         yield running

@@ -1,4 +1,4 @@
-"""perf maps and jitdumps: files in which a running program tells the names of the code it made.
+"""perf maps and jitdumps: files in which a running program writes the names of the code it made.
 
 perf map, /tmp/perf-PID.map: lines "START SIZE NAME", hexadecimal, appended as code is made (python -X perf, node
 --perf-basic-prof, jcmd PID Compiler.perfmap). jitdump, jit-PID.dump: binary records (node --perf-prof, the JVM's and
@@ -34,7 +34,7 @@ MAX_NAME_BYTES = 1024
 
 
 class CodeFile:
-    """What one perf map or jitdump has told so far; the descriptor of the file is the caller's at each call."""
+    """What one perf map or jitdump has named so far; the descriptor of the file is the caller's at each call."""
 
     def __init__(self, kind: Literal["perf map", "jitdump"], max_entries: int) -> None:
         self.kind = kind

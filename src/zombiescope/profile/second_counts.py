@@ -18,7 +18,7 @@ from zombiescope.profile.selection import Selection
 from zombiescope.profile.stacks import Span
 from zombiescope.recording import columns
 from zombiescope.recording.columns import Ints
-from zombiescope.recording.parts import Part
+from zombiescope.recording.part import Part
 
 
 @dataclass(frozen=True, slots=True)

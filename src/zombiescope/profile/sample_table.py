@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from zombiescope._time import SECOND_US
+from zombiescope._time import DEFAULT_HZ, SECOND_US
 from zombiescope.profile import flame, heatmap, pruning
 from zombiescope.profile.flame import Tree
 from zombiescope.profile.heatmap import Heatmap
@@ -48,7 +48,7 @@ Arrays = dict[str, npt.NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Portable:
+class SampleTable:
     """`arrays` and what must be said beside them; profile.ts of the page names each."""
 
     scalars: dict[str, Any]
@@ -58,11 +58,11 @@ class Portable:
 def portable(
     selections: Sequence[Selection],
     limit_bytes: int,
-    size: Callable[[Portable], int],
+    size: Callable[[SampleTable], int],
     *,
     rows: int = heatmap.DEFAULT_ROWS,
     base: Ints | None = None,
-) -> Portable:
+) -> SampleTable:
     """The table of the selections, which share their stacks, with as many samples as keep `size` of it below the limit.
 
     `base`: how often each stack was sampled in another window, to compare with.
@@ -164,7 +164,7 @@ def _fixed(selections: Sequence[Selection], rows: int, counts: Ints, base: Ints 
     scalars: dict[str, Any] = {
         "total": total,
         "tick_s": TICK_US / 1e6,
-        "hz": float(first.recording.node.get("hz") or 99),
+        "hz": float(first.recording.node.get("hz") or DEFAULT_HZ),
         "rows": rows,
         "held": [[each.start_us / 1e6, each.end_us / 1e6] for each in selections],
         "blind": [[start / 1e6, end / 1e6] for each in selections for start, end in heatmap.blind(each)],
@@ -209,14 +209,14 @@ def _functions(tree: Tree) -> tuple[dict[str, Any], Arrays]:
     return scalars, arrays
 
 
-def _table(fixed: _Fixed, selection: Selection, samples: _Columns, step: int) -> Portable:
+def _table(fixed: _Fixed, selection: Selection, samples: _Columns, step: int) -> SampleTable:
     start_us = int(samples.time_us[0]) // SECOND_US * SECOND_US if len(samples) else selection.start_us
     ticks = (samples.time_us - start_us) // TICK_US
     leaf = fixed.tree.leaf[selection.stacks.rows_of(samples.stack)]
     tasks, task = np.unique(samples.task, return_inverse=True)
     scalars = {"start": start_us / 1e6, "step": step, "tasks": _tasks(selection, tasks.tolist())}
     arrays: Arrays = {"time": _smallest(np.diff(ticks, prepend=0)), "cpu": _cores(samples.cpu)}
-    return Portable(fixed.scalars | scalars, fixed.arrays | arrays | _pairs(task.reshape(-1), leaf))
+    return SampleTable(fixed.scalars | scalars, fixed.arrays | arrays | _pairs(task.reshape(-1), leaf))
 
 
 def _cores(cpu: Ints) -> npt.NDArray[Any]:

@@ -35,6 +35,13 @@ class Sandbox:
         """On a tmpfs, whose pages nobody can write back and drop."""
         return Path(tempfile.mkdtemp(prefix=f"{self.name}-", dir="/dev/shm"))
 
+    def sparse_file(self, size_bytes: int) -> Path:
+        """On that disk; it is large to read and takes no room."""
+        file = self.directory() / "sparse"
+        with file.open("wb") as made:
+            made.truncate(size_bytes)
+        return file
+
     # --- units of systemd --------------------------------------------------------------------------------------------
 
     def unit(self, name: str, text: str) -> str:

@@ -9,11 +9,11 @@ from zombiescope.recording import schema
 from zombiescope.recording.log import Block, LogFrame
 from zombiescope.recording.stacks import NamedFrame
 
-_TASK_COLUMNS = ("task", "pid", "tid", "comm", "unit", "container", "cgroup")
+TASK_COLUMNS = ("task", "pid", "tid", "comm", "unit", "container", "cgroup")
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class NamedTask:
     pid: int | None
     tid: int | None
     comm: str | None
@@ -23,12 +23,12 @@ class Task:
 
 
 @dataclass(slots=True)
-class Names:
+class SegmentNames:
     """Ids of one segment. A later row replaces an earlier one; the end of a segment forgets them all."""
 
     stacks: dict[int, Sequence[int]] = field(default_factory=dict)
     frames: dict[int, NamedFrame] = field(default_factory=dict)
-    tasks: dict[int, Task] = field(default_factory=dict)
+    tasks: dict[int, NamedTask] = field(default_factory=dict)
 
     def update(self, frame: LogFrame) -> None:
         for block in frame.blocks:
@@ -38,8 +38,8 @@ class Names:
                 rows = zip(*(block.column(name) for name in schema.FRAMES.names), strict=True)
                 self.frames.update({frame: NamedFrame(name or "?", kind or "unknown") for frame, name, _, kind in rows})
             elif block.table is schema.TASKS:
-                tasks = zip(*(block.column(name) for name in _TASK_COLUMNS), strict=True)
-                self.tasks.update({task: Task(*rest) for task, *rest in tasks})
+                tasks = zip(*(block.column(name) for name in TASK_COLUMNS), strict=True)
+                self.tasks.update({task: NamedTask(*rest) for task, *rest in tasks})
 
     def forget(self) -> None:
         self.stacks.clear()

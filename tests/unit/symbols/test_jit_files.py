@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from zombiescope._native import JitMap
-from zombiescope.symbols import code_files
-from zombiescope.symbols.code_files import CLOSE, LOAD, MOVE, CodeFile, FinishedCodeFile
+from zombiescope.symbols import jit_files
+from zombiescope.symbols.jit_files import CLOSE, LOAD, MOVE, CodeFile, FinishedCodeFile
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def fd() -> Iterator[int]:
 
 
 def jitdump(order: str = "<") -> bytes:
-    return struct.pack(f"{order}IIIIIIQQ", code_files.JITDUMP_MAGIC, 1, 40, 62, 0, 7, 0, 0)
+    return struct.pack(f"{order}IIIIIIQQ", jit_files.JITDUMP_MAGIC, 1, 40, 62, 0, 7, 0, 0)
 
 
 def load(start: int, size: int, name: bytes, order: str = "<") -> bytes:
@@ -97,7 +97,7 @@ def test_a_full_map_forgets_the_oldest() -> None:
 @pytest.mark.parametrize("order", ["<", ">"])
 def test_jitdump(fd: int, order: str) -> None:
     records = load(0x1000, 16, b"one", order) + load(0x2000, 16, b"two", order) + move(0x1000, 0x3000, 16, order)
-    unknown = struct.pack(f"{order}IIQ", code_files.DEBUG_INFO, 32, 1) + bytes(16)
+    unknown = struct.pack(f"{order}IIQ", jit_files.DEBUG_INFO, 32, 1) + bytes(16)
     os.write(fd, jitdump(order) + records[:70])
     file = CodeFile("jitdump", 100)
     file.read_on(fd)

@@ -5,16 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from zombiescope.recording.columns import Ints, numbers, take, texts
-from zombiescope.recording.names import Task
 from zombiescope.recording.reader import Recording
 from zombiescope.recording.stacks import NamedFrame
-
-_TASK_COLUMNS = ("task", "pid", "tid", "comm", "unit", "container", "cgroup")
+from zombiescope.views.segment_names import TASK_COLUMNS, NamedTask
 
 
 def samples_of_core(
     recording: Recording, cpu: int, start_us: int, end_us: int
-) -> list[tuple[Task | None, list[NamedFrame]]]:
+) -> list[tuple[NamedTask | None, list[NamedFrame]]]:
     """Each sample of one core in a (short) window: who, and the stack, outermost frame first."""
     rows = recording.table("samples", start_us, end_us, ("cpu", "task", "stack"))
     rows = take(rows, np.flatnonzero(numbers(rows.column("cpu")) == cpu))
@@ -24,11 +22,11 @@ def samples_of_core(
     return [(tasks.get(task), stacks.get(stack, [])) for task, stack in zip(task_ids, stack_ids, strict=True)]
 
 
-def tasks_by_id(recording: Recording, ids: set[int | None], start_us: int, end_us: int) -> dict[int, Task]:
-    rows = recording.table("tasks", start_us, end_us, _TASK_COLUMNS)
+def tasks_by_id(recording: Recording, ids: set[int | None], start_us: int, end_us: int) -> dict[int, NamedTask]:
+    rows = recording.table("tasks", start_us, end_us, TASK_COLUMNS)
     rows = take(rows, np.flatnonzero(_among(numbers(rows.column("task")), ids)))
-    columns = [rows.column(name).to_pylist() for name in _TASK_COLUMNS]
-    return {task: Task(*rest) for task, *rest in zip(*columns, strict=True)}
+    columns = [rows.column(name).to_pylist() for name in TASK_COLUMNS]
+    return {task: NamedTask(*rest) for task, *rest in zip(*columns, strict=True)}
 
 
 def stacks_by_id(recording: Recording, ids: set[int | None], start_us: int, end_us: int) -> dict[int, list[NamedFrame]]:
