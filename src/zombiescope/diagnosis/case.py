@@ -6,7 +6,7 @@ cores to answer is the victim of the one that is not waiting, so that one is loo
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 
@@ -17,7 +17,7 @@ from zombiescope.diagnosis.core_grid import Grid
 from zombiescope.diagnosis.facts import Count, Facts
 from zombiescope.diagnosis.incident import Actor
 from zombiescope.diagnosis.incidents import Group
-from zombiescope.diagnosis.sample_grid import KernelProfile, Task, kernel_functions
+from zombiescope.diagnosis.sample_grid import MOSTLY, KernelProfile, SampledTask, expanded, kernel_functions
 from zombiescope.diagnosis.symptom import Symptom
 from zombiescope.diagnosis.symptoms.above_baseline import baselines
 from zombiescope.diagnosis.symptoms.kernel_hog import EVERYBODY, LEVELS
@@ -33,7 +33,7 @@ WAITING = frozenset(
         "rwsem_down_write_slowpath", "mutex_spin_on_owner", "osq_lock", "csd_lock_wait",
     }
 )  # fmt: skip
-MOSTLY = 0.6
+SENDS = ("udp_sendmsg", "udpv6_sendmsg", "tcp_sendmsg", "tcp_connect", "raw_sendmsg", "packet_sendmsg")
 MANY_RUNS = 5
 SHORT_US = 2_000_000
 LED_TO_US = 10_000_000
@@ -135,7 +135,7 @@ class Case:
         own = [one for one in named if one.facts.get("comm") == holder.comm or one.group in (holder.unit, holder.comm)]
         return max(own, key=lambda one: one.seconds * float(one.facts.get("ratio") or 0), default=None)
 
-    def _holder(self, lost: Symptom) -> Task | None:
+    def _holder(self, lost: Symptom) -> SampledTask | None:
         """The thread that had most of the core's kernel time, if one had."""
         grid = self.facts.samples
         if lost.cpu is None:
@@ -175,7 +175,7 @@ class Case:
         return self._largest_thread(working)
 
     @cached_property
-    def hog_task(self) -> Task | None:
+    def hog_task(self) -> SampledTask | None:
         hottest = self.facts.samples.hottest_task(self.hog_samples)
         return None if hottest is None else hottest[0]
 
@@ -276,26 +276,38 @@ class Case:
         cores = round(count / self.facts.hz / self.seconds, 3)
         return self._behind(chosen, task, cores) or task.actor(cores)
 
-    def _behind(self, chosen: Mask, task: Task, cores: float) -> Actor | None:
+    def sender(self) -> Actor | None:
+        """Who sends most packets, of the tasks of this node."""
+        return self.caller(*SENDS)
+
+    def _behind(self, chosen: Mask, task: SampledTask, cores: float) -> Actor | None:
         """Who starts it, where it is a program that is run again and again (iptables-restore, conntrack, mount): the
         parent, and not the last of its children."""
         grid = self.facts.samples
         mine, names = grid.groups(lambda other: other.comm)
         own = chosen & (mine == names.index(task.comm)) if task.comm in names else chosen
-        started = grid.starters(own)
-        if started.tasks < MANY_RUNS or not started.by_pid or np.median(grid.lifetimes_us(own)) > SHORT_US:
+        starter = grid.starter(own)
+        if starter is None or starter.tasks < MANY_RUNS or np.median(grid.lifetimes_us(own)) > SHORT_US:
             return None
-        pid, count = started.by_pid.most_common(1)[0]
-        parent = grid.task_with_pid(pid)
-        return parent.actor(cores) if parent is not None and count >= MOSTLY * started.by_pid.total() else None
+        return starter.task.actor(cores) if starter.task is not None and starter.started_most else None
 
     def cores_of(self, *comms: str) -> float:
         """CPU, in cores, of all tasks with one of these names; a name may end in *."""
         grid = self.facts.samples
-        known = {task.comm for number in np.unique(grid.task).tolist() if (task := grid.task_of(number)).comm}
-        wanted = expand(frozenset(comms), (comm for comm in known if comm))
+        wanted = expanded(frozenset(comms), grid.comms)
         mine, names = grid.groups(lambda task: task.comm if task.comm in wanted else None)
         return int(np.count_nonzero(self.in_span & (mine >= 0))) / grid.hz / self.seconds if names else 0.0
+
+    def busiest_of(self, *comms: str) -> Actor | None:
+        """The one of these programs that used most CPU, if any ran."""
+        wanted = expanded(frozenset(comms), self.facts.samples.comms)
+        return self.busiest(lambda task: task.comm if task.comm in wanted else None)
+
+    def busiest(self, key: Callable[[SampledTask], str | None]) -> Actor | None:
+        """The group with most samples, by the busiest of its tasks and with what all of it used."""
+        grid = self.facts.samples
+        best = grid.hottest_group(self.in_span, key)
+        return None if best is None else best[0].actor(round(best[1] / grid.hz / self.seconds, 3))
 
     def seconds_of_cores(self) -> tuple[int, int] | None:
         """[first, last) of the incident in the grid of cores."""
@@ -335,11 +347,5 @@ class Case:
         return None if cores is None or span is None else cores.mean(grid, *span)
 
 
-def is_kernel_thread(task: Task) -> bool:
+def is_kernel_thread(task: SampledTask) -> bool:
     return not task.pid or task.pid == 2 or task.ppid == 2
-
-
-def expand(names: frozenset[str], known: Iterable[str]) -> frozenset[str]:
-    """Names that end in * stand for all known ones that begin so."""
-    starts = tuple(name[:-1] for name in names if name.endswith("*"))
-    return names if not starts else names | {name for name in known if name.startswith(starts)}

@@ -71,7 +71,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class FixStep:
     """Of a fix: a command to paste, with what it is for; or advice, in words."""
 
     kind: Literal["command", "advice"]
@@ -82,18 +82,18 @@ class Step:
         return f"{self.text}   # {self.comment}" if self.comment else self.text
 
 
-def command(text: str, comment: str = "") -> Step:
-    return Step("command", text, comment)
+def command(text: str, comment: str = "") -> FixStep:
+    return FixStep("command", text, comment)
 
 
-def advice(text: str) -> Step:
-    return Step("advice", text)
+def advice(text: str) -> FixStep:
+    return FixStep("advice", text)
 
 
 @dataclass(frozen=True, slots=True)
 class Fix:
     summary: str
-    steps: tuple[Step, ...] = ()
+    steps: tuple[FixStep, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from zombiescope.recording import columns
 from zombiescope.recording.event import Event
 from zombiescope.recording.reader import Recording
 from zombiescope.recording.saturation import KERNEL_MODES, SATURATED_RATIO
+from zombiescope.recording.thresholds import HOLE_US, STOLEN_RATIO
 
 AROUND_US = 15 * SECOND_US
 HEAD_US, TAIL_US = 45 * SECOND_US, 15 * SECOND_US
@@ -32,8 +33,6 @@ QUIET_LOOKS = 4
 BRIDGE_S = 10
 STEP_CORES = 0.8
 STEP_DEVIATIONS = 6.0
-HOLE_US = 100_000
-STOLEN_RATIO = 0.3
 WEIGHTS = {"critical": 100.0, "warning": 30.0}
 KNOWN = {"critical": 100.0, "warning": 40.0, "info": 10.0}
 OFTEN = 5
@@ -53,7 +52,7 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class Choice:
     moments: tuple[Moment, ...]
     """In the order of time; none touches another."""
     suspicious: int
@@ -97,13 +96,13 @@ def scan(recording: Recording, start_us: int, end_us: int) -> Seconds | None:
 
 def choose(
     seconds: Seconds | None, events: Iterable[Event], start_us: int, end_us: int, known: Iterable[Moment] = ()
-) -> Chosen:
+) -> Choice:
     seen = _seen(seconds) if seconds is not None else ()
     suspicious = sorted([*_told(events), *seen, *known], key=lambda one: -one.weight)
     taken, left_out = _within_reach(suspicious)
     every_us = (end_us - start_us) // QUIET_LOOKS
     quiet = [Moment(at, at + 1, 0.0) for at in range(start_us + every_us // 2, end_us, every_us)]
-    return Chosen(tuple(_merged([*taken, *quiet], start_us, end_us)), len(suspicious), left_out)
+    return Choice(tuple(_merged([*taken, *quiet], start_us, end_us)), len(suspicious), left_out)
 
 
 def found_before(incidents: Iterable[dict[str, Any]], start_us: int, end_us: int) -> Iterator[Moment]:

@@ -71,7 +71,7 @@ class Measurement:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Evidence:
     """What a pattern found in a case."""
 
     measurements: tuple[Measurement, ...]
@@ -89,7 +89,7 @@ class Pattern:
     confirmed_by: str
     refuted_by: str
     remedy: str
-    examine: Callable[[Case], Finding]
+    examine: Callable[[Case], Evidence]
     hog: str = "The task whose samples hold the frames."
     culprit: str = "The hog itself."
     suspected_first: bool = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix, advice, command
-from zombiescope.diagnosis.pattern import Finding, Pattern, cpu_below, measured, signature
+from zombiescope.diagnosis.pattern import Evidence, Pattern, cpu_below, measured, signature
 
 _AUDIT = (
     "__audit_syscall_exit __audit_syscall_entry audit_filter_syscall audit_filter_rules audit_filter_inodes "
@@ -15,7 +15,7 @@ _AUDIT = (
 LITTLE_CORES = 0.05
 
 
-def examine(case: Case) -> Finding:
+def examine(case: Case) -> Evidence:
     told = [event for event in case.facts.events if event.kind == "audit_backlog"]
     cores = case.cores_in(*_AUDIT.split())
     found = [cpu_below(case, "auditing", _AUDIT, confirms_from=1e9)]
@@ -26,7 +26,7 @@ def examine(case: Case) -> Finding:
         found.append(measured(f"auditing took {cores:.3f} of a CPU", round(cores, 4), "cores", "samples", False))
     else:
         found.append(measured("whether audit records piled up is not known", None, "lines", "events", None))
-    return Finding(
+    return Evidence(
         tuple(found),
         case.hog if case.hog_task is not None else None,
         f"the system calls of {case.hog.name} are audited one by one",

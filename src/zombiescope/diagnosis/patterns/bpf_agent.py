@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Actor, Fix, advice, command
-from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured, signature
+from zombiescope.diagnosis.incident import Fix, advice, command
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured, signature
 
 CORES = 0.3
 AGENTS = (
-    "falco", "tetragon", "tracee", "cilium-agent", "datadog-agent", "system-probe", "security-agent", "sysdig",
-    "dragent", "osqueryd", "pixie*", "parca-agent", "beyla", "inspektor*", "kubearmor", "falcon-sensor*", "bpftrace",
+    "falco*", "tetragon*", "tracee*", "cilium-agent*", "datadog-agent*", "system-probe*", "security-agent*", "sysdig*",
+    "dragent*", "osqueryd*", "pixie*", "parca-agent*", "beyla*", "inspektor*", "kubearmor*", "falcon-sensor*",
+    "bpftrace*",
 )  # fmt: skip
 _PROGRAMS = (
     "bpf_prog_* __bpf_prog_run* trace_call_bpf bpf_trace_run* __bpf_trace_* kprobe_ftrace_handler bpf_overflow_handler"
@@ -22,9 +21,9 @@ _HELPERS = (
 )
 
 
-def examine(case: Case) -> Finding:
-    agent = _agent(case)
-    return Finding(
+def examine(case: Case) -> Evidence:
+    agent = case.busiest_of(*AGENTS)
+    return Evidence(
         tuple(_programs(case)),
         agent,
         "BPF programs run at every event" + (f"; {agent.name} is the agent that listens" if agent else ""),
@@ -58,19 +57,6 @@ def _programs(case: Case) -> list[Measurement]:
         each = counted[name] / case.facts.hz / case.seconds
         found.append(measured(f"most of it in {name}", round(each, 4), "cores", "samples", None))
     return found
-
-
-def _agent(case: Case) -> Actor | None:
-    grid = case.facts.samples
-    known = {task.comm for number in np.unique(grid.task).tolist() if (task := grid.task_of(number)).comm}
-    running = [name for name in AGENTS if any((comm or "").startswith(name.rstrip("*")) for comm in known)]
-    if not running:
-        return None
-    best = grid.hottest_group(
-        case.in_span,
-        lambda task: task.comm if (task.comm or "").startswith(tuple(n.rstrip("*") for n in running)) else None,
-    )
-    return None if best is None else best[0].actor(round(best[1] / grid.hz / case.seconds, 3))
 
 
 PATTERN = Pattern(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Actor, Fix, advice, command
 from zombiescope.diagnosis.leak import unit_of
-from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured
 from zombiescope.diagnosis.symptom import Symptom
-from zombiescope.diagnosis.symptoms.throttled import THROTTLED_PERIODS
+from zombiescope.recording.thresholds import THROTTLED_PERIODS
 
 _UNTHROTTLE = (
     "sched_cfs_period_timer distribute_cfs_runtime unthrottle_cfs_rq tg_unthrottle_up walk_tg_tree_from "
@@ -15,10 +15,10 @@ _UNTHROTTLE = (
 )
 
 
-def examine(case: Case) -> Finding:
+def examine(case: Case) -> Evidence:
     stopped = case.of_kind("throttled")
     if not stopped:
-        return Finding((_nobody(case),))
+        return Evidence((_nobody(case),))
     worst = max(stopped, key=lambda symptom: float(symptom.facts["ratio"]))
     unthrottling = case.cores_in(*_UNTHROTTLE.split())
     found = [_periods(worst), _stood(worst)]
@@ -26,7 +26,7 @@ def examine(case: Case) -> Finding:
         text = f"letting cgroups run again took {unthrottling:.2f} of a CPU"
         found.append(measured(text, round(unthrottling, 4), "cores", "samples", None))
     cgroup = worst.group or ""
-    return Finding(
+    return Evidence(
         tuple(found),
         _actor(case, cgroup),
         f"the CPU quota of {cgroup} stopped it in {worst.facts['ratio'] * 100:.0f} % of its periods",
@@ -67,11 +67,8 @@ def _nobody(case: Case) -> Measurement:
 
 
 def _actor(case: Case, cgroup: str) -> Actor:
-    grid = case.facts.samples
-    best = grid.hottest_group(case.in_span, lambda task: task.comm if task.cgroup == cgroup else None)
-    if best is not None:
-        return best[0].actor(round(best[1] / grid.hz / case.seconds, 3))
-    return Actor(unit=unit_of(cgroup), cgroup=cgroup)
+    busiest = case.busiest(lambda task: task.comm if task.cgroup == cgroup else None)
+    return busiest or Actor(unit=unit_of(cgroup), cgroup=cgroup)
 
 
 PATTERN = Pattern(

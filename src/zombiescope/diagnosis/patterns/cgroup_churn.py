@@ -5,7 +5,7 @@ from __future__ import annotations
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Actor, Fix, advice, command
 from zombiescope.diagnosis.leak import unit_of
-from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured, signature
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured, signature
 from zombiescope.views.cgroups import Leak
 
 MANY_PER_S = 20.0
@@ -19,10 +19,10 @@ _REMOVES = (
 )
 
 
-def examine(case: Case) -> Finding:
+def examine(case: Case) -> Evidence:
     line = max(case.cgroups.leaks, key=lambda one: min(one.created or 0, one.removed or 0), default=None)
     culprit = _culprit(case, line)
-    return Finding(
+    return Evidence(
         (_rate(case),),
         culprit,
         f"{culprit.name if culprit else 'somebody'} makes and removes cgroups all the time",

@@ -6,7 +6,7 @@ from __future__ import annotations
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Actor, Fix, command
 from zombiescope.diagnosis.leak import unit_of
-from zombiescope.diagnosis.pattern import Finding, Pattern, level, measured, signature
+from zombiescope.diagnosis.pattern import Evidence, Pattern, level, measured, signature
 
 MANY = 5_000
 """182,000 directories were reported where 3,000 are normal (Alibaba ACK); 10,000 hold a core on 6.18."""
@@ -19,7 +19,7 @@ _KERNFS = (
 )
 
 
-def examine(case: Case) -> Finding:
+def examine(case: Case) -> Evidence:
     memory = case.cgroups.memory
     live = memory.live if memory else None
     litter = max(
@@ -40,7 +40,7 @@ def examine(case: Case) -> Finding:
             "recorder started"
         )
         found.append(measured(text, litter.created, "cgroups", "leaks", None, step="litter"))
-    return Finding(
+    return Evidence(
         tuple(found),
         culprit or (case.hog if case.hog_task is not None else None),
         f"{case.hog.name} walks {'too many' if live is None else f'{live:,}'} cgroup directories"

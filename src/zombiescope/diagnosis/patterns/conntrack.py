@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix, advice, command
-from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured, signature
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured, signature
 
 FULL_RATIO = 0.85
 """Entries are dropped early from here on; at 1.0 packets are."""
@@ -28,16 +28,12 @@ _DUMPS = (
 )
 
 
-def examine(case: Case) -> Finding:
+def examine(case: Case) -> Evidence:
     tracking, dumping = case.cores_in(*_TRACKS.split()), case.cores_in(*_DUMPS.split())
     dumps = dumping is not None and dumping > (tracking or 0)
-    culprit = (
-        case.caller(*_DUMPS.split())
-        if dumps
-        else case.caller("raw_sendmsg", "udp_sendmsg", "tcp_connect", "tcp_sendmsg")
-    )
+    culprit = case.caller(*_DUMPS.split()) if dumps else case.sender()
     found = [_dump(dumping or 0)] if dumps else [*_table(case), *_churn(case)]
-    return Finding(
+    return Evidence(
         tuple(found),
         culprit or (case.hog if dumps and case.hog_task else None),
         f"{culprit.name if culprit else 'somebody'} dumps the connection table"

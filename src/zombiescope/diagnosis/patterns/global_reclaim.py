@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case, is_kernel_thread
 from zombiescope.diagnosis.incident import Actor, Fix, advice, command
-from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, counted, measured, signature
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, counted, measured, signature
 
 SCANNED_PER_S = 25_000
 """100 MB of pages looked at in a second; a node with free memory looks at none."""
@@ -25,7 +25,7 @@ _ALLOCATES = (
 )
 
 
-def examine(case: Case) -> Finding:
+def examine(case: Case) -> Evidence:
     by_kswapd, direct = case.count("vmstat", "pgscan_kswapd"), case.count("vmstat", "pgscan_direct")
     by_hand = case.count("vmstat", "pgscan_proactive")
     scans = (by_kswapd, direct, by_hand)
@@ -50,7 +50,7 @@ def examine(case: Case) -> Finding:
     if available is not None:
         found.append(measured(f"{available:,} bytes of memory were available", available, "bytes", "counters", None))
     culprit = _culprit(case)
-    return Finding(
+    return Evidence(
         tuple(found),
         culprit,
         f"the node is short of memory and {case.hog.name} reclaims it"

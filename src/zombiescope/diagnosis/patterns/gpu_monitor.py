@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix, advice, command
-from zombiescope.diagnosis.pattern import Finding, Pattern, counted, measured, signature
+from zombiescope.diagnosis.pattern import Evidence, Pattern, counted, measured, signature
 
 MONITORS = (
     "nvidia-smi",
@@ -29,16 +29,13 @@ _DRIVER = (
 )
 
 
-def examine(case: Case) -> Finding:
+def examine(case: Case) -> Evidence:
     used = case.cores_of(*MONITORS)
     driver = case.cores_in(*_DRIVER.split())
     sampled = len(case.facts.samples) > 0
     says = True if used >= CORES else False if used < LITTLE_CORES else None
-    culprit = case.facts.samples.hottest_group(
-        case.in_span,
-        lambda task: task.comm if (task.comm or "").startswith(tuple(n.rstrip("*") for n in MONITORS)) else None,
-    )
-    return Finding(
+    culprit = case.busiest_of(*MONITORS)
+    return Evidence(
         (
             measured(
                 f"GPU monitors used {used:.2f} of a CPU", round(used, 4) if sampled else None, "cores", "samples", says
@@ -48,8 +45,8 @@ def examine(case: Case) -> Finding:
             ),
             counted("new processes", "processes", case.count("stat", "processes"), "counters"),
         ),
-        culprit[0].actor(round(culprit[1] / case.facts.hz / case.seconds, 3)) if culprit else None,
-        f"{culprit[0].comm if culprit else 'a GPU monitor'} keeps the GPU driver busy",
+        culprit,
+        f"{culprit.comm if culprit else 'a GPU monitor'} keeps the GPU driver busy",
         Fix(
             "ask the GPU less often, and keep its driver loaded",
             (

@@ -6,7 +6,7 @@ import numpy as np
 
 from zombiescope.diagnosis.case import LED_TO_US, Case
 from zombiescope.diagnosis.incident import Fix, advice, command
-from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured
 from zombiescope.diagnosis.symptom import Symptom
 
 IDLE_RATIO = 0.5
@@ -15,11 +15,11 @@ EVENTS = ("nic_reset", "nic_tx_timeout", "nic_event", "link_down")
 _DEVICE = frozenset({"keep_alive_to", "admin_to", "device_request", "miss_interrupt"})
 
 
-def examine(case: Case) -> Finding:
+def examine(case: Case) -> Evidence:
     reset = case.event(*EVENTS)
     if reset is None:
-        return Finding(())
-    return Finding(
+        return Evidence(())
+    return Evidence(
         (_busiest(case, reset), *_said(case)),
         None,
         "the network card was reset although every core had time for it: look at the card and its host, not at "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix, advice, command
-from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured, signature
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured, signature
 
 LONG_US = 4.0
 """CPU a packet inside the rules: a few dozen rules take well below a microsecond, 2,000 took more than 10 on 6.18."""
@@ -19,15 +19,11 @@ _RELOADS = (
 )
 
 
-def examine(case: Case) -> Finding:
+def examine(case: Case) -> Evidence:
     passing, reloading = case.cores_in(*_PACKETS.split()), case.cores_in(*_RELOADS.split())
     reloads = reloading is not None and passing is not None and reloading > passing
-    culprit = (
-        case.caller(*_RELOADS.split())
-        if reloads
-        else case.caller("udp_sendmsg", "tcp_sendmsg", "raw_sendmsg", "packet_sendmsg")
-    )
-    return Finding(
+    culprit = case.caller(*_RELOADS.split()) if reloads else case.sender()
+    return Evidence(
         (_reload(reloading) if reloads else _cost(case, passing),),
         culprit,
         f"{culprit.name if culprit else 'somebody'} replaces firewall rules"

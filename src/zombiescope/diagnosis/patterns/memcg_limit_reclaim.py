@@ -8,7 +8,7 @@ from typing import NamedTuple
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Actor, Fix, advice, command
 from zombiescope.diagnosis.leak import unit_of
-from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured, signature
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured, signature
 
 HITS_PER_S = 50.0
 """Each time the limit is hit at least 32 pages are reclaimed; 400,000 a second were measured on 6.18."""
@@ -28,11 +28,11 @@ class _Limited(NamedTuple):
     pressure_us: int | None
 
 
-def examine(case: Case) -> Finding:
+def examine(case: Case) -> Evidence:
     worst = _worst(case)
     culprit = _culprit(case, worst)
     where = culprit.cgroup if culprit and culprit.cgroup else "a cgroup"
-    return Finding(
+    return Evidence(
         (_hits(worst), *_walks_instead(case)),
         culprit,
         f"{where} is at its memory limit, and {case.hog.name} has to free pages for each one that it takes",

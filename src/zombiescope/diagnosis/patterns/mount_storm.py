@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix, advice, command
-from zombiescope.diagnosis.pattern import Finding, Pattern, cpu_below, signature
+from zombiescope.diagnosis.pattern import Evidence, Pattern, cpu_below, signature
 
 LEAST_CORES = 0.4
 """A line of mountinfo takes 1 to 2 us, so this is a table of 1,000 mounts read 200 times a second, or the like."""
@@ -16,10 +16,10 @@ _CHANGES = (
 )
 
 
-def examine(case: Case) -> Finding:
+def examine(case: Case) -> Evidence:
     reader, changer = case.caller(*_READS.split()), case.caller(*_CHANGES.split())
     culprit = case.hog if case.hog_task is not None else reader or changer
-    return Finding(
+    return Evidence(
         (
             cpu_below(case, "reading the table of mounts", _READS, confirms_from=LEAST_CORES),
             cpu_below(case, "mounting and unmounting", _CHANGES, confirms_from=LEAST_CORES),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix, command
-from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured, signature
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured, signature
 
 LEAST_CORES = 0.1
 """Each side; 0.5 of a CPU in the caller and 0.4 in the kworker were measured on 6.18."""
@@ -17,14 +17,14 @@ _CLEANUP = (
 )
 
 
-def examine(case: Case) -> Finding:
+def examine(case: Case) -> Evidence:
     caller = case.caller("copy_net_ns", "setup_net", "ops_init")
     waits = [event for event in case.facts.events if event.kind == "netdev_unregister_wait"]
     found = [_both(case)]
     if waits:
         text = f"{len(waits)} times the kernel waited for a device of a dead namespace"
         found.append(measured(text, len(waits), "lines", "events", True, at_us=waits[0].at_us))
-    return Finding(
+    return Evidence(
         tuple(found),
         caller,
         f"{caller.name if caller else 'somebody'} makes network namespaces, and a kworker tears them down",

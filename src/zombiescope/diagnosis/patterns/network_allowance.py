@@ -7,7 +7,7 @@ import re
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.facts import Count
 from zombiescope.diagnosis.incident import Fix, advice, command
-from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured
 
 COUNTERS = {
     "bw_in_allowance_exceeded": "incoming bandwidth",
@@ -22,7 +22,7 @@ EXCEEDED_PER_S = 10.0
 _NETWORK = ("packet_loss", "nic_starved")
 
 
-def examine(case: Case) -> Finding:
+def examine(case: Case) -> Evidence:
     counts = {name: _count(case, name) for name in COUNTERS}
     network = (
         bool(case.of_kind(*_NETWORK)) or case.event("nic_reset", "nic_tx_timeout", "nic_event", "link_down") is not None
@@ -32,7 +32,7 @@ def examine(case: Case) -> Finding:
         found = [one for one in found if one.says != "refutes"]
     elif not all(one.says == "refutes" for one in found):
         found = [one for one in found if one.says == "nothing"]
-    return Finding(
+    return Evidence(
         tuple(found),
         None,
         "the instance's network allowance is used up: the cloud drops packets outside of this node",

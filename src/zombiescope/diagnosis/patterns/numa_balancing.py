@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix, command
-from zombiescope.diagnosis.pattern import Finding, Pattern, counted, signature
+from zombiescope.diagnosis.pattern import Evidence, Pattern, counted, signature
 
 UPDATED_PER_S = 50_000
 """Page table entries: 200 MB of address space marked in a second, which is the kernel's usual step of 256 MB."""
 FAULTS_PER_S = 10_000
 
 
-def examine(case: Case) -> Finding:
+def examine(case: Case) -> Evidence:
     updated, faults = case.count("vmstat", "numa_pte_updates"), case.count("vmstat", "numa_hint_faults")
     still = updated is not None and faults is not None and updated.added == 0 and faults.added == 0
-    return Finding(
+    return Evidence(
         (
             counted(
                 "page table entries marked",

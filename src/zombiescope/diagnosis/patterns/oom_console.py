@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Actor, Fix, advice, command
-from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured
+from zombiescope.recording.thresholds import HOLE_US
 
-HOLE_US = 100_000
 SERIAL = ("ttyS", "ttyAMA", "hvc", "ttyUSB", "ttyMSM")
 OOM = ("oom_kill", "oom_invoked", "oom_summary", "memcg_oom")
 _PRINTS = (
@@ -16,7 +16,7 @@ _PRINTS = (
 AROUND_US = 15_000_000
 
 
-def examine(case: Case) -> Finding:
+def examine(case: Case) -> Evidence:
     told = [event for event in case.facts.events if event.kind in OOM and _near(case, event.at_us)]
     found = [_console(case), _oom(len(told), told[0].at_us if told else None), *_hole(case)]
     printing = case.cores_in(*_PRINTS.split())
@@ -25,7 +25,7 @@ def examine(case: Case) -> Finding:
             measured(f"console functions took {printing:.2f} of a CPU", round(printing, 4), "cores", "samples", None)
         )
     victim = next((event.fields.get("comm") for event in told if event.fields.get("comm")), None)
-    return Finding(
+    return Evidence(
         tuple(found),
         Actor(comm=victim) if isinstance(victim, str) else None,
         "the kernel prints an OOM report to a serial console, with interrupts off while each line goes out",

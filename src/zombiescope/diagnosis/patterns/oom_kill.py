@@ -8,7 +8,7 @@ from dataclasses import replace
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Actor, Fix, advice, command
 from zombiescope.diagnosis.leak import unit_of
-from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured
 from zombiescope.recording.event import Event
 
 KILLS = ("oom_kill",)
@@ -18,13 +18,13 @@ AROUND_US = 1_000_000
 LOOP_KILLS = 3
 
 
-def examine(case: Case) -> Finding:
+def examine(case: Case) -> Evidence:
     told = [event for event in case.facts.events if case.group.from_us <= event.at_us <= case.group.to_us + AROUND_US]
     kills = [event for event in told if event.kind in KILLS]
     limited, victim = _victim(case, told, kills)
     # Of a flood only some lines are kept, and each of those says how many it stands for.
     count = sum(1 + int(event.fields.get("held") or 0) for event in kills)
-    return Finding(
+    return Evidence(
         (_kills(case, count, kills), *_cgroup(limited)), victim, _summary(victim, limited, count), _fix(victim, limited)
     )
 

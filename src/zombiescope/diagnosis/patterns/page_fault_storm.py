@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix, command
-from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, counted, measured, signature
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, counted, measured, signature
 
 FAULTS_PER_S = 100_000
 """A fault takes 0.5 to 2 us: from here on faults take 5 to 20 % of a core, and the frames say whose."""
@@ -17,10 +17,10 @@ FAULTS_A_PROCESS = 3_000
 """A process that starts and ends makes some hundred faults."""
 
 
-def examine(case: Case) -> Finding:
+def examine(case: Case) -> Evidence:
     faults, huge = case.count("vmstat", "pgfault"), case.count("vmstat", "thp_fault_alloc")
     few = None if huge is not None and huge.rate >= HUGE_PER_S else FEW_PER_S
-    return Finding(
+    return Evidence(
         (
             counted("page faults", "pgfault", faults, "counters", confirms_from=FAULTS_PER_S, refutes_below=few),
             counted("huge pages cleared", "thp_fault_alloc", huge, "counters", confirms_from=HUGE_PER_S),

@@ -6,14 +6,15 @@ import numpy as np
 
 from zombiescope.diagnosis.case import Case, is_kernel_thread
 from zombiescope.diagnosis.incident import Actor, Fix, command
-from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured
-from zombiescope.diagnosis.symptoms.rt_hog import HOG_RATIO, REAL_TIME
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured
+from zombiescope.diagnosis.symptoms.rt_hog import REAL_TIME
+from zombiescope.recording.thresholds import REAL_TIME_RATIO
 
 
-def examine(case: Case) -> Finding:
+def examine(case: Case) -> Evidence:
     hogs = case.of_kind("rt_hog")
     if not hogs:
-        return Finding((_none(case),))
+        return Evidence((_none(case),))
     worst = max(hogs, key=lambda symptom: float(symptom.facts["ratio"]))
     policy = REAL_TIME.get(int(worst.facts["policy"] or 0), "a real-time policy")
     ratio = float(worst.facts["ratio"])
@@ -34,7 +35,7 @@ def examine(case: Case) -> Finding:
             )
         )
     actor = _actor(case, worst.facts["pid"]) or case.hog
-    return Finding(
+    return Evidence(
         tuple(found),
         actor,
         f"{actor.name} runs at real-time priority and does not give its core back",
@@ -77,7 +78,7 @@ def _none(case: Case) -> Measurement:
         round(used, 4),
         "cores",
         "samples",
-        False if used < HOG_RATIO / 2 else None,
+        False if used < REAL_TIME_RATIO / 2 else None,
     )
 
 

@@ -7,17 +7,17 @@ import numpy as np
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.crowd import Crowd, crowd_on, who_keeps_them
 from zombiescope.diagnosis.incident import Fix, advice, command
-from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured
 
 LITTLE_US_PER_S = 200_000
 """Waiting, added up over the tasks of a core; a second and more each second is a symptom of its own."""
 
 
-def examine(case: Case) -> Finding:
+def examine(case: Case) -> Evidence:
     crowd = _crowd(case)
     who = None if crowd is None else who_keeps_them(case.facts.samples, crowd, case.seconds)
     core = "CORE" if crowd is None else str(crowd.cpu)
-    return Finding(
+    return Evidence(
         (*_waited(case), *_shared(case, crowd)),
         who,
         "tasks wait for one core while others have room: affinity or a cpuset keeps them there"

@@ -6,7 +6,7 @@ import re
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Actor, Fix, advice, command
-from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured
 
 MANY = 500
 """Thousands of abandoned sessions kept pid 1 at 50 to 90 % (systemd 37880)."""
@@ -16,7 +16,7 @@ WHO = ("systemd", "systemd-logind", "(sd-pam)", "dbus-daemon", "dbus-broker", "e
 _SESSION = re.compile(r"(session-|user-|run-r|run-u|run-p|user@)[^/]*\.(scope|slice|service)")
 
 
-def examine(case: Case) -> Finding:
+def examine(case: Case) -> Evidence:
     used = case.cores_of(*WHO)
     sampled = len(case.facts.samples) > 0
     says = None if used >= LITTLE_CORES else False
@@ -32,7 +32,7 @@ def examine(case: Case) -> Finding:
     left = _left_behind(case)
     if left is not None and used >= CORES:
         found.append(left)
-    return Finding(
+    return Evidence(
         tuple(found),
         Actor(comm="systemd", pid=1, unit="init.scope", cores=round(used, 3)),
         "systemd and D-Bus are busy with sessions and scopes that were left behind",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case, is_kernel_thread
 from zombiescope.diagnosis.incident import Fix, command
-from zombiescope.diagnosis.pattern import Finding, Pattern, counted, signature
+from zombiescope.diagnosis.pattern import Evidence, Pattern, counted, signature
 
 SCANNED_PER_S = 50_000
 """200 MB of pages looked at in a second. One compaction took 113 ms in the example of bcc's compactsnoop."""
@@ -15,7 +15,7 @@ _COMPACT = (
 )
 
 
-def examine(case: Case) -> Finding:
+def examine(case: Case) -> Evidence:
     scanned, stalls = case.count("vmstat", "compact_migrate_scanned"), case.count("vmstat", "compact_stall")
     still = scanned is not None and stalls is not None and scanned.added == 0 and stalls.added == 0
     found = (
@@ -41,7 +41,7 @@ def examine(case: Case) -> Finding:
         ),
     )
     own = case.hog_task is not None and not is_kernel_thread(case.hog_task)
-    return Finding(
+    return Evidence(
         found,
         case.hog if own else case.caller("__alloc_pages_direct_compact", "do_huge_pmd_anonymous_page"),
         f"{case.hog.name} compacts memory for huge pages",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix, advice, command
-from zombiescope.diagnosis.pattern import Finding, Pattern, counted, signature
+from zombiescope.diagnosis.pattern import Evidence, Pattern, counted, signature
 
 MANY_PER_S = 10_000
 """An interrupt on another core takes 1 to 5 us there, and the sender waits for the slowest."""
@@ -21,8 +21,8 @@ _SEND = (
 )
 
 
-def examine(case: Case) -> Finding:
-    return Finding(
+def examine(case: Case) -> Evidence:
+    return Evidence(
         (
             counted(
                 "TLB shootdowns",

@@ -14,8 +14,8 @@ import numpy as np
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.spans import runs
 from zombiescope.diagnosis.symptom import Detector, Symptom
+from zombiescope.recording.thresholds import CALLS_PER_CORE_PER_S
 
-PER_CORE_PER_S = 5_000
 LEAST_US = 2_000_000
 _NAMES = {"TLB": "TLB shootdowns", "CAL": "function calls"}
 
@@ -35,7 +35,7 @@ def _storms(facts: Facts, label: str) -> Iterator[Symptom]:
         return
     span_us = np.diff(times)
     per_s = counts[1:] / np.maximum(span_us, 1) * 1e6
-    for first, last in runs(per_s >= PER_CORE_PER_S * max(facts.cpus, 1), bridge=1):
+    for first, last in runs(per_s >= CALLS_PER_CORE_PER_S * max(facts.cpus, 1), bridge=1):
         from_us, to_us = int(times[first]), int(times[last])
         if to_us - from_us < LEAST_US:
             continue

@@ -20,36 +20,30 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from zombiescope.diagnosis.facts import Facts
-from zombiescope.diagnosis.sample_grid import BIN_US, SampleGrid, Task
+from zombiescope.diagnosis.sample_grid import BIN_US, SampledTask, SampleGrid
 from zombiescope.diagnosis.spans import runs
 from zombiescope.diagnosis.symptom import Detector, Symptom
+from zombiescope.recording.columns import Ints
+from zombiescope.recording.thresholds import HOG_RATIO, MODERATE_OF_ALL, MODERATE_RATIO, MOSTLY_KERNEL, NODE_RATIO
 
-HOG_RATIO = 0.9
 GROUP_RATIO = 0.02
 """Of all cores: on a large node many tasks of one name together are in the kernel for a core's worth at any time."""
-EVERYBODY_RATIO = 0.25
-"""Of all cores, of which every healthy node uses some for the kernel."""
-MODERATE_RATIO = 0.4
-MODERATE_OF_ALL = 0.05
-"""Of all cores: half a CPU is a quarter of a small machine, and next to nothing of a large one."""
 SECOND_BINS = 1_000_000 // BIN_US
 MODERATE_BINS = 5 * SECOND_BINS
-MOSTLY_KERNEL = 0.5
 EXPLAINED = 0.8
 """A smaller group that has this much of a larger one's kernel time explains it."""
 
 EVERYBODY = "everybody"
-LEVELS: tuple[tuple[str, Callable[[Task], str | None]], ...] = (
+LEVELS: tuple[tuple[str, Callable[[SampledTask], str | None]], ...] = (
     ("thread", lambda task: None if not task.tid else f"tid {task.tid}"),
     ("comm", lambda task: None if not task.tid else task.comm),
     ("owner", lambda task: task.unit or task.container or (task.cgroup if task.cgroup != "/" else None)),
     ("parent", lambda task: None if not task.ppid or task.ppid <= 2 else f"children of {task.ppid}"),
     (EVERYBODY, lambda _: EVERYBODY),
 )
-OF_ALL_CORES = {"thread": 0.0, EVERYBODY: EVERYBODY_RATIO}
+OF_ALL_CORES = {"thread": 0.0, EVERYBODY: NODE_RATIO}
 
 
 class _Hog(NamedTuple):
@@ -60,41 +54,54 @@ class _Hog(NamedTuple):
     samples: int
     ratio: float
     peak: float
-    task: Task
+    task: SampledTask
     cpus: tuple[int, ...]
     moderate: bool = False
 
 
+class _Grouped(NamedTuple):
+    """All samples by one level: the group of each, and [group, quarter of a second] counts."""
+
+    level: str
+    names: list[str]
+    group: Ints
+    kernel: Ints
+    everything: Ints
+
+
 def find(facts: Facts) -> Iterator[Symptom]:
     grid = facts.samples
-    told = _told(facts, HOG_RATIO, SECOND_BINS)
+    grouped = [_grouped(grid, level, key) for level, key in LEVELS]
+    full = _hogs(facts, grouped, HOG_RATIO, SECOND_BINS)
     moderate = [
         hog._replace(moderate=True)
-        for hog in _told(facts, max(MODERATE_RATIO, MODERATE_OF_ALL * facts.cpus), MODERATE_BINS)
-        if not any(_is_part_of(hog, other) for other in told)
+        for hog in _hogs(facts, grouped, max(MODERATE_RATIO, MODERATE_OF_ALL * facts.cpus), MODERATE_BINS)
+        if not any(_is_part_of(hog, other) for other in full)
     ]
-    for hog in (*told, *moderate):
+    for hog in (*full, *moderate):
         yield _symptom(grid, hog)
 
 
-def _told(facts: Facts, least: float, bins: int) -> list[_Hog]:
-    """Hogs that were in the kernel on so many cores for so long, without groups that a smaller one explains."""
-    told: list[_Hog] = []
-    for level, key in LEVELS:
-        enough = max(least, OF_ALL_CORES.get(level, GROUP_RATIO) * facts.cpus)
-        for hog in _hogs(facts.samples, level, key, enough, bins):
-            if not any(_explains(smaller, hog) for smaller in told):
-                told.append(hog)
-    return told
-
-
-def _hogs(grid: SampleGrid, level: str, key: Callable[[Task], str | None], least: float, bins: int) -> Iterator[_Hog]:
+def _grouped(grid: SampleGrid, level: str, key: Callable[[SampledTask], str | None]) -> _Grouped:
     group, names = grid.groups(key)
-    if not names:
-        return
     kernel = grid.per_bin(group, len(names), grid.in_kernel)
-    everything = grid.per_bin(group, len(names), np.ones(len(grid), bool))
-    if kernel.shape[1] < bins:
+    return _Grouped(level, names, group, kernel, grid.per_bin(group, len(names), np.ones(len(grid), bool)))
+
+
+def _hogs(facts: Facts, grouped: list[_Grouped], least: float, bins: int) -> list[_Hog]:
+    """Hogs that were in the kernel on so many cores for so long, without groups that a smaller one explains."""
+    found: list[_Hog] = []
+    for each in grouped:
+        enough = max(least, OF_ALL_CORES.get(each.level, GROUP_RATIO) * facts.cpus)
+        for hog in _hogs_of(facts.samples, each, enough, bins):
+            if not any(_explains(smaller, hog) for smaller in found):
+                found.append(hog)
+    return found
+
+
+def _hogs_of(grid: SampleGrid, each: _Grouped, least: float, bins: int) -> Iterator[_Hog]:
+    level, names, group, kernel, everything = each
+    if not names or kernel.shape[1] < bins:
         return
     summed = np.cumsum(np.pad(kernel, ((0, 0), (1, 0))), axis=1)
     in_a_window = summed[:, bins:] - summed[:, :-bins]
@@ -116,7 +123,7 @@ def _hogs(grid: SampleGrid, level: str, key: Callable[[Task], str | None], least
             yield _Hog(level, names[number], first, end, samples, ratio, peak, hottest[0], cpus)
 
 
-def _trimmed(kernel: npt.NDArray[np.int64], first: int, last: int, least: float) -> tuple[int, int]:
+def _trimmed(kernel: Ints, first: int, last: int, least: float) -> tuple[int, int]:
     """Without the quarters at both ends in which it was not yet, or no longer, hot: the moving second took them in."""
     hot = np.flatnonzero(kernel[first:last] >= least)
     return (first + int(hot[0]), first + int(hot[-1]) + 1) if len(hot) else (first, last)

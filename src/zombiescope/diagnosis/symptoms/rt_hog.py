@@ -11,13 +11,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from zombiescope.diagnosis.facts import Facts
-from zombiescope.diagnosis.sample_grid import BIN_US, Task
+from zombiescope.diagnosis.sample_grid import BIN_US, SampledTask
 from zombiescope.diagnosis.spans import runs
 from zombiescope.diagnosis.symptom import Detector, Symptom
+from zombiescope.recording.thresholds import REAL_TIME_RATIO
 
 REAL_TIME = {1: "SCHED_FIFO", 2: "SCHED_RR"}
-HOG_RATIO = 0.85
-"""Real-time throttling leaves 5 % to the others."""
 
 
 def find(facts: Facts) -> Iterator[Symptom]:
@@ -32,7 +31,7 @@ def find(facts: Facts) -> Iterator[Symptom]:
     summed = np.cumsum(np.pad(counted, ((0, 0), (1, 0))), axis=1)
     in_a_second = summed[:, bins:] - summed[:, :-bins]
     for number, name in enumerate(names):
-        for first, last in runs(in_a_second[number] >= HOG_RATIO * grid.hz, bridge=bins):
+        for first, last in runs(in_a_second[number] >= REAL_TIME_RATIO * grid.hz, bridge=bins):
             from_us, to_us = grid.start_us + first * BIN_US, grid.start_us + (last + bins - 1) * BIN_US
             chosen = grid.where(from_us, to_us) & (group == number)
             hottest = grid.hottest_task(chosen)
@@ -60,7 +59,7 @@ def find(facts: Facts) -> Iterator[Symptom]:
             )
 
 
-def _real_time(task: Task) -> str | None:
+def _real_time(task: SampledTask) -> str | None:
     kernel_thread = task.ppid == 2 or (task.pid is not None and task.pid <= 2)
     return f"tid {task.tid}" if task.policy in REAL_TIME and task.tid and not kernel_thread else None
 

@@ -19,14 +19,14 @@ from zombiescope.recording.event import Event
 from zombiescope.recording.reader import Recording
 from zombiescope.views.events import events
 
-Kind = Literal["Ray job", "pod"]
+WorkloadKind = Literal["Ray job", "pod"]
 _UIDS = ("uid", "pod_uid", "container", "container_id")
 _LEAST_ID = 8
 """Container ids are shortened by people; less than this is chance."""
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class Workload:
     from_us: int
     to_us: int
     events: int
@@ -39,7 +39,7 @@ class Subject:
         return in_time or any(symptom.cpu in self.cpus for symptom in incident.symptoms)
 
 
-def find(recording: Recording, kind: Kind, name: str, start_us: int, end_us: int) -> Subject | None:
+def find(recording: Recording, kind: WorkloadKind, name: str, start_us: int, end_us: int) -> Workload | None:
     """None: nothing in the window knows it."""
     told = [event for event in events(recording, start_us, end_us) if _tells(event, name)]
     ids = {name, *(str(event.fields[key]) for event in told for key in _UIDS if event.fields.get(key))}
@@ -48,11 +48,11 @@ def find(recording: Recording, kind: Kind, name: str, start_us: int, end_us: int
     moments = [event.at_us for event in told] + times
     if not moments:
         return None
-    return Subject(min(moments), max(moments), len(told), len(tasks), frozenset(cpus))
+    return Workload(min(moments), max(moments), len(told), len(tasks), frozenset(cpus))
 
 
-def only(found: Diagnosis, subject: Subject) -> tuple[Incident, ...]:
-    return tuple(incident for incident in found.incidents if subject.concerns(incident))
+def only(found: Diagnosis, workload: Workload) -> tuple[Incident, ...]:
+    return tuple(incident for incident in found.incidents if workload.concerns(incident))
 
 
 def _tells(event: Event, name: str) -> bool:
@@ -61,7 +61,7 @@ def _tells(event: Event, name: str) -> bool:
     return any(word.search(str(value)) for value in (event.text, *event.fields.values()))
 
 
-def _tasks(recording: Recording, kind: Kind, ids: set[str], start_us: int, end_us: int) -> list[int]:
+def _tasks(recording: Recording, kind: WorkloadKind, ids: set[str], start_us: int, end_us: int) -> list[int]:
     rows = columns.records(recording.table("tasks", start_us, end_us, ("task", "pod", "container", "cmdline")))
     wanted = []
     for row in rows:
