@@ -71,15 +71,17 @@ class _Grouped(NamedTuple):
 
 def find(facts: Facts) -> Iterator[Symptom]:
     grid = facts.samples
-    grouped = [_grouped(grid, level, key) for level, key in LEVELS]
-    full = _hogs(facts, grouped, HOG_RATIO, SECOND_BINS)
-    moderate = [
-        hog._replace(moderate=True)
-        for hog in _hogs(facts, grouped, max(MODERATE_RATIO, MODERATE_OF_ALL * facts.cpus), MODERATE_BINS)
-        if not any(_is_part_of(hog, other) for other in full)
-    ]
-    for hog in (*full, *moderate):
+    full: list[_Hog] = []
+    moderate: list[_Hog] = []
+    for level, key in LEVELS:  # one at a time: on a large node each takes a hundred megabytes
+        grouped = _grouped(grid, level, key)
+        _add(facts, full, grouped, HOG_RATIO, SECOND_BINS)
+        _add(facts, moderate, grouped, max(MODERATE_RATIO, MODERATE_OF_ALL * facts.cpus), MODERATE_BINS)
+    for hog in full:
         yield _symptom(grid, hog)
+    for hog in moderate:
+        if not any(_is_part_of(hog, other) for other in full):
+            yield _symptom(grid, hog._replace(moderate=True))
 
 
 def _grouped(grid: SampleGrid, level: str, key: Callable[[SampledTask], str | None]) -> _Grouped:
@@ -88,19 +90,16 @@ def _grouped(grid: SampleGrid, level: str, key: Callable[[SampledTask], str | No
     return _Grouped(level, names, group, kernel, grid.per_bin(group, len(names), np.ones(len(grid), bool)))
 
 
-def _hogs(facts: Facts, grouped: list[_Grouped], least: float, bins: int) -> list[_Hog]:
+def _add(facts: Facts, found: list[_Hog], grouped: _Grouped, least: float, bins: int) -> None:
     """Hogs that were in the kernel on so many cores for so long, without groups that a smaller one explains."""
-    found: list[_Hog] = []
-    for each in grouped:
-        enough = max(least, OF_ALL_CORES.get(each.level, GROUP_RATIO) * facts.cpus)
-        for hog in _hogs_of(facts.samples, each, enough, bins):
-            if not any(_explains(smaller, hog) for smaller in found):
-                found.append(hog)
-    return found
+    enough = max(least, OF_ALL_CORES.get(grouped.level, GROUP_RATIO) * facts.cpus)
+    for hog in _hogs(facts.samples, grouped, enough, bins):
+        if not any(_explains(smaller, hog) for smaller in found):
+            found.append(hog)
 
 
-def _hogs_of(grid: SampleGrid, each: _Grouped, least: float, bins: int) -> Iterator[_Hog]:
-    level, names, group, kernel, everything = each
+def _hogs(grid: SampleGrid, grouped: _Grouped, least: float, bins: int) -> Iterator[_Hog]:
+    level, names, group, kernel, everything = grouped
     if not names or kernel.shape[1] < bins:
         return
     summed = np.cumsum(np.pad(kernel, ((0, 0), (1, 0))), axis=1)
