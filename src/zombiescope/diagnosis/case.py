@@ -78,7 +78,7 @@ class Case:
 
     @property
     def stolen(self) -> float | None:
-        """How much of the core the hypervisor took, where that alone was felt and nobody held it."""
+        """How much of the core the hypervisor took, where that is the only symptom and nobody held it."""
         taken = [float(symptom.facts["ratio"]) for symptom in self.of_kind("steal")]
         return max(taken) if taken and not self._onsets else None
 
@@ -217,7 +217,7 @@ class Case:
     def frames(self) -> tuple[str, ...]:
         """The hog's hottest kernel path, outermost first."""
         paths = self.profile.paths
-        # Repeating a path by its weight is what hottest_path counts; a few hundred are enough to tell shares.
+        # Repeating a path by its weight is what hottest_path counts; a few hundred are enough for the shares.
         scale = max(1, self.profile.kernel_samples // 2000)
         return hottest_path(path for path, count in paths.items() for _ in range(max(1, count // scale)))
 
@@ -225,10 +225,10 @@ class Case:
 
     @cached_property
     def cgroups(self) -> CgroupsView:
-        """As they were when it stopped hurting: whoever mends a leak removes the evidence. Where they were counted only
+        """As they were when the symptoms ended: whoever fixes a leak removes the evidence. Where they were counted only
         later, as in an imported copy of /proc/cgroups, that is better than nothing."""
-        hurt = max((one.to_us for one in self._onsets), default=self.to_us)
-        then = self.facts.cgroups_at(min(self.to_us, hurt))
+        ended_us = max((one.to_us for one in self._onsets), default=self.to_us)
+        then = self.facts.cgroups_at(min(self.to_us, ended_us))
         return then if then.memory is not None else self.facts.cgroups
 
     # --- numbers -----------------------------------------------------------------------------------------------------

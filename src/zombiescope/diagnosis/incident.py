@@ -18,12 +18,12 @@ State = Literal["open", "closed"]
 KNOWN: dict[Proof, str] = {
     "kernel": "seen on a real kernel",
     "golden": "known from a documented case",
-    "literature": "only read about",
+    "literature": "known only from literature",
 }
 """How we know a pattern, as every report says it."""
 
-NOTHING_FOUND = "nothing wrong was found in this window, on what could be seen"
-NOTHING_SEEN = "nothing can be said of this window: neither cores nor stacks were recorded in it"
+NOTHING_FOUND = "no problem was found in this window, as far as it was recorded"
+NOTHING_SEEN = "this window cannot be judged: neither cores nor stacks were recorded in it"
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ class Signature:
     since: Version | None = None
     before: Version | None = None
     means: str = ""
-    """What the pair tells, for the chain: "memory.numa_stat is read"."""
+    """What the pair means, for the chain: "memory.numa_stat is read"."""
 
     def applies(self, kernel: Version | None) -> bool:
         if kernel is None:
@@ -93,7 +93,7 @@ class Pattern:
     hog: str = "The task whose samples hold the frames."
     culprit: str = "The hog itself."
     suspected_first: bool = False
-    """People think of it first, whatever the evidence; so it is among the first that are told to be ruled out."""
+    """People think of it first, whatever the evidence; so it is among the first that are shown as ruled out."""
     known_from: str = ""
     """Where the frames and the thresholds come from: a report, a commit, a measurement."""
     signatures: tuple[Signature, ...] = ()

@@ -1,6 +1,6 @@
 """From patterns to causes: how sure, in which order, and what was ruled out.
 
-    confidence = 0.05                                     it was thought of at all
+    confidence = 0.05                                     it was considered at all
                + 0.35 x min(1, share / 0.6)               how much of the kernel time its frames explain
                + 0.35 x confirmed                         its own measurement, or none
                + 0.15 x culprit named
@@ -78,11 +78,11 @@ def judge(case: Case, pattern: Pattern) -> Assessment | RuledOut | None:
         because = f"nobody held the core: {case.stolen * 100:.0f} % of it was stolen by the hypervisor"
         return RuledOut(pattern.id, because, round(case.stolen, 4), "ratio")
     if pattern.signatures and share < pattern.least_share:
-        because = f"its frames hold {share * 100:.1f} % of the kernel time"
+        because = f"its functions account for {share * 100:.1f} % of the kernel time"
         return RuledOut(pattern.id, because, round(share, 4), "ratio")
     cores = pattern.cores(case, signature) if signature else 0.0
     if pattern.signatures and cores < LEAST_CORES:
-        return RuledOut(pattern.id, f"its frames took {cores:.3f} of a CPU", round(cores, 4), "cores")
+        return RuledOut(pattern.id, f"its functions used {cores:.3f} of a CPU", round(cores, 4), "cores")
     confirmed = any(one.says == "confirms" for one in finding.measurements)
     if not pattern.signatures and not confirmed and pattern.id != FALLBACK:
         return None

@@ -281,7 +281,7 @@ FEW = 100
 
 
 def _measured_hz(time_us: Ints, cpu: Ints) -> float:
-    """How often a busy core was sampled: perf takes 4,000 a second unless told, fewer where the kernel throttles it.
+    """How often a busy core was sampled: perf takes 4,000 a second by default, fewer where the kernel throttles it.
 
     Between two samples of one core lies a period, or more where the core was idle meanwhile; so it is the short ones
     that tell.

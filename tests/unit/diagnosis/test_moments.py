@@ -130,5 +130,5 @@ def test_a_long_window_finds_the_same_incident_and_says_what_it_left_out(
     assert [(each.id, each.from_us, each.to_us) for each in piecewise.incidents] == [
         (each.id, each.from_us, each.to_us) for each in whole.incidents
     ]
-    assert any("were looked at in detail" in said for said in piecewise.not_checked)
-    assert not any("were looked at in detail" in said for said in whole.not_checked)
+    assert any("were examined in detail" in said for said in piecewise.not_checked)
+    assert not any("were examined in detail" in said for said in whole.not_checked)

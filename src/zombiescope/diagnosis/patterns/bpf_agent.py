@@ -63,9 +63,8 @@ PATTERN = Pattern(
     id="bpf-agent",
     title="BPF programs of an agent run all the time",
     proof="literature",
-    looks_like="Kernel time in bpf_prog_ functions, map lookups and ring buffers, charged to whatever program "
-    "happened to "
-    "make the system call.",
+    looks_like="Kernel time in bpf_prog_ functions, map lookups and ring buffers, charged to whatever program happened "
+    "to make the system call.",
     confirmed_by="0.3 of a CPU or more in BPF programs and their helpers, with the program's name.",
     refuted_by="Less than 0.05 of a CPU in them.",
     remedy="Narrow the agent's events, or switch off the probe that costs most (bpftool prog, run_time_ns).",

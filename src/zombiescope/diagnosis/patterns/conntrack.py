@@ -41,7 +41,7 @@ def examine(case: Case) -> Evidence:
         else "connections are made faster than connection tracking forgets them"
         + (f"; {culprit.name} sends most" if culprit else ""),
         Fix(
-            "make room in the table, or have less tracked",
+            "make room in the table, or track less",
             (
                 command("conntrack -S; cat /proc/sys/net/netfilter/nf_conntrack_count"),
                 command("sysctl -w net.netfilter.nf_conntrack_max=1048576"),
@@ -55,7 +55,7 @@ def _table(case: Case) -> list[Measurement]:
     count, most = case.peak("conntrack", "count"), case.facts.gauge("conntrack", "max", case.to_us + 11_000_000)
     full = [event for event in case.facts.events if event.kind == "conntrack_full"]
     found = (
-        [measured(f"{len(full)} times the kernel said that the table is full", len(full), "lines", "events", True)]
+        [measured(f"the kernel reported {len(full)} times that the table is full", len(full), "lines", "events", True)]
         if full
         else []
     )
@@ -101,12 +101,11 @@ PATTERN = Pattern(
     id="conntrack",
     title="Connection tracking is full or is dumped",
     proof="kernel",
-    looks_like="Softirq time in nf_conntrack_in and early_drop: the table is full and each new connection looks "
-    "for one "
-    "to drop. Or an agent lists the whole table for every pod that goes.",
-    confirmed_by="The table is 85 % full, the kernel said that it is full or drops entries early, making and dropping "
+    looks_like="Softirq time in nf_conntrack_in and early_drop: the table is full and each new connection looks for "
+    "one to drop. Or an agent lists the whole table for every pod that goes.",
+    confirmed_by="The table is 85 % full, the kernel reported it full or drops entries early, making and dropping "
     "entries takes 0.15 of a CPU, or dumping the table takes 0.3.",
-    refuted_by="Less than 30 % full, never said to be full, and entries are hardly made (the table of another network "
+    refuted_by="Less than 30 % full, never reported full, and entries are hardly made (the table of another network "
     "namespace is not counted, but making entries there is seen).",
     remedy="Raise nf_conntrack_max, do not track what needs no tracking, and delete entries with filters.",
     examine=examine,

@@ -1,4 +1,4 @@
-"""GPU monitoring asks the driver so often, or a driver without persistence so slowly, that a core is lost to it."""
+"""GPU monitoring queries the driver so often, or a driver without persistence so slowly, that a core is lost to it."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def examine(case: Case) -> Evidence:
         culprit,
         f"{culprit.comm if culprit else 'a GPU monitor'} keeps the GPU driver busy",
         Fix(
-            "ask the GPU less often, and keep its driver loaded",
+            "query the GPU less often, and keep its driver loaded",
             (
-                command("nvidia-smi -pm 1", "persistence mode: the driver is not started for each question"),
+                command("nvidia-smi -pm 1", "persistence mode: the driver is not started for each query"),
                 command("dcgm-exporter --collect-interval 30000"),
                 advice("no nvidia-smi in loops or probes: read DCGM instead"),
             ),
@@ -68,7 +68,7 @@ PATTERN = Pattern(
     refuted_by="GPU monitors used less than 0.05 of a CPU: then the driver works for the job itself.",
     remedy="Turn persistence mode on, and scrape more slowly.",
     examine=examine,
-    signatures=(signature(_DRIVER, means="the GPU driver is asked"),),
+    signatures=(signature(_DRIVER, means="the GPU driver is queried"),),
     hog="The monitor.",
     culprit="The monitor.",
     known_from="dcgm-exporter 311, k8s-device-plugin 77 and 341",

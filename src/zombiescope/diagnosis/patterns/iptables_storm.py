@@ -70,8 +70,7 @@ PATTERN = Pattern(
     title="Packets pass thousands of firewall rules",
     proof="kernel",
     looks_like="Softirq time in ipt_do_table or nft_do_chain: every packet is held against thousands of rules, one "
-    "after "
-    "the other. Or a task replaces the whole rule set again and again.",
+    "after the other. Or a task replaces the whole rule set again and again.",
     confirmed_by="Four microseconds or more of CPU a packet inside the rules, or 0.3 of a CPU in replacing them.",
     refuted_by="Fewer than 100 packets a second on those cores.",
     remedy="Shorten the chains (ipsets, maps, nftables or eBPF), and replace rules less often.",

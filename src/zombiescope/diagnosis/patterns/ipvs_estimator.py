@@ -49,9 +49,8 @@ PATTERN = Pattern(
     id="ipvs-estimator",
     title="The IPVS rate estimator holds a core",
     proof="literature",
-    looks_like="Every two seconds one core spends 50 to 200 ms in a timer of ip_vs, in softirq: packets and tasks "
-    "of that "
-    "core wait. Many services times many cores make it long.",
+    looks_like="Every two seconds one core spends 50 to 200 ms in a timer of ip_vs, in softirq: packets and tasks of "
+    "that core wait. Many services times many cores make it long.",
     confirmed_by="At least 10 % softirq time on the core whose samples show the estimator (or 0.2 of a CPU in its "
     "thread).",
     refuted_by="Hardly any softirq time on that core (below 0.5 %).",

@@ -112,8 +112,7 @@ PATTERN = Pattern(
     title="One core takes all packets",
     proof="kernel",
     looks_like="ksoftirqd of one core, or whatever runs there, spends its time in net_rx_action; softirq time, not "
-    "system "
-    "time, fills that core while the others are idle.",
+    "system time, fills that core while the others are idle.",
     confirmed_by="One core takes 80 % of all packets and spends half of its time in softirqs.",
     refuted_by="Packets are spread over the cores, or there are fewer than 1,000 a second; firewall rules take half of "
     "the polling, which is iptables-storm; or the senders take the packets themselves, as on the loopback.",

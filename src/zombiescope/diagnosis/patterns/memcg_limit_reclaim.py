@@ -35,7 +35,7 @@ def examine(case: Case) -> Evidence:
     return Evidence(
         (_hits(worst), *_walks_instead(case)),
         culprit,
-        f"{where} is at its memory limit, and {case.hog.name} has to free pages for each one that it takes",
+        f"{where} is at its memory limit, and {case.hog.name} must free a page for each one it allocates",
         Fix(
             f"raise the memory limit of {where}, or read with less cache in it",
             (
@@ -61,8 +61,8 @@ def _worst(case: Case) -> _Limited | None:
     if not hits:
         return None
     cgroup = max(hits, key=lambda name: sum(hits[name]))
-    felt = [us for us in pressure[cgroup] if us is not None]
-    return _Limited(cgroup, sum(hits[cgroup]), 10.0 * len(hits[cgroup]), sum(felt) if felt else None)
+    known = [us for us in pressure[cgroup] if us is not None]
+    return _Limited(cgroup, sum(hits[cgroup]), 10.0 * len(hits[cgroup]), sum(known) if known else None)
 
 
 def _hits(worst: _Limited | None) -> Measurement:
@@ -102,8 +102,7 @@ PATTERN = Pattern(
     title="A cgroup reclaims at its memory limit",
     proof="kernel",
     looks_like="Tasks of one container spend their time in try_charge and reclaim: the container is at its memory "
-    "limit, "
-    "and every page that it takes has to be freed from its own cache first.",
+    "limit, and every page that it takes has to be freed from its own cache first.",
     confirmed_by="The cgroup hit its limit 50 times a second or more (memory.events max or high; memory.failcnt on "
     "v1).",
     refuted_by="The limit was not hit and nobody in it waited for memory; or reclaim walks thousands of dying cgroups "

@@ -1,4 +1,4 @@
-"""Network namespaces are made and torn down all the time: setup in the caller, cleanup in a kworker, both under
+"""Network namespaces are constantly created and torn down: setup in the caller, cleanup in a kworker, both under
 rtnl."""
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ def examine(case: Case) -> Evidence:
     return Evidence(
         tuple(found),
         caller,
-        f"{caller.name if caller else 'somebody'} makes network namespaces, and a kworker tears them down",
+        f"{caller.name if caller else 'somebody'} creates network namespaces, and a kworker tears them down",
         Fix(
-            "make fewer network namespaces: longer lived pods, no sandbox for each short job",
+            "create fewer network namespaces: longer-lived pods, no sandbox for each short job",
             (
                 command("lsns -t net | wc -l"),
-                command("perf trace -e unshare,clone -a -- sleep 5", "who makes them"),
+                command("perf trace -e unshare,clone -a -- sleep 5", "who creates them"),
             ),
         ),
     )
@@ -50,19 +50,19 @@ def _both(case: Case) -> Measurement:
 
 PATTERN = Pattern(
     id="netns-churn",
-    title="Network namespaces are made and torn down all the time",
+    title="Network namespaces are constantly created and torn down",
     proof="kernel",
     looks_like="A kworker (netns) in cleanup_net and a caller in copy_net_ns share the kernel time; both hold the rtnl "
     "lock, so everything that configures the network waits.",
     confirmed_by="At least 0.1 of a CPU in setting namespaces up and 0.1 in tearing them down, in the same seconds.",
     refuted_by="Nobody sets one up: then it is the teardown of a single large namespace.",
-    remedy="Make fewer of them, or find who keeps them (dead pods, leaked file descriptors).",
+    remedy="Create fewer of them, or find who keeps them (dead pods, leaked file descriptors).",
     examine=examine,
     signatures=(
         signature(_CLEANUP, means="network namespaces are torn down"),
         signature(_SETUP, means="network namespaces are set up"),
     ),
     hog="The kworker or the caller, whichever used more.",
-    culprit="The caller that makes them, not the kworker.",
+    culprit="The caller that creates them, not the kworker.",
     known_from="moby 32090 and 41136; measured on 6.18",
 )

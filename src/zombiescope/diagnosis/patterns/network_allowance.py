@@ -1,4 +1,4 @@
-"""The cloud's own limits: packets are queued or dropped by the instance's network allowance, outside of this node."""
+"""The cloud's own limits: packets are queued or dropped by the instance's network allowance, outside this node."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def examine(case: Case) -> Evidence:
     return Evidence(
         tuple(found),
         None,
-        "the instance's network allowance is used up: the cloud drops packets outside of this node",
+        "the instance's network allowance is used up: the cloud drops packets outside this node",
         Fix(
             "take a larger instance, or send less",
             (
@@ -77,9 +77,9 @@ PATTERN = Pattern(
     id="network-allowance",
     title="The instance's network allowance is used up",
     proof="literature",
-    looks_like="Packets are lost and TCP sends them again, but neither the card nor a core of this node dropped them.",
-    confirmed_by="Ten or more packets a second beyond an allowance, as the ENA driver counts them, with loss on "
-    "the node.",
+    looks_like="Packets are lost and TCP retransmits them, but neither the card nor a core of this node dropped them.",
+    confirmed_by="Ten or more packets a second beyond an allowance, as the ENA driver counts them, with loss on the "
+    "node.",
     refuted_by="All five counters stood still.",
     remedy="A larger instance, fewer packets, cached DNS, longer-lived connections.",
     examine=examine,

@@ -25,7 +25,7 @@ def examine(case: Case) -> Evidence:
                 refutes_below=1e-9 if still else None,
             ),
             counted(
-                "faults to learn where a page is used",
+                "hinting faults",
                 "numa_hint_faults",
                 faults,
                 "counters",
@@ -49,9 +49,8 @@ PATTERN = Pattern(
     id="numa-balancing",
     title="Automatic NUMA balancing moves pages",
     proof="literature",
-    looks_like="Tasks with much memory spend 8 to 31 ms at a time in task_numa_work, which unmaps pages on "
-    "purpose, and "
-    "then fault them back in and move them.",
+    looks_like="Tasks with much memory spend 8 to 31 ms at a time in task_numa_work, which unmaps pages on purpose, "
+    "and then fault them back in and move them.",
     confirmed_by="50,000 or more page table entries marked, or 10,000 hinting faults, in a second.",
     refuted_by="numa_pte_updates and numa_hint_faults did not move.",
     remedy="Set kernel.numa_balancing=0 and bind the job to its node.",

@@ -44,7 +44,7 @@ def _waiting(case: Case) -> Measurement:
     grid = case.facts.samples
     spinning = case.below(*_FLUSH.split()) & case.below(*_SPIN.split())
     if not len(grid) or (grid.cpu < 0).all():
-        return Measurement("on which cores it was waited for is not known", None, "cores", "samples", "nothing")
+        return Measurement("which cores waited for it is not known", None, "cores", "samples", "nothing")
     cpus, counts = np.unique(grid.cpu[spinning], return_counts=True)
     busy = int(np.count_nonzero(counts >= LEAST_SHARE_OF_CORE * grid.hz * case.seconds))
     text = f"{busy} cores spun for the lock of cgroup statistics"

@@ -1,4 +1,4 @@
-"""A real-time task does not give its core back: nothing else runs there, softirqs in ksoftirqd included."""
+"""A real-time task does not yield its core: nothing else runs there, softirqs in ksoftirqd included."""
 
 from __future__ import annotations
 
@@ -27,18 +27,23 @@ def examine(case: Case) -> Evidence:
             True,
         )
     ]
-    told = [event for event in case.facts.events if event.kind == "rt_throttling"]
-    if told:
+    throttling = [event for event in case.facts.events if event.kind == "rt_throttling"]
+    if throttling:
         found.append(
             measured(
-                "the kernel had to throttle real-time tasks", len(told), "lines", "events", None, at_us=told[0].at_us
+                "the kernel throttled real-time tasks",
+                len(throttling),
+                "lines",
+                "events",
+                None,
+                at_us=throttling[0].at_us,
             )
         )
     actor = _actor(case, worst.facts["pid"]) or case.hog
     return Evidence(
         tuple(found),
         actor,
-        f"{actor.name} runs at real-time priority and does not give its core back",
+        f"{actor.name} runs at real-time priority and does not yield its core",
         Fix(
             f"run {actor.name} without real-time priority, or let it sleep",
             (
@@ -87,8 +92,7 @@ PATTERN = Pattern(
     title="A real-time task keeps a core for itself",
     proof="kernel",
     looks_like="A task with SCHED_FIFO or SCHED_RR runs without sleeping. It may never enter the kernel; the tasks "
-    "that "
-    "share its core, and ksoftirqd up to kernel 6.4, wait.",
+    "that share its core, and ksoftirqd up to kernel 6.4, wait.",
     confirmed_by="A task with a real-time policy that used 0.85 of a CPU or more (throttling leaves 5 % to the "
     "others).",
     refuted_by="No real-time task used 0.4 of a CPU.",

@@ -37,7 +37,7 @@ def examine(case: Case) -> Evidence:
         Actor(comm="systemd", pid=1, unit="init.scope", cores=round(used, 3)),
         "systemd and D-Bus are busy with sessions and scopes that were left behind",
         Fix(
-            "end the sessions that nobody uses, and mend what opens them",
+            "end the sessions that nobody uses, and fix what opens them",
             (
                 command("loginctl list-sessions --no-legend | wc -l; ls /run/systemd/transient | wc -l"),
                 command("loginctl list-sessions --no-legend | awk '{print $1}' | xargs -r loginctl terminate-session"),
@@ -54,7 +54,7 @@ def _left_behind(case: Case) -> Measurement | None:
         return None
     worst = max(lines, key=lambda line: (line.created or 0) - (line.removed or 0))
     left = (worst.created or 0) - (worst.removed or 0)
-    text = f"{worst.created:,} scopes were made at {worst.path}, {left:,} of them are still there"
+    text = f"{worst.created:,} scopes were created at {worst.path}, {left:,} of them still exist"
     return measured(text, worst.created, "cgroups", "leaks", True if left >= MANY else None)
 
 
@@ -64,10 +64,10 @@ PATTERN = Pattern(
     proof="literature",
     looks_like="pid 1 at 50 to 90 % of a core, D-Bus calls that time out, thousands of sessions in state closing: each "
     "login by ssh or cron left a scope behind.",
-    confirmed_by="500 or more session scopes that were made and not removed, with systemd, logind and D-Bus at 0.4 "
-    "of a CPU.",
+    confirmed_by="500 or more session scopes that were made and not removed, with systemd, logind and D-Bus at 0.4 of "
+    "a CPU.",
     refuted_by="systemd, logind and D-Bus together used less than 0.1 of a CPU.",
-    remedy="Terminate the sessions, and mend what opens them (monitoring by ssh, cron).",
+    remedy="Terminate the sessions, and fix what opens them (monitoring by ssh, cron).",
     examine=examine,
     hog="systemd (pid 1), systemd-logind or the D-Bus daemon.",
     culprit="systemd carries them; who logs in is in the journal.",

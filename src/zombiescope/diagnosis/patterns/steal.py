@@ -44,9 +44,8 @@ PATTERN = Pattern(
     title="The hypervisor takes the core away",
     proof="literature",
     looks_like="Tasks are ready and do not run, samples have holes, and no kernel function is hot.",
-    confirmed_by="30 % or more of a core stolen for two seconds or longer (steal of /proc/stat); or no interrupt "
-    "on any core "
-    "for the same 500 ms or more, which nothing on the node does to all of them.",
+    confirmed_by="30 % or more of a core stolen for two seconds or longer (steal of /proc/stat); or no interrupt on "
+    "any core for the same 500 ms or more, which nothing on the node does to all of them.",
     refuted_by="Less than 5 % stolen on the cores of the incident.",
     remedy="Move the node or take another instance type; nothing on the node helps.",
     examine=examine,

@@ -27,14 +27,14 @@ def examine(case: Case) -> Evidence:
             refutes_below=1e-9 if still else None,
         ),
         counted(
-            "pages looked at for compaction",
+            "pages scanned for compaction",
             "compact_migrate_scanned",
             scanned,
             "counters",
             confirms_from=SCANNED_PER_S,
         ),
         counted(
-            "huge pages that could not be had",
+            "huge pages that could not be allocated",
             "thp_fault_fallback",
             case.count("vmstat", "thp_fault_fallback"),
             "counters",
@@ -46,7 +46,7 @@ def examine(case: Case) -> Evidence:
         case.hog if own else case.caller("__alloc_pages_direct_compact", "do_huge_pmd_anonymous_page"),
         f"{case.hog.name} compacts memory for huge pages",
         Fix(
-            "let huge pages be made in the background, or only for programs that ask for them",
+            "make huge pages in the background, or only for programs that ask for them",
             (
                 command("cat /sys/kernel/mm/transparent_hugepage/defrag"),
                 command("echo defer+madvise > /sys/kernel/mm/transparent_hugepage/defrag"),
@@ -71,7 +71,7 @@ PATTERN = Pattern(
         signature(
             "sysctl_compaction_handler compact_store compact_nodes compact_node",
             _COMPACT,
-            means="memory is compacted by hand",
+            means="memory is compacted on request",
         ),
         signature(
             "khugepaged collapse_huge_page hpage_collapse_scan_pmd khugepaged_scan_pmd",

@@ -23,7 +23,7 @@ def examine(case: Case) -> Evidence:
 
 def _summary(case: Case) -> str:
     if case.hog_task is None:
-        return "the cause is not known: nothing ran there that was sampled"
+        return "the cause is not known: no task was sampled there"
     if not case.frames:
         return f"the cause is not known; {case.hog.name} was busy"
     asked = system_call(case.frames)

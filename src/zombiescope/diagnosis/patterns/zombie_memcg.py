@@ -28,7 +28,7 @@ LIMIT = signature(
     "try_charge try_charge_memcg", _WALK, means="a limited parent is full, and reclaim walks its children"
 )
 EMPTY = signature(
-    "mem_cgroup_force_empty mem_cgroup_force_empty_write memory_reclaim", _WALK, means="memory is reclaimed by hand"
+    "mem_cgroup_force_empty mem_cgroup_force_empty_write memory_reclaim", _WALK, means="memory is reclaimed on request"
 )
 RECLAIM = signature(
     "shrink_node shrink_node_memcgs shrink_many do_try_to_free_pages try_to_free_mem_cgroup_pages balance_pgdat", _WALK,

@@ -50,8 +50,8 @@ def _incident(incident: Incident, clock: Clock, wordy: bool) -> Iterator[ReportL
     best = incident.causes[0] if incident.causes else None
     head = f"{incident.severity.upper()}  "
     yield ReportLine(((head, style),), ((best.summary if best else incident.symptoms[0].text, "bold"),))
-    again = f", again {len(incident.recurrences)} times since" if incident.recurrences else ""
-    still = ", still going on" if incident.state == "open" else ""
+    again = f", recurred {len(incident.recurrences)} times" if incident.recurrences else ""
+    still = ", ongoing" if incident.state == "open" else ""
     when = f"{clock(incident.from_us)} to {clock(incident.to_us)}, {incident.seconds:.1f} s{still}{again}"
     yield ReportLine(((" " * len(head), ""),), ((f"{when}   {incident.id}", "dim"),))
     if best is None:

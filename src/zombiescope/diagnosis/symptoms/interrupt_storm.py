@@ -2,7 +2,7 @@
 
 Each takes 1 to 5 us from a core that was doing something else, and the sender waits for the slowest. No task need be in
 the kernel for long: measured, 21,000 a second on two cores with 0.6 of a CPU in the sender. TLB counts are a part of
-CAL on some kernels and beside it on others, so the larger of the two is told and not their sum.
+CAL on some kernels and beside it on others, so the larger of the two is reported and not their sum.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _NAMES = {"TLB": "TLB shootdowns", "CAL": "function calls"}
 
 
 def find(facts: Facts) -> Iterator[Symptom]:
-    told: list[Symptom] = []
+    found: list[Symptom] = []
     for label in _NAMES:
         for symptom in _storms(facts, label):
-            if not any(one.from_us < symptom.to_us and symptom.from_us < one.to_us for one in told):
-                told.append(symptom)
-    yield from told
+            if not any(one.from_us < symptom.to_us and symptom.from_us < one.to_us for one in found):
+                found.append(symptom)
+    yield from found
 
 
 def _storms(facts: Facts, label: str) -> Iterator[Symptom]:

@@ -1,17 +1,17 @@
 """A task, or a group of tasks, that spent 0.9 of a CPU or more inside the kernel for a second, on whatever cores.
 
 Hogs migrate, so no single core need be saturated; and storms are made of processes that live for a millisecond, so the
-samples are added up by thread, by name, by unit or cgroup, and by parent. A group is told only when no smaller one
+samples are added up by thread, by name, by unit or cgroup, and by parent. A group is reported only when no smaller one
 explains it, and only when most of its own time is the kernel's: sixty training processes with a little kernel time
 each are no hog.
 
 Work that one task starts and others do (a caller makes network namespaces, kworkers tear them down) fills cores without
-a hog among the tasks: measured, 0.8 and 0.6 of a CPU. So the last group is everybody, told when there is no other and
-when it is a good part of the node: on a large one the kernel always has a core's worth to do.
+a hog among the tasks: measured, 0.8 and 0.6 of a CPU. So the last group is everybody, reported when there is no other
+and when it is a good part of the node: on a large one the kernel always has a core's worth to do.
 
 Nearly half a CPU in the kernel for five seconds is a *moderate* hog: a shell that starts processes, an agent in Python
 that reads a thousand files of cgroups. So is every busy web server. It is looked for where there is no other, and is
-told only when a pattern is confirmed that explains it (diagnose.py).
+reported only when a pattern is confirmed that explains it (diagnose.py).
 """
 
 from __future__ import annotations
@@ -144,17 +144,24 @@ def _overlap(one: _Hog, other: _Hog) -> bool:
     return min(one.last, other.last) > max(one.first, other.first)
 
 
+def _name(grid: SampleGrid, hog: _Hog) -> str:
+    who = hog.task.comm or hog.name
+    if hog.level == "parent":
+        parent = grid.task_with_pid(hog.task.ppid or 0)
+        known = f"{parent.comm} (pid {hog.task.ppid})" if parent is not None else f"pid {hog.task.ppid}"
+        return f"the processes that {known} started"
+    names = {"thread": who, "comm": f"{hog.name} (all its threads)", EVERYBODY: f"{who} together with others"}
+    return names.get(hog.level, f"{hog.name} (all its tasks)")
+
+
 def _symptom(grid: SampleGrid, hog: _Hog) -> Symptom:
     seconds = (hog.last - hog.first) * BIN_US / 1e6
-    who = hog.task.comm or hog.name
-    names = {"thread": who, "comm": f"{hog.name} (all its threads)", EVERYBODY: f"{who} with others"}
-    name = names.get(hog.level, f"{hog.name} (many tasks)")
     where = f"core {hog.cpus[0]}" if len(hog.cpus) == 1 else f"{len(hog.cpus)} cores"
     return Symptom(
         DETECTOR,
         grid.start_us + hog.first * BIN_US,
         grid.start_us + hog.last * BIN_US,
-        f"{name} was in the kernel on {hog.ratio:.2f} cores for {seconds:.1f} s, on {where}",
+        f"{_name(grid, hog)} used {hog.ratio:.2f} cores in the kernel for {seconds:.1f} s, on {where}",
         "info",
         hog.cpus[0] if len(hog.cpus) == 1 else None,
         hog.name,
@@ -164,7 +171,7 @@ def _symptom(grid: SampleGrid, hog: _Hog) -> Symptom:
             "peak": hog.peak,
             "pid": hog.task.pid,
             "tid": hog.task.tid,
-            "comm": who,
+            "comm": hog.task.comm or hog.name,
             "moderate": hog.moderate,
         },
     )
