@@ -102,7 +102,7 @@ class Pattern:
     least_share: float = 0.2
     """Of the kernel samples in that scope; below it the frames do not speak for the pattern."""
     symptoms: frozenset[str] = frozenset()
-    """A pattern without frames is only thought of when one of these symptoms is there."""
+    """A pattern without frames is only considered when one of these symptoms is there."""
 
     @property
     def reason(self) -> str:
