@@ -17,7 +17,7 @@ from typing import Literal
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.facts import Count
 from zombiescope.diagnosis.incident import Actor, Fix, Proof
-from zombiescope.diagnosis.sample_grid import KernelProfile
+from zombiescope.diagnosis.kernel_profile import KernelProfile
 
 FALLBACK = "unknown-kernel-hog"
 """What is said where no pattern fits."""

@@ -8,114 +8,25 @@ that live for a millisecond, so a rule about single tasks would see nothing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from zombiescope.diagnosis.incident import Actor
+from zombiescope.diagnosis.kernel_profile import KernelProfile
+from zombiescope.diagnosis.sample_index import NOBODY, TASK_COLUMNS, SampledTask, SampleIndex
 from zombiescope.profile.selection import Selection
 from zombiescope.profile.stacks import Stacks
 from zombiescope.recording import columns
 from zombiescope.recording.columns import Ints, Mask
 from zombiescope.recording.reader import Recording
-from zombiescope.recording.stacks import KERNEL_KINDS, kernel_path
 
 KTHREADD = 2
 MOSTLY = 0.6
 BIN_US = 250_000
 """A hog is looked for in any second that starts at a quarter of a second."""
-
-
-@dataclass(frozen=True, slots=True)
-class SampledTask:
-    pid: int | None
-    tid: int | None
-    comm: str | None
-    ppid: int | None
-    policy: int | None
-    rt_priority: int | None
-    cgroup: str | None
-    unit: str | None
-    container: str | None
-    pod: str | None
-
-    def actor(self, cores: float | None = None) -> Actor:
-        return Actor(self.comm, self.pid, self.unit, self.cgroup, self.container, self.pod, cores)
-
-
-NOBODY = SampledTask(None, None, None, None, None, None, None, None, None, None)
-_COLUMNS = ("pid", "tid", "comm", "ppid", "policy", "rt_priority", "cgroup", "unit", "container", "pod")
-
-
-class SampleIndex:
-    """What samples point to: stacks, of which only those that occur are kept, and tasks."""
-
-    def __init__(self, stacks: Stacks, tasks: dict[int, SampledTask]) -> None:
-        self.stacks = stacks
-        self.tasks = tasks
-        self._paths: dict[int, tuple[str, ...]] = {}
-        self._expanded: dict[frozenset[str], frozenset[str]] = {}
-        self._with: dict[frozenset[str], Mask] = {}
-
-    @cached_property
-    def in_kernel(self) -> Mask:
-        kernel = self.stacks.in_kernel()
-        kernel[-1] = False
-        return kernel
-
-    def kernel_path(self, row: int) -> tuple[str, ...]:
-        path = self._paths.get(row)
-        if path is None:
-            path = self._paths[row] = kernel_path(self.stacks.of(row))  # type: ignore[arg-type]  # as NamedFrame
-        return path
-
-    def expanded(self, names: frozenset[str]) -> frozenset[str]:
-        """Names that end in * stand for all that begin so."""
-        found = self._expanded.get(names)
-        if found is None:
-            found = self._expanded[names] = expanded(names, self._by_name)
-        return found
-
-    def with_function(self, names: frozenset[str]) -> Mask:
-        """Stacks on which one of the kernel's functions is."""
-        found = self._with.get(names)
-        if found is None:
-            found = self._with[names] = np.zeros(self.stacks.count, bool)
-            for name in self.expanded(names):
-                for number in self._by_name[name]:
-                    found[self._rows[self._firsts[number] : self._firsts[number + 1]]] = True
-        return found
-
-    @cached_property
-    def _by_name(self) -> dict[str, list[int]]:
-        """The kernel's functions: name -> numbers."""
-        numbers: dict[str, list[int]] = {}
-        for number in np.flatnonzero(np.diff(self._firsts)).tolist():
-            numbers.setdefault(self.stacks.functions[number].name, []).append(number)
-        return numbers
-
-    @property
-    def _rows(self) -> Ints:
-        return self._index[0]
-
-    @property
-    def _firsts(self) -> Ints:
-        return self._index[1]
-
-    @cached_property
-    def _index(self) -> tuple[Ints, Ints]:
-        """The stacks of each of the kernel's functions, one function after the other, and where each begins."""
-        functions = self.stacks.functions
-        kernel = np.fromiter((function.kind in KERNEL_KINDS for function in functions), bool, len(functions))
-        places = np.flatnonzero(kernel[self.stacks.flat])
-        of = self.stacks.flat[places]
-        row_at = np.repeat(np.arange(self.stacks.count), self.stacks.ends - self.stacks.starts)[places]
-        firsts = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=len(functions)))])
-        return row_at[np.argsort(of, kind="stable")], firsts
 
 
 class SampleGrid:
@@ -196,6 +107,10 @@ class SampleGrid:
         """How often each stack occurs among the chosen samples."""
         return np.bincount(self.stack[chosen], minlength=self.stacks.count)
 
+    def profile(self, chosen: Mask) -> KernelProfile:
+        """What the kernel did in the chosen samples."""
+        return KernelProfile(self.known, self.counts(chosen & self.in_kernel), int(np.count_nonzero(chosen)))
+
     def hottest_task(self, chosen: Mask) -> tuple[SampledTask, int] | None:
         """The task with most of the chosen samples, and how many."""
         tasks, counts = np.unique(self.task[chosen], return_counts=True)
@@ -269,13 +184,6 @@ class Starter(NamedTuple):
         return self.share >= MOSTLY
 
 
-def expanded(names: frozenset[str], known: Collection[str]) -> frozenset[str]:
-    """Those of the known names that are meant; one that ends in * stands for all that begin so."""
-    starts = tuple(name[:-1] for name in names if name.endswith("*"))
-    more = (name for name in known if name.startswith(starts)) if starts else ()
-    return frozenset({*(name for name in names if name in known), *more})
-
-
 DEFAULT_HZ = 99.0
 FEW = 100
 
@@ -314,66 +222,5 @@ def load(recording: Recording, start_us: int, end_us: int, hz: float | None) -> 
 
 
 def _read_tasks(recording: Recording, start_us: int, end_us: int) -> dict[int, SampledTask]:
-    rows = recording.table("tasks", start_us, end_us, ("task", *_COLUMNS))
-    return {row["task"]: SampledTask(*(row[name] for name in _COLUMNS)) for row in columns.records(rows)}
-
-
-def kernel_functions(grid: SampleGrid, chosen: Mask) -> KernelProfile:
-    """What the kernel did in the chosen samples."""
-    counts = grid.counts(chosen & grid.in_kernel)
-    return KernelProfile(grid.known, counts, int(np.count_nonzero(chosen)))
-
-
-@dataclass(frozen=True)
-class KernelProfile:
-    """How often each stack was seen in the kernel, and how many samples that is out of."""
-
-    known: SampleIndex
-    counts: Ints
-    samples: int
-
-    @cached_property
-    def paths(self) -> dict[tuple[str, ...], int]:
-        """Kernel paths, outermost first, without leaves that only look hot."""
-        paths: dict[tuple[str, ...], int] = {}
-        for row in np.flatnonzero(self.counts).tolist():
-            path = self.known.kernel_path(row)
-            paths[path] = paths.get(path, 0) + int(self.counts[row])
-        return paths
-
-    @cached_property
-    def kernel_samples(self) -> int:
-        return int(self.counts.sum())
-
-    def total(self, *names: str) -> int:
-        """Samples in which one of the functions is on the stack. A name that ends in * stands for all that begin so,
-        here and below."""
-        return int(self.counts[self.known.with_function(frozenset(names))].sum())
-
-    def totals(self, *names: str) -> dict[str, int]:
-        """Function -> samples in which it is on the stack, without those that were not seen."""
-        counted = {name: self.total(name) for name in self.known.expanded(frozenset(names))}
-        return {name: count for name, count in counted.items() if count}
-
-    def own(self, *names: str) -> int:
-        """Samples in which one of the functions is the innermost."""
-        wanted = frozenset(names)
-        return sum(count for path, count in self.paths.items() if path and path[-1] in wanted)
-
-    def under(self, outer: frozenset[str], inner: frozenset[str]) -> int:
-        """Samples in which one of `inner` was called, directly or not, by one of `outer`."""
-        callers, called = self.known.expanded(outer), self.known.expanded(inner)
-        both = (self.counts > 0) & self.known.with_function(outer) & self.known.with_function(inner)
-        rows = np.flatnonzero(both).tolist()
-        return sum(int(self.counts[row]) for row in rows if _calls(self.known.kernel_path(row), callers, called))
-
-    def share(self, count: int) -> float:
-        """Of all samples taken in the kernel."""
-        return count / self.kernel_samples if self.kernel_samples else 0.0
-
-
-def _calls(path: tuple[str, ...], outer: frozenset[str], inner: frozenset[str]) -> bool:
-    for at, name in enumerate(path):
-        if name in outer:
-            return not inner or not inner.isdisjoint(path[at:])
-    return False
+    rows = recording.table("tasks", start_us, end_us, ("task", *TASK_COLUMNS))
+    return {row["task"]: SampledTask(*(row[name] for name in TASK_COLUMNS)) for row in columns.records(rows)}

@@ -22,7 +22,8 @@ from typing import NamedTuple
 import numpy as np
 
 from zombiescope.diagnosis.facts import Facts
-from zombiescope.diagnosis.sample_grid import BIN_US, SampledTask, SampleGrid
+from zombiescope.diagnosis.sample_grid import BIN_US, SampleGrid
+from zombiescope.diagnosis.sample_index import SampledTask
 from zombiescope.diagnosis.spans import runs
 from zombiescope.diagnosis.symptom import Detector, Symptom
 from zombiescope.recording.columns import Ints

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from zombiescope.diagnosis.facts import Facts
-from zombiescope.diagnosis.sample_grid import BIN_US, SampledTask
+from zombiescope.diagnosis.sample_grid import BIN_US
+from zombiescope.diagnosis.sample_index import SampledTask
 from zombiescope.diagnosis.spans import runs
 from zombiescope.diagnosis.symptom import Detector, Symptom
 from zombiescope.recording.thresholds import REAL_TIME_RATIO
