@@ -227,8 +227,8 @@ class Case:
         cores = self.facts.cores
         if cores is None:
             return None
-        first = max(0, (self.from_us - cores.start_us) // SECOND_US)
-        return first, max(first + 1, -(-(self.to_us - cores.start_us) // SECOND_US))
+        first = max(0, cores.second(self.from_us))
+        return first, max(first + 1, cores.second(self.to_us - 1) + 1)
 
     def core_rows(self) -> list[int]:
         """Rows of the cores that the symptoms name; of all when they name none."""

@@ -85,6 +85,10 @@ class CoreGrid:
         holes: Grid = np.where(explained, 0.0, gaps)
         return holes
 
+    def second(self, at_us: int) -> int:
+        """Which second of the grid it is in; outside of the window it is below 0, or beyond the last."""
+        return (at_us - self.start_us) // SECOND_US
+
     def at_us(self, second: int) -> int:
         return self.start_us + second * SECOND_US
 

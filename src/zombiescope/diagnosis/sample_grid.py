@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from zombiescope._time import SECOND_US
 from zombiescope.diagnosis.kernel_profile import KernelProfile
 from zombiescope.diagnosis.sample_index import NOBODY, TASK_COLUMNS, SampledTask, SampleIndex
 from zombiescope.profile.selection import Selection
@@ -27,6 +28,7 @@ KTHREADD = 2
 MOSTLY = 0.6
 BIN_US = 250_000
 """A hog is looked for in any second that starts at a quarter of a second."""
+SECOND_BINS = SECOND_US // BIN_US
 
 
 class SampleGrid:
@@ -163,6 +165,13 @@ class SampleGrid:
         mine = [number for number, task in tasks.items() if task.pid == pid]
         best = max(mine, key=lambda number: (tasks[number].tid == pid, number), default=None)
         return None if best is None else tasks[best]
+
+
+def moving_sum(counts: npt.NDArray[np.int64], bins: int) -> npt.NDArray[np.int64]:
+    """[group, first bin] sums over so many bins; none where the window has fewer."""
+    summed = np.cumsum(np.pad(counts, ((0, 0), (1, 0))), axis=1)
+    moving: npt.NDArray[np.int64] = summed[:, bins:] - summed[:, :-bins]
+    return moving
 
 
 class Starter(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zombiescope.diagnosis.case import Case
+from zombiescope.diagnosis.case import GAUGE_EVERY_US, Case
 from zombiescope.diagnosis.incident import Fix, advice, command
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured, signature
 
@@ -52,7 +52,8 @@ def examine(case: Case) -> Evidence:
 
 
 def _table(case: Case) -> list[Measurement]:
-    count, most = case.peak("conntrack", "count"), case.facts.gauge("conntrack", "max", case.to_us + 11_000_000)
+    count = case.peak("conntrack", "count")
+    most = case.facts.gauge("conntrack", "max", case.to_us + GAUGE_EVERY_US)
     full = [event for event in case.facts.events if event.kind == "conntrack_full"]
     found = (
         [measured(f"the kernel reported {len(full)} times that the table is full", len(full), "lines", "events", True)]

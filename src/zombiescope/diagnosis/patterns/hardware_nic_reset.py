@@ -40,8 +40,8 @@ def _busiest(case: Case, reset: Symptom) -> Measurement:
     cores = case.facts.cores
     if cores is None:
         return Measurement("what the cores did before the reset was not measured", None, "ratio", "cores", "nothing")
-    last = max(1, (reset.from_us - cores.start_us) // 1_000_000 + 1)
-    first = max(0, (reset.from_us - LED_TO_US - cores.start_us) // 1_000_000)
+    last = max(1, cores.second(reset.from_us) + 1)
+    first = max(0, cores.second(reset.from_us - LED_TO_US))
     part = np.where(cores.measured, cores.busy, np.nan)[:, first:last]
     if not part.size or np.isnan(part).all():
         return Measurement("what the cores did before the reset was not measured", None, "ratio", "cores", "nothing")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import NamedTuple
 
-from zombiescope.diagnosis.case import Case
+from zombiescope.diagnosis.case import GAUGE_EVERY_US, Case
 from zombiescope.diagnosis.incident import Actor, Fix, advice, command
 from zombiescope.diagnosis.leak import unit_of
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured, signature
@@ -55,7 +55,7 @@ def _worst(case: Case) -> _Limited | None:
     pressure: dict[str, list[int | None]] = defaultdict(list)
     for row in case.facts.cgroup_stats:
         known = [row[name] for name in ("memory_max_events", "memory_high_events") if row[name] is not None]
-        if known and row["has_memory_limit"] != 0 and case.from_us <= row["time"] <= case.to_us + 11_000_000:
+        if known and row["has_memory_limit"] != 0 and case.from_us <= row["time"] <= case.to_us + GAUGE_EVERY_US:
             hits[row["cgroup"] or ""].append(max(known))
             pressure[row["cgroup"] or ""].append(row["memory_some_us"])
     if not hits:

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from zombiescope.diagnosis.facts import Facts
-from zombiescope.diagnosis.sample_grid import BIN_US, SampleGrid
+from zombiescope.diagnosis.sample_grid import BIN_US, SECOND_BINS, SampleGrid, moving_sum
 from zombiescope.diagnosis.sample_index import SampledTask
 from zombiescope.diagnosis.spans import runs
 from zombiescope.diagnosis.symptom import Detector, Symptom
@@ -31,7 +31,6 @@ from zombiescope.recording.thresholds import HOG_RATIO, MODERATE_OF_ALL, MODERAT
 
 GROUP_RATIO = 0.02
 """Of all cores: on a large node many tasks of one name together are in the kernel for a core's worth at any time."""
-SECOND_BINS = 1_000_000 // BIN_US
 MODERATE_BINS = 5 * SECOND_BINS
 EXPLAINED = 0.8
 """A smaller group that has this much of a larger one's kernel time explains it."""
@@ -101,10 +100,9 @@ def _add(facts: Facts, found: list[_Hog], grouped: _Grouped, least: float, bins:
 
 def _hogs(grid: SampleGrid, grouped: _Grouped, least: float, bins: int) -> Iterator[_Hog]:
     level, names, group, kernel, everything = grouped
-    if not names or kernel.shape[1] < bins:
+    if not names:
         return
-    summed = np.cumsum(np.pad(kernel, ((0, 0), (1, 0))), axis=1)
-    in_a_window = summed[:, bins:] - summed[:, :-bins]
+    in_a_window = moving_sum(kernel, bins)
     enough = least * grid.hz * bins / SECOND_BINS
     for number in np.flatnonzero((in_a_window >= enough).any(axis=1)).tolist():
         for first, last in runs(in_a_window[number] >= enough, bridge=SECOND_BINS):

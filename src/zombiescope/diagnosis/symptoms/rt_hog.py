@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from zombiescope.diagnosis.facts import Facts
-from zombiescope.diagnosis.sample_grid import BIN_US
+from zombiescope.diagnosis.sample_grid import BIN_US, SECOND_BINS, moving_sum
 from zombiescope.diagnosis.sample_index import SampledTask
 from zombiescope.diagnosis.spans import runs
 from zombiescope.diagnosis.symptom import Detector, Symptom
@@ -26,14 +26,10 @@ def find(facts: Facts) -> Iterator[Symptom]:
     if not names:
         return
     counted = grid.per_bin(group, len(names), np.ones(len(grid), bool))
-    bins = 1_000_000 // BIN_US
-    if counted.shape[1] < bins:
-        return
-    summed = np.cumsum(np.pad(counted, ((0, 0), (1, 0))), axis=1)
-    in_a_second = summed[:, bins:] - summed[:, :-bins]
+    in_a_second = moving_sum(counted, SECOND_BINS)
     for number, name in enumerate(names):
-        for first, last in runs(in_a_second[number] >= REAL_TIME_RATIO * grid.hz, bridge=bins):
-            from_us, to_us = grid.start_us + first * BIN_US, grid.start_us + (last + bins - 1) * BIN_US
+        for first, last in runs(in_a_second[number] >= REAL_TIME_RATIO * grid.hz, bridge=SECOND_BINS):
+            from_us, to_us = grid.start_us + first * BIN_US, grid.start_us + (last + SECOND_BINS - 1) * BIN_US
             chosen = grid.where(from_us, to_us) & (group == number)
             hottest = grid.hottest_task(chosen)
             if hottest is None:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from zombiescope._time import SECOND_US
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.sample_grid import SampleGrid
 from zombiescope.diagnosis.symptom import Detector, Symptom
@@ -26,7 +27,7 @@ STALL_US = 100_000
 LONG_UNSEEN_US = 300_000
 OFTEN_UNSEEN = 3
 WAITED_US = 100_000
-ENOUGH_US = 1_000_000
+ENOUGH_US = SECOND_US
 """From here on it is a kernel hog or a saturated core, which other detectors report."""
 
 
@@ -131,7 +132,7 @@ def _waited(facts: Facts, cpu: int, from_us: int, to_us: int) -> int | None:
     row = cores.row(cpu) if cores is not None else None
     if cores is None or row is None:
         return None
-    first, last = (max(0, min(cores.seconds - 1, (at - cores.start_us) // 1_000_000)) for at in (from_us, to_us))
+    first, last = (max(0, min(cores.seconds - 1, cores.second(at))) for at in (from_us, to_us))
     known = [
         float(np.nanmax(part))
         for name in ("ksoftirqd_delay_us", "wait_us")
