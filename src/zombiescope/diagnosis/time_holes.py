@@ -15,9 +15,8 @@ import numpy as np
 
 from zombiescope.diagnosis.core_grid import CoreGrid
 from zombiescope.recording.columns import Mask
+from zombiescope.recording.thresholds import HOLE_US, LITTLE_STOLEN
 
-HOLE_US = 100_000
-STOLEN_RATIO = 0.05
 ALIKE_RATIO = 0.8
 
 
@@ -55,7 +54,7 @@ def pauses(cores: CoreGrid) -> Iterator[Pause]:
 
 
 def _found(cores: CoreGrid) -> Mask:
-    found: Mask = (cores.holes_us >= HOLE_US) & (np.nan_to_num(cores.ratios["steal"]) < STOLEN_RATIO)
+    found: Mask = (cores.holes_us >= HOLE_US) & (np.nan_to_num(cores.ratios["steal"]) < LITTLE_STOLEN)
     return found
 
 
