@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from benchmarks.loads import ONE_BUSY_CORE, running
 from benchmarks.recorder import Recording, recorder
 from benchmarks.table import Row
-from zombiescope.recording import incidents
+from zombiescope.recording import incident_file as incidents
 
 
 def measure(seconds: float) -> list[Row]:

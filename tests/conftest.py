@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 from typing import NoReturn
@@ -12,6 +13,9 @@ from typing import NoReturn
 import pytest
 
 REQUIRE = "ZOMBIESCOPE_REQUIRE_KERNEL"
+
+# A shell that runs its jobs in the background ignores SIGINT, and so would every child that a test stops with it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class Needs:

@@ -22,7 +22,7 @@ from zombiescope.recorder import clock, counters, kernel_log, recorder
 from zombiescope.recorder.config import Config
 from zombiescope.recorder.recorder import Recorder
 from zombiescope.recorder.stacks import CONSOLE, MKDIR, RELEASE, RENAME, RMDIR, TRACEPOINTS
-from zombiescope.sources.systemd_units import UnitBook
+from zombiescope.systemd.units import UnitBook
 
 SECOND_NS = 1_000_000_000
 USER_HZ = 100

@@ -25,8 +25,8 @@ from tests.recordings import write_recording  # noqa: E402  the path above makes
 from zombiescope.commands.top.screen import View, compose  # noqa: E402
 from zombiescope.commands.window import zone_of  # noqa: E402
 from zombiescope.recording.log import SegmentReader  # noqa: E402
-from zombiescope.recording.recent import Recent  # noqa: E402
-from zombiescope.recording.worst import WorstSecond  # noqa: E402
+from zombiescope.views.recent import Recent  # noqa: E402
+from zombiescope.views.worst import WorstSecond  # noqa: E402
 
 WIDTH, HEIGHT = 100, 30
 CORES, SECONDS = 96, 130

@@ -11,9 +11,9 @@ from tests.conftest import Needs
 from tests.systemd_tree import BootedSystemd
 
 from zombiescope.audit import Audit, Finding, examine
-from zombiescope.sources import unit_files
-from zombiescope.sources.root import Root
-from zombiescope.sources.systemd_show import running_units
+from zombiescope.systemd import unit_files
+from zombiescope.systemd.root import Root
+from zombiescope.systemd.show import running_units
 
 pytestmark = pytest.mark.kernel
 

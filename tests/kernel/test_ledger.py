@@ -13,9 +13,9 @@ from tests.zombies import zombie_farm
 
 from zombiescope.kernel.cgroup_dying import held
 from zombiescope.recorder.dying import MANY
-from zombiescope.recording.cgroups import cgroups
 from zombiescope.recording.reader import open_recording
-from zombiescope.recording.series import last_by_key
+from zombiescope.views.cgroups import cgroups
+from zombiescope.views.series import last_by_key
 
 pytestmark = pytest.mark.kernel
 

@@ -19,7 +19,7 @@ from tests.recorder_process import RecorderProcess, recording
 
 from zombiescope.lab.scenario import by_id
 from zombiescope.lab.stage import stage
-from zombiescope.recording import incidents
+from zombiescope.recording import incident_file
 from zombiescope.recording.freeze import list_frozen
 
 pytestmark = pytest.mark.kernel
@@ -69,11 +69,11 @@ def awaited(recorder: RecorderProcess, wanted: Callable[[dict[str, Any]], bool])
     """The first incident in incidents.json that is as wanted."""
     end = time.monotonic() + DEADLINE_S
     while time.monotonic() < end:
-        for entry in incidents.read(recorder.node_dir):
+        for entry in incident_file.read(recorder.node_dir):
             if wanted(entry):
                 return entry
         time.sleep(0.1)
-    known = [(entry["id"], entry["state"], _pattern(entry)) for entry in incidents.read(recorder.node_dir)]
+    known = [(entry["id"], entry["state"], _pattern(entry)) for entry in incident_file.read(recorder.node_dir)]
     raise AssertionError(f"not within {DEADLINE_S} s; known are {known}")
 
 
@@ -118,7 +118,7 @@ def test_it_has_the_same_name_offline(story: Story) -> None:
 
 
 def test_it_has_the_same_name_for_somebody_who_knows_nothing_of_the_doctor(story: Story) -> None:
-    (story.node_dir / incidents.NAME).rename(story.node_dir / "aside.json")
+    (story.node_dir / incident_file.NAME).rename(story.node_dir / "aside.json")
     found = said(story.node_dir, "diagnose", str(story.node_dir.parent), "--json")
     assert story.id in {entry["id"] for entry in found["incidents"]}
 

@@ -16,8 +16,8 @@ import pytest
 from tests.conftest import Needs
 from tests.recorder_process import recording
 
-from zombiescope.recording.cores import cores
 from zombiescope.recording.reader import open_recording
+from zombiescope.views.cores import cores
 
 pytestmark = [pytest.mark.kernel, pytest.mark.slow]
 

@@ -15,11 +15,11 @@ from tests import systemd_tree, unit_packages
 from tests.conftest import Needs
 from tests.systemd_tree import BootedSystemd
 
-from zombiescope.sources import unit_files
-from zombiescope.sources.root import Root
-from zombiescope.sources.unit_files import UnitFiles, exit_status, names
-from zombiescope.sources.unit_files.starts import starts
-from zombiescope.sources.unit_files.timespan import parse_us
+from zombiescope.systemd import unit_files
+from zombiescope.systemd.root import Root
+from zombiescope.systemd.unit_files import UnitFiles, exit_status, names
+from zombiescope.systemd.unit_files.starts import starts
+from zombiescope.systemd.unit_files.timespan import parse_us
 
 pytestmark = pytest.mark.kernel
 

@@ -22,9 +22,9 @@ MPSTAT_S = 20
 CHARGE_IN_PAGES = "import mmap; m = mmap.mmap(-1, 200 << 20)\nfor at in range(0, 200 << 20, 4096): m[at] = 1"
 READ_UNITS = """
 import json
-from zombiescope.sources import unit_files
-from zombiescope.sources.root import Root
-from zombiescope.sources.unit_files.timespan import human
+from zombiescope.systemd import unit_files
+from zombiescope.systemd.root import Root
+from zombiescope.systemd.unit_files.timespan import human
 files, found = unit_files.read(Root("/")), {}
 for name in files.names:
     service = files.service(name)

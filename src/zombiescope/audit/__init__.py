@@ -12,16 +12,16 @@ from pathlib import Path
 from zombiescope.audit import catalogue as catalogues
 from zombiescope.audit import kernel_facts, platform, rules
 from zombiescope.audit.catalogue import CatalogueError
-from zombiescope.audit.finding import SEVERITIES, Audit, Evidence, Finding, Missing, worst_first
+from zombiescope.audit.finding import Audit, Evidence, Finding, Missing, worst_first
 from zombiescope.audit.node import Node
-from zombiescope.sources import unit_files
-from zombiescope.sources.root import Root
-from zombiescope.sources.systemd import BusUnavailableError
-from zombiescope.sources.systemd_show import RunningUnit, running_units
-from zombiescope.sources.unit_files import generators
-from zombiescope.sources.unit_files.starts import starts
+from zombiescope.systemd import unit_files
+from zombiescope.systemd.root import Root
+from zombiescope.systemd.show import RunningUnit, running_units
+from zombiescope.systemd.unit_files import generators
+from zombiescope.systemd.unit_files.starts import starts
+from zombiescope.systemd.watcher import BusUnavailableError
 
-__all__ = ["SEVERITIES", "Audit", "CatalogueError", "Evidence", "Finding", "Missing", "examine"]
+__all__ = ["Audit", "CatalogueError", "Evidence", "Finding", "Missing", "examine"]
 
 _UNREAD_SHOWN = 20
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-SEVERITIES = ("info", "warning", "critical")
+from zombiescope._severity import rank
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +73,6 @@ class Audit:
     """Services among them that are started without anybody asking."""
     platform: str | None = None
     """What the node is for, as far as its files tell: kubernetes, ecs, ...; None where nothing does."""
-
-
-def rank(severity: str) -> int:
-    return SEVERITIES.index(severity)
 
 
 def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -11,11 +11,11 @@ from zombiescope.audit.catalogue import Catalogue
 from zombiescope.audit.finding import Evidence
 from zombiescope.audit.kernel_facts import KernelFacts
 from zombiescope.audit.platform import Platform
-from zombiescope.sources.root import Root
-from zombiescope.sources.systemd_show import RunningUnit
-from zombiescope.sources.unit_files import Service, UnitFiles, exit_status
-from zombiescope.sources.unit_files.starts import FIRST_BOOT, Start
-from zombiescope.sources.unit_files.syntax import Assignment
+from zombiescope.systemd.root import Root
+from zombiescope.systemd.show import RunningUnit
+from zombiescope.systemd.unit_files import Service, UnitFiles, exit_status
+from zombiescope.systemd.unit_files.starts import FIRST_BOOT, Start
+from zombiescope.systemd.unit_files.syntax import Assignment
 
 _SPANS = {"RestartUSec": "restart_us", "StartLimitIntervalUSec": "interval_us", "RestartMaxDelayUSec": "restart_max_us"}
 _NUMBERS = {"StartLimitBurst": "burst", "RestartSteps": "restart_steps"}

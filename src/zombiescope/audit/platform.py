@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from zombiescope.audit.catalogue import Hint
 from zombiescope.audit.finding import Evidence
 from zombiescope.audit.kernel_facts import KernelFacts
-from zombiescope.sources.root import Root
-from zombiescope.sources.unit_files.starts import Start
+from zombiescope.systemd.root import Root
+from zombiescope.systemd.unit_files.starts import Start
 
 
 @dataclass(frozen=True, slots=True)

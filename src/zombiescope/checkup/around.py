@@ -8,8 +8,8 @@ from zombiescope.checkup import defunct, quotas, since_boot
 from zombiescope.checkup.defunct import Defunct
 from zombiescope.checkup.quotas import Throttled
 from zombiescope.checkup.since_boot import SinceBoot
-from zombiescope.sources.systemd import SystemdWatcher, WatcherState
-from zombiescope.sources.systemd_units import UnitState
+from zombiescope.systemd.units import UnitState
+from zombiescope.systemd.watcher import SystemdWatcher, WatcherState
 
 LOG_GRANT = "CAP_SYSLOG, or sysctl kernel.dmesg_restrict=0"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from zombiescope.checkup.cores import Window
-from zombiescope.recording.cgroups import Census, Leak, cgroups
 from zombiescope.recording.columns import records
-from zombiescope.recording.memcg_cost import Forecast
 from zombiescope.recording.reader import Recording
+from zombiescope.views.cgroups import Census, Leak, cgroups
+from zombiescope.views.memcg_cost import Forecast
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from zombiescope._severity import SEVERITIES
 from zombiescope.audit.finding import Finding
 from zombiescope.checkup.around import Missing, Surroundings
 from zombiescope.checkup.cgroups import CgroupsSeen
@@ -13,8 +14,8 @@ from zombiescope.checkup.pressure import Pressure, Reclaim
 from zombiescope.checkup.sampled import Hog
 from zombiescope.checkup.stalls import Stall
 from zombiescope.checkup.units import UnitsSeen
-from zombiescope.recording.events import SEVERITIES, Event
-from zombiescope.recording.recent import Cost
+from zombiescope.recording.event import Event
+from zombiescope.views.recent import Cost
 
 
 @dataclass(frozen=True, slots=True)

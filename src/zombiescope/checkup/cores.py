@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from zombiescope.checkup.sampled import Hog, Sampled
 from zombiescope.recording.columns import numbers, records
-from zombiescope.recording.cores import Core, Modes, cores
 from zombiescope.recording.reader import Recording
-from zombiescope.recording.recent import CoreTick, core_tick
+from zombiescope.views.cores import Core, Modes, cores
+from zombiescope.views.recent import CoreTick, core_tick
 
 NAMED = 4
 """Cores whose hog is looked for."""
@@ -103,7 +103,7 @@ def _length(window: Window) -> int:
 
 
 def _average(strips: list[tuple[CoreTick | None, ...]]) -> tuple[CoreTick | None, ...]:
-    from zombiescope.recording.recent import mean
+    from zombiescope.views.recent import mean
 
     cells = max((len(strip) for strip in strips), default=0)
     return tuple(

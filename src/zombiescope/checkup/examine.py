@@ -16,10 +16,10 @@ from zombiescope.checkup.sampled import Sampled
 from zombiescope.checkup.seen import gathered, seen
 from zombiescope.checkup.stalls import stalls
 from zombiescope.checkup.units import units_seen
-from zombiescope.recording.cost import recorder_cost
-from zombiescope.recording.events import events
 from zombiescope.recording.reader import Recording
-from zombiescope.recording.recent import Cost
+from zombiescope.views.cost import recorder_cost
+from zombiescope.views.events import events
+from zombiescope.views.recent import Cost
 
 
 def examine(recording: Recording, around: Surroundings, audit: Audited) -> Checkup | None:

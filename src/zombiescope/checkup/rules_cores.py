@@ -14,7 +14,7 @@ from zombiescope.checkup.cores import CoreSeen
 from zombiescope.checkup.sampled import Hog
 from zombiescope.checkup.stalls import STALL_US, Stall, together_at
 from zombiescope.checkup.wording import finding, percent, seconds, where, who
-from zombiescope.recording.memcg_cost import kernel_version
+from zombiescope.kernel.release import kernel_version
 
 SATURATED_S = 1.0
 LONG_S = 5.0

@@ -12,7 +12,7 @@ from zombiescope.checkup.checkup import Checkup
 from zombiescope.checkup.defunct import ANOTHER_KIND
 from zombiescope.checkup.network import Card
 from zombiescope.checkup.wording import ago, finding, percent, seconds
-from zombiescope.recording.cgroups import Leak
+from zombiescope.views.cgroups import Leak
 
 PRESSURE = (
     ("memory", "full", 0.3, "critical", "nobody who wanted to run could, for want of memory"),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from zombiescope.recording.events import Event
-from zombiescope.sources.systemd_units import UnitState
+from zombiescope.recording.event import Event
+from zombiescope.systemd.units import UnitState
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ _MISSING_SHOWN = 8
 
 
 def _severity(text: str) -> str:
-    from zombiescope.audit import SEVERITIES
+    from zombiescope._severity import SEVERITIES
 
     if text not in SEVERITIES:
         raise typer.BadParameter(f"{text!r} is not a severity; it is {', '.join(SEVERITIES)}")
@@ -101,7 +101,7 @@ def command(
         _print(audit, split, at_least)
     for line in split.stale:
         note(f"zombiescope: {allow}, line {line.line}: {line.id} is no longer found; the line can go")
-    from zombiescope.audit.finding import rank
+    from zombiescope._severity import rank
 
     return FOUND if any(rank(finding.severity) >= rank(fail_on) for finding in split.new) else 0
 

@@ -42,7 +42,7 @@ def command(
         return
     with opened(directory, node) as recording:
         from zombiescope.documents.cgroups import document as made
-        from zombiescope.recording.cgroups import cgroups
+        from zombiescope.views.cgroups import cgroups
 
         window = span.choose(recording)
         view = cgroups(recording, window.start_us, window.end_us)
@@ -58,10 +58,10 @@ def _look_now(directory: str | None, node: str | None) -> bool:
 
 def _now(json_: bool, zone: tzinfo | None) -> None:
     from zombiescope.documents.cgroups import of_now
-    from zombiescope.recorder.live_census import live_census
+    from zombiescope.kernel.live_census import live_census
 
     host = os.uname()
-    found = live_census(host.release)
+    found = live_census()
     if isinstance(found, str):
         raise Failure(f"memory cgroups cannot be counted here: {found}")
     if not found.whole:

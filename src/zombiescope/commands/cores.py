@@ -12,8 +12,8 @@ from zombiescope.commands.reading import Dir, Node, opened
 from zombiescope.commands.window import Window, WindowOptions
 
 if TYPE_CHECKING:
-    from zombiescope.recording.cores import Core, CoresView, Modes
     from zombiescope.recording.reader import Recording
+    from zombiescope.views.cores import Core, CoresView, Modes
 
 EXAMPLES = examples(
     "cores --last 5m",
@@ -45,7 +45,7 @@ def command(
     """
     with opened(directory, node) as recording:
         from zombiescope.documents.cores import document, order
-        from zombiescope.recording.cores import cores
+        from zombiescope.views.cores import cores
 
         window = span.choose(recording)
         view = cores(recording, window.start_us, window.end_us)

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from zombiescope.documents.diff import Side
     from zombiescope.profile.comparison import Comparison, Share
     from zombiescope.profile.selection import Filters
-    from zombiescope.recording.cgroups import CgroupsView
-    from zombiescope.recording.cores import CoresView
+    from zombiescope.views.cgroups import CgroupsView
+    from zombiescope.views.cores import CoresView
 
 EXAMPLES = examples(
     "diff 11:00..11:05 12:00..12:05",

@@ -20,7 +20,7 @@ from zombiescope.recording import locate
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from zombiescope.recording.events import Event
+    from zombiescope.recording.event import Event
 
 EXAMPLES = examples(
     "events --last 1h",
@@ -34,7 +34,7 @@ _KIND_WIDTH = 16
 
 
 def _severity(text: str) -> str:
-    from zombiescope.recording.events import SEVERITIES
+    from zombiescope._severity import SEVERITIES
 
     if text not in SEVERITIES:
         raise typer.BadParameter(f"{text!r} is not a severity; it is {', '.join(SEVERITIES)}")
@@ -65,7 +65,7 @@ def command(
         raise typer.BadParameter("--follow has no end; leave out --to and --at")
     with opened(directory, node) as recording:
         from zombiescope.documents.events import document
-        from zombiescope.recording.events import events
+        from zombiescope.views.events import events
 
         window = span.choose(recording)
         wanted = _Wanted(kinds or None, at_least)
@@ -124,8 +124,8 @@ def _line(event: Event, at: datetime, width: int) -> Text:
 
 def _follow(place: Path, read_to_us: int, wanted: _Wanted, write: Callable[[Event], None]) -> None:
     """Write the events of every frame that was appended after `read_to_us`."""
-    from zombiescope.recording.events import of_frame
     from zombiescope.recording.tail import follow
+    from zombiescope.views.events import of_frame
 
     if not place.is_dir():
         raise Failure(f"{place} is a pack: nothing is added to it any more", "leave out --follow")

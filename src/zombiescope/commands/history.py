@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from zombiescope._time import MINUTE_US
 from zombiescope.commands.output import Json, console, examples, note, print_document, table
 from zombiescope.commands.quantities import duration_s, human_count, human_s, percent, within
 from zombiescope.commands.reading import Dir, Node, opened
 from zombiescope.commands.window import WindowOptions, moment, zone_of
 
 if TYPE_CHECKING:
-    from zombiescope.recording.history import Point
     from zombiescope.recording.reader import Recording
+    from zombiescope.views.history import Point
 
 EXAMPLES = examples(
     "history                  # all that is kept, up to thirty days",
@@ -22,8 +23,7 @@ EXAMPLES = examples(
     "history --json | jq '.points[-1]'",
 )
 
-_MINUTE_US = 60_000_000
-_STEPS_US = tuple(minutes * _MINUTE_US for minutes in (1, 5, 15, 60, 180, 360, 720, 1440))
+_STEPS_US = tuple(minutes * MINUTE_US for minutes in (1, 5, 15, 60, 180, 360, 720, 1440))
 _ROWS = 30
 _BAR = 9
 _WORTH_SAYING_S = 1.0
@@ -51,7 +51,7 @@ def command(
     """
     with opened(directory, node) as recording:
         from zombiescope.documents.history import document
-        from zombiescope.recording.history import history
+        from zombiescope.views.history import history
 
         zone = zone_of(recording.node, span.utc)
         start_us, end_us = _limits(recording, span)
@@ -71,8 +71,8 @@ def command(
 def _limits(recording: Recording, span: WindowOptions) -> tuple[int | None, int | None]:
     """The window; rollups reach further back than the recording, so no option means no limit."""
     if span.at is not None and not (span.last or span.from_ or span.to):
-        minute = moment(span.at, recording, zone_of(recording.node, span.utc), "--at") // _MINUTE_US * _MINUTE_US
-        return minute, minute + _MINUTE_US
+        minute = moment(span.at, recording, zone_of(recording.node, span.utc), "--at") // MINUTE_US * MINUTE_US
+        return minute, minute + MINUTE_US
     if not span.given:
         return None, None
     window = span.choose(recording)
@@ -83,7 +83,7 @@ def _step_for(days: list[Point]) -> int:
     """The shortest step that keeps the table on a screen."""
     span_us = days[-1].at_us - days[0].at_us + _STEPS_US[-1] if days else 0
     recorded_us = sum(point.recorded_s for point in days) * 1_000_000
-    span_us = min(span_us, max(recorded_us, _MINUTE_US)) if len(days) == 1 else span_us
+    span_us = min(span_us, max(recorded_us, MINUTE_US)) if len(days) == 1 else span_us
     return next((step for step in _STEPS_US if span_us <= _ROWS * step), _STEPS_US[-1])
 
 

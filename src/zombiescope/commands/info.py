@@ -12,7 +12,7 @@ from zombiescope.commands.window import Utc, Window, clock, zone_of
 if TYPE_CHECKING:
     from datetime import tzinfo
 
-    from zombiescope.recording.info import Info
+    from zombiescope.views.info import Info
 
 EXAMPLES = examples(
     "info",
@@ -30,7 +30,7 @@ def command(directory: Dir = None, utc: Utc = False, node: Node = None, json_: J
     """
     with opened(directory, node) as recording:
         from zombiescope.documents.info import document
-        from zombiescope.recording.info import info
+        from zombiescope.views.info import info
 
         found = info(recording)
         if json_:

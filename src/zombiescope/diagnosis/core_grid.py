@@ -1,7 +1,7 @@
 """Each core in each second of a window, as arrays [core, second]; nan is "not measured".
 
 From the table `cores`, where there is one. A recording that was imported from a profile alone has none: there the
-samples themselves tell how busy a core was, because idle samples were kept (`of_samples`), and nothing else is known.
+samples themselves show how busy a core was, because idle samples were kept (`of_samples`), and nothing else is known.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from zombiescope._time import SECOND_US
 from zombiescope.recording import columns
 from zombiescope.recording.reader import Recording
 from zombiescope.recording.saturation import BUSY_MODES, KERNEL_MODES
 
-SECOND_US = 1_000_000
 MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 COUNTS = (
     "samples", "idle_samples", "expected_samples", "softirq_net_rx", "softirq_net_tx", "softirq_timer", "softirq_rcu",
@@ -79,7 +79,7 @@ class CoreGrid:
         expected = np.maximum(np.nan_to_num(self.counts["expected_samples"]), 1)
         seen = np.nan_to_num(self.counts["idle_samples"] / expected, nan=1.0)  # not counted: then it explains nothing
         unseen_us = np.maximum(idle - seen, 0) * SECOND_US
-        unseen_us[:, 1:] += unseen_us[:, :-1].copy()  # a gap is told when it ends, and may have begun a second before
+        unseen_us[:, 1:] += unseen_us[:, :-1].copy()  # a gap is reported when it ends, and may begin a second before
         gaps = np.nan_to_num(self.max_gap_us)
         explained = unseen_us >= np.minimum(gaps, LONG_GAP_US) - GAP_SLACK_US
         holes: Grid = np.where(explained, 0.0, gaps)

@@ -14,24 +14,25 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from zombiescope._time import HOUR_US, SECOND_US
 from zombiescope.diagnosis import core_grid, sample_grid
-from zombiescope.diagnosis.core_grid import SECOND_US, CoreGrid
+from zombiescope.diagnosis.core_grid import CoreGrid
 from zombiescope.diagnosis.sample_grid import SampleGrid
+from zombiescope.kernel.release import kernel_version
 from zombiescope.recording import columns
-from zombiescope.recording.cgroups import CgroupHistory, CgroupsView
-from zombiescope.recording.events import Event, events
+from zombiescope.recording.event import Event
 from zombiescope.recording.gaps import Gap
-from zombiescope.recording.memcg_cost import kernel_version
 from zombiescope.recording.reader import Recording
-from zombiescope.recording.series import last_by_key, last_value
+from zombiescope.views.cgroups import CgroupHistory, CgroupsView
+from zombiescope.views.events import events
+from zombiescope.views.series import last_by_key, last_value
 
 Kept = TypeVar("Kept")
 Three = tuple[columns.Ints, columns.Ints, columns.Ints]
 """Time, series and value."""
 
-HOUR_US = 3600 * SECOND_US
 LATE_US = 15 * SECOND_US
-"""A dear source is read every ten seconds; a reading that comes later than this tells nothing about a span."""
+"""A dear source is read every ten seconds; a reading that comes later than this says nothing about a span."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,12 +15,12 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
+from zombiescope._time import HOUR_US
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.incident import Actor
-from zombiescope.recording.cgroups import CgroupsView, Leak
-from zombiescope.recording.events import events
+from zombiescope.views.cgroups import CgroupsView, Leak
+from zombiescope.views.events import events
 
-HOUR_US = 3_600_000_000
 LEAST_SHARE = 0.3
 _UNIT = re.compile(r"([^/]+\.(?:service|scope|socket|slice))(?:/|$)")
 FITS = (0.4, 2.5)
@@ -39,7 +39,7 @@ class Culprit:
 
 
 def attribute(facts: Facts, view: CgroupsView) -> Culprit | None:
-    """The best rung that holds; None when nothing tells."""
+    """The best rung that holds; None when nothing shows it."""
     return _by_ledger(view) or _by_parent(facts, view) or _by_rhythm(facts, view)
 
 

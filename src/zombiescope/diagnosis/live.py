@@ -19,9 +19,9 @@ from typing import Any
 
 from zombiescope.diagnosis.diagnose import Diagnosis, diagnose
 from zombiescope.diagnosis.incident import Incident
-from zombiescope.diagnosis.known import named_as_before
+from zombiescope.diagnosis.incident_ids import with_known_ids
 from zombiescope.diagnosis.report.document import incident as to_document
-from zombiescope.recording import incidents
+from zombiescope.recording import incident_file
 from zombiescope.recording.freeze import freeze, list_frozen, thaw
 from zombiescope.recording.reader import open_recording
 
@@ -33,10 +33,10 @@ def look(node_dir: Path, from_us: int) -> list[dict[str, Any]]:
     """Diagnoses from `from_us` to the end of the recording, writes incidents.json, and answers what is in it."""
     with open_recording(node_dir) as recording:
         end_us = recording.end_us
-        before = incidents.read(node_dir)
-        found = named_as_before(diagnose(recording, from_us, end_us + 1, live=True), before)
+        before = incident_file.read(node_dir)
+        found = with_known_ids(diagnose(recording, from_us, end_us + 1, live=True), before)
     known = merged(before, found, end_us)
-    incidents.write(node_dir, known, end_us)
+    incident_file.write(node_dir, known, end_us)
     _tell({str(entry.get("id")) for entry in before}, found)
     for each in found.incidents:
         if each.severity != "info":

@@ -8,7 +8,7 @@ that live for a millisecond, so a rule about single tasks would see nothing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -25,12 +25,13 @@ from zombiescope.recording.reader import Recording
 from zombiescope.recording.stacks import KERNEL_KINDS, kernel_path
 
 KTHREADD = 2
+MOSTLY = 0.6
 BIN_US = 250_000
 """A hog is looked for in any second that starts at a quarter of a second."""
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class SampledTask:
     pid: int | None
     tid: int | None
     comm: str | None
@@ -46,14 +47,14 @@ class Task:
         return Actor(self.comm, self.pid, self.unit, self.cgroup, self.container, self.pod, cores)
 
 
-NOBODY = Task(None, None, None, None, None, None, None, None, None, None)
+NOBODY = SampledTask(None, None, None, None, None, None, None, None, None, None)
 _COLUMNS = ("pid", "tid", "comm", "ppid", "policy", "rt_priority", "cgroup", "unit", "container", "pod")
 
 
-class Sampled:
+class SampleIndex:
     """What samples point to: stacks, of which only those that occur are kept, and tasks."""
 
-    def __init__(self, stacks: Stacks, tasks: dict[int, Task]) -> None:
+    def __init__(self, stacks: Stacks, tasks: dict[int, SampledTask]) -> None:
         self.stacks = stacks
         self.tasks = tasks
         self._paths: dict[int, tuple[str, ...]] = {}
@@ -76,9 +77,7 @@ class Sampled:
         """Names that end in * stand for all that begin so."""
         found = self._expanded.get(names)
         if found is None:
-            starts = tuple(name[:-1] for name in names if name.endswith("*"))
-            more = (name for name in self._by_name if name.startswith(starts)) if starts else ()
-            found = self._expanded[names] = frozenset({*names, *more} & self._by_name.keys())
+            found = self._expanded[names] = expanded(names, self._by_name)
         return found
 
     def with_function(self, names: frozenset[str]) -> Mask:
@@ -122,7 +121,9 @@ class Sampled:
 class SampleGrid:
     """All samples of [start_us, end_us) that are not idle, in the order of time."""
 
-    def __init__(self, span: tuple[int, int], hz: float, rows: tuple[Ints, Ints, Ints, Ints], known: Sampled) -> None:
+    def __init__(
+        self, span: tuple[int, int], hz: float, rows: tuple[Ints, Ints, Ints, Ints], known: SampleIndex
+    ) -> None:
         self.start_us, self.end_us = span
         self.hz = hz
         self.time_us, self.cpu, self.task, self.stack = rows
@@ -156,12 +157,17 @@ class SampleGrid:
         found: Mask = self.known.with_function(frozenset(names))[self.stack]
         return found
 
-    def task_of(self, number: int) -> Task:
+    @cached_property
+    def comms(self) -> frozenset[str]:
+        """The names of the tasks that were sampled."""
+        return frozenset(comm for number in self._used if (comm := self.task_of(number).comm))
+
+    def task_of(self, number: int) -> SampledTask:
         return self.known.tasks.get(number, NOBODY)
 
     # --- groups ------------------------------------------------------------------------------------------------------
 
-    def groups(self, key: Callable[[Task], str | None]) -> tuple[Ints, list[str]]:
+    def groups(self, key: Callable[[SampledTask], str | None]) -> tuple[Ints, list[str]]:
         """For each sample the number of its group, -1 without one; and the names of the groups."""
         names: dict[str, int] = {}
         number = np.full(max(self._used, default=-1) + 2, -1, np.int64)
@@ -190,7 +196,7 @@ class SampleGrid:
         """How often each stack occurs among the chosen samples."""
         return np.bincount(self.stack[chosen], minlength=self.stacks.count)
 
-    def hottest_task(self, chosen: Mask) -> tuple[Task, int] | None:
+    def hottest_task(self, chosen: Mask) -> tuple[SampledTask, int] | None:
         """The task with most of the chosen samples, and how many."""
         tasks, counts = np.unique(self.task[chosen], return_counts=True)
         if not len(tasks):
@@ -198,7 +204,7 @@ class SampleGrid:
         best = int(np.argmax(counts))
         return self.task_of(int(tasks[best])), int(counts[best])
 
-    def hottest_group(self, chosen: Mask, key: Callable[[Task], str | None]) -> tuple[Task, int] | None:
+    def hottest_group(self, chosen: Mask, key: Callable[[SampledTask], str | None]) -> tuple[SampledTask, int] | None:
         """The task with most of the chosen samples in the group with most of them, and the group's count."""
         group, names = self.groups(key)
         use = chosen & (group >= 0)
@@ -209,19 +215,21 @@ class SampleGrid:
         hottest = self.hottest_task(use & (group == best))
         return None if hottest is None else (hottest[0], int(counted[best]))
 
-    def starters(self, chosen: Mask) -> Starters:
-        """Who started the tasks of the chosen samples: a thread is started by its own process."""
+    def starter(self, chosen: Mask) -> Starter | None:
+        """Who started most of what the chosen samples are of; neither pid 1 nor the kernel is anybody."""
         tasks, counts = np.unique(self.task[chosen], return_counts=True)
         by_pid: Counter[int] = Counter()
         threads = 0
         for number, count in zip(tasks.tolist(), counts.tolist(), strict=True):
             task = self.task_of(number)
             is_thread = task.tid != task.pid
-            starter = task.pid if is_thread else task.ppid
-            if starter is not None and starter > KTHREADD:
-                by_pid[starter] += count
-                threads += count if is_thread else 0
-        return Starters(by_pid, len(tasks), threads)
+            by_pid[(task.pid if is_thread else task.ppid) or 0] += count
+            threads += count if is_thread else 0
+        known = by_pid.total() - by_pid[0]
+        pid, count = max(by_pid.items(), key=lambda each: (each[0] > KTHREADD, each[1]), default=(0, 0))
+        if pid <= KTHREADD:
+            return None
+        return Starter(pid, self.task_with_pid(pid), count, count / known, len(tasks), threads > known / 2)
 
     def lifetimes_us(self, chosen: Mask) -> Ints:
         """How long each task of the chosen samples was seen, from its first sample to its last."""
@@ -233,7 +241,7 @@ class SampleGrid:
         seen: Ints = last - first
         return seen
 
-    def task_with_pid(self, pid: int) -> Task | None:
+    def task_with_pid(self, pid: int) -> SampledTask | None:
         """Its main thread rather than another, by the name that it had last: a process that was given another name is
         another task."""
         tasks = self.known.tasks
@@ -242,12 +250,30 @@ class SampleGrid:
         return None if best is None else tasks[best]
 
 
-class Starters(NamedTuple):
-    """`by_pid`: samples of what each started; `tasks`: how many tasks; `threads`: samples of threads among them."""
+class Starter(NamedTuple):
+    """The process that started most of some tasks; a thread is started by its own process."""
 
-    by_pid: Counter[int]
+    pid: int
+    task: SampledTask | None
+    """None: it was never sampled itself."""
+    samples: int
+    """Of what it started."""
+    share: float
+    """Of the samples of tasks whose starter is known."""
     tasks: int
-    threads: int
+    """All of them, whoever started them."""
+    are_threads: bool
+
+    @property
+    def started_most(self) -> bool:
+        return self.share >= MOSTLY
+
+
+def expanded(names: frozenset[str], known: Collection[str]) -> frozenset[str]:
+    """Those of the known names that are meant; one that ends in * stands for all that begin so."""
+    starts = tuple(name[:-1] for name in names if name.endswith("*"))
+    more = (name for name in known if name.startswith(starts)) if starts else ()
+    return frozenset({*(name for name in names if name in known), *more})
 
 
 DEFAULT_HZ = 99.0
@@ -255,7 +281,7 @@ FEW = 100
 
 
 def _measured_hz(time_us: Ints, cpu: Ints) -> float:
-    """How often a busy core was sampled: perf takes 4,000 a second unless told, fewer where the kernel throttles it.
+    """How often a busy core was sampled: perf takes 4,000 a second by default, fewer where the kernel throttles it.
 
     Between two samples of one core lies a period, or more where the core was idle meanwhile; so it is the short ones
     that tell.
@@ -284,12 +310,12 @@ def load(recording: Recording, start_us: int, end_us: int, hz: float | None) -> 
     rows = (time_us[order], cpu[order], task[order], place[stack[order]])
     tasks = _read_tasks(recording, start_us, end_us)
     hz = hz or _measured_hz(time_us, cpu)
-    return SampleGrid((start_us, end_us), hz, rows, Sampled(selection.stacks.only(used), tasks))
+    return SampleGrid((start_us, end_us), hz, rows, SampleIndex(selection.stacks.only(used), tasks))
 
 
-def _read_tasks(recording: Recording, start_us: int, end_us: int) -> dict[int, Task]:
+def _read_tasks(recording: Recording, start_us: int, end_us: int) -> dict[int, SampledTask]:
     rows = recording.table("tasks", start_us, end_us, ("task", *_COLUMNS))
-    return {row["task"]: Task(*(row[name] for name in _COLUMNS)) for row in columns.records(rows)}
+    return {row["task"]: SampledTask(*(row[name] for name in _COLUMNS)) for row in columns.records(rows)}
 
 
 def kernel_functions(grid: SampleGrid, chosen: Mask) -> KernelProfile:
@@ -302,7 +328,7 @@ def kernel_functions(grid: SampleGrid, chosen: Mask) -> KernelProfile:
 class KernelProfile:
     """How often each stack was seen in the kernel, and how many samples that is out of."""
 
-    known: Sampled
+    known: SampleIndex
     counts: Ints
     samples: int
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from zombiescope._severity import rank
 from zombiescope.audit.baseline import Split
-from zombiescope.audit.finding import Audit, Finding, rank
+from zombiescope.audit.finding import Audit, Finding
 
 
 def document(audit: Audit, split: Split, at_least: str) -> dict[str, Any]:

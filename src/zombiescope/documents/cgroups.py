@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from zombiescope.recording.cgroups import CgroupsView, Leak
-from zombiescope.recording.memcg_cost import Forecast
 from zombiescope.recording.reader import Recording
+from zombiescope.views.cgroups import CgroupsView, Leak
+from zombiescope.views.memcg_cost import Forecast, LeafCost, Load, judge
 
 if TYPE_CHECKING:
-    from zombiescope.recorder.live_census import LiveCensus
+    from zombiescope.kernel.live_census import LiveCensus
 
 
 def document(recording: Recording, view: CgroupsView) -> dict[str, Any]:
@@ -32,6 +32,8 @@ def document(recording: Recording, view: CgroupsView) -> dict[str, Any]:
 
 def of_now(node: str, kernel: str, found: LiveCensus) -> dict[str, Any]:
     counts = {name: getattr(found, name) for name in ("hierarchy", "total", "live", "dying")}
+    load = Load(found.at_us, found.total, found.live, found.dying)
+    verdict = judge(kernel, load, LeafCost(found.numa_stat_ns, found.stat_ns))
     unknown: dict[str, None] = dict.fromkeys(("created", "removed", "released", "lost"))
     return {
         "node": node,
@@ -40,10 +42,10 @@ def of_now(node: str, kernel: str, found: LiveCensus) -> dict[str, Any]:
         "source": "now",
         "memory": {**counts, **unknown},
         "growth_per_hour": None,
-        "verdict": found.verdict.verdict,
-        "why": found.verdict.why,
+        "verdict": verdict.verdict,
+        "why": verdict.why,
         "leaks": [],
-        "forecast": _forecast(found.verdict.forecast),
+        "forecast": _forecast(verdict.forecast),
     }
 
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from zombiescope.documents.window import Window
-from zombiescope.recording.cores import MODES, Core, CoresView, Modes
 from zombiescope.recording.reader import Recording
+from zombiescope.views.cores import MODES, Core, CoresView, Modes
 
 
 def order(view: CoresView, hottest: int | None) -> list[Core]:

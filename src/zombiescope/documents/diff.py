@@ -8,9 +8,9 @@ from typing import Any
 from zombiescope.documents.window import Window
 from zombiescope.profile.comparison import Comparison, FunctionChange, OwnerChange
 from zombiescope.profile.selection import Selection
-from zombiescope.recording.cgroups import CgroupsView, cgroups
-from zombiescope.recording.cores import CoresView, cores
 from zombiescope.recording.reader import Recording
+from zombiescope.views.cgroups import CgroupsView, cgroups
+from zombiescope.views.cores import CoresView, cores
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from zombiescope.documents.window import Window
-from zombiescope.recording.events import Event
+from zombiescope.recording.event import Event
 
 
 def document(name: str, window: Window, found: Sequence[Event]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from zombiescope.recording.history import Point
+from zombiescope.views.history import Point
 
 
 def document(node: str, points: Sequence[Point]) -> dict[str, Any]:

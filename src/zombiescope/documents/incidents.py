@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from zombiescope.diagnosis.diagnose import Diagnosis, diagnose
-from zombiescope.diagnosis.known import named_as_before
+from zombiescope.diagnosis.incident_ids import with_known_ids
 from zombiescope.diagnosis.report.document import document
 from zombiescope.documents.window import Window
-from zombiescope.recording import incidents
 from zombiescope.recording.reader import Recording
+from zombiescope.views.incidents import incidents
 
 
 def diagnosed(recording: Recording, window: Window, *, live: bool = False) -> Diagnosis:
     """Under the ids that the doctor gave them, where it saw them too."""
-    return named_as_before(diagnose(recording, window.start_us, window.end_us, live=live), incidents.of(recording))
+    return with_known_ids(diagnose(recording, window.start_us, window.end_us, live=live), incidents(recording))
 
 
 def of_diagnosis(found: Diagnosis) -> dict[str, Any]:
@@ -26,7 +26,7 @@ def noted(recording: Recording, window: Window) -> dict[str, Any]:
     start, end = window.start_us / 1e6, window.end_us / 1e6
     known = [
         {"node": recording.name, "recurrences": [], **entry}
-        for entry in incidents.of(recording)
+        for entry in incidents(recording)
         if float(entry.get("to") or 0) >= start and float(entry.get("from") or 0) < end
     ]
     ranks = {"critical": 0, "warning": 1}

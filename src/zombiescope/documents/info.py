@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from zombiescope.recording.info import Info
+from zombiescope.views.info import Info
 
 
 def document(found: Info) -> dict[str, Any]:

@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from zombiescope._severity import SEVERITIES
 from zombiescope.documents import events as event_documents
 from zombiescope.documents.window import Window
 from zombiescope.recording import columns
 from zombiescope.recording.columns import Ints
-from zombiescope.recording.events import SEVERITIES, Event, events
+from zombiescope.recording.event import Event
 from zombiescope.recording.reader import Recording
+from zombiescope.views.events import events
 
 MOST_EVENTS = 2_000
 _RESOURCES = ("cpu", "memory", "io")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from zombiescope.recording import incidents, locate
+from zombiescope.recording import incident_file, locate
 
 if TYPE_CHECKING:
     from zombiescope.recording.reader import Recording
@@ -30,7 +30,7 @@ def running(recorder: locate.RunningRecorder) -> dict[str, Any]:
 
 
 def measured(recorder: locate.RunningRecorder, recording: Recording) -> dict[str, Any]:
-    from zombiescope.recording.cost import recorder_cost
+    from zombiescope.views.cost import recorder_cost
 
     end_us = recording.end_us
     cost = recorder_cost(recording, max(end_us - _COST_SPAN_US, recorder.started_us), end_us + 1)
@@ -44,5 +44,5 @@ def measured(recorder: locate.RunningRecorder, recording: Recording) -> dict[str
             {"from": gap.from_us / 1e6, "to": gap.to_us / 1e6, "source": gap.source, "why": gap.why} for gap in gaps
         ],
         "missing": recording.node.get("missing") or [],
-        "incidents": incidents.open_ones(recorder.recording / recording.prefix),
+        "incidents": incident_file.open_ones(recorder.recording / recording.prefix),
     }

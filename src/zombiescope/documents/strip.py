@@ -11,7 +11,7 @@ from zombiescope.profile import sampled_cores
 from zombiescope.profile.selection import Filters
 from zombiescope.recording import schema
 from zombiescope.recording.reader import Recording
-from zombiescope.recording.strip import MODES, STORED, strip
+from zombiescope.views.strip import MODES, STORED, strip
 
 
 def columns(recording: Recording, window: Window, most: int) -> Columns:

@@ -8,9 +8,9 @@ import numpy as np
 
 from zombiescope.documents.window import Window
 from zombiescope.recording import columns
-from zombiescope.recording.cores import cores
 from zombiescope.recording.reader import Recording
-from zombiescope.recording.worst import Worst, worst_second
+from zombiescope.views.cores import cores
+from zombiescope.views.worst import Worst, worst_second
 
 _MODES = ("user", "nice", "system", "irq", "softirq", "steal", "iowait", "idle")
 _NOTHING_HIDDEN = 0.2

@@ -19,8 +19,9 @@ import numpy as np
 from zombiescope.exporting.samples import Batch, Samples, Task, module_of
 from zombiescope.exporting.tables import Table
 from zombiescope.profile.stacks import Function
-from zombiescope.recording import events
 from zombiescope.recording.columns import Ints
+from zombiescope.recording.event import Event
+from zombiescope.views import events
 
 VERSION = 60
 GECKO_VERSION = 31
@@ -154,7 +155,7 @@ def _thread_head(*, name: str, process: str, pid: str, tid: int | str, main: boo
     }
 
 
-def _markers(found: Sequence[events.Event], shared: _Shared, samples: Samples) -> dict[str, Any]:
+def _markers(found: Sequence[Event], shared: _Shared, samples: Samples) -> dict[str, Any]:
     times = [(event.at_us - samples.selection.start_us) / 1000 for event in found]
     return {
         "length": len(found),

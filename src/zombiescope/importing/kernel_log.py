@@ -28,7 +28,7 @@ from zombiescope.importing.rows import Outcome
 from zombiescope.kernel.kmsg import KmsgRecord
 from zombiescope.kernel.log_flood import FloodGuard
 from zombiescope.kernel.log_formats import LogEvent, event_of
-from zombiescope.recorder.event import Event
+from zombiescope.recording.event import Event
 
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _LEVELS = {"emerg": 0, "alert": 1, "crit": 2, "err": 3, "warn": 4, "notice": 5, "info": 6, "debug": 7}

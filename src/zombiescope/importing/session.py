@@ -25,8 +25,8 @@ from zombiescope.importing.perf_script import PerfScriptImport
 from zombiescope.importing.rows import Outcome, Rows
 from zombiescope.importing.store import ImportStore, StoreError
 from zombiescope.importing.stream import Stream, text_of
-from zombiescope.recorder.lock import AlreadyRecordingError, Lock
 from zombiescope.recording import layout, locate, schema
+from zombiescope.recording.lock import AlreadyRecordingError, Lock
 
 if TYPE_CHECKING:
     from zombiescope.importing.perf_data import PerfDataImport

@@ -18,13 +18,12 @@ from typing import Any
 
 from zombiescope._native import has_negative
 from zombiescope.importing.rows import Outcome, Rows
-from zombiescope.recorder.batch import Batch
-from zombiescope.recorder.segment import SegmentWriter
 from zombiescope.recording import layout, schema
+from zombiescope.recording.batch import Batch
+from zombiescope.recording.segment_writer import SegmentWriter
 
 MAX_ROWS = 1_000_000
 EVENT_SOURCE = "event"
-SECOND_US = 1_000_000
 
 
 class StoreError(OSError):

@@ -17,7 +17,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal
 
-Severity = Literal["info", "warning", "critical"]
+from zombiescope._severity import Severity
 
 # source: read in the source of the driver or the kernel; seen: quoted from, or made on, a running kernel;
 # unconfirmed: from memory or second hand, the exact wording may differ.

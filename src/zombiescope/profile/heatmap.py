@@ -16,8 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from zombiescope._time import SECOND_US
 from zombiescope.profile import seconds
-from zombiescope.profile.seconds import SECOND_US, Seconds
+from zombiescope.profile.seconds import Seconds
 from zombiescope.profile.selection import Selection
 from zombiescope.recording import schema
 from zombiescope.recording.columns import Ints

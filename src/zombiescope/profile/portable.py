@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from zombiescope._time import SECOND_US
 from zombiescope.profile import flame, heatmap, pruning
 from zombiescope.profile.flame import Tree
 from zombiescope.profile.heatmap import Heatmap
-from zombiescope.profile.seconds import SECOND_US
 from zombiescope.profile.selection import Imported, Selection
 from zombiescope.profile.stacks import is_skid
 from zombiescope.recording import columns

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from zombiescope.profile.seconds import SECOND_US
+from zombiescope._time import SECOND_US
 from zombiescope.profile.selection import Selection
 from zombiescope.recording import columns
 from zombiescope.recording.columns import Ints

@@ -13,13 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from zombiescope._time import SECOND_US
 from zombiescope.profile.selection import Selection
 from zombiescope.profile.stacks import Span
 from zombiescope.recording import columns
 from zombiescope.recording.columns import Ints
 from zombiescope.recording.parts import Part
-
-SECOND_US = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from zombiescope.recorder import announce
 from zombiescope.recorder.config import Config, parse
-from zombiescope.recorder.lock import AlreadyRecordingError
 from zombiescope.recorder.loop import Loop
 from zombiescope.recorder.recorder import Recorder
 from zombiescope.recording import locate
+from zombiescope.recording.lock import AlreadyRecordingError
 
 SETTLE_MS = 300
 

@@ -18,13 +18,13 @@ from zombiescope.kernel.cgroup_path import normalise, owner
 from zombiescope.kernel.procfile import at, read_file
 from zombiescope.kernel.tracefs import Format
 from zombiescope.recorder import dying
-from zombiescope.recorder.batch import Batch
 from zombiescope.recorder.dying import Dying
-from zombiescope.recorder.event import Event
 from zombiescope.recorder.ledger import Creator, Ledger
 from zombiescope.recorder.sources import Sources
 from zombiescope.recorder.stacks import MKDIR, RELEASE, RENAME, RMDIR, Traced
 from zombiescope.recording import schema
+from zombiescope.recording.batch import Batch
+from zombiescope.recording.event import Event
 
 WALK_STEP = 500
 """Directories per tick of the one walk at the start: 182,000 live directories were seen on a real node."""

@@ -8,9 +8,9 @@ from zombiescope.kernel import schedstat, softirqs, softnet, stat
 from zombiescope.kernel.ksoftirqd import Ksoftirqd
 from zombiescope.kernel.procfile import ProcFile, at
 from zombiescope.kernel.stat import USER_HZ, CpuTicks, Stat
-from zombiescope.recorder.batch import Batch
 from zombiescope.recorder.sources import Sources
 from zombiescope.recording import schema
+from zombiescope.recording.batch import Batch
 
 _NO_SOFTNET = (None, None, None)
 _NO_VECTORS = (None,) * len(schema.SOFTIRQS)

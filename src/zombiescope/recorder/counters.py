@@ -14,10 +14,10 @@ from zombiescope.kernel.interrupts import NO_CPU, Interrupts
 from zombiescope.kernel.procfile import ProcFile, at
 from zombiescope.kernel.stat import Stat
 from zombiescope.kernel.txqueue import TxTimeouts
-from zombiescope.recorder.batch import Batch, Series
 from zombiescope.recorder.nic import NicStatistics
 from zombiescope.recorder.sources import Sources
 from zombiescope.recording import schema
+from zombiescope.recording.batch import Batch, Series
 
 DEAR_NS = 1_000_000
 RARELY_S = 10.0

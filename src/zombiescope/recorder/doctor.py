@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from zombiescope.recorder.alarm import Alarm
-from zombiescope.recording import incidents
+from zombiescope.recording import incident_file
 
 BEFORE_US = 30_000_000
 MAX_RUN_US = 60_000_000
@@ -74,4 +74,4 @@ class Doctor:
 
     def _close_open(self) -> None:
         with suppress(OSError):
-            incidents.close(self._node_dir)
+            incident_file.close(self._node_dir)

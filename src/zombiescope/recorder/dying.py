@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from zombiescope.kernel import cgroup_dying
 from zombiescope.kernel.cgroup import Hierarchy, directory, is_root
-from zombiescope.recording.memcg_cost import STAT_WALKS_BEFORE, kernel_version
+from zombiescope.kernel.release import STAT_WALKS_BEFORE, kernel_version
 
 EVERY_US = 60_000_000
 MANY = 1_000

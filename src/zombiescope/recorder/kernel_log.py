@@ -16,10 +16,10 @@ from zombiescope.kernel.procfile import at
 from zombiescope.kernel.syslog import SyslogReader
 from zombiescope.kernel.tracefs import Format
 from zombiescope.recorder.clock import WallClock
-from zombiescope.recorder.event import Event
 from zombiescope.recorder.sources import Sources
 from zombiescope.recorder.stacks import Traced
-from zombiescope.sources.journal import JournalFollower, has_system_journal
+from zombiescope.recording.event import Event
+from zombiescope.systemd.journal import JournalFollower, has_system_journal
 
 GRANT = "CAP_SYSLOG (AmbientCapabilities=CAP_SYSLOG), or sysctl kernel.dmesg_restrict=0"
 

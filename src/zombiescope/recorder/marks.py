@@ -13,7 +13,7 @@ import struct
 from contextlib import suppress
 from pathlib import Path
 
-from zombiescope.recorder.event import Event
+from zombiescope.recording.event import Event
 
 MAX_TEXT = 500
 MAX_A_SECOND = 100

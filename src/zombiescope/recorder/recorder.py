@@ -17,28 +17,28 @@ from zombiescope.kernel import cpu, namespaces
 from zombiescope.kernel.perf_event import Clock, monotonic_ns
 from zombiescope.kernel.procfile import ProcFile, at
 from zombiescope.recorder import node, result, state
-from zombiescope.recorder.batch import Batch
 from zombiescope.recorder.cgroups import Cgroups
 from zombiescope.recorder.clock import WallClock
 from zombiescope.recorder.config import Config
 from zombiescope.recorder.cores import Cores
 from zombiescope.recorder.counters import Counters
 from zombiescope.recorder.doctor import Doctor
-from zombiescope.recorder.event import Event
 from zombiescope.recorder.helper import Helper
 from zombiescope.recorder.kernel_log import KernelLog
-from zombiescope.recorder.lock import Lock
 from zombiescope.recorder.lookup import Lookup
 from zombiescope.recorder.marks import MarkSocket
 from zombiescope.recorder.rollup import Rollup
 from zombiescope.recorder.samples import Samples
-from zombiescope.recorder.segment import HOLDING_SEGMENT_US, SegmentWriter
 from zombiescope.recorder.sources import Missing, Sources
 from zombiescope.recorder.stacks import CONSOLE, MKDIR, RELEASE, RENAME, RMDIR, XMIT_TIMEOUT, Stacks
 from zombiescope.recorder.upkeep import Upkeep
 from zombiescope.recording import schema
-from zombiescope.sources.systemd import SystemdWatcher
-from zombiescope.sources.systemd_units import UnitEvent
+from zombiescope.recording.batch import Batch
+from zombiescope.recording.event import Event
+from zombiescope.recording.lock import Lock
+from zombiescope.recording.segment_writer import HOLDING_SEGMENT_US, SegmentWriter
+from zombiescope.systemd.units import UnitEvent
+from zombiescope.systemd.watcher import SystemdWatcher
 
 HOUSEKEEPING_US = 10_000_000
 SAVE_STATE_US = 600_000_000
@@ -170,8 +170,8 @@ class Recorder:
         self.events += 1
         self.batch.add(schema.EVENTS, event.row())
         self.rollup.event(event.kind, event.severity)
-        if event.time_us >= self.started_us:  # what the kernel said before is history, not news
-            self.doctor.alarm.event(event.time_us, event.kind, event.severity)
+        if event.at_us >= self.started_us:  # what the kernel said before is history, not news
+            self.doctor.alarm.event(event.at_us, event.kind, event.severity)
 
     def read_kernel_log(self) -> None:
         for event in self.kernel_log.read():

@@ -20,15 +20,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from zombiescope._time import DAY_US, HOUR_US, MINUTE_US
 from zombiescope.recording import schema
 from zombiescope.recording.layout import ROLLUP_FOLDER
 from zombiescope.recording.log import SegmentEncoder, encode_rows
 from zombiescope.recording.saturation import JUDGED_OVER_US, SATURATED_RATIO
 
-MINUTE_US = 60_000_000
 UNITS_EVERY_US = 10 * MINUTE_US
-HOUR_US = 60 * MINUTE_US
-DAY_US = 24 * HOUR_US
 TOP_UNITS = 100
 OTHER = "(other)"
 MAX_WAITING_ROWS = 40_000

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from zombiescope.recorder.config import Config
-from zombiescope.recorder.event import Event
 from zombiescope.recorder.helper import Helper
-from zombiescope.recorder.segment import SegmentWriter
 from zombiescope.recorder.sources import Sources
 from zombiescope.recording import retention
+from zombiescope.recording.event import Event
+from zombiescope.recording.segment_writer import SegmentWriter
 
 RETENTION_US = 30_000_000
 

@@ -14,12 +14,12 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from zombiescope._time import SECOND_US
 from zombiescope.recording import columns, schema
 from zombiescope.recording.columns import Ints
 
 HUNDREDTHS = 100
-_SECOND_US = 1_000_000
-_HUNDREDTH_US = _SECOND_US // HUNDREDTHS
+_HUNDREDTH_US = SECOND_US // HUNDREDTHS
 _TOGETHER_S = 3600
 """Seconds that are counted in one array: a clock that was set puts samples years apart, too far for an array."""
 _MAX_CPU = 8191
@@ -46,7 +46,7 @@ class Summary:
             return
         time_us = columns.numbers(samples.column("time"))
         self._count_stacks(columns.ids(samples.column("stack")))
-        hour = time_us // (_TOGETHER_S * _SECOND_US)
+        hour = time_us // (_TOGETHER_S * SECOND_US)
         for each in np.unique(hour).tolist():
             inside = slice(None) if hour[0] == each and (hour == each).all() else hour == each
             self._count_seconds(each * _TOGETHER_S, time_us[inside], cpu[inside])
@@ -60,7 +60,7 @@ class Summary:
     def _count_seconds(self, first_s: int, time_us: Ints, cpu: Ints) -> None:
         if not len(time_us):
             return
-        second = time_us // _SECOND_US - first_s
+        second = time_us // SECOND_US - first_s
         start, end = int(second.min()), int(second.max()) + 1
         second -= start
         hundredth = time_us // _HUNDREDTH_US - (first_s + start) * HUNDREDTHS
@@ -88,7 +88,7 @@ class Summary:
         for row, second in enumerate(seconds.tolist()):
             cores[row, : len(self._cores[second])] = self._cores[second]
         arrays = [
-            columns.ints_array(seconds * _SECOND_US, None, columns.arrow_type(schema.HEAT.columns[0])),
+            columns.ints_array(seconds * SECOND_US, None, columns.arrow_type(schema.HEAT.columns[0])),
             _lists(heat),
             _lists(cores),
         ]

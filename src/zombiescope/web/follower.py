@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from zombiescope.documents import events as event_documents
-from zombiescope.recording import incidents, locate, schema
-from zombiescope.recording.events import of_frame
+from zombiescope.recording import incident_file, locate, schema
 from zombiescope.recording.log import Frame
-from zombiescope.recording.recent import Recent, Tick
 from zombiescope.recording.tail import POLL_S, Tail
+from zombiescope.views.events import of_frame
+from zombiescope.views.recent import Recent, Tick
 
 MOST_WAITING = 200
 """Messages that a client may be behind; then it is let go, and comes again."""
@@ -179,7 +179,7 @@ class _Round:
         return said
 
     def _known_incidents(self) -> str:
-        return message("incidents", [brief(entry) for entry in incidents.read(self._node_dir)])
+        return message("incidents", [brief(entry) for entry in incident_file.read(self._node_dir)])
 
 
 class Followers:

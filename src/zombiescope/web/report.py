@@ -24,11 +24,11 @@ from zombiescope.documents import worst as worst_documents
 from zombiescope.documents.window import Window
 from zombiescope.profile import heatmap, portable, stacks
 from zombiescope.profile.selection import Selection
-from zombiescope.recording.cgroups import cgroups
 from zombiescope.recording.columns import Ints
-from zombiescope.recording.history import history
-from zombiescope.recording.info import info
 from zombiescope.recording.reader import Recording
+from zombiescope.views.cgroups import cgroups
+from zombiescope.views.history import history
+from zombiescope.views.info import info
 from zombiescope.web.frozen import Answers, Built, assembled, packed_samples, room_bytes
 
 AROUND_US = 30_000_000

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from zombiescope.profile import stacks
 from zombiescope.profile.stacks import Span, Stacks
-from zombiescope.recording import incidents, layout, locate, schema
+from zombiescope.recording import incident_file, layout, locate, schema
 from zombiescope.recording.reader import Recording, open_recording
 from zombiescope.recording.store import NotARecordingError
 from zombiescope.web.refusal import Refusal
@@ -86,7 +86,7 @@ class Served:
         node_dir = self.node_dir
         if node_dir is None:
             return ()
-        places = [node_dir / name for name in ("node.json", incidents.NAME)]
+        places = [node_dir / name for name in ("node.json", incident_file.NAME)]
         places += node_dir.glob(f"{layout.LOG_FOLDER}*")
         places += node_dir.glob(f"{layout.ROLLUP_FOLDER}*")
         places += node_dir.glob("date=*")

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import uvicorn
 
-from zombiescope.recording.strip import strip
+from zombiescope.views.strip import strip
 from zombiescope.web.app import application
 from zombiescope.web.guard import access
 from zombiescope.web.listening import Listen, port_of

@@ -9,7 +9,7 @@ import pytest
 
 from zombiescope.audit import catalogue
 from zombiescope.audit.catalogue import CatalogueError, Kernel
-from zombiescope.recording import memcg_cost
+from zombiescope.kernel import release
 
 FILES = sorted(Path(catalogue.__file__).parent.glob("*.toml"))
 
@@ -42,8 +42,8 @@ def test_agents_belong_to_platforms_that_can_be_told() -> None:
 def test_the_kernels_are_those_of_the_cost_model() -> None:
     """`cgroups` predicts costs with the same generations."""
     before = {kernel.id: catalogue.number_of(kernel.before) for kernel in catalogue.shipped().kernels}
-    assert before["numa-stat-walk"] == memcg_cost.NUMA_STAT_WALKS_BEFORE
-    assert before["memory-stat-walk"] == memcg_cost.STAT_WALKS_BEFORE
+    assert before["numa-stat-walk"] == release.NUMA_STAT_WALKS_BEFORE
+    assert before["memory-stat-walk"] == release.STAT_WALKS_BEFORE
 
 
 @pytest.mark.parametrize(

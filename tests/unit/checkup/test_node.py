@@ -17,7 +17,7 @@ from zombiescope.checkup.defunct import ANOTHER_KIND, Defunct, Parent
 from zombiescope.checkup.quotas import Throttled
 from zombiescope.checkup.since_boot import LogKind, SinceBoot
 from zombiescope.checkup.verdict import verdict
-from zombiescope.sources.systemd_units import UnitState
+from zombiescope.systemd.units import UnitState
 
 END_US = START_US + 10 * SECOND
 

@@ -24,7 +24,7 @@ from zombiescope.commands.check.screen import compose
 from zombiescope.recording import schema
 from zombiescope.recording.log import Block, Frame
 from zombiescope.recording.reader import open_recording
-from zombiescope.recording.recent import Recent
+from zombiescope.views.recent import Recent
 
 AROUND = Surroundings(
     defunct=Defunct(7, 5, (Parent(812, "containerd-shim", 4), Parent(1, "systemd", 1)), 812, others_hidden=False),

@@ -19,7 +19,7 @@ from tests.unit.commands.cli import Cli, Done
 
 from zombiescope.commands import start
 from zombiescope.profile.selection import Filters, Selection
-from zombiescope.recorder.lock import Lock
+from zombiescope.recording.lock import Lock
 from zombiescope.recording.reader import open_recording
 
 AT = 1_775_038_996

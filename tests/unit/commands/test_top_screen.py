@@ -16,8 +16,8 @@ from zombiescope.commands.top.panels import breadcrumb
 from zombiescope.commands.top.screen import View, compose
 from zombiescope.commands.top.strips import cell, level, strip, tall_strip
 from zombiescope.recording.log import SegmentReader
-from zombiescope.recording.recent import CoreTick, Recent
-from zombiescope.recording.worst import Worst
+from zombiescope.views.recent import CoreTick, Recent
+from zombiescope.views.worst import Worst
 
 IDLE = CoreTick(0, 0, 0, 0, 0, 0)
 LOST = CoreTick(0, 1, 0, 0, 0, 0)

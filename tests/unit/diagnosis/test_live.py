@@ -10,11 +10,12 @@ import pytest
 from tests.recordings import SECOND, START_US
 from tests.scenes import Scene
 
-from zombiescope.diagnosis import live
+from zombiescope.diagnosis import live, symptoms
 from zombiescope.diagnosis.diagnose import Diagnosis
-from zombiescope.diagnosis.incident import Actor, Cause, Fix, Incident, Symptom
-from zombiescope.diagnosis.known import named_as_before
-from zombiescope.recording import incidents
+from zombiescope.diagnosis.incident import Actor, Cause, Fix, Incident
+from zombiescope.diagnosis.incident_ids import with_known_ids
+from zombiescope.diagnosis.symptom import Symptom
+from zombiescope.recording import incident_file
 from zombiescope.recording.freeze import list_frozen
 
 END = START_US + 100 * SECOND
@@ -24,7 +25,7 @@ def incident(
     name: str, from_s: int, to_s: int, *, comm: str = "kubelet", cpu: int = 3, state: str = "open"
 ) -> Incident:
     span = (START_US + from_s * SECOND, START_US + to_s * SECOND)
-    symptom = Symptom("core_saturated", *span, "core 3 was lost", cpu=cpu)
+    symptom = Symptom(symptoms.by_kind("core_saturated"), *span, "core 3 was lost", cpu=cpu)
     cause = Cause("zombie-memcg", "kernel", 0.9, "zombies", Actor(comm), None, (), (), Fix("mend it"))
     return Incident(name, *span, state, "warning", (symptom,), (cause,))  # type: ignore[arg-type]
 
@@ -66,7 +67,7 @@ def test_a_closed_one_is_not_opened_by_another() -> None:
 
 
 def test_a_later_look_that_sees_another_beginning_means_the_same_incident() -> None:
-    (same,) = named_as_before(found(incident("new", 92, 100)), known(incident("old", 90, 95))).incidents
+    (same,) = with_known_ids(found(incident("new", 92, 100)), known(incident("old", 90, 95))).incidents
     assert same.id == "old"
 
 
@@ -76,20 +77,20 @@ def test_a_later_look_that_sees_another_beginning_means_the_same_incident() -> N
     ids=["other hog on another core", "another time"],
 )
 def test_what_is_not_the_same_keeps_its_id(other: Incident) -> None:
-    (named,) = named_as_before(found(other), known(incident("old", 90, 96))).incidents
+    (named,) = with_known_ids(found(other), known(incident("old", 90, 96))).incidents
     assert named.id == "new"
 
 
 def test_two_incidents_never_get_one_id() -> None:
     both = found(incident("x", 90, 95), incident("y", 91, 96))
-    ids = [each.id for each in named_as_before(both, known(incident("old", 90, 95))).incidents]
+    ids = [each.id for each in with_known_ids(both, known(incident("old", 90, 95))).incidents]
     assert len(set(ids)) == 2
     assert "old" in ids
 
 
 def test_a_known_id_is_not_given_to_a_second_one() -> None:
     both = found(incident("old", 90, 95), incident("y", 91, 96))
-    assert [each.id for each in named_as_before(both, known(incident("old", 90, 95))).incidents] == ["old", "y"]
+    assert [each.id for each in with_known_ids(both, known(incident("old", 90, 95))).incidents] == ["old", "y"]
 
 
 # --- a look ------------------------------------------------------------------------------------------------------
@@ -102,7 +103,7 @@ def test_looking_twice_says_it_once_and_keeps_one_window(tmp_path: Path, capfd: 
     (first,) = live.look(node_dir, START_US)
     (second,) = live.look(node_dir, START_US)
     assert first["id"] == second["id"]
-    assert [entry["id"] for entry in incidents.read(node_dir)] == [first["id"]]
+    assert [entry["id"] for entry in incident_file.read(node_dir)] == [first["id"]]
     assert capfd.readouterr().err.count(first["id"]) == 1
     (frozen,) = list_frozen(node_dir)
     assert frozen.why == f"incident {first['id']} zombie-memcg"
@@ -117,8 +118,8 @@ def test_a_window_that_grows_is_frozen_anew_and_not_beside_the_old_one(tmp_path:
 
 
 def test_what_is_open_is_closed_when_nobody_looks_any_more(tmp_path: Path) -> None:
-    incidents.write(tmp_path, known(incident("a", 90, 99), incident("b", 95, 100, cpu=5)), END)
-    assert len(incidents.open_ones(tmp_path)) == 2
-    incidents.close(tmp_path)
-    assert incidents.open_ones(tmp_path) == []
-    assert len(incidents.read(tmp_path)) == 2
+    incident_file.write(tmp_path, known(incident("a", 90, 99), incident("b", 95, 100, cpu=5)), END)
+    assert len(incident_file.open_ones(tmp_path)) == 2
+    incident_file.close(tmp_path)
+    assert incident_file.open_ones(tmp_path) == []
+    assert len(incident_file.read(tmp_path)) == 2

@@ -8,7 +8,7 @@ from tests.recordings import write_segment
 
 from zombiescope.documents import lanes
 from zombiescope.documents.window import Window, zone_of
-from zombiescope.recording.events import Event
+from zombiescope.recording.event import Event
 from zombiescope.recording.reader import open_recording
 
 SECOND = 1_000_000

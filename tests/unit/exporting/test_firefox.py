@@ -21,8 +21,8 @@ from tests.unit.exporting.truth import imported
 
 from zombiescope.exporting import firefox
 from zombiescope.importing.rows import Event
-from zombiescope.recording import events
 from zombiescope.recording.reader import Recording
+from zombiescope.views import events
 
 Ask = Callable[..., dict[str, Any]]
 OLDEST_NODE = 20

@@ -8,7 +8,7 @@ import pytest
 
 from zombiescope.importing import kernel_log
 from zombiescope.importing.rows import Outcome
-from zombiescope.recorder.event import Event
+from zombiescope.recording.event import Event
 
 LOCKUP = "watchdog: BUG: soft lockup - CPU#30 stuck for 23s! [kubelet:810499]"
 AT = 1794743206_000000
@@ -43,7 +43,7 @@ def read(
 )
 def test_each_form(line: str, time_us: int, utc: None) -> None:
     (event,), outcome = read(f"{line}\n", boot_offset_us=AT - 12612193516)
-    assert (event.time_us, event.kind, event.severity) == (time_us, "soft_lockup", "critical")
+    assert (event.at_us, event.kind, event.severity) == (time_us, "soft_lockup", "critical")
     assert (event.fields["cpu"], event.fields["comm"]) == (30, "kubelet")
     assert not outcome.skipped
 
@@ -57,7 +57,7 @@ def test_a_journal_as_json() -> None:
         "SYSLOG_FACILITY": "0",
     }
     (event,), _ = read(json.dumps(entry) + "\n{broken\n")
-    assert (event.time_us, event.kind) == (AT, "soft_lockup")
+    assert (event.at_us, event.kind) == (AT, "soft_lockup")
 
 
 def test_restarts_are_in_a_journal(utc: None) -> None:
@@ -77,13 +77,13 @@ def test_restarts_are_in_a_journal(utc: None) -> None:
 
 def test_without_another_clock_the_last_line_is_as_old_as_the_file() -> None:
     events, outcome = read(f"[  100.000000] {LOCKUP}\n[  160.000000] ordinary\n")
-    assert events[0].time_us == AT
+    assert events[0].at_us == AT
     assert any("as old as the file" in note for note in outcome.notes)
 
 
 def test_the_year_that_is_missing_is_the_one_before_the_file(utc: None) -> None:
     events, _ = read(f"Dec 31 23:59:59 node1 kernel: {LOCKUP}\n", modified_us=1798761660_000000)  # 2027-01-01 00:01
-    assert events[0].time_us == 1798761599_000000
+    assert events[0].at_us == 1798761599_000000
 
 
 def test_lines_without_a_time_are_counted_and_a_flood_is_summed() -> None:

@@ -13,9 +13,9 @@ from tests.recordings import BOOT, SECOND, START_US
 
 from zombiescope.recorder import rollup as module
 from zombiescope.recorder.rollup import OTHER, Rollup
-from zombiescope.recording.history import history
 from zombiescope.recording.reader import open_recording
 from zombiescope.recording.retention import ROLLUP_MAX_BYTES
+from zombiescope.views.history import history
 
 MINUTE_US = 60 * SECOND
 HOUR_US = 60 * MINUTE_US

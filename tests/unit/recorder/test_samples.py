@@ -10,9 +10,9 @@ import pytest
 from zombiescope.kernel.cgroup_path import Owner
 from zombiescope.kernel.process import Process
 from zombiescope.recorder import samples as module
-from zombiescope.recorder.batch import Batch
 from zombiescope.recorder.lookup import TaskAnswer, TaskQuestion
 from zombiescope.recorder.samples import HOT_AGAIN_NS, SETTLED_NS, Samples
+from zombiescope.recording.batch import Batch
 
 SECOND_NS = 1_000_000_000
 

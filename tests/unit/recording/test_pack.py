@@ -10,14 +10,14 @@ import pytest
 from tests.recordings import SECOND, START_US, contents, write_recording, write_segment
 
 from zombiescope.recording import compact
-from zombiescope.recording.cgroups import cgroups
-from zombiescope.recording.cores import cores
-from zombiescope.recording.history import history
 from zombiescope.recording.pack import pack
 from zombiescope.recording.reader import open_recording
-from zombiescope.recording.series import last_value
 from zombiescope.recording.store import NotARecordingError, Pack
-from zombiescope.recording.worst import worst_second
+from zombiescope.views.cgroups import cgroups
+from zombiescope.views.cores import cores
+from zombiescope.views.history import history
+from zombiescope.views.series import last_value
+from zombiescope.views.worst import worst_second
 
 WINDOW = (START_US + 12_345_678, START_US + 41_000_000)
 

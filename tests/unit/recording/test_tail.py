@@ -130,6 +130,6 @@ def test_follow_stops_when_told(tmp_path: Path) -> None:
 
 
 def test_following_needs_nothing_heavy() -> None:
-    modules = "zombiescope.recording.tail, zombiescope.recording.worst"
+    modules = "zombiescope.recording.tail, zombiescope.views.worst"
     program = f"import sys, {modules}; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

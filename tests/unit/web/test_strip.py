@@ -16,7 +16,7 @@ from zombiescope.documents.columns import Columns, decoded
 from zombiescope.documents.strip import columns
 from zombiescope.documents.window import choose
 from zombiescope.recording.reader import open_recording
-from zombiescope.recording.strip import FULL, MODES, NOT_MEASURED, strip
+from zombiescope.views.strip import FULL, MODES, NOT_MEASURED, strip
 
 
 def test_each_column_shows_the_worst_tick_of_each_core(written: Written) -> None:

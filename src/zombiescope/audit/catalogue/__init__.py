@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from zombiescope.sources.root import Root
+from zombiescope.systemd.root import Root
 
 OWN_ENTRIES = "/etc/zombiescope/agents.d"
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 from zombiescope.audit.finding import Evidence, Finding
 from zombiescope.audit.node import Node
-from zombiescope.sources.systemd_show import RunningUnit
-from zombiescope.sources.unit_files.timespan import human
+from zombiescope.systemd.show import RunningUnit
+from zombiescope.systemd.unit_files.timespan import human
 
 ID = "auto-restart"
 TITLE = "A service that crashes and is started again, now"

@@ -13,8 +13,8 @@ from math import ceil
 from zombiescope.audit.catalogue import Agent
 from zombiescope.audit.finding import Evidence, Finding
 from zombiescope.audit.node import Node, shown
-from zombiescope.sources.unit_files import Service
-from zombiescope.sources.unit_files.timespan import human
+from zombiescope.systemd.unit_files import Service
+from zombiescope.systemd.unit_files.timespan import human
 
 ID = "endless-restart"
 TITLE = "A service that would be started again for ever"

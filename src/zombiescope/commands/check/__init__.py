@@ -34,7 +34,7 @@ def _for_s(text: str) -> float:
 
 
 def _severity(text: str) -> str:
-    from zombiescope.recording.events import SEVERITIES
+    from zombiescope._severity import SEVERITIES
 
     if text not in SEVERITIES:
         raise typer.BadParameter(f"{text!r} is not a severity; it is {', '.join(SEVERITIES)}")
@@ -66,9 +66,9 @@ def command(
 
     Nothing has to be recorded before. Without root it shows what it may see, and says what it may not.
     """
+    from zombiescope._severity import SEVERITIES
     from zombiescope.checkup.checkup import rank
     from zombiescope.commands.check.looking import look
-    from zombiescope.recording.events import SEVERITIES
 
     checkup = look(for_s)
     if json_:

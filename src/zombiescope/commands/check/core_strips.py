@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from zombiescope.checkup.checkup import Checkup
     from zombiescope.checkup.cores import CoreSeen
-    from zombiescope.recording.cores import Modes
-    from zombiescope.recording.recent import CoreTick
+    from zombiescope.views.cores import Modes
+    from zombiescope.views.recent import CoreTick
 
 _INDENT = 11
 _NAMED = 3

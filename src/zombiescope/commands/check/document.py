@@ -11,8 +11,8 @@ from zombiescope.checkup.cores import CoreSeen
 from zombiescope.checkup.defunct import ANOTHER_KIND
 from zombiescope.checkup.sampled import Hog
 from zombiescope.checkup.verdict import verdict
-from zombiescope.recording.cgroups import Leak
-from zombiescope.recording.cores import MODES, Modes
+from zombiescope.views.cgroups import Leak
+from zombiescope.views.cores import MODES, Modes
 
 
 def document(checkup: Checkup) -> dict[str, Any]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from zombiescope.checkup.around import Missing
     from zombiescope.checkup.checkup import Checkup
     from zombiescope.checkup.network import Card
-    from zombiescope.recording.cgroups import Leak
+    from zombiescope.views.cgroups import Leak
 
 _VERDICTS = {"costly": STYLES["critical"], "watch": STYLES["warning"], "harmless": "green"}
 _AUDIT_SHOWN = 3

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from zombiescope.recording.recent import Recent
+    from zombiescope.views.recent import Recent
 
 _STEP_S = 0.25
 _OVERTIME_S = 60.0

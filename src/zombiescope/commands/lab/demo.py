@@ -97,12 +97,12 @@ def _tell_it(open_: bool) -> None:
 def _until_named(recorder: PrivateRecorder, running: Running, say: Say) -> Found:
     from zombiescope.commands.lab.performing import worst_first
     from zombiescope.lab import verdict
-    from zombiescope.recording import incidents
+    from zombiescope.recording import incident_file
 
     scenario = named(SCENARIO)
     while True:
         past_s = time.time() - running.began_us / 1e6
-        known = worst_first(incidents.read(recorder.node_dir))
+        known = worst_first(incident_file.read(recorder.node_dir))
         found = verdict.told(scenario, known, running.began_us / 1e6, time.time() + 60)
         right = verdict.right_pattern(scenario, found) and verdict.right_culprit(scenario, found)
         if right or past_s > NAMED_S:

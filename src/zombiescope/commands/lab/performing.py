@@ -18,7 +18,7 @@ from zombiescope.lab import verdict
 from zombiescope.lab.scenario import HERE, Scenario
 from zombiescope.lab.stage import Running, stage
 from zombiescope.lab.verdict import Document, Found
-from zombiescope.recording import incidents
+from zombiescope.recording import incident_file
 
 if TYPE_CHECKING:
     from zombiescope.recording.reader import Recording
@@ -116,7 +116,7 @@ def _watch(scenario: Scenario, recorder: PrivateRecorder, running: Running, seco
         if past_s >= seconds or running.ended() or (named_us is not None and past_s >= LEAST_S):
             return found, named_us
         if scenario.kind == "fault" and named_us is None:
-            known = incidents.read(recorder.node_dir)
+            known = incident_file.read(recorder.node_dir)
             found = verdict.told(scenario, worst_first(known), running.began_us / 1e6, now_us / 1e6 + 60)
             if verdict.right_pattern(scenario, found) and verdict.right_culprit(scenario, found):
                 named_us = now_us
@@ -138,7 +138,7 @@ def _compared(
         listed = _diagnosed(recording, began_us, recording.end_us + 1)
     span = (began_us / 1e6, ended_us / 1e6)
     found = verdict.told(scenario, listed, *span)
-    said = [*listed, *incidents.read(recorder.node_dir)]  # an alarm that the doctor took back rang all the same
+    said = [*listed, *incident_file.read(recorder.node_dir)]  # an alarm that the doctor took back rang all the same
     alarms = () if scenario.kind == "fault" else tuple(verdict.false_alarms(said, *span))
     return Outcome(
         scenario,

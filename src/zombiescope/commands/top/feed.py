@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 from zombiescope.recording import locate, schema
 from zombiescope.recording.layout import LOG_FOLDER, segment_files
 from zombiescope.recording.log import Block, DamagedError, Frame, SegmentReader
-from zombiescope.recording.recent import Recent
 from zombiescope.recording.store import Directory
 from zombiescope.recording.tail import Tail
-from zombiescope.recording.worst import Worst, WorstSecond
+from zombiescope.views.recent import Recent
+from zombiescope.views.worst import Worst, WorstSecond
 
 if TYPE_CHECKING:
     from zombiescope.recording.reader import Recording
@@ -111,7 +111,7 @@ class PastFeed:
     """The end of a recording that nobody writes any more, Parquet or pack included."""
 
     def __init__(self, recording: Recording) -> None:
-        from zombiescope.recording.worst import worst_second
+        from zombiescope.views.worst import worst_second
 
         end_us = recording.end_us
         start_us = end_us - round(KEEP_S * 1e6)

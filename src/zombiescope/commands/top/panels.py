@@ -12,7 +12,7 @@ from rich.text import Text
 from zombiescope.commands.quantities import human_bytes, human_count, percent
 from zombiescope.commands.top.strips import ALARM, CAUTION, NOT_MEASURED
 from zombiescope.commands.window import clock
-from zombiescope.recording.events import Event
+from zombiescope.recording.event import Event
 
 if TYPE_CHECKING:
     from zombiescope.commands.top.screen import View

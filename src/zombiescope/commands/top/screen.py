@@ -26,9 +26,9 @@ from zombiescope.commands.top.strips import (
     tall_strip,
 )
 from zombiescope.commands.window import clock
-from zombiescope.recording.recent import CoreTick, Hottest, Recent, Tick, heat
 from zombiescope.recording.saturation import SATURATED_RATIO
-from zombiescope.recording.worst import Worst
+from zombiescope.views.recent import CoreTick, Hottest, Recent, Tick, heat
+from zombiescope.views.worst import Worst
 
 _NARROWEST_STRIP = 12
 _GOOD_STRIP = 20

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 
 from rich.text import Text
 
-from zombiescope.recording.recent import CoreTick
 from zombiescope.recording.saturation import SATURATED_RATIO
+from zombiescope.views.recent import CoreTick
 
 _HEIGHTS = "▁▂▃▄▅▆▇"
 _FULL = "█"  # only for a core that is saturated: below that, a gap separates a strip from the one above it

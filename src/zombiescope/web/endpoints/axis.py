@@ -11,9 +11,9 @@ from zombiescope.documents import events as event_documents
 from zombiescope.documents import lanes as lane_documents
 from zombiescope.documents import strip as strip_documents
 from zombiescope.documents.window import Window
-from zombiescope.recording.cores import cores as cores_of
-from zombiescope.recording.events import events as events_of
 from zombiescope.recording.reader import Recording
+from zombiescope.views.cores import cores as cores_of
+from zombiescope.views.events import events as events_of
 from zombiescope.web.asked import Text, WindowAsked
 from zombiescope.web.desk import Desk, Rec, says
 from zombiescope.web.served import Served

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
-from zombiescope.recording import incidents
+from zombiescope.recording import incident_file
 from zombiescope.web.desk import ERRORS, Desk, Rec
 from zombiescope.web.follower import Follower, Watcher, brief, message
 from zombiescope.web.refusal import Refusal
@@ -61,7 +61,7 @@ async def _stream(request: Request, follower: Follower, node_dir: Path) -> Async
     follower.add(watcher)
     try:
         yield "retry: 1000\n\n"
-        known = await run_in_threadpool(incidents.read, node_dir)
+        known = await run_in_threadpool(incident_file.read, node_dir)
         yield message("incidents", [brief(entry) for entry in known])
         while not await request.is_disconnected():
             try:

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
+from zombiescope._time import DAY_US
 from zombiescope.documents import audit as audit_documents
 from zombiescope.documents import cgroups as cgroup_documents
 from zombiescope.documents import history as history_documents
@@ -20,17 +21,16 @@ from zombiescope.documents import status as status_documents
 from zombiescope.documents import worst as worst_documents
 from zombiescope.documents.window import Window, zone_of
 from zombiescope.recording import locate
-from zombiescope.recording.cgroups import cgroups as cgroups_of
-from zombiescope.recording.history import history as history_of
-from zombiescope.recording.info import info as info_of
 from zombiescope.recording.reader import Recording, open_recording
 from zombiescope.recording.store import NotARecordingError
+from zombiescope.views.cgroups import cgroups as cgroups_of
+from zombiescope.views.history import history as history_of
+from zombiescope.views.info import info as info_of
 from zombiescope.web.asked import WindowAsked
 from zombiescope.web.desk import WHOLE, Desk, Rec, says
 from zombiescope.web.served import Served
 
 AUDIT_KEPT_S = 60.0
-_DAY_US = 86_400_000_000
 
 
 def routes(desk: Desk) -> APIRouter:
@@ -74,7 +74,7 @@ def routes(desk: Desk) -> APIRouter:
 
         def made(_: Served, recording: Recording, __: Window) -> dict[str, Any]:
             end_us = recording.end_us + 1
-            points = history_of(recording, end_us - round(days * _DAY_US), end_us, step and step * 1_000_000)
+            points = history_of(recording, end_us - round(days * DAY_US), end_us, step and step * 1_000_000)
             return history_documents.document(recording.name, points)
 
         return desk.answer(request, "history", rec, WHOLE, made)

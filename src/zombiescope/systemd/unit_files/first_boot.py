@@ -1,0 +1,74 @@
+"""What systemd will have enabled once an image has booted for the first time: its presets, carried out in memory.
+
+pid 1 does `preset-all` in the mode enable-only: each unit that a preset enables gets the links of its [Install]
+section, and so does what it names in Also=. An alias is only another name and starts nothing by itself, but something
+that is wanted may be wanted under that name (display-manager.service).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from zombiescope.systemd.unit_files import UnitFiles, enablement, names, presets
+from zombiescope.systemd.unit_files.load_path import PERSISTENT, VENDOR
+from zombiescope.systemd.unit_files.specifiers import expand
+from zombiescope.systemd.unit_files.tree import Pull, UnitFile, UnitTree
+
+MACHINE_ID = "/etc/machine-id"
+"""The path of links that are not there yet: this file is why they will be."""
+_LINKS = {"WantedBy": "wants", "RequiredBy": "requires", "UpheldBy": "upholds"}
+
+
+def after_first_boot(files: UnitFiles) -> UnitTree:
+    """The tree with the links that the presets would make; the same tree where it has booted before."""
+    if not files.first_boot:
+        return files.tree
+    tree = replace(files.tree, files=dict(files.tree.files), pulls=list(files.tree.pulls))
+    done: set[str] = set()
+    for name in sorted(files.tree.files):
+        for enabled in _enabled(files, name):
+            _enable(files, tree, enabled, done)
+    tree.find_aliases()
+    return tree
+
+
+def _enabled(files: UnitFiles, name: str) -> list[str]:
+    """The unit itself, or the instances that a preset names."""
+    enable, rule = presets.decide(files.presets, name)
+    file = files.tree.files[name]
+    if not enable or file.alias_of is not None or file.masked:
+        return []
+    if names.is_template(name) and rule is not None and rule.instances:
+        return [names.with_instance(name, instance) for instance in rule.instances]
+    return [name]
+
+
+def _enable(files: UnitFiles, tree: UnitTree, name: str, done: set[str]) -> None:
+    unit = files.unit(name)
+    if name in done or unit is None:
+        return
+    done.add(name)
+    target = name
+    if names.is_template(name):
+        default = enablement.install_of(unit).default_instance
+        target = names.with_instance(name, default) if default else name
+    if not names.is_template(target):
+        for key, kind in _LINKS.items():
+            for word in unit.words("Install", key):
+                by = expand(word, target)
+                if by is not None and names.is_valid(by):
+                    tree.pulls.append(Pull(target, by, kind, PERSISTENT, MACHINE_ID))
+    for word in unit.words("Install", "Alias"):
+        alias = expand(word, target)
+        if alias is not None and names.is_valid(alias) and _is_free(tree, alias):
+            tree.files[alias] = UnitFile(alias, f"{PERSISTENT}/{alias}", target, masked=False, linked=False)
+    for word in unit.words("Install", "Also"):
+        other = expand(word, name)
+        if other is not None:
+            _enable(files, tree, other, done)
+
+
+def _is_free(tree: UnitTree, alias: str) -> bool:
+    """The link goes into /etc/systemd/system, where it hides a file of the vendor but not one of the administrator."""
+    there = tree.files.get(alias)
+    return there is None or there.path.startswith(VENDOR)

@@ -1,0 +1,166 @@
+"""Memory cgroups at the end of a window: how many, how fast they grow, who leaks them, and what they cost.
+
+From the tables `census` (the node's count), `leaks` (the ledger's line per path) and the gauges of source
+"probe" (the cost of reading one leaf). Only the boot that ran at the end counts: a reboot starts all of it
+over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from zombiescope._time import HOUR_US
+from zombiescope.recording import columns
+from zombiescope.recording.columns import Ints
+from zombiescope.recording.reader import Recording
+from zombiescope.views.memcg_cost import Forecast, LeafCost, Load, judge
+from zombiescope.views.series import last_value
+
+_SHORTEST_TREND_US = 60 * 1_000_000
+_TREND_POINTS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Census:
+    """Created, removed and released count since the recorder started; lost are records that were not seen."""
+
+    at_us: int
+    hierarchy: str | None
+    total: int
+    live: int | None
+    dying: int | None
+    created: int | None
+    removed: int | None
+    released: int | None
+    lost: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Creator:
+    comm: str | None
+    pid: int | None
+    unit: str | None
+    container: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Leak:
+    """One normalised path; "" sums those that the ledger does not keep apart. Not exact: a lower bound."""
+
+    path: str
+    dying: int
+    created: int | None
+    removed: int | None
+    released: int | None
+    exact: bool | None
+    creator: Creator
+    changed_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class CgroupsView:
+    memory: Census | None
+    growth_per_hour: float | None
+    verdict: str | None
+    why: str
+    leaks: tuple[Leak, ...]
+    forecast: Forecast
+
+
+def cgroups(recording: Recording, start_us: int | None = None, end_us: int | None = None) -> CgroupsView:
+    """The census at the end of the window; the growth over the window."""
+    end = recording.end_us if end_us is None else end_us
+    return CgroupHistory(recording, None, end).at(end, start_us)
+
+
+class CgroupHistory:
+    """Censuses and charges of a window, read once, to be asked about several moments in it."""
+
+    def __init__(self, recording: Recording, start_us: int | None, end_us: int) -> None:
+        self._recording = recording
+        self._boot = recording.boot_at(end_us)
+        self._leaks = recording.table("leaks", start_us, end_us + 1, boot=self._boot)
+        self._census = _largest_hierarchy(recording.table("census", start_us, end_us + 1, boot=self._boot))
+        self._leaf_cost: LeafCost | None = None
+
+    def at(self, at_us: int, since_us: int | None = None) -> CgroupsView:
+        """How it was at a moment; the growth since another one."""
+        found = _leaks_at(columns.cut(self._leaks, "time", None, at_us + 1))
+        counted = columns.cut(self._census, "time", None, at_us + 1)
+        if len(counted) == 0:
+            why = "memory cgroups were not counted in this window; `zombiescope info` lists what was missing"
+            return CgroupsView(None, None, None, why, found, Forecast(None, None, None))
+        census = _census(counted)
+        window = columns.cut(counted, "time", since_us, None)
+        times = columns.numbers(window.column("time"))
+        dying_per_hour, total_per_hour = (_growth(times, window.column(name)) for name in ("dying", "total"))
+        load = Load(census.at_us, census.total, census.live, census.dying, dying_per_hour, total_per_hour)
+        if self._leaf_cost is None:
+            self._leaf_cost = _leaf_cost(self._recording, at_us)
+        verdict = judge(self._recording.node.get("kernel"), load, self._leaf_cost)
+        return CgroupsView(census, dying_per_hour, verdict.verdict, verdict.why, found, verdict.forecast)
+
+
+def _largest_hierarchy(rows: pa.Table) -> pa.Table:
+    """The rows of the hierarchy that has most memory cgroups at the end; a hybrid node has two."""
+    hierarchies = columns.texts(rows.column("hierarchy"))
+    totals = columns.numbers(rows.column("total"))
+    usable = columns.present(rows.column("total"))
+    last = {hierarchy: int(totals[row]) for row, hierarchy in enumerate(hierarchies) if usable[row]}
+    if not last:
+        return rows.slice(0, 0)
+    largest = max(last, key=lambda hierarchy: last[hierarchy])
+    same = np.fromiter((hierarchy == largest for hierarchy in hierarchies), bool, len(hierarchies))
+    return columns.take(rows, np.flatnonzero(same & usable))
+
+
+def _census(rows: pa.Table) -> Census:
+    (last,) = columns.records(rows.slice(len(rows) - 1))
+    return Census(at_us=last.pop("time"), **last)
+
+
+def _growth(times: Ints, column: pa.ChunkedArray) -> float | None:
+    known = columns.present(column)
+    return growth_per_hour(times[known], columns.numbers(column)[known])
+
+
+def growth_per_hour(times_us: Ints, values: Ints) -> float | None:
+    """The median of the slopes between all pairs of points, which no purge bends; None below a minute."""
+    if len(times_us) < 2 or times_us[-1] - times_us[0] < _SHORTEST_TREND_US:
+        return None
+    chosen = np.unique(np.linspace(0, len(times_us) - 1, _TREND_POINTS).astype(int))
+    earlier, later = np.triu_indices(len(chosen), 1)
+    spans = (times_us[chosen[later]] - times_us[chosen[earlier]]) / HOUR_US
+    slopes = (values[chosen[later]] - values[chosen[earlier]])[spans > 0] / spans[spans > 0]
+    return float(np.median(slopes))
+
+
+def _leaf_cost(recording: Recording, at_us: int) -> LeafCost:
+    numa_stat, stat = (last_value(recording, "probe", name, at_us) for name in ("numa_stat_leaf_ns", "stat_leaf_ns"))
+    return LeafCost(numa_stat, stat)
+
+
+def leaks(recording: Recording, at_us: int, boot: str | None = None) -> tuple[Leak, ...]:
+    """The ledger's last line of each path at or before a moment, most dying first, if it tells anything."""
+    return _leaks_at(recording.table("leaks", None, at_us + 1, boot=boot))
+
+
+def _leaks_at(rows: pa.Table) -> tuple[Leak, ...]:
+    last: dict[str, int] = {}
+    for row, path in enumerate(columns.texts(rows.column("path"))):
+        last[path or ""] = row
+    chosen = columns.take(rows, np.array(sorted(last.values()), np.int64))
+    found = [_leak(row) for row in columns.records(chosen)]
+    told = [leak for leak in found if leak.dying or leak.created or leak.released]
+    return tuple(sorted(told, key=lambda leak: (-leak.dying, leak.path)))
+
+
+def _leak(row: dict[str, Any]) -> Leak:
+    creator = Creator(row["comm"], row["pid"], row["unit"], row["container"])
+    exact = None if row["exact"] is None else bool(row["exact"])
+    counts = (row["dying"] or 0, row["created"], row["removed"], row["released"])
+    return Leak(row["path"] or "", *counts, exact, creator, row["time"])

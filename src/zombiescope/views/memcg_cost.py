@@ -1,0 +1,135 @@
+"""What a number of memory cgroups costs on a kernel: the verdict of `cgroups`, and when it will hurt.
+
+Who pays for a zombie depends on the kernel: kernel/release.py has the releases and the commits.
+
+The cost of a walk is predicted from what one cgroup costs: the recorder times a read of a leaf's file now
+and then.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from zombiescope._time import HOUR_US, WEEK_US
+from zombiescope.kernel.release import (
+    NUMA_STAT_WALKS_BEFORE,
+    PAGE_CACHE_PINS_BEFORE,
+    STAT_WALKS_BEFORE,
+    kernel_version,
+)
+
+COSTLY_READ_S = 0.5
+MANY_DYING = 5000
+GROWING_PER_HOUR = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """The memory cgroups of a node at a moment; growth is None when it could not be told."""
+
+    at_us: int
+    total: int
+    live: int | None
+    dying: int | None
+    dying_per_hour: float | None = None
+    total_per_hour: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LeafCost:
+    """Nanoseconds that one read of a leaf cgroup's file took; None when it was not measured."""
+
+    numa_stat_ns: int | None = None
+    stat_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What reading the root's file is predicted to cost; when that reaches one and five seconds, if ever."""
+
+    read_cost_now_s: float | None
+    costs_1s_at_us: int | None
+    costs_5s_at_us: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    verdict: str
+    why: str
+    forecast: Forecast
+
+
+def judge(release: str | None, load: Load, leaf: LeafCost) -> Verdict:
+    """harmless, watch or costly, with the sentence that says why."""
+    version = kernel_version(release)
+    walks = _walk_cost_ns(version, leaf)
+    forecast = _forecast(load, walks, leaf)
+    now_s = forecast.read_cost_now_s
+    if walks is not None and now_s is not None and now_s > COSTLY_READ_S:
+        why = f"one read of the root's memory statistics costs about {now_s:.1f} s of one core"
+        return Verdict("costly", _sentence(why, version), forecast)
+    concern = _concern(load, forecast)
+    if concern is not None:
+        return Verdict("watch", _sentence(concern, version), forecast)
+    if load.dying is None:
+        return Verdict("harmless", _sentence("how many are dying was not measured", version), forecast)
+    return Verdict("harmless", _sentence(f"{load.dying:,} of {load.total:,} are dying", version), forecast)
+
+
+def _concern(load: Load, forecast: Forecast) -> str | None:
+    dying, live, rate = load.dying, load.live, load.dying_per_hour
+    if dying is not None and dying > MANY_DYING and rate is not None and rate >= GROWING_PER_HOUR:
+        return f"{dying:,} are dying, and {rate:,.0f} more every hour"
+    if dying is not None and live is not None and dying > 2000 and dying > 10 * live:
+        return f"{dying:,} are dying beside {live:,} in use"
+    if forecast.costs_1s_at_us is not None and forecast.costs_1s_at_us - load.at_us <= WEEK_US:
+        return "one read of the root's memory statistics will cost a second within a week"
+    return None
+
+
+def _sentence(why: str, version: tuple[int, int] | None) -> str:
+    return f"{why}; {_kernel_says(version)}"
+
+
+def _kernel_says(version: tuple[int, int] | None) -> str:
+    if version is None:
+        return "the kernel is not known, so whether reading statistics walks them is not either"
+    name = f"kernel {version[0]}.{version[1]}"
+    if version < STAT_WALKS_BEFORE:
+        return f"{name} walks all of them on every read of memory.stat and memory.numa_stat above them"
+    if version < NUMA_STAT_WALKS_BEFORE:
+        return f"{name} walks all of them on every read of memory.numa_stat above them"
+    if version < PAGE_CACHE_PINS_BEFORE:
+        return f"on {name} reading statistics is cheap whatever the count, but reclaim still walks them"
+    return (
+        f"on {name} page cache should no longer keep removed cgroups"
+        " (from the kernel's history: not yet seen by us on a real one)"
+    )
+
+
+def _walk_cost_ns(version: tuple[int, int] | None, leaf: LeafCost) -> int | None:
+    """What one memory cgroup adds to the dearest read that walks; None when none does, or it is not known."""
+    if version is None:
+        return None
+    costs = []
+    if version < NUMA_STAT_WALKS_BEFORE and leaf.numa_stat_ns is not None:
+        costs.append(leaf.numa_stat_ns)
+    if version < STAT_WALKS_BEFORE and leaf.stat_ns is not None:
+        costs.append(leaf.stat_ns)
+    return max(costs, default=None)
+
+
+def _forecast(load: Load, walk_ns: int | None, leaf: LeafCost) -> Forecast:
+    if walk_ns is None:
+        measured = [cost for cost in (leaf.numa_stat_ns, leaf.stat_ns) if cost is not None]
+        return Forecast(max(measured) / 1e9 if measured else None, None, None)
+    return Forecast(walk_ns * load.total / 1e9, _reaches(load, walk_ns, 1.0), _reaches(load, walk_ns, 5.0))
+
+
+def _reaches(load: Load, walk_ns: int, seconds: float) -> int | None:
+    needed = seconds * 1e9 / max(walk_ns, 1)
+    if load.total >= needed:
+        return load.at_us
+    if load.total_per_hour is None or load.total_per_hour <= 0:
+        return None
+    return load.at_us + int((needed - load.total) / load.total_per_hour * HOUR_US)

@@ -1,0 +1,324 @@
+"""The last minutes of a node, held in memory from the frames of a live recording: what a terminal or a page
+shows now.
+
+Fed frame by frame (see tail.py), without numpy or pyarrow. Ratios are of elapsed time: /proc/stat loses ticks
+while interrupts are off, so the fields of a core need not add up to one. A core without a row in a tick was
+offline or not measured then; it has no CoreTick, never one of zeros.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+from zombiescope._time import SECOND_US
+from zombiescope.recording.event import Event
+from zombiescope.recording.log import Block, Frame
+from zombiescope.recording.saturation import SATURATED_RATIO, ticks_judged_together
+from zombiescope.views.events import of_frame
+
+_EVENTS_KEPT = 200
+_GROWTH_NEEDS_S = 60.0
+_COST_SPAN_US = 60_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class CoreTick:
+    """How one core, or the mean of all, spent one tick; `user` includes nice.
+
+    A mode of a short tick may read above one (time is accounted in timer ticks); what it adds up to over
+    several ticks is right, so it is cut only in `kernel` and `busy`.
+    """
+
+    user: float
+    system: float
+    irq: float
+    softirq: float
+    steal: float
+    iowait: float
+
+    @property
+    def kernel(self) -> float:
+        return min(1.0, self.system + self.irq + self.softirq)
+
+    @property
+    def busy(self) -> float:
+        return min(1.0, self.user + self.system + self.irq + self.softirq + self.steal)
+
+    def mode(self) -> str:
+        """The mode that took most of the busy time."""
+        modes = ("system", "softirq", "user", "irq", "steal")
+        return max(modes, key=lambda mode: float(getattr(self, mode)))
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """All cores over one tick that ends at `at_us`."""
+
+    at_us: int
+    interval_us: int
+    cores: dict[int, CoreTick]
+
+    def average(self) -> CoreTick | None:
+        """What a dashboard would show: the mean over the cores."""
+        return mean(list(self.cores.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class Hottest:
+    """The core with the most kernel time in the newest tick, and for how long it has been saturated without a
+    break."""
+
+    cpu: int
+    tick: CoreTick
+    saturated_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Census:
+    """Memory cgroups at one moment; None is not measured."""
+
+    at_us: int
+    total: int | None
+    live: int | None
+    dying: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Leak:
+    path: str
+    dying: int
+    comm: str | None
+    unit: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What the recorder used; rates are None until two ticks were seen."""
+
+    cpu_ratio: float | None
+    rss_bytes: int | None
+    bytes_per_hour: float | None
+    lost: int
+
+
+class Recent:
+    """The newest `keep_s` seconds of one node."""
+
+    def __init__(self, keep_s: float = 600) -> None:
+        self._keep_us = int(keep_s * 1e6)
+        self.ticks: deque[Tick] = deque()
+        self.events: deque[Event] = deque(maxlen=_EVENTS_KEPT)
+        self._census: deque[Census] = deque()
+        self._leaks: dict[str, Leak] = {}
+        self._costs: deque[tuple[int, dict[str, Any]]] = deque()
+        self._lost = 0
+        self._saturated_us: dict[int, int] = {}
+        self._unjudged: list[Tick] = []
+        self.newest_us: int | None = None
+
+    def update(self, frame: Frame) -> None:
+        """Take in one frame; frames come in the order they were written."""
+        takes = {
+            "cores": self._take_cores,
+            "census": self._take_census,
+            "leaks": self._take_leaks,
+            "cost": self._take_cost,
+        }
+        for block in frame.blocks:
+            if take := takes.get(block.table.name):
+                take(block)
+        self.events.extend(of_frame(frame))
+        self.newest_us = frame.wall_us
+        self._forget(frame.wall_us - self._keep_us)
+
+    # --- what is asked of it
+    # -------------------------------------------------------------------------------------
+
+    def hottest(self) -> Hottest | None:
+        """None before the first tick."""
+        if not self.ticks or not self.ticks[-1].cores:
+            return None
+        cores = self.ticks[-1].cores
+        cpu = max(cores, key=lambda cpu: (self._saturated_us.get(cpu, 0), cores[cpu].kernel, cores[cpu].busy, -cpu))
+        return Hottest(cpu, cores[cpu], self._saturated_us.get(cpu, 0) / 1e6)
+
+    def slots(self, count: int) -> list[Tick | None]:
+        """The newest ticks as equal steps of time, newest last, at most `count`; None where nothing was
+        recorded.
+
+        Ticks of half a second or less are joined to whole seconds, so that a step is a second or a tick.
+        """
+        if not self.ticks:
+            return []
+        joined = self._joined(count)
+        steps: list[Tick | None] = []
+        for before, tick in zip([None, *joined], joined, strict=False):
+            if before is not None:
+                missing = round((tick.at_us - before.at_us) / max(tick.interval_us, 1)) - 1
+                steps.extend([None] * min(max(missing, 0), count))
+            steps.append(tick)
+        return steps[-count:]
+
+    def _joined(self, count: int) -> list[Tick]:
+        interval_us = self.ticks[-1].interval_us
+        per_slot = max(1, SECOND_US // max(interval_us, 1))
+        newest = list(islice(reversed(self.ticks), count * per_slot + per_slot))[::-1]
+        if per_slot == 1:
+            return newest[-count:]
+        seconds: dict[int, list[Tick]] = {}
+        for tick in newest:
+            seconds.setdefault((tick.at_us - 1) // SECOND_US, []).append(tick)
+        joined = [_join(ticks, (second + 1) * SECOND_US, SECOND_US) for second, ticks in seconds.items()]
+        return joined[-count:]
+
+    def cpus(self) -> list[int]:
+        """Every core seen in the time that is kept, in the kernel's order."""
+        return sorted(set[int]().union(*(tick.cores for tick in self.ticks)))
+
+    def census(self) -> Census | None:
+        return self._census[-1] if self._census else None
+
+    def dying_per_hour(self) -> float | None:
+        """How fast zombies grow; None until a minute was seen."""
+        known = [(row.at_us, row.dying) for row in self._census if row.dying is not None]
+        if len(known) < 2 or known[-1][0] - known[0][0] < _GROWTH_NEEDS_S * 1e6:
+            return None
+        (first_us, first), (last_us, last) = known[0], known[-1]
+        return (last - first) / ((last_us - first_us) / 3.6e9)
+
+    def top_leak(self) -> Leak | None:
+        """The path with the most zombies; the tail's sum (path "") is nobody."""
+        named = [leak for leak in self._leaks.values() if leak.path and leak.dying > 0]
+        return max(named, key=lambda leak: leak.dying, default=None)
+
+    def cost(self) -> Cost | None:
+        """Rates over the last minute, losses since the beginning."""
+        cost = cost_of([at_us for at_us, _ in self._costs], [row for _, row in self._costs])
+        return None if cost is None else replace(cost, lost=self._lost)
+
+    # --- taking in
+    # -----------------------------------------------------------------------------------------------
+
+    def _take_cores(self, block: Block) -> None:
+        by_time: dict[tuple[int, int], dict[int, CoreTick]] = {}
+        times, intervals, cpus = (block.column(name) for name in ("time", "interval_us", "cpu"))
+        modes = [block.column(f"{mode}_ms") for mode in ("user", "nice", "system", "irq", "softirq", "steal", "iowait")]
+        for row in range(block.rows):
+            core = core_tick([mode[row] for mode in modes], intervals[row])
+            if core is not None:
+                by_time.setdefault((times[row], intervals[row]), {})[cpus[row]] = core
+        for (at_us, interval_us), cores in sorted(by_time.items()):
+            tick = Tick(at_us, interval_us, cores)
+            self._judge(tick)
+            self.ticks.append(tick)
+
+    def _judge(self, tick: Tick) -> None:
+        """Count for how long each core has been saturated; a hole in time ends every count."""
+        if self.ticks and tick.at_us - self.ticks[-1].at_us > 3 * tick.interval_us:
+            self._saturated_us.clear()
+            self._unjudged.clear()
+        self._unjudged.append(tick)
+        if len(self._unjudged) < ticks_judged_together(tick.interval_us):
+            return
+        judged = _join(self._unjudged, tick.at_us, sum(one.interval_us for one in self._unjudged))
+        self._unjudged.clear()
+        before = self._saturated_us
+        self._saturated_us = {
+            cpu: before.get(cpu, 0) + judged.interval_us
+            for cpu, core in judged.cores.items()
+            if core.kernel >= SATURATED_RATIO
+        }
+
+    def _take_census(self, block: Block) -> None:
+        columns = [block.column(name) for name in ("time", "total", "live", "dying")]
+        self._census.extend(Census(*row) for row in zip(*columns, strict=True))
+
+    def _take_leaks(self, block: Block) -> None:
+        columns = [block.column(name) for name in ("path", "dying", "comm", "unit")]
+        for path, dying, comm, unit in zip(*columns, strict=True):
+            self._leaks[path or ""] = Leak(path or "", dying or 0, comm, unit)
+
+    def _take_cost(self, block: Block) -> None:
+        names = ("cpu_us", "helper_cpu_us", "rss_bytes", "log_bytes", "lost")
+        columns = {name: block.column(name) for name in names}
+        for row, at_us in enumerate(block.column("time")):
+            self._costs.append((at_us, {name: column[row] for name, column in columns.items()}))
+            self._lost += columns["lost"][row] or 0
+
+    def _forget(self, before_us: int) -> None:
+        while self.ticks and self.ticks[0].at_us < before_us:
+            self.ticks.popleft()
+        while len(self._census) > 1 and self._census[0].at_us < before_us:
+            self._census.popleft()
+        while len(self._costs) > 1 and self._costs[0][0] < self._costs[-1][0] - _COST_SPAN_US:
+            self._costs.popleft()
+
+
+def heat(slots: Sequence[Tick | None]) -> dict[int, float]:
+    """Per core, how much it stood out. Squares make six saturated seconds weigh more than a minute at a
+    third; user time counts for a quarter, because a core that computes is a core that works."""
+    heat: dict[int, float] = {}
+    for tick in slots:
+        for cpu, core in tick.cores.items() if tick is not None else ():
+            heat[cpu] = heat.get(cpu, 0.0) + core.kernel**2 + core.busy**2 / 4
+    return heat
+
+
+def core_tick(mode_ms: Sequence[int | None], interval_us: int | None) -> CoreTick | None:
+    """A core's tick from user, nice, system, irq, softirq, steal and iowait; None when it was not
+    measured."""
+    user, nice, system, *rest = mode_ms
+    if not interval_us or user is None or system is None:
+        return None
+    scale = 1000 / interval_us
+    user_and_nice = user + (nice or 0)
+    ratios = [max(0.0, (ms or 0) * scale) for ms in (user_and_nice, system, *rest)]
+    return CoreTick(*ratios)
+
+
+def mean(ticks: Sequence[CoreTick]) -> CoreTick | None:
+    """The mean of several ticks, over cores or over time."""
+    if not ticks:
+        return None
+    names = ("user", "system", "irq", "softirq", "steal", "iowait")
+    return CoreTick(*(sum(getattr(tick, name) for tick in ticks) / len(ticks) for name in names))
+
+
+def _join(ticks: Sequence[Tick], at_us: int, interval_us: int) -> Tick:
+    """Several ticks as one that ends at `at_us`."""
+    if len(ticks) == 1:
+        return Tick(at_us, interval_us, ticks[0].cores)
+    cpus = {cpu for tick in ticks for cpu in tick.cores}
+    means = {cpu: mean([tick.cores[cpu] for tick in ticks if cpu in tick.cores]) for cpu in cpus}
+    return Tick(at_us, interval_us, {cpu: core for cpu, core in means.items() if core is not None})
+
+
+def cost_of(times_us: Sequence[int], rows: Sequence[dict[str, Any]]) -> Cost | None:
+    """The recorder's cost from rows of the table `cost`. The first row only says when the next one began."""
+    if not rows:
+        return None
+    span_us = times_us[-1] - times_us[0]
+    return Cost(
+        cpu_ratio=_rate([_sum(row, "cpu_us", "helper_cpu_us") for row in rows[1:]], span_us),
+        rss_bytes=next((row["rss_bytes"] for row in reversed(rows) if row["rss_bytes"] is not None), None),
+        bytes_per_hour=_per_hour(_rate([row["log_bytes"] for row in rows[1:]], span_us)),
+        lost=sum(row["lost"] or 0 for row in rows),
+    )
+
+
+def _sum(row: dict[str, Any], *names: str) -> int | None:
+    known = [row[name] for name in names if row[name] is not None]
+    return sum(known) if known else None
+
+
+def _rate(added: list[int | None], span_us: int) -> float | None:
+    known = [value for value in added if value is not None]
+    return sum(known) / span_us if known and span_us > 0 else None
+
+
+def _per_hour(per_us: float | None) -> float | None:
+    return None if per_us is None else per_us * 3.6e9

@@ -1,0 +1,37 @@
+"""What all views have in common: none imports pandas, which would add a third of a second to a command."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.recordings import write_recording
+
+from zombiescope.recording import compact
+
+
+def test_no_view_imports_pandas(tmp_path: Path) -> None:
+    written = write_recording(tmp_path, rollup_days=1)
+    compact.compact(written.node_dir, [written.segments[0].name])
+    program = f"""
+import sys
+from zombiescope.recording import pack, reader
+from zombiescope.views import cgroups
+from zombiescope.views import cores
+from zombiescope.views import events
+from zombiescope.views import history
+from zombiescope.views import info
+from zombiescope.views import worst
+with reader.open_recording({str(tmp_path)!r}) as recording:
+    cgroups.cgroups(recording)
+    cores.cores(recording)
+    events.events(recording)
+    history.history(recording)
+    history.unit_baselines(recording, recording.end_us)
+    info.info(recording)
+    worst.worst_second(recording)
+    pack.pack(recording, recording.start_us, recording.end_us, {str(tmp_path / "x.zscope")!r})
+sys.exit("pandas" in sys.modules)
+"""
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
