@@ -176,7 +176,7 @@ def test_what_is_selected_and_filtered_is_folded_in_the_page(written: Written, b
         count = samples_in(written, START_US + start * SECOND, START_US + end * SECOND, cpu, comm)
         assert count > 0
         assert f"all {count:,} samples" in there.text, place
-    assert "100 % matched" in found.text
+    assert "100% matched" in found.text
     now, before = (samples_in(written, START_US + at * SECOND, START_US + (at + 1) * SECOND) for at in (10, 2))
     assert f"{now:,} samples · before {before:,}" in difference.text
 

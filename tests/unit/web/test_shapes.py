@@ -21,9 +21,9 @@ from zombiescope.documents import incidents as incident_documents
 from zombiescope.documents import info as info_documents
 from zombiescope.documents import status as status_documents
 from zombiescope.documents.window import Window
-from zombiescope.recording import incidents
+from zombiescope.recording import incident_file
 from zombiescope.recording.gaps import Gap
-from zombiescope.recording.info import info as info_of
+from zombiescope.views.info import info as info_of
 from zombiescope.recording.locate import RunningRecorder
 from zombiescope.recording.parts import Damage
 from zombiescope.recording.reader import open_recording
@@ -135,7 +135,7 @@ def of_running_recorder(written: Written, home: Path) -> Iterator[Answer]:
     with open_recording(written.dir) as recording:
         window = Window(written.start_us, written.end_us, UTC)
         noted = [incident(each) for each in incident_documents.diagnosed(recording, window).incidents]
-        incidents.write(written.node_dir, [{**each, "state": "open"} for each in noted], written.end_us)
+        incident_file.write(written.node_dir, [{**each, "state": "open"} for each in noted], written.end_us)
         recorder = RunningRecorder(1, written.dir, "lab", written.start_us, None)
         running = status_documents.running(recorder) | status_documents.measured(recorder, recording)
     yield "status", schema_of("status"), {"schema": "zombiescope.status/1", **running}

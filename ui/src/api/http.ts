@@ -14,7 +14,7 @@ import {
   question,
   type Source,
 } from "./source";
-import type { ColumnHeaders, Documents, ErrorAnswer } from "./types";
+import type { ColumnHeaders, Documents } from "./types";
 
 const ROOT = "/api/v1/";
 const KEPT = "zombiescope.token";
@@ -80,8 +80,7 @@ export class HttpSource implements Source {
 
 async function failure(response: Response): Promise<AnswerError> {
   try {
-    const { error } = (await response.json()) as ErrorAnswer;
-    return new AnswerError(response.status, error.what, error.mend);
+    return AnswerError.answered(response.status, await response.json());
   } catch {
     return new AnswerError(response.status, `the server answered ${response.status} ${response.statusText}`);
   }

@@ -37,6 +37,10 @@ export interface Source {
   href(path: string, params?: Params): string | null;
 }
 
+interface Answered {
+  error: { what: string; fix?: string | null; mend?: string | null };
+}
+
 /** What the server said was wrong, and how to fix it. */
 export class AnswerError extends Error {
   constructor(
@@ -45,6 +49,11 @@ export class AnswerError extends Error {
     readonly fix: string | null = null,
   ) {
     super(what);
+  }
+
+  /** As the server writes it; one of the version before says `mend`. */
+  static answered(status: number, { error }: Answered): AnswerError {
+    return new AnswerError(status, error.what, error.fix ?? error.mend ?? null);
   }
 
   /** Whatever was thrown. */

@@ -106,6 +106,7 @@ export interface Cgroups {
   forecast: Forecast;
 }
 
+/** `path` are kernel functions, outermost first, and `means` is what they are there for; older recorders noted neither. */
 export interface ChainLink {
   step: string;
   fact: string;
@@ -113,6 +114,9 @@ export interface ChainLink {
   value_unit: string | null;
   at: number | null;
   source: string | null;
+  counter?: string | null;
+  path?: string[];
+  means?: string | null;
 }
 
 /** One of the arrays behind the header of columns. */
@@ -215,11 +219,18 @@ export interface Finding {
   fix: string[];
 }
 
-/** `commands` says which of the steps can be pasted into a shell; older recorders noted no such list. */
+/** `steps` are the lines of the plan as text, `commands` which of them can be pasted into a shell. Older recorders noted no plan, and the oldest no commands. */
 export interface Fix {
   summary: string;
   steps: string[];
   commands?: boolean[];
+  plan?: FixStep[];
+}
+
+export interface FixStep {
+  kind: "command" | "advice";
+  text: string;
+  comment: string;
 }
 
 /** Arrays name, module, kind, depth, start, end, samples. */
@@ -602,7 +613,7 @@ export interface StripHeader {
   from_samples: boolean;
 }
 
-/** With the facts of its kind beside these: mode, ratio, interface, queue ... */
+/** With the facts of its kind beside these: mode, ratio, interface, queue ... From `title` on it is what the detector of its kind declares; older recorders noted no such fields. */
 export interface Symptom {
   kind: string;
   at: number;
@@ -612,6 +623,11 @@ export interface Symptom {
   severity: Severity;
   group: string | null;
   text: string;
+  title?: string;
+  role?: "core" | "hog" | "victim";
+  table?: string;
+  core_rank?: number | null;
+  victim?: string | null;
   [more: string]: unknown;
 }
 

@@ -25,7 +25,10 @@ class Actor(TypedDict):
 
 @with_config(ConfigDict(extra="allow"))
 class Symptom(TypedDict):
-    """With the facts of its kind beside these: mode, ratio, interface, queue ..."""
+    """With the facts of its kind beside these: mode, ratio, interface, queue ...
+
+    From `title` on it is what the detector of its kind declares; older recorders noted no such fields.
+    """
 
     kind: str
     at: float
@@ -35,23 +38,43 @@ class Symptom(TypedDict):
     severity: Severity
     group: str | None
     text: str
+    title: NotRequired[str]
+    role: NotRequired[Literal["core", "hog", "victim"]]
+    table: NotRequired[str]
+    core_rank: NotRequired[int | None]
+    victim: NotRequired[str | None]
 
 
 class ChainLink(TypedDict):
+    """`path` are kernel functions, outermost first, and `means` is what they are there for; older recorders noted neither."""
+
     step: str
     fact: str
     value: float | str | None
     value_unit: str | None
     at: float | None
     source: str | None
+    counter: NotRequired[str | None]
+    path: NotRequired[list[str]]
+    means: NotRequired[str | None]
+
+
+class FixStep(TypedDict):
+    kind: Literal["command", "advice"]
+    text: str
+    comment: str
 
 
 class Fix(TypedDict):
-    """`commands` says which of the steps can be pasted into a shell; older recorders noted no such list."""
+    """`steps` are the lines of the plan as text, `commands` which of them can be pasted into a shell.
+
+    Older recorders noted no plan, and the oldest no commands.
+    """
 
     summary: str
     steps: list[str]
     commands: NotRequired[list[bool]]
+    plan: NotRequired[list[FixStep]]
 
 
 class Cause(TypedDict):

@@ -3,12 +3,15 @@
 
 import type { Actor, Cause, Incident, Symptom } from "../../api/types";
 import { duration, measured, percent } from "../../format";
+import { lostCore } from "./chain";
 
 export interface Part {
   role: "hog" | "culprit" | "waiter";
   title: string;
   means: string;
   names: string[];
+  /** Where there is no name. */
+  nobody: string;
   facts: string[];
 }
 
@@ -28,6 +31,7 @@ function hog(cause: Cause | null): Part {
     title: "Hog",
     means: "used up the core. Stopping it stops the symptom, usually not the cause.",
     names: [],
+    nobody: "nobody",
     facts: [],
   };
   if (!cause) return part;
@@ -48,6 +52,7 @@ function culprit(cause: Cause | null): Part {
     title: "Culprit",
     means: "made the kernel's work that large. This is the one to change.",
     names: [],
+    nobody: "not named",
     facts: [],
   };
   if (!cause?.culprit) return part;
@@ -59,42 +64,38 @@ function culprit(cause: Cause | null): Part {
   return part;
 }
 
-const VICTIMS = ["event", "nic_starved", "run_queue_delay", "stall", "throttled", "packet_loss", "steal"];
-
+/** Older recorders did not note whom a symptom hurt; then only the cards are known. */
 function waiters(incident: Incident): Part {
-  const part: Part = {
+  const hurt = incident.symptoms.filter(({ role }) => role === undefined || role === "victim");
+  const core = lostCore(incident);
+  const names = [...cards(hurt), ...hurt.map(({ victim }) => victim), core?.victim].filter((name) => name != null);
+  return {
     role: "waiter",
     title: "Waited",
     means: "was affected, and did nothing wrong.",
-    names: [],
-    facts: [],
+    names: [...new Set(names)],
+    nobody: hurt.some(({ role }) => role === undefined) ? "not named" : "nobody",
+    facts: [...new Set(hurt.flatMap(howLong))].slice(0, 3),
   };
-  const names = new Set<string>();
-  const hurt = incident.symptoms.filter((symptom) => VICTIMS.includes(symptom.kind));
-  const byInterface = hurt.some((symptom) => typeof symptom.interface === "string");
-  for (const symptom of hurt) {
-    const name = victim(symptom, byInterface);
-    if (name && ![...names].some((known) => known.startsWith(name))) names.add(name);
-    if (symptom.kind === "event" && typeof symptom.usec_since_napi === "number") {
-      part.facts.push(`not served for ${duration(symptom.usec_since_napi / 1e6)}`);
-    } else if (symptom.seconds > 0)
-      part.facts.push(`${symptom.kind.replaceAll("_", " ")} for ${duration(symptom.seconds)}`);
-  }
-  const core = incident.symptoms.find((symptom) => symptom.kind === "core_saturated");
-  if (core?.cpu !== null && core !== undefined) names.add(`everything else on core ${core.cpu}`);
-  part.names = [...names];
-  part.facts = [...new Set(part.facts)].slice(0, 3);
-  return part;
 }
 
-/** Whom it hurt. A driver is named only where no symptom names an interface: it is the same card. */
-function victim(symptom: Symptom, byInterface: boolean): string | null {
-  const text = (value: unknown) => (typeof value === "string" && value ? value : null);
-  const card = text(symptom.interface) ?? (byInterface ? null : text(symptom.driver));
-  if (card) return typeof symptom.queue === "number" ? `${card}, queue ${symptom.queue}` : card;
-  if (symptom.kind === "run_queue_delay" || symptom.kind === "stall")
-    return symptom.cpu === null ? null : `tasks on core ${symptom.cpu}`;
-  return symptom.group;
+function howLong(symptom: Symptom): string[] {
+  if (typeof symptom.usec_since_napi === "number") return [`not served for ${duration(symptom.usec_since_napi / 1e6)}`];
+  return symptom.title && symptom.seconds > 0 ? [`${symptom.title} for ${duration(symptom.seconds)}`] : [];
+}
+
+/** Network cards, with the queues that are known. By driver only where no interface is named: it is the same card. */
+function cards(symptoms: readonly Symptom[]): string[] {
+  const name = symptoms.some((symptom) => typeof symptom.interface === "string") ? "interface" : "driver";
+  const queues = new Map<string, Set<number>>();
+  for (const { [name]: card, queue } of symptoms) {
+    if (typeof card !== "string" || !card) continue;
+    const known = queues.get(card) ?? new Set();
+    queues.set(card, typeof queue === "number" ? known.add(queue) : known);
+  }
+  return [...queues].flatMap(([card, known]) =>
+    known.size ? [...known].map((queue) => `${card}, queue ${queue}`) : [card],
+  );
 }
 
 const PROOFS: Record<string, { name: string; means: string }> = {

@@ -104,6 +104,18 @@ describe("who is who", () => {
     expect(waited!.facts).toContain("not served for 6.6 s");
   });
 
+  it("asks a symptom whom it hurt, whatever its kind", () => {
+    const [lost] = incident.symptoms;
+    const kinds: Incident["symptoms"] = [
+      { ...lost!, kind: "new", role: "victim", core_rank: 4, title: "tasks waited", victim: "tasks on core 39" },
+      { ...lost!, kind: "new", role: "hog", core_rank: null, title: "a hog", victim: null },
+    ];
+    const waited = parts({ ...incident, symptoms: kinds }, null)[2]!;
+    expect([waited.names, waited.facts]).toEqual([["tasks on core 39"], ["tasks waited for 6 s"]]);
+    const hogs = { ...incident, symptoms: kinds.slice(1) };
+    expect(parts(hogs, null)[2]).toMatchObject({ names: [], nobody: "nobody" });
+  });
+
   it("says what a confidence and a proof stand for", () => {
     expect(confidence(cause)).toContain("all fit");
     expect(confidence({ ...cause, confidence: 0.4 })).toContain("no number confirms it");
@@ -113,14 +125,46 @@ describe("who is who", () => {
 
 describe("the plan", () => {
   it("can be pasted: words are comments", () => {
-    expect(steps(cause.fix).map((step) => step.command)).toEqual([true, true, false, false]);
-    const { commands: _, ...before } = cause.fix;
-    expect(steps(before).some((step) => step.command)).toBe(false);
+    expect(steps(cause.fix).map((step) => step.kind)).toEqual(["command", "command", "advice", "advice"]);
+    expect(steps(cause.fix)[1]).toMatchObject({ text: "zombiescope cgroups", comment: "do they still grow?" });
     const lines = planText(incident, 0).trimEnd().split("\n");
     expect(lines[0]).toBe("# ip-10-1-39-7, incident 457ef009e0, 2025-04-01 03:02:06 UTC");
     expect(lines.filter((line) => !line.startsWith("#"))).toEqual([
       "systemctl disable --now ecs.service",
       "zombiescope cgroups   # do they still grow?",
     ]);
+  });
+});
+
+describe("an incident of an older recorder", () => {
+  const symptoms = incident.symptoms.map(({ title, role, table, core_rank, victim, ...kept }) => kept);
+  const chain = cause.chain.map(({ counter, path: functions, means, ...kept }) => kept);
+  const { plan, ...lines } = cause.fix;
+  const olderCause = { ...cause, chain, fix: lines };
+  const older = { ...incident, symptoms, causes: [olderCause] } as Incident;
+
+  it("is the same path, with sentences where it has no headings", () => {
+    const there = stations(older, olderCause, bounds);
+    expect(there.map((each) => each.kind)).toEqual(path.map((each) => each.kind));
+    expect(there[0]!.headline).toBe(there[0]!.fact);
+    expect(there[0]!.headline).toContain("TX q 5 is paused");
+    expect(there[1]!.headline).toBe("core 39");
+    expect(there.find((each) => each.kind === "kernel")!.fact).toBe(
+      "__vfs_read > seq_read > memcg_numa_stat_show > mem_cgroup_nr_lru_pages: memory.numa_stat is read",
+    );
+  });
+
+  it("names the cards that waited, and does not say that nobody did", () => {
+    const waited = parts(older, olderCause)[2]!;
+    expect([waited.names, waited.facts]).toEqual([["eth0, queue 5"], ["not served for 6.6 s"]]);
+    const cards = symptoms.filter((each) => "interface" in each || "driver" in each);
+    const without = { ...older, symptoms: symptoms.filter((each) => !cards.includes(each)) } as Incident;
+    expect(parts(without, olderCause)[2]).toMatchObject({ names: [], nobody: "not named" });
+  });
+
+  it("has a plan of lines; which of them are commands is said, or none is", () => {
+    expect(planText(older, 0)).toBe(planText(incident, 0));
+    const { commands, ...oldest } = lines;
+    expect(steps(oldest).some((step) => step.kind === "command")).toBe(false);
   });
 });

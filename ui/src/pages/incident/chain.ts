@@ -34,6 +34,7 @@ const SOURCES: Record<string, string> = {
   census: "cgroup census",
   counters: "kernel counters",
   cgroup_stats: "cgroup statistics",
+  interrupts: "/proc/interrupts",
   "node.json": "node facts",
 };
 
@@ -58,12 +59,11 @@ export function quietSpan(incident: Incident, bounds: Span | null): Span | null 
   return bounds.to - end >= 1 ? recordedPart({ from: end, to: end + long }, bounds) : null;
 }
 
-/** The core that was lost: of the symptom that says so, else of any that names one. */
+/** The core that was lost: of the symptom that shows it best, else of the longest that names one. */
 export function lostCore(incident: Incident): Symptom | null {
   const named = incident.symptoms.filter((symptom) => symptom.cpu !== null);
-  const telling = ["core_saturated", "nic_starved", "stall", "steal", "run_queue_delay"];
-  const rank = (symptom: Symptom) => (telling.indexOf(symptom.kind) + telling.length + 1) % (telling.length + 1);
-  return [...named].sort((a, b) => rank(a) - rank(b) || b.seconds - a.seconds)[0] ?? null;
+  const shows = (symptom: Symptom) => symptom.core_rank ?? Number.MAX_SAFE_INTEGER;
+  return named.sort((a, b) => shows(a) - shows(b) || b.seconds - a.seconds)[0] ?? null;
 }
 
 export function stations(incident: Incident, cause: Cause | null, bounds: Span | null = null): Station[] {
@@ -71,7 +71,7 @@ export function stations(incident: Incident, cause: Cause | null, bounds: Span |
   const core = lostCore(incident);
   const first = maker.symptom(core);
   const found = first ? [first] : [];
-  if (core && core.kind !== "event" && first?.fact !== core.text) found.push(maker.core(core));
+  if (core && core.table !== "events" && first?.fact !== core.text) found.push(maker.core(core));
   if (!cause) return found;
   for (const link of cause.chain) {
     if (link.step === "symptom") continue;
@@ -100,9 +100,9 @@ class Maker {
     this.view = recordedPart(around({ from: incident.from, to: incident.to }, AROUND_S), bounds);
   }
 
-  /** What somebody noticed: the worst symptom, and one that is not merely the lost core where there is any. */
+  /** What somebody noticed: the worst symptom, and one that is not merely the lost core or the hog where there is any. */
   symptom(core: Symptom | null): Station | null {
-    const others = this.incident.symptoms.filter((symptom) => symptom !== core && symptom.kind !== "kernel_hog");
+    const others = this.incident.symptoms.filter((symptom) => symptom !== core && symptom.role !== "hog");
     const ranked = [...(others.length ? others : core ? [core] : this.incident.symptoms)].sort(
       (a, b) => rank(a.severity) - rank(b.severity) || a.at - b.at,
     );
@@ -112,18 +112,18 @@ class Maker {
     return {
       kind: "symptom",
       label: "Symptom",
-      headline: symptomName(first),
+      headline: heading(first),
       fact: first.text,
       value: first.seconds > 0 ? measured(first.seconds, "s") : null,
       at: first.at,
-      source: first.kind === "event" ? "events" : "cores",
+      source: tableOf(first),
       place: {
         page: "node",
         view: this.view,
         selection: recordedPart(span, this.bounds),
         filters: onCore(first.cpu),
       },
-      opens: first.kind === "event" ? "the event on the time axis" : "the core on the time axis",
+      opens: `${first.table === "events" ? "the event" : first.cpu === null ? "these seconds" : "the core"} on the time axis`,
       more: rest.map((symptom) => symptom.text),
     };
   }
@@ -136,7 +136,7 @@ class Maker {
       fact: lost.text,
       value: measured(lost.seconds, "s"),
       at: lost.at,
-      source: "cores",
+      source: tableOf(lost),
       place: { page: "node", view: this.view, selection: { from: lost.at, to: lost.to }, filters: onCore(lost.cpu) },
       opens: `core ${lost.cpu} on the strip, these seconds selected`,
       more: [],
@@ -167,7 +167,7 @@ class Maker {
           kind: "kernel",
           label: "Doing what",
           headline: hottest(this.cause) ?? "the kernel",
-          fact: meaning(link.fact),
+          fact: link.means ?? link.fact,
           place: this.kernelPlace(),
           opens: "the flame graph with this function marked",
         };
@@ -195,10 +195,7 @@ class Maker {
           ...common,
           kind: "measurement",
           label: link.step === "zombies" ? "Why so long" : "Measured",
-          headline:
-            link.step === "zombies" && common.value
-              ? common.value.replace("cgroups", "zombies")
-              : (common.value ?? link.step),
+          headline: (link.step === "zombies" ? measured(link.value, "zombies") : common.value) ?? link.step,
           place: this.bySource(link),
           opens: opensSource(link.source),
         };
@@ -277,50 +274,14 @@ export function hottest(cause: Cause | null): string | null {
   return cause?.frames[cause.frames.length - 1] ?? null;
 }
 
-/** "a > b > c: memory.numa_stat is read" says what it means behind the path; without that, the path has to do. */
-function meaning(fact: string): string {
-  return /^[^:]+ > [^:]+: (.+)$/.exec(fact)?.[1] ?? fact;
-}
-
 function hogName(cause: Cause | null): string {
   const hog = cause?.hog;
   return hog?.comm ?? hog?.unit ?? hog?.container ?? hog?.cgroup ?? "an unknown task";
 }
 
-const EVENT_NAMES: Record<string, string> = {
-  nic_reset: "network card reset",
-  nic_tx_timeout: "network card stopped sending",
-  nic_event: "network card starved",
-  soft_lockup: "soft lockup",
-  hard_lockup: "hard lockup",
-  rcu_stall: "RCU stall",
-  hung_task: "hung task",
-  oom_kill: "killed for lack of memory",
-  unit_failed: "a unit failed",
-  ray_node_dead: "Ray node declared dead",
-  ray_job_failed: "Ray job failed",
-  pod_evicted: "pod evicted",
-};
-const SYMPTOM_NAMES: Record<string, string> = {
-  core_saturated: "a core was lost",
-  kernel_hog: "one task in the kernel",
-  nic_starved: "network card starved",
-  stall: "a core stalled",
-  run_queue_delay: "tasks waited to run",
-  throttled: "stopped by its CPU limit",
-  above_baseline: "more than usual",
-  rt_hog: "a real-time task held a core",
-  steal: "the hypervisor took time",
-  packet_loss: "packets were lost",
-  time_hole: "missing time",
-};
-
-/** A symptom in a few words, as a heading. */
-export function symptomName(symptom: Symptom): string {
-  const event = typeof symptom.event === "string" ? symptom.event : null;
-  if (symptom.kind === "event" && event) return EVENT_NAMES[event] ?? event.replaceAll("_", " ");
-  return SYMPTOM_NAMES[symptom.kind] ?? symptom.kind.replaceAll("_", " ");
-}
+/** As a heading. Older recorders noted only the sentence. */
+const heading = (symptom: Symptom): string => symptom.title ?? symptom.text;
+const tableOf = (symptom: Symptom): string => symptom.table ?? "recording";
 
 function opensSource(source: string | null): string {
   return source === "census"

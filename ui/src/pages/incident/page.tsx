@@ -162,9 +162,10 @@ function Fix({ incident, cause }: { incident: Incident; cause: Cause }) {
         <ol class="pg-plan">
           {steps(cause.fix).map((step) => (
             <li key={step.text}>
-              {step.command ? (
+              {step.kind === "command" ? (
                 <>
                   <code>{step.text}</code> <Copy text={step.text} />
+                  {step.comment && <span class="faint"> {step.comment}</span>}
                 </>
               ) : (
                 sentence(step.text)
@@ -240,7 +241,7 @@ function WhoIsWho({ incident, cause }: { incident: Incident; cause: Cause | null
           <div key={part.role} class={`pg-role-${part.role}`}>
             <dt>{part.title}</dt>
             <dd>
-              <strong>{part.names.join("; ") || (part.role === "culprit" ? "not named" : "nobody")}</strong>
+              <strong>{part.names.join("; ") || part.nobody}</strong>
               {part.facts.length > 0 && <span>{part.facts.join(", ")}</span>}
               <small class="faint">{part.means}</small>
             </dd>
