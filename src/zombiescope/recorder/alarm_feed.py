@@ -38,11 +38,12 @@ class AlarmFeed:
         explains a gap."""
         busy_us = {core.cpu: core.busy_ms * 1000 for core in tick.times}
         before, self._unseen_us = self._unseen_us, {}
-        for cpu, (_, idle, gap_us, _) in tick.sampled.items():
+        for cpu, (_, idle, gap_ns, _) in tick.sampled.items():
+            gap_us = (gap_ns or 0) // 1000
             seen_us = idle * 1_000_000 // self._hz
             unseen_us = max(0, tick.interval_us - busy_us.get(cpu, tick.interval_us) - seen_us)
             self._unseen_us[cpu] = unseen_us
-            if unseen_us + before.get(cpu, 0) < min(gap_us or 0, LONG_GAP_US) - GAP_SLACK_US:
+            if unseen_us + before.get(cpu, 0) < min(gap_us, LONG_GAP_US) - GAP_SLACK_US:
                 self._alarm.hole(tick.wall_us, cpu, gap_us)
 
     def quotas(self, wall_us: int, limited: Iterable[tuple[str, int, int]]) -> None:
