@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -161,10 +162,10 @@ class Replay:
 
     # --- recording ---------------------------------------------------------------------------------------------------
 
-    def record(self, seconds: int, happens: Callable[[Replay, Recorder, int], None]) -> Path:
+    def record(self, seconds: int, happens: Callable[[Replay, Recorder, int], None], **config: Any) -> Path:
         """So many seconds through the recorder; `happens` is called in each, before its counters are read."""
         place = self.directory / "recording"
-        made = Recorder(Config(dir=str(place), node="replayed", hz=self.hz), root=str(self.root))
+        made = Recorder(Config(dir=str(place), node="replayed", hz=self.hz, **config), root=str(self.root))
         made.rings.sampler.register(records.CLOCK_ID, 0)
         for name, kind in made.rings.kinds.items():
             made.rings.sampler.register(self._event_ids[name], kind)

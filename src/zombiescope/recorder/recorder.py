@@ -64,7 +64,7 @@ class Recorder:
         self.clock = WallClock()
         now = self.started_us = self.clock.now_us()
         self.sources = Sources()
-        self.barrier = Barrier(self.sources, self.clock.now_us)
+        self.barrier = Barrier(self.sources, self.clock.now_us, lambda: monotonic_ns() / 1e9)
         here = node.this_host(root)
         self.name = config.node or here.hostname
         self.boot_id = here.boot_id

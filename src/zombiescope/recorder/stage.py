@@ -10,7 +10,6 @@ withdraws that name itself."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -54,9 +53,7 @@ class _Failure:
 class Barrier:
     """Runs what may raise. KeyboardInterrupt and SystemExit pass: they end the recording in order."""
 
-    def __init__(
-        self, sources: Sources, now_us: Callable[[], int], monotonic_s: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, sources: Sources, now_us: Callable[[], int], monotonic_s: Callable[[], float]) -> None:
         self._sources = sources
         self._now_us = now_us
         self._monotonic_s = monotonic_s
