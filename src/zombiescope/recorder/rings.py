@@ -1,4 +1,4 @@
-"""Stacks of every CPU and the tracepoints beside them: opens rings, follows CPUs that come and go, drains.
+"""The perf rings of all CPUs: stack samples and the tracepoints beside them. CPUs that come and go are followed.
 
 A ring is drained when the kernel says that a quarter of it is full (poll), and at every flush. When a CPU goes
 offline its event dies without a word, and after coming back it needs a new one: `follow` compares with the list of
@@ -8,41 +8,20 @@ from __future__ import annotations
 
 import errno
 import mmap
-from dataclasses import dataclass
+import resource
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from zombiescope._native import KernelSymbols, Sampler
-from zombiescope.kernel import perf_event, privileges, tracefs
+from zombiescope.kernel import namespaces, perf_event, privileges, tracefs
 from zombiescope.kernel.perf_event import Clock, CpuRing, Features
 from zombiescope.kernel.procfile import at
 from zombiescope.recorder.sources import Sources
-
-TRACEPOINTS = (
-    ("cgroup", "cgroup_mkdir"),
-    ("cgroup", "cgroup_rmdir"),
-    ("cgroup", "cgroup_release"),
-    ("cgroup", "cgroup_rename"),
-    ("net", "net_dev_xmit_timeout"),
-    ("printk", "console"),
-)
-"""In this order a tracepoint has the number 1, 2, ... in the records; printk:console only where /dev/kmsg is closed."""
-
-MKDIR, RMDIR, RELEASE, RENAME, XMIT_TIMEOUT, CONSOLE = range(1, 7)
+from zombiescope.recorder.tracepoints import Fields, Tracepoint, TraceRecord
 
 KALLSYMS = "/proc/kallsyms"
 SYMBOLS_EVERY_US = 600_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Traced:
-    """One tracepoint that fired."""
-
-    kind: int
-    monotonic_ns: int
-    cpu: int
-    pid: int
-    tid: int
-    raw: bytes
 
 
 def ring_bytes(cpus: int) -> int:
@@ -67,7 +46,24 @@ def load_kernel_symbols(sources: Sources, now_us: int, root: str = "/") -> Kerne
     return symbols
 
 
-class Stacks:
+def raise_file_limit() -> None:
+    """Five descriptors a CPU and one per kernel file: the usual soft limit of 1,024 ends at 192 CPUs."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def in_host_pid_namespace(sources: Sources, now_us: int) -> bool:
+    """Whether pids in the records are those that /proc shows."""
+    if namespaces.in_host_pid_namespace():
+        return True
+    why = "this process sees only its own PID namespace: other processes appear as pid 0 and are indistinguishable"
+    sources.lacks("host PID namespace", why, "hostPID: true (docker run --pid=host)", now_us)
+    return False
+
+
+class PerfRings:
     """The rings of all online CPUs behind one Sampler."""
 
     def __init__(
@@ -78,8 +74,7 @@ class Stacks:
         self._sources = sources
         self._ring_bytes = ring_bytes(possible_cpus)
         self.rings: dict[int, CpuRing] = {}
-        self.formats: dict[int, tracefs.EventFormat] = {}
-        self._where: dict[int, str | None] = {}
+        self._tracepoints: dict[int, tuple[Tracepoint, tracefs.EventFormat]] = {}  # by their number in the records
         self._closed_counts: dict[int, int] = {}
         self._next_symbols_us = now_us
         self._features = self._probe(now_us) if root == "/" else None
@@ -108,19 +103,24 @@ class Stacks:
             self._sources.lacks("stack samples", why, grant, now_us)
             return None
 
-    def trace(self, wanted: dict[int, str | None], now_us: int) -> None:
-        """Chooses the tracepoints to open (number -> filter or None) before the rings are opened."""
+    def trace(self, wanted: Iterable[Tracepoint], now_us: int) -> None:
+        """Chooses the tracepoints to open before the rings are opened; one that this kernel lacks is reported."""
         place = self._find_tracefs(now_us)
         if place is None or not self.can_sample:
             return
-        for number, where in wanted.items():
-            group, name = TRACEPOINTS[number - 1]
+        for one in wanted:
             try:
-                self.formats[number] = tracefs.read_format(place, group, name)
-                self._where[number] = where
+                form = tracefs.read_format(place, one.group, one.name)
             except (OSError, ValueError) as error:
                 reason = error.strerror if isinstance(error, OSError) else str(error)
-                self._sources.lacks(f"tracepoint {group}:{name}", f"{reason}", "a kernel that has it", now_us)
+                self._sources.lacks(one.source, f"{reason}", "a kernel that has it", now_us)
+            else:
+                self._tracepoints[len(self._tracepoints) + 1] = (one, form)
+
+    @property
+    def kinds(self) -> dict[str, int]:
+        """The tracepoints that are traced: name -> its number in the records; 0 is the stack samples'."""
+        return {one.name: kind for kind, (one, _) in self._tracepoints.items()}
 
     def _find_tracefs(self, now_us: int) -> Path | None:
         try:
@@ -161,13 +161,12 @@ class Stacks:
                 why, grant = _explain(error, self._clock)
                 self._sources.lacks(f"stack samples of cpu {cpu}", why, grant, now_us)
             return False
-        for number, form in self.formats.items():
+        for kind, (tracepoint, form) in self._tracepoints.items():
             try:
-                ring.add_tracepoint(number, form.number, self._where[number])
+                ring.add_tracepoint(kind, form.number, tracepoint.where)
             except OSError as error:
-                group, name = TRACEPOINTS[number - 1]
                 why, grant = _explain(error, self._clock)
-                self._sources.lacks(f"tracepoint {group}:{name}", why, grant, now_us)
+                self._sources.lacks(tracepoint.source, why, grant, now_us)
         for event_id, kind in ring.ids:
             self.sampler.register(event_id, kind)
         self.sampler.add_ring(cpu, ring.memory, mmap.PAGESIZE)
@@ -195,18 +194,20 @@ class Stacks:
     def drain(self) -> int:
         return self.sampler.drain()
 
-    def traced(self) -> list[Traced]:
+    def traced(self) -> Iterator[tuple[Tracepoint, TraceRecord, Fields]]:
         """Tracepoints that fired since the last call, in the order of time."""
-        return [Traced(*record) for record in self.sampler.take_tracepoints()]
+        for fired in self.sampler.take_tracepoints():
+            tracepoint, form = self._tracepoints[fired[0]]
+            yield tracepoint, TraceRecord(*fired), form.fields
 
-    def counts(self) -> dict[int, int]:
+    def counts(self) -> dict[str, int]:
         """How often each tracepoint fired since the start, by the kernel's own count; includes records that were
         lost."""
         totals = dict(self._closed_counts)
         for ring in self.rings.values():
             for (_, kind), count in zip(ring.ids[1:], _counts(ring), strict=False):
                 totals[kind] = totals.get(kind, 0) + count
-        return totals
+        return {name: totals[kind] for name, kind in self.kinds.items() if kind in totals}
 
     def close(self) -> None:
         for cpu in list(self.rings):

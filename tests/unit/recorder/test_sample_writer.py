@@ -9,9 +9,9 @@ import pytest
 
 from zombiescope.kernel.cgroup_path import Owner
 from zombiescope.kernel.process import Process
-from zombiescope.recorder import samples as module
+from zombiescope.recorder import sample_writer as module
 from zombiescope.recorder.lookup import TaskAnswer, TaskQuestion
-from zombiescope.recorder.samples import HOT_AGAIN_NS, SETTLED_NS, Samples
+from zombiescope.recorder.sample_writer import HOT_AGAIN_NS, SETTLED_NS, SampleWriter
 from zombiescope.recording.batch import Batch
 
 SECOND_NS = 1_000_000_000
@@ -60,8 +60,8 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return clock
 
 
-def made(sampler: StandInSampler, lookup: StandInLookup) -> Samples:
-    samples = Samples(sampler, lookup, Batch())  # type: ignore[arg-type]
+def made(sampler: StandInSampler, lookup: StandInLookup) -> SampleWriter:
+    samples = SampleWriter(sampler, lookup, Batch())  # type: ignore[arg-type]
     samples.ask()
     return samples
 

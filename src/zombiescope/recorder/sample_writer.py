@@ -29,7 +29,7 @@ HOT_SAMPLES = 50
 _REAL_TIME = (1, 2)
 
 
-class Share(NamedTuple):
+class TaskShare(NamedTuple):
     """What a task had of the CPU since the last call."""
 
     name: str
@@ -41,13 +41,13 @@ class Share(NamedTuple):
     cpu_cgroup: str | None = None
 
 
-class _Asked(NamedTuple):
+class _Inquiry(NamedTuple):
     question: TaskQuestion
     at_ns: int
     again: bool
 
 
-class Samples:
+class SampleWriter:
     """The rows of samples, stacks, frames and tasks of the current segment."""
 
     def __init__(self, sampler: Sampler, lookup: Lookup, batch: Batch) -> None:
@@ -58,7 +58,7 @@ class Samples:
         self._who: dict[int, tuple[str, str | None, str | None]] = {}  # task -> (unit or its like, cgroup, CPU's)
         self._names: dict[int, str] = {}
         self._cgroup_paths: dict[int, str] = {}
-        self._asked: dict[int, _Asked] = {}
+        self._asked: dict[int, _Inquiry] = {}
         self._real_time: set[int] = set()
         self.rows = 0
 
@@ -73,7 +73,7 @@ class Samples:
                 hint = self._cgroup_paths.get(cgroup_id) if cgroup_id else None
                 question = TaskQuestion(self._segment, task, pid, tid, comm, ppid, hint)
                 self._lookup.ask(question)
-                self._asked[task] = _Asked(question, monotonic_ns(), again=False)
+                self._asked[task] = _Inquiry(question, monotonic_ns(), again=False)
         for space, pid, addresses in self._sampler.rows.take_wanted():
             maps = self._sampler.mappings(pid)
             self._lookup.ask(AddressQuestion(self._segment, space, pid, addresses, maps))
@@ -130,13 +130,13 @@ class Samples:
         else:
             self._real_time.discard(asked.task)
 
-    def shares(self) -> Iterator[Share]:
+    def shares(self) -> Iterator[TaskShare]:
         """Since the last call, a second ago."""
         now_ns = monotonic_ns()
         for task, samples, kernel in self._sampler.take_shares():
             name, cgroup, cpu_cgroup = self._who.get(task, (self._names.get(task, "?"), None, None))
             self._ask_again(task, samples, now_ns)
-            yield Share(name, cgroup, samples, kernel, task in self._real_time, cpu_cgroup)
+            yield TaskShare(name, cgroup, samples, kernel, task in self._real_time, cpu_cgroup)
 
     def _ask_again(self, task: int, samples: int, now_ns: int) -> None:
         asked = self._asked.get(task)
@@ -144,7 +144,7 @@ class Samples:
             return
         if now_ns - asked.at_ns >= (HOT_AGAIN_NS if asked.again else SETTLED_NS):
             self._lookup.ask(replace(asked.question, comm=None))
-            self._asked[task] = _Asked(asked.question, now_ns, again=True)
+            self._asked[task] = _Inquiry(asked.question, now_ns, again=True)
 
     def sweep(self) -> None:
         """Forgets processes that are gone; once a second."""

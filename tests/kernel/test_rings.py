@@ -17,13 +17,16 @@ from tests.helpers.recorder_process import recording
 from zombiescope.kernel import cpu
 from zombiescope.kernel.cgroup_path import normalise
 from zombiescope.kernel.perf_event import Clock, monotonic_ns
-from zombiescope.recorder import stacks as module
+from zombiescope.recorder import rings as module
 from zombiescope.recorder.ledger import Ledger
+from zombiescope.recorder.rings import PerfRings
 from zombiescope.recorder.sources import Sources
-from zombiescope.recorder.stacks import MKDIR, RELEASE, RMDIR, Stacks
+from zombiescope.recorder.tracepoints import Tracepoint
 from zombiescope.recording.reader import open_recording
 
 pytestmark = pytest.mark.kernel
+
+LIFE = [Tracepoint("cgroup", f"cgroup_{step}", lambda *_: ()) for step in ("mkdir", "rmdir", "release")]
 
 
 @contextmanager
@@ -46,25 +49,25 @@ def test_a_cpu_that_went_and_came_back_is_sampled_again(needs: Needs) -> None:
     online = cpu.online() or (0,)
     last = online[-1]
     sources = Sources()
-    stacks = Stacks(Clock(), max(online) + 1, sources, host_pids=True, now_us=0)
-    stacks.trace({MKDIR: None}, 0)
+    rings = PerfRings(Clock(), max(online) + 1, sources, host_pids=True, now_us=0)
+    rings.trace(LIFE[:1], 0)
     try:
-        assert stacks.follow(online, 0) == (list(online), [])
+        assert rings.follow(online, 0) == (list(online), [])
         with pinned_hog(last):
             time.sleep(0.5)
-            stacks.drain()
-            assert stacks.sampler.take_cores(monotonic_ns())[last][0] > 10
-            assert stacks.follow(online[:-1], 0) == ([], [last])
+            rings.drain()
+            assert rings.sampler.take_cores(monotonic_ns())[last][0] > 10
+            assert rings.follow(online[:-1], 0) == ([], [last])
             time.sleep(0.3)
-            stacks.drain()
-            stacks.sampler.take_cores(monotonic_ns())
-            assert stacks.follow(online, 0) == ([last], [])
+            rings.drain()
+            rings.sampler.take_cores(monotonic_ns())
+            assert rings.follow(online, 0) == ([last], [])
             time.sleep(0.5)
-            stacks.drain()
-            assert stacks.sampler.take_cores(monotonic_ns())[last][0] > 10
-        assert MKDIR in stacks.counts()
+            rings.drain()
+            assert rings.sampler.take_cores(monotonic_ns())[last][0] > 10
+        assert "cgroup_mkdir" in rings.counts()
     finally:
-        stacks.close()
+        rings.close()
 
 
 def test_99_samples_a_second_and_a_hole_is_seen(needs: Needs, tmp_path: Path) -> None:
@@ -151,30 +154,29 @@ def test_lost_records_are_counted_and_totals_stay_exact(needs: Needs, monkeypatc
     mount = needs.memory_cgroup()
     # GIVEN rings of two pages that nobody drains
     monkeypatch.setattr(module, "ring_bytes", lambda _: 8192)
-    stacks = Stacks(Clock(), max(cpu.online() or (0,)) + 1, Sources(), host_pids=True, now_us=0)
-    stacks.trace(dict.fromkeys((MKDIR, RMDIR, RELEASE)), 0)
+    rings = PerfRings(Clock(), max(cpu.online() or (0,)) + 1, Sources(), host_pids=True, now_us=0)
+    rings.trace(LIFE, 0)
     book = Ledger(normalise)
     try:
-        stacks.follow(cpu.online() or (0,), 0)
+        rings.follow(cpu.online() or (0,), 0)
         # WHEN more cgroups come and go than fit
         for number in range(500):
             child = mount / f"zombiescope-test-{os.getpid()}-{number}"
             child.mkdir()
             child.rmdir()
-        stacks.drain()
-        received = [record for record in stacks.traced() if record.kind == MKDIR]
-        for record in received:
-            form = stacks.formats[MKDIR].fields
-            book.mkdir(form["id"].number(record.raw), form["path"].text(record.raw), None)
-        counts = stacks.counts()
+        rings.drain()
+        received = [fired for fired in rings.traced() if fired[0] is LIFE[0]]
+        for _, record, fields in received:
+            book.mkdir(fields["id"].number(record.raw), fields["path"].text(record.raw), None)
+        counts = rings.counts()
         # (the kernel tells of the loss only once there is room again)
         time.sleep(0.2)
-        stacks.drain()
+        rings.drain()
     finally:
-        stacks.close()
+        rings.close()
     # THEN the kernel's own count says how many, and the ledger knows that its lines are not exact
-    assert stacks.sampler.lost > 0
-    assert len(received) < 500 <= counts[MKDIR]
-    book.observe_counts(counts[MKDIR], counts[RMDIR], counts[RELEASE], now_us=1)
-    assert book.created == counts[MKDIR]
+    assert rings.sampler.lost > 0
+    assert len(received) < 500 <= counts["cgroup_mkdir"]
+    book.observe_counts(counts["cgroup_mkdir"], counts["cgroup_rmdir"], counts["cgroup_release"], now_us=1)
+    assert book.created == counts["cgroup_mkdir"]
     assert not book.exact
