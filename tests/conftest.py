@@ -1,5 +1,5 @@
-"""What every test may ask for. A kernel test that cannot run says why; with ZOMBIESCOPE_REQUIRE_KERNEL=1 that is a
-failure."""
+"""What every test may ask for, and what holds for all: limits of time, and no process left behind. A kernel test that
+cannot run says why; with ZOMBIESCOPE_REQUIRE_KERNEL=1 that is a failure."""
 
 from __future__ import annotations
 
@@ -7,15 +7,22 @@ import os
 import shutil
 import signal
 import subprocess
+from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
+
+from tests.helpers import children, limits
 
 REQUIRE = "ZOMBIESCOPE_REQUIRE_KERNEL"
 
 # A shell that runs its jobs in the background ignores SIGINT, and so would every child that a test stops with it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+children.mark_what_is_started()
+
+
+LIMIT = pytest.StashKey[float]()
 
 
 class Needs:
@@ -101,3 +108,59 @@ class Needs:
 @pytest.fixture
 def needs() -> Needs:
     return Needs()
+
+
+# --- a test that goes wrong ends -------------------------------------------------------------------------------------
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        limits.set_by_marker(item)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_timeout_set_timer(item: pytest.Item, settings: Any) -> bool | None:
+    if settings.method != "signal":
+        return None
+    item.stash[LIMIT] = settings.timeout
+    limits.arm(item, settings.timeout)
+    return True
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_timeout_cancel_timer(item: pytest.Item) -> bool | None:
+    if LIMIT not in item.stash:
+        return None
+    limits.disarm()
+    return True
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
+    """A failure switched the alarm off; fixtures of a test that failed can hang too."""
+    if LIMIT in item.stash:
+        limits.arm(item, item.stash[LIMIT])
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any]) -> Generator[None, object, object]:
+    """What a fixture of a wider scope starts outlives the test that asked for it first."""
+    if fixturedef.scope == "function":
+        return (yield)
+    with children.owned_by(fixturedef.argname):
+        return (yield)
+
+
+@pytest.fixture(autouse=True)
+def no_process_left_behind() -> Iterator[None]:
+    before = children.own()
+    with children.owned_by("test") as owner:
+        yield
+    left = children.left_by(owner, before)
+    children.kill(set(left))
+    assert not left, f"processes that the test left behind: {left}"
+
+
+def pytest_sessionfinish() -> None:
+    children.kill(children.of_this_run())

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.browser
 def report(recorded: Recorded, tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("report") / "report.html"
     done = subprocess.run(
-        [*COMMAND, "diagnose", str(recorded.directory), "-o", str(file)], capture_output=True, text=True
+        [*COMMAND, "diagnose", str(recorded.directory), "-o", str(file)], capture_output=True, text=True, timeout=120
     )
     assert file.exists(), done.stderr
     return file

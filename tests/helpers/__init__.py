@@ -1,5 +1,9 @@
 """What several tests share, one idea per module.
 
+What holds for every test
+    children          every process that a test starts is gone when the test is over
+    limits            a test that goes wrong ends, and the run goes on
+
 Recordings and nodes that never existed
     recordings        a node that trains and leaks memory cgroups, with one bad minute; segments and rollups by hand
     scenes            a node of twenty seconds made to measure: exactly these tasks, counters and events

@@ -85,7 +85,7 @@ class RecorderProcess:
     def kill(self) -> None:
         if self._process.poll() is None:
             self._process.kill()
-        self._process.communicate()
+        self._process.communicate(timeout=DEADLINE_S)
 
 
 @contextmanager

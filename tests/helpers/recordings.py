@@ -1,4 +1,4 @@
-"""Synthetic recordings, written through the real encoder: what tests of readers and commands look at.
+"""A synthetic node with one bad minute: what tests of readers and commands look at.
 
 `write_recording(dir)` makes a node that trains, serves a NIC and leaks memory cgroups; in the middle of it
 kubelet holds the last core in the kernel for six seconds and the NIC is reset. Everything is drawn from one
@@ -15,14 +15,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.helpers.made import BOOT, SECOND, START_US, Node, describe, write_segment
 from zombiescope.recording import schema
 from zombiescope.recording.log import SegmentEncoder, encode_columns, encode_rows
 from zombiescope.recording.reader import Recording
 
-START_US = 1_760_000_000_000_000
-"""2025-10-09 08:53:20 UTC."""
-BOOT = "5b9a1a3e-7d0c-4c7a-9d35-0d8a4e1f2b60"
-SECOND = 1_000_000
+__all__ = (
+    "BOOT", "KUBELET", "LEAKER", "LEAKING_PATH", "PROGRAMS", "SECOND", "START_US", "WALK", "Incident", "Program",
+    "Written", "contents", "write_recording", "write_rollups", "write_segment",
+)  # fmt: skip
+
 LEAKING_PATH = "/ecs/*"
 
 _SYSCALL = ("entry_SYSCALL_64_after_hwframe", "do_syscall_64")
@@ -96,54 +98,33 @@ class Written:
 
 @dataclass(slots=True)
 class _Segment:
-    """The dictionaries of one segment; rows go out with the frame that needs them first."""
+    """One segment; rows of its dictionaries go out with the frame that needs them first."""
 
     encoder: SegmentEncoder
     path: Path
-    frames: dict[tuple[str, str], int] = field(default_factory=dict)
-    stacks: dict[tuple[int, ...], int] = field(default_factory=dict)
-    tasks: dict[int, int] = field(default_factory=dict)
-    series: dict[tuple[str, ...], int] = field(default_factory=dict)
-    new: dict[str, list[tuple[Any, ...]]] = field(default_factory=dict)
-
-    def frame(self, name: str, kind: str) -> int:
-        if (name, kind) not in self.frames:
-            self.frames[name, kind] = len(self.frames)
-            module = {"kernel": "[kernel]", "user": "libtorch.so"}[kind]
-            self._add("frames", (self.frames[name, kind], name, module, kind))
-        return self.frames[name, kind]
+    made: Node = field(default_factory=Node)
+    known: set[int] = field(default_factory=set)
 
     def stack(self, user: Sequence[str], kernel: Sequence[str]) -> int:
-        ids = (*(self.frame(name, "user") for name in user), *(self.frame(name, "kernel") for name in kernel))
-        if ids not in self.stacks:
-            self.stacks[ids] = len(self.stacks)
-            self._add("stacks", (self.stacks[ids], ids))
-        return self.stacks[ids]
+        frames = [self.made.frame(name, "user", "libtorch.so") for name in user]
+        return self.made.stack([*frames, *(self.made.frame(name, "kernel", "[kernel]") for name in kernel)])
 
     def task(self, program: Program) -> int:
-        if program.pid not in self.tasks:
-            task = self.tasks[program.pid] = len(self.tasks)
-            ring = (task, program.pid, program.pid, program.comm)
+        """First what a ring record tells, then what was read in /proc/PID."""
+        task = self.made.task(program.pid, program.comm)
+        if task not in self.known:
+            self.known.add(task)
             exe = f"/usr/bin/{program.comm}"
             cgroup = f"/{program.unit}" if program.unit else None
-            self._add("tasks", (*ring, *[None] * 10))  # what a ring record tells, before /proc/PID was read
-            self._add("tasks", (*ring, 1, 500 + program.pid, 0, 0, f"{exe} -v", exe, cgroup, program.unit,
-                                program.container, program.pod))  # fmt: skip
-        return self.tasks[program.pid]
-
-    def serie(self, source: str, name: str, key: str, kind: str) -> int:
-        if (source, name, key) not in self.series:
-            self.series[source, name, key] = len(self.series)
-            self._add("series", (self.series[source, name, key], source, name, key, kind))
-        return self.series[source, name, key]
-
-    def _add(self, table: str, row: tuple[Any, ...]) -> None:
-        self.new.setdefault(table, []).append(row)
+            self.made.add(
+                "tasks", task=task, pid=program.pid, tid=program.pid, comm=program.comm, ppid=1,
+                start_ticks=500 + program.pid, policy=0, rt_priority=0, cmdline=f"{exe} -v", exe=exe, cgroup=cgroup,
+                unit=program.unit, container=program.container, pod=program.pod,
+            )  # fmt: skip
+        return task
 
     def take_new(self, wall_us: int) -> list[bytes]:
-        blocks = [encode_rows(schema.BY_NAME[table], rows, wall_us) for table, rows in self.new.items()]
-        self.new.clear()
-        return blocks
+        return [encode_rows(schema.BY_NAME[table], rows, wall_us) for table, rows in self.made.take().items()]
 
 
 @dataclass(slots=True)
@@ -168,7 +149,7 @@ class _Node:
         tables: dict[str, list[tuple[Any, ...]]] = {
             "cores": [self._core(wall_us, cpu, counts[cpu]) for cpu in range(self.cpus)],
             "counters": list(self._counters(segment, tick, wall_us, first)),
-            "interrupts": [(wall_us, segment.serie("interrupts", "eth0-0", "41", "counter"), 0, 900 + tick % 50)],
+            "interrupts": [(wall_us, segment.made.series("interrupts", "eth0-0", "41"), 0, 900 + tick % 50)],
             "census": [self._census(wall_us)],
             "events": self._events(tick, wall_us),
             "cost": [(wall_us, 2500, 41 << 20, 0, 150, 0, 700 + tick % 9, 2100)],
@@ -233,12 +214,12 @@ class _Node:
 
     def _counters(self, segment: _Segment, tick: int, wall_us: int, first: bool) -> Iterator[tuple[int, ...]]:
         packets = 9000 + self.rng.randrange(500)
-        yield wall_us, segment.serie("vmstat", "pgfault", "", "counter"), 4000 + tick % 311
-        yield wall_us, segment.serie("netdev", "rx_packets", "eth0", "counter"), packets
-        yield wall_us, segment.serie("meminfo", "MemAvailable", "", "gauge"), (61 << 30) - tick * 4096
+        yield wall_us, segment.made.series("vmstat", "pgfault", ""), 4000 + tick % 311
+        yield wall_us, segment.made.series("netdev", "rx_packets", "eth0"), packets
+        yield wall_us, segment.made.series("meminfo", "MemAvailable", "", "gauge"), (61 << 30) - tick * 4096
         if self.probe_leaf_ns is not None and (first or tick % 60 == 0):
             for name in ("numa_stat_leaf_ns", "stat_leaf_ns"):
-                yield wall_us, segment.serie("probe", name, "", "gauge"), self.probe_leaf_ns
+                yield wall_us, segment.made.series("probe", name, "", "gauge"), self.probe_leaf_ns
 
     def _dying_at(self, wall_us: int) -> tuple[int, int]:
         grown = int(self.leak_per_hour * (wall_us - self.start_us) / (3600 * SECOND))
@@ -308,7 +289,7 @@ def write_recording(
         "format": schema.FORMAT, "node": node, "boot": boot, "hz": hz, "event": "cpu-clock",
         "interval_us": interval_us, "recorder_started_us": recorder_started_us or start_us,
     }  # fmt: skip
-    _write_node(node_dir, header, kernel, cpus)
+    describe(node_dir, header, kernel, cpus)
     per_segment = segment_s * SECOND // interval_us
     segments = []
     for number, first in enumerate(range(0, ticks, per_segment)):
@@ -333,59 +314,6 @@ def _write_segment(segment: _Segment, machine: _Node, ticks: range, *, closes: b
             last = tick == ticks[-1]
             monotonic_ns = (tick + 1) * machine.interval_us * 1000
             file.write(segment.encoder.frame(wall_us, monotonic_ns, blocks, closes=last and closes))
-
-
-def write_segment(
-    directory: Path | str,
-    tables: dict[str, list[tuple[Any, ...]]],
-    *,
-    node: str = "lab",
-    start_us: int = START_US,
-    kernel: str = "5.4.0-1024-aws",
-    boot: str = BOOT,
-    seq: int = 0,
-) -> Path:
-    """A recording (or one more segment of it) of exactly these rows, for tests that need no whole machine.
-
-    Rows go into the frame of the second in which their time lies; rows without a time into the first. Columns that a
-    row leaves out at its end have no value.
-    """
-    node_dir = Path(directory) / f"node={node}"
-    (node_dir / "log").mkdir(parents=True, exist_ok=True)
-    header: dict[str, Any] = {
-        "format": schema.FORMAT, "node": node, "boot": boot, "hz": 99, "event": "cpu-clock", "seq": seq,
-        "interval_us": SECOND, "recorder_started_us": START_US, "started_us": start_us,
-    }  # fmt: skip
-    _write_node(node_dir, header, kernel, 2)
-    frames: dict[int, dict[str, list[tuple[Any, ...]]]] = {}
-    for name, rows in tables.items():
-        timed = schema.BY_NAME[name].time_column is not None
-        width = len(schema.BY_NAME[name].names)
-        for short in rows:
-            row = (*short, *(None,) * (width - len(short)))
-            second = max(0, (row[0] - start_us - 1) // SECOND) if timed else 0
-            frames.setdefault(second, {}).setdefault(name, []).append(row)
-    encoder = SegmentEncoder(header)
-    path = node_dir / "log" / f"{start_us:016d}.seg"
-    with path.open("wb") as file:
-        file.write(encoder.preamble)
-        for second, blocks in sorted(frames.items()):
-            wall_us = start_us + (second + 1) * SECOND
-            encoded = [encode_rows(schema.BY_NAME[name], rows, wall_us) for name, rows in blocks.items()]
-            file.write(encoder.frame(wall_us, (second + 1) * SECOND * 1000, encoded))
-    return path
-
-
-def _write_node(node_dir: Path, header: dict[str, Any], kernel: str, cpus: int) -> None:
-    who = {
-        **{key: header[key] for key in ("format", "node", "boot", "hz", "event")},
-        "kernel": kernel, "machine": "x86_64", "os": "Ubuntu 20.04.6 LTS", "timezone": "Europe/Berlin",
-        "cpus": {"online": list(range(cpus)), "possible": cpus}, "user_hz": 100,
-        "interval_s": header["interval_us"] / SECOND, "started_us": header["recorder_started_us"],
-        "labels": {"zone": "us-east-1a"},
-        "missing": [{"source": "systemd", "why": "no D-Bus socket", "grant": "mount /run/dbus"}],
-    }  # fmt: skip
-    (node_dir / "node.json").write_text(json.dumps(who))
 
 
 def write_rollups(node_dir: Path, until_us: int, *, days: int, boot: str = BOOT, cpus: int = 2) -> None:

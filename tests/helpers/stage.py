@@ -65,7 +65,7 @@ def record(place: Path) -> Recorded:
             start = time.time()
             recorder.wait_for_frames(QUIET_S)
             hog_from = time.time()
-            subprocess.run([sys.executable, "-c", HOG, str(core), str(HOG_S)], check=True)
+            subprocess.run([sys.executable, "-c", HOG, str(core), str(HOG_S)], check=True, timeout=HOG_S + 60)
             hog_to = time.time()
             recorder.wait_for_frames(QUIET_S)
         recorder.stop()

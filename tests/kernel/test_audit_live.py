@@ -15,7 +15,7 @@ from zombiescope.systemd import unit_files
 from zombiescope.systemd.root import Root
 from zombiescope.systemd.show import running_units
 
-pytestmark = pytest.mark.kernel
+pytestmark = [pytest.mark.kernel, pytest.mark.timeout(900)]  # the first one may have to fetch a Debian
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from zombiescope.systemd.journal import COMMAND, JournalFollower
 from zombiescope.systemd.units import UnitEvent
 from zombiescope.systemd.watcher import SystemdWatcher
 
-pytestmark = pytest.mark.kernel
+pytestmark = [pytest.mark.kernel, pytest.mark.timeout(900)]  # the first one may have to fetch a Debian
 
 
 @pytest.fixture(scope="module")

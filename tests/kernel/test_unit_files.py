@@ -21,7 +21,7 @@ from zombiescope.systemd.unit_files import UnitFiles, exit_status, names
 from zombiescope.systemd.unit_files.starts import starts
 from zombiescope.systemd.unit_files.timespan import parse_us
 
-pytestmark = pytest.mark.kernel
+pytestmark = [pytest.mark.kernel, pytest.mark.timeout(900)]  # the first one may have to fetch a Debian
 
 AT_LEAST = 200
 PROPERTIES = (

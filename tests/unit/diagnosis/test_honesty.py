@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.helpers.made import HZ
 from tests.helpers.recordings import START_US
-from tests.helpers.scenes import HZ, Scene
+from tests.helpers.scenes import Scene
 from tests.unit.diagnosis.test_patterns import READ, ROWS, Row
 
 from zombiescope.diagnosis.diagnose import Diagnosis, diagnose

@@ -162,17 +162,17 @@ def test_what_the_founding_team_tried_is_ruled_out_by_numbers(tmp_path: Path) ->
 def test_a_source_that_is_read_rarely_does_not_look_as_if_it_stood_still(tmp_path: Path) -> None:
     # GIVEN vmstat that was read every ten seconds, and a storm of faults between two readings
     scene = Scene().hog("asm_exc_page_fault exc_page_fault handle_mm_fault clear_page_erms", from_s=5, to_s=9)
-    number = scene._series("vmstat", "pgfault", None, "counter")
+    number = scene.made.series("vmstat", "pgfault")
     for second, faults in ((4, 30_000), (14, 4_000_000)):
-        scene.tables.setdefault("counters", []).append((1_760_000_000_000_000 + second * 1_000_000, number, faults))
+        scene.made.count(1_760_000_000_000_000 + second * 1_000_000, number, faults)
     (incident,) = scene.diagnose(tmp_path).incidents
     assert incident.causes[0].pattern == "page-fault-storm"
 
 
 def test_a_level_that_was_read_before_it_rose_refutes_nothing(tmp_path: Path) -> None:
     scene = Scene(kernel="6.18.0").hog(f"{CALL} inotify_update_watch fsnotify_set_children_dentry_flags", "watcher")
-    number = scene._series("dentry", "negative", None, "gauge")
-    scene.tables["counters"] = [(1_760_000_001_000_000, number, 12_000)]
+    number = scene.made.series("dentry", "negative", kind="gauge")
+    scene.made.count(1_760_000_001_000_000, number, 12_000)
     (incident,) = scene.diagnose(tmp_path).incidents
     assert incident.causes[0].pattern == "negative-dentries"
     assert incident.causes[0].confidence <= 0.5
