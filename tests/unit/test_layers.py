@@ -34,8 +34,8 @@ ROOMS = {
     # What a page shows is a document; the other rooms are for making one of a selection that is held open.
     "web": {"web", "documents", "questions", "exporting", "diagnosis", "lab", "profile", "views", "recording"},
     "commands": {
-        "commands", "documents", "questions", "web", "importing", "exporting", "diagnosis", "audit", "checkup", "lab", "profile",
-        "views", "recorder", "recording", "symbols", "systemd", "kernel", "_mark", "",
+        "commands", "documents", "questions", "web", "importing", "exporting", "diagnosis", "audit", "checkup", "lab",
+        "profile", "views", "recording", "kernel", "_mark",
     },
 }  # fmt: skip
 """Room -> rooms that it may import from. "" is the package itself."""

@@ -7,7 +7,7 @@ the command gets the question, filled.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
+from functools import cache, wraps
 from inspect import Parameter, Signature, signature
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -58,6 +58,7 @@ def _question(hint: Any) -> tuple[type[Question] | None, dict[str, str]]:
     return (hint, names) if isinstance(hint, type) and issubclass(hint, Question) else (None, {})
 
 
+@cache  # most commands have a window, and --help reads all of them
 def _option(each: Declared, name: str) -> Parameter:
     said = each.parameter
     default = None if each.default == () else each.default
@@ -96,8 +97,8 @@ def _is_number(each: Declared) -> bool:
     """Whether typer is to check its bounds."""
     if each.parameter.parse is not None:
         return False
-    kinds = (each.element, each.type, *get_args(each.type))
-    return int in kinds or float in kinds
+    kinds = (each.type, *get_args(each.type))
+    return each.element is None and (int in kinds or float in kinds)
 
 
 def _parser(parse: Callable[[str], Any]) -> Callable[[str], Any]:

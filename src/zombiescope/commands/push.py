@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, cast, get_args
 
 import typer
 
@@ -33,8 +33,8 @@ Target = Literal["pyroscope", "parca", "otlp"]
 
 def command(
     question: Annotated[ProfileQuestion, {"to": "until"}],
-    target: Annotated[
-        Target,
+    peer: Annotated[
+        list[str],
         typer.Option("--to", metavar="PEER", help="What the peer is: pyroscope, parca or otlp.", show_default=False),
     ],
     arguments: Annotated[
@@ -72,6 +72,7 @@ def command(
 
     A window is sent in pieces of --every, since Pyroscope and Parca keep the time of a piece and not of a sample.
     """
+    target = _target(peer)
     directory, url = _place(arguments)
     headers, labels = _headers(header, token_file), dict(_pair(each, "--label") for each in label or ())
     every_us = None if every is None else _every_us(every)
@@ -126,6 +127,13 @@ def _all_labels(samples: Samples, given: dict[str, str]) -> dict[str, str]:
     recorded = samples.node.get("labels")
     known = {str(key): str(value) for key, value in recorded.items()} if isinstance(recorded, dict) else {}
     return {"node": samples.name, **known, **given}
+
+
+def _target(given: list[str]) -> Target:
+    found = [each for each in get_args(Target) if given == [each]]
+    if not found:
+        raise typer.BadParameter(f"--to names one peer: {', '.join(get_args(Target))}; the window ends with --until")
+    return cast("Target", found[0])
 
 
 def _place(arguments: list[str]) -> tuple[str | None, str]:

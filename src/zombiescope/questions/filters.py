@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _CPUS = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?")
 _MAX_CPU = 65_535
 _PANEL = "Filters"
-_ID = {"metavar": "N", "panel": _PANEL, "low": 0, "high": 2**31 - 1, "most": 1_000}
+_ID = {"metavar": "N", "panel": _PANEL, "low": 0, "foreign_high": 2**31 - 1, "most": 1_000}
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,10 @@ window may reach for a request.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from functools import cache
+from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
 _KEY = "parameter"
 Face = Literal["command", "web"]
@@ -31,6 +32,8 @@ class Parameter:
     """As the field, unless Python reserves the word."""
     low: float | None = None
     high: float | None = None
+    foreign_high: float | None = None
+    """The highest that a request may ask for, where the command line has no limit."""
     longest: int = 1_000
     """Characters of a text."""
     most: int = 100
@@ -74,7 +77,7 @@ class Declared:
 
 def declared(question: type[Question], face: Face) -> Iterator[Declared]:
     """The parameters of a question and of the questions in it, in their order."""
-    hints = get_type_hints(question)
+    hints = _hints(cast("Hashable", question))
     for each in fields(question):  # type: ignore[arg-type]  # every Question is a dataclass
         hint = hints[each.name]
         if _is_question(hint):
@@ -86,7 +89,7 @@ def declared(question: type[Question], face: Face) -> Iterator[Declared]:
 
 def filled(question: type[Asked], given: Mapping[str, Any]) -> Asked:
     """The question with what was given, by the names of fields; the rest has its default."""
-    hints = get_type_hints(question)
+    hints = _hints(cast("Hashable", question))
     values: dict[str, Any] = {}
     for each in fields(question):  # type: ignore[arg-type]
         if _is_question(hints[each.name]):
@@ -95,6 +98,11 @@ def filled(question: type[Asked], given: Mapping[str, Any]) -> Asked:
             value = given[each.name]
             values[each.name] = tuple(value or ()) if get_origin(hints[each.name]) is tuple else value
     return question(**values)
+
+
+@cache
+def _hints(question: Hashable) -> dict[str, Any]:
+    return get_type_hints(question)
 
 
 def _is_question(hint: Any) -> bool:

@@ -79,7 +79,7 @@ class HeatmapQuestion(ProfileQuestion):
 
 @dataclass(frozen=True, slots=True)
 class StacksQuestion(ProfileQuestion):
-    top: int = parameter(20, "How many functions, and how many stacks.", metavar="N", low=1, high=10_000)
+    top: int = parameter(20, "How many functions, and how many stacks.", metavar="N", low=1, foreign_high=10_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +92,14 @@ class ExportQuestion(ProfileQuestion):
 @dataclass(frozen=True, slots=True)
 class DiffQuestion(Question):
     filters: FilterQuestion = NO_FILTERS
-    top: int = parameter(12, "How many functions, and how many units.", metavar="N", low=1, high=10_000)
+    top: int = parameter(12, "How many functions, and how many units.", metavar="N", low=1, foreign_high=10_000)
 
 
 @dataclass(frozen=True, slots=True)
 class CoresQuestion(Question):
     window: WindowQuestion = WHOLE
     hottest: int | None = parameter(
-        None, "Only the N cores that the kernel held longest.", metavar="N", low=1, high=10_000
+        None, "Only the N cores that the kernel held longest.", metavar="N", low=1, foreign_high=10_000
     )
 
 

@@ -58,5 +58,6 @@ def _bounds(kind: Any, each: Declared) -> dict[str, Any]:
     if str in kinds:
         return {"max_length": each.parameter.longest}
     if int in kinds or float in kinds:
-        return {"ge": each.parameter.low, "le": each.parameter.high}
+        highest = each.parameter.foreign_high if each.parameter.high is None else each.parameter.high
+        return {"ge": each.parameter.low, "le": highest}
     return {}

@@ -221,9 +221,10 @@ def test_a_token_on_the_loopback_is_for_machines_with_several_people(written: Wr
 @pytest.mark.parametrize(
     ("text", "listen"),
     [
-        ("127.0.0.1:8321", ListenAddress("127.0.0.1", 8321)), ("[::1]:9000", ListenAddress("::1", 9000)), ("9000",
-        ListenAddress("127.0.0.1", 9000)), (":9000", ListenAddress("127.0.0.1", 9000)), ("0.0.0.0", ListenAddress("0.0.0.0", 8321)),
-        ("[::]", ListenAddress("::", 8321)), ("localhost:1", ListenAddress("127.0.0.1", 1)),
+        ("127.0.0.1:8321", ListenAddress("127.0.0.1", 8321)), ("[::1]:9000", ListenAddress("::1", 9000)),
+        ("9000", ListenAddress("127.0.0.1", 9000)), (":9000", ListenAddress("127.0.0.1", 9000)),
+        ("0.0.0.0", ListenAddress("0.0.0.0", 8321)), ("[::]", ListenAddress("::", 8321)),
+        ("localhost:1", ListenAddress("127.0.0.1", 1)),
     ],
 )  # fmt: skip
 def test_where_to_listen(text: str, listen: ListenAddress) -> None:
