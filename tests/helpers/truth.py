@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.helpers.recordings import START_US, contents, write_segment
-
 from zombiescope.exporting.samples import ExportSamples
 from zombiescope.importing.rows import FrameRow, ImportReport, SampleRows, TaskRow
 from zombiescope.importing.writer import ImportWriter

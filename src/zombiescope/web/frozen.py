@@ -21,6 +21,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from zombiescope._errors import UserError
 from zombiescope.documents.columns import Columns
 from zombiescope.profile.pruning import FILE_BYTES
 from zombiescope.profile.sample_table import SampleTable
@@ -45,7 +46,7 @@ _REST_BYTES = 5_000
 Document = dict[str, Any] | Columns
 
 
-class NotBuiltError(Exception):
+class NotBuiltError(UserError):
     """There is no page in this installation: a source tree that was not set up."""
 
 
@@ -79,7 +80,7 @@ def _only(pattern: re.Pattern[str], index: str, folder: Path) -> str:
     return (folder / str(named[0])).read_text()
 
 
-class Answers:
+class EmbeddedDocuments:
     """What the page may ask, each as the server would answer it."""
 
     def __init__(self) -> None:
@@ -108,7 +109,7 @@ def packed_samples(table: SampleTable) -> str:
     return packed(Columns("samples", table.scalars, table.arrays).encoded())
 
 
-def room_bytes(built: Built, answers: Answers, text: str = "") -> int:
+def room_bytes(built: Built, answers: EmbeddedDocuments, text: str = "") -> int:
     """What is left for samples."""
     return FILE_BYTES - _REST_BYTES - built.size_bytes - answers.size_bytes - 2 * len(text.encode())
 
@@ -117,7 +118,7 @@ def assembled(
     built: Built,
     heading: str,
     opens: str,
-    answers: Answers,
+    answers: EmbeddedDocuments,
     samples: str | None,
     markdown: str | None = None,
     rows: int | None = None,

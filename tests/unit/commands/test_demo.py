@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from tests.helpers.cli import Cli, Done
 
-from zombiescope.commands import drawing
+from zombiescope.commands import picture
 from zombiescope.commands.failure import Failure
 from zombiescope.documents.columns import decoded
 from zombiescope.web.frozen import NotBuiltError
@@ -112,7 +112,7 @@ def test_a_window_without_a_recording_is_not_called_well(cli: Cli, recording: st
 def test_a_wrong_length_of_live_is_named(cli: Cli) -> None:
     done = cli("diagnose", "--live", "1s")
     assert done.code == 2
-    assert "'--live': must be 2s to 10m" in done.err
+    assert "--live: must be 2s to 10m" in done.err
 
 
 def test_the_page_shows_no_average_where_nothing_was_measured(cli: Cli, recording: str, tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_a_tree_without_a_page_is_one_line(tmp_path: Path) -> None:
         raise NotBuiltError("the web page is not built")
 
     with pytest.raises(Failure, match=r"r\.html: the web page is not built"):
-        drawing.write_page(tmp_path / "r.html", absent)
+        picture.write_page(tmp_path / "r.html", absent)
     assert not (tmp_path / "r.html").exists()
 
 

@@ -9,8 +9,8 @@ import pytest
 from tests.helpers.cli import Cli
 
 from zombiescope.commands.failure import Failure
-from zombiescope.commands.lab import elsewhere, scenarios, score
-from zombiescope.commands.lab.performing import Outcome
+from zombiescope.commands.lab import node_run, scenarios, score
+from zombiescope.commands.lab.scenario_run import Outcome
 from zombiescope.lab import requirements
 from zombiescope.lab.failure import LabError
 from zombiescope.lab.scenario import by_id, every
@@ -30,7 +30,7 @@ def test_what_can_only_run_in_a_node_is_told_as_not_run_when_none_comes_up(monke
             raise LabError("the node did not come up")
         yield from ()
 
-    monkeypatch.setattr(elsewhere, "perform_all", no_node)
+    monkeypatch.setattr(node_run, "perform_all", no_node)
     monkeypatch.setattr(requirements, "in_lab_node", lambda: False)
     monkeypatch.setattr(requirements, "systemd_runs", lambda: False)
     chosen = [by_id("global-reclaim"), by_id("zombie-unit")]

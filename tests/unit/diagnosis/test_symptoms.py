@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.scenes import SYSCALL, Scene
+from tests.helpers.scenes import SYSCALL, Scene
 
 from zombiescope.diagnosis import symptoms
 from zombiescope.diagnosis.report.document import document

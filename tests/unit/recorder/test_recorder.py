@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.replay import IDLE, Replay, Runs, Task
+from tests.helpers.replay import IDLE, Replay, Runs, Task
 
 from zombiescope.recorder.child import ChildProcess
 from zombiescope.recorder.ledger import Ledger

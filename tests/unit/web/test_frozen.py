@@ -17,12 +17,13 @@ from tests.conftest import Needs
 from tests.helpers.recordings import SECOND, START_US, Written, write_recording
 
 from zombiescope.diagnosis.diagnose import diagnose
-from zombiescope.documents.window import Window
+from zombiescope.documents.flamegraph import Baseline
 from zombiescope.profile import sample_table
 from zombiescope.profile.selection import Filters, Selection
+from zombiescope.questions.window import Window
 from zombiescope.recording.reader import open_recording
 from zombiescope.web import report
-from zombiescope.web.frozen import Answers, Built, NotBuiltError, assembled
+from zombiescope.web.frozen import Built, EmbeddedDocuments, NotBuiltError, assembled
 
 Browser = Callable[..., list["Shown"]]
 
@@ -114,7 +115,7 @@ def test_the_file_asks_nobody_for_anything(written: Written) -> None:
 def test_no_name_ends_a_script_of_it(written: Written) -> None:
     hostile = "</script><script>document.title = 'x'</script><!--"
     built = Built.found()
-    answers = Answers()
+    answers = EmbeddedDocuments()
     answers.put("info", {"node": hostile})
     text = assembled(built, hostile, hostile, answers, None, hostile)
     assert text.count("</script") == assembled(built, "a", "b", answers, None, "c").count("</script") == 4
@@ -186,7 +187,7 @@ def test_a_window_to_compare_with_comes_with_the_file(written: Written, browser:
         selection = Selection(recording, recording.start_us, recording.end_us + 1)
         base = Selection(recording, START_US, START_US + 5 * SECOND, known=selection.stacks).counts()
         window = Window(selection.start_us, selection.end_us, UTC)
-        compared = report.Compared(base, START_US - 90 * SECOND, START_US - 85 * SECOND)
+        compared = Baseline(Window(START_US - 90 * SECOND, START_US - 85 * SECOND, UTC), base)
         text = report.of_selection(selection, "lab", window, {"inv": "1"}, base=compared)
     assert f"before {int(base.sum()):,}" in browser(text, "")[0].text
 

@@ -10,23 +10,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.page_server import PageServer, page_server
-from tests.recordings import Written, write_recording
+from tests.helpers.page_server import PageServer, page_server
+from tests.helpers.recordings import Written, write_recording
 
-from zombiescope.audit.baseline import Allowed, Split
-from zombiescope.audit.finding import Audit, Evidence, Finding, Missing
+from zombiescope._missing import Missing
+from zombiescope.audit.baseline import Allowed, BaselineDiff
+from zombiescope.audit.finding import Audit, Evidence, Finding
 from zombiescope.diagnosis.report.document import incident
 from zombiescope.documents import audit as audit_documents
 from zombiescope.documents import incidents as incident_documents
 from zombiescope.documents import info as info_documents
 from zombiescope.documents import status as status_documents
-from zombiescope.documents.window import Window
+from zombiescope.questions.views import AuditQuestion
+from zombiescope.questions.window import Window
 from zombiescope.recording import incident_file
 from zombiescope.recording.gaps import Gap
-from zombiescope.views.info import info as info_of
 from zombiescope.recording.locate import RunningRecorder
-from zombiescope.recording.parts import Damage
+from zombiescope.recording.part import Damage
 from zombiescope.recording.reader import open_recording
+from zombiescope.views.info import info as info_of
 from zombiescope.web.description import openapi
 from zombiescope.web.shapes import DOCUMENTS, HEADERS, LIVE
 
@@ -134,10 +136,10 @@ def of_running_recorder(written: Written, home: Path) -> Iterator[Answer]:
     """Its doctor has noted what happened."""
     with open_recording(written.dir) as recording:
         window = Window(written.start_us, written.end_us, UTC)
-        noted = [incident(each) for each in incident_documents.diagnosed(recording, window).incidents]
+        noted = [incident(each) for each in incident_documents.diagnosed(recording, window).found.incidents]
         incident_file.write(written.node_dir, [{**each, "state": "open"} for each in noted], written.end_us)
         recorder = RunningRecorder(1, written.dir, "lab", written.start_us, None)
-        running = status_documents.running(recorder) | status_documents.measured(recorder, recording)
+        running = status_documents._running(recorder) | status_documents._measured(recorder, recording)
     yield "status", schema_of("status"), {"schema": "zombiescope.status/1", **running}
     with (written.node_dir / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -161,11 +163,12 @@ def of_unsound_recording(written: Written) -> Iterator[Answer]:
     with open_recording(written.dir) as recording:
         found = replace(info_of(recording), gaps=(Gap(1, 2, "samples", "why"),), damage=(Damage("file", "what"),))
     for name in ("gaps", "damage"):
-        yield name, SCHEMAS["Info"]["properties"][name], info_documents.document(found)[name]
+        yield name, SCHEMAS["Info"]["properties"][name], info_documents._document(found)[name]
     finding = Finding("a:b", "a", "b", "warning", "why", (Evidence("/etc/x", 3, "text"),), ("true",))
     line = Allowed("a:b", "reason", 7)
     audit = Audit("/", True, (finding,), (Missing("systemd", "why", "grant"),))
-    document = audit_documents.document(audit, Split((finding,), ((finding, line),), (line,)), "info")
+    split = BaselineDiff((finding,), ((finding, line),), (line,))
+    document = audit_documents.AuditAnswer(AuditQuestion(at_least="info"), audit, split).document()
     yield "audit", schema_of("audit"), {"schema": "zombiescope.audit/1", "available": True, **document}
 
 

@@ -13,7 +13,7 @@ from zombiescope.commands.failure import Failure
 from zombiescope.commands.output import Json, console, examples, note, print_document, table
 
 if TYPE_CHECKING:
-    from zombiescope.commands.lab.performing import Outcome
+    from zombiescope.commands.lab.scenario_run import Outcome
     from zombiescope.lab.scenario import Scenario
 
 EXAMPLES = examples(
@@ -89,13 +89,13 @@ def run(
     end_in_order()
     try:
         if in_node:
-            from zombiescope.commands.lab import elsewhere
+            from zombiescope.commands.lab import node_run
 
-            outcome = elsewhere.perform(scenario, cgroup, kernel)
+            outcome = node_run.perform(scenario, cgroup, kernel)
         else:
             allowed(scenario)
             ask([scenario], yes)
-            from zombiescope.commands.lab.performing import perform
+            from zombiescope.commands.lab.scenario_run import perform
 
             outcome = perform(scenario, keep=keep)
     except LabError as error:

@@ -46,7 +46,7 @@ class Symptom(TypedDict):
 
 
 class ChainLink(TypedDict):
-    """`path` are kernel functions, outermost first, and `means` is what they are there for; older recorders noted neither."""
+    """`path` are kernel functions, outermost first, and `means` is what they are for; older recorders noted neither."""
 
     step: str
     fact: str

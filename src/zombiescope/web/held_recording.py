@@ -23,12 +23,12 @@ from zombiescope.web.refusal import Refusal
 
 LOOK_AGAIN_S = 1.0
 SETTLED_US = 15_000_000
-"""Rows may be written this long after the time they tell of."""
+"""Rows may be written this long after the time they are of."""
 STACKS_BYTES = 256 * 10**6
 """Of stacks that are held for the next selection."""
 
 
-class Served:
+class HeldRecording:
     """One node's recording. `node` None: the only one in it."""
 
     def __init__(self, key: str, place: Path, node: str | None = None, note: str | None = None) -> None:
@@ -37,7 +37,7 @@ class Served:
         self._recording: Recording | None = None
         self._looked = 0.0
         self._seen: tuple[object, ...] = ()
-        self._stacks = _HeldStacks()
+        self._stacks = _StackCache()
         self.generation = 0
 
     @contextmanager
@@ -138,7 +138,7 @@ def _written(place: Path) -> tuple[int, int]:
     return found.st_mtime_ns, found.st_size
 
 
-class _HeldStacks:
+class _StackCache:
     """The stacks of the parts that were asked for last, as far as they fit."""
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ _TRIES = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Listen:
+class ListenAddress:
     """`port` 0: any that is free."""
 
     address: str
@@ -29,10 +29,10 @@ class Listen:
         return f"[{self.address}]" if ":" in self.address else self.address
 
 
-DEFAULT = Listen(ADDRESS, PORT)
+DEFAULT = ListenAddress(ADDRESS, PORT)
 
 
-def parse(text: str) -> Listen:
+def parse(text: str) -> ListenAddress:
     """From "127.0.0.1:8321", "[::1]:8321", "0.0.0.0", ":9000" or "9000". Raises ValueError with one line."""
     name, colon, port = text.rpartition(":")
     if text.isascii() and text.isdigit():
@@ -41,7 +41,7 @@ def parse(text: str) -> Listen:
         name, port = text, str(PORT)
     if not (port.isascii() and port.isdigit() and int(port) < 65536):
         raise ValueError(f"{text!r} is not an address; write 127.0.0.1:8321 or [::1]:8321")
-    return Listen(_address(name.removeprefix("[").removesuffix("]") or ADDRESS, text), int(port))
+    return ListenAddress(_address(name.removeprefix("[").removesuffix("]") or ADDRESS, text), int(port))
 
 
 def _address(name: str, text: str) -> str:
@@ -56,7 +56,7 @@ def _address(name: str, text: str) -> str:
     return str(found[0][4][0])
 
 
-def bound(listen: Listen, *, or_next: bool = False) -> socket.socket:
+def bound(listen: ListenAddress, *, or_next: bool = False) -> socket.socket:
     """A socket that listens there; with `or_next` on the next port that is free. Raises OSError."""
     for port in range(listen.port, min(listen.port + _TRIES, 65536)):
         family = socket.AF_INET6 if ":" in listen.address else socket.AF_INET
@@ -84,10 +84,10 @@ def new_token() -> str:
     return secrets.token_urlsafe(24)
 
 
-def url(listen: Listen, port: int, token: str | None = None, path: str = "/") -> str:
+def url(listen: ListenAddress, port: int, token: str | None = None, path: str = "/") -> str:
     """What to open. Behind # stands what browsers send to nobody."""
     address = listen
     if ipaddress.ip_address(listen.address).is_unspecified:
-        address = Listen("::1" if ":" in listen.address else ADDRESS, port)
+        address = ListenAddress("::1" if ":" in listen.address else ADDRESS, port)
     tail = f"#token={token}" if token else ""
     return f"http://{address.shown}:{port}{path}{tail}"

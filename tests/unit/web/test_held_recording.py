@@ -1,4 +1,4 @@
-"""Recordings that are held open: what is new is seen, what is known is kept, and the page's own files are served."""
+"""Recordings that are held open: what is new is seen, what is known is kept, and the page's own files are held."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from zombiescope.profile import stacks
 from zombiescope.profile.selection import Selection
 from zombiescope.recording.compact import compact
 from zombiescope.recording.reader import Recording, open_recording
+from zombiescope.web.held_recording import HeldRecording
 from zombiescope.web.page import Page
 from zombiescope.web.recordings import Place, Recordings
 from zombiescope.web.refusal import Refusal
-from zombiescope.web.served import Served
 
 
 def goes_on(written: Written, seq: int, seconds: int = 8) -> Written:
@@ -97,42 +97,42 @@ def test_stacks_are_held_for_the_same_parts_and_only_for_them(
         return load(recording, spans)
 
     monkeypatch.setattr(stacks, "load", watched)
-    monkeypatch.setattr("zombiescope.web.served.LOOK_AGAIN_S", -1.0)
-    served = Served("here", growing.dir)
-    with served.reading() as recording:
+    monkeypatch.setattr("zombiescope.web.held_recording.LOOK_AGAIN_S", -1.0)
+    held = HeldRecording("here", growing.dir)
+    with held.reading() as recording:
         span = (recording.start_us, recording.start_us + 5 * SECOND)
-        first = served.stacks(recording, [span])
-        assert served.stacks(recording, [(span[0] + SECOND, span[1])]) is first
+        first = held.stacks(recording, [span])
+        assert held.stacks(recording, [(span[0] + SECOND, span[1])]) is first
         assert len(read) == 1
     # WHEN the recorder goes on
     goes_on(growing, seq=3)
-    with served.reading() as recording:
+    with held.reading() as recording:
         # THEN the old seconds are still known, the new ones are read, and both are right
-        assert served.stacks(recording, [span]) is first
+        assert held.stacks(recording, [span]) is first
         assert len(read) == 1
-        whole = served.stacks(recording, [(recording.start_us, recording.end_us + 1)])
+        whole = held.stacks(recording, [(recording.start_us, recording.end_us + 1)])
         assert len(read) == 2
         with open_recording(growing.dir) as anew:
             assert counted(recording, whole) == counted(anew)
-    served.close()
+    held.close()
 
 
 def test_what_is_old_does_not_make_it_look_again(growing: Written, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("zombiescope.web.served.LOOK_AGAIN_S", -1.0)
-    served = Served("here", growing.dir)
-    with served.reading() as recording:
+    monkeypatch.setattr("zombiescope.web.held_recording.LOOK_AGAIN_S", -1.0)
+    held = HeldRecording("here", growing.dir)
+    with held.reading() as recording:
         end_us = recording.end_us
-    assert served.settled(growing.start_us + 10 * SECOND)
-    assert not served.settled(end_us)
+    assert held.settled(growing.start_us + 10 * SECOND)
+    assert not held.settled(end_us)
     goes_on(growing, seq=3)
-    with served.reading(growing.start_us + 10 * SECOND) as recording:
+    with held.reading(growing.start_us + 10 * SECOND) as recording:
         assert recording.end_us == end_us
-    with served.reading() as recording:
+    with held.reading() as recording:
         assert recording.end_us > end_us
-    generation = served.generation
-    with served.reading():
-        assert served.generation == generation, "nothing was written since"
-    served.close()
+    generation = held.generation
+    with held.reading():
+        assert held.generation == generation, "nothing was written since"
+    held.close()
 
 
 def test_several_threads_get_the_same_answer(server: PageServer) -> None:
@@ -202,7 +202,8 @@ def test_the_page_is_its_files_and_for_any_other_path_itself(tmp_path: Path) -> 
 def test_a_recording_that_nobody_writes_is_not_live(server: PageServer) -> None:
     got = server.api("live")
     assert got.status == 409
-    assert got.error == {"what": "no recorder writes this recording now", "mend": "zombiescope up starts one"}
+    fix = "zombiescope up starts one"
+    assert got.error == {"what": "no recorder writes this recording now", "fix": fix, "mend": fix}
 
 
 def test_ctrl_c_lets_go_of_whoever_watches(growing: Written, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from zombiescope.commands.private import PrivateRecorder, private_recorder
+from zombiescope.commands.private_recorder import PrivateRecorder, private_recorder
 from zombiescope.lab import verdict
 from zombiescope.lab.scenario import HERE, Scenario
 from zombiescope.lab.scenario_run import ScenarioRun, stage
@@ -79,11 +79,11 @@ class Outcome:
         }
 
 
-def of_document(scenario: Scenario, told: dict[str, Any]) -> Outcome:
-    """As another machine told it."""
+def of_document(scenario: Scenario, said: dict[str, Any]) -> Outcome:
+    """As another machine reported it."""
     return Outcome(
-        scenario, Found(**told["found"]), Found(**told["live"]), told["onset_to_named_s"], told["seconds"],
-        where=told["where"],
+        scenario, Found(**said["found"]), Found(**said["live"]), said["onset_to_named_s"], said["seconds"],
+        where=said["where"],
     )  # fmt: skip
 
 
@@ -162,14 +162,13 @@ def _diagnosed(recording: Recording, from_us: int, to_us: int) -> list[Document]
 
 def _replay(scenario: Scenario) -> Outcome:
     """Files of an hour that was idle, imported and diagnosed as anybody's files are."""
-    from zombiescope.importing.session import Options, Session, Silence
     from zombiescope.lab.idle_hour import CASE
+    from zombiescope.lab.replay import rebuild
     from zombiescope.recording.reader import open_recording
 
     with tempfile.TemporaryDirectory(prefix="zombiescope-lab-idle-") as temporary:
-        files = CASE.write(Path(temporary) / "raw")
-        Session(Path(temporary) / "r", Options(), Silence()).run([str(file) for file in files])
-        with open_recording(Path(temporary) / "r") as recording:
+        rebuild(CASE, Path(temporary))
+        with open_recording(Path(temporary)) as recording:
             listed = _diagnosed(recording, recording.start_us, recording.end_us + 1)
     alarms = tuple(one for one in listed if one["severity"] == "critical")
     return Outcome(scenario, Found(), Found(), None, float(CASE.seconds), alarms)

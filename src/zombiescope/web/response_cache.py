@@ -1,4 +1,4 @@
-"""How an answer is sent: as JSON or columns, compressed if the client can, kept in memory if it will not change."""
+"""How an answer is sent: as JSON or columns, compressed if the client can, and cached for who asks the same again."""
 
 from __future__ import annotations
 
@@ -16,20 +16,22 @@ from fastapi import Request, Response
 
 from zombiescope.documents.columns import MEDIA_TYPE, Columns
 
-KEPT_BYTES = 64 * 10**6
+CACHE_BYTES = 64 * 10**6
 WORTH_BYTES = 1_000
 """Less is not compressed."""
 _JSON = "application/json"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Representation:
+    """A document as it goes over the wire, with its entity tag."""
+
     media_type: str
     body: bytes
     tag: str
 
     @classmethod
-    def of(cls, what: str, found: dict[str, Any] | Columns) -> Answer:
+    def of(cls, what: str, found: dict[str, Any] | Columns) -> Representation:
         if isinstance(found, Columns):
             media_type, body = MEDIA_TYPE, found.encoded()
         else:
@@ -66,26 +68,26 @@ def _packed(body: bytes, accepts: str) -> tuple[bytes, str | None]:
     return body, None
 
 
-class Kept:
+class ResponseCache:
     """The answers that were given last, as far as they fit. The key says of what they are true."""
 
-    def __init__(self, most_bytes: int = KEPT_BYTES) -> None:
+    def __init__(self, most_bytes: int = CACHE_BYTES) -> None:
         self._most = most_bytes
-        self._kept: OrderedDict[tuple[Any, ...], Answer] = OrderedDict()
+        self._cached: OrderedDict[tuple[Any, ...], Representation] = OrderedDict()
         self._lock = threading.Lock()
         self._bytes = 0
 
-    def get(self, key: tuple[Any, ...], make: Callable[[], Answer]) -> Answer:
+    def get(self, key: tuple[Any, ...], make: Callable[[], Representation]) -> Representation:
         with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key]
+            if key in self._cached:
+                self._cached.move_to_end(key)
+                return self._cached[key]
         made = make()
         with self._lock:
-            if key not in self._kept and len(made.body) <= self._most // 4:
-                self._kept[key] = made
+            if key not in self._cached and len(made.body) <= self._most // 4:
+                self._cached[key] = made
                 self._bytes += len(made.body)
             while self._bytes > self._most:
-                _, dropped = self._kept.popitem(last=False)
+                _, dropped = self._cached.popitem(last=False)
                 self._bytes -= len(dropped.body)
         return made

@@ -14,7 +14,7 @@ NONE = 0xFFFF_FFFF
 """The module of a function that has none."""
 
 
-class Named:
+class FunctionTable:
     """`function` are numbers of functions; only those that are among them are named."""
 
     def __init__(self, functions: Sequence[Function], function: Ints) -> None:

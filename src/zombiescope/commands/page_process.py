@@ -11,15 +11,15 @@ from typing import Any
 
 from zombiescope.commands.output import note
 from zombiescope.commands.serve import bind, may_show, say_token
-from zombiescope.web import listening
+from zombiescope.web import listen_address
 
 
-def start(directory: str, listen: listening.Listen | None = None, *, open_: bool) -> None:
+def start(directory: str, listen: listen_address.ListenAddress | None = None, *, open_: bool) -> None:
     """On a socket that is open from now on: whoever comes early waits a second."""
-    where = listen or listening.DEFAULT
+    where = listen or listen_address.DEFAULT
     made = bind(where, asked=listen is not None)
-    token = None if where.loopback else listening.new_token()
-    url = listening.url(where, listening.port_of(made), token)
+    token = None if where.loopback else listen_address.new_token()
+    url = listen_address.url(where, listen_address.port_of(made), token)
     note(f"the page: {url}")
     say_token(where, token)
     settings = {

@@ -10,7 +10,7 @@ from zombiescope.commands.failure import Failure
 from zombiescope.commands.output import note
 
 if TYPE_CHECKING:
-    from zombiescope.commands.lab.performing import Outcome
+    from zombiescope.commands.lab.scenario_run import Outcome
     from zombiescope.lab.node import LabNode
     from zombiescope.lab.scenario import Scenario
 
@@ -20,8 +20,9 @@ LIMIT_S = 900.0
 def perform_all(
     chosen: Sequence[Scenario], cgroup: Literal["v1", "v2"] = "v2", kernel: str = "bookworm"
 ) -> Iterator[Outcome]:
-    """One after the other. One that fails is told as not run. Raises LabError where the machine does not come up."""
-    from zombiescope.commands.lab.performing import Outcome
+    """One after the other. One that fails is reported as not run. Raises LabError where the machine does
+    not come up."""
+    from zombiescope.commands.lab.scenario_run import Outcome
     from zombiescope.lab.node import Plan, boot
 
     note("booting; the first time builds the image, which takes some minutes")
@@ -44,7 +45,7 @@ def perform(scenario: Scenario, cgroup: Literal["v1", "v2"], kernel: str) -> Out
 
 
 def _perform(booted: LabNode, scenario: Scenario, where: str) -> Outcome:
-    from zombiescope.commands.lab.performing import of_document
+    from zombiescope.commands.lab.scenario_run import of_document
     from zombiescope.lab.failure import LabError
 
     try:
@@ -52,8 +53,8 @@ def _perform(booted: LabNode, scenario: Scenario, where: str) -> Outcome:
     except LabError as error:
         raise Failure(f"{scenario.id} could not run in the node: {error}") from error
     try:
-        told = json.loads(done.text)
+        said = json.loads(done.text)
     except ValueError:
         last = done.stderr.decode(errors="replace").strip().splitlines()
         raise Failure(f"{scenario.id} could not run in the node: {last[-1] if last else done.why}") from None
-    return of_document(scenario, {**told, "where": where})
+    return of_document(scenario, {**said, "where": where})

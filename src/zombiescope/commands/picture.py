@@ -14,10 +14,8 @@ from zombiescope.commands.output import console, note
 from zombiescope.commands.quantities import human_bytes
 
 if TYPE_CHECKING:
-    from zombiescope.commands.window import Window
     from zombiescope.profile.selection import Filters
     from zombiescope.profile.terminal import Line
-    from zombiescope.recording.reader import Recording
 
 FORMATS = ("html", "svg", "txt")
 TEXT_COLUMNS = 80
@@ -43,13 +41,6 @@ def format_of(output: Path) -> str:
     return ending
 
 
-def heading(recording: Recording, window: Window, filters: Filters) -> str:
-    from zombiescope.commands.filters import words
-
-    said = words(filters)
-    return f"{recording.name}  {window.heading()}" + (f"  {said}" if said else "")
-
-
 def write(output: Path, text: str) -> None:
     """The file whole or not at all: a reader never sees half of it."""
     aside = output.with_name(f".{output.name}.{os.getpid()}")
@@ -69,7 +60,9 @@ def write_page(output: Path, make: Callable[[], str]) -> None:
     try:
         text = make()
     except NotBuiltError as error:
-        raise Failure(f"{output}: {error}", "'make setup' builds it; other endings of the name need no page") from error
+        raise Failure(
+            f"{output}: {error.what}", "'make setup' builds it; other endings of the name need no page"
+        ) from error
     write(output, text)
 
 
@@ -101,7 +94,7 @@ def text_width() -> int:
 
 def say_empty(filters: Filters) -> None:
     """Why there is nothing to see."""
-    from zombiescope.commands.filters import words
+    from zombiescope.questions.filters import words
 
     why = f"with {said}" if (said := words(filters)) else "in this window"
     note(f"zombiescope: no sample {why}; 'zombiescope info' says what the recording holds")
