@@ -23,10 +23,10 @@ from zombiescope.documents import status as status_documents
 from zombiescope.documents.window import Window
 from zombiescope.recording import incident_file
 from zombiescope.recording.gaps import Gap
-from zombiescope.views.info import info as info_of
 from zombiescope.recording.locate import RunningRecorder
 from zombiescope.recording.parts import Damage
 from zombiescope.recording.reader import open_recording
+from zombiescope.views.info import info as info_of
 from zombiescope.web.description import openapi
 from zombiescope.web.shapes import DOCUMENTS, HEADERS, LIVE
 

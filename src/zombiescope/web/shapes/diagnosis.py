@@ -46,7 +46,7 @@ class Symptom(TypedDict):
 
 
 class ChainLink(TypedDict):
-    """`path` are kernel functions, outermost first, and `means` is what they are there for; older recorders noted neither."""
+    """`path`: kernel functions, outermost first; `means`: what they are there for. Older recorders noted neither."""
 
     step: str
     fact: str
