@@ -106,7 +106,7 @@ export interface Cgroups {
   forecast: Forecast;
 }
 
-/** `path` are kernel functions, outermost first, and `means` is what they are there for; older recorders noted neither. */
+/** `path`: kernel functions, outermost first; `means`: what they are there for. Older recorders noted neither. */
 export interface ChainLink {
   step: string;
   fact: string;
