@@ -214,9 +214,9 @@ class Counters:
         return waited
 
     def _nic_statistics(self) -> None:
+        self._nics.ask(self._cards)
         for card, figures in (self._nics.take() or {}).items():
             self._put("ethtool", ((name, card, value, False) for name, value in figures.items()))
-        self._nics.ask(self._cards)
         stuck_s = self._nics.stuck_s
         if stuck_s is not None:
             why = f"no answer for {stuck_s:.0f} s: the kernel's rtnl lock is held by somebody"

@@ -6,6 +6,7 @@ next try, which comes with a write: else it would keep the loop awake."""
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 
 from zombiescope.recorder.alarm_feed import AlarmFeed
 from zombiescope.recorder.clock import WallClock
@@ -53,13 +54,17 @@ class EventIntake:
         if self._alarm is not None:
             self._alarm.event(event)
 
-    def traced(self, tracepoint: Tracepoint, record: TraceRecord, fields: Fields) -> None:
-        """A tracepoint that fired; one that its handler cannot read costs only itself."""
-        self._barrier.attempt(tracepoint.source, self._handle, tracepoint, record, fields)
-
-    def _handle(self, tracepoint: Tracepoint, record: TraceRecord, fields: Fields) -> None:
-        for event in tracepoint.handle(record, fields, self._clock.wall_us(record.monotonic_ns)):
-            self.put(event)
+    def traced(self, fired: Iterable[tuple[Tracepoint, TraceRecord, Fields]]) -> None:
+        """Tracepoints that fired; a record that its handler cannot read costs only itself. There may be thousands."""
+        for tracepoint, record, fields in fired:
+            try:
+                for event in tracepoint.handle(record, fields, self._clock.wall_us(record.monotonic_ns)):
+                    self.put(event)
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is this record's alone
+                self._barrier.failed(tracepoint.source, error)
+            else:
+                if not self._barrier.untroubled:
+                    self._barrier.worked(tracepoint.source)
 
     def read_kernel_log(self) -> None:
         self._barrier.attempt(KERNEL_LOG, self._read_kernel_log)

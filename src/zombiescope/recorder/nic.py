@@ -36,10 +36,10 @@ class NicStatistics:
             self._wake.set()
 
     def take(self) -> dict[str, dict[str, int]] | None:
-        """Card -> counters of the last reading, once; None when there is nothing new. Raises what it raised."""
-        failure, self._failure = self._failure, None
-        if failure is not None:
-            raise failure
+        """Card -> counters of the last reading, once; None when there is nothing new. Raises what the last reading
+        raised, until one is whole."""
+        if self._failure is not None:
+            raise self._failure
         answer, self._answer = self._answer, None
         return answer
 
@@ -64,6 +64,7 @@ class NicStatistics:
             try:
                 read = {card: self._ethtool.statistics(card) for card in self._wanted}
                 self._answer = {card: figures for card, figures in read.items() if figures}
+                self._failure = None
             except Exception as error:  # noqa: BLE001 - raised again where the loop takes the answer
                 self._failure = error
             self._asked_s = None

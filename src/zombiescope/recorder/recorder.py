@@ -203,8 +203,7 @@ class Recorder:
 
     def _drain(self) -> None:
         self.rings.drain()
-        for fired in self.rings.traced():
-            self.intake.traced(*fired)
+        self.intake.traced(self.rings.traced())
         self.samples.ask()
 
     def descriptors(self) -> set[int]:

@@ -198,7 +198,7 @@ class PerfRings:
         """Tracepoints that fired since the last call, in the order of time."""
         for fired in self.sampler.take_tracepoints():
             tracepoint, form = self._tracepoints[fired[0]]
-            yield tracepoint, TraceRecord(*fired), form.fields
+            yield tracepoint, TraceRecord._make(fired), form.fields
 
     def counts(self) -> dict[str, int]:
         """How often each tracepoint fired since the start, by the kernel's own count; includes records that were

@@ -30,11 +30,13 @@ class Segments:
         self._header = header
         self._sequence = 0
         self._started_us = 0
+        self._open = False
 
     def start(self, wall_us: int) -> None:
         self._writer.start(wall_us, {**self._header, "started_us": wall_us, "seq": self._sequence})
         self._sequence += 1
         self._started_us = wall_us
+        self._open = True
 
     def due(self, wall_us: int, longest_us: int) -> bool:
         """Whether the segment has lasted long enough."""
@@ -43,6 +45,8 @@ class Segments:
         return wall_us - (self._writer.started_us or wall_us) >= longest_us
 
     def frame(self, tick: Tick, *, closes: bool = False) -> None:
+        if not self._open:  # whoever closed the last one failed before the next was begun
+            self.start(tick.wall_us)
         blocks = self._batch.take_blocks(tick.wall_us)
         self._writer.frame(tick.wall_us, tick.monotonic_ns, blocks, closes=closes)
 
@@ -51,4 +55,5 @@ class Segments:
         self._barrier.run(self.finish, tick)
         self._batch.extend(schema.GAPS, self._sources.open_gaps(self._started_us, tick.wall_us))
         self.frame(tick, closes=True)
+        self._open = False
         self._barrier.run(self.renew, tick)

@@ -74,7 +74,7 @@ class Barrier:
         except Exception as error:  # noqa: BLE001 - whatever it is, it is this source's alone
             self.failed(source, error, tick.since_us)
         else:
-            self._worked(source, tick.wall_us)
+            self.worked(source, tick.wall_us)
 
     def attempt(self, source: str, call: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> bool:
         """Tries it now, whatever happened before. False when it raised."""
@@ -83,11 +83,16 @@ class Barrier:
         except Exception as error:  # noqa: BLE001 - whatever it is, it is this source's alone
             self.failed(source, error)
             return False
-        self._worked(source)
+        self.worked(source)
         return True
 
     def failing(self, source: str) -> bool:
         return source in self._failures
+
+    @property
+    def untroubled(self) -> bool:
+        """No source fails: nothing needs to be noted as working."""
+        return not self._failures
 
     def due(self, source: str) -> bool:
         """Whether it works, or its next try is due."""
@@ -103,8 +108,9 @@ class Barrier:
         failure.retry_s = now_s + failure.delay_s
         self._sources.lacks(source, reason(error), GRANT, self._now_us() if since_us is None else since_us)
 
-    def _worked(self, source: str, now_us: int | None = None) -> None:
-        # Of many records of a source some may fail: it counts as whole after a second, or more, without a failure.
+    def worked(self, source: str, now_us: int | None = None) -> None:
+        """Notes that it worked. Of many records of a source some may fail: it counts as whole again after a second, or
+        more, without a failure."""
         if source in self._failures and self.due(source):
             del self._failures[source]
             self._sources.has(source, self._now_us() if now_us is None else now_us)

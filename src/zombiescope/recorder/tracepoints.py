@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from zombiescope.kernel.tracefs import Field
 from zombiescope.recording.event import Event
@@ -14,8 +15,7 @@ from zombiescope.recording.event import Event
 Fields = dict[str, Field]
 
 
-@dataclass(frozen=True, slots=True)
-class TraceRecord:
+class TraceRecord(NamedTuple):
     """A tracepoint that fired, as it lay in a ring."""
 
     kind: int
