@@ -7,7 +7,7 @@ import pyarrow as pa
 from zombiescope.documents.columns import Columns
 from zombiescope.documents.selected import selected
 from zombiescope.documents.window import Window
-from zombiescope.profile import sampled_cores
+from zombiescope.profile import core_ticks
 from zombiescope.profile.selection import Filters
 from zombiescope.recording import schema
 from zombiescope.recording.reader import Recording
@@ -37,5 +37,5 @@ def _sampled(recording: Recording, window: Window) -> list[pa.Table] | None:
     """Ticks that the samples tell of; None where there are counters, or neither."""
     if "imported" not in recording.node or any(part.count(schema.CORES) for part in recording.parts):
         return None
-    ticks = sampled_cores.ticks(selected(recording, window, Filters(idle=True)), STORED)
+    ticks = core_ticks.ticks(selected(recording, window, Filters(idle=True)), STORED)
     return None if ticks is None else [ticks]
