@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from zombiescope.documents.columns import Columns
 from zombiescope.documents.selection import selected
-from zombiescope.profile import sampled_cores
+from zombiescope.profile import core_ticks
 from zombiescope.profile.selection import Filters
 from zombiescope.questions.views import SeriesQuestion
 from zombiescope.questions.window import Window
@@ -43,5 +43,5 @@ def _sampled(recording: Recording, window: Window) -> list[pa.Table] | None:
     """Ticks made of the samples; None where there are counters, or neither."""
     if "imported" not in recording.node or any(part.count(schema.CORES) for part in recording.parts):
         return None
-    ticks = sampled_cores.ticks(selected(recording, window, Filters(idle=True)), STORED)
+    ticks = core_ticks.ticks(selected(recording, window, Filters(idle=True)), STORED)
     return None if ticks is None else [ticks]

@@ -129,7 +129,7 @@ class Session:
             lock.release()
             for given in inputs:
                 given.close()
-            if not (path / "node.json").exists():
+            if not (path / layout.NODE_FILE).exists():
                 self._leave_nothing(path)
         from_us, to_us = store.span_us or (None, None)
         return ImportResult(node, path, self._outcome, self._files, from_us, to_us, self._perf_events)
@@ -137,7 +137,7 @@ class Session:
     def _leave_nothing(self, path: Path) -> None:
         """Nothing was imported, and nothing was here before: an empty recording would only confuse."""
         with suppress(OSError):
-            (path / "lock").unlink()
+            (path / locate.LOCK_FILE).unlink()
             for folder in (path / layout.LOG_FOLDER.rstrip("/"), path, self._directory):
                 folder.rmdir()
 
@@ -185,7 +185,7 @@ class Session:
                     f"{other} is being recorded into", "stop the recorder, or choose another directory"
                 )
         try:
-            before = json.loads((path / "node.json").read_bytes())
+            before = json.loads((path / layout.NODE_FILE).read_bytes())
         except (OSError, ValueError):
             return
         if isinstance(before, dict) and "imported" not in before:

@@ -119,7 +119,7 @@ class ImportWriter:
 
     def finish(self, outcome: ImportReport, sources: Sequence[str]) -> None:
         """Writes node.json: who this is of, and what whoever reads it must know. Raises OSError."""
-        path = self.path / "node.json"
+        path = self.path / layout.NODE_FILE
         before = _before(path)
         imported = before.get("imported", {})
         again = [name for name in sources if name != "-" and name in imported.get("files", ())]

@@ -33,7 +33,7 @@ class Found:
         }
 
 
-def told(scenario: Scenario, incidents: Sequence[Document], from_s: float, to_s: float) -> Found:
+def best_match(scenario: Scenario, incidents: Sequence[Document], from_s: float, to_s: float) -> Found:
     """Of the incidents in a span, the worst first, the one that is about the scenario."""
     during = [one for one in incidents if float(one["from"]) < to_s and float(one["to"]) > from_s and one["causes"]]
     mine = [one for one in during if concerns(scenario, one)]

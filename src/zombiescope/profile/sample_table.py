@@ -55,7 +55,7 @@ class SampleTable:
     arrays: Arrays
 
 
-def portable(
+def build(
     selections: Sequence[Selection],
     limit_bytes: int,
     size: Callable[[SampleTable], int],

@@ -31,6 +31,7 @@ import pyarrow as pa
 from zombiescope._errors import UserError
 from zombiescope.recording import layout
 from zombiescope.recording.layout import Manifest, Span
+from zombiescope.recording.locate import is_locked
 from zombiescope.recording.merge import PartMerger
 from zombiescope.recording.segment_part import SegmentPart, bound
 from zombiescope.recording.store import Directory
@@ -91,20 +92,9 @@ def _only_one(node_dir: Path) -> Iterator[None]:
 def _closed(node_dir: Path, found: Sequence[layout.SegmentFile]) -> set[str]:
     """All but the one written to last, if a recorder runs; a clock step can give it any name."""
     names = {Path(segment.name).name for segment in found}
-    if names and _recorder_runs(node_dir):
+    if names and is_locked(node_dir) is not False:
         names.remove(max(names, key=lambda name: (node_dir / layout.LOG_FOLDER / name).stat().st_mtime_ns))
     return names
-
-
-def _recorder_runs(node_dir: Path) -> bool:
-    try:
-        with open(node_dir / "lock") as lock:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            return False
-    except BlockingIOError:
-        return True
-    except FileNotFoundError:
-        return False
 
 
 def _clean_up(node_dir: Path, store: Directory, manifests: Sequence[Manifest]) -> None:

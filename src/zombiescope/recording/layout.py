@@ -22,10 +22,10 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from zombiescope.recording.log import SUFFIX
 from zombiescope.recording.store import Store, StoredFile
 
 NODE_FOLDER = "node="
+NODE_FILE = "node.json"
 LOG_FOLDER = "log/"
 ROLLUP_FOLDER = "rollup/"
 FROZEN_FOLDER = "frozen/"
@@ -128,7 +128,7 @@ def date_folder(from_us: int) -> str:
 
 def segment_name(start_us: int) -> str:
     """The file name of a segment, in log/ or rollup/."""
-    return f"{start_us:016d}{SUFFIX}"
+    return f"{start_us:016d}.seg"
 
 
 def segment_files(entries: Iterable[StoredFile], prefix: str = "") -> list[SegmentFile]:

@@ -25,6 +25,7 @@ from zombiescope._mark import SOCKET, runtime_directories
 
 SYSTEM_DIR = Path("/var/lib/zombiescope")
 PUBLISHED = "recorder.json"
+LOCK_FILE = "lock"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ def is_locked(node_dir: Path) -> bool | None:
     """Whether a recorder writes into this node directory now. None: the lock may not be looked at by this
     user."""
     try:
-        with (node_dir / "lock").open("rb") as file:
+        with (node_dir / LOCK_FILE).open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True

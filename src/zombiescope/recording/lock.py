@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from zombiescope._errors import UserError
+from zombiescope.recording.locate import LOCK_FILE
 
 _TRIES, _PAUSE_MS = 10, 30
 
@@ -26,7 +27,7 @@ class AlreadyRecordingError(UserError):
 class Lock:
     def __init__(self, node_dir: Path, started_us: int) -> None:
         """Raises AlreadyRecordingError, or OSError when the directory cannot be written."""
-        self._fd = os.open(node_dir / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._fd = os.open(node_dir / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         if not self._acquire():
             holder = _holder(self._fd)
             os.close(self._fd)

@@ -39,7 +39,6 @@ from zombiescope._native import decode_ints, encode_ints
 from zombiescope.recording import schema
 
 MAGIC = b"ZSCOPE1\n"
-SUFFIX = ".seg"
 MAX_FRAME_BYTES = 256 << 20
 
 _FRAME = struct.Struct("<II")

@@ -204,7 +204,7 @@ class _Packing:
 
     def add_node(self) -> None:
         node = {**self._recording.node, "packed": {"from_us": self._start_us, "to_us": self._end_us}}
-        self._archive.writestr(f"{self._prefix}node.json", json.dumps(node))
+        self._archive.writestr(f"{self._prefix}{layout.NODE_FILE}", json.dumps(node))
 
 
 def _belongs(part: Part, first: Part) -> bool:

@@ -108,12 +108,12 @@ class Recording:
 
     def _read_node(self) -> dict[str, Any]:
         try:
-            node = json.loads(self.store.read(f"{self.prefix}node.json"))
+            node = json.loads(self.store.read(f"{self.prefix}{layout.NODE_FILE}"))
             if isinstance(node, dict):
                 return node
-            self._damage.append(Damage("node.json", "is not an object"))
+            self._damage.append(Damage(layout.NODE_FILE, "is not an object"))
         except (OSError, ValueError) as error:
-            self._damage.append(Damage("node.json", str(error)))
+            self._damage.append(Damage(layout.NODE_FILE, str(error)))
         return {}
 
     def _open_segments(self, known: Mapping[tuple[str, int], SegmentPart]) -> list[SegmentPart]:

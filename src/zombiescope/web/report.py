@@ -51,7 +51,7 @@ def of_diagnosis(recording: Recording, found: Diagnosis, heading: str, window: W
     if spans:
         known = stacks.load(recording, spans)
         held = [Selection(recording, *span, known=known) for span in spans]
-        table = sample_table.portable(held, room_bytes(built, answers, text), _size)
+        table = sample_table.build(held, room_bytes(built, answers, text), _size)
         samples = packed_samples(table)
     opens = {"page": "incidents"}
     if len(found.incidents) == 1:
@@ -72,7 +72,7 @@ def of_selection(
     built = Built.found()
     window = Window(selection.start_us, max(selection.end_us, selection.start_us + 1), window.zone)
     answers = _answers(selection.recording, heading, window)
-    table = sample_table.portable(
+    table = sample_table.build(
         [selection], room_bytes(built, answers), _size, rows=rows, base=None if base is None else base.counts
     )
     opens = {"page": "node", **opens}

@@ -20,24 +20,24 @@ def incident(pattern: str, hog: str, culprit: dict[str, Any] | None, severity: s
 def test_the_incident_of_the_scenario_counts_and_not_the_worst() -> None:
     others = incident("fork-storm", "make", {"comm": "make"}, "critical")
     mine = incident("zombie-memcg", "walker", {"comm": "leaky", "cgroup": "/zombiescope-lab-zombie-tmpfs/jobs/job-*"})
-    found = verdict.told(ZOMBIES, [others, mine], 9, 20)
+    found = verdict.best_match(ZOMBIES, [others, mine], 9, 20)
     assert found.pattern == "zombie-memcg"
     assert verdict.right_culprit(ZOMBIES, found)
 
 
 def test_if_none_is_the_scenarios_the_worst_is_what_was_said() -> None:
-    found = verdict.told(ZOMBIES, [incident("fork-storm", "make", None)], 9, 20)
+    found = verdict.best_match(ZOMBIES, [incident("fork-storm", "make", None)], 9, 20)
     assert not verdict.right_pattern(ZOMBIES, found)
 
 
 def test_what_happened_before_does_not_count() -> None:
-    assert verdict.told(ZOMBIES, [incident("zombie-memcg", "walker", None, at=1)], 9, 20) == verdict.Found()
+    assert verdict.best_match(ZOMBIES, [incident("zombie-memcg", "walker", None, at=1)], 9, 20) == verdict.Found()
 
 
 def test_the_name_of_the_scenarios_own_cgroup_is_no_culprit() -> None:
     walker = {"comm": "scanner", "cgroup": "/zombiescope-lab-cgroup-litter/program"}
     assert not verdict.right_culprit(
-        LITTER, verdict.told(LITTER, [incident("cgroup-litter", "scanner", walker)], 9, 20)
+        LITTER, verdict.best_match(LITTER, [incident("cgroup-litter", "scanner", walker)], 9, 20)
     )
 
 

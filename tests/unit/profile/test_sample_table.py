@@ -30,7 +30,7 @@ def everything(table: SampleTable) -> int:
 
 
 def made(selection: Selection, limit: int = 10**9, **options: Any) -> SampleTable:
-    return sample_table.portable([selection], limit, everything, **options)
+    return sample_table.build([selection], limit, everything, **options)
 
 
 def paths(table: SampleTable) -> list[tuple[str, ...]]:
@@ -123,7 +123,7 @@ def test_two_spans_share_one_table(written: Written) -> None:
     with open_recording(written.dir) as recording:
         known = stacks.load(recording, spans)
         held = [Selection(recording, *span, known=known) for span in spans]
-        table = sample_table.portable(held, 10**9, everything)
+        table = sample_table.build(held, 10**9, everything)
         assert table.scalars["held"] == [[start / 1e6, end / 1e6] for start, end in spans]
         assert read_back(table) == recorded(held[0]) + recorded(held[1])
 

@@ -240,7 +240,7 @@ def test_it_says_what_it_holds_and_a_selection_finds_the_core_that_hangs(
 def test_a_diagnosis_holds_samples_around_what_it_found(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report, "AROUND_US", 2 * SECOND)
     spans: list[list[list[float]]] = []
-    made = sample_table.portable
+    made = sample_table.build
 
     def seen(*args: object, **options: object) -> sample_table.SampleTable:
         table = made(*args, **options)  # type: ignore[arg-type]  # passed on

@@ -103,7 +103,7 @@ def _until_named(recorder: PrivateRecorder, running: ScenarioRun, say: Say) -> F
     while True:
         past_s = time.time() - running.began_us / 1e6
         known = worst_first(incident_file.read(recorder.node_dir))
-        found = verdict.told(scenario, known, running.began_us / 1e6, time.time() + 60)
+        found = verdict.best_match(scenario, known, running.began_us / 1e6, time.time() + 60)
         right = verdict.right_pattern(scenario, found) and verdict.right_culprit(scenario, found)
         if right or past_s > NAMED_S:
             say(f"named after {past_s:.1f} s: {found.summary}" if right else "the doctor did not name it")

@@ -119,7 +119,7 @@ def _watch(
             return found, named_us
         if scenario.kind == "fault" and named_us is None:
             known = incident_file.read(recorder.node_dir)
-            found = verdict.told(scenario, worst_first(known), running.began_us / 1e6, now_us / 1e6 + 60)
+            found = verdict.best_match(scenario, worst_first(known), running.began_us / 1e6, now_us / 1e6 + 60)
             if verdict.right_pattern(scenario, found) and verdict.right_culprit(scenario, found):
                 named_us = now_us
         recorder.ended()
@@ -139,7 +139,7 @@ def _compared(
     with open_recording(recorder.home) as recording:
         listed = _diagnosed(recording, began_us, recording.end_us + 1)
     span = (began_us / 1e6, ended_us / 1e6)
-    found = verdict.told(scenario, listed, *span)
+    found = verdict.best_match(scenario, listed, *span)
     said = [*listed, *incident_file.read(recorder.node_dir)]  # an alarm that the doctor took back rang all the same
     alarms = () if scenario.kind == "fault" else tuple(verdict.false_alarms(said, *span))
     return Outcome(
