@@ -24,7 +24,7 @@ def _lacks(scenario: Scenario) -> Iterator[str]:
     if scenario.kind == "replay":
         return
     if needs.root and os.geteuid() != 0:
-        yield "needs root: sudo zombiescope lab run " + scenario.id
+        yield f"needs root: sudo zombiescope lab run {scenario.id}"
     if needs.node and not in_lab_node():
         yield f"would hurt the whole machine: zombiescope lab run {scenario.id} --in-node"
     elif needs.systemd and not systemd_runs():

@@ -34,7 +34,7 @@ def examine(case: Case) -> Finding:
             (
                 f"cat /sys/fs/cgroup{cgroup}/cpu.stat   # cgroup v1: below /sys/fs/cgroup/cpu",
                 Words("Kubernetes: raise resources.limits.cpu, or leave it out and keep the request"),
-                "systemctl set-property UNIT CPUQuota=",
+                Words("systemd: systemctl set-property UNIT CPUQuota="),
             ),
         ),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Fix
+from zombiescope.diagnosis.incident import Fix, Words
 from zombiescope.diagnosis.pattern import Finding, Pattern, counted, signature
 
 UPDATED_PER_S = 50_000
@@ -37,7 +37,7 @@ def examine(case: Case) -> Finding:
             "turn automatic NUMA balancing off and place memory by hand",
             (
                 "sysctl -w kernel.numa_balancing=0",
-                "numactl --cpunodebind=0 --membind=0 COMMAND",
+                Words("start it bound to one node: numactl --cpunodebind=0 --membind=0"),
             ),
         ),
     )

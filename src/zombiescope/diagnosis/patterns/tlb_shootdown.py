@@ -38,7 +38,7 @@ def examine(case: Case) -> Finding:
             "unmap less: keep memory in the allocator, or use processes instead of threads",
             (
                 "grep TLB /proc/interrupts",
-                "MALLOC_TRIM_THRESHOLD_=-1 MALLOC_MMAP_THRESHOLD_=4294967296 COMMAND   # glibc",
+                Words("glibc: start it with MALLOC_TRIM_THRESHOLD_=-1 MALLOC_MMAP_THRESHOLD_=4294967296"),
                 Words("a core that answers late is the victim of something else: zombiescope cores --at TIME"),
             ),
         ),

@@ -52,7 +52,7 @@ def _live_dir(desk: Desk, rec: str | None) -> Path:
     served = desk.recordings.named(rec)
     node_dir = served.node_dir
     if node_dir is None or not served.live:
-        raise Refusal(409, "no recorder writes this recording now", "zombiescope up starts one")
+        raise Refusal(409, "no recorder writes this recording now", "'zombiescope up' starts one")
     return node_dir
 
 
