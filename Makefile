@@ -59,15 +59,16 @@ test-fast: setup ## run the tests that need no privileges and take no time
 	$(PYTEST) --numprocesses auto --dist loadfile -m "not kernel and not node and not slow" \
 	  --ignore tests/browser $(ARGS)
 
-lint: setup .venv/.browser ## ruff (lint and format) and mypy in strict mode, and the page's types
+lint: setup .venv/.browser ## ruff (lint and format) and mypy in strict mode; the page's types, lint and format
 	$(BIN)/ruff check src tests benchmarks setup.py
 	$(BIN)/ruff format --check src tests benchmarks setup.py
 	$(BIN)/mypy
 	scripts/page check
 
-format: setup ## let ruff format the code
+format: setup ## let ruff format the code, and biome the page
 	$(BIN)/ruff check --fix-only src tests benchmarks setup.py
 	$(BIN)/ruff format src tests benchmarks setup.py
+	scripts/page format
 
 bench: setup .venv/.browser test-packages ## measure cost against perf and mpstat; figures go to docs/performance.md
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -83,7 +83,7 @@ def _one(place: str, from_s: float, to_s: float) -> dict[str, Any]:
     from zombiescope.recording.reader import open_recording
 
     list(patterns.every())  # imports are not what is measured
-    symptoms.names()
+    symptoms.every()
     started, cpu = time.perf_counter(), time.process_time()
     with open_recording(place) as recording:
         start_us = recording.start_us

@@ -38,7 +38,7 @@ def measure(seconds: float) -> list[Row]:
 @contextmanager
 def _fault() -> Iterator[tuple[str, Callable[[], float]]]:
     from zombiescope.lab.scenario import by_id
-    from zombiescope.lab.stage import stage
+    from zombiescope.lab.scenario_run import stage
 
     scenario = by_id("mount-storm")
     with stage(scenario) as running:

@@ -110,11 +110,11 @@ def _run(*command: str) -> tuple[float, float]:
 
 def _parse(text: Path) -> tuple[float, float]:
     from zombiescope.importing.perf_script import PerfScriptImport
-    from zombiescope.importing.rows import Outcome
+    from zombiescope.importing.rows import ImportReport
 
     start, cpu = time.perf_counter(), time.process_time()
     with text.open("rb") as file:
-        for _ in PerfScriptImport(Outcome()).read(iter(lambda: file.read(1 << 20), b"")):
+        for _ in PerfScriptImport(ImportReport()).read(iter(lambda: file.read(1 << 20), b"")):
             pass
     return time.perf_counter() - start, time.process_time() - cpu
 

@@ -18,5 +18,7 @@ export default defineConfig({
     rollupOptions: { output: { codeSplitting: false } },
   },
   // The server looks at the Host of a request, so it must be the server's own.
-  server: { proxy: { "/api": { target: environment["ZOMBIESCOPE_URL"] ?? "http://127.0.0.1:8321", changeOrigin: true } } },
+  server: {
+    proxy: { "/api": { target: environment.ZOMBIESCOPE_URL ?? "http://127.0.0.1:8321", changeOrigin: true } },
+  },
 });

@@ -3,8 +3,8 @@
     UserError               could not be done: exit 1, HTTP 503
       QuestionError         could not be understood: exit 2, HTTP 400
 
-Each room derives its own kinds from these (a file that is no recording, a peer that does not answer, a machine that does
-not boot). Whoever prints one takes `what` and `fix` as they are; nobody takes a message apart.
+Each room derives its own kinds from these (a file that is no recording, a peer that does not answer, a machine that
+does not boot). Whoever prints one takes `what` and `fix` as they are; nobody takes a message apart.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The founding case on the page: from what was felt to what mends it, each station a link to what proves it."""
+"""The founding case on the page: from the symptom to the fix, each station a link to what proves it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HOT = "mem_cgroup_nr_lru_pages"
 
 
 @pytest.fixture
-def told(visit: Visit) -> Visit:
+def case(visit: Visit) -> Visit:
     """The page of the one incident."""
     visit.go("page=home")
     visit.page.get_by_role("link", name="open the founding case").click()
@@ -28,79 +28,79 @@ def station(visit: Visit, label: str) -> Locator:
     return visit.page.locator(".pg-station", has=visit.page.locator(".pg-step", has_text=label))
 
 
-def test_the_chain_says_what_happened_in_the_order_of_causes(told: Visit) -> None:
-    steps = told.page.locator(".pg-station .pg-step").all_inner_texts()
+def test_the_chain_says_what_happened_in_the_order_of_causes(case: Visit) -> None:
+    steps = case.page.locator(".pg-station .pg-step").all_inner_texts()
     assert steps == [
-        "What was felt", "Where", "Who held it", "Doing what", "Why so long", "Where they come from", "Because of whom",
-        "What mends it",
+        "Symptom", "Where", "Who held it", "Doing what", "Why so long", "Where they come from", "Caused by",
+        "How to fix it",
     ]  # fmt: skip
-    said = told.page.locator(".pg-station strong").all_inner_texts()
+    said = case.page.locator(".pg-station strong").all_inner_texts()
     assert said[1:4] == ["core 39", "kubelet", HOT]
     assert said[4] == "68,440 zombies"
     assert said[6] == "ecs.service"
 
 
-def test_what_was_felt_leads_to_the_event_on_the_axis(told: Visit) -> None:
-    station(told, "What was felt").click()
-    told.drawn()
-    event = told.page.get_by_role("group", name="Events").get_by_role("button", name=re.compile("paused for too long"))
+def test_the_symptom_leads_to_the_event_on_the_axis(case: Visit) -> None:
+    station(case, "Symptom").click()
+    case.drawn()
+    event = case.page.get_by_role("group", name="Events").get_by_role("button", name=re.compile("paused for too long"))
     expect(event).to_be_visible()
-    low, high = told.span()
-    from_, to = told.shown()
+    low, high = case.span()
+    from_, to = case.shown()
     assert from_ <= low < high <= to
     # back is the incident again
-    told.page.go_back()
-    expect(told.page.locator(".pg-station")).to_have_count(8)
+    case.page.go_back()
+    expect(case.page.locator(".pg-station")).to_have_count(8)
 
 
-def test_the_core_leads_to_its_six_seconds(told: Visit) -> None:
-    station(told, "Where").first.click()
-    told.drawn()
-    assert told.said("cpu") == "39"
-    words = told.page.locator("#chosen-in-words")
+def test_the_core_leads_to_its_six_seconds(case: Visit) -> None:
+    station(case, "Where").first.click()
+    case.drawn()
+    assert case.said("cpu") == "39"
+    words = case.page.locator("#chosen-in-words")
     expect(words).to_contain_text(re.compile(r"worst core 39 at 03:02:0\d: 100% kernel"))
     expect(words).to_contain_text(re.compile(r"average 3\d% busy"))
 
 
-def test_the_hog_and_its_function_lead_to_the_flame_graph_with_it_marked(told: Visit) -> None:
-    station(told, "Who held it").click()
-    told.drawn()
-    assert told.said("comm") == "kubelet"
-    told.page.go_back()
-    station(told, "Doing what").click()
-    told.drawn()
-    assert told.said("q") == f"^{HOT}$"
-    expect(told.matched).to_contain_text(re.compile(r"^(9\d|100|8\d)[\d.]* % matched"))
+def test_the_hog_and_its_function_lead_to_the_flame_graph_with_it_marked(case: Visit) -> None:
+    station(case, "Who held it").click()
+    case.drawn()
+    assert case.said("comm") == "kubelet"
+    case.page.go_back()
+    station(case, "Doing what").click()
+    case.drawn()
+    assert case.said("q") == f"^{HOT}$"
+    expect(case.matched).to_contain_text(re.compile(r"^(9\d|100|8\d)[\d.]*% matched"))
 
 
-def test_the_zombies_and_the_culprit_lead_to_their_numbers(told: Visit) -> None:
-    station(told, "Why so long").click()
-    told.wait_said("page", "cgroups")
-    expect(told.page.locator("main")).to_contain_text("68,440")
-    told.page.go_back()
-    station(told, "Because of whom").click()
-    told.drawn()
-    restarts = told.page.get_by_role("group", name="Events").get_by_role("button", name=re.compile("ecs.service"))
+def test_the_zombies_and_the_culprit_lead_to_their_numbers(case: Visit) -> None:
+    station(case, "Why so long").click()
+    case.wait_said("page", "cgroups")
+    expect(case.page.locator("main")).to_contain_text("68,440")
+    case.page.go_back()
+    station(case, "Caused by").click()
+    case.drawn()
+    restarts = case.page.get_by_role("group", name="Events").get_by_role("button", name=re.compile("ecs.service"))
     assert restarts.count() > 10
 
 
-def test_the_plan_is_copied_and_what_was_ruled_out_has_numbers(told: Visit) -> None:
-    station(told, "What mends it").click()
-    told.button("copy the plan").click()
-    told.page.wait_for_function("async () => (await navigator.clipboard.readText()).includes('systemctl disable')")
-    plan = str(told.page.evaluate("navigator.clipboard.readText()")).splitlines()
+def test_the_plan_is_copied_and_what_was_ruled_out_has_numbers(case: Visit) -> None:
+    station(case, "How to fix it").click()
+    case.button("copy the plan").click()
+    case.page.wait_for_function("async () => (await navigator.clipboard.readText()).includes('systemctl disable')")
+    plan = str(case.page.evaluate("navigator.clipboard.readText()")).splitlines()
     assert "systemctl disable --now ecs.service" in plan
-    ruled_out = told.page.locator(".pg-ruled tbody tr")
+    ruled_out = case.page.locator(".pg-ruled tbody tr")
     assert ruled_out.count() > 5
     assert any(re.search(r"\d", text) for text in ruled_out.locator("td.num").all_inner_texts())
 
 
-def test_the_report_is_saved_as_markdown_and_as_one_file(told: Visit, tmp_path: Path) -> None:
-    with told.page.expect_download() as saved:
-        told.page.get_by_role("link", name="Markdown").click()
+def test_the_report_is_saved_as_markdown_and_as_one_file(case: Visit, tmp_path: Path) -> None:
+    with case.page.expect_download() as saved:
+        case.page.get_by_role("link", name="Markdown").click()
     assert "68,440" in Path(saved.value.path()).read_text()
-    with told.page.expect_download() as saved:
-        told.page.get_by_role("link", name="save as HTML").click()
+    with case.page.expect_download() as saved:
+        case.page.get_by_role("link", name="save as HTML").click()
     kept = Path(saved.value.path()).read_bytes()
     assert kept.lstrip().lower().startswith(b"<!doctype html>")
     assert len(kept) < 1_000_000

@@ -22,7 +22,7 @@ def guilty(visit: Visit, recorded: Recorded) -> Visit:
 def test_01_search_highlights_or_filters_says_how_much_and_goes_from_match_to_match(visit: Visit) -> None:
     guilty = visit.node()
     guilty.find("read|write|open")
-    assert re.search(r"[\d.]+ % matched\s+· ([2-9]|\d\d)", guilty.matched.inner_text())
+    assert re.search(r"[\d.]+% matched\s+· ([2-9]|\d\d)", guilty.matched.inner_text())
     # Enter goes on, Shift+Enter back; beyond the first is the last
     guilty.search.press("Enter")
     expect(guilty.matched).to_contain_text("· 1 of ")
@@ -39,7 +39,7 @@ def test_01_search_highlights_or_filters_says_how_much_and_goes_from_match_to_ma
     guilty.wait_said("q", "read|write|open")
     # what is no expression is said, not thrown
     guilty.search.fill("(")
-    expect(guilty.matched).to_have_text("not an expression")
+    expect(guilty.matched).to_have_text("not a regular expression")
 
 
 def test_02_one_click_zooms_with_both_percentages_and_the_crumbs_lead_back(guilty: Visit) -> None:
@@ -48,7 +48,7 @@ def test_02_one_click_zooms_with_both_percentages_and_the_crumbs_lead_back(guilt
     crumbs = guilty.page.get_by_role("navigation", name="zoom")
     guilty.page.mouse.click(x, y)
     expect(crumbs.locator("[aria-current=location]")).to_have_text("vfs_read")
-    expect(crumbs).to_contain_text(re.compile(r"[\d.]+ % of all · [\d.]+ % of ksys_read"))
+    expect(crumbs).to_contain_text(re.compile(r"[\d.]+% of all · [\d.]+% of ksys_read"))
     # a frame below says both: its share of everything, and of what is zoomed to
     guilty.page.mouse.move(x, y + 18)
     tip = guilty.page.locator(".zs-tip")
@@ -98,7 +98,7 @@ def test_04_the_table_sorts_is_filtered_by_the_search_and_leads_to_the_sandwich(
     guilty.wait_said("view", "sandwich")
     sandwich = guilty.page.locator(".zs-sandwich")
     expect(sandwich).to_contain_text("callers")
-    expect(sandwich.locator("h3")).to_contain_text(re.compile(r"[\d.]+ % of all samples"))
+    expect(sandwich.locator("h3")).to_contain_text(re.compile(r"[\d.]+% of all samples"))
     expect(sandwich.locator("canvas")).to_have_count(2)
     assert hottest
 
@@ -175,7 +175,7 @@ def test_07_filters_for_core_process_thread_unit_and_mode_hold_for_all_views(vis
     field.press("Enter")
     visit.wait_said("comm", "hog")
     visit.settled()
-    expect(visit.page.get_by_role("list", name="Filters that hold")).to_contain_text("name hog")
+    expect(visit.page.get_by_role("list", name="Active filters")).to_contain_text("name hog")
     of_hog = visit.samples()
     assert 0 < of_hog < everything
     field.fill(f"core:{recorded.core}")
@@ -185,7 +185,7 @@ def test_07_filters_for_core_process_thread_unit_and_mode_hold_for_all_views(vis
     visit.wait_said("mode", "user")
     visit.settled()
     expect(visit.page.locator(".zs-heat-legend")).not_to_contain_text(f"{of_hog:,} samples")
-    # what is no filter is told beside the field
+    # what is no filter is reported beside the field
     visit.page.get_by_label("Filter by").select_option(label="process")
     field.fill("not a number")
     field.press("Enter")

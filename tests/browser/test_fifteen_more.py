@@ -111,7 +111,7 @@ def test_14_little_is_sent_and_what_was_left_out_is_said(visit: Visit) -> None:
     )
     visit.node(f"{FOUNDING}&mode=kernel")
     expect(visit.page.locator(".zs-notes")).to_contain_text(
-        re.compile(r"\d+ branch(es)? below [\d.]+ % left out by the server")
+        re.compile(r"\d+ branch(es)? below [\d.]+% left out by the server")
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.conftest import Needs
 from zombiescope.lab.failure import CannotBuildError
-from zombiescope.lab.node import Node, Plan, boot
+from zombiescope.lab.node import LabNode, Plan, boot
 
 RECORDING = "/var/lib/zombiescope"
 
@@ -55,7 +55,7 @@ done
 
 
 @contextmanager
-def booted(plan: Plan) -> Iterator[Node]:
+def booted(plan: Plan) -> Iterator[LabNode]:
     """A node that is up; where none can be had, the reason to skip, or to fail."""
     try:
         with boot(plan, print) as node:
@@ -64,7 +64,7 @@ def booted(plan: Plan) -> Iterator[Node]:
         Needs().lack(str(error))
 
 
-def until(node: Node, script: str, limit_s: float = 90.0) -> None:
+def until(node: LabNode, script: str, limit_s: float = 90.0) -> None:
     """Wait until a shell script succeeds in the node."""
     end = time.monotonic() + limit_s
     while node.run("/bin/sh", "-c", script, limit_s=30.0).exit != 0:
@@ -72,24 +72,24 @@ def until(node: Node, script: str, limit_s: float = 90.0) -> None:
         time.sleep(0.5)
 
 
-def start_recorder(node: Node) -> None:
+def start_recorder(node: LabNode) -> None:
     node.run("systemctl", "start", "zombiescope.service").check()
     until(node, "journalctl --unit zombiescope --output cat | grep -q 'recording lab into'")
     until(node, f'test -n "$(find {RECORDING}/node=lab/log -size +4k)"')
 
 
-def start_leaks(node: Node) -> None:
+def start_leaks(node: LabNode) -> None:
     node.put("/etc/systemd/system/leaky.service", LEAKY)
     node.put("/etc/systemd/system/litter.service", LITTER)
     node.put("/usr/local/bin/litter", LITTER_SCRIPT)
     node.shell("systemctl daemon-reload; systemctl start --no-block leaky litter")
 
 
-def stop_leaks(node: Node) -> None:
+def stop_leaks(node: LabNode) -> None:
     node.shell("systemctl stop leaky litter", limit_s=120.0)
 
 
-def steady(node: Node, read: Callable[[Node], Any], seconds: float = 3.0) -> tuple[Any, float]:
+def steady(node: LabNode, read: Callable[[LabNode], Any], seconds: float = 3.0) -> tuple[Any, float]:
     """A reading that stayed the same for some seconds, and a moment of the node's clock in the middle of it."""
     for _ in range(20):
         before = read(node)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,6 @@ from tests.helpers import records
 from zombiescope.recorder import clock, counters, kernel_log, recorder
 from zombiescope.recorder.config import Config
 from zombiescope.recorder.recorder import Recorder
-from zombiescope.recorder.stacks import CONSOLE, MKDIR, RELEASE, RENAME, RMDIR, TRACEPOINTS
 from zombiescope.systemd.units import UnitBook
 
 SECOND_NS = 1_000_000_000
@@ -45,6 +45,13 @@ _CGROUP = """\
 \tfield:__data_loc char[] path;\toffset:20;\tsize:4;\tsigned:1;
 """
 _CONSOLE = "\tfield:__data_loc char[] msg;\toffset:8;\tsize:4;\tsigned:1;\n"
+
+MKDIR, RMDIR, RELEASE, RENAME, CONSOLE = "cgroup_mkdir", "cgroup_rmdir", "cgroup_release", "cgroup_rename", "console"
+TRACEPOINTS = {
+    **dict.fromkeys((MKDIR, RMDIR, RELEASE, RENAME), ("cgroup", _CGROUP)),
+    CONSOLE: ("printk", _CONSOLE),
+}
+"""Name -> (group, fields): those that this kernel has."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +96,7 @@ class Replay:
         self._began_ns = self.now_ns
         self._ticks = {cpu: dict.fromkeys(("user", "system", "idle", "softirq"), 1_000) for cpu in range(self.cpus)}
         self._address = {name: TEXT_START + 0x1000 * number for number, name in enumerate(self.functions)}
-        self._event_ids = {number: 100 + number for number in range(1, len(TRACEPOINTS) + 1)}
+        self._event_ids = {name: 100 + number for number, name in enumerate(TRACEPOINTS, 1)}
         self._tree()
 
     # --- time --------------------------------------------------------------------------------------------------------
@@ -118,11 +125,9 @@ class Replay:
         self._put("sys/devices/system/cpu/possible", f"0-{self.cpus - 1}\n")
         kallsyms = "".join(f"{address:016x} T {name}\n" for name, address in self._address.items())
         self._put("proc/kallsyms", f"{TEXT_START:016x} T _text\n{kallsyms}")
-        for number, (group, name) in enumerate(TRACEPOINTS, 1):
-            fields = _CONSOLE if number == CONSOLE else _CGROUP if number <= RENAME else None
-            if fields:
-                text = f"name: {name}\nID: {self._event_ids[number]}\nformat:\n{_COMMON}{fields}"
-                self._put(f"sys/kernel/tracing/events/{group}/{name}/format", text)
+        for name, (group, fields) in TRACEPOINTS.items():
+            text = f"name: {name}\nID: {self._event_ids[name]}\nformat:\n{_COMMON}{fields}"
+            self._put(f"sys/kernel/tracing/events/{group}/{name}/format", text)
         for path in self.directories:
             (self.root / "sys/fs/cgroup/memory" / path.lstrip("/")).mkdir(parents=True, exist_ok=True)
         for task in self.tasks:
@@ -157,15 +162,15 @@ class Replay:
 
     # --- recording ---------------------------------------------------------------------------------------------------
 
-    def record(self, seconds: int, happens: Callable[[Replay, Recorder, int], None]) -> Path:
+    def record(self, seconds: int, happens: Callable[[Replay, Recorder, int], None], **config: Any) -> Path:
         """So many seconds through the recorder; `happens` is called in each, before its counters are read."""
         place = self.directory / "recording"
-        made = Recorder(Config(dir=str(place), node="replayed", hz=self.hz), root=str(self.root))
-        made.stacks.sampler.register(records.CLOCK_ID, 0)
-        for number, event_id in self._event_ids.items():
-            made.stacks.sampler.register(event_id, number)
+        made = Recorder(Config(dir=str(place), node="replayed", hz=self.hz, **config), root=str(self.root))
+        made.rings.sampler.register(records.CLOCK_ID, 0)
+        for name, kind in made.rings.kinds.items():
+            made.rings.sampler.register(self._event_ids[name], kind)
         first = b"".join(records.comm(t.pid, t.pid, t.comm.encode(), self.now_ns) for t in self.tasks if t.pid)
-        made.stacks.sampler.feed(0, first)
+        made.rings.sampler.feed(0, first)
         made.tick(0)
         made.write()
         try:
@@ -178,13 +183,13 @@ class Replay:
     def _second(self, made: Recorder, second: int, happens: Callable[[Replay, Recorder, int], None]) -> None:
         start_ns = self.now_ns
         for cpu in range(self.cpus):
-            made.stacks.sampler.feed(cpu, self._samples(cpu, second, start_ns))
+            made.rings.sampler.feed(cpu, self._samples(cpu, second, start_ns))
             for mode, ticks in self.spent(cpu, second).items():
                 self._ticks[cpu][mode] += ticks
         self.now_ns = start_ns + SECOND_NS // 2
         happens(self, made, second)
         self.now_ns = start_ns + SECOND_NS
-        made.unit_events.extend(self.units.due(self.now_ns))
+        made.intake.unit_events.extend(self.units.due(self.now_ns))
         self._write_seconds()
         made.tick(0)
         while not made.lookup.settled():
@@ -218,18 +223,20 @@ class Replay:
     def releases_cgroup(self, made: Recorder, by: Task, number: int, path: str) -> None:
         self._cgroup(made, RELEASE, by, number, path)
 
-    def _cgroup(self, made: Recorder, kind: int, by: Task, number: int, path: str) -> None:
+    def _cgroup(self, made: Recorder, name: str, by: Task, number: int, path: str) -> None:
         level = path.count("/")
         head = struct.pack("<HBBiiiiI", 0, 0, 0, by.pid, MEMORY_HIERARCHY, number, level, self._located(24, path))
-        self._trace(made, kind, by.pid, head + path.encode() + b"\0")
+        self._trace(made, name, by.pid, head + path.encode() + b"\0")
 
     @staticmethod
     def _located(offset: int, text: str) -> int:
         return offset | (len(text.encode()) + 1) << 16
 
-    def _trace(self, made: Recorder, kind: int, pid: int, raw: bytes) -> None:
-        made.stacks.sampler.feed(0, records.raw_sample(self._event_ids[kind], pid, self.now_ns, raw))
+    def _trace(self, made: Recorder, name: str, pid: int, raw: bytes) -> None:
+        made.rings.sampler.feed(0, records.raw_sample(self._event_ids[name], pid, self.now_ns, raw))
 
     def restarts(self, made: Recorder, unit: str, count: int) -> None:
         """systemd tells of one round of a crash loop."""
-        made.unit_events.extend(self.units.changed(unit, {"NRestarts": count, "ActiveState": "active"}, self.now_ns))
+        made.intake.unit_events.extend(
+            self.units.changed(unit, {"NRestarts": count, "ActiveState": "active"}, self.now_ns)
+        )

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.helpers.recordings import START_US, contents, write_segment
-from zombiescope.exporting.samples import Samples
-from zombiescope.importing.rows import Event, FrameRow, Outcome, Rows, TaskRow
-from zombiescope.importing.store import ImportStore
+from zombiescope.exporting.samples import ExportSamples
+from zombiescope.importing.rows import FrameRow, ImportReport, SampleRows, TaskRow
+from zombiescope.importing.writer import ImportWriter
 from zombiescope.profile.selection import Filters, Selection
 from zombiescope.recording.reader import Recording, open_recording
+from zombiescope.recording.sample_event import SampleEvent
 
 Frame = tuple[str, str | None, str]
 
@@ -50,9 +51,9 @@ def by_stack(found: list[Row]) -> Counter[tuple[str, ...]]:
     return Counter(row.names for row in found)
 
 
-def samples(recording: Recording, filters: Filters | None = None) -> Samples:
+def samples(recording: Recording, filters: Filters | None = None) -> ExportSamples:
     """All of the recording."""
-    return Samples(Selection(recording, recording.start_us, recording.end_us + 1, filters or Filters()))
+    return ExportSamples(Selection(recording, recording.start_us, recording.end_us + 1, filters or Filters()))
 
 
 FRAMES: list[Frame] = [
@@ -113,12 +114,12 @@ def write_odd(directory: Path) -> Path:
     return directory
 
 
-def imported(place: Path, events: list[Event], event: list[int], period: list[int]) -> Recording:
+def imported(place: Path, events: list[SampleEvent], event: list[int], period: list[int]) -> Recording:
     """An import of one thread that does one thing."""
-    store = ImportStore(place, "far")
+    store = ImportWriter(place, "far")
     count = len(event)
     store.add(
-        Rows(
+        SampleRows(
             time_us=array("q", range(10**15, 10**15 + count)),
             cpu=array("q", [-1] * count),
             task=array("q", [0] * count),
@@ -132,5 +133,5 @@ def imported(place: Path, events: list[Event], event: list[int], period: list[in
             events=events,
         )
     )
-    store.finish(Outcome(), ["x"])
+    store.finish(ImportReport(), ["x"])
     return open_recording(place)

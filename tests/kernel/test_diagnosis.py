@@ -18,10 +18,10 @@ from zombiescope.diagnosis.diagnose import diagnose
 from zombiescope.diagnosis.incident import Cause
 from zombiescope.diagnosis.report.document import document
 from zombiescope.lab import verdict
-from zombiescope.lab.needs import lacks
+from zombiescope.lab.requirements import lacks
 from zombiescope.lab.scenario import Scenario, by_id
+from zombiescope.lab.scenario_run import stage
 from zombiescope.lab.scenarios.zombie_tmpfs import COUNT
-from zombiescope.lab.stage import stage
 from zombiescope.recording.reader import Recording, open_recording
 
 pytestmark = pytest.mark.kernel

@@ -18,7 +18,7 @@ from tests.helpers.perf_script import ScriptFrame, ScriptSample
 from zombiescope._native import plain_name
 from zombiescope.importing import clock, perf_data
 from zombiescope.importing.perf_data import PerfDataImport
-from zombiescope.importing.rows import FrameRow, Outcome
+from zombiescope.importing.rows import FrameRow, ImportReport
 
 STORM = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do ls / >/dev/null; head -c 400000 /dev/urandom | md5sum >/dev/null; done"
 SOURCE = """
@@ -83,7 +83,7 @@ def record(perf: str, needs: Needs, tmp_path: Path) -> Record:
     return run
 
 
-def load(path: Path, outcome: Outcome) -> list[Imported]:
+def load(path: Path, outcome: ImportReport) -> list[Imported]:
     importer = PerfDataImport(kallsyms=None, symbol_dirs=[], inline=False, outcome=outcome)
     found = []
     with path.open("rb") as file:
@@ -177,7 +177,7 @@ def check_user_stacks(theirs: list[ScriptSample], ours: list[Imported], names: s
 )
 def test_equals_what_perf_script_prints(record: Record, perf: str, options: tuple[str, ...], pipe: bool) -> None:
     path = record(*options, pipe=pipe)
-    outcome = Outcome()
+    outcome = ImportReport()
     ours, theirs = load(path, outcome), perf_script.read(perf, path)
     assert len(theirs) > 50
     assert Counter(map(identity, ours)) == Counter(map(identity, theirs))
@@ -191,7 +191,7 @@ def test_equals_what_perf_script_prints(record: Record, perf: str, options: tupl
 
 def test_dwarf_stacks_keep_their_kernel_part_and_say_that_they_were_not_unwound(record: Record, perf: str) -> None:
     path = record("-a", "--call-graph", "dwarf,4096")
-    outcome = Outcome()
+    outcome = ImportReport()
     ours, theirs = load(path, outcome), perf_script.read(perf, path)
     assert Counter(map(identity, ours)) == Counter(map(identity, theirs))
     assert check_kernel_stacks(theirs, ours) > 20

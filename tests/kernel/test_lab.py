@@ -18,8 +18,8 @@ from tests.conftest import Needs
 
 from zombiescope.kernel import cgroup
 from zombiescope.lab import leftovers
-from zombiescope.lab.needs import lacks
-from zombiescope.lab.place import MARK
+from zombiescope.lab.requirements import lacks
+from zombiescope.lab.sandbox import MARK
 from zombiescope.lab.scenario import by_id
 
 pytestmark = pytest.mark.kernel
@@ -107,7 +107,7 @@ def wait_for(what: str, done: object) -> None:
 
 def test_a_run_names_the_fault_and_leaves_nothing(needs: Needs, machine: Machine) -> None:
     for missing in lacks(by_id("mount-storm")):
-        needs.lack(missing)
+        needs.lack(str(missing))
     done = subprocess.run(
         [*LAB, "run", "mount-storm", "--yes", "--json"], capture_output=True, text=True, timeout=120, check=False
     )
@@ -128,7 +128,7 @@ def test_a_run_that_is_ended_half_way_leaves_nothing(
     needs: Needs, machine: Machine, scenario: str, number: signal.Signals
 ) -> None:
     for missing in lacks(by_id(scenario)):
-        needs.lack(missing)
+        needs.lack(str(missing))
     with subprocess.Popen([*LAB, "run", scenario, "--yes"], stderr=subprocess.DEVNULL) as process:
         wait_for("the scenario's cgroups", lambda: leftovers.find(scenario).processes)
         process.send_signal(number)
@@ -139,7 +139,7 @@ def test_a_run_that_is_ended_half_way_leaves_nothing(
 def test_a_run_whose_recorder_dies_half_way_says_so_and_leaves_nothing(needs: Needs, machine: Machine) -> None:
     """An exception in the middle of the fault."""
     for missing in lacks(by_id("packet-flood")):
-        needs.lack(missing)
+        needs.lack(str(missing))
     with subprocess.Popen([*LAB, "run", "packet-flood", "--yes"], stderr=subprocess.PIPE, text=True) as process:
         wait_for("the scenario's cgroups", lambda: leftovers.find("packet-flood").processes)
         recorder = next(int(one.split()[0]) for one in _of_the_lab() if "zombiescope.recorder" in one)
@@ -153,7 +153,7 @@ def test_a_run_whose_recorder_dies_half_way_says_so_and_leaves_nothing(needs: Ne
 
 def test_a_fault_that_dies_half_way_leaves_nothing(needs: Needs, machine: Machine) -> None:
     for missing in lacks(by_id("packet-flood")):
-        needs.lack(missing)
+        needs.lack(str(missing))
     with subprocess.Popen([*LAB, "run", "packet-flood", "--yes"], stderr=subprocess.DEVNULL) as process:
         wait_for("the scenario's program", lambda: leftovers.find("packet-flood").processes)
         for pid in leftovers.find("packet-flood").processes:

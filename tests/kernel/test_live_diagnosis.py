@@ -18,7 +18,7 @@ from tests.conftest import Needs
 from tests.helpers.recorder_process import RecorderProcess, recording
 
 from zombiescope.lab.scenario import by_id
-from zombiescope.lab.stage import stage
+from zombiescope.lab.scenario_run import stage
 from zombiescope.recording import incident_file
 from zombiescope.recording.freeze import list_frozen
 

@@ -186,7 +186,7 @@ def test_the_bus_goes_away_and_comes_back(
     # WHEN the bus is stopped
     machine.run("systemctl", "stop", "dbus.socket", "dbus.service")
     until(lambda: watcher.state.status == "failed", "the loss is noticed")
-    assert watcher.state.mend
+    assert watcher.state.fix
     # AND comes back after a while
     time.sleep(1.0)
     events.clear()
@@ -219,7 +219,7 @@ def test_no_bus_at_all(tmp_path: Path, events: list[UnitEvent]) -> None:
     watcher.start()
     until(lambda: watcher.state.status == "absent", "absent", 2)
     assert "no D-Bus system bus" in watcher.state.why
-    assert "/run/dbus" in watcher.state.mend
+    assert "/run/dbus" in watcher.state.fix
     begin = time.monotonic()
     watcher.stop()
     assert time.monotonic() - begin < 1

@@ -19,7 +19,7 @@ from zombiescope._native import elf_build_id
 from zombiescope.symbols import maps, procmap, resolver
 from zombiescope.symbols.elf import ElfCache
 from zombiescope.symbols.maps import Mappings
-from zombiescope.symbols.process import Process
+from zombiescope.symbols.process import LiveProcess
 from zombiescope.symbols.procmap import CHANGED_AFTER_S, FIRST_WAIT_S, ProcessMaps
 from zombiescope.symbols.resolver import EXITED, UNREADABLE, Frame, UserSymbols
 
@@ -130,13 +130,13 @@ def refused(*_: object) -> int:
 @pytest.fixture
 def without_map_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """As a recorder is meant to run: CAP_SYS_ADMIN is not among its capabilities."""
-    monkeypatch.setattr(Process, "_open_map_file", refused)
+    monkeypatch.setattr(LiveProcess, "_open_map_file", refused)
 
 
 @pytest.fixture
 def by_path_only(without_map_files: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """As for the libraries of a process: /proc/PID/exe does not lead to them."""
-    monkeypatch.setattr(Process, "_open_exe", refused)
+    monkeypatch.setattr(LiveProcess, "_open_exe", refused)
 
 
 @pytest.mark.parametrize("options", [("-pie", "-fPIE"), ("-no-pie", "-fno-pie"), ("-static",)])
@@ -223,7 +223,7 @@ def test_maps_are_not_read_again_for_every_address_that_is_nowhere(
 ) -> None:
     # GIVEN a kernel without PROCMAP_QUERY
     monkeypatch.setattr(ProcessMaps, "queries", False)
-    process = Process(start(build(PROGRAM)).pid)
+    process = LiveProcess(start(build(PROGRAM)).pid)
     now_s = time.monotonic()
     monkeypatch.setattr("zombiescope.symbols.procmap.time.monotonic", lambda: now_s)
     reads: list[float] = []
@@ -247,7 +247,7 @@ def test_maps_are_not_read_again_for_every_address_that_is_nowhere(
 
 def test_query_and_text_tell_the_same(build: Build, start: Start) -> None:
     child = start(build(PROGRAM))
-    process = Process(child.pid)
+    process = LiveProcess(child.pid)
     listed = [mapping for mapping in mappings_of(child) if mapping.path != "[vsyscall]"]
     located = process.maps.locate([mapping.end - 1 for mapping in listed])
     process.close()

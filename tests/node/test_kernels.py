@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.helpers.booted_node import RECORDING, booted, on_host, start_leaks, start_recorder, steady, stop_leaks, until
 
-from zombiescope.lab.node import Node, Plan
+from zombiescope.lab.node import LabNode, Plan
 from zombiescope.recording.reader import open_recording
 
 pytestmark = [pytest.mark.node, pytest.mark.long, pytest.mark.slow]
@@ -41,7 +41,7 @@ def told(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return Told(RELEASES[request.param], out, counted, at)
 
 
-def _cgroup_stat(node: Node) -> dict[str, int]:
+def _cgroup_stat(node: LabNode) -> dict[str, int]:
     text = node.shell("cat /sys/fs/cgroup/cgroup.stat")
     return {name: int(value) for name, value in (line.split() for line in text.splitlines())}
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from tests.helpers.booted_node import booted
 
-from zombiescope.lab.node import Node, Plan
+from zombiescope.lab.node import LabNode, Plan
 
 pytestmark = [pytest.mark.node, pytest.mark.long, pytest.mark.slow]
 
@@ -17,13 +17,13 @@ PLACES = "/sys/fs/cgroup /sys/fs/cgroup/system.slice /tmp /dev/shm /run/systemd/
 
 
 @pytest.fixture(scope="module")
-def node() -> Iterator[Node]:
+def node() -> Iterator[LabNode]:
     with booted(Plan("v2")) as up:
         yield up
 
 
 @pytest.mark.parametrize("scenario", ["zombie-unit", "zombie-limit", "cfs-throttle", "rt-starvation", "global-reclaim"])
-def test_it_is_named_and_leaves_nothing(node: Node, scenario: str) -> None:
+def test_it_is_named_and_leaves_nothing(node: LabNode, scenario: str) -> None:
     done = node.run("zombiescope", "lab", "run", scenario, "--yes", "--json", limit_s=600)
     told = json.loads(done.text)
     assert told["pass"], told

@@ -23,13 +23,13 @@ pytestmark = [pytest.mark.node, pytest.mark.slow]
 OWNER = """
 import sys, time
 from zombiescope.lab import accelerator
-from zombiescope.lab.node import Node, Plan, boot
+from zombiescope.lab.node import LabNode, Plan, boot
 accelerator.why_not_kvm = lambda kernel: "not asked here"
-came = Node.wait_until_up
+came = LabNode.wait_until_up
 def wait(self, limit_s=0.0):
     print(self.pid, flush=True)
     came(self, 300.0)
-Node.wait_until_up = wait
+LabNode.wait_until_up = wait
 with boot(Plan(product=False)):
     pass
 """

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.helpers.booted_node import RECORDING, booted, on_host, start_leaks, start_recorder, steady, stop_leaks, until
 
-from zombiescope.lab.node import Node, Plan
+from zombiescope.lab.node import LabNode, Plan
 
 pytestmark = [pytest.mark.node, pytest.mark.slow]
 
@@ -25,13 +25,13 @@ class Told:
 
 
 @pytest.fixture(scope="module")
-def node() -> Iterator[Node]:
+def node() -> Iterator[LabNode]:
     with booted(Plan("v1")) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def told(node: Node, tmp_path_factory: pytest.TempPathFactory) -> Told:
+def told(node: LabNode, tmp_path_factory: pytest.TempPathFactory) -> Told:
     start_recorder(node)
     start_leaks(node)
     until(node, "test $(systemctl show --property NRestarts --value leaky) -ge 15")
@@ -44,7 +44,7 @@ def told(node: Node, tmp_path_factory: pytest.TempPathFactory) -> Told:
     return Told(recording, total, directories, at, restarts)
 
 
-def _counted(node: Node) -> tuple[int, int]:
+def _counted(node: LabNode) -> tuple[int, int]:
     total = node.shell("awk '$1 == \"memory\" {print $3}' /proc/cgroups")
     directories = node.shell("find /sys/fs/cgroup/memory -type d | wc -l")
     return int(total), int(directories)
@@ -55,7 +55,7 @@ def document(told: Told) -> dict[str, Any]:
     return on_host("cgroups", told.recording, "--to", str(told.at))
 
 
-def test_the_memory_controller_is_on_v1(node: Node) -> None:
+def test_the_memory_controller_is_on_v1(node: LabNode) -> None:
     assert node.shell("stat --file-system --format %T /sys/fs/cgroup/memory").strip() == "cgroupfs"
     assert node.shell("systemctl is-system-running").strip() == "running"
 

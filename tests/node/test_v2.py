@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.helpers.booted_node import RECORDING, booted, on_host, start_leaks, start_recorder, steady, stop_leaks, until
 
-from zombiescope.lab.node import Node, Plan
+from zombiescope.lab.node import LabNode, Plan
 from zombiescope.recording.reader import Recording, open_recording
 
 pytestmark = [pytest.mark.node, pytest.mark.slow]
@@ -62,13 +62,13 @@ class Told:
 
 
 @pytest.fixture(scope="module")
-def node() -> Iterator[Node]:
+def node() -> Iterator[LabNode]:
     with booted(Plan("v2")) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def told(node: Node, tmp_path_factory: pytest.TempPathFactory) -> Told:
+def told(node: LabNode, tmp_path_factory: pytest.TempPathFactory) -> Told:
     told = Told()
     start_recorder(node)
     _look_at_the_service(node, told)
@@ -82,23 +82,23 @@ def told(node: Node, tmp_path_factory: pytest.TempPathFactory) -> Told:
     return told
 
 
-def _now(node: Node) -> float:
+def _now(node: LabNode) -> float:
     return float(node.shell("date +%s.%N"))
 
 
-def _look_at_the_service(node: Node, told: Told) -> None:
+def _look_at_the_service(node: LabNode, told: Told) -> None:
     status = node.shell("cat /proc/$(systemctl show --property MainPID --value zombiescope)/status")
     told.status = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
     told.found = json.loads(node.shell("zombiescope status --json", limit_s=120.0))
     node.shell("setpriv --reuid nobody --regid nogroup --clear-groups zombiescope mark 'from a user'", limit_s=120.0)
 
 
-def _cgroup_stat(node: Node) -> dict[str, int]:
+def _cgroup_stat(node: LabNode) -> dict[str, int]:
     text = node.shell("cat /sys/fs/cgroup/cgroup.stat")
     return {name: int(value) for name, value in (line.split() for line in text.splitlines())}
 
 
-def _leak(node: Node, told: Told) -> None:
+def _leak(node: LabNode, told: Told) -> None:
     start_leaks(node)
     until(node, "test $(systemctl show --property NRestarts --value leaky) -ge 20")
     until(node, "test $(ls /var/tmp/litter-* | wc -l) -ge 25")
@@ -108,7 +108,7 @@ def _leak(node: Node, told: Told) -> None:
     told.cgroup_stat, told.census_at = steady(node, _cgroup_stat)
 
 
-def _audit(node: Node, told: Told) -> None:
+def _audit(node: LabNode, told: Told) -> None:
     """While the loop runs, and beside it what we and systemd make of every service's files."""
     told.audit = json.loads(node.run("zombiescope", "audit", "--json", limit_s=120.0).text)
     told.settings = json.loads(node.run("/opt/zombiescope/bin/python", "-c", READ_UNITS, limit_s=120.0).check().text)
@@ -119,12 +119,12 @@ def _audit(node: Node, told: Told) -> None:
         told.shown[unit] = [values[name] for name in sorted(values)]
 
 
-def _run_out_of_memory(node: Node) -> None:
+def _run_out_of_memory(node: LabNode) -> None:
     limits = ("--property=MemoryMax=40M", "--property=MemorySwapMax=0", "--unit=greedy")
     node.run("systemd-run", "--wait", "--quiet", *limits, "python3", "-c", CHARGE_IN_PAGES, limit_s=120.0)
 
 
-def _load_and_mpstat(node: Node, told: Told) -> None:
+def _load_and_mpstat(node: LabNode, told: Told) -> None:
     node.run("systemd-run", "--unit=spin", "--property=CPUAffinity=1", "python3", "-c", SPIN).check()
     node.run("systemd-run", "--unit=stats", "--property=CPUAffinity=2", "python3", "-c", STATS).check()
     node.shell("sleep 4")
@@ -135,7 +135,7 @@ def _load_and_mpstat(node: Node, told: Told) -> None:
     node.shell("sleep 2; systemctl stop spin stats", limit_s=120.0)
 
 
-def _unplug_and_plug(node: Node, told: Told) -> None:
+def _unplug_and_plug(node: LabNode, told: Told) -> None:
     online = "/sys/devices/system/cpu/cpu3/online"
     told.offline_at = _now(node)
     node.shell(f"echo 0 > {online}; sleep 5")
@@ -145,7 +145,7 @@ def _unplug_and_plug(node: Node, told: Told) -> None:
     node.shell("sleep 6; systemctl stop third", limit_s=120.0)
 
 
-def _set_the_clock(node: Node, told: Told) -> None:
+def _set_the_clock(node: LabNode, told: Told) -> None:
     script = (
         "cut -d' ' -f1 /proc/uptime; date +%s.%N; date --set '+1 hour' >/dev/null; sleep 8; cut -d' ' -f1 /proc/uptime"
     )
@@ -168,25 +168,25 @@ def opened(told: Told) -> Iterator[Recording]:
 # --- the machine ----------------------------------------------------------------------------------------------------
 
 
-def test_commands_end_as_they_would_anywhere(node: Node) -> None:
+def test_commands_end_as_they_would_anywhere(node: LabNode) -> None:
     done = node.run("sh", "-c", "echo out; echo err >&2; exit 7")
     assert (done.exit, done.stdout, done.stderr) == (7, b"out\n", b"err\n")
     assert node.run("no-such-command").exit == 127
 
 
-def test_a_command_that_never_ends_is_ended(node: Node) -> None:
+def test_a_command_that_never_ends_is_ended(node: LabNode) -> None:
     done = node.run("sh", "-c", "echo begun; sleep 1000", limit_s=2.0)
     assert (done.exit, done.text) == (None, "begun\n")
     assert "sleep" not in node.shell("ps -e -o comm=")
 
 
-def test_files_go_in_and_come_out_unchanged(node: Node, tmp_path: Path) -> None:
+def test_files_go_in_and_come_out_unchanged(node: LabNode, tmp_path: Path) -> None:
     data = bytes(range(256)) * 5000
     node.put("/root/there/file", data)
     assert (node.get("/root/there", tmp_path) / "file").read_bytes() == data
 
 
-def test_the_node_is_what_users_have(node: Node) -> None:
+def test_the_node_is_what_users_have(node: LabNode) -> None:
     assert node.shell("systemctl is-system-running").strip() == "running"
     assert node.shell("cat /proc/1/comm").strip() == "systemd"
     assert node.shell("stat --file-system --format %T /sys/fs/cgroup").strip() == "cgroup2fs"
@@ -194,7 +194,7 @@ def test_the_node_is_what_users_have(node: Node) -> None:
     assert node.shell("journalctl --boot --lines 1 --quiet | wc -l").strip() == "1"
 
 
-def test_the_nic_reaches_nothing(node: Node) -> None:
+def test_the_nic_reaches_nothing(node: LabNode) -> None:
     """Without restriction QEMU's gateway passes connections on to the host's own loopback."""
     assert "virtio" in node.shell("readlink /sys/class/net/eth0/device/driver")
     node.shell("ip link set eth0 up; ip address add 10.0.2.15/24 dev eth0; ip route add default via 10.0.2.2")
@@ -370,7 +370,7 @@ def test_settings_from_files_are_those_that_systemd_has(told: Told) -> None:
 
 
 @pytest.fixture(scope="module")
-def checks(node: Node, told: Told) -> dict[str, dict[str, Any]]:
+def checks(node: LabNode, told: Told) -> dict[str, dict[str, Any]]:
     """What `zombiescope check` tells root, and an ordinary user."""
     start_leaks(node)
     until(node, "test $(systemctl show --property NRestarts --value leaky) -ge 20")
@@ -444,7 +444,7 @@ DYING = "awk '$1 == \"nr_dying_descendants\" {print $2}' /sys/fs/cgroup/cgroup.s
 
 
 @pytest.fixture(scope="module")
-def diagnosed(node: Node) -> dict[str, Any]:
+def diagnosed(node: LabNode) -> dict[str, Any]:
     """What `diagnose --live` tells while the unit crashes on and slab caches are dropped all the time."""
     node.put("/etc/systemd/system/crash.service", CRASH)
     node.put("/usr/local/bin/crash", CRASH_SCRIPT)

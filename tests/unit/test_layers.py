@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-EVERYWHERE = {"_native", "_time", "_severity", "_errors"}
+EVERYWHERE = {"_native", "_time", "_severity", "_errors", "_missing"}
 
 ROOMS = {
     "kernel": {"kernel"},
@@ -25,16 +25,17 @@ ROOMS = {
     "diagnosis": {"diagnosis", "profile", "views", "recording", "kernel"},
     "audit": {"audit", "systemd", "kernel", "recording"},
     "checkup": {"checkup", "audit", "views", "recording", "systemd", "kernel"},
-    "lab": {"lab", "recorder", "recording", "symbols", "systemd", "kernel", "_mark", ""},
+    "lab": {"lab", "importing", "recorder", "recording", "symbols", "systemd", "kernel", "_mark", ""},
+    # What may be asked: only how filters are read needs another room.
+    "questions": {"questions", "profile"},
     "documents": {
-        "documents", "importing", "exporting", "diagnosis", "audit", "lab", "profile", "views", "recorder", "recording",
-        "kernel",
+        "documents", "questions", "diagnosis", "audit", "profile", "views", "recording", "kernel",
     },
     # What a page shows is a document; the other rooms are for making one of a selection that is held open.
-    "web": {"web", "documents", "exporting", "diagnosis", "audit", "profile", "views", "recording"},
+    "web": {"web", "documents", "questions", "exporting", "diagnosis", "lab", "profile", "views", "recording"},
     "commands": {
-        "commands", "documents", "web", "importing", "exporting", "diagnosis", "audit", "checkup", "lab", "profile",
-        "views", "recorder", "recording", "symbols", "systemd", "kernel", "_mark", "",
+        "commands", "documents", "questions", "web", "importing", "exporting", "diagnosis", "audit", "checkup", "lab",
+        "profile", "views", "recording", "kernel", "_mark",
     },
 }  # fmt: skip
 """Room -> rooms that it may import from. "" is the package itself."""

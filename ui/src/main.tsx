@@ -8,7 +8,7 @@ import "./style/axis.css";
 
 async function start(): Promise<void> {
   // VITE_FAKE=192 npm run dev: a node of that many cores that exists nowhere, to try drawing on.
-  if (import.meta.env.DEV && import.meta.env["VITE_FAKE"]) await import("../dev/fake");
+  if (import.meta.env.DEV && import.meta.env.VITE_FAKE) await import("../dev/fake");
   begin();
   watchRecording();
   render(<App />, document.getElementById("app")!);

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from zombiescope._missing import Missing
 from zombiescope.audit import catalogue as catalogues
 from zombiescope.audit import kernel_facts, platform, rules
 from zombiescope.audit.catalogue import CatalogueError
-from zombiescope.audit.finding import Audit, Evidence, Finding, Missing, worst_first
+from zombiescope.audit.finding import Audit, Evidence, Finding, worst_first
 from zombiescope.audit.node import Node
 from zombiescope.systemd import unit_files
 from zombiescope.systemd.root import Root
@@ -72,10 +73,10 @@ def _ask(address: str | None, root: Root) -> tuple[dict[str, RunningUnit] | None
     except BusUnavailableError as unavailable:
         state = unavailable.state
         if not root.is_directory("/run/systemd/system"):  # sd_booted(3)
-            why = "systemd does not run here; its files were read instead, and hold for where this root is booted"
+            why = "systemd is not running here; its files were read instead, and apply where this root is booted"
             grant = "in a container: mount the host's / and /run/dbus, and use zombiescope audit --root /host --live"
             return None, [Missing("systemd", why, grant)]
-        return None, [Missing("systemd", f"{state.why}; its files were read instead", state.mend)]
+        return None, [Missing("systemd", f"{state.why}; its files were read instead", state.fix)]
     if not answer.unanswered:
         return answer.units, []
     why = f"it did not describe {answer.unanswered} services in time; their settings are from files"
@@ -83,7 +84,7 @@ def _ask(address: str | None, root: Root) -> tuple[dict[str, RunningUnit] | None
 
 
 def _unknown(node: Node) -> list[Missing]:
-    """What the files do not tell."""
+    """What the files do not show."""
     root, found = node.root, []
     if node.files.systemd_version is None and not set(node.files.names):
         found.append(
@@ -94,10 +95,10 @@ def _unknown(node: Node) -> list[Missing]:
         found.append(Missing(f"generator: {item.source}", f"unknown until it boots: {item.why}", grant))
     for path in node.files.tree.odd_names:
         shown = path.encode("utf-8", "backslashreplace").decode()
-        found.append(Missing(shown, "systemd does not take this name for a unit", "rename or remove it"))
+        found.append(Missing(shown, "systemd does not accept this as the name of a unit", "rename or remove it"))
     for path, why in sorted(root.unread.items())[:_UNREAD_SHOWN]:
         shown = path.encode("utf-8", "backslashreplace").decode()
-        found.append(Missing(shown, f"could not be read: {why}", "run as root, or mend the file"))
+        found.append(Missing(shown, f"could not be read: {why}", "run as root, or repair the file"))
     if len(root.unread) > _UNREAD_SHOWN:
         found.append(Missing("files", f"{len(root.unread) - _UNREAD_SHOWN} more could not be read", "run as root"))
     return found

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from zombiescope._errors import UserError
 from zombiescope.audit.finding import Finding
 
 
-class BaselineError(Exception):
+class BaselineError(UserError):
     """A line that cannot be used."""
 
 
@@ -31,12 +32,12 @@ def parse(data: bytes, name: str) -> tuple[Allowed, ...]:
         try:
             line = raw.decode("utf-8").strip()
         except UnicodeDecodeError as error:
-            raise BaselineError(f"{name}, line {number}: not UTF-8; is it a list of accepted findings?") from error
+            raise BaselineError(f"{name}, line {number}: not UTF-8", "is it a list of accepted findings?") from error
         if not line or line.startswith("#"):
             continue
         identity, *rest = line.split(None, 1)
         if not rest:
-            raise BaselineError(f"{name}, line {number}: {identity} has no reason; write it after the id")
+            raise BaselineError(f"{name}, line {number}: {identity} has no reason", "write it after the id")
         found.append(Allowed(identity, rest[0], number))
     return tuple(found)
 
@@ -45,20 +46,20 @@ def write(findings: Iterable[Finding]) -> str:
     """The file that allows all of these; its reasons are for a person to write."""
     lines = [
         "# Findings of `zombiescope audit` that are accepted: the id, then why. New ones still fail.",
-        *(f"{finding.id}  accepted as found; say why" for finding in findings),
+        *(f"{finding.id}  accepted as found; write why" for finding in findings),
     ]
     return "\n".join(lines) + "\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class BaselineDiff:
     new: tuple[Finding, ...]
     allowed: tuple[tuple[Finding, Allowed], ...]
     stale: tuple[Allowed, ...]
     """Lines whose finding is gone."""
 
 
-def split(findings: Iterable[Finding], lines: Iterable[Allowed]) -> Split:
+def split(findings: Iterable[Finding], lines: Iterable[Allowed]) -> BaselineDiff:
     by_id = {line.id: line for line in lines}
     new: list[Finding] = []
     allowed: list[tuple[Finding, Allowed]] = []
@@ -69,4 +70,4 @@ def split(findings: Iterable[Finding], lines: Iterable[Allowed]) -> Split:
         else:
             allowed.append((finding, line))
     met = {line.id for _, line in allowed}
-    return Split(tuple(new), tuple(allowed), tuple(line for line in by_id.values() if line.id not in met))
+    return BaselineDiff(tuple(new), tuple(allowed), tuple(line for line in by_id.values() if line.id not in met))

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from zombiescope._missing import Missing
 from zombiescope._severity import rank
 
 
@@ -48,18 +49,6 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
-    """What could not be looked at, why, and how to change that."""
-
-    source: str
-    why: str
-    grant: str
-
-    def document(self) -> dict[str, str]:
-        return {"source": self.source, "why": self.why, "grant": self.grant}
-
-
-@dataclass(frozen=True, slots=True)
 class Audit:
     root: str
     live: bool
@@ -72,7 +61,7 @@ class Audit:
     enabled: int = 0
     """Services among them that are started without anybody asking."""
     platform: str | None = None
-    """What the node is for, as far as its files tell: kubernetes, ecs, ...; None where nothing does."""
+    """What the node is for, as far as its files show: kubernetes, ecs, ...; None where nothing does."""
 
 
 def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:

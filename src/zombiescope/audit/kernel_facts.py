@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from zombiescope.audit.catalogue import HierarchyDefault
+from zombiescope.audit.catalogue import HierarchyDefault, Kernel
 from zombiescope.audit.finding import Evidence
 from zombiescope.kernel import cgroup
 from zombiescope.kernel.host import parse_os_release
@@ -31,10 +31,14 @@ class KernelFacts:
     words: tuple[tuple[str, Evidence], ...]
     """Of the command line, in order; the last of several wins."""
     memory_hierarchy: int | None
-    """1 or 2; None where it cannot be told."""
+    """1 or 2; None where it cannot be seen."""
     memory_evidence: Evidence | None
     os: dict[str, str] = field(default_factory=dict)
     sysctls: dict[str, tuple[str, Evidence]] = field(default_factory=dict)
+
+    def covered(self, entry: Kernel) -> list[tuple[str, Evidence]]:
+        """The releases that an entry of the catalogue is about."""
+        return [(release, where) for release, where in self.releases if entry.covers(release)]
 
     def values(self, key: str) -> list[tuple[str, Evidence]]:
         """Every KEY=value of the command line."""

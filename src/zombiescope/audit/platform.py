@@ -1,4 +1,4 @@
-"""What a node is for, as its files tell: the orchestrator that runs work on it, and the cloud it is in.
+"""What a node is for, as its files show: the orchestrator that runs work on it, and the cloud it is in.
 
 The hints are data (catalogue/platforms.toml). A unit counts where it starts by itself, a path where it is there.
 """
@@ -18,7 +18,7 @@ from zombiescope.systemd.unit_files.starts import Start
 @dataclass(frozen=True, slots=True)
 class Platform:
     orchestrators: dict[str, Evidence]
-    """kubernetes, ecs, ... -> what told it. Several may be."""
+    """kubernetes, ecs, ... -> the evidence. There may be several."""
     clouds: dict[str, Evidence]
 
     @property
@@ -34,13 +34,13 @@ def detect(root: Root, starts: dict[str, Start], kernel: KernelFacts, hints: tup
     for hint in hints:
         known = found[hint.kind]
         if hint.platform not in known:
-            evidence = _told(hint, root, starts, kernel)
+            evidence = _evidence(hint, root, starts, kernel)
             if evidence is not None:
                 known[hint.platform] = evidence
     return Platform(found["orchestrator"], found["cloud"])
 
 
-def _told(hint: Hint, root: Root, starts: dict[str, Start], kernel: KernelFacts) -> Evidence | None:
+def _evidence(hint: Hint, root: Root, starts: dict[str, Start], kernel: KernelFacts) -> Evidence | None:
     if hint.unit:
         start = starts.get(hint.unit)
         return Evidence(start.file, start.line, f"{hint.unit} is started here") if start else None
@@ -52,7 +52,7 @@ def _told(hint: Hint, root: Root, starts: dict[str, Start], kernel: KernelFacts)
     if hint.holds:
         return _line_with(root, hint.path, hint.holds)
     found = root.status(hint.path) is not None
-    return Evidence(hint.path, None, f"{hint.path} is there") if found else None
+    return Evidence(hint.path, None, f"{hint.path} exists") if found else None
 
 
 def _line_with(root: Root, path: str, pattern: str) -> Evidence | None:

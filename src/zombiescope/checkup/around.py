@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from zombiescope._missing import Missing
 from zombiescope.checkup import defunct, quotas, since_boot
 from zombiescope.checkup.defunct import Defunct
 from zombiescope.checkup.quotas import Throttled
@@ -12,15 +13,6 @@ from zombiescope.systemd.units import UnitState
 from zombiescope.systemd.watcher import SystemdWatcher, WatcherState
 
 LOG_GRANT = "CAP_SYSLOG, or sysctl kernel.dmesg_restrict=0"
-
-
-@dataclass(frozen=True, slots=True)
-class Missing:
-    """A source that could not be looked at, and the line that grants it."""
-
-    source: str
-    why: str
-    grant: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +55,7 @@ class Around:
 
 
 def _silent(systemd: WatcherState) -> Missing:
-    return Missing("systemd", systemd.why or "it has not answered yet", systemd.mend or "look longer (--for 1m)")
+    return Missing("systemd", systemd.why or "it has not answered yet", systemd.fix or "look longer (--for 1m)")
 
 
 def _missing(found: Defunct | None, quota: quotas.Quotas, log: SinceBoot | str) -> list[Missing]:

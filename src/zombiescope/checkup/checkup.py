@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from zombiescope._missing import Missing
 from zombiescope._severity import SEVERITIES
 from zombiescope.audit.finding import Finding
-from zombiescope.checkup.around import Missing, Surroundings
+from zombiescope.checkup.around import Surroundings
 from zombiescope.checkup.cgroups import CgroupsSeen
 from zombiescope.checkup.cores import CoresSeen, Window
 from zombiescope.checkup.network import Network
@@ -15,7 +16,7 @@ from zombiescope.checkup.sampled import Hog
 from zombiescope.checkup.stalls import Stall
 from zombiescope.checkup.units import UnitsSeen
 from zombiescope.recording.event import Event
-from zombiescope.views.recent import Cost
+from zombiescope.views.cost import Cost
 
 
 @dataclass(frozen=True, slots=True)

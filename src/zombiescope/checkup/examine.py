@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from zombiescope._missing import Missing
 from zombiescope.checkup import rules_cores, rules_node
-from zombiescope.checkup.around import Missing, Surroundings
+from zombiescope.checkup.around import Surroundings
 from zombiescope.checkup.cgroups import cgroups_seen
 from zombiescope.checkup.checkup import Audited, Checkup, rank
 from zombiescope.checkup.cores import Window, cores_seen, window_of
@@ -17,9 +18,8 @@ from zombiescope.checkup.seen import gathered, seen
 from zombiescope.checkup.stalls import stalls
 from zombiescope.checkup.units import units_seen
 from zombiescope.recording.reader import Recording
-from zombiescope.views.cost import recorder_cost
+from zombiescope.views.cost import Cost, recorder_cost
 from zombiescope.views.events import events
-from zombiescope.views.recent import Cost
 
 
 def examine(recording: Recording, around: Surroundings, audit: Audited) -> Checkup | None:

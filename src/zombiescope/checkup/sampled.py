@@ -15,8 +15,8 @@ import numpy as np
 from zombiescope._time import SECOND_US
 from zombiescope.recording.columns import Ints, Mask, numbers, records
 from zombiescope.recording.reader import Recording
-from zombiescope.recording.resolve import stacks_by_id
 from zombiescope.recording.stacks import hottest_path, kernel_path
+from zombiescope.views.core_samples import stacks_by_id
 
 WHOLE_RATIO = 0.9
 """A task has a processor to itself in a second when it had this part of it."""

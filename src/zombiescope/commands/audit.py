@@ -11,12 +11,15 @@ import typer
 
 from zombiescope.commands.failure import Failure
 from zombiescope.commands.output import Json, console, examples, note, print_document, print_object
+from zombiescope.commands.severity import FOUND, FailOn
+from zombiescope.questions.views import AuditQuestion
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from zombiescope.audit.baseline import Split
+    from zombiescope.audit.baseline import BaselineDiff
     from zombiescope.audit.finding import Audit, Finding
+    from zombiescope.documents.audit import AuditAnswer
 
 EXAMPLES = examples(
     "audit                      # this node",
@@ -26,34 +29,14 @@ EXAMPLES = examples(
     "audit --at-least critical --json | jq -r '.findings[].unit'",
 )
 
-FOUND = 3
 _STYLES = {"critical": "bold red", "warning": "yellow", "info": "cyan"}
 _WIDTH_MAX = 110
 _LABEL = 10
 _MISSING_SHOWN = 8
 
 
-def _severity(text: str) -> str:
-    from zombiescope._severity import SEVERITIES
-
-    if text not in SEVERITIES:
-        raise typer.BadParameter(f"{text!r} is not a severity; it is {', '.join(SEVERITIES)}")
-    return text
-
-
-Severity = Annotated[
-    str, typer.Option("--fail-on", parser=_severity, metavar="SEVERITY", help="Exit 3 on this severity or worse.")
-]
-
-
 def command(
-    root: Annotated[
-        Path, typer.Option("--root", metavar="PATH", help="The root directory to look at: an unpacked image.")
-    ] = Path("/"),
-    allow: Annotated[
-        Path | None,
-        typer.Option("--allow", metavar="FILE", help="Findings that are accepted: an id and a reason a line."),
-    ] = None,
+    question: AuditQuestion,
     write_allow: Annotated[
         Path | None, typer.Option("--write-allow", metavar="FILE", help="Write what is found as such a file.")
     ] = None,
@@ -61,19 +44,7 @@ def command(
         list[Path] | None,
         typer.Option("--catalogue", metavar="FILE", help="Agents or kernels of your own (TOML); may be repeated."),
     ] = None,
-    fail_on: Severity = "warning",
-    at_least: Annotated[
-        str,
-        typer.Option("--at-least", parser=_severity, metavar="SEVERITY", help="Leave out what is milder."),
-    ] = "info",
-    live: Annotated[
-        bool | None,
-        typer.Option(
-            "--live/--no-live",
-            help="Ask the running systemd over D-Bus, or do not; without either it is asked when the root is /.",
-            show_default=False,
-        ),
-    ] = None,
+    fail_on: FailOn = "warning",
     sarif: Annotated[
         Path | None, typer.Option("--sarif", metavar="FILE", help="Write SARIF 2.1.0 as well; - is standard output.")
     ] = None,
@@ -87,30 +58,28 @@ def command(
     """
     if sarif == Path("-") and json_:
         raise typer.BadParameter("--json and --sarif - both want standard output; name a file for SARIF")
-    audit = _examine(root, live, catalogue or [])
-    split = _split(audit, allow)
+    found = _answer(question, catalogue or [])
     if write_allow is not None:
-        _write_allow(write_allow, audit)
+        _write_allow(write_allow, found.audit)
     if sarif is not None:
-        _write_sarif(sarif, audit, split)
+        _write_sarif(sarif, found.audit, found.split)
     if json_:
-        from zombiescope.documents.audit import document
-
-        print_document("audit", document(audit, split, at_least))
+        print_document("audit", found.document())
     elif sarif != Path("-"):
-        _print(audit, split, at_least)
-    for line in split.stale:
-        note(f"zombiescope: {allow}, line {line.line}: {line.id} is no longer found; the line can go")
-    from zombiescope._severity import rank
-
-    return FOUND if any(rank(finding.severity) >= rank(fail_on) for finding in split.new) else 0
+        _print(found)
+    for line in found.split.stale:
+        note(f"zombiescope: {question.allow}, line {line.line}: {line.id} is no longer found; the line can go")
+    return FOUND if found.at_least(fail_on) else 0
 
 
-def _examine(root: Path, live: bool | None, catalogue: list[Path]) -> Audit:
-    from zombiescope.audit import CatalogueError, examine
+def _answer(question: AuditQuestion, catalogue: list[Path]) -> AuditAnswer:
+    from zombiescope.audit import CatalogueError
+    from zombiescope.audit.baseline import BaselineError
+    from zombiescope.documents.audit import answer
 
+    root = question.root
     try:
-        return examine(root, live, catalogue=catalogue)
+        return answer(question, catalogue)
     except NotADirectoryError:
         raise Failure(f"{root} is not a directory", "unpack or mount the image and name the directory") from None
     except FileNotFoundError as error:
@@ -119,33 +88,25 @@ def _examine(root: Path, live: bool | None, catalogue: list[Path]) -> Audit:
         raise Failure(f"{root} does not exist", "unpack or mount the image and name the directory") from None
     except CatalogueError as error:
         raise Failure(str(error), "docs/catalogue.md shows an entry") from error
-
-
-def _split(audit: Audit, allow: Path | None) -> Split:
-    from zombiescope.audit import baseline
-
-    try:
-        lines = baseline.parse(allow.read_bytes(), str(allow)) if allow is not None else ()
-    except baseline.BaselineError as error:
+    except BaselineError as error:
         raise Failure(str(error)) from error
-    return baseline.split(audit.findings, lines)
 
 
 def _write_allow(path: Path, audit: Audit) -> None:
     from zombiescope.audit import baseline
-    from zombiescope.commands.drawing import write
+    from zombiescope.commands.picture import write
 
     if path.exists():
         raise Failure(f"{path} exists already", "its reasons would be lost; name another file")
     write(path, baseline.write(audit.findings))
 
 
-def _write_sarif(path: Path, audit: Audit, split: Split) -> None:
+def _write_sarif(path: Path, audit: Audit, split: BaselineDiff) -> None:
     import json
     from importlib.metadata import version
 
     from zombiescope.audit import sarif
-    from zombiescope.commands.drawing import write
+    from zombiescope.commands.picture import write
 
     made = sarif.document(audit, version("zombiescope"), split.new, split.allowed)
     if path == Path("-"):
@@ -154,12 +115,10 @@ def _write_sarif(path: Path, audit: Audit, split: Split) -> None:
         write(path, json.dumps(made, indent=2) + "\n")
 
 
-def _print(audit: Audit, split: Split, at_least: str) -> None:
-    from zombiescope.documents.audit import shown as milder_left_out
-
+def _print(found: AuditAnswer) -> None:
     out = console()
+    audit, split, shown = found.audit, found.split, found.shown
     width = min(out.width, _WIDTH_MAX)
-    shown = milder_left_out(split.new, at_least)
     for finding in shown:
         _print_finding(out, finding, width)
     _print_summary(out, audit, split, len(split.new) - len(shown))
@@ -190,7 +149,7 @@ def _print_block(out: Console, label: str, text: str, width: int, style: str = "
         out.print(f"  {label if number == 0 else '':<{_LABEL - 2}}{line}", style=style, soft_wrap=True)
 
 
-def _print_summary(out: Console, audit: Audit, split: Split, left_out: int) -> None:
+def _print_summary(out: Console, audit: Audit, split: BaselineDiff, left_out: int) -> None:
     counts = Counter(finding.severity for finding in split.new)
     said = ", ".join(f"{counts[name]} {name}" for name in ("critical", "warning", "info") if counts[name])
     extra = [f"{len(split.allowed)} accepted"] if split.allowed else []

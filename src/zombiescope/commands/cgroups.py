@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from zombiescope.commands.failure import Failure
 from zombiescope.commands.output import Json, console, examples, note, print_document, table
 from zombiescope.commands.quantities import human_count, human_s
-from zombiescope.commands.reading import Dir, Node, opened
-from zombiescope.commands.window import WindowOptions, zone_of
+from zombiescope.commands.recording_argument import Dir, Node, opened
+from zombiescope.questions.window import WindowQuestion, zone_of
 from zombiescope.recording import locate
 
 if TYPE_CHECKING:
@@ -26,28 +26,20 @@ _LEAKS_SHOWN = 15
 _STYLES = {"costly": "bold red", "watch": "bold yellow", "harmless": "green"}
 
 
-def command(
-    span: WindowOptions,
-    directory: Dir = None,
-    node: Node = None,
-    json_: Json = False,
-) -> None:
+def command(question: WindowQuestion, directory: Dir = None, node: Node = None, json_: Json = False) -> None:
     """Zombie memory cgroups: how many, whose, at what cost.
 
     A dying cgroup (a zombie) was removed but is still held by a page or a dentry. This is the state at the
     end of the window; growth is measured over the window.
     """
     if _look_now(directory, node):
-        _now(json_, UTC if span.utc else None)
+        _now(json_, UTC if question.utc else None)
         return
     with opened(directory, node) as recording:
-        from zombiescope.documents.cgroups import document as made
-        from zombiescope.views.cgroups import cgroups
+        from zombiescope.documents.cgroups import answer
 
-        window = span.choose(recording)
-        view = cgroups(recording, window.start_us, window.end_us)
-        document = made(recording, view)
-        zone = zone_of(recording.node, span.utc)
+        document = answer(recording, question)
+        zone = zone_of(recording.node, question.utc)
     _show(document, zone, json_)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from zombiescope.commands.failure import Failure
 from zombiescope.commands.output import Json, console, examples, print_document
 from zombiescope.commands.quantities import human_bytes, human_count
-from zombiescope.commands.reading import Dir, Node, node_dir
+from zombiescope.commands.recording_argument import Dir, Node, node_dir
 
 EXAMPLES = examples(
     "compact",

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from zombiescope.commands.output import Json, console, examples, note, print_document, table
 from zombiescope.commands.quantities import human_s, percent
-from zombiescope.commands.reading import Dir, Node, opened
-from zombiescope.commands.window import Window, WindowOptions
+from zombiescope.commands.recording_argument import Dir, Node, opened
+from zombiescope.questions.views import CoresQuestion
 
 if TYPE_CHECKING:
-    from zombiescope.recording.reader import Recording
-    from zombiescope.views.cores import Core, CoresView, Modes
+    from zombiescope.documents.cores import CoresAnswer
+    from zombiescope.views.cores import CoresView, Modes
 
 EXAMPLES = examples(
     "cores --last 5m",
@@ -27,16 +25,7 @@ _HEADS = ("user", "nice", "sys", "irq", "soft", "steal", "iowait", "idle")
 _WORTH_SAYING_S = 1.0
 
 
-def command(
-    span: WindowOptions,
-    directory: Dir = None,
-    hottest: Annotated[
-        int | None,
-        typer.Option("--hottest", min=1, metavar="N", help="Only the N cores that the kernel held longest."),
-    ] = None,
-    node: Node = None,
-    json_: Json = False,
-) -> None:
+def command(question: CoresQuestion, directory: Dir = None, node: Node = None, json_: Json = False) -> None:
     """mpstat -P ALL of any past window.
 
     How each core spent its time, and how long the kernel held it without a break.
@@ -44,27 +33,25 @@ def command(
     Ratios are of elapsed time. A core is saturated while system, irq and softirq fill 95 % of each tick.
     """
     with opened(directory, node) as recording:
-        from zombiescope.documents.cores import document, order
-        from zombiescope.views.cores import cores
+        from zombiescope.documents.cores import answer
 
-        window = span.choose(recording)
-        view = cores(recording, window.start_us, window.end_us)
-        shown = order(view, hottest)
+        found = answer(recording, question)
         if json_:
-            print_document("cores", document(recording, window, view, shown))
-            return
-        _print(recording, window, view, shown)
+            print_document("cores", found.document())
+        else:
+            _print(found)
 
 
-def _print(recording: Recording, window: Window, view: CoresView, shown: list[Core]) -> None:
+def _print(found: CoresAnswer) -> None:
     out = console()
-    out.print(f"{recording.name}  {window.heading()}", style="bold")
+    window, view = found.window, found.view
+    out.print(f"{found.recording.name}  {window.heading()}", style="bold")
     if not view.cores:
         note("zombiescope: no tick ends in this window; 'zombiescope info' says what the recording holds")
         return
     rows = table("core", *_HEADS, "saturated", "busiest", right=("core", *_HEADS, "saturated"), gap=1)
     rows.add_row("all", *_ratios(view.aggregate), "", "")
-    for core in shown:
+    for core in found.shown:
         lost = core.longest_saturation_s or 0
         busiest = core.busiest
         peak = "" if busiest is None else f"{busiest.busy * 100:3.0f}% {window.clock(busiest.at_us)}"

@@ -14,8 +14,8 @@ from zombiescope.commands.failure import Failure
 from zombiescope.commands.output import Json, called, console, examples, note, print_document
 from zombiescope.commands.quantities import human_bytes
 from zombiescope.commands.serve import bind, may_show
-from zombiescope.commands.window import Window, choose
-from zombiescope.web import listening
+from zombiescope.questions.window import WHOLE, Window
+from zombiescope.web import listen_address
 
 if TYPE_CHECKING:
     from zombiescope.diagnosis.incident import Incident
@@ -67,9 +67,9 @@ def _place() -> Path:
 
 
 def _rebuild(place: Path, raw: Path | None, *, quiet: bool) -> None:
-    from zombiescope.documents.founding_case import rebuild
+    from zombiescope.lab.replay import rebuild_founding_case
 
-    rebuilt = rebuild(place, raw)
+    rebuilt = rebuild_founding_case(place, raw)
     if not quiet:
         note(
             f"rebuilt the founding case: {rebuilt.files} files, {human_bytes(rebuilt.bytes)}, "
@@ -81,7 +81,7 @@ def _explain(recording: Recording, place: Path, json_: bool) -> str:
     """Answers the address of its guilty seconds on the page."""
     from zombiescope.diagnosis.diagnose import diagnose as examine
 
-    whole = choose(recording)
+    whole = WHOLE.choose(recording)
     # The journal goes back for an hour; the profile is its last half minute.
     window = Window(recording.end_us - 30_000_000, recording.end_us + 1, whole.zone)
     found = examine(recording, window.start_us, window.end_us)
@@ -99,7 +99,7 @@ def _explain(recording: Recording, place: Path, json_: bool) -> str:
     for name, options in looks:
         out.print(f"  {called()} {name} {place} {options}", soft_wrap=True)  # broken lines cannot be pasted
     guilty = _guilty(window, first)
-    url = listening.url(listening.DEFAULT, listening.PORT, path=guilty)
+    url = listen_address.url(listen_address.DEFAULT, listen_address.PORT, path=guilty)
     out.print("\nor on the page", style="bold")
     out.print(f"  {called()} serve {place}", soft_wrap=True)
     out.print(f"  {url}", soft_wrap=True)
@@ -117,10 +117,10 @@ def _show(place: Path, guilty: str) -> None:
     """Serves it and opens a browser; without a display the address above has to do."""
     if not may_show("it as above,"):
         return
-    made = bind(listening.DEFAULT, asked=False)
-    url = listening.url(listening.DEFAULT, listening.port_of(made), path=guilty)
+    made = bind(listen_address.DEFAULT, asked=False)
+    url = listen_address.url(listen_address.DEFAULT, listen_address.port_of(made), path=guilty)
     note(f"{url}\nCtrl-C stops it.")
     from zombiescope.web.recordings import Place
     from zombiescope.web.server import Config, serve
 
-    serve(made, Config((Place(place),), listening.DEFAULT, open_url=url))
+    serve(made, Config((Place(place),), listen_address.DEFAULT, open_url=url))

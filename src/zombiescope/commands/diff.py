@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from zombiescope.commands import drawing, sides
-from zombiescope.commands.drawing import Output
-from zombiescope.commands.filters import FilterOptions, words
+from zombiescope.commands import picture
 from zombiescope.commands.output import Json, console, examples, print_document, table
+from zombiescope.commands.picture import Output
 from zombiescope.commands.quantities import human_count, human_s, percent
-from zombiescope.commands.reading import Node
+from zombiescope.commands.recording_argument import Node, opened
 from zombiescope.commands.window import Utc
+from zombiescope.questions import sides
+from zombiescope.questions.views import DiffQuestion
 
 if TYPE_CHECKING:
-    from zombiescope.documents.diff import Side
-    from zombiescope.profile.comparison import Comparison, Share
-    from zombiescope.profile.selection import Filters
+    from pathlib import Path
+
+    from zombiescope.documents.diff import Difference
+    from zombiescope.profile.comparison import Comparison, SampleShare
+    from zombiescope.questions.window import Window
+    from zombiescope.recording.reader import Recording
     from zombiescope.views.cgroups import CgroupsView
     from zombiescope.views.cores import CoresView
 
@@ -29,22 +33,20 @@ EXAMPLES = examples(
     "diff 11:00..11:05 12:00..12:05 --json | jq '.functions[0]'",
 )
 
-_TOP = 12
 _WORTH_SAYING_CORES = 0.01
 _WORTH_SAYING_RATIO = 0.001
 
 
 def command(
-    filtered: FilterOptions,
+    question: DiffQuestion,
     before: Annotated[
         str, typer.Argument(metavar="A", help="What it was: FROM..TO, a recording, or RECORDING@FROM..TO.")
     ],
-    after: Annotated[str, typer.Argument(metavar="B", help="What it is, written likewise.")],
+    after: Annotated[str, typer.Argument(metavar="B", help="What it is now, written the same way.")],
     recording: Annotated[
         str | None,
         typer.Option("--in", metavar="DIR", help="The recording that a bare FROM..TO is of.", show_default=False),
     ] = None,
-    top: Annotated[int, typer.Option("--top", min=1, metavar="N", help="So many functions and units.")] = _TOP,
     output: Output = None,
     utc: Utc = False,
     node: Node = None,
@@ -58,69 +60,60 @@ def command(
 
     With -o it draws the differential flame graph: red grew, blue shrank, and what vanished stays visible.
     """
-    kind = drawing.format_of(output) if output else None
-    filters = filtered.chosen()
-    first, second = sides.parse(before, "A"), sides.parse(after, "B")
+    kind = picture.format_of(output) if output else None
+    first, second = sides.side(before, "A"), sides.side(after, "B")
     with ExitStack() as stack:
-        old = _opened(stack, first, "A", recording, node, utc, filters)
-        new = _opened(stack, second, "B", recording, node, utc, filters)
-        from zombiescope.documents.diff import document
-        from zombiescope.profile.comparison import compare
 
-        found = compare(old.selection, new.selection)
+        def chosen(side: sides.Side) -> tuple[Recording, Window]:
+            place = stack.enter_context(opened(side.place or recording, node))
+            return place, side.choose(place, utc)
+
+        old, new = chosen(first), chosen(second)
+        from zombiescope.documents.diff import answer
+
+        found = answer(old, new, question)
         if output and kind:
-            _draw(output, kind, old, new, found, filters)
+            _draw(output, kind, found)
         if json_:
-            print_document("diff", document(old, new, found, top))
+            print_document("diff", found.document())
         elif not output:
-            _print(old, new, found, top, filters)
-
-
-def _opened(
-    stack: ExitStack, side: sides.Side, what: str, at_hand: str | None, node: str | None, utc: bool, filters: Filters
-) -> Side:
-    """One of the two."""
-    from zombiescope.documents.diff import Side
-    from zombiescope.documents.selected import selected
-
-    recording = stack.enter_context(sides.recording_of(side, at_hand, node))
-    window = sides.window_of(side, recording, what, utc)
-    return Side(window, selected(recording, window, filters))
+            _print(found)
 
 
 # --- pictures ----------------------------------------------------------------------------------------------------
 
 
-def _draw(output: Any, kind: str, old: Side, new: Side, found: Comparison, filters: Filters) -> None:
-    said = words(filters)
-    title = f"{new.heading}  against {old.heading}" + (f"  {said}" if said else "")
+def _draw(output: Path, kind: str, difference: Difference) -> None:
+    title, found = difference.title, difference.found
     if kind == "html":
-        from zombiescope.profile.selection import Selection
+        from zombiescope.documents.flamegraph import Baseline
         from zombiescope.web import report
 
-        both = Selection(new.recording, *new.selection.span, filters, found.stacks)
-        compared = report.Compared.of(found.counts_before, old.window)
-        drawing.write_page(output, lambda: report.of_selection(both, title, new.window, {}, base=compared))
+        base = Baseline(difference.before.window, found.counts_before)
+        window = difference.after.window
+        picture.write_page(output, lambda: report.of_selection(difference.both(), title, window, {}, base=base))
         return
     from zombiescope.profile import flame, svg, terminal
 
     tree = flame.fold(found.stacks, found.counts_after, found.counts_before)
     if kind == "svg":
-        drawing.write(output, svg.flamegraph(tree, title))
+        picture.write(output, svg.flamegraph(tree, title))
         return
-    lines = terminal.flamegraph(tree, drawing.TEXT_COLUMNS)
-    drawing.write(output, f"{drawing.wrapped(title)}\n{terminal.plain(lines)}")
+    lines = terminal.flamegraph(tree, picture.TEXT_COLUMNS)
+    picture.write(output, f"{picture.wrapped(title)}\n{terminal.plain(lines)}")
 
 
 # --- text --------------------------------------------------------------------------------------------------------
 
 
-def _print(old: Side, new: Side, found: Comparison, top: int, filters: Filters) -> None:
+def _print(difference: Difference) -> None:
     out = console()
+    old, new, found = difference.before, difference.after, difference.found
+    top = difference.question.top
     out.print(f"A  {old.heading}", style="bold")
     out.print(f"B  {new.heading}", style="bold")
     if not found.samples_before and not found.samples_after:
-        drawing.say_empty(filters)
+        picture.say_empty(new.selection.filters)
     else:
         out.print(f"   {found.samples_before:,} and {found.samples_after:,} samples\n")
         _print_owners(found, top)
@@ -149,7 +142,7 @@ def _print_owners(found: Comparison, top: int) -> None:
     console().print(rows)
 
 
-def _share(share: Share, as_cores: bool) -> str:
+def _share(share: SampleShare, as_cores: bool) -> str:
     return f"{share.cores:.2f}" if as_cores and share.cores is not None else percent(share.ratio, 1)
 
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Callable
 from datetime import date, datetime, tzinfo
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from zombiescope.commands.failure import Failure
 from zombiescope.commands.output import Json, console, examples, note, print_document, print_object
-from zombiescope.commands.reading import Dir, Node, opened, place_of
-from zombiescope.commands.window import WindowOptions
+from zombiescope.commands.recording_argument import Dir, Node, opened, place_of
+from zombiescope.questions.views import EventsQuestion
 from zombiescope.recording import locate
 
 if TYPE_CHECKING:
@@ -33,27 +32,10 @@ _STYLES = {"critical": "bold red", "warning": "yellow"}
 _KIND_WIDTH = 16
 
 
-def _severity(text: str) -> str:
-    from zombiescope._severity import SEVERITIES
-
-    if text not in SEVERITIES:
-        raise typer.BadParameter(f"{text!r} is not a severity; it is {', '.join(SEVERITIES)}")
-    return text
-
-
-Kind = Annotated[list[str] | None, typer.Option("--kind", metavar="KIND", help="Only this kind; may be repeated.")]
-AtLeast = Annotated[
-    str,
-    typer.Option("--at-least", parser=_severity, metavar="SEVERITY", help="info, warning or critical and worse."),
-]
-
-
 def command(
-    span: WindowOptions,
+    question: EventsQuestion,
     directory: Dir = None,
     follow: Annotated[bool, typer.Option("--follow", help="Go on with what happens next, until Ctrl-C.")] = False,
-    kinds: Kind = None,
-    at_least: AtLeast = "info",
     node: Node = None,
     json_: Json = False,
 ) -> None:
@@ -61,37 +43,25 @@ def command(
 
     NIC resets, lockups, restarts, cgroup churn, marks, and what the kernel warned of.
     """
-    if follow and (span.to or span.at):
+    window = question.window
+    if follow and (window.to or window.at):
         raise typer.BadParameter("--follow has no end; leave out --to and --at")
     with opened(directory, node) as recording:
-        from zombiescope.documents.events import document
-        from zombiescope.views.events import events
+        from zombiescope.documents.events import answer
 
-        window = span.choose(recording)
-        wanted = _Wanted(kinds or None, at_least)
         # Without a window, following starts now.
-        past = not follow or bool(span.last or span.from_)
-        found = events(recording, window.start_us, window.end_us, **wanted.options()) if past else []
+        found = answer(recording, question, past=not follow or bool(window.last or window.from_))
         place, read_to_us = place_of(directory) / recording.prefix, recording.end_us
-        if json_ and not follow:
-            print_document("events", document(recording.name, window, found))
-            return
-    write = _writer(json_, window.zone)
-    for event in found:
+    if json_ and not follow:
+        print_document("events", found.document())
+        return
+    write = _writer(json_, found.window.zone)
+    for event in found.events:
         write(event)
     if follow:
-        _follow(place, read_to_us, wanted, write)
-    elif not found:
+        _follow(place, read_to_us, question, write)
+    elif not found.events:
         note("zombiescope: nothing happened in this window, or nobody looked: see 'zombiescope info'")
-
-
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    kinds: Collection[str] | None
-    at_least: str
-
-    def options(self) -> dict[str, Any]:
-        return {"kinds": self.kinds, "at_least": self.at_least}
 
 
 def _writer(json_: bool, zone: tzinfo) -> Callable[[Event], None]:
@@ -122,10 +92,10 @@ def _line(event: Event, at: datetime, width: int) -> Text:
     return line.append(f"\n{' ' * line.cell_len}".join(wrap(event.text, room) or [""]))
 
 
-def _follow(place: Path, read_to_us: int, wanted: _Wanted, write: Callable[[Event], None]) -> None:
+def _follow(place: Path, read_to_us: int, question: EventsQuestion, write: Callable[[Event], None]) -> None:
     """Write the events of every frame that was appended after `read_to_us`."""
+    from zombiescope.documents.events import appended
     from zombiescope.recording.tail import follow
-    from zombiescope.views.events import of_frame
 
     if not place.is_dir():
         raise Failure(f"{place} is a pack: nothing is added to it any more", "leave out --follow")
@@ -134,7 +104,7 @@ def _follow(place: Path, read_to_us: int, wanted: _Wanted, write: Callable[[Even
     try:
         for frame in follow(place):
             if frame.wall_us > read_to_us:
-                for event in of_frame(frame, **wanted.options()):
+                for event in appended(frame, question):
                     write(event)
     except KeyboardInterrupt:
         return

@@ -8,20 +8,18 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, BinaryIO, cast
 
 import typer
 
-from zombiescope.commands import drawing
+from zombiescope.commands import picture
 from zombiescope.commands.failure import Failure
-from zombiescope.commands.filters import FilterOptions
 from zombiescope.commands.output import Json, examples, note, print_document
 from zombiescope.commands.quantities import human_bytes
-from zombiescope.commands.reading import Dir, Node, opened
-from zombiescope.commands.window import WindowOptions
-from zombiescope.exporting.writers import BINARY, EVERY_EVENT, Format, writer
+from zombiescope.commands.recording_argument import Dir, Node, opened
+from zombiescope.exporting.formats import BINARY, EVERY_EVENT, Format, writer
+from zombiescope.questions.views import ExportQuestion
 
 EXAMPLES = examples(
     "export --last 5m --format speedscope -o last.speedscope.json",
@@ -31,15 +29,8 @@ EXAMPLES = examples(
 )
 
 
-class By(StrEnum):
-    CORE = "core"
-    PROCESS = "process"
-    THREAD = "thread"
-
-
 def command(
-    span: WindowOptions,
-    filtered: FilterOptions,
+    question: ExportQuestion,
     format_: Annotated[Format, typer.Option("--format", help="What to write.", show_default=False)],
     directory: Dir = None,
     output: Annotated[
@@ -56,7 +47,6 @@ def command(
     annotate: Annotated[
         bool, typer.Option("--annotate", help="collapsed: mark frames of the kernel _[k] and generated code _[j].")
     ] = False,
-    by: Annotated[By, typer.Option("--by", help="speedscope: one profile for each of these.")] = By.CORE,
     node: Node = None,
     json_: Json = False,
 ) -> None:
@@ -67,23 +57,16 @@ def command(
     Reading back with import keeps every stack and its count.
     """
     if output is None and json_:
-        raise typer.BadParameter("--json tells of a file; name it with -o")
+        raise typer.BadParameter("--json describes a file; name it with -o")
     if output is None and format_ in BINARY and sys.stdout.isatty():
         raise Failure(f"{format_} is no text for a terminal", "name a file with -o, or use a pipe")
-    filters = replace(filtered.chosen(), every_event=format_ in EVERY_EVENT)
     with opened(directory, node) as recording:
-        from zombiescope.documents.selected import selected
-        from zombiescope.exporting.samples import Samples
+        from zombiescope.documents.export import answer
+        from zombiescope.exporting.samples import ExportSamples
 
-        window = span.choose(recording)
-        samples = Samples(selected(recording, window, filters))
-        write = writer(
-            format_,
-            drawing.heading(recording, window, filters),
-            bare=bare,
-            annotate=annotate,
-            by=by.value,
-        )
+        found = answer(recording, replace(question, every_event=format_ in EVERY_EVENT))
+        samples = ExportSamples(found.selection)
+        write = writer(format_, found.title, bare=bare, annotate=annotate, by=question.by)
         if output is None:
             write(samples, sys.stdout.buffer)
             sys.stdout.buffer.flush()
@@ -91,13 +74,13 @@ def command(
             with _aside(output, compressed=output.suffix == ".gz" and format_ is not Format.PPROF) as file:
                 write(samples, file)
     if not samples.count:
-        drawing.say_empty(filters)
+        picture.say_empty(found.filters)
     if output is not None:
         size = output.stat().st_size
         if json_:
-            told = {"file": str(output), "format": str(format_), "samples": samples.count, "bytes": size}
-            times = {"from": window.start_us / 1e6, "to": window.end_us / 1e6}
-            print_document("export", {"node": samples.name, **times, **told})
+            facts = {"file": str(output), "format": str(format_), "samples": samples.count, "bytes": size}
+            times = {"from": found.window.start_us / 1e6, "to": found.window.end_us / 1e6}
+            print_document("export", {"node": samples.name, **times, **facts})
         else:
             note(f"{output}: {samples.count:,} samples, {human_bytes(size)}")
 

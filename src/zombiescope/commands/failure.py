@@ -1,14 +1,12 @@
-"""What a person reads when a command could not run: one line that says what failed, on what, and how to mend
-it."""
+"""What a person reads when a command could not run: one line that says what failed, on what, and how to fix it."""
 
 from __future__ import annotations
 
+from zombiescope._errors import UserError
 
-class Failure(Exception):  # noqa: N818  not a defect of the program: what it has to tell a person
-    """The command could not run (exit 1). `mend` is the command or setting that helps, if there is one."""
 
-    def __init__(self, what: str, mend: str | None = None) -> None:
-        super().__init__(what if mend is None else f"{what}; {mend}")
+class Failure(UserError):  # noqa: N818  not a defect of the program: what it has to say to a person
+    """The command could not run (exit 1)."""
 
 
 def one_line(error: BaseException) -> str:

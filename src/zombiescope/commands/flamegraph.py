@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from zombiescope.commands import drawing, sides
-from zombiescope.commands.drawing import Output
-from zombiescope.commands.filters import FilterOptions
+from zombiescope.commands import picture
 from zombiescope.commands.output import Json, console, examples, print_document
-from zombiescope.commands.reading import Dir, Node, opened
-from zombiescope.commands.window import Window, WindowOptions
+from zombiescope.commands.picture import Output
+from zombiescope.commands.recording_argument import Dir, Node, opened
+from zombiescope.questions.views import FlamegraphQuestion
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from zombiescope.documents.flamegraph import Flamegraph
     from zombiescope.profile.flame import Tree
-    from zombiescope.profile.selection import Selection
-    from zombiescope.recording.columns import Ints
 
 EXAMPLES = examples(
     "flamegraph --last 5m",
@@ -28,33 +26,10 @@ EXAMPLES = examples(
     "flamegraph --last 5m --json | jq .total",
 )
 
-_FRAME_BYTES = 5_000
-"""Of a file: what is not a node."""
-
 
 def command(
-    span: WindowOptions,
-    filtered: FilterOptions,
+    question: FlamegraphQuestion,
     directory: Dir = None,
-    invert: Annotated[bool, typer.Option("--invert", help="Start from where the time was spent.")] = False,
-    against: Annotated[
-        str | None,
-        typer.Option(
-            "--against",
-            metavar="FROM..TO",
-            help="Show how the window differs from this one, or from DIR, DIR@FROM..TO.",
-        ),
-    ] = None,
-    prune: Annotated[
-        float | None,
-        typer.Option(
-            "--prune",
-            min=0,
-            max=1,
-            metavar="RATIO",
-            help="Leave out what is narrower; 0 keeps everything. Default: 0.0005, or what keeps the file below 1 MB.",
-        ),
-    ] = None,
     output: Output = None,
     node: Node = None,
     json_: Json = False,
@@ -63,76 +38,56 @@ def command(
 
     With --against it shows the difference of two windows, as if they were equally long; what vanished stays visible.
 
-    What is too narrow to be seen is left out, and said.
+    What is too narrow to be seen is left out, and the graph says how much that is.
     """
-    kind = drawing.format_of(output) if output else None
-    filters = filtered.chosen()
-    side = None if against is None else sides.parse(against, "--against")
+    kind = picture.format_of(output) if output else None
     with ExitStack() as stack:
         recording = stack.enter_context(opened(directory, node))
-        from zombiescope.documents.flamegraph import document, with_base
-        from zombiescope.documents.selected import selected
+        from zombiescope.documents.flamegraph import answer
 
-        window = span.choose(recording)
-        title = drawing.heading(recording, window, filters)
-        selection = selected(recording, window, filters)
-        other: Window | None = None
-        base: Ints | None = None
-        if side is not None:
-            there = recording if side.place is None else stack.enter_context(opened(side.place, node))
-            other = sides.window_of(side, there, "--against", span.utc)
-            title += f"  against {'' if there is recording else there.name + '  '}{other.heading()}"
-            selection, base = with_base(selection, there, other)
-        if output and kind == "html":
-            from zombiescope.web import report
-
-            compared = report.Compared.of(base, other)
-            opens = {"inv": "1"} if invert else {}
-            drawing.write_page(output, lambda: report.of_selection(selection, title, window, opens, base=compared))
-            if not json_:
-                return
-        from zombiescope.profile import flame
-
-        below = flame.VISIBLE_RATIO if prune is None else prune
-        tree = flame.fold(selection.stacks, selection.counts(), base, invert=invert, below_ratio=below)
-        if output and kind != "html":
-            drawing.write(output, _picture(_small(tree, kind) if prune is None else tree, title, kind, invert))
+        place = None if question.against is None else question.against.place
+        other = None if place is None else stack.enter_context(opened(place, node))
+        found = answer(recording, question, other=other)
+        if output and kind:
+            _write(output, kind, found)
         if json_:
-            tree = _small(tree, "json") if prune is None else tree
-            print_document("flamegraph", document(recording.name, window, other, tree))
+            print_document("flamegraph", found.document())
         elif not output:
-            _print(tree, title, selection)
+            _print(found)
 
 
-def _small(tree: Tree, kind: str | None) -> Tree:
-    """The tree without what would make a file of this kind too large."""
-    from zombiescope.profile import pruning, svg
+def _write(output: Path, kind: str, found: Flamegraph) -> None:
+    if kind == "html":
+        from zombiescope.web import report
 
-    cost = {"svg": svg.frame_bytes, "json": pruning.json_bytes}.get(kind or "")
-    return tree if cost is None else pruning.within(tree, cost(tree), pruning.FILE_BYTES - _FRAME_BYTES)
+        opens = {"inv": "1"} if found.question.invert else {}
+        picture.write_page(
+            output,
+            lambda: report.of_selection(found.selection, found.title, found.window, opens, base=found.baseline),
+        )
+    else:
+        picture.write(output, _drawn(found, kind))
 
 
-def _picture(tree: Tree, title: str, kind: str | None, invert: bool) -> str:
-    from zombiescope.profile import svg
+def _drawn(found: Flamegraph, kind: str) -> str:
+    from zombiescope.profile import svg, terminal
 
     if kind == "svg":
-        return svg.flamegraph(tree, title, icicle=invert)
-    from zombiescope.profile import terminal
-
-    lines = terminal.flamegraph(tree, drawing.TEXT_COLUMNS)
-    return f"{drawing.wrapped(title)}\n{terminal.plain(lines)}{drawing.wrapped(_legend(tree))}\n"
+        return svg.flamegraph(found.tree_for("svg"), found.title, icicle=found.question.invert)
+    lines = terminal.flamegraph(found.tree, picture.TEXT_COLUMNS)
+    return f"{picture.wrapped(found.title)}\n{terminal.plain(lines)}{picture.wrapped(_legend(found.tree))}\n"
 
 
-def _print(tree: Tree, title: str, selection: Selection) -> None:
+def _print(found: Flamegraph) -> None:
     from zombiescope.profile import terminal
 
     out = console()
-    out.print(title, style="bold")
-    if not tree.width[0]:
-        drawing.say_empty(selection.filters)
+    out.print(found.title, style="bold")
+    if not found.tree.width[0]:
+        picture.say_empty(found.selection.filters)
         return
-    drawing.print_lines(terminal.flamegraph(tree, drawing.text_width()))
-    out.print(_legend(tree))
+    picture.print_lines(terminal.flamegraph(found.tree, picture.text_width()))
+    out.print(_legend(found.tree))
 
 
 def _legend(tree: Tree) -> str:

@@ -9,8 +9,8 @@ import typer
 
 from zombiescope.commands.output import Json, console, examples, print_document
 from zombiescope.commands.quantities import human_s
-from zombiescope.commands.reading import Dir, Node, node_dir, opened
-from zombiescope.commands.window import WindowOptions
+from zombiescope.commands.recording_argument import Dir, Node, node_dir, opened
+from zombiescope.questions.window import WindowQuestion
 
 EXAMPLES = examples(
     "freeze                   # the last ten minutes",
@@ -20,7 +20,7 @@ EXAMPLES = examples(
 
 
 def command(
-    span: WindowOptions,
+    question: WindowQuestion,
     directory: Dir = None,
     why: Annotated[str, typer.Option("--why", metavar="TEXT", help="Kept with the window.")] = "by hand",
     node: Node = None,
@@ -35,7 +35,7 @@ def command(
     from zombiescope.recording.freeze import freeze
 
     with opened(directory, node) as recording:
-        window = (span if span.given else replace(span, last="10m")).choose(recording)
+        window = (question if question.given else replace(question, last="10m")).choose(recording)
     with node_dir(directory, node) as path:
         frozen = freeze(path, window.start_us, window.end_us, why)
     if json_:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from zombiescope.commands import drawing
-from zombiescope.commands.drawing import Output
-from zombiescope.commands.filters import FilterOptions
+from zombiescope.commands import picture
 from zombiescope.commands.output import Json, console, examples, print_document
-from zombiescope.commands.reading import Dir, Node, opened
-from zombiescope.commands.window import Window, WindowOptions
+from zombiescope.commands.picture import Output
+from zombiescope.commands.recording_argument import Dir, Node, opened
+from zombiescope.questions.views import HeatmapQuestion
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from zombiescope.documents.heatmap import HeatmapAnswer
     from zombiescope.profile.heatmap import Heatmap
-    from zombiescope.profile.selection import Selection
 
 EXAMPLES = examples(
     "heatmap --last 5m",
@@ -26,19 +24,9 @@ EXAMPLES = examples(
 )
 
 
-class By(StrEnum):
-    SUBSECOND = "subsecond"
-    CORE = "core"
-
-
 def command(
-    span: WindowOptions,
-    filtered: FilterOptions,
+    question: HeatmapQuestion,
     directory: Dir = None,
-    by: Annotated[By, typer.Option("--by", help="Rows: parts of the second, or cores.")] = By.SUBSECOND,
-    rows: Annotated[
-        int, typer.Option("--rows", min=1, max=1000, metavar="N", help="Into how many parts a second is cut.")
-    ] = 50,
     output: Output = None,
     node: Node = None,
     json_: Json = False,
@@ -49,58 +37,52 @@ def command(
 
     With --by core a row is a core. The HTML file also has the flame graph of whatever is selected in it.
     """
-    kind = drawing.format_of(output) if output else None
-    filters = filtered.chosen()
+    kind = picture.format_of(output) if output else None
     with opened(directory, node) as recording:
-        from zombiescope.documents.heatmap import document
-        from zombiescope.documents.selected import selected
+        from zombiescope.documents.heatmap import answer
 
-        window = span.choose(recording)
-        selection = selected(recording, window, filters)
-        title = drawing.heading(recording, window, filters)
-        if output and kind == "html":
-            from zombiescope.web import report
-
-            opens = {"by": by.value}
-            drawing.write_page(output, lambda: report.of_selection(selection, title, window, opens, rows=rows))
-            if not json_:
-                return
-        drawn = _heatmap(selection, by, rows)
-        if output and kind != "html":
-            drawing.write(output, _picture(drawn, title, window, kind))
+        found = answer(recording, question)
+        if output and kind:
+            _write(output, kind, found)
         if json_:
-            print_document("heatmap", document(recording.name, by.value, drawn))
+            print_document("heatmap", found.document())
         elif not output:
-            _print(drawn, title, window, selection)
+            _print(found)
 
 
-def _heatmap(selection: Selection, by: By, rows: int) -> Heatmap:
-    from zombiescope.profile import heatmap
+def _write(output: Path, kind: str, found: HeatmapAnswer) -> None:
+    if kind == "html":
+        from zombiescope.web import report
 
-    return heatmap.by_core(selection) if by is By.CORE else heatmap.subsecond(selection, rows)
+        opens: dict[str, str] = {"by": found.question.by}
+        rows = found.question.rows
+        picture.write_page(
+            output, lambda: report.of_selection(found.selection, found.title, found.window, opens, rows=rows)
+        )
+    else:
+        picture.write(output, _drawn(found, kind))
 
 
-def _picture(drawn: Heatmap, title: str, window: Window, kind: str | None) -> str:
+def _drawn(found: HeatmapAnswer, kind: str) -> str:
+    from zombiescope.profile import svg, terminal
+
     if kind == "svg":
-        from zombiescope.profile import svg
-
-        return svg.heatmap(drawn, title, window.zone)
-    from zombiescope.profile import terminal
-
-    lines = terminal.heatmap(drawn, drawing.TEXT_COLUMNS, window.zone)
-    return f"{drawing.wrapped(title)}\n{terminal.plain(lines)}{_legend(drawn, drawing.TEXT_COLUMNS)}\n"
+        return svg.heatmap(found.drawn, found.title, found.window.zone)
+    lines = terminal.heatmap(found.drawn, picture.TEXT_COLUMNS, found.window.zone)
+    legend = _legend(found.drawn, picture.TEXT_COLUMNS)
+    return f"{picture.wrapped(found.title)}\n{terminal.plain(lines)}{legend}\n"
 
 
-def _print(drawn: Heatmap, title: str, window: Window, selection: Selection) -> None:
+def _print(found: HeatmapAnswer) -> None:
     from zombiescope.profile import terminal
 
     out = console()
-    out.print(title, style="bold")
-    if not drawn.total:
-        drawing.say_empty(selection.filters)
+    out.print(found.title, style="bold")
+    if not found.drawn.total:
+        picture.say_empty(found.selection.filters)
         return
-    drawing.print_lines(terminal.heatmap(drawn, drawing.text_width(), window.zone))
-    out.print(_legend(drawn, drawing.text_width()))
+    picture.print_lines(terminal.heatmap(found.drawn, picture.text_width(), found.window.zone))
+    out.print(_legend(found.drawn, picture.text_width()))
 
 
 def _legend(drawn: Heatmap, width: int) -> str:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rich.progress import Progress, TaskID
 
-    from zombiescope.importing.session import Options, Result
+    from zombiescope.importing.session import ImportResult, Options
 
 COMPACTED_FROM = 2_000_000
 """More samples than this are made into Parquet at once: a log is quick to write, Parquet is quick to look at."""
@@ -110,7 +110,7 @@ def _compact(path: Path, bar: Bar) -> bool:
 # --- afterwards ------------------------------------------------------------------------------------------------------
 
 
-def _document(result: Result, directory: str, compacted: bool) -> dict[str, Any]:
+def _document(result: ImportResult, directory: str, compacted: bool) -> dict[str, Any]:
     outcome = result.outcome
     return {
         "recording": directory,
@@ -132,12 +132,12 @@ def _document(result: Result, directory: str, compacted: bool) -> dict[str, Any]
     }
 
 
-def _skipped(result: Result) -> list[str]:
+def _skipped(result: ImportResult) -> list[str]:
     found = result.outcome.skipped.most_common()
     return [f"skipped: {why}" + (f" ({count:,})" if count > 1 else "") for why, count in found]
 
 
-def _tell(result: Result, directory: str) -> None:
+def _tell(result: ImportResult, directory: str) -> None:
     outcome = result.outcome
     what = [f"{outcome.samples:,} samples"]
     what += [f"{outcome.idle_samples:,} of them idle"] if outcome.idle_samples else []

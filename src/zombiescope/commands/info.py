@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from zombiescope.commands.output import Json, console, examples, print_document, table
 from zombiescope.commands.quantities import human_bytes, human_count, human_s
-from zombiescope.commands.reading import Dir, Node, opened
-from zombiescope.commands.window import Utc, Window, clock, zone_of
+from zombiescope.commands.recording_argument import Dir, Node, opened
+from zombiescope.commands.window import Utc, clock, zone_of
+from zombiescope.questions.window import Window
 
 if TYPE_CHECKING:
     from datetime import tzinfo
@@ -29,14 +30,14 @@ def command(directory: Dir = None, utc: Utc = False, node: Node = None, json_: J
     Who was recorded, from when to when, how much of what, and where it is blind.
     """
     with opened(directory, node) as recording:
-        from zombiescope.documents.info import document
-        from zombiescope.views.info import info
-
-        found = info(recording)
         if json_:
-            print_document("info", document(found))
+            from zombiescope.documents.info import answer
+
+            print_document("info", answer(recording))
         else:
-            _print(found, zone_of(recording.node, utc))
+            from zombiescope.views.info import info
+
+            _print(info(recording), zone_of(recording.node, utc))
 
 
 def _print(found: Info, zone: tzinfo) -> None:

@@ -15,6 +15,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from zombiescope._errors import UserError
 from zombiescope.commands import (
     audit,
     cgroups,
@@ -43,8 +44,8 @@ from zombiescope.commands import (
     top,
     up,
 )
-from zombiescope.commands.failure import Failure, one_line
-from zombiescope.commands.groups import expanded
+from zombiescope.commands.failure import one_line
+from zombiescope.commands.options import expanded
 from zombiescope.commands.output import note, paragraphs
 
 _COMMANDS: tuple[tuple[str, tuple[ModuleType, ...]], ...] = (
@@ -131,9 +132,17 @@ def run(arguments: Sequence[str]) -> int:
 def _wrong_usage(error: typer.TyperException) -> int:
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "zombiescope"
-    message = " ".join(error.format_message().removeprefix("Invalid value: ").split())
+    message = " ".join(_usage_message(error).split())
     note(f"{path}: {message.rstrip('.')}; see '{path} --help'")
     return error.exit_code
+
+
+def _usage_message(error: typer.TyperException) -> str:
+    """What is wrong with an option, as "--option: what", whether typer found it or we did."""
+    option = getattr(error, "param", None)
+    if not isinstance(error, typer.BadParameter) or option is None or option.param_type_name != "option":
+        return error.format_message().removeprefix("Invalid value: ")
+    return f"{option.opts[0]}: {error.message}"
 
 
 def _could_not_run(error: Exception) -> int:
@@ -141,7 +150,7 @@ def _could_not_run(error: Exception) -> int:
         import traceback
 
         traceback.print_exception(error)
-    expected = isinstance(error, (Failure, OSError))
+    expected = isinstance(error, (UserError, OSError))
     report = "" if expected else f" ({type(error).__name__}; this is a defect: ZOMBIESCOPE_DEBUG=1 shows where)"
     note(f"zombiescope: {one_line(error)}{report}")
     return 1

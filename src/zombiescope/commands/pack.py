@@ -10,8 +10,8 @@ import typer
 from zombiescope.commands.failure import Failure
 from zombiescope.commands.output import Json, console, examples, print_document
 from zombiescope.commands.quantities import human_bytes, human_s
-from zombiescope.commands.reading import Dir, Node, opened
-from zombiescope.commands.window import WindowOptions
+from zombiescope.commands.recording_argument import Dir, Node, opened
+from zombiescope.questions.window import WindowQuestion
 
 EXAMPLES = examples(
     "pack --from 12:00 --to 12:10 -o incident.zscope",
@@ -21,7 +21,7 @@ EXAMPLES = examples(
 
 
 def command(
-    span: WindowOptions,
+    question: WindowQuestion,
     out_path: Annotated[
         Path,
         typer.Option("-o", "--output", metavar="FILE", help="The file to write, such as incident.zscope."),
@@ -36,11 +36,11 @@ def command(
     Every command reads it in place of DIR. Without a window, all of the recording.
     """
     if out_path.exists() and not force:
-        raise Failure(f"{out_path} exists", "choose another name, or say --force")
+        raise Failure(f"{out_path} exists", "choose another name, or add --force")
     with opened(directory, node) as recording:
         from zombiescope.recording.pack import pack
 
-        window = span.choose(recording)
+        window = question.choose(recording)
         try:
             size = pack(recording, window.start_us, window.end_us, out_path)
         except ValueError as error:

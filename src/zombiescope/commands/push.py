@@ -3,46 +3,39 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, cast, get_args
 
 import typer
 
-from zombiescope.commands import drawing
+from zombiescope.commands import picture
 from zombiescope.commands.failure import Failure
-from zombiescope.commands.filters import FilterOptions
 from zombiescope.commands.output import Json, examples, note, print_document
 from zombiescope.commands.quantities import duration_s, human_bytes
-from zombiescope.commands.reading import Node, opened
-from zombiescope.commands.window import At, From, Last, Utc, choose
+from zombiescope.commands.recording_argument import Node, opened
+from zombiescope.questions.views import ExportQuestion, ProfileQuestion
 
 if TYPE_CHECKING:
     from zombiescope.exporting.peer import Peer
-    from zombiescope.exporting.push import Target
-    from zombiescope.exporting.samples import Samples
+    from zombiescope.exporting.samples import ExportSamples
 
 EXAMPLES = examples(
     "push --last 10m --to pyroscope http://pyroscope:4040",
     "push --last 1h --to parca http://parca:7070 --label team=ml",
     "push x.zscope --to otlp http://collector:4318 --token-file key",
+    "push --from 12:00 --until 12:10 --to parca http://parca:7070",
 )
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
-TARGETS: tuple[Target, ...] = ("pyroscope", "parca", "otlp")
+Target = Literal["pyroscope", "parca", "otlp"]
 
 
 def command(
-    filtered: FilterOptions,
-    to: Annotated[
+    question: Annotated[ProfileQuestion, {"to": "until"}],
+    peer: Annotated[
         list[str],
-        typer.Option(
-            "--to",
-            metavar="PEER|T",
-            help="pyroscope, parca or otlp: what the peer is. Given once more: up to this time.",
-            show_default=False,
-        ),
+        typer.Option("--to", metavar="PEER", help="What the peer is: pyroscope, parca or otlp.", show_default=False),
     ],
     arguments: Annotated[
         list[str],
@@ -72,10 +65,6 @@ def command(
         typer.Option("--every", metavar="DURATION", help="Time in one request; 10s, for otlp 1m.", show_default=False),
     ] = None,
     timeout: Annotated[str, typer.Option("--timeout", metavar="DURATION", help="How long to wait.")] = "30s",
-    last: Last = None,
-    from_: From = None,
-    at: At = None,
-    utc: Utc = False,
     node: Node = None,
     json_: Json = False,
 ) -> None:
@@ -83,29 +72,29 @@ def command(
 
     A window is sent in pieces of --every, since Pyroscope and Parca keep the time of a piece and not of a sample.
     """
-    target, until = _target(to)
+    target = _target(peer)
     directory, url = _place(arguments)
     headers, labels = _headers(header, token_file), dict(_pair(each, "--label") for each in label or ())
     every_us = None if every is None else _every_us(every)
     timeout_s = duration_s(timeout)
-    filters = replace(filtered.chosen(), every_event=target == "otlp")
+    asked = ExportQuestion(question.window, question.filters, every_event=target == "otlp")
     with opened(directory, node) as recording:
-        from zombiescope.documents.selected import selected
+        from zombiescope.documents.export import answer
         from zombiescope.exporting.peer import Peer, PushError
-        from zombiescope.exporting.samples import Samples
+        from zombiescope.exporting.samples import ExportSamples
 
-        window = choose(recording, last, from_, until, at, utc)
-        samples = Samples(selected(recording, window, filters))
+        found = answer(recording, asked)
+        samples = ExportSamples(found.selection)
         try:
             sent = _push(samples, target, Peer(url, headers, timeout_s), name, labels, every_us)
         except PushError as error:
             raise Failure(str(error)) from error
     if not sent.requests:
-        drawing.say_empty(filters)
+        picture.say_empty(found.filters)
     if json_:
-        told = {"accepted": sent.samples, "requests": sent.requests, "bytes": sent.bytes}
-        span = {"from": window.start_us / 1e6, "to": window.end_us / 1e6}
-        print_document("push", {"node": samples.name, **span, "peer": target, "url": url, **told})
+        taken = {"accepted": sent.samples, "requests": sent.requests, "bytes": sent.bytes}
+        span = {"from": found.window.start_us / 1e6, "to": found.window.end_us / 1e6}
+        print_document("push", {"node": samples.name, **span, "peer": target, "url": url, **taken})
     else:
         note(f"{url} accepted {sent.samples:,} samples in {sent.requests:,} requests, {human_bytes(sent.bytes)}")
 
@@ -117,7 +106,7 @@ class _Total(NamedTuple):
 
 
 def _push(
-    samples: Samples, target: Target, peer: Peer, name: str, labels: dict[str, str], every_us: int | None
+    samples: ExportSamples, target: Target, peer: Peer, name: str, labels: dict[str, str], every_us: int | None
 ) -> _Total:
     """Everything, or an error that says how much of it was taken before."""
     from zombiescope.exporting.peer import PushError
@@ -133,22 +122,18 @@ def _push(
     return total
 
 
-def _all_labels(samples: Samples, given: dict[str, str]) -> dict[str, str]:
+def _all_labels(samples: ExportSamples, given: dict[str, str]) -> dict[str, str]:
     """The node, the labels that it was recorded with, and those of the command line, which win."""
     recorded = samples.node.get("labels")
     known = {str(key): str(value) for key, value in recorded.items()} if isinstance(recorded, dict) else {}
     return {"node": samples.name, **known, **given}
 
 
-def _target(given: list[str]) -> tuple[Target, str | None]:
-    """What the peer is, and the end of the window. Both are said with --to."""
-    targets = [each for each in TARGETS if each in given]
-    times = [each for each in given if each not in TARGETS]
-    if len(targets) != 1:
-        raise typer.BadParameter(f"--to must name one of {', '.join(TARGETS)}")
-    if len(times) > 1:
-        raise typer.BadParameter("--to names more than one end of the window")
-    return targets[0], times[0] if times else None
+def _target(given: list[str]) -> Target:
+    found = [each for each in get_args(Target) if given == [each]]
+    if not found:
+        raise typer.BadParameter(f"--to names one peer: {', '.join(get_args(Target))}; the window ends with --until")
+    return cast("Target", found[0])
 
 
 def _place(arguments: list[str]) -> tuple[str | None, str]:

@@ -8,7 +8,7 @@ import re
 import typer
 
 from zombiescope.commands.usage import wrong_usage
-from zombiescope.documents import duration
+from zombiescope.questions import duration
 
 _BYTES = {"": 1, "B": 1}
 _BYTES |= {f"{prefix}B": 1000**power for power, prefix in enumerate("kMGT", 1)}

@@ -15,6 +15,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from zombiescope._time import DEFAULT_HZ
 from zombiescope.commands.failure import Failure
 from zombiescope.commands.output import Json, examples
 from zombiescope.commands.quantities import duration_s, size_bytes, within
@@ -126,7 +127,7 @@ CompactEvery = Annotated[
 def command(
     directory: Dir = None,
     for_s: For = None,
-    hz: Hz = 99,
+    hz: Hz = DEFAULT_HZ,
     # These defaults stand as a person would type them: typer sends them through the same parser.
     interval_s: Interval = "1s",  # type: ignore[assignment]
     segment_s: Segment = "120s",  # type: ignore[assignment]
@@ -170,7 +171,7 @@ def configuration(**changes: Any) -> dict[str, Any]:
         "dir": None,
         "node": None,
         "for_s": None,
-        "hz": 99,
+        "hz": DEFAULT_HZ,
         "event": "cpu-clock",
         "interval_s": 1.0,
         "segment_s": 120.0,

@@ -10,9 +10,9 @@ import typer
 
 from zombiescope.commands.failure import Failure
 from zombiescope.commands.output import examples, note
-from zombiescope.commands.reading import Dirs, Node, node_of, place_of
-from zombiescope.web import listening
-from zombiescope.web.listening import Listen
+from zombiescope.commands.recording_argument import Dirs, Node, node_of, place_of
+from zombiescope.web import listen_address
+from zombiescope.web.listen_address import ListenAddress
 
 if TYPE_CHECKING:
     import socket
@@ -25,15 +25,15 @@ EXAMPLES = examples(
 )
 
 
-def listen_at(text: str) -> Listen:
+def listen_at(text: str) -> ListenAddress:
     try:
-        return listening.parse(text)
+        return listen_address.parse(text)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
 
 
 ListenOption = Annotated[
-    Listen | None,
+    ListenAddress | None,
     typer.Option(
         "--listen",
         parser=listen_at,
@@ -71,11 +71,11 @@ def command(
     for place, _ in places:
         if not place.exists():
             raise Failure(f"there is no recording at {place}", "'zombiescope up' starts one")
-    where = listen or listening.DEFAULT
+    where = listen or listen_address.DEFAULT
     made = bind(where, asked=listen is not None)
-    port = listening.port_of(made)
-    secret = listening.new_token() if token or not where.loopback else None
-    url = listening.url(where, port, secret)
+    port = listen_address.port_of(made)
+    secret = listen_address.new_token() if token or not where.loopback else None
+    url = listen_address.url(where, port, secret)
     note(url)
     say_token(where, secret)
     note("Ctrl-C stops it.")
@@ -87,20 +87,20 @@ def command(
                        open_url=shown))  # fmt: skip
 
 
-def bind(where: Listen, *, asked: bool) -> socket.socket:
+def bind(where: ListenAddress, *, asked: bool) -> socket.socket:
     """The socket; where nobody asked for this port, the next free one will do, and that is said."""
     try:
-        made = listening.bound(where, or_next=not asked)
+        made = listen_address.bound(where, or_next=not asked)
     except OSError as error:
         raise Failure(
             f"{where.shown}:{where.port} cannot be listened on: {error.strerror}", "name another with --listen"
         ) from error
-    if where.port and listening.port_of(made) != where.port:
-        note(f"port {where.port} is taken; the page is on {listening.port_of(made)}")
+    if where.port and listen_address.port_of(made) != where.port:
+        note(f"port {where.port} is taken; the page is on {listen_address.port_of(made)}")
     return made
 
 
-def say_token(where: Listen, token: str | None) -> None:
+def say_token(where: ListenAddress, token: str | None) -> None:
     if token is None:
         return
     who = "Whoever reaches this address" if not where.loopback else "Whoever is on this machine"

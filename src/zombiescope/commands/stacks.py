@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from zombiescope.commands import drawing
-from zombiescope.commands.filters import FilterOptions
+from zombiescope.commands import picture
 from zombiescope.commands.output import Json, console, examples, print_document, table
 from zombiescope.commands.quantities import human_count
-from zombiescope.commands.reading import Dir, Node, opened
-from zombiescope.commands.window import WindowOptions
+from zombiescope.commands.recording_argument import Dir, Node, opened
+from zombiescope.questions.views import StacksQuestion
 
 if TYPE_CHECKING:
-    from zombiescope.profile.top import HotFunction, HotStack
+    from zombiescope.documents.stacks import HotStacks
 
 EXAMPLES = examples(
     "stacks --last 5m",
@@ -28,52 +25,38 @@ _NAME_WIDTH = 46
 _LEAF_FRAMES = 12
 
 
-def command(
-    span: WindowOptions,
-    filtered: FilterOptions,
-    directory: Dir = None,
-    top: Annotated[int, typer.Option("--top", min=1, metavar="N", help="How many functions, and stacks.")] = 20,
-    node: Node = None,
-    json_: Json = False,
-) -> None:
+def command(question: StacksQuestion, directory: Dir = None, node: Node = None, json_: Json = False) -> None:
     """The hottest functions and stacks of any past window.
 
     Self is time in the function, total is time in it and in what it called.
 
     Functions that only switch interrupts back on look hot and are not: they are charged to their callers.
     """
-    filters = filtered.chosen()
     with opened(directory, node) as recording:
-        from zombiescope.documents.selected import selected
-        from zombiescope.documents.stacks import document
-        from zombiescope.profile import top as hottest
+        from zombiescope.documents.stacks import answer
 
-        window = span.choose(recording)
-        selection = selected(recording, window, filters)
-        counts = selection.counts()
-        functions = hottest.functions(selection.stacks, counts, top)
-        stacks = hottest.stacks(selection.stacks, counts, top)
+        found = answer(recording, question)
         if json_:
-            print_document("stacks", document(recording.name, window, int(counts.sum()), functions, stacks))
+            print_document("stacks", found.document())
             return
-        console().print(drawing.heading(recording, window, filters), style="bold")
-        if not functions:
-            drawing.say_empty(filters)
+        console().print(found.profile.title, style="bold")
+        if not found.functions:
+            picture.say_empty(found.profile.filters)
             return
-        _print(int(counts.sum()), functions, stacks)
+        _print(found)
 
 
-def _print(total: int, functions: list[HotFunction], stacks: list[HotStack]) -> None:
+def _print(found: HotStacks) -> None:
     out = console()
     rows = table("self", "total", "function", "module", right=("self", "total"))
-    for hot in functions:
+    for hot in found.functions:
         module = (hot.function.module or "").rpartition("/")[2]
         rows.add_row(
             _percent(hot.self_ratio), _percent(hot.total_ratio), _short(hot.function.name, _NAME_WIDTH), module
         )
     out.print(rows)
-    out.print(f"\n{human_count(total)} samples; the hottest stacks, innermost frame first:")
-    for stack in stacks[:_STACKS_SHOWN]:
+    out.print(f"\n{human_count(found.total)} samples; the hottest stacks, innermost frame first:")
+    for stack in found.stacks[:_STACKS_SHOWN]:
         names = [_short(frame.name, _NAME_WIDTH + 20) for frame in reversed(stack.frames)]
         out.print(f"\n{_percent(stack.ratio)}  {names[0]}")
         for name in names[1:_LEAF_FRAMES]:

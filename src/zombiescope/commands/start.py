@@ -60,11 +60,11 @@ def _import(places: list[str], options: dict[str, list[str]]) -> int:
     except KeyboardInterrupt:
         return 130
     except Exception as error:
-        from zombiescope.commands.failure import Failure
+        from zombiescope._errors import UserError
 
         if os.environ.get("ZOMBIESCOPE_DEBUG"):
             raise
-        expected = isinstance(error, (Failure, OSError))
+        expected = isinstance(error, (UserError, OSError))
         report = "" if expected else f" ({type(error).__name__}; this is a defect: ZOMBIESCOPE_DEBUG=1 shows where)"
         sys.stderr.write(f"zombiescope: {one_line(error)}{report}\n")
         return 1

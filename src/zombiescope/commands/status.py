@@ -5,12 +5,10 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from zombiescope.commands.failure import Failure
+from zombiescope.commands.failure import one_line
 from zombiescope.commands.output import Json, console, examples, note, print_document
 from zombiescope.commands.quantities import human_bytes, human_count, human_s, percent
-from zombiescope.commands.reading import opened
 from zombiescope.commands.window import clock, zone_of
-from zombiescope.recording import locate
 
 EXAMPLES = examples(
     "status",
@@ -25,25 +23,15 @@ def command(json_: Json = False) -> None:
 
     Since when, where it is blind, and what it costs.
     """
-    recorder = locate.running_recorder()
-    document = _document(recorder)
+    from zombiescope.documents.status import answer
+
+    found = answer()
+    if found.unread is not None:
+        note(f"zombiescope: only that much is known: {one_line(found.unread)}")
     if json_:
-        print_document("status", document)
+        print_document("status", found.document)
     else:
-        _print(document)
-
-
-def _document(recorder: locate.RunningRecorder | None) -> dict[str, Any]:
-    from zombiescope.documents import status
-
-    if recorder is None:
-        return status.not_running()
-    try:
-        with opened(str(recorder.recording), recorder.node) as recording:
-            return status.running(recorder) | status.measured(recorder, recording)
-    except Failure as error:
-        note(f"zombiescope: only that much is known: {error}")
-        return status.running(recorder)
+        _print(found.document)
 
 
 def _print(document: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from zombiescope.commands import page_beside, record
+from zombiescope.commands import page_process, record
 from zombiescope.commands.failure import Failure
 from zombiescope.commands.output import called, examples, note
 from zombiescope.commands.quantities import human_bytes, human_s
@@ -28,7 +28,8 @@ def command(
 ) -> None:
     """Record this node, diagnose it meanwhile, and show it on a web page.
 
-    When a core is lost, a task hogs the kernel or the kernel complains, that is diagnosed within seconds and told here.
+    When a core is lost, a task hogs the kernel or the kernel complains, that is diagnosed within seconds and reported
+    here.
 
     It keeps the last twelve hours, at most 2 GB. Ctrl-C stops it.
     """
@@ -42,5 +43,5 @@ def command(
     note(f"In another terminal: '{called()} top' shows it live, '{called()} cores --last 5m' the past.")
     note("Ctrl-C stops it.")
     if page:
-        page_beside.start(config["dir"], listen, open_=open_)
+        page_process.start(config["dir"], listen, open_=open_)
     record.become_recorder(config)

@@ -16,13 +16,14 @@ from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.incident import Cause, Incident, State
 from zombiescope.diagnosis.incidents import Group, group, is_moderate
+from zombiescope.diagnosis.pattern import FALLBACK
+from zombiescope.diagnosis.symptom import Symptom
 from zombiescope.recording.reader import Recording
 from zombiescope.views.incidents import incidents as found_live
 
 LONG_US = 600 * SECOND_US
 """Windows up to this are looked at whole."""
 MAX_INCIDENTS = 50
-LOST_S = 5.0
 OPEN_US = 5 * SECOND_US
 MANY_ZOMBIES = 1_000
 
@@ -79,10 +80,10 @@ def _looks(whole: Facts) -> tuple[list[_Look], str | None]:
     chosen = moments.choose(seconds, whole.events, whole.start_us, whole.end_us, known)
     looks = [_Look(Facts(whole.recording, one.from_us, one.to_us, whole), one.goes_on_us) for one in chosen.moments]
     seen_s = sum(look.facts.seconds for look in looks)
-    said = f"samples: of {whole.seconds / 60:,.0f} minutes, {seen_s / 60:.0f} were looked at in detail"
+    said = f"samples: {seen_s / 60:.0f} of {whole.seconds / 60:,.0f} minutes were examined in detail"
     if chosen.left_out:
-        said += f"; {chosen.left_out:,} of {chosen.suspicious:,} suspicious moments, the least so, were not"
-    return looks, said + " (--from and --to look at all of a shorter window)"
+        said += f"; {chosen.left_out:,} of {chosen.suspicious:,} suspicious moments (the least suspicious) were not"
+    return looks, said + "; a shorter window (--from and --to) is examined completely"
 
 
 def _examined(look: _Look, live: bool) -> Iterator[Incident]:
@@ -118,20 +119,22 @@ def _severity(each: Group, causes: tuple[Cause, ...]) -> Severity:
     """Critical: something said so, or a confirmed cause took a core for as long as a network driver waits."""
     if each.severity == "critical":
         return "critical"
-    confirmed = (
-        bool(causes) and causes[0].pattern != ranking.FALLBACK and causes[0].confidence > ranking.UNCONFIRMED_MOST
-    )
-    lost = [symptom for symptom in each.symptoms if symptom.kind in ("core_saturated", "nic_starved")]
-    if confirmed and any(symptom.seconds >= LOST_S for symptom in lost):
+    confirmed = bool(causes) and causes[0].pattern != FALLBACK and causes[0].confidence > ranking.UNCONFIRMED_MOST
+    if confirmed and any(_is_lasting(symptom) for symptom in each.symptoms):
         return "critical"
     return "warning" if (confirmed and not each.is_moderate) or each.severity == "warning" else "info"
+
+
+def _is_lasting(symptom: Symptom) -> bool:
+    after_s = symptom.detector.critical_after_s
+    return after_s is not None and symptom.seconds >= after_s
 
 
 def _recurring(found: list[Incident]) -> list[Incident]:
     """The same cause by the same hog and culprit again is the same incident."""
     first: dict[tuple[str, ...], int] = {}
     kept: list[Incident] = []
-    # What was felt stands for what only was there, whichever began first.
+    # A symptom stands for what merely was there, whichever began first.
     for incident in sorted(found, key=lambda incident: (is_moderate(incident.symptoms), incident.from_us)):
         key = _sameness(incident)
         if key is None or key not in first:
@@ -164,7 +167,7 @@ def _rank(incident: Incident) -> int:
 
 
 def _is_explained(incident: Incident) -> bool:
-    """By something that was measured. One fault may show in two places, and then the one that tells comes first."""
+    """By something that was measured. One fault may show in two places, and then the explained one comes first."""
     return bool(incident.causes) and incident.causes[0].confidence > ranking.UNCONFIRMED_MOST
 
 
@@ -185,13 +188,13 @@ def _not_checked(facts: Facts, looks: list[_Look]) -> Iterator[str]:
     for entry in facts.missing:
         yield f"{entry.get('source')}: {entry.get('why')}"
     if _is_blind(looks):
-        yield "cores and stacks: nothing of them was recorded in this window"
+        yield "cores and stacks: neither was recorded in this window"
     elif all(look.facts.cores is None for look in looks):
         yield "cores: no per-core counters in this window, so what each core did is known from its samples alone"
     if facts.cgroups.memory is None:
-        yield "memory cgroups: they were not counted in this window"
+        yield "memory cgroups: not counted in this window"
     if facts.kernel is None:
-        yield "kernel: its version is not known, so signatures of every kernel were tried"
-    told = {str(entry.get("source")) for entry in facts.missing}
-    for gap in [gap for gap in facts.gaps if gap.source not in told][:5]:
+        yield "kernel: version unknown, so the signatures of all kernels were tried"
+    reported = {str(entry.get("source")) for entry in facts.missing}
+    for gap in [gap for gap in facts.gaps if gap.source not in reported][:5]:
         yield f"{gap.source}: blind for {(gap.to_us - gap.from_us) / 1e6:.0f} s ({gap.why})"

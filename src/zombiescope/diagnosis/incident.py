@@ -6,10 +6,11 @@ stands in a chain says where it was read, so that a reader can look for himself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 from zombiescope._severity import SEVERITIES, Severity
+from zombiescope.diagnosis.symptom import Symptom
 
 Proof = Literal["kernel", "golden", "literature"]
 State = Literal["open", "closed"]
@@ -17,12 +18,12 @@ State = Literal["open", "closed"]
 KNOWN: dict[Proof, str] = {
     "kernel": "seen on a real kernel",
     "golden": "known from a documented case",
-    "literature": "only read about",
+    "literature": "known only from literature",
 }
 """How we know a pattern, as every report says it."""
 
-NOTHING_FOUND = "nothing wrong was found in this window, on what could be seen"
-NOTHING_SEEN = "nothing can be said of this window: neither cores nor stacks were recorded in it"
+NOTHING_FOUND = "no problem was found in this window, as far as it was recorded"
+NOTHING_SEEN = "this window cannot be judged: neither cores nor stacks were recorded in it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,26 +50,11 @@ class Actor:
 
 
 @dataclass(frozen=True, slots=True)
-class Symptom:
-    """Something that a user of the node can feel, or that led to it. `group` says which task or owner it is about."""
-
-    kind: str
-    from_us: int
-    to_us: int
-    text: str
-    severity: Severity = "warning"
-    cpu: int | None = None
-    group: str | None = None
-    facts: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def seconds(self) -> float:
-        return (self.to_us - self.from_us) / 1e6
-
-
-@dataclass(frozen=True, slots=True)
 class Link:
-    """One step of a chain from symptom to culprit: a fact, its number, when it held, and where it was read."""
+    """One step of a chain from symptom to culprit: a fact, its number, when it held, and where it was read.
+
+    The sentence is for people. What a program needs of it is beside it: the number, the counter, the path and meaning.
+    """
 
     step: str
     fact: str
@@ -76,23 +62,38 @@ class Link:
     value_unit: str | None = None
     at_us: int | None = None
     source: str | None = None
+    counter: str | None = None
+    """The kernel's name of what was counted: pgfault."""
+    path: tuple[str, ...] = ()
+    """Kernel functions, outermost first, of a step that is about them."""
+    means: str | None = None
+    """What that path is there for: "memory.numa_stat is read"."""
 
 
-class Words(str):
-    """A step that is advice; every other step is a command to paste."""
+@dataclass(frozen=True, slots=True)
+class FixStep:
+    """Of a fix: a command to paste, with what it is for; or advice, in words."""
 
-    __slots__ = ()
+    kind: Literal["command", "advice"]
+    text: str
+    comment: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.text}   # {self.comment}" if self.comment else self.text
+
+
+def command(text: str, comment: str = "") -> FixStep:
+    return FixStep("command", text, comment)
+
+
+def advice(text: str) -> FixStep:
+    return FixStep("advice", text)
 
 
 @dataclass(frozen=True, slots=True)
 class Fix:
     summary: str
-    steps: tuple[str, ...] = ()
-
-    @property
-    def commands(self) -> tuple[bool, ...]:
-        """Which of the steps can be pasted into a shell."""
-        return tuple(not isinstance(step, Words) for step in self.steps)
+    steps: tuple[FixStep, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

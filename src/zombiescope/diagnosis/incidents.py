@@ -13,14 +13,12 @@ from dataclasses import dataclass
 
 from zombiescope._severity import SEVERITIES, Severity
 from zombiescope._time import SECOND_US
-from zombiescope.diagnosis.incident import Symptom, worst
+from zombiescope.diagnosis.incident import worst
+from zombiescope.diagnosis.symptom import Begins, Symptom
 
 NEAR_US = 5_000_000
 FOLLOWS_US = 15_000_000
-_TELLING = ("core_saturated", "kernel_hog", "rt_hog")
-_AS_LONG_AS_THE_WINDOW = ("above_baseline",)
-_OF_THE_WINDOW = ("stall", "run_queue_delay", *_AS_LONG_AS_THE_WINDOW)
-"""What is added up over the window begins where the window does, or somewhere in it."""
+_ANCHORS: dict[Begins, int] = {"onset": 0, "moment": 1, "summed": 2, "window": 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +41,7 @@ class Group:
 
     @property
     def is_moderate(self) -> bool:
-        """Nothing was felt but that somebody had half a CPU in the kernel, as many healthy programs have."""
+        """No symptom but that somebody used half a CPU in the kernel, as many healthy programs have."""
         return is_moderate(self.symptoms)
 
     @property
@@ -52,7 +50,7 @@ class Group:
         return max(
             self.symptoms,
             key=lambda symptom: (
-                symptom.kind in ("core_saturated", "kernel_hog", "rt_hog", "throttled"),
+                symptom.detector.is_subject,
                 symptom.seconds,
                 SEVERITIES.index(symptom.severity),
                 -symptom.from_us,
@@ -61,12 +59,12 @@ class Group:
 
     def identity(self, node: str, boot: str) -> str:
         """The same live and offline, and through any window that holds its beginning: of the node, the boot, and the
-        place and the second in which the first of its telling symptoms began."""
+        place and the second in which the first of its onsets, or else of its other symptoms, began."""
         first = min(self.symptoms, key=lambda symptom: (_anchors(symptom), symptom.from_us // SECOND_US, symptom.kind,
                                                         str(symptom.cpu), str(symptom.group)))  # fmt: skip
         # A hog that leaves its core, or brings more threads, is still that hog.
         where = first.facts.get("comm") or f"{first.cpu}|{first.group}"
-        when = "" if first.kind in _AS_LONG_AS_THE_WINDOW else first.from_us // SECOND_US
+        when = "" if first.detector.begins == "window" else first.from_us // SECOND_US
         text = f"{node}|{boot}|{first.kind}|{where}|{when}"
         return hashlib.sha256(text.encode()).hexdigest()[:10]
 
@@ -96,12 +94,12 @@ def group(found: Sequence[Symptom]) -> list[Group]:
 
 
 def _without_echoes(found: Sequence[Symptom]) -> list[Symptom]:
-    """Short stalls by a task that is told as a hog at the same time say nothing new."""
-    hogs = [symptom for symptom in found if symptom.kind == "kernel_hog"]
+    """Short stalls by a task that is reported as a hog at the same time say nothing new."""
+    hogs = [symptom for symptom in found if _is_migrating(symptom)]
     return [
         symptom
         for symptom in found
-        if symptom.kind != "stall"
+        if symptom.detector.joins != "echo"
         or symptom.facts.get("comm") is None
         or not any(_echoes(symptom, hog) for hog in hogs)
     ]
@@ -114,7 +112,7 @@ def _echoes(stall: Symptom, hog: Symptom) -> bool:
 
 def _pairs(symptoms: Sequence[Symptom]) -> Iterator[tuple[int, int]]:
     order = sorted(range(len(symptoms)), key=lambda number: symptoms[number].from_us)
-    hogs = [symptom for symptom in symptoms if symptom.kind == "kernel_hog"]
+    hogs = [symptom for symptom in symptoms if _is_migrating(symptom)]
     for at, number in enumerate(order):
         for other in order[at + 1 :]:
             if symptoms[other].from_us - symptoms[number].to_us > FOLLOWS_US:
@@ -140,24 +138,29 @@ def _belong(earlier: Symptom, later: Symptom, hogs: Sequence[Symptom]) -> bool:
 
 
 def _is_moderate(symptom: Symptom) -> bool:
-    """What many healthy programs do is no part of what was felt."""
+    """What many healthy programs do is no part of an incident."""
     return bool(symptom.facts.get("moderate"))
+
+
+def _is_migrating(symptom: Symptom) -> bool:
+    return symptom.detector.joins == "migrating"
 
 
 def _one_after_another(earlier: Symptom, later: Symptom) -> bool:
     """Two programs that had the same core in turn have nothing to do with each other."""
-    hogs = earlier.kind == later.kind == "kernel_hog"
+    hogs = _is_migrating(earlier) and _is_migrating(later)
     return hogs and later.from_us >= earlier.to_us and earlier.facts.get("comm") != later.facts.get("comm")
 
 
 def _migrates(spread: Symptom, placed: Symptom) -> bool:
-    """A hog on many cores, and what was felt on one of them. A throttled cgroup does not run at all."""
-    return "kernel_hog" in (spread.kind, placed.kind) and "throttled" not in (spread.kind, placed.kind)
+    """A hog on many cores, and a symptom on one of them. A throttled cgroup does not run at all."""
+    stopped = spread.detector.is_stopped or placed.detector.is_stopped
+    return (_is_migrating(spread) or _is_migrating(placed)) and not stopped
 
 
 def _held_by_another(spread: Symptom, placed: Symptom, hogs: Sequence[Symptom]) -> bool:
     """A core that one hog held all the time was not lost to another one that was here and there."""
-    if spread.kind != "kernel_hog":
+    if not _is_migrating(spread):
         return False
     there = [hog for hog in hogs if hog.cpu == placed.cpu and hog.from_us < placed.to_us and placed.from_us < hog.to_us]
     return bool(there) and all(hog.facts.get("comm") != spread.facts.get("comm") for hog in there)
@@ -165,7 +168,7 @@ def _held_by_another(spread: Symptom, placed: Symptom, hogs: Sequence[Symptom]) 
 
 def _anchors(symptom: Symptom) -> int:
     """Lower is better to know an incident by."""
-    return 0 if symptom.kind in _TELLING else 2 if symptom.kind in _OF_THE_WINDOW else 1
+    return _ANCHORS[symptom.detector.begins]
 
 
 def _nowhere(symptom: Symptom) -> bool:

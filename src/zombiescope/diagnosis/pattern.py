@@ -17,7 +17,10 @@ from typing import Literal
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.facts import Count
 from zombiescope.diagnosis.incident import Actor, Fix, Proof
-from zombiescope.diagnosis.sample_grid import KernelProfile
+from zombiescope.diagnosis.kernel_profile import KernelProfile
+
+FALLBACK = "unknown-kernel-hog"
+"""What is said where no pattern fits."""
 
 Version = tuple[int, int]
 Says = Literal["confirms", "refutes", "nothing"]
@@ -37,7 +40,7 @@ class Signature:
     since: Version | None = None
     before: Version | None = None
     means: str = ""
-    """What the pair tells, for the chain: "memory.numa_stat is read"."""
+    """What the pair means, for the chain: "memory.numa_stat is read"."""
 
     def applies(self, kernel: Version | None) -> bool:
         if kernel is None:
@@ -64,10 +67,11 @@ class Measurement:
     says: Says
     at_us: int | None = None
     step: str = "measurement"
+    counter: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Evidence:
     """What a pattern found in a case."""
 
     measurements: tuple[Measurement, ...]
@@ -85,11 +89,11 @@ class Pattern:
     confirmed_by: str
     refuted_by: str
     remedy: str
-    examine: Callable[[Case], Finding]
+    examine: Callable[[Case], Evidence]
     hog: str = "The task whose samples hold the frames."
     culprit: str = "The hog itself."
     suspected_first: bool = False
-    """People think of it first, whatever the evidence; so it is among the first that are told to be ruled out."""
+    """People think of it first, whatever the evidence; so it is among the first that are shown as ruled out."""
     known_from: str = ""
     """Where the frames and the thresholds come from: a report, a commit, a measurement."""
     signatures: tuple[Signature, ...] = ()
@@ -98,7 +102,7 @@ class Pattern:
     least_share: float = 0.2
     """Of the kernel samples in that scope; below it the frames do not speak for the pattern."""
     symptoms: frozenset[str] = frozenset()
-    """A pattern without frames is only thought of when one of these symptoms is there."""
+    """A pattern without frames is only considered when one of these symptoms is there."""
 
     @property
     def reason(self) -> str:
@@ -108,6 +112,12 @@ class Pattern:
     def annotations(self) -> dict[str, str]:
         """Of an alert about this pattern."""
         return {"summary": self.title, "description": f"{self.looks_like} {self.remedy}", "page": f"patterns/{self.id}"}
+
+    def considers(self, case: Case) -> bool:
+        """Whether there is a symptom that it may be the cause of."""
+        if self.id == FALLBACK:
+            return any(symptom.detector.has_hog for symptom in case.group.symptoms)
+        return not self.symptoms or bool(self.symptoms & case.kinds())
 
     def share(self, case: Case) -> tuple[float, Signature | None]:
         """The largest share of kernel samples that one of its signatures has, and which."""
@@ -142,28 +152,28 @@ def measured(
 
 def counted(
     what: str,
+    counter: str,
     count: Count | None,
     source: str,
     *,
     confirms_from: float | None = None,
     refutes_below: float | None = None,
 ) -> Measurement:
-    """A counter during the incident, judged by its rate: `what` is "page faults (pgfault)".
+    """A counter during the incident, judged by its rate: `what` is "page faults", `counter` "pgfault".
 
     The value is what was added, as it can be summed up from the table; the rate stands in the sentence.
     """
-    unit = what.partition(" (")[0]
+    name = f"{what} ({counter})"
     if count is None:
-        return Measurement(f"{what} were not counted", None, unit, source, "nothing")
+        return Measurement(f"{name} were not counted", None, what, source, "nothing", counter=counter)
     says: Says = "nothing"
     if confirms_from is not None and count.rate >= confirms_from:
         says = "confirms"
     elif refutes_below is not None and count.rate < refutes_below:
         says = "refutes"
     rate = f"{count.rate:,.0f}" if count.rate >= 10 or not count.added else f"{count.rate:.1f}"
-    return Measurement(
-        f"{what}: {rate} a second, {count.added:,} in {count.seconds:.0f} s", count.added, unit, source, says
-    )
+    text = f"{name}: {rate} a second, {count.added:,} in {count.seconds:.0f} s"
+    return Measurement(text, count.added, what, source, says, counter=counter)
 
 
 def cpu_below(case: Case, what: str, names: str, *, confirms_from: float) -> Measurement:

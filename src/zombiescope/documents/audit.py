@@ -3,26 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from zombiescope._severity import rank
-from zombiescope.audit.baseline import Split
+from zombiescope.audit import baseline, examine
+from zombiescope.audit.baseline import BaselineDiff
 from zombiescope.audit.finding import Audit, Finding
+from zombiescope.questions.views import AuditQuestion
 
 
-def document(audit: Audit, split: Split, at_least: str) -> dict[str, Any]:
-    return {
-        "root": audit.root,
-        "live": audit.live,
-        "platform": audit.platform,
-        "units": audit.units,
-        "services_started": audit.enabled,
-        "findings": [finding.document() for finding in shown(split.new, at_least)],
-        "allowed": [{**finding.document(), "reason": line.reason} for finding, line in split.allowed],
-        "stale": [{"id": line.id, "line": line.line, "reason": line.reason} for line in split.stale],
-        "missing": [item.document() for item in audit.missing],
-    }
+@dataclass(frozen=True, slots=True)
+class AuditAnswer:
+    question: AuditQuestion
+    audit: Audit
+    split: BaselineDiff
+
+    @property
+    def shown(self) -> list[Finding]:
+        return [each for each in self.split.new if rank(each.severity) >= rank(self.question.at_least)]
+
+    def at_least(self, severity: str) -> bool:
+        """Whether any finding that is not accepted is at least this severe."""
+        return any(rank(each.severity) >= rank(severity) for each in self.split.new)
+
+    def document(self) -> dict[str, Any]:
+        audit, split = self.audit, self.split
+        return {
+            "root": audit.root,
+            "live": audit.live,
+            "platform": audit.platform,
+            "units": audit.units,
+            "services_started": audit.enabled,
+            "findings": [finding.document() for finding in self.shown],
+            "allowed": [{**finding.document(), "reason": line.reason} for finding, line in split.allowed],
+            "stale": [{"id": line.id, "line": line.line, "reason": line.reason} for line in split.stale],
+            "missing": [item.document() for item in audit.missing],
+        }
 
 
-def shown(findings: Sequence[Finding], at_least: str) -> list[Finding]:
-    return [finding for finding in findings if rank(finding.severity) >= rank(at_least)]
+def answer(question: AuditQuestion, catalogue: Sequence[Path] = ()) -> AuditAnswer:
+    """Raises what audit.examine and audit.baseline.parse do."""
+    audit = examine(question.root, question.live, catalogue=catalogue)
+    allow = question.allow
+    lines = baseline.parse(allow.read_bytes(), str(allow)) if allow is not None else ()
+    return AuditAnswer(question, audit, baseline.split(audit.findings, lines))

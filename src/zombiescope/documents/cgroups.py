@@ -5,15 +5,25 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from zombiescope.questions.window import Window, WindowQuestion
 from zombiescope.recording.reader import Recording
-from zombiescope.views.cgroups import CgroupsView, Leak
+from zombiescope.views.cgroups import CgroupsView, Leak, cgroups
 from zombiescope.views.memcg_cost import Forecast, LeafCost, Load, judge
 
 if TYPE_CHECKING:
     from zombiescope.kernel.live_census import LiveCensus
 
 
-def document(recording: Recording, view: CgroupsView) -> dict[str, Any]:
+def answer(recording: Recording, question: WindowQuestion) -> dict[str, Any]:
+    """Raises QuestionError."""
+    return at_end_of(recording, question.choose(recording))
+
+
+def at_end_of(recording: Recording, window: Window) -> dict[str, Any]:
+    return _document(recording, cgroups(recording, window.start_us, window.end_us))
+
+
+def _document(recording: Recording, view: CgroupsView) -> dict[str, Any]:
     memory = view.memory
     counts = ("hierarchy", "total", "live", "dying", "created", "removed", "released", "lost")
     return {

@@ -3,14 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from zombiescope.documents.window import Window
+from zombiescope.questions.views import CoresQuestion
+from zombiescope.questions.window import Window
 from zombiescope.recording.reader import Recording
-from zombiescope.views.cores import MODES, Core, CoresView, Modes
+from zombiescope.views.cores import MODES, Core, CoresView, Modes, cores
 
 
-def order(view: CoresView, hottest: int | None) -> list[Core]:
+@dataclass(frozen=True, slots=True)
+class CoresAnswer:
+    recording: Recording
+    window: Window
+    view: CoresView
+    shown: Sequence[Core]
+
+    def document(self) -> dict[str, Any]:
+        return document(self.recording, self.window, self.view, self.shown)
+
+
+def answer(recording: Recording, question: CoresQuestion) -> CoresAnswer:
+    """Raises QuestionError."""
+    window = question.window.choose(recording)
+    view = cores(recording, window.start_us, window.end_us)
+    return CoresAnswer(recording, window, view, _order(view, question.hottest))
+
+
+def _order(view: CoresView, hottest: int | None) -> list[Core]:
     """All of them, or the few that the kernel held longest."""
     if hottest is None:
         return list(view.cores)

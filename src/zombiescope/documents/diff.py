@@ -5,16 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from zombiescope.documents.window import Window
-from zombiescope.profile.comparison import Comparison, FunctionChange, OwnerChange
+from zombiescope.documents.selection import selected
+from zombiescope.profile.comparison import Comparison, FunctionChange, OwnerChange, compare
 from zombiescope.profile.selection import Selection
+from zombiescope.questions.filters import words
+from zombiescope.questions.views import DiffQuestion
+from zombiescope.questions.window import Window
 from zombiescope.recording.reader import Recording
 from zombiescope.views.cgroups import CgroupsView, cgroups
 from zombiescope.views.cores import CoresView, cores
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class Compared:
     """One of the two."""
 
     window: Window
@@ -43,15 +46,41 @@ class Side:
         }
 
 
-def document(old: Side, new: Side, found: Comparison, top: int) -> dict[str, Any]:
-    return {
-        "a": old.document(found.samples_before),
-        "b": new.document(found.samples_after),
-        "cores": _cores_document(old.cores(), new.cores()),
-        "units": [_unit_document(change) for change in found.owners[:top]],
-        "functions": [_function_document(change) for change in found.functions[:top]],
-        "cgroups": {"a": _cgroups_document(old.cgroups()), "b": _cgroups_document(new.cgroups())},
-    }
+@dataclass(frozen=True, slots=True)
+class Difference:
+    question: DiffQuestion
+    before: Compared
+    after: Compared
+    found: Comparison
+
+    @property
+    def title(self) -> str:
+        said = words(self.after.selection.filters)
+        return f"{self.after.heading}  against {self.before.heading}" + (f"  {said}" if said else "")
+
+    def both(self) -> Selection:
+        """What it is now, over the stacks of both."""
+        now = self.after.selection
+        return Selection(now.recording, *now.span, now.filters, self.found.stacks)
+
+    def document(self) -> dict[str, Any]:
+        found, top = self.found, self.question.top
+        old, new = self.before, self.after
+        return {
+            "a": old.document(found.samples_before),
+            "b": new.document(found.samples_after),
+            "cores": _cores_document(old.cores(), new.cores()),
+            "units": [_unit_document(change) for change in found.owners[:top]],
+            "functions": [_function_document(change) for change in found.functions[:top]],
+            "cgroups": {"a": _cgroups_document(old.cgroups()), "b": _cgroups_document(new.cgroups())},
+        }
+
+
+def answer(before: tuple[Recording, Window], after: tuple[Recording, Window], question: DiffQuestion) -> Difference:
+    """Two windows, of one recording or of two. Raises QuestionError."""
+    filters = question.filters.chosen()
+    old, new = (Compared(window, selected(recording, window, filters)) for recording, window in (before, after))
+    return Difference(question, old, new, compare(old.selection, new.selection))
 
 
 def _cores_document(old: CoresView, new: CoresView) -> dict[str, Any]:

@@ -7,14 +7,28 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from zombiescope._errors import QuestionError
 from zombiescope.documents.columns import Columns
-from zombiescope.documents.named import Named
-from zombiescope.documents.window import Window
-from zombiescope.profile.flamechart import Chart
+from zombiescope.documents.function_table import FunctionTable
+from zombiescope.documents.selection import Load, load_stacks, profile
+from zombiescope.profile.flamechart import Chart, chart
+from zombiescope.questions.views import FlamechartQuestion
+from zombiescope.questions.window import Window
+from zombiescope.recording.reader import Recording
+
+
+def answer(recording: Recording, question: FlamechartQuestion, load: Load = load_stacks) -> Columns:
+    """Raises QuestionError."""
+    filters = question.filters.chosen()
+    if len(filters.cpus) + len(filters.tids) != 1:
+        raise QuestionError("a chart is of one core or one thread", "write cpu=N or tid=N")
+    found = profile(recording, question, load, filters=filters)
+    hz = float(recording.node.get("hz") or 99)
+    return columns(recording.name, found.window, chart(found.selection, hz, question.nodes))
 
 
 def columns(node: str, window: Window, drawn: Chart) -> Columns:
-    named = Named(drawn.stacks.functions, drawn.function)
+    named = FunctionTable(drawn.stacks.functions, drawn.function)
     scalars = {
         "node": node,
         "from": window.start_us / 1e6,

@@ -2,33 +2,109 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from zombiescope.documents.columns import Columns
-from zombiescope.documents.named import NONE, Named
-from zombiescope.documents.window import Window
-from zombiescope.profile import flame, pruning, stacks
+from zombiescope.documents.function_table import NONE, FunctionTable
+from zombiescope.documents.selection import Load, Profile, load_stacks, profile
+from zombiescope.profile import flame, pruning, stacks, svg
 from zombiescope.profile.flame import Tree
 from zombiescope.profile.selection import Selection
-from zombiescope.profile.stacks import Stacks
+from zombiescope.questions.views import FlamegraphQuestion
+from zombiescope.questions.window import Window
 from zombiescope.recording import schema
 from zombiescope.recording.columns import Ints
 from zombiescope.recording.reader import Recording
 
+UNSEEN_RATIO = 1e-5
+"""A hundredth of a pixel of a graph 1,000 pixels wide; twelve hours have millions of such branches."""
+_FRAME_BYTES = 5_000
+"""Of a file: what is not a node."""
 
-def with_base(selection: Selection, there: Recording, other: Window) -> tuple[Selection, Ints]:
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """How often each stack was sampled in another window, and when that was."""
+
+    window: Window
+    counts: Ints
+
+
+@dataclass(frozen=True)
+class Flamegraph:
+    """What is drawn; folded when somebody looks."""
+
+    question: FlamegraphQuestion
+    window: Window
+    selection: Selection
+    title: str
+    baseline: Baseline | None = None
+
+    @cached_property
+    def tree(self) -> Tree:
+        """Everything that can be seen in a picture."""
+        prune = self.question.prune
+        return self._folded(flame.VISIBLE_RATIO if prune is None else prune)
+
+    def tree_for(self, kind: Literal["svg", "json"]) -> Tree:
+        """Without what would make a file of this kind too large, as long as nobody says what is to be left out."""
+        if self.question.prune is not None:
+            return self.tree
+        costs = svg.frame_bytes(self.tree) if kind == "svg" else pruning.json_bytes(self.tree)
+        return pruning.within(self.tree, costs, pruning.FILE_BYTES - _FRAME_BYTES)
+
+    def document(self) -> dict[str, Any]:
+        return document(self.selection.recording.name, self.window, self._other, self.tree_for("json"))
+
+    def columns(self) -> Columns:
+        """For the page, which asks for a number of nodes and draws what it needs of them."""
+        nodes, prune = self.question.nodes, self.question.prune
+        tree = self._folded(min(UNSEEN_RATIO, 0.2 / nodes) if prune is None else prune)
+        tree = pruning.within(tree, np.ones(len(tree.value)), nodes)
+        return columns(self.selection.recording, self.window, self._other, tree, invert=self.question.invert)
+
+    @property
+    def _other(self) -> Window | None:
+        return None if self.baseline is None else self.baseline.window
+
+    def _folded(self, below_ratio: float) -> Tree:
+        base = None if self.baseline is None else self.baseline.counts
+        counts = self.selection.counts()
+        return flame.fold(self.selection.stacks, counts, base, invert=self.question.invert, below_ratio=below_ratio)
+
+
+def answer(
+    recording: Recording, question: FlamegraphQuestion, *, other: Recording | None = None, load: Load = load_stacks
+) -> Flamegraph:
+    """`other` is the recording that `against` is of, where that is another one. Raises QuestionError."""
+    if question.against is None:
+        found = profile(recording, question, load)
+        return Flamegraph(question, found.window, found.selection, found.title)
+    found = profile(recording, question)
+    there = recording if other is None else other
+    against = question.against.choose(there, question.window.utc)
+    selection, counts = _both(found, there, against, load)
+    named = "" if there is recording else f"{there.name}  "
+    title = f"{found.title}  against {named}{against.heading()}"
+    return Flamegraph(question, found.window, selection, title, Baseline(against, counts))
+
+
+def _both(found: Profile, there: Recording, other: Window, load: Load) -> tuple[Selection, Ints]:
     """Both windows over the same stacks, and the counts of the other one."""
+    selection, filters = found.selection, found.filters
     span = (other.start_us, other.end_us)
     if there is selection.recording:
-        known: Stacks = stacks.load(there, [selection.span, span])
-        first, second = (Selection(there, *each, selection.filters, known) for each in (selection.span, span))
+        known = load(there, [selection.span, span])
+        first, second = (Selection(there, *each, filters, known) for each in (selection.span, span))
         return first, second.counts()
-    base = Selection(there, *span, selection.filters)
+    base = Selection(there, *span, filters)
     both = stacks.joined(selection.stacks, base.stacks)
-    return Selection(selection.recording, *selection.span, selection.filters, both), stacks.behind(
+    return Selection(selection.recording, *selection.span, filters, both), stacks.behind(
         selection.stacks, base.counts()
     )
 
@@ -57,7 +133,7 @@ def document(node: str, window: Window, other: Window | None, tree: Tree, *, nes
 def columns(recording: Recording, window: Window, other: Window | None, tree: Tree, *, invert: bool) -> Columns:
     """The same as typed arrays, node by node; the root's name is "all"."""
     said = document(recording.name, window, other, tree, nested=False)
-    named = Named(tree.functions, tree.function[1:])
+    named = FunctionTable(tree.functions, tree.function[1:])
     scalars = said | {
         "base_total": None if tree.base is None else int(tree.base[0]),
         "scale": tree.scale,
@@ -86,8 +162,3 @@ def _own(tree: Tree, values: Ints) -> flame.Floats:
     """What of each node is not in a child that is shown."""
     below = np.bincount(tree.parent[1:], values[1:], len(values)) if len(values) > 1 else np.zeros(len(values))
     return values.astype(np.float64) - below
-
-
-def within_nodes(tree: Tree, most: int) -> Tree:
-    """The widest nodes, as many as a picture is asked to have."""
-    return pruning.within(tree, np.ones(len(tree.value)), most)

@@ -1,14 +1,62 @@
-"""The heat map of a selection."""
+"""When samples were taken: by part of the second, or by core."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from zombiescope.documents.columns import Columns
+from zombiescope.documents.selection import Load, load_stacks, needs_stacks, selected, title
+from zombiescope.profile import heatmap
 from zombiescope.profile.heatmap import Heatmap
+from zombiescope.profile.selection import Filters, Selection
+from zombiescope.questions.views import HeatmapQuestion
+from zombiescope.questions.window import Window
+from zombiescope.recording.reader import Recording
+
+
+@dataclass(frozen=True)
+class HeatmapAnswer:
+    """What is drawn; counted when somebody looks."""
+
+    question: HeatmapQuestion
+    window: Window
+    selection: Selection
+    title: str
+    painted: Selection | None = None
+
+    @cached_property
+    def drawn(self) -> Heatmap:
+        return self._counted(self.selection)
+
+    def document(self) -> dict[str, Any]:
+        return document(self.selection.recording.name, self.question.by, self.drawn)
+
+    def columns(self) -> Columns:
+        """No more of them than asked for."""
+        most = self.question.columns
+        painted = None if self.painted is None else self._counted(self.painted).narrowed(most)
+        return columns(self.selection.recording.name, self.question.by, self.drawn.narrowed(most), painted)
+
+    def _counted(self, selection: Selection) -> Heatmap:
+        by_core = self.question.by == "core"
+        return heatmap.by_core(selection) if by_core else heatmap.subsecond(selection, self.question.rows)
+
+
+def answer(recording: Recording, question: HeatmapQuestion, load: Load = load_stacks) -> HeatmapAnswer:
+    """Raises QuestionError."""
+    window = question.window.choose(recording)
+
+    def of(filters: Filters) -> Selection:
+        return selected(recording, window, filters, load if needs_stacks(recording, filters) else None)
+
+    filters, searched = question.filters.chosen(), question.painted()
+    painted = None if searched is None else of(searched)
+    return HeatmapAnswer(question, window, of(filters), title(recording, window, filters), painted)
 
 
 def document(node: str, by: str, drawn: Heatmap) -> dict[str, Any]:

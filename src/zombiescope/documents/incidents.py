@@ -1,24 +1,75 @@
-"""What a diagnosis found, as `diagnose` tells it, and what the doctor noted while a recorder ran."""
+"""What a diagnosis found, as `diagnose` reports it, and what the doctor noted while a recorder ran."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
+from zombiescope._severity import rank
+from zombiescope.diagnosis import workload as workloads
 from zombiescope.diagnosis.diagnose import Diagnosis, diagnose
-from zombiescope.diagnosis.known import named_as_before
+from zombiescope.diagnosis.incident_ids import with_known_ids
 from zombiescope.diagnosis.report.document import document
-from zombiescope.documents.window import Window
+from zombiescope.diagnosis.report.document import together as documents_together
+from zombiescope.questions.views import DiagnoseQuestion
+from zombiescope.questions.window import Window
 from zombiescope.recording.reader import Recording
 from zombiescope.views.incidents import incidents
 
+AROUND_US = 60_000_000
+"""Causes come before what they cause, and the end is reported after it."""
 
-def diagnosed(recording: Recording, window: Window, *, live: bool = False) -> Diagnosis:
+
+@dataclass(frozen=True, slots=True)
+class DiagnosisAnswer:
+    """Of one recording; it may be closed by now."""
+
+    found: Diagnosis
+    window: Window
+    heading: str
+
+    def document(self) -> dict[str, Any]:
+        return document(self.found)
+
+    def at_least(self, severity: str) -> bool:
+        """Whether any incident is at least this severe."""
+        return any(rank(each.severity) >= rank(severity) for each in self.found.incidents)
+
+
+def together(found: list[DiagnosisAnswer]) -> dict[str, Any]:
+    """Of several recordings."""
+    return documents_together([each.found for each in found])
+
+
+def window_of(recording: Recording, question: DiagnoseQuestion) -> Window:
+    """What is looked at: around a moment a minute more. Raises QuestionError."""
+    window = question.window.choose(recording)
+    if question.window.at is None:
+        return window
+    return Window(window.start_us - AROUND_US, window.end_us + AROUND_US, window.zone)
+
+
+def answer(recording: Recording, question: DiagnoseQuestion, *, live: bool = False) -> DiagnosisAnswer | None:
+    """None: this recording knows nothing of the job or pod that was asked for. Raises QuestionError."""
+    window = window_of(recording, question)
+    subject = question.subject
+    if subject is None:
+        return diagnosed(recording, window, live=live)
+    about = workloads.find(recording, *subject, window.start_us, window.end_us)
+    if about is None:
+        return None
+    start, end = max(window.start_us, about.from_us - AROUND_US), min(window.end_us, about.to_us + AROUND_US)
+    known = diagnosed(recording, Window(start, end, window.zone), live=live)
+    said = f"{subject[0]} {subject[1]}: {about.tasks} tasks on {len(about.cpus)} cores, {about.events} events"
+    found = replace(known.found, incidents=workloads.only(known.found, about))
+    return replace(known, found=found, heading=f"{known.heading}  {said}")
+
+
+def diagnosed(recording: Recording, window: Window, *, live: bool = False) -> DiagnosisAnswer:
     """Under the ids that the doctor gave them, where it saw them too."""
-    return named_as_before(diagnose(recording, window.start_us, window.end_us, live=live), incidents(recording))
-
-
-def of_diagnosis(found: Diagnosis) -> dict[str, Any]:
-    return document(found)
+    found = diagnose(recording, window.start_us, window.end_us, live=live)
+    heading = f"{recording.name}  {window.heading()}"
+    return DiagnosisAnswer(with_known_ids(found, incidents(recording)), window, heading)
 
 
 def noted(recording: Recording, window: Window) -> dict[str, Any]:

@@ -3,12 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from datetime import datetime
+from importlib.metadata import version
 from typing import Any
 
-from zombiescope.views.info import Info
+from zombiescope.questions.window import Window, zone_of
+from zombiescope.recording.reader import Recording
+from zombiescope.views.info import Info, info
 
 
-def document(found: Info) -> dict[str, Any]:
+def answer(recording: Recording) -> dict[str, Any]:
+    return _document(info(recording))
+
+
+def for_page(recording: Recording, *, live: bool, note: str | None, window: Window | None = None) -> dict[str, Any]:
+    """And what the page needs to draw it, or a window of it."""
+    found = answer(recording)
+    end_us, zone = (recording.end_us, zone_of(recording.node)) if window is None else (window.end_us, window.zone)
+    offset = datetime.fromtimestamp(end_us / 1e6, zone).utcoffset()
+    return found | {
+        "live": live,
+        "zone_offset_s": offset.total_seconds() if offset else 0.0,
+        "hz": recording.node.get("hz"),
+        "interval_s": recording.node.get("interval_s"),
+        "version": version("zombiescope"),
+        "note": note,
+    }
+
+
+def _document(found: Info) -> dict[str, Any]:
     same = ("node", "kernel", "machine", "os", "timezone", "cpus", "labels", "samples", "tables", "bytes")
     return {
         **{name: getattr(found, name) for name in same},

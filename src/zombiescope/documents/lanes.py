@@ -10,7 +10,8 @@ import numpy as np
 
 from zombiescope._severity import SEVERITIES
 from zombiescope.documents import events as event_documents
-from zombiescope.documents.window import Window
+from zombiescope.questions.views import SeriesQuestion
+from zombiescope.questions.window import Window
 from zombiescope.recording import columns
 from zombiescope.recording.columns import Ints
 from zombiescope.recording.event import Event
@@ -19,6 +20,11 @@ from zombiescope.views.events import events
 
 MOST_EVENTS = 2_000
 _RESOURCES = ("cpu", "memory", "io")
+
+
+def answer(recording: Recording, question: SeriesQuestion) -> dict[str, Any]:
+    """Raises QuestionError."""
+    return document(recording, question.window.choose(recording), question.columns)
 
 
 def document(recording: Recording, window: Window, most: int) -> dict[str, Any]:
@@ -106,6 +112,6 @@ def _pressure(recording: Recording, window: Window, most: int) -> dict[str, list
         mine = np.isin(number, [each for each, key in resources.items() if key == resource])
         worst = np.zeros(steps)
         np.maximum.at(worst, step[mine], np.clip(ratio[mine], 0, 1))
-        told = worst.round(4).tolist() if resource in resources.values() else [None] * steps
-        found[resource] = [value if seen else None for value, seen in zip(told, read.tolist(), strict=True)]
+        shown = worst.round(4).tolist() if resource in resources.values() else [None] * steps
+        found[resource] = [value if seen else None for value, seen in zip(shown, read.tolist(), strict=True)]
     return found

@@ -3,10 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from zombiescope.documents.window import Window
+from zombiescope.documents.selection import Load, Profile, load_stacks, profile
+from zombiescope.profile import top
 from zombiescope.profile.top import HotFunction, HotStack
+from zombiescope.questions.views import StacksQuestion
+from zombiescope.questions.window import Window
+from zombiescope.recording.reader import Recording
+
+
+@dataclass(frozen=True, slots=True)
+class HotStacks:
+    profile: Profile
+    total: int
+    functions: Sequence[HotFunction]
+    stacks: Sequence[HotStack]
+
+    def document(self) -> dict[str, Any]:
+        return document(self.profile.recording.name, self.profile.window, self.total, self.functions, self.stacks)
+
+
+def answer(recording: Recording, question: StacksQuestion, load: Load = load_stacks) -> HotStacks:
+    """Raises QuestionError."""
+    found = profile(recording, question, load)
+    known, counts = found.selection.stacks, found.selection.counts()
+    functions, hottest = top.functions(known, counts, question.top), top.stacks(known, counts, question.top)
+    return HotStacks(found, int(counts.sum()), functions, hottest)
 
 
 def document(

@@ -2,25 +2,44 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from zombiescope.recording import incident_file, locate
-
-if TYPE_CHECKING:
-    from zombiescope.recording.reader import Recording
+from zombiescope.recording.reader import Recording, open_recording
+from zombiescope.recording.store import NotARecordingError
+from zombiescope.views.cost import recorder_cost
 
 _COST_SPAN_US = 600 * 1_000_000
 
 
-def not_running() -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Status:
+    document: dict[str, Any]
+    unread: Exception | None = None
+    """Why only the recorder's own word is known."""
+
+
+def answer() -> Status:
+    recorder = locate.running_recorder()
+    if recorder is None:
+        return Status(_not_running())
+    known = _running(recorder)
+    try:
+        with open_recording(recorder.recording, recorder.node) as recording:
+            return Status(known | _measured(recorder, recording))
+    except (NotARecordingError, OSError) as error:
+        return Status(known, error)
+
+
+def _not_running() -> dict[str, Any]:
     absent = ("pid", "recording", "node", "timezone", "since", "until", "cost", "bytes")
     return {"running": False, **dict.fromkeys(absent), "gaps": [], "missing": [], "incidents": []}
 
 
-def running(recorder: locate.RunningRecorder) -> dict[str, Any]:
-    """What it says of itself; what it wrote tells the rest."""
-    return not_running() | {
+def _running(recorder: locate.RunningRecorder) -> dict[str, Any]:
+    """What it says of itself; the rest is in what it wrote."""
+    return _not_running() | {
         "running": True,
         "pid": recorder.pid,
         "recording": str(recorder.recording),
@@ -29,9 +48,7 @@ def running(recorder: locate.RunningRecorder) -> dict[str, Any]:
     }
 
 
-def measured(recorder: locate.RunningRecorder, recording: Recording) -> dict[str, Any]:
-    from zombiescope.views.cost import recorder_cost
-
+def _measured(recorder: locate.RunningRecorder, recording: Recording) -> dict[str, Any]:
     end_us = recording.end_us
     cost = recorder_cost(recording, max(end_us - _COST_SPAN_US, recorder.started_us), end_us + 1)
     gaps = recording.gaps(recorder.started_us)

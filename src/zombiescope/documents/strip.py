@@ -5,13 +5,19 @@ from __future__ import annotations
 import pyarrow as pa
 
 from zombiescope.documents.columns import Columns
-from zombiescope.documents.selected import selected
-from zombiescope.documents.window import Window
+from zombiescope.documents.selection import selected
 from zombiescope.profile import sampled_cores
 from zombiescope.profile.selection import Filters
+from zombiescope.questions.views import SeriesQuestion
+from zombiescope.questions.window import Window
 from zombiescope.recording import schema
 from zombiescope.recording.reader import Recording
 from zombiescope.views.strip import MODES, STORED, strip
+
+
+def answer(recording: Recording, question: SeriesQuestion) -> Columns:
+    """Raises QuestionError."""
+    return columns(recording, question.window.choose(recording), question.columns)
 
 
 def columns(recording: Recording, window: Window, most: int) -> Columns:
@@ -34,7 +40,7 @@ def columns(recording: Recording, window: Window, most: int) -> Columns:
 
 
 def _sampled(recording: Recording, window: Window) -> list[pa.Table] | None:
-    """Ticks that the samples tell of; None where there are counters, or neither."""
+    """Ticks made of the samples; None where there are counters, or neither."""
     if "imported" not in recording.node or any(part.count(schema.CORES) for part in recording.parts):
         return None
     ticks = sampled_cores.ticks(selected(recording, window, Filters(idle=True)), STORED)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from zombiescope.documents.window import Window
+from zombiescope.questions.window import Window, WindowQuestion
 from zombiescope.recording import columns
 from zombiescope.recording.reader import Recording
 from zombiescope.views.cores import cores
@@ -15,6 +15,11 @@ from zombiescope.views.worst import Worst, worst_second
 _MODES = ("user", "nice", "system", "irq", "softirq", "steal", "iowait", "idle")
 _NOTHING_HIDDEN = 0.2
 """A core that is not so much worse than the mean is not hidden by it."""
+
+
+def answer(recording: Recording, question: WindowQuestion) -> dict[str, Any]:
+    """Raises QuestionError."""
+    return document(recording, question.choose(recording))
 
 
 def document(recording: Recording, window: Window) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from zombiescope.exporting.samples import Samples
+from zombiescope.exporting.samples import ExportSamples
 from zombiescope.profile.stacks import Function
 from zombiescope.recording.stacks import KERNEL_KINDS
 
@@ -23,7 +23,7 @@ UNKNOWN_COMM = "?"
 _SPECIAL = re.compile(r"[;\n\r]|%(?=3B|0A|0D|25)")
 
 
-def write(samples: Samples, out: BinaryIO, *, comm: bool = True, annotate: bool = False) -> None:
+def write(samples: ExportSamples, out: BinaryIO, *, comm: bool = True, annotate: bool = False) -> None:
     counts: Counter[tuple[str | None, int]] = Counter()
     comms = [(task.comm or UNKNOWN_COMM) if comm else None for task in samples.tasks]
     for batch in samples.batches():

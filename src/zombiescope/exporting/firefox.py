@@ -2,7 +2,7 @@
 
 A thread of the recording is a thread there, its samples at their times; what happened on the node (nic_reset,
 unit_restart, ...) are markers of a first thread of their own. Stacks, frames and functions are shared by all threads.
-threadCPUDelta tells how much CPU a sample stands for: without it a thread that ran once a minute would look busy.
+threadCPUDelta says how much CPU a sample stands for: without it a thread that ran once a minute would look busy.
 
 Categories: kernel, kernel module, user, generated code, and other.
 """
@@ -16,8 +16,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from zombiescope.exporting.samples import Batch, Samples, Task, module_of
-from zombiescope.exporting.tables import Table
+from zombiescope.exporting.interner import Interner
+from zombiescope.exporting.samples import ExportSamples, ProfileTask, SampleBatch, module_of
 from zombiescope.profile.stacks import Function
 from zombiescope.recording.columns import Ints
 from zombiescope.recording.event import Event
@@ -41,7 +41,7 @@ _SHOWN_AT = ["marker-chart", "marker-table", "timeline-overview"]
 _FIELDS = ("text", "severity", "source", "fields")
 
 
-def write(samples: Samples, out: BinaryIO, *, title: str = "") -> None:
+def write(samples: ExportSamples, out: BinaryIO, *, title: str = "") -> None:
     rows = samples.everything()
     shared = _Shared(samples)
     out.write(b'{"meta": ' + _json(_meta(samples, title)) + b',\n"libs": [], "pages": [], "threads": [\n')
@@ -55,7 +55,7 @@ def _json(value: object) -> bytes:
     return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
 
 
-def _meta(samples: Samples, title: str) -> dict[str, Any]:
+def _meta(samples: ExportSamples, title: str) -> dict[str, Any]:
     cpus = samples.node.get("cpus")
     online = cpus.get("online") if isinstance(cpus, dict) else None
     return {
@@ -97,9 +97,9 @@ def _meta(samples: Samples, title: str) -> dict[str, Any]:
 # --- threads ---------------------------------------------------------------------------------------------------------
 
 
-def _threads(samples: Samples, rows: Batch) -> Iterator[tuple[Task, Ints]]:
+def _threads(samples: ExportSamples, rows: SampleBatch) -> Iterator[tuple[ProfileTask, Ints]]:
     """Every thread with its samples, the busiest first. A thread that changed its name goes by the last one."""
-    named: Table[tuple[int | None, int | None]] = Table()
+    named: Interner[tuple[int | None, int | None]] = Interner()
     number_of = np.array([named.position((task.pid, task.tid)) for task in samples.tasks], np.int64)
     group_of = number_of[rows.task]
     order = np.argsort(group_of, kind="stable")
@@ -110,7 +110,7 @@ def _threads(samples: Samples, rows: Batch) -> Iterator[tuple[Task, Ints]]:
             yield samples.tasks[int(rows.task[chosen[-1]])], chosen
 
 
-def _thread(samples: Samples, shared: _Shared, task: Task, rows: Batch) -> dict[str, Any]:
+def _thread(samples: ExportSamples, shared: _Shared, task: ProfileTask, rows: SampleBatch) -> dict[str, Any]:
     weights = samples.weights(rows)
     table: dict[str, Any] = {
         "length": len(rows),
@@ -132,7 +132,7 @@ def _thread(samples: Samples, shared: _Shared, task: Task, rows: Batch) -> dict[
     ) | {"samples": table, "markers": _markers([], shared, samples)}
 
 
-def _node_thread(samples: Samples, shared: _Shared) -> dict[str, Any]:
+def _node_thread(samples: ExportSamples, shared: _Shared) -> dict[str, Any]:
     found = events.events(samples.selection.recording, *samples.selection.span)
     nothing = {"length": 0, "stack": [], "time": [], "weight": None, "weightType": "samples"}
     head = _thread_head(name=samples.name, process=f"{samples.name}: events", pid="node", tid="node", main=True)
@@ -155,7 +155,7 @@ def _thread_head(*, name: str, process: str, pid: str, tid: int | str, main: boo
     }
 
 
-def _markers(found: Sequence[Event], shared: _Shared, samples: Samples) -> dict[str, Any]:
+def _markers(found: Sequence[Event], shared: _Shared, samples: ExportSamples) -> dict[str, Any]:
     times = [(event.at_us - samples.selection.start_us) / 1000 for event in found]
     return {
         "length": len(found),
@@ -177,7 +177,7 @@ def _markers(found: Sequence[Event], shared: _Shared, samples: Samples) -> dict[
     }
 
 
-def _ms(samples: Samples, time_us: Ints) -> list[float]:
+def _ms(samples: ExportSamples, time_us: Ints) -> list[float]:
     found: list[float] = ((time_us - samples.selection.start_us) / 1000).tolist()
     return found
 
@@ -186,10 +186,10 @@ def _ms(samples: Samples, time_us: Ints) -> list[float]:
 
 
 class _Shared:
-    def __init__(self, samples: Samples) -> None:
+    def __init__(self, samples: ExportSamples) -> None:
         self._samples = samples
-        self._strings: Table[str] = Table()
-        self._functions: Table[int] = Table()
+        self._strings: Interner[str] = Interner()
+        self._functions: Interner[int] = Interner()
         self._nodes: dict[tuple[int, int], int] = {}
         self._leaf: dict[int, int] = {}
 
@@ -214,7 +214,7 @@ class _Shared:
 
     def tables(self) -> dict[str, Any]:
         functions = [self._samples.stacks.functions[position] for position in self._functions]
-        resources: Table[str] = Table()
+        resources: Interner[str] = Interner()
         resource_of = [resources.position(module) if (module := module_of(each)) else -1 for each in functions]
         names = [self.text(each.name) for each in functions]
         libraries = [self.text(module) for module in resources]

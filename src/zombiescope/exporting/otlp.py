@@ -18,10 +18,11 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
+from zombiescope.exporting.interner import Interner
 from zombiescope.exporting.protobuf import fixed64, integer, message, packed, text, varint
-from zombiescope.exporting.samples import Batch, Event, Samples, Task, module_of
-from zombiescope.exporting.tables import Table
+from zombiescope.exporting.samples import ExportSamples, ProfileTask, SampleBatch, module_of
 from zombiescope.profile.stacks import Function
+from zombiescope.recording.sample_event import SampleEvent
 from zombiescope.recording.stacks import KERNEL_KINDS
 
 SAMPLES_AT_ONCE = 2_000_000
@@ -30,14 +31,14 @@ SERVICE = "zombiescope"
 Labels = tuple[tuple[str, str], ...]
 
 
-def write(samples: Samples, out: BinaryIO) -> None:
+def write(samples: ExportSamples, out: BinaryIO) -> None:
     for piece in pieces(samples, samples.batches(), *samples.selection.span):
         out.write(piece)
 
 
 def pieces(
-    samples: Samples,
-    batches: Iterable[Batch],
+    samples: ExportSamples,
+    batches: Iterable[SampleBatch],
     start_us: int,
     end_us: int,
     service: str = SERVICE,
@@ -56,8 +57,8 @@ def pieces(
     yield message(2, tables.dictionary())
 
 
-def _gathered(batches: Iterable[Batch]) -> Iterator[Batch]:
-    waiting: Batch | None = None
+def _gathered(batches: Iterable[SampleBatch]) -> Iterator[SampleBatch]:
+    waiting: SampleBatch | None = None
     for batch in batches:
         waiting = batch if waiting is None else waiting.joined(batch)
         if len(waiting) >= SAMPLES_AT_ONCE:
@@ -67,7 +68,7 @@ def _gathered(batches: Iterable[Batch]) -> Iterator[Batch]:
         yield waiting
 
 
-def _resource(samples: Samples, service: str, labels: Labels) -> bytes:
+def _resource(samples: ExportSamples, service: str, labels: Labels) -> bytes:
     node = samples.node
     known = {
         "service.name": service,
@@ -81,7 +82,9 @@ def _resource(samples: Samples, service: str, labels: Labels) -> bytes:
     return b"".join(message(1, _text(1, key) + message(2, _any(str(value)))) for key, value in known.items() if value)
 
 
-def _profile(samples: Samples, tables: _Tables, batch: Batch, event: int, start_us: int, end_us: int) -> bytes:
+def _profile(
+    samples: ExportSamples, tables: _Tables, batch: SampleBatch, event: int, start_us: int, end_us: int
+) -> bytes:
     kind = samples.events[event]
     first_us, last_us = int(batch.time_us.min()), int(batch.time_us.max())
     start_us, end_us = min(start_us, first_us), max(end_us, last_us + 1)
@@ -99,11 +102,11 @@ def _profile(samples: Samples, tables: _Tables, batch: Batch, event: int, start_
     )
 
 
-def _unit(event: Event) -> tuple[str, str]:
+def _unit(event: SampleEvent) -> tuple[str, str]:
     return ("cpu", "nanoseconds") if event.is_clock else (event.name, "count")
 
 
-def _samples(samples: Samples, tables: _Tables, batch: Batch) -> Iterator[bytes]:
+def _samples(samples: ExportSamples, tables: _Tables, batch: SampleBatch) -> Iterator[bytes]:
     """One message for each stack, thread and core; the times in it are in order."""
     stack, weight = samples.numbers(batch.stack), samples.weights(batch)
     order = np.lexsort((batch.time_us, batch.cpu, batch.task, stack))
@@ -129,12 +132,12 @@ class _Attribute(NamedTuple):
 class _Tables:
     """The dictionary of a file, filled as samples refer to it."""
 
-    def __init__(self, samples: Samples) -> None:
+    def __init__(self, samples: ExportSamples) -> None:
         self._samples = samples
-        self._strings = Table([""])
-        self._used: Table[int] = Table([-1])
-        self._stacks: Table[int] = Table([-1])
-        self._attributes: Table[_Attribute | None] = Table([None])
+        self._strings = Interner([""])
+        self._used: Interner[int] = Interner([-1])
+        self._stacks: Interner[int] = Interner([-1])
+        self._attributes: Interner[_Attribute | None] = Interner([None])
         self._of_task: dict[int, tuple[int, ...]] = {}
         self._of_cpu: dict[int, tuple[int, ...]] = {-1: ()}
         self._fields: dict[tuple[int, int], bytes] = {}
@@ -166,7 +169,7 @@ class _Tables:
             packed(1, (self._used.position(each) for each in reversed(self._samples.functions(number))))
             for number in list(self._stacks)[1:]
         ]
-        mappings, names = Table([""]), Table([""])
+        mappings, names = Interner([""]), Interner([""])
         locations = [b""]
         for position in list(self._used)[1:]:
             function = self._samples.stacks.functions[position]
@@ -185,7 +188,7 @@ class _Tables:
         return integer(1, mapping) + message(3, integer(1, name)) + packed(4, attributes)
 
 
-def _task_attributes(task: Task) -> dict[str, Any]:
+def _task_attributes(task: ProfileTask) -> dict[str, Any]:
     """Names of the semantic conventions, as far as they have one."""
     return {
         "process.pid": task.pid,

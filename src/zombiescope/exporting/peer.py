@@ -17,18 +17,26 @@ from typing import NamedTuple
 from urllib import error, request
 from urllib.parse import urlsplit
 
+from zombiescope._errors import UserError
+
 TRIES = 3
 MAX_WAIT_S = 30.0
 ANSWER_BYTES = 1 << 20
 SAID_CHARACTERS = 200
 _PASSING = frozenset({429, 502, 503, 504})
+_FIXES = {
+    401: "give --token-file or --header Authorization=...",
+    403: "give --token-file or --header Authorization=...",
+    404: "is this the right address, and does the peer accept profiles?",
+    413: "push less at once with a smaller --every",
+}
 
 
-class PushError(Exception):
-    """The peer did not take it. The message is meant for a person."""
+class PushError(UserError):
+    """The peer did not accept it."""
 
 
-class Answer(NamedTuple):
+class Response(NamedTuple):
     headers: Message
     body: bytes
 
@@ -49,7 +57,7 @@ class Peer:
         """Raises PushError when the URL is none."""
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise PushError(f"{url} is not an address; write http://host:port or https://host")
+            raise PushError(f"{url} is not an address", "write http://host:port or https://host")
         self.url = url.rstrip("/")
         self._place = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
         self._headers = dict(headers)
@@ -57,29 +65,30 @@ class Peer:
         self._wait = wait
         self._opener = request.build_opener(_NoRedirect)
 
-    def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+    def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Response:
         """Raises PushError."""
         asked = request.Request(url, body, {**headers, **self._headers}, method="POST")  # noqa: S310  checked above
         for tried in range(1, TRIES + 1):
             last = tried == TRIES
             try:
                 with self._opener.open(asked, timeout=self._timeout_s) as answer:
-                    return Answer(answer.headers, answer.read(ANSWER_BYTES))
+                    return Response(answer.headers, answer.read(ANSWER_BYTES))
             except error.HTTPError as refused:
                 with refused:
                     said = _said(refused)
                 if refused.code not in _PASSING or last:
-                    raise PushError(f"{self._place} answers {refused.code} {refused.reason}{said}") from None
+                    what = f"{self._place} answers {refused.code} {refused.reason}{said}"
+                    raise PushError(what, _fix(refused)) from None
                 self._wait(_asked_wait_s(refused.headers, tried))
             except (OSError, HTTPException) as broken:
                 if last or _is_certain(broken):
-                    raise PushError(f"{self._place} {_why(broken, self._timeout_s)}") from None
+                    raise _unreachable(self._place, broken, self._timeout_s) from None
                 self._wait(_backoff_s(tried))
         raise AssertionError("the last try answers or raises")
 
 
 def _said(refused: error.HTTPError) -> str:
-    """What the body of an answer says, on one line, and what may mend it."""
+    """What the body of an answer says, on one line."""
     try:
         body = refused.read(ANSWER_BYTES).decode("utf-8", "replace")
         # What a stranger sends goes to a terminal: nothing in it may be a command for that.
@@ -88,16 +97,13 @@ def _said(refused: error.HTTPError) -> str:
         text = ""
     if len(text) > SAID_CHARACTERS:
         text = f"{text[:SAID_CHARACTERS]}..."
-    hints = {
-        401: "give --token-file or --header Authorization=...",
-        403: "give --token-file or --header Authorization=...",
-        404: "is this the right address, and does the peer take profiles?",
-        413: "push less at once with a smaller --every",
-    }
+    return f": {text}" if text else ""
+
+
+def _fix(refused: error.HTTPError) -> str | None:
     if 300 <= refused.code < 400:
-        hints[refused.code] = f"it sends to {refused.headers.get('Location')}; push there"
-    hint = hints.get(refused.code)
-    return (f": {text}" if text else "") + (f"; {hint}" if hint else "")
+        return f"it redirects to {refused.headers.get('Location')}: push there"
+    return _FIXES.get(refused.code)
 
 
 def _asked_wait_s(headers: Message, tried: int) -> float:
@@ -117,9 +123,11 @@ def _is_certain(broken: BaseException) -> bool:
     )
 
 
-def _why(broken: BaseException, timeout_s: float) -> str:
+def _unreachable(place: str, broken: BaseException, timeout_s: float) -> PushError:
     reason = broken.reason if isinstance(broken, error.URLError) else broken
     if isinstance(reason, TimeoutError):
-        return f"did not answer within {timeout_s:g} s; is it alive, or give a longer --timeout"
+        return PushError(
+            f"{place} did not answer within {timeout_s:g} s", "check that it is alive, or give a longer --timeout"
+        )
     text = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
-    return f"cannot be reached: {text}; is it running, and is this the right address?"
+    return PushError(f"{place} cannot be reached: {text}", "is it running, and is this the right address?")

@@ -6,8 +6,8 @@ Profiler, FlameScope and `zombiescope import`):
     \t          400020 main (/usr/bin/kubelet)
 
 Frames are written from the innermost on; times are Unix seconds. A recording keeps names and no addresses: the number
-before a name tells its function from every other, lies in the half of the address space that the kernel or a process
-has, and means nothing else. What is in the parentheses tells the kind of a frame: [kernel.kallsyms], [a_module],
+before a name distinguishes its function from every other, is in the half of the address space that the kernel or a
+process has, and means nothing else. What is in the parentheses is the kind of a frame: [kernel.kallsyms], [a_module],
 [bpf], [vdso], [anon], [jit] or [JIT] for generated code, [unknown], or else the file.
 
 Samples come part by part and are written at once.
@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import BinaryIO
 
-from zombiescope.exporting.samples import Batch, Samples, Task, module_of
+from zombiescope.exporting.samples import ExportSamples, ProfileTask, SampleBatch, module_of
 from zombiescope.profile.stacks import Function
 
 TextOf = Callable[[int], str]
@@ -39,7 +39,7 @@ _GENERATED = re.compile(r"\[anon|\[jit\]$|perf-\d+\.map$")
 _LOOKS_LIKE_OFFSET = re.compile(r"\+0x[0-9a-f]+$")
 
 
-def write(samples: Samples, out: BinaryIO) -> None:
+def write(samples: ExportSamples, out: BinaryIO) -> None:
     text_of = _stack_texts(samples)
     who = [_who(task) for task in samples.tasks]
     what = [f"{event.name}:" for event in samples.events]
@@ -52,13 +52,13 @@ def write(samples: Samples, out: BinaryIO) -> None:
             out.write("".join(_rows(samples, part, who, what, text_of)).encode("utf-8", "replace"))
 
 
-def _header(samples: Samples) -> Sequence[str]:
+def _header(samples: ExportSamples) -> Sequence[str]:
     """The lines of `perf script --header` that a reader may look for."""
     known = {"hostname": samples.name, "os release": samples.node.get("kernel"), "arch": samples.node.get("machine")}
     return ["========", *(f"{name} : {value}" for name, value in known.items() if value), "========", ""]
 
 
-def _rows(samples: Samples, part: Batch, who: list[str], what: list[str], text_of: TextOf) -> list[str]:
+def _rows(samples: ExportSamples, part: SampleBatch, who: list[str], what: list[str], text_of: TextOf) -> list[str]:
     columns = (part.time_us, part.cpu, part.task, part.stack, samples.periods(part), part.event)
     return [
         f"{who[task]} {f'[{cpu:03}] ' if cpu >= 0 else ''}{time // 1_000_000}.{time % 1_000_000:06}: "
@@ -67,14 +67,14 @@ def _rows(samples: Samples, part: Batch, who: list[str], what: list[str], text_o
     ]
 
 
-def _who(task: Task) -> str:
+def _who(task: ProfileTask) -> str:
     pid = -1 if task.pid is None else task.pid
     tid = pid if task.tid is None else task.tid
     comm = _BREAKS.sub(" ", task.comm or "").strip() or f":{tid}"  # perf's word for a name that it does not know
     return f"{comm} {pid}/{tid}"
 
 
-def _stack_texts(samples: Samples) -> TextOf:
+def _stack_texts(samples: ExportSamples) -> TextOf:
     stacks = samples.stacks
     lines = [_frame(number, function) for number, function in enumerate(stacks.functions)]
 

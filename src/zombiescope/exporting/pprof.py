@@ -16,20 +16,21 @@ from typing import BinaryIO
 
 import numpy as np
 
+from zombiescope.exporting.interner import Interner
 from zombiescope.exporting.protobuf import integer, message, packed, text
-from zombiescope.exporting.samples import Batch, Event, Samples, Task, module_of
-from zombiescope.exporting.tables import Table
+from zombiescope.exporting.samples import ExportSamples, ProfileTask, SampleBatch, module_of
 from zombiescope.recording.columns import Ints
+from zombiescope.recording.sample_event import SampleEvent
 
 GZIP_LEVEL = 6
 
 
-def write(samples: Samples, out: BinaryIO) -> None:
+def write(samples: ExportSamples, out: BinaryIO) -> None:
     start_us, end_us = samples.selection.span
     out.write(profile(samples, samples.batches(), start_us, end_us))
 
 
-def profile(samples: Samples, batches: Iterable[Batch], start_us: int, end_us: int) -> bytes:
+def profile(samples: ExportSamples, batches: Iterable[SampleBatch], start_us: int, end_us: int) -> bytes:
     """The gzipped profile of these samples of one window."""
     totals = added_up(samples, batches)
     return gzip.compress(_encoded(samples, totals, start_us, end_us), GZIP_LEVEL, mtime=0)
@@ -45,10 +46,10 @@ class Totals:
     count: Ints
     period: Ints | None
     """None where the periods are not all known."""
-    event: Event
+    event: SampleEvent
 
 
-def added_up(samples: Samples, batches: Iterable[Batch]) -> Totals:
+def added_up(samples: ExportSamples, batches: Iterable[SampleBatch]) -> Totals:
     keys, counts, periods = ([np.zeros(0, np.int64)] for _ in range(3))
     event, known = samples.events[0], True
     for batch in batches:
@@ -73,8 +74,8 @@ def _merged(key: Ints, count: Ints, period: Ints) -> tuple[Ints, Ints, Ints]:
     return unique, sums[0], sums[1]
 
 
-def _encoded(samples: Samples, totals: Totals, start_us: int, end_us: int) -> bytes:
-    strings = Table([""])
+def _encoded(samples: ExportSamples, totals: Totals, start_us: int, end_us: int) -> bytes:
+    strings = Interner([""])
     places = _Places(samples, strings)
     labels = _Labels(strings)
     out: list[bytes] = []
@@ -96,21 +97,21 @@ def _encoded(samples: Samples, totals: Totals, start_us: int, end_us: int) -> by
     return b"".join(out)
 
 
-def _kind(event: Event) -> tuple[str, str]:
+def _kind(event: SampleEvent) -> tuple[str, str]:
     return ("cpu", "nanoseconds") if event.is_clock else (event.name.partition(":")[0], "count")
 
 
-def _value_type(strings: Table[str], kind: str, unit: str) -> bytes:
+def _value_type(strings: Interner[str], kind: str, unit: str) -> bytes:
     return integer(1, strings.position(kind)) + integer(2, strings.position(unit))
 
 
 class _Places:
     """Functions, locations and mappings that are in use; their numbers in the file count from 1."""
 
-    def __init__(self, samples: Samples, strings: Table[str]) -> None:
+    def __init__(self, samples: ExportSamples, strings: Interner[str]) -> None:
         self._samples = samples
         self._strings = strings
-        self._used: Table[int] = Table()
+        self._used: Interner[int] = Interner()
         self._stacks: dict[int, bytes] = {}
 
     def stack(self, number: int) -> bytes:
@@ -122,7 +123,7 @@ class _Places:
         return found
 
     def tables(self) -> list[bytes]:
-        mappings: Table[str] = Table()
+        mappings: Interner[str] = Interner()
         functions, locations = [], []
         for number, position in enumerate(self._used, 1):
             function = self._samples.stacks.functions[position]
@@ -140,12 +141,12 @@ class _Places:
 
 
 class _Labels:
-    def __init__(self, strings: Table[str]) -> None:
+    def __init__(self, strings: Interner[str]) -> None:
         self._strings = strings
         self._tasks: dict[int, bytes] = {}
         self._cpus: dict[int, bytes] = {-1: b""}
 
-    def of_task(self, number: int, task: Task) -> bytes:
+    def of_task(self, number: int, task: ProfileTask) -> bytes:
         found = self._tasks.get(number)
         if found is None:
             numbers = (("pid", task.pid), ("tid", task.tid))

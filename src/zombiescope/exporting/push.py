@@ -23,10 +23,10 @@ from typing import Literal
 from urllib.parse import unquote, urlencode, urlsplit
 
 from zombiescope.exporting import otlp, pprof
-from zombiescope.exporting.peer import Answer, Peer, PushError
+from zombiescope.exporting.peer import Peer, PushError, Response
 from zombiescope.exporting.protobuf import fields, message, text
-from zombiescope.exporting.samples import Samples
-from zombiescope.exporting.windows import Window, windows
+from zombiescope.exporting.samples import ExportSamples
+from zombiescope.exporting.time_slices import TimeSlice, slices
 
 Target = Literal["pyroscope", "parca", "otlp"]
 EVERY_US: dict[Target, int] = {"pyroscope": 10_000_000, "parca": 10_000_000, "otlp": 60_000_000}
@@ -41,7 +41,7 @@ _TRAILERS = 0x80
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """One request that the peer took."""
+    """One request that the peer accepted."""
 
     samples: int
     bytes: int
@@ -50,16 +50,21 @@ class Sent:
 
 
 def push(
-    samples: Samples, target: Target, peer: Peer, name: str, labels: Mapping[str, str], every_us: int | None = None
+    samples: ExportSamples,
+    target: Target,
+    peer: Peer,
+    name: str,
+    labels: Mapping[str, str],
+    every_us: int | None = None,
 ) -> Iterator[Sent]:
-    """Sends span after span and tells of each. Raises PushError at the first that is not taken."""
+    """Sends span after span and yields each. Raises PushError at the first that is not accepted."""
     send = _TARGETS[target]
-    for window in windows(samples, every_us or EVERY_US[target]):
+    for window in slices(samples, every_us or EVERY_US[target]):
         size = send(samples, window, peer, name, labels)
         yield Sent(int(samples.weights(window.rows).sum()), size, window.start_us, window.end_us)
 
 
-def _pyroscope(samples: Samples, window: Window, peer: Peer, name: str, labels: Mapping[str, str]) -> int:
+def _pyroscope(samples: ExportSamples, window: TimeSlice, peer: Peer, name: str, labels: Mapping[str, str]) -> int:
     body = pprof.profile(samples, [window.rows], window.start_us, window.end_us)
     hz = samples.node.get("hz")
     asked = {
@@ -75,9 +80,9 @@ def _pyroscope(samples: Samples, window: Window, peer: Peer, name: str, labels: 
     return len(body)
 
 
-def _parca(samples: Samples, window: Window, peer: Peer, name: str, labels: Mapping[str, str]) -> int:
+def _parca(samples: ExportSamples, window: TimeSlice, peer: Peer, name: str, labels: Mapping[str, str]) -> int:
     profile = pprof.profile(samples, [window.rows], window.start_us, window.end_us)
-    # Parca tells kinds of profiles apart by __name__; this is what its own agent uses for CPU.
+    # Parca distinguishes kinds of profiles by __name__; this is what its own agent uses for CPU.
     named = {"__name__": "process_cpu", "job": name, **_named(labels)}
     if urlsplit(peer.url).path.endswith(GATEWAY):
         series = {
@@ -95,12 +100,12 @@ def _parca(samples: Samples, window: Window, peer: Peer, name: str, labels: Mapp
     return len(body)
 
 
-def _check_grpc(peer: Peer, answer: Answer) -> None:
+def _check_grpc(peer: Peer, answer: Response) -> None:
     """gRPC says in trailers whether it worked, whatever HTTP said; gRPC-Web has them at the end of the body."""
     trailers = {key.lower(): value for key, value in answer.headers.items()} | _trailers(answer.body)
     status = trailers.get("grpc-status")
     if status is None:
-        raise PushError(f"{peer.url} does not answer as a gRPC server does; is it Parca?")
+        raise PushError(f"{peer.url} does not answer as a gRPC server does", "is it Parca?")
     if status.strip() != "0":
         said = " ".join(unquote(trailers.get("grpc-message", "")).split())
         raise PushError(f"{peer.url} refuses the profile: gRPC status {status.strip()}" + (f": {said}" if said else ""))
@@ -120,7 +125,7 @@ def _trailers(body: bytes) -> dict[str, str]:
     return found
 
 
-def _otlp(samples: Samples, window: Window, peer: Peer, name: str, labels: Mapping[str, str]) -> int:
+def _otlp(samples: ExportSamples, window: TimeSlice, peer: Peer, name: str, labels: Mapping[str, str]) -> int:
     request = otlp.pieces(samples, [window.rows], window.start_us, window.end_us, name, tuple(labels.items()))
     body = gzip.compress(b"".join(request), pprof.GZIP_LEVEL, mtime=0)
     asked = {**_headers("application/x-protobuf"), "Content-Encoding": "gzip"}
@@ -130,7 +135,7 @@ def _otlp(samples: Samples, window: Window, peer: Peer, name: str, labels: Mappi
 
 
 def _check_partial(peer: Peer, body: bytes) -> None:
-    """An OTLP peer may answer 200 and yet reject: ExportProfilesPartialSuccess tells how many profiles, and why."""
+    """An OTLP peer may answer 200 and yet reject: ExportProfilesPartialSuccess says how many profiles, and why."""
     for field, partial in fields(body):
         if field == 1 and isinstance(partial, bytes):
             said = dict(fields(partial))
@@ -154,7 +159,7 @@ def _clean(value: str) -> str:
     return _LABEL_VALUE.sub("_", value)
 
 
-_TARGETS: dict[Target, Callable[[Samples, Window, Peer, str, Mapping[str, str]], int]] = {
+_TARGETS: dict[Target, Callable[[ExportSamples, TimeSlice, Peer, str, Mapping[str, str]], int]] = {
     "pyroscope": _pyroscope,
     "parca": _parca,
     "otlp": _otlp,

@@ -1,5 +1,5 @@
-"""The samples of a selection as every format needs them: with their task, their event, and stacks that are told apart
-by their frames.
+"""The samples of a selection as every format needs them: with their task and their event; stacks with the same frames
+are one.
 
 A part of a recording has its own ids, so a thread that ran all day has one task id per part, and a stack likewise. Here
 tasks and stacks that are equal have one number. Samples come part by part, so memory does not grow with the window;
@@ -15,20 +15,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zombiescope.profile.selection import EVENT_SOURCE, Selection
+from zombiescope.profile.selection import Selection
 from zombiescope.profile.stacks import Function, Stacks
 from zombiescope.recording import columns
 from zombiescope.recording.columns import Ints
+from zombiescope.recording.sample_event import EVENT_SOURCE, SampleEvent
 
 DEFAULT_EVENT = "cpu-clock"
-CLOCKS = frozenset({"cpu-clock", "task-clock"})
-"""Events whose period is in nanoseconds of CPU."""
 SECOND_NS = 1_000_000_000
 
 _TASK_COLUMNS = ("pid", "tid", "comm", "unit", "container", "pod")
 
 
-class Task(NamedTuple):
+class ProfileTask(NamedTuple):
     """Who a sample belongs to; None is not known."""
 
     pid: int | None = None
@@ -39,47 +38,35 @@ class Task(NamedTuple):
     pod: str | None = None
 
 
-NOBODY = Task()
-
-
-class Event(NamedTuple):
-    """What made the samples. `weighted`: a row stands for as many samples as its period says."""
-
-    name: str
-    weighted: bool = False
-
-    @property
-    def is_clock(self) -> bool:
-        """Whether periods are CPU time. A name may carry modifiers: cpu-clock:uhpppH."""
-        return self.name.partition(":")[0] in CLOCKS and not self.weighted
+NOBODY = ProfileTask()
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class SampleBatch:
     """Samples of one part, in the order of time. `cpu` and `period` are -1 where they are not known."""
 
     time_us: Ints
     cpu: Ints
     task: Ints
-    """Position in Samples.tasks."""
+    """Position in ExportSamples.tasks."""
     stack: Ints
-    """Position in Samples.stacks, whose ids differ from part to part; numbers() tells which are equal."""
+    """Position in ExportSamples.stacks, whose ids differ from part to part; numbers() says which are equal."""
     period: Ints
     event: Ints
-    """Position in Samples.events."""
+    """Position in ExportSamples.events."""
 
     def __len__(self) -> int:
         return len(self.time_us)
 
-    def cut(self, keep: Any) -> Batch:
+    def cut(self, keep: Any) -> SampleBatch:
         """Only the rows that a mask or a slice names."""
-        return Batch(*(getattr(self, name)[keep] for name in self.__slots__))
+        return SampleBatch(*(getattr(self, name)[keep] for name in self.__slots__))
 
-    def joined(self, other: Batch) -> Batch:
-        return Batch(*(np.concatenate([getattr(self, name), getattr(other, name)]) for name in self.__slots__))
+    def joined(self, other: SampleBatch) -> SampleBatch:
+        return SampleBatch(*(np.concatenate([getattr(self, name), getattr(other, name)]) for name in self.__slots__))
 
 
-class Samples:
+class ExportSamples:
     """The samples of one selection, for a format to write."""
 
     def __init__(self, selection: Selection) -> None:
@@ -89,9 +76,9 @@ class Samples:
         self._number_of: dict[bytes, int] = {}
         self._numbers = np.full(self.stacks.count, -1, np.int64)
         self._rows: list[int] = []
-        self._tasks: dict[Task, int] = {}
+        self._tasks: dict[ProfileTask, int] = {}
         self._task_of = self._read_tasks()
-        self._events: dict[Event, int] = {Event(str(self.node.get("event") or DEFAULT_EVENT)): 0}
+        self._events: dict[SampleEvent, int] = {SampleEvent(str(self.node.get("event") or DEFAULT_EVENT)): 0}
         self._event_of = self._read_events()
         self.count = 0
         """Samples that were handed out so far, weights included."""
@@ -103,11 +90,11 @@ class Samples:
         return self.selection.stacks
 
     @cached_property
-    def tasks(self) -> tuple[Task, ...]:
+    def tasks(self) -> tuple[ProfileTask, ...]:
         return tuple(self._tasks)
 
     @cached_property
-    def events(self) -> tuple[Event, ...]:
+    def events(self) -> tuple[SampleEvent, ...]:
         return tuple(self._events)
 
     @cached_property
@@ -122,11 +109,11 @@ class Samples:
         rows = recording.table("tasks", *self.selection.span, ("task", *_TASK_COLUMNS))
         ids = columns.numbers(rows.column("task"))
         task_of = np.zeros(int(ids.max(initial=-1)) + 1, np.int64)
-        latest: dict[int, Task] = {}
+        latest: dict[int, ProfileTask] = {}
         values = (rows.column(name).to_pylist() for name in _TASK_COLUMNS)
         for task, *known in zip(ids.tolist(), *values, strict=True):
             if task >= 0:
-                latest[task] = Task(*known)
+                latest[task] = ProfileTask(*known)
         self._tasks[NOBODY] = 0
         for task, who in latest.items():
             task_of[task] = self._tasks.setdefault(who, len(self._tasks))
@@ -140,18 +127,18 @@ class Samples:
         texts = (columns.texts(rows.column(name)) for name in ("source", "name", "kind"))
         for series, source, name, kind in zip(ids.tolist(), *texts, strict=True):
             if series >= 0 and source == EVENT_SOURCE:
-                event = Event(name or DEFAULT_EVENT, kind == "weight")
+                event = SampleEvent.stored(name or DEFAULT_EVENT, kind)
                 event_of[series] = self._events.setdefault(event, len(self._events))
         return event_of
 
     # --- samples -----------------------------------------------------------------------------------------------------
 
-    def batches(self) -> Iterator[Batch]:
+    def batches(self) -> Iterator[SampleBatch]:
         """Every selected sample once, part by part; within a part in the order of time."""
         for time_us, cpu, task, stack, period, series in self.selection.columns(
             "time", "cpu", "task", "stack", "period", "series"
         ):
-            batch = Batch(
+            batch = SampleBatch(
                 time_us,
                 cpu,
                 _looked_up(self._task_of, task),
@@ -164,25 +151,25 @@ class Samples:
             self.count += int(self.weights(batch).sum())
             yield batch
 
-    def everything(self) -> Batch:
+    def everything(self) -> SampleBatch:
         """All samples at once in the order of time, for a format that groups them over parts; 48 bytes each. In `stack`
         are the numbers of numbers()."""
         batches = list(self.batches())
         nothing = np.zeros(0, np.int64)
-        joined = Batch(
-            *(np.concatenate([nothing, *(getattr(batch, name) for batch in batches)]) for name in Batch.__slots__)
+        joined = SampleBatch(
+            *(np.concatenate([nothing, *(getattr(batch, name) for batch in batches)]) for name in SampleBatch.__slots__)
         )
         rows = joined.cut(np.argsort(joined.time_us, kind="stable"))
         return replace(rows, stack=self.numbers(rows.stack))
 
-    def weights(self, batch: Batch) -> Ints:
+    def weights(self, batch: SampleBatch) -> Ints:
         """How many samples each row stands for."""
         weighted = np.fromiter((event.weighted for event in self.events), bool, len(self.events))
         if not weighted.any():
             return np.ones(len(batch), np.int64)
         return np.where(weighted[batch.event] & (batch.period >= 0), batch.period, 1)
 
-    def periods(self, batch: Batch) -> Ints:
+    def periods(self, batch: SampleBatch) -> Ints:
         """What each sample stands for in the unit of its event: nanoseconds of CPU for a clock. -1 is not known."""
         clocks = np.fromiter((event.is_clock for event in self.events), bool, len(self.events))
         return np.where((batch.period < 0) & clocks[batch.event], self.period_ns or -1, batch.period)

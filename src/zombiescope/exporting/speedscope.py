@@ -16,8 +16,8 @@ from typing import BinaryIO, Literal
 
 import numpy as np
 
-from zombiescope.exporting.samples import Batch, Samples, Task, module_of
-from zombiescope.exporting.tables import Table
+from zombiescope.exporting.interner import Interner
+from zombiescope.exporting.samples import ExportSamples, ProfileTask, SampleBatch, module_of
 from zombiescope.recording.columns import Ints
 
 By = Literal["core", "process", "thread"]
@@ -25,9 +25,9 @@ SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 ROWS_AT_ONCE = 1 << 14
 
 
-def write(samples: Samples, out: BinaryIO, *, by: By = "core", title: str = "") -> None:
+def write(samples: ExportSamples, out: BinaryIO, *, by: By = "core", title: str = "") -> None:
     rows = samples.everything()
-    frames: Table[int] = Table()
+    frames: Interner[int] = Interner()
     texts = _Stacks(samples, frames)
     head = {"$schema": SCHEMA, "name": title or samples.name, "exporter": f"zombiescope {version('zombiescope')}"}
     out.write(json.dumps(head).removesuffix("}").encode() + b', "activeProfileIndex": 0, "profiles": [')
@@ -43,12 +43,12 @@ def write(samples: Samples, out: BinaryIO, *, by: By = "core", title: str = "") 
     out.write(b'],\n"shared": {"frames": [' + ",\n".join(map(json.dumps, named)).encode() + b"]}}\n")
 
 
-def _groups(samples: Samples, rows: Batch, by: By) -> Iterator[tuple[str, Ints]]:
+def _groups(samples: ExportSamples, rows: SampleBatch, by: By) -> Iterator[tuple[str, Ints]]:
     if by == "core":
         for cpu in np.unique(rows.cpu).tolist():
             yield f"core {cpu}" if cpu >= 0 else "core not known", np.flatnonzero(rows.cpu == cpu)
         return
-    named: Table[str] = Table()
+    named: Interner[str] = Interner()
     name = _process if by == "process" else _thread
     number_of = np.array([named.position(name(task)) for task in samples.tasks], np.int64)
     group_of = number_of[rows.task]
@@ -60,15 +60,15 @@ def _groups(samples: Samples, rows: Batch, by: By) -> Iterator[tuple[str, Ints]]
             yield group, chosen
 
 
-def _process(task: Task) -> str:
+def _process(task: ProfileTask) -> str:
     return f"pid {task.pid}" if task.pid is not None else "process not known"
 
 
-def _thread(task: Task) -> str:
+def _thread(task: ProfileTask) -> str:
     return f"{task.comm or '?'} (pid {task.pid}, tid {task.tid})" if task.tid is not None else "thread not known"
 
 
-def _profile(samples: Samples, rows: Batch, name: str, texts: _Stacks, *, in_time: bool) -> Iterator[str]:
+def _profile(samples: ExportSamples, rows: SampleBatch, name: str, texts: _Stacks, *, in_time: bool) -> Iterator[str]:
     event = samples.events[int(rows.event[0])]
     stacks, weights, unit = rows.stack, samples.weights(rows), "none"
     if event.is_clock and samples.period_ns is not None:
@@ -90,7 +90,7 @@ def _profile(samples: Samples, rows: Batch, name: str, texts: _Stacks, *, in_tim
     yield f'], "weights": {json.dumps(weights.tolist(), separators=(",", ":"))}}}'
 
 
-def _with_gaps(rows: Batch, weights: Ints) -> tuple[Ints, Ints]:
+def _with_gaps(rows: SampleBatch, weights: Ints) -> tuple[Ints, Ints]:
     """Between two samples that are further apart than one stands for, an empty stack (-1) for the rest of the time."""
     apart = np.append(np.diff(rows.time_us), weights[-1:])
     worked = np.minimum(weights, np.maximum(apart, 1))
@@ -103,7 +103,7 @@ def _with_gaps(rows: Batch, weights: Ints) -> tuple[Ints, Ints]:
 class _Stacks:
     """Stacks as JSON lists of positions in the shared table of frames."""
 
-    def __init__(self, samples: Samples, frames: Table[int]) -> None:
+    def __init__(self, samples: ExportSamples, frames: Interner[int]) -> None:
         self._samples = samples
         self._frames = frames
         self._texts: dict[int, str] = {-1: "[]"}

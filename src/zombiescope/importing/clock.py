@@ -12,7 +12,7 @@ the wall, most trusted first:
     5. the file's modification time: its last record was written then, unless the file was copied without -p
 
 Files of one host whose clocks run on are of one boot, and one boot has one offset: what a name or a modification time
-says is late by how long perf took to write, so the median of all is taken, and the files lie to each other as recorded.
+says is late by how long perf took to write, so the median of all is taken, and the files keep their distances.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
+
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 Source = Literal["file", "start", "captured", "name", "mtime", "none"]
 

@@ -1,11 +1,11 @@
 """Collapsed stacks, one a line: `outermost;...;innermost COUNT`. A line becomes a row of that weight, without a time.
 
 Dialects:
-    stackcollapse-perf      _[k] kernel, _[j] jit, _[i] inlined behind a name (with --all)
+    stackcollapse-perf      _[k] kernel, _[j] jit, _[i] inlined after a name (with --all)
     gProfiler               a first line `# {json}`, then index of the application, container and comm as first frames
     difffolded              two counts: the first is taken, and the outcome says so
     zombiescope export      %3B, %0A, %0D and %25 stand for what a name cannot hold here
-A name may hold spaces; the count is what stands behind the last one. Where no name is marked as the kernel's, what lies
+A name may hold spaces; the count is what follows the last one. Where no name is marked as the kernel's, what lies
 inside of a known way into the kernel (do_syscall_64, ...) is.
 """
 
@@ -18,10 +18,11 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from zombiescope._native import context_of, plain_name
-from zombiescope.importing.rows import Event, FrameRow, Outcome, Rows, TaskRow
-from zombiescope.importing.store import MAX_ROWS
+from zombiescope.importing.rows import FrameRow, ImportReport, SampleRows, TaskRow
+from zombiescope.importing.writer import MAX_ROWS
+from zombiescope.recording.sample_event import SampleEvent
 
-EVENT = Event("collapsed", weight=True)
+EVENT = SampleEvent("collapsed", weighted=True)
 _LONGEST_LINE = 1 << 20
 _MOST = 2**53
 """A thousand such counts can still be added up."""
@@ -49,7 +50,7 @@ def is_line(line: str) -> bool:
 class CollapsedImport:
     """Reads one file."""
 
-    def __init__(self, outcome: Outcome) -> None:
+    def __init__(self, outcome: ImportReport) -> None:
         self._outcome = outcome
         self._comm_at: int | None = None
         self._pattern = _LINE
@@ -65,7 +66,7 @@ class CollapsedImport:
         self._rows: tuple[array[int], array[int], array[int]] = (array("q"), array("q"), array("q"))
         self._idle_samples = 0
 
-    def read(self, pieces: Iterable[bytes]) -> Iterator[Rows]:
+    def read(self, pieces: Iterable[bytes]) -> Iterator[SampleRows]:
         """Rows whose times are all 0."""
         first = True
         for line in _lines(pieces, self._outcome):
@@ -92,7 +93,7 @@ class CollapsedImport:
     def _look_for_two_counts(self, line: str) -> None:
         if _TWO_COUNTS.fullmatch(line) is not None:
             self._pattern = _TWO_COUNTS
-            self._outcome.note("collapsed stacks: the lines have two counts (difffolded); the first of them is taken")
+            self._outcome.note("collapsed stacks: the lines have two counts (difffolded); the first of them is used")
 
     def _take(self, line: str) -> None:
         found = self._pattern.fullmatch(line)
@@ -140,10 +141,10 @@ class CollapsedImport:
         self._flat.extend(self._frames.setdefault(frame, len(self._frames)) for frame in frames)
         self._idle.append(_is_idle(frames))
 
-    def _give(self) -> Rows:
+    def _give(self) -> SampleRows:
         stacks, tasks, periods = self._rows
         nothing = array("q", bytes(8 * len(stacks)))
-        rows = Rows(
+        rows = SampleRows(
             time_us=nothing,
             cpu=array("q", [-1]) * len(stacks),
             task=tasks,
@@ -169,7 +170,7 @@ def host_in(text: str) -> str | None:
 
 
 def _said(line: str) -> dict[str, Any]:
-    """The JSON behind the # of gProfiler's first line."""
+    """The JSON after the # of gProfiler's first line."""
     try:
         said = json.loads(line.lstrip("# ")) if line.startswith("#") else None
     except ValueError:
@@ -177,7 +178,7 @@ def _said(line: str) -> dict[str, Any]:
     return said if isinstance(said, dict) else {}
 
 
-def _lines(pieces: Iterable[bytes], outcome: Outcome) -> Iterator[str]:
+def _lines(pieces: Iterable[bytes], outcome: ImportReport) -> Iterator[str]:
     rest = b""
     for piece in pieces:
         *whole, rest = (rest + piece).split(b"\n")
@@ -196,7 +197,7 @@ def _unescaped(found: re.Match[str]) -> str:
 
 
 def _kinds(names: list[str]) -> list[FrameRow]:
-    """Frames of a stack; a mark decides, else the way into the kernel that lies further out."""
+    """Frames of a stack; a mark decides, else the way into the kernel that is further out."""
     frames: list[FrameRow] = []
     inside = False
     for name in names:

@@ -1,4 +1,4 @@
-"""What a file is, told by its first bytes, whatever its name."""
+"""What a file is, recognised by its first bytes, whatever its name."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Literal
 
 from zombiescope.importing import proc_cgroups
 
-Format = Literal["perf-data", "perf-script", "collapsed", "kernel-log", "mpstat", "proc-cgroups", "cgroup-list"]
-FORMATS: tuple[Format, ...] = (
+FileFormat = Literal["perf-data", "perf-script", "collapsed", "kernel-log", "mpstat", "proc-cgroups", "cgroup-list"]
+FORMATS: tuple[FileFormat, ...] = (
     "perf-data", "perf-script", "collapsed", "kernel-log", "mpstat", "proc-cgroups", "cgroup-list",
 )  # fmt: skip
-PROFILES: tuple[Format, ...] = ("perf-data", "perf-script", "collapsed")
-NAMES: dict[Format, str] = {
+PROFILES: tuple[FileFormat, ...] = ("perf-data", "perf-script", "collapsed")
+NAMES: dict[FileFormat, str] = {
     "perf-data": "perf.data",
     "perf-script": "perf script text",
     "collapsed": "collapsed stacks",
@@ -22,8 +22,8 @@ NAMES: dict[Format, str] = {
     "cgroup-list": "list of cgroup directories",
 }
 
-_PERF_DATA = (b"PERFILE2", b"2ELIFREP")
-"""As perf_data.is_perf_data, which loads all that decoding needs."""
+PERF_DATA = (b"PERFILE2", b"2ELIFREP")
+"""The magic of this byte order and of the other."""
 _LOOKED_AT = 400
 _BINARY = re.compile(rb"[\x00-\x08\x0e-\x1a]")
 _FRAME = re.compile(r"\t? +[0-9a-f]{1,16} \S|\t[0-9a-f]{1,16} \S|\t *[0-9a-f]{1,16}$")
@@ -31,9 +31,9 @@ _EVENT = re.compile(r" *\S.*\s\d+\.\d{3,9}:(?: |$)")
 _PERF_HEADER = ("# captured on", "# hostname :", "# cmdline :", "# perf version :")
 
 
-def detect(head: bytes) -> Format | None:
+def detect(head: bytes) -> FileFormat | None:
     """The format of a file that begins so; None when it is none that can be imported."""
-    if head.startswith(_PERF_DATA):
+    if head.startswith(PERF_DATA):
         return "perf-data"
     # A text with more than a stray control character is none.
     if len(_BINARY.findall(head[:4096])) > len(head[:4096]) // 50:
@@ -51,11 +51,11 @@ def detect(head: bytes) -> Format | None:
     return _by_votes([line for line in lines if line.strip()])
 
 
-def _by_votes(lines: list[str]) -> Format | None:
+def _by_votes(lines: list[str]) -> FileFormat | None:
     """What most lines look like. A line of a log has a time as an event line does, so the log is asked first."""
     from zombiescope.importing import collapsed, kernel_log  # not for who imports perf.data: they take a while to load
 
-    votes: dict[Format, int] = dict.fromkeys(("kernel-log", "perf-script", "cgroup-list", "collapsed"), 0)
+    votes: dict[FileFormat, int] = dict.fromkeys(("kernel-log", "perf-script", "cgroup-list", "collapsed"), 0)
     for line in lines:
         if line.startswith("#"):
             votes["collapsed"] += line.startswith(("# {", "#{"))

@@ -1,4 +1,4 @@
-"""The files that are to be imported: opened, told apart, and asked for their clock before anything is decoded."""
+"""The files that are to be imported: opened, recognised, and asked for their clock before anything is decoded."""
 
 from __future__ import annotations
 
@@ -12,24 +12,25 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from zombiescope._errors import UserError
 from zombiescope.importing import formats, perf_script
 from zombiescope.importing.clock import FileClock
-from zombiescope.importing.formats import Format
+from zombiescope.importing.formats import FileFormat
 from zombiescope.importing.stream import Progress, Stream
 
 STDIN = "-"
 
 
-class UnusableError(Exception):
-    """This file cannot be imported; the message is for a person and names the file."""
+class UnusableError(UserError):
+    """This file cannot be imported."""
 
 
 @dataclass(slots=True)
 class Input:
-    """One file. `clock` is what is known before it is read; None: only reading it tells."""
+    """One file. `clock` is what is known before it is read; None: it is known only once it is read."""
 
     name: str
-    format: Format
+    format: FileFormat
     file: BinaryIO
     size: int | None
     modified_us: int | None
@@ -74,7 +75,7 @@ def expand(names: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def look(name: str, wanted: Format | None) -> Input:
+def look(name: str, wanted: FileFormat | None) -> Input:
     """Opens a file and finds out what it is. Raises UnusableError."""
     try:
         return _look(name, wanted)
@@ -82,7 +83,7 @@ def look(name: str, wanted: Format | None) -> Input:
         raise UnusableError(f"{name}: {error.strerror or error}") from error
 
 
-def _look(name: str, wanted: Format | None) -> Input:
+def _look(name: str, wanted: FileFormat | None) -> Input:
     if name != STDIN and Path(name).is_dir():
         raise UnusableError(f"{name} is a folder without files")  # expand() put the files of others in their place
     if name == STDIN:
@@ -97,7 +98,7 @@ def _look(name: str, wanted: Format | None) -> Input:
     stream = Stream(file, _unseen)
     found = wanted or formats.detect(stream.head)
     if found is None:
-        raise UnusableError(f"{name} {_why_unknown(stream)}")
+        raise _unusable(name, stream)
     given = Input(name, found, file, size, modified_us)
     if found == "perf-data" and (stream.packed or not seekable):
         given.file, given.size = _aside(stream)
@@ -110,10 +111,11 @@ def _look(name: str, wanted: Format | None) -> Input:
     return given
 
 
-def _why_unknown(stream: Stream) -> str:
+def _unusable(name: str, stream: Stream) -> UnusableError:
     if stream.head:
-        return "is none of the formats that can be imported; --format overrules this"
-    return "is empty" if stream.damage is None else f"cannot be used: {stream.damage} before its first byte"
+        return UnusableError(f"{name} is in none of the formats that can be imported", "--format overrides this")
+    why = "is empty" if stream.damage is None else f"cannot be used: {stream.damage} before its first byte"
+    return UnusableError(f"{name} {why}")
 
 
 def _unseen(_: int) -> None:
@@ -130,7 +132,7 @@ def _aside(stream: Stream) -> tuple[BinaryIO, int]:
         for piece in stream:
             file.write(piece)
         file.flush()
-    except OSError as error:  # of reading, the stream tells otherwise
+    except OSError as error:  # of reading, the stream reports in `damage`
         with suppress(OSError):
             file.close()  # what is buffered cannot be written either
         why = f"{error.strerror} in {tempfile.gettempdir()}, where it is unpacked (TMPDIR names another place)"
@@ -156,11 +158,11 @@ def _clock(given: Input, name: str, stream: Stream) -> FileClock | None:
         header, span_us = perf_script.peek_head(stream.head)
     given.host = header.host
     if span_us is None and (stream.packed or given.stream is not None):
-        return None  # only the last sample tells
+        return None  # known from the last sample only
     return script_clock(name, header, span_us, given.modified_us)
 
 
-def _host(kind: Format, head: bytes) -> str | None:
+def _host(kind: FileFormat, head: bytes) -> str | None:
     """The node that a file names in its beginning."""
     text = head.decode("utf-8", "backslashreplace")
     if kind == "mpstat":
@@ -175,7 +177,7 @@ def _host(kind: Format, head: bytes) -> str | None:
 
 
 def script_clock(
-    name: str, header: perf_script.Header, span_us: tuple[int, int] | None, modified_us: int | None
+    name: str, header: perf_script.ScriptHeader, span_us: tuple[int, int] | None, modified_us: int | None
 ) -> FileClock:
     """The clock of a perf script text of which these are known."""
     if perf_script.is_unix(span_us):

@@ -24,13 +24,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from zombiescope.importing.rows import Outcome
+from zombiescope.importing.clock import MONTHS
+from zombiescope.importing.rows import ImportReport
 from zombiescope.kernel.kmsg import KmsgRecord
 from zombiescope.kernel.log_flood import FloodGuard
 from zombiescope.kernel.log_formats import LogEvent, event_of
 from zombiescope.recording.event import Event
 
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _LEVELS = {"emerg": 0, "alert": 1, "crit": 2, "err": 3, "warn": 4, "notice": 5, "info": 6, "debug": 7}
 
 _LATEST_US = 1 << 53
@@ -49,7 +49,7 @@ _FAILED = re.compile(r"(?P<unit>\S{1,255}): Failed with result '(?P<result>[a-z-
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LogLine:
     """`boot_us` is seconds since boot, `wall_us` Unix time: a line has one of them."""
 
     boot_us: int | None
@@ -59,7 +59,7 @@ class Line:
     host: str | None = None
 
 
-def parse(line: str, modified_us: int | None = None) -> Line | None:
+def parse(line: str, modified_us: int | None = None) -> LogLine | None:
     """One line in any of the forms; None for one that carries no time."""
     if line.startswith("{"):
         return _json_line(line)
@@ -74,7 +74,7 @@ def parse(line: str, modified_us: int | None = None) -> Line | None:
         facility = 0 if program == "kernel" else 3
         if inner := _BOOT.match(text):  # rsyslog leaves the kernel's own stamp in
             text = text[inner.end() :]
-    return Line(boot_us, wall_us, KmsgRecord(level, facility, None, boot_us, text), program, host)
+    return LogLine(boot_us, wall_us, KmsgRecord(level, facility, None, boot_us, text), program, host)
 
 
 def is_line(line: str) -> bool:
@@ -106,7 +106,7 @@ def _time(line: str, modified_us: int | None) -> tuple[int | None, int | None, s
 
 def _wall_us(said: dict[str, str | None], modified_us: int | None) -> int | None:
     month = str(said["month"])
-    number = int(month) if month.isdecimal() else _MONTHS.index(month) + 1 if month in _MONTHS else 0
+    number = int(month) if month.isdecimal() else MONTHS.index(month) + 1 if month in MONTHS else 0
     hour, minute, second = (int(part) for part in str(said["time"]).split(":"))
     fields = (number, int(said["day"] or 0), hour, minute, second)
     fraction_us = int((said.get("fraction") or "").ljust(6, "0")[:6])
@@ -133,7 +133,7 @@ def _unix_s(year: int, fields: tuple[int, ...], zone: str | None) -> int | None:
     return calendar.timegm((year, month, day, hour, minute, second)) - offset_s
 
 
-def _json_line(line: str) -> Line | None:
+def _json_line(line: str) -> LogLine | None:
     try:
         entry = json.loads(line)
         message, wall_us = entry["MESSAGE"], int(entry["__REALTIME_TIMESTAMP"])
@@ -148,7 +148,7 @@ def _json_line(line: str) -> Line | None:
     program = "kernel" if kernel else str(entry.get("SYSLOG_IDENTIFIER", ""))
     record = KmsgRecord(_number(entry.get("PRIORITY")), _number(entry.get("SYSLOG_FACILITY")), None, None, text)
     host = entry.get("_HOSTNAME")
-    return Line(None, wall_us, record, program, host if isinstance(host, str) else None)
+    return LogLine(None, wall_us, record, program, host if isinstance(host, str) else None)
 
 
 def _number(value: Any) -> int | None:
@@ -161,7 +161,7 @@ def host_in(text: str) -> str | None:
     return next((line.host for line in found if line is not None and line.host), None)
 
 
-def read(text: str, modified_us: int | None, boot_offset_us: int | None, outcome: Outcome) -> list[Event]:
+def read(text: str, modified_us: int | None, boot_offset_us: int | None, outcome: ImportReport) -> list[Event]:
     """The events of a log in the order of its lines."""
     lines = []
     for line in text.splitlines():
@@ -174,7 +174,9 @@ def read(text: str, modified_us: int | None, boot_offset_us: int | None, outcome
     return list(_events(lines, offset_us))
 
 
-def _boot_offset_us(lines: list[Line], modified_us: int | None, boot_offset_us: int | None, outcome: Outcome) -> int:
+def _boot_offset_us(
+    lines: list[LogLine], modified_us: int | None, boot_offset_us: int | None, outcome: ImportReport
+) -> int:
     last_us = max((line.boot_us for line in lines if line.boot_us is not None), default=None)
     if any(line.wall_us is not None for line in lines):
         outcome.note("kernel log: times without a zone are taken as local time of this machine")
@@ -184,13 +186,13 @@ def _boot_offset_us(lines: list[Line], modified_us: int | None, boot_offset_us: 
         outcome.note("kernel log: seconds since boot became wall clock by the profile's clock")
         return boot_offset_us
     if modified_us is None:
-        outcome.note("kernel log: when the node was booted is not known; its last line is taken to be of now")
+        outcome.note("kernel log: when the node was booted is not known; its last line is assumed to be from now")
         return round(time.time() * 1e6) - last_us
-    outcome.note("kernel log: when the node was booted is not known; its last line is taken to be as old as the file")
+    outcome.note("kernel log: when the node was booted is not known; its last line is assumed to be as old as the file")
     return modified_us - last_us
 
 
-def _events(lines: list[Line], offset_us: int) -> Iterator[Event]:
+def _events(lines: list[LogLine], offset_us: int) -> Iterator[Event]:
     guard = FloodGuard()
     time_us = 0
     for line in lines:
@@ -201,7 +203,7 @@ def _events(lines: list[Line], offset_us: int) -> Iterator[Event]:
     yield from (_stored(event, time_us) for event in guard.flush(1 << 62))
 
 
-def _of_systemd(line: Line) -> LogEvent | None:
+def _of_systemd(line: LogLine) -> LogEvent | None:
     if line.program != "systemd":
         return None
     if found := _RESTART.match(line.record.text):

@@ -5,9 +5,9 @@ perf.data holds none. Believed, in this order:
     1. the file that the caller names
     2. kallsyms in perf's cache (~/.debug) or in an unpacked `perf archive`, under the kernel's build id
     3. /proc/kallsyms, if the recording is of this very kernel: the same build id (/sys/kernel/notes), or, where the
-       recording tells none, the same host name, release and address of the kernel's text
+       recording has none, the same host name, release and address of the kernel's text
 
-A kernel that randomises its addresses lies elsewhere after each boot. The recording says where _text was, so the
+A kernel that randomises its addresses is elsewhere after each boot. The recording says where _text was, so the
 kernel's own functions are found with kallsyms of any boot; modules move on their own, and are found only if nothing
 moved.
 """
@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from zombiescope._native import KernelSymbols
-from zombiescope.symbols import debug_files
+from zombiescope.symbols import build_id_paths
 
 ALL = (0, (1 << 64) - 1)
 _PIECE_BYTES = 1 << 16
@@ -45,7 +45,7 @@ class Recorded:
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
+class ShiftedKernel:
     """Symbols and where they hold: recorded address = address in `symbols` + shift."""
 
     symbols: KernelSymbols
@@ -60,12 +60,12 @@ class KernelNames:
 
     def __init__(self, kallsyms: Path | None, symbol_dirs: Sequence[Path]) -> None:
         self._kallsyms = kallsyms
-        self._caches = [*symbol_dirs, debug_files.perf_cache()]
+        self._caches = [*symbol_dirs, build_id_paths.perf_cache()]
         self._read: dict[Path, tuple[KernelSymbols, dict[str, int]] | None] = {}
         self.complaint: str | None = None
         """Why the file that the caller named was not used."""
 
-    def find(self, recorded: Recorded) -> Kernel | None:
+    def find(self, recorded: Recorded) -> ShiftedKernel | None:
         """The symbols of a recording's kernel, or None."""
         here = self.is_here(recorded)
         if self._kallsyms is not None:
@@ -74,7 +74,7 @@ class KernelNames:
                 self.complaint = f"{self._kallsyms} holds no addresses of functions (copy /proc/kallsyms as root)"
             return kernel
         if recorded.build_id:
-            for path in debug_files.cached_by_perf(recorded.build_id, self._caches, "kallsyms"):
+            for path in build_id_paths.cached_by_perf(recorded.build_id, self._caches, "kallsyms"):
                 # Path.is_file raises where a folder may not be entered.
                 kernel = self._try(path, recorded, here) if os.path.isfile(path) else None  # noqa: PTH113
                 if kernel is not None:
@@ -84,24 +84,24 @@ class KernelNames:
     def is_here(self, recorded: Recorded) -> bool:
         """Whether the recording is of the kernel that runs here."""
         if recorded.build_id:
-            return debug_files.same_build(recorded.build_id, running_build_id())
+            return build_id_paths.same_build(recorded.build_id, running_build_id())
         here = os.uname()
         if (recorded.host, recorded.release) != (here.nodename, here.release) or not recorded.reference_at:
             return False
         loaded = self._load(Path("/proc/kallsyms"))
         return loaded is not None and loaded[1].get(recorded.reference) == recorded.reference_at
 
-    def _try(self, path: Path, recorded: Recorded, here: bool) -> Kernel | None:
+    def _try(self, path: Path, recorded: Recorded, here: bool) -> ShiftedKernel | None:
         loaded = self._load(path)
         if loaded is None:
             return None
         symbols, references = loaded
         known_at = references.get(recorded.reference)
         if not recorded.reference_at or known_at is None or known_at == recorded.reference_at:
-            return Kernel(symbols, 0, ALL, here)
+            return ShiftedKernel(symbols, 0, ALL, here)
         start = recorded.reference_at
         end = min(recorded.text_start + recorded.text_bytes, ALL[1])
-        return Kernel(symbols, (start - known_at) % (1 << 64), (start, max(start, end)), here)
+        return ShiftedKernel(symbols, (start - known_at) % (1 << 64), (start, max(start, end)), here)
 
     def _load(self, path: Path) -> tuple[KernelSymbols, dict[str, int]] | None:
         if path not in self._read:

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from zombiescope.importing.rows import Outcome
+from zombiescope.importing.rows import ImportReport
 from zombiescope.recording import schema
 
 _DAY_S = 86400
@@ -36,7 +36,7 @@ def host_in(text: str) -> str | None:
     return None if found is None else found[1]
 
 
-def read(text: str, modified_us: int | None, outcome: Outcome) -> list[Row]:
+def read(text: str, modified_us: int | None, outcome: ImportReport) -> list[Row]:
     """Rows of the cores."""
     rows: list[Row] = []
     for host, reports in _hosts(text, outcome):
@@ -47,7 +47,7 @@ def read(text: str, modified_us: int | None, outcome: Outcome) -> list[Row]:
     return rows
 
 
-def _hosts(text: str, outcome: Outcome) -> Iterator[tuple[dict[str, Any], list[Any]]]:
+def _hosts(text: str, outcome: ImportReport) -> Iterator[tuple[dict[str, Any], list[Any]]]:
     try:
         document = json.loads(text)
     except ValueError:
@@ -61,7 +61,7 @@ def _hosts(text: str, outcome: Outcome) -> Iterator[tuple[dict[str, Any], list[A
     yield from hosts
 
 
-def _of_the_whole_part(text: str, outcome: Outcome) -> tuple[dict[str, Any], list[Any]]:
+def _of_the_whole_part(text: str, outcome: ImportReport) -> tuple[dict[str, Any], list[Any]]:
     """A document that ends early: the reports that are whole."""
     head, found, rest = text.partition('"statistics"')
     host = dict(re.findall(r'"(nodename|release|date)":\s*"([^"]*)"', head))
@@ -78,7 +78,7 @@ def _of_the_whole_part(text: str, outcome: Outcome) -> tuple[dict[str, Any], lis
     return host, reports
 
 
-def _rows(reports: list[Any], day_s: int, outcome: Outcome) -> list[Row]:
+def _rows(reports: list[Any], day_s: int, outcome: ImportReport) -> list[Row]:
     timed: list[tuple[int, Any]] = []
     for report in reports:
         clock_s = _clock_s(report.get("timestamp") if isinstance(report, dict) else None)
@@ -102,7 +102,7 @@ def _interval_s(times: list[int], number: int) -> int:
     return max(1, times[first] - times[first - 1])
 
 
-def _cores(at_s: int, interval_s: int, loads: list[Any], outcome: Outcome) -> Iterator[Row]:
+def _cores(at_s: int, interval_s: int, loads: list[Any], outcome: ImportReport) -> Iterator[Row]:
     for load in loads:
         if not isinstance(load, dict) or not re.fullmatch(r"[0-9]{1,5}", str(load.get("cpu", ""))):
             if not isinstance(load, dict) or load.get("cpu") not in ("all", -1, "-1"):
@@ -136,12 +136,12 @@ def _clock_s(text: object) -> int | None:
     return hour * 3600 + minute * 60 + second
 
 
-def _day_s(text: str, modified_us: int | None, outcome: Outcome) -> int:
+def _day_s(text: str, modified_us: int | None, outcome: ImportReport) -> int:
     """Unix time of midnight. Of a date that can be read in two ways, the one nearest to the file's own is meant."""
     now_s = modified_us / 1e6 if modified_us is not None else time.time()
     days = [day for day in (_midnight_s(*parts) for parts in _readings(text)) if day is not None]
     if not days:
-        outcome.note("mpstat: its date cannot be read; the day on which the file was written is taken")
+        outcome.note("mpstat: its date cannot be read; the day on which the file was written is used")
         return _midnight_s(*time.localtime(now_s)[:3]) or 0
     outcome.note("mpstat: its times are taken as local time of this machine")
     return min(days, key=lambda day: abs(day - now_s))

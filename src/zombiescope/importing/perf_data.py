@@ -1,7 +1,7 @@
 """perf.data: what `perf record` writes, as a file or through a pipe.
 
 The caller finds the clock before the rows are written where the file can seek (`file_clock`); of a pipe it is known
-only behind the last record (`PerfDataImport.clock`), so its rows are held until then.
+only after the last record (`PerfDataImport.clock`), so its rows are held until then.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from typing import BinaryIO
 from zombiescope._native import PerfStream
 from zombiescope.importing import perf_header
 from zombiescope.importing.clock import Clock
+from zombiescope.importing.formats import PERF_DATA
 from zombiescope.importing.kernel_names import KernelNames
-from zombiescope.importing.perf_header import Header, HeaderError
-from zombiescope.importing.perf_session import HeaderRecords, Session, symbols_for
-from zombiescope.importing.rows import Outcome, Rows
+from zombiescope.importing.perf_header import HeaderError, PerfHeader
+from zombiescope.importing.perf_session import HeaderRecords, PerfSession, symbols_for
+from zombiescope.importing.rows import ImportReport, SampleRows
 
 HEAD_BYTES = 16
 """is_perf_data needs no more than this of a file."""
 CHUNK_BYTES = 1 << 20
 
-_MAGICS = (b"PERFILE2", b"2ELIFREP")
 _LBR_CALL_STACK = 1 << 11
 
 
 def is_perf_data(head: bytes) -> bool:
     """Whether a file that starts so is perf.data, of either byte order, file or pipe."""
-    return head.startswith(_MAGICS)
+    return head.startswith(PERF_DATA)
 
 
 def file_clock(file: BinaryIO, name: str) -> Clock | None:
@@ -49,8 +49,8 @@ def file_clock(file: BinaryIO, name: str) -> Clock | None:
     return _clock(file, name, header, span_ns)
 
 
-def _scan_times(file: BinaryIO, header: Header) -> tuple[int | None, int | None]:
-    records = HeaderRecords(header, Outcome())
+def _scan_times(file: BinaryIO, header: PerfHeader) -> tuple[int | None, int | None]:
+    records = HeaderRecords(header, ImportReport())
     records.stream = PerfStream(records)
     records.begin()
     for _ in _data(file, header, records.stream, lambda _: None):
@@ -58,7 +58,7 @@ def _scan_times(file: BinaryIO, header: Header) -> tuple[int | None, int | None]
     return records.stream.span_ns()
 
 
-def _clock(file: BinaryIO, name: str, header: Header, span_ns: tuple[int | None, int | None]) -> Clock:
+def _clock(file: BinaryIO, name: str, header: PerfHeader, span_ns: tuple[int | None, int | None]) -> Clock:
     first_us, last_us = (None if at is None else at // 1000 for at in span_ns)
     offset_ns = header.wall_offset_ns()
     return Clock(
@@ -77,7 +77,7 @@ def _modified_us(file: BinaryIO) -> int:
     return time.time_ns() // 1000
 
 
-def _data(file: BinaryIO, header: Header, stream: PerfStream, progress: Callable[[int], None]) -> Iterator[int]:
+def _data(file: BinaryIO, header: PerfHeader, stream: PerfStream, progress: Callable[[int], None]) -> Iterator[int]:
     """Feeds the stream with the section of records, piece by piece; gives how many bytes are in by now."""
     if not header.is_pipe:
         file.seek(header.data_offset)
@@ -101,7 +101,9 @@ class PerfDataImport:
     """Decodes any number of perf.data files with one set of symbols. What it cannot take stands in outcome.skipped; it
     raises nothing for what is in a file."""
 
-    def __init__(self, *, kallsyms: Path | None, symbol_dirs: Sequence[Path], inline: bool, outcome: Outcome) -> None:
+    def __init__(
+        self, *, kallsyms: Path | None, symbol_dirs: Sequence[Path], inline: bool, outcome: ImportReport
+    ) -> None:
         self._outcome = outcome
         self._kernels = KernelNames(kallsyms, symbol_dirs)
         self._symbols = symbols_for(symbol_dirs)
@@ -110,15 +112,17 @@ class PerfDataImport:
         self.clock = Clock("")
         """Of the file read last, once its iterator has ended."""
 
-    def read(self, file: BinaryIO, name: str, size: int | None, progress: Callable[[int], None]) -> Iterator[Rows]:
-        """Rows of at most store.MAX_ROWS samples, `time_us` in the file's own clock. `file` stands at its beginning;
-        `progress` is told how many more bytes were read."""
+    def read(
+        self, file: BinaryIO, name: str, size: int | None, progress: Callable[[int], None]
+    ) -> Iterator[SampleRows]:
+        """Rows of at most writer.MAX_ROWS samples, `time_us` in the file's own clock. `file` stands at its beginning;
+        `progress` is called with how many more bytes were read."""
         self.clock = Clock(name)
         aside: BinaryIO | None = None
-        session: Session | None = None
+        session: PerfSession | None = None
         try:
             header, aside = _open(file, size)
-            session = Session(
+            session = PerfSession(
                 header, self._outcome, self._kernels, self._symbols, inline=self._inline, symbol_dirs=self._symbol_dirs
             )
             session.begin()
@@ -133,7 +137,7 @@ class PerfDataImport:
             if aside is not None:
                 aside.close()
 
-    def _decode(self, session: Session, file: BinaryIO, progress: Callable[[int], None]) -> Iterator[Rows]:
+    def _decode(self, session: PerfSession, file: BinaryIO, progress: Callable[[int], None]) -> Iterator[SampleRows]:
         # Thousands of names are made and all of them are kept: looking for garbage among them finds none.
         collects = gc.isenabled()
         gc.disable()
@@ -143,7 +147,9 @@ class PerfDataImport:
             if collects:
                 gc.enable()
 
-    def _decode_all(self, session: Session, file: BinaryIO, progress: Callable[[int], None]) -> Iterator[Rows]:
+    def _decode_all(
+        self, session: PerfSession, file: BinaryIO, progress: Callable[[int], None]
+    ) -> Iterator[SampleRows]:
         decoder = session.decoder
         done = 0
         for so_far in _data(file, session.header, decoder, progress):
@@ -159,7 +165,7 @@ class PerfDataImport:
 
     # --- what must be said -------------------------------------------------------------------------------------------
 
-    def _account(self, session: Session, done: int, cut: tuple[int, int]) -> None:
+    def _account(self, session: PerfSession, done: int, cut: tuple[int, int]) -> None:
         header, decoder, skipped = session.header, session.decoder, self._outcome.skipped
         missing = max((header.data_bytes or 0) - done, cut[1])
         counts = {
@@ -177,12 +183,12 @@ class PerfDataImport:
         self._note(session)
         self._tell_facts(header)
 
-    def _note(self, session: Session) -> None:
+    def _note(self, session: PerfSession) -> None:
         note, header, decoder = self._outcome.note, session.header, session.decoder
         if header.data_bytes is None and not header.is_pipe:
             note("perf did not finish the file (was it killed?): it was read to its end, without what perf writes last")
         if perf_header.DIR_FORMAT in header.features:
-            note("the file is the head of a directory that perf record --threads wrote: samples lie in its other files")
+            note("the file is the head of a directory of perf record --threads: its samples are in the other files")
         if self._kernels.complaint:
             note(f"kernel functions: {self._kernels.complaint}")
         elif session.unnamed_kernel and not session.has_kernel:
@@ -195,11 +201,11 @@ class PerfDataImport:
         if any(attr.branch_type & _LBR_CALL_STACK for attr, _ in session.attrs):
             note("stacks of --call-graph lbr were not unwound: only what the kernel walked is there")
         if decoder.timeless:
-            note("some samples have no time (perf record without -T): they lie where the record before them was")
+            note("some samples have no time (perf record without -T): they get the time of the record before them")
         if decoder.throttled:
             note("the kernel throttled the event while perf recorded: some stretches have fewer samples")
 
-    def _tell_facts(self, header: Header) -> None:
+    def _tell_facts(self, header: PerfHeader) -> None:
         facts = {
             "hostname": perf_header.HOSTNAME,
             "kernel": perf_header.OS_RELEASE,
@@ -212,13 +218,13 @@ class PerfDataImport:
                 self._outcome.facts.setdefault(key, text)
 
 
-def _open(file: BinaryIO, size: int | None) -> tuple[Header, BinaryIO | None]:
+def _open(file: BinaryIO, size: int | None) -> tuple[PerfHeader, BinaryIO | None]:
     """The header, and a copy of the file if it came through a pipe in the form of a file: that form begins with what
     stands at its end."""
     if _can_seek(file):
         return perf_header.read(file, size), None
     head = file.read(HEAD_BYTES)
-    if not is_perf_data(head) or head[:8] != _MAGICS[0] or head[8:] == HEAD_BYTES.to_bytes(8, "little"):
+    if not is_perf_data(head) or head[:8] != PERF_DATA[0] or head[8:] == HEAD_BYTES.to_bytes(8, "little"):
         import io
 
         return perf_header.read(io.BytesIO(head), len(head)), None

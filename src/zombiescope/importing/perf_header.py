@@ -1,7 +1,7 @@
 """The header of perf.data: which events were recorded, on which host, with which binaries.
 
     file   "PERFILE2", size 104, size of an attr entry, sections of attrs, data and event types, 256 feature bits;
-           behind the data, a (place, size) for each feature whose bit is set
+           after the data, a (place, size) for each feature whose bit is set
     pipe   "PERFILE2", size 16; attrs and features come as records of their own among the data
 
 An attr entry is a perf_event_attr (64 bytes in Linux 2.6.31, 136 today; the size says which) and the place of the ids
@@ -15,6 +15,8 @@ import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO, NamedTuple
+
+from zombiescope._errors import UserError
 
 PIPE_BYTES = 16
 FILE_BYTES = 104
@@ -34,8 +36,8 @@ _SOFTWARE = ("cpu-clock", "task-clock", "page-faults", "context-switches", "cpu-
 _MISC_BUILD_ID_SIZE = 1 << 15
 
 
-class HeaderError(ValueError):
-    """The file cannot be read at all. The message is meant for a person."""
+class HeaderError(UserError, ValueError):
+    """The file cannot be read at all; `what` says why."""
 
 
 class Attr(NamedTuple):
@@ -54,7 +56,7 @@ class Attr(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The event's name when the file does not tell it."""
+        """The event's name when the file does not name it."""
         names = {0: _HARDWARE, 1: _SOFTWARE}.get(self.kind, ())
         if self.config < len(names):
             return names[self.config]
@@ -68,8 +70,8 @@ class BuildId(NamedTuple):
 
 
 @dataclass(slots=True)
-class Header:
-    """What stands before, behind and among the samples."""
+class PerfHeader:
+    """What is before, after and among the samples."""
 
     attrs: list[tuple[Attr, Sequence[int]]] = field(default_factory=list)
     features: dict[int, bytes] = field(default_factory=dict)
@@ -78,7 +80,7 @@ class Header:
     data_bytes: int | None = None
     """None: perf was killed before it could say, or it is a pipe."""
     cut: bool = False
-    """The features should be behind the data and are not."""
+    """The features should be after the data and are not."""
 
     def text(self, feature: int) -> str | None:
         data = self.features.get(feature, b"")
@@ -151,13 +153,13 @@ def attr_record(record: bytes) -> tuple[Attr, Sequence[int]] | None:
     return None if attr is None else (attr, struct.unpack_from(f"<{count}Q", record, 8 + size))
 
 
-def read(file: BinaryIO, size: int | None) -> Header:
+def read(file: BinaryIO, size: int | None) -> PerfHeader:
     """The header of a file that stands at its beginning; it must be able to seek unless it is a pipe's. Raises
     HeaderError."""
     head = file.read(PIPE_BYTES)
     if head[:8] == b"2ELIFREP":
         raise HeaderError(
-            "written on a machine of the other byte order; read it there with perf script, import its text"
+            "written on a machine of the other byte order", "read it there with perf script and import its text"
         )
     if head[:8] != b"PERFILE2":
         raise HeaderError("not perf.data")
@@ -165,16 +167,16 @@ def read(file: BinaryIO, size: int | None) -> Header:
         raise HeaderError("ends within its header")
     (header_bytes,) = struct.unpack_from("<Q", head, 8)
     if header_bytes == PIPE_BYTES:
-        return Header(is_pipe=True)
+        return PerfHeader(is_pipe=True)
     head += file.read(FILE_BYTES - PIPE_BYTES)
     if len(head) < FILE_BYTES or not FILE_BYTES <= header_bytes <= 4096:
         raise HeaderError("ends within its header" if len(head) < FILE_BYTES else "its header is damaged")
     return _file_header(file, head, size)
 
 
-def _file_header(file: BinaryIO, head: bytes, size: int | None) -> Header:
+def _file_header(file: BinaryIO, head: bytes, size: int | None) -> PerfHeader:
     attr_bytes, attrs_at, attrs_bytes, data_at, data_bytes = struct.unpack_from("<QQQQQ", head, 16)
-    header = Header(data_offset=data_at, data_bytes=data_bytes or None)
+    header = PerfHeader(data_offset=data_at, data_bytes=data_bytes or None)
     if not 64 <= attr_bytes <= 4096 or attrs_bytes > MAX_EVENTS * attr_bytes or data_at > MAX_PLACE:
         raise HeaderError("its header is damaged")
     entries = _section(file, attrs_at, attrs_bytes, size)
@@ -191,7 +193,7 @@ def _file_header(file: BinaryIO, head: bytes, size: int | None) -> Header:
     return header
 
 
-def _read_features(file: BinaryIO, header: Header, bits: int, size: int | None) -> None:
+def _read_features(file: BinaryIO, header: PerfHeader, bits: int, size: int | None) -> None:
     numbers = [number for number in range(256) if bits >> number & 1]
     table = _section(file, header.data_offset + (header.data_bytes or 0), 16 * len(numbers), size)
     header.cut = len(table) < 16 * len(numbers)
@@ -220,7 +222,7 @@ def _section(file: BinaryIO, at: int, length: int, size: int | None) -> bytes:
 
 
 def _string(data: bytes, at: int) -> tuple[bytes, int]:
-    """u32 length, then so many bytes, padded with zeros: (the text, the place behind it)."""
+    """u32 length, then so many bytes, padded with zeros: (the text, the place after it)."""
     if at + 4 > len(data):
         return b"", len(data)
     (length,) = struct.unpack_from("<I", data, at)

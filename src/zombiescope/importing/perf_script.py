@@ -1,4 +1,4 @@
-"""The text of `perf script`, in whatever layout: what the native parser finds becomes Rows, and header lines become
+"""The text of `perf script`, in whatever layout: what the native parser finds becomes SampleRows, header lines become
 facts of the node.
 
 A frame's module is the file's own name without its folders; its kind is read from what perf prints as the DSO:
@@ -19,8 +19,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
 
 from zombiescope._native import PerfScriptText, plain_name
-from zombiescope.importing.rows import Event, FrameRow, Outcome, Rows, TaskRow
-from zombiescope.importing.store import MAX_ROWS
+from zombiescope.importing.clock import MONTHS
+from zombiescope.importing.rows import FrameRow, ImportReport, SampleRows, TaskRow
+from zombiescope.importing.writer import MAX_ROWS
+from zombiescope.recording.sample_event import SampleEvent
 
 UNKNOWN = "[unknown]"
 _PEEK_BYTES = 1 << 18
@@ -41,7 +43,6 @@ _FILE_OFFSET = re.compile(r"\+0x[0-9a-f]+$")
 _FACT = re.compile(r"# ([a-z][a-z ]*?)\s*: (.*)")
 _CAPTURED = re.compile(r"\w{3} (\w{3}) +(\d+) (\d+):(\d+):(\d+) (\d{4})")
 _REFERENCE = re.compile(r"# reference time: .* = (\d+)\.(\d{6})\d* \(TOD\) = (\d+)\.(\d{6})\d* ")
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
 def place(name: bytes, dso: bytes | None, high: bool) -> tuple[str, str, str]:
@@ -76,7 +77,7 @@ def _where(dso: str, name: str, high: bool) -> tuple[str, str]:
     return base, "user"
 
 
-class Header:
+class ScriptHeader:
     """What the lines that `perf script --header` puts in front say."""
 
     def __init__(self, lines: Iterable[str]) -> None:
@@ -102,9 +103,9 @@ class Header:
     def captured_wall_us(self) -> int | None:
         """When perf closed its file, to the second. The text does not say of which zone: this machine's is taken."""
         found = _CAPTURED.match(self.values.get("captured on", ""))
-        if found is None or found[1] not in _MONTHS:
+        if found is None or found[1] not in MONTHS:
             return None
-        month, (day, hour, minute, second, year) = _MONTHS.index(found[1]) + 1, map(int, found.groups()[1:])
+        month, (day, hour, minute, second, year) = MONTHS.index(found[1]) + 1, map(int, found.groups()[1:])
         try:
             return int(time.mktime((year, month, day, hour, minute, second, 0, 0, -1))) * 1_000_000
         except (OverflowError, ValueError):
@@ -129,13 +130,13 @@ def _seconds_us(text: str | None) -> int | None:
 class PerfScriptImport:
     """Reads one text. `span_us` and `header` are known once read() has ended."""
 
-    def __init__(self, outcome: Outcome) -> None:
+    def __init__(self, outcome: ImportReport) -> None:
         self._outcome = outcome
         self._text = PerfScriptText(place, MAX_ROWS)
         self._nameless_kernel = False
         self._named_kernel = False
 
-    def read(self, pieces: Iterable[bytes], is_cut: Iterable[object] = ()) -> Iterator[Rows]:
+    def read(self, pieces: Iterable[bytes], is_cut: Iterable[object] = ()) -> Iterator[SampleRows]:
         """Rows of at most MAX_ROWS samples, `time_us` in the text's own clock. `is_cut` is not empty, once the pieces
         are over, when they are known not to be all."""
         text = self._text
@@ -150,8 +151,8 @@ class PerfScriptImport:
         self._tell()
 
     @property
-    def header(self) -> Header:
-        return Header(self._text.header)
+    def header(self) -> ScriptHeader:
+        return ScriptHeader(self._text.header)
 
     @property
     def span_us(self) -> tuple[int, int] | None:
@@ -161,7 +162,7 @@ class PerfScriptImport:
     def event_lines(self) -> int:
         return self._text.event_lines
 
-    def _rows(self) -> Rows:
+    def _rows(self) -> SampleRows:
         time_us, cpu, task, stack, period, event, lengths, flat, frames, tasks, events, idle = self._text.take()
         if self._text.untimed and -1 in time_us:
             start = self.span_us[0] if self.span_us is not None else 0
@@ -171,7 +172,7 @@ class PerfScriptImport:
         names = {name for name, _, kind in frames if kind == "kernel"}
         self._nameless_kernel |= UNKNOWN in names
         self._named_kernel |= bool(names - {UNKNOWN})
-        return Rows(
+        return SampleRows(
             time_us=time_us,
             cpu=cpu,
             task=task,
@@ -182,7 +183,7 @@ class PerfScriptImport:
             stack_frames=flat,
             frames=[FrameRow(*frame) for frame in frames],
             tasks=[TaskRow(*row) for row in tasks],
-            events=[Event(name or "samples") for name in events],
+            events=[SampleEvent(name or "samples") for name in events],
             idle_samples=idle,
         )
 
@@ -191,12 +192,12 @@ class PerfScriptImport:
         self._outcome.skipped.update(text.skipped)
         if text.untimed:
             note(
-                f"{text.untimed:,} samples carry no time and stand at one moment; flame graphs are right, the heatmap "
-                "is not (perf script -F +time prints it)"
+                f"{text.untimed:,} samples carry no time and are all at one moment; flame graphs are right, the heat "
+                "map is not (perf script -F +time prints it)"
             )
         if text.one_id:
             note(
-                "the text has one number where pid and tid could stand, which perf prints for the thread; it is taken "
+                "the text has one number where pid and tid could be, which perf prints for the thread; it is used "
                 "for both (perf script -F +pid prints both)"
             )
         # A few addresses that nobody knows are in every text: stacks without frame pointers hold any number.
@@ -214,7 +215,7 @@ def is_unix(span_us: tuple[int, int] | None) -> bool:
     return span_us is not None and span_us[0] >= _UNIX_US
 
 
-def peek(file: BinaryIO, size: int) -> tuple[Header, tuple[int, int] | None]:
+def peek(file: BinaryIO, size: int) -> tuple[ScriptHeader, tuple[int, int] | None]:
     """Header and span of a plain file that can seek, from its beginning and its end alone. Raises OSError."""
     first = PerfScriptText(place, MAX_ROWS)
     file.seek(0)
@@ -227,15 +228,15 @@ def peek(file: BinaryIO, size: int) -> tuple[Header, tuple[int, int] | None]:
     file.seek(0)
     spans = [text.span_us for text in (first, last) if text.span_us is not None]
     span = (min(low for low, _ in spans), max(high for _, high in spans)) if spans else None
-    return Header([*first.header, *last.header]), span
+    return ScriptHeader([*first.header, *last.header]), span
 
 
-def peek_head(head: bytes) -> tuple[Header, tuple[int, int] | None]:
+def peek_head(head: bytes) -> tuple[ScriptHeader, tuple[int, int] | None]:
     """Header and span of a text of which only the beginning can be read before the rest: the span if the header says
     it."""
     first = PerfScriptText(place, MAX_ROWS)
     first.feed(head)
-    header = Header(first.header)
+    header = ScriptHeader(first.header)
     if header.first_us is None or header.last_us is None:
         return header, None
     return header, (header.first_us, header.last_us)

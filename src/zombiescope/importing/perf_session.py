@@ -1,6 +1,6 @@
 """One perf.data file while it is decoded: what its header says, and the answers that the decoder asks for.
 
-Files are named by the mappings in the recording; what lies behind a name is read here only if it is the same build, or,
+Files are named by the mappings in the recording; what is under a name is read here only if it is the same build, or,
 where no build id was recorded, if the recording is of this very host and the file still has the inode that was mapped.
 """
 
@@ -13,11 +13,12 @@ from typing import Any
 
 from zombiescope._native import PerfData, PerfStream
 from zombiescope.importing import perf_header
-from zombiescope.importing.kernel_names import Kernel, KernelNames, Recorded, module_name
-from zombiescope.importing.perf_header import Attr, Header
-from zombiescope.importing.rows import Event, FrameRow, Outcome, Rows, TaskRow
-from zombiescope.importing.store import MAX_ROWS
-from zombiescope.symbols.code_files import FinishedCodeFile
+from zombiescope.importing.kernel_names import KernelNames, Recorded, ShiftedKernel, module_name
+from zombiescope.importing.perf_header import Attr, PerfHeader
+from zombiescope.importing.rows import FrameRow, ImportReport, SampleRows, TaskRow
+from zombiescope.importing.writer import MAX_ROWS
+from zombiescope.recording.sample_event import SampleEvent
+from zombiescope.symbols.jit_files import FinishedCodeFile
 from zombiescope.symbols.offline import OfflineSymbols
 
 _RECORD_ATTR, _RECORD_BUILD_ID, _RECORD_EVENT_UPDATE, _RECORD_FEATURE = 64, 67, 78, 80
@@ -36,7 +37,7 @@ class HeaderRecords:
 
     stream: PerfStream
 
-    def __init__(self, header: Header, outcome: Outcome) -> None:
+    def __init__(self, header: PerfHeader, outcome: ImportReport) -> None:
         self.header = header
         self.outcome = outcome
         self.attrs: list[tuple[Attr, Sequence[int]]] = []
@@ -113,13 +114,13 @@ class HeaderRecords:
             self.build_ids[entry.path] = entry.build_id
 
 
-class Session(HeaderRecords):
+class PerfSession(HeaderRecords):
     """Answers the decoder of one file."""
 
     def __init__(
         self,
-        header: Header,
-        outcome: Outcome,
+        header: PerfHeader,
+        outcome: ImportReport,
         kernels: KernelNames,
         symbols: dict[bool, OfflineSymbols],
         *,
@@ -136,24 +137,24 @@ class Session(HeaderRecords):
         self._symbol_dirs = symbol_dirs
         self._perf_maps: dict[int, FinishedCodeFile | None] = {}
         self._is_here = False
-        self._kernel: Kernel | None = None
+        self._kernel: ShiftedKernel | None = None
         self._recorded = Recorded()
         self._modules: list[tuple[int, int, str]] = []
         self._same_inode: dict[MappedFile, bool] = {}
 
-    def take(self) -> Rows:
+    def take(self) -> SampleRows:
         """The samples decoded since the last call."""
         (times, cpus, tasks, stacks, periods, events, lengths, flat, frames, who, idle, span, seen, numbers) = (
             self.decoder.take()
         )
-        return Rows(
+        return SampleRows(
             times, cpus, tasks, stacks,
             periods if self.has_period else None,
             events if len(numbers) > 1 else None,
             lengths, flat,
             [FrameRow(*frame) for frame in frames],
             [TaskRow(*task) for task in who],
-            [Event(self.event_name(number)) for number in numbers],
+            [SampleEvent(self.event_name(number)) for number in numbers],
             idle, span, seen,
         )  # fmt: skip
 
@@ -218,14 +219,14 @@ class Session(HeaderRecords):
         if pid not in self._perf_maps:
             folders = [*self._symbol_dirs, *([_PERF_MAPS] if self._is_here else [])]
             self._perf_maps[pid] = _perf_map(folders, pid)
-        told = self._perf_maps[pid]
-        name = None if told is None else told.name(address)
+        map_ = self._perf_maps[pid]
+        name = None if map_ is None else map_.name(address)
         return None if name is None else name.decode("utf-8", "backslashreplace")
 
     def close(self) -> None:
-        for told in self._perf_maps.values():
-            if told is not None:
-                told.close()
+        for map_ in self._perf_maps.values():
+            if map_ is not None:
+                map_.close()
         self._perf_maps.clear()
 
     def _has_same_inode(self, file: MappedFile) -> bool:

@@ -7,7 +7,7 @@ Neither says when it was taken: the file's modification time is.
 
 from __future__ import annotations
 
-from zombiescope.importing.rows import Outcome
+from zombiescope.importing.rows import ImportReport
 
 HEAD = "#subsys_name"
 ROOT = "/sys/fs/cgroup"
@@ -15,8 +15,8 @@ Row = tuple[int, str, int, int | None, int | None, None, None, None, None]
 """As schema.CENSUS."""
 
 
-def read(text: str, time_us: int, live: int | None, outcome: Outcome) -> list[Row]:
-    """The census as this copy tells it; `live` is the number of directories, when somebody listed them."""
+def read(text: str, time_us: int, live: int | None, outcome: ImportReport) -> list[Row]:
+    """The census as this copy shows it; `live` is the number of directories, when somebody listed them."""
     for line in text.splitlines():
         words = line.split()
         if not words or words[0] != "memory":
@@ -30,8 +30,8 @@ def read(text: str, time_us: int, live: int | None, outcome: Outcome) -> list[Ro
             continue
         if live is None:
             outcome.note(
-                f"/proc/cgroups counts {total:,} memory cgroups; how many of them are dead is not known without a list "
-                "of directories (find /sys/fs/cgroup/memory -type d > cgroups.txt, on the same node)"
+                f"/proc/cgroups counts {total:,} memory cgroups; how many are dying is not known without a list of "
+                "directories (find /sys/fs/cgroup/memory -type d > cgroups.txt, on the same node)"
             )
         dying = None if live is None else max(0, total - live)
         return [(time_us, "v1" if hierarchy else "v2", total, live, dying, None, None, None, None)]

@@ -1,6 +1,7 @@
 """What every importer hands over: samples as columns of numbers, and what the numbers mean.
 
-Numbers of stacks, frames, tasks and events count from 0 within one Rows; a Rows becomes one segment of the recording.
+Numbers of stacks, frames, tasks and events count from 0 within one SampleRows, which becomes one segment of
+the recording.
 -1 is "the file does not say" in `cpu`, `task` and `stack`.
 """
 
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from zombiescope._native import shift_ints
+from zombiescope.recording.sample_event import SampleEvent
 
 
 class FrameRow(NamedTuple):
@@ -32,15 +34,8 @@ class TaskRow(NamedTuple):
     cgroup: str | None = None
 
 
-class Event(NamedTuple):
-    """An event of the file. `weight`: a row stands for `period` samples (collapsed stacks)."""
-
-    name: str
-    weight: bool = False
-
-
 @dataclass(slots=True)
-class Rows:
+class SampleRows:
     """One segment's worth of samples; `time_us` is Unix time once the clock of the file is known."""
 
     time_us: array[int]
@@ -55,7 +50,7 @@ class Rows:
     """All stacks one after the other, outermost frame first."""
     frames: Sequence[FrameRow]
     tasks: Sequence[TaskRow]
-    events: Sequence[Event]
+    events: Sequence[SampleEvent]
     idle_samples: int = 0
     """How many of the samples are of an idle core."""
     span_us: tuple[int, int] | None = None
@@ -74,7 +69,7 @@ class Rows:
 
 
 @dataclass(slots=True)
-class Outcome:
+class ImportReport:
     """What an import did; `skipped` counts what was not taken, by reason, and is never silent."""
 
     samples: int = 0

@@ -1,7 +1,7 @@
 """One import from beginning to end: all files are looked at first, so that one clock is found for all of them, then
 they are read one after the other and written as segments.
 
-What a file's clock is may be known only behind its last sample (a pipe, a packed text without header): its rows are
+What a file's clock is may be known only after its last sample (a pipe, a packed text without header): its rows are
 held in memory until then. All others are written as they are read.
 
 A file that cannot be used is named in `skipped`, and the others are imported.
@@ -17,14 +17,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from zombiescope._errors import UserError
 from zombiescope.importing import clock, formats, proc_cgroups
 from zombiescope.importing.clock import FileClock
-from zombiescope.importing.formats import Format
+from zombiescope.importing.formats import FileFormat
 from zombiescope.importing.inputs import Input, UnusableError, expand, look, script_clock
 from zombiescope.importing.perf_script import PerfScriptImport
-from zombiescope.importing.rows import Outcome, Rows
-from zombiescope.importing.store import ImportStore, StoreError
+from zombiescope.importing.rows import ImportReport, SampleRows
 from zombiescope.importing.stream import Stream, text_of
+from zombiescope.importing.writer import ImportWriter
 from zombiescope.recording import layout, locate, schema
 from zombiescope.recording.lock import AlreadyRecordingError, Lock
 
@@ -35,12 +36,12 @@ DEFAULT_NODE = "imported"
 _MOST_SIDE_BYTES = 256 << 20
 
 
-class NotImportedError(Exception):
-    """Nothing can be imported; the message is for a person."""
+class NotImportedError(UserError):
+    """Nothing can be imported."""
 
 
 class Progress(Protocol):
-    """Who is told how far an import is."""
+    """Who shows how far an import is."""
 
     def expect(self, size: int | None) -> None: ...
     def begin(self, name: str) -> None: ...
@@ -48,7 +49,7 @@ class Progress(Protocol):
 
 
 class Silence:
-    """Nobody is told: for an import of a second, and for callers without a terminal."""
+    """Nothing is shown: for an import of a second, and for callers without a terminal."""
 
     def expect(self, size: int | None) -> None: ...
     def begin(self, name: str) -> None: ...
@@ -62,11 +63,11 @@ class Options:
     inline: bool = False
     start_us: int | None = None
     node: str | None = None
-    format: Format | None = None
+    format: FileFormat | None = None
 
 
 @dataclass(slots=True)
-class Imported:
+class ImportedFile:
     """What one file gave."""
 
     file: str
@@ -77,11 +78,11 @@ class Imported:
 
 
 @dataclass(slots=True)
-class Result:
+class ImportResult:
     node: str
     path: Path
-    outcome: Outcome
-    files: list[Imported] = field(default_factory=list)
+    outcome: ImportReport
+    files: list[ImportedFile] = field(default_factory=list)
     from_us: int | None = None
     to_us: int | None = None
     perf_events: Counter[str] = field(default_factory=Counter)
@@ -90,7 +91,7 @@ class Result:
 @dataclass(slots=True)
 class _Held:
     clock: FileClock
-    rows: list[Rows]
+    rows: list[SampleRows]
 
 
 class Session:
@@ -100,25 +101,25 @@ class Session:
         self._directory = directory
         self._options = options
         self._progress = progress
-        self._outcome = Outcome()
-        self._files: list[Imported] = []
+        self._outcome = ImportReport()
+        self._files: list[ImportedFile] = []
         self._held: list[_Held] = []
         self._perf_events: Counter[str] = Counter()
         self._perf_data: PerfDataImport | None = None
 
-    def run(self, names: Sequence[str]) -> Result:
-        """Raises NotImportedError, and OSError when the directory cannot be written."""
+    def run(self, names: Sequence[str]) -> ImportResult:
+        """Raises NotImportedError, WriteError, and OSError when the directory cannot be written."""
         inputs = self._look(expand(names))
         sizes = [given.size for given in inputs]
         self._progress.expect(None if None in sizes else sum(size or 0 for size in sizes))
         node = self._node(inputs)
         path = self._directory / f"{layout.NODE_FOLDER}{node}"
         self._refuse_recordings(path)
-        store = ImportStore(self._directory, node)
+        store = ImportWriter(self._directory, node)
         try:
             lock = Lock(store.path, 0)
         except AlreadyRecordingError as error:
-            raise NotImportedError(str(error)) from error
+            raise NotImportedError(error.what, error.fix) from error
         try:
             boot_offset_us = self._profiles([given for given in inputs if given.is_profile], store)
             self._side_files([given for given in inputs if not given.is_profile], store, boot_offset_us)
@@ -131,7 +132,7 @@ class Session:
             if not (path / "node.json").exists():
                 self._leave_nothing(path)
         from_us, to_us = store.span_us or (None, None)
-        return Result(node, path, self._outcome, self._files, from_us, to_us, self._perf_events)
+        return ImportResult(node, path, self._outcome, self._files, from_us, to_us, self._perf_events)
 
     def _leave_nothing(self, path: Path) -> None:
         """Nothing was imported, and nothing was here before: an empty recording would only confuse."""
@@ -144,17 +145,19 @@ class Session:
 
     def _look(self, names: Sequence[str]) -> list[Input]:
         inputs = []
-        why = ""
+        unusable: UnusableError | None = None
         for name in names:
             try:
                 inputs.append(look(name, self._options.format))
             except UnusableError as error:
-                why = str(error)
-                self._outcome.skipped[why] += 1
-        if not inputs:
-            more = f" (and {len(names) - 1} more like it)" if len(names) > 1 else ""
-            raise NotImportedError(f"nothing to import: {why}{more}" if why else "nothing to import")
-        return inputs
+                unusable = error
+                self._outcome.skipped[str(error)] += 1
+        if inputs:
+            return inputs
+        if unusable is None:
+            raise NotImportedError("nothing to import")
+        more = f" (and {len(names) - 1} more like it)" if len(names) > 1 else ""
+        raise NotImportedError(f"nothing to import: {unusable.what}{more}", unusable.fix)
 
     def _node(self, inputs: Sequence[Input]) -> str:
         if self._options.node is not None:
@@ -163,8 +166,8 @@ class Session:
         if len(hosts) > 1:
             found = ", ".join(f"{host} ({count} files)" for host, count in hosts.most_common(5))
             raise NotImportedError(
-                f"the files are of {len(hosts)} nodes: {found}; import those of each node by themselves (the same DIR "
-                "will do), or say --node NAME when they are one"
+                f"the files are of {len(hosts)} nodes: {found}",
+                "import those of each node by themselves (the same DIR will do), or give --node NAME when they are one",
             )
         for given in inputs:
             if given.clock is not None and given.clock.host is None and hosts:
@@ -179,18 +182,18 @@ class Session:
             other = self._directory / f"{layout.NODE_FOLDER}{node}"
             if locate.is_locked(other):
                 raise NotImportedError(
-                    f"{other} is being recorded into; stop the recorder, or choose another directory"
+                    f"{other} is being recorded into", "stop the recorder, or choose another directory"
                 )
         try:
             before = json.loads((path / "node.json").read_bytes())
         except (OSError, ValueError):
             return
         if isinstance(before, dict) and "imported" not in before:
-            raise NotImportedError(f"{path} is a recording that was made by the recorder; choose another directory")
+            raise NotImportedError(f"{path} is a recording that was made by the recorder", "choose another directory")
 
     # --- profiles ----------------------------------------------------------------------------------------------------
 
-    def _profiles(self, inputs: Sequence[Input], store: ImportStore) -> int | None:
+    def _profiles(self, inputs: Sequence[Input], store: ImportWriter) -> int | None:
         """Answers Unix time minus the clock that starts at boot, if that is known."""
         known = [given.clock for given in inputs if given.clock is not None]
         offsets = self._offsets(known)
@@ -198,8 +201,6 @@ class Session:
             self._progress.begin(given.name)
             try:
                 self._profile(given, None if given.clock is None else offsets[id(given.clock)], store)
-            except StoreError:
-                raise
             except OSError as error:
                 self._outcome.skipped[f"{given.name}: {error.strerror or error}"] += 1
             finally:
@@ -212,7 +213,7 @@ class Session:
         return next((offsets[id(each)] for each in (*known, *held) if each.last_us and offsets[id(each)]), None)
 
     def _offsets(self, clocks: Sequence[FileClock]) -> dict[int, int]:
-        """Unix time minus file clock, by the id of the clock. What carries no times lies on no common axis."""
+        """Unix time minus file clock, by the id of the clock. What carries no times is on no common axis."""
         timed = [each for each in clocks if each.last_us != 0]
         groups = [timed, *([each] for each in clocks if each.last_us == 0)]
         start_us = self._options.start_us
@@ -225,10 +226,10 @@ class Session:
             for each, offset_us in zip(group, clock.offset_us(group, start_us), strict=True)
         }
 
-    def _profile(self, given: Input, offset_us: int | None, store: ImportStore) -> None:
-        entry = Imported(given.name, formats.NAMES[given.format])
+    def _profile(self, given: Input, offset_us: int | None, store: ImportWriter) -> None:
+        entry = ImportedFile(given.name, formats.NAMES[given.format])
         self._files.append(entry)
-        held: list[Rows] = []
+        held: list[SampleRows] = []
         for rows in self._rows(given):
             entry.samples += len(rows)
             if offset_us is None:
@@ -243,7 +244,7 @@ class Session:
         if held and given.clock is not None:
             self._held.append(_Held(given.clock, held))
 
-    def _rows(self, given: Input) -> Iterator[Rows]:
+    def _rows(self, given: Input) -> Iterator[SampleRows]:
         """The rows of a file; `given.clock` is set at the end where it was not known before."""
         if given.format == "perf-data":
             yield from self._read_perf_data(given)
@@ -252,7 +253,7 @@ class Session:
         else:
             yield from self._read_collapsed(given)
 
-    def _read_perf_data(self, given: Input) -> Iterator[Rows]:
+    def _read_perf_data(self, given: Input) -> Iterator[SampleRows]:
         from zombiescope.importing.perf_data import PerfDataImport
 
         options = self._options
@@ -264,7 +265,7 @@ class Session:
         if given.clock is None:
             given.clock = replace(self._perf_data.clock, modified_wall_us=given.modified_us)
 
-    def _read_perf_script(self, given: Input) -> Iterator[Rows]:
+    def _read_perf_script(self, given: Input) -> Iterator[SampleRows]:
         reader = PerfScriptImport(self._outcome)
         stream = given.open_stream(self._progress.advance)
         yield from reader.read(stream, _if_damaged(stream))
@@ -273,15 +274,15 @@ class Session:
         if given.clock is None:
             given.clock = script_clock(given.name, reader.header, reader.span_us, given.modified_us)
 
-    def _read_collapsed(self, given: Input) -> Iterator[Rows]:
+    def _read_collapsed(self, given: Input) -> Iterator[SampleRows]:
         from zombiescope.importing.collapsed import CollapsedImport
 
         reader = CollapsedImport(self._outcome)
         given.clock = FileClock(given.name, 0, 0, modified_wall_us=given.modified_us)
         yield from reader.read(given.open_stream(self._progress.advance))
-        self._outcome.note("collapsed stacks carry no times: they stand at one moment, that of the file or of --start")
+        self._outcome.note("collapsed stacks carry no times: all are at one moment, that of the file or of --start")
 
-    def _add(self, rows: Rows, offset_us: int, store: ImportStore) -> None:
+    def _add(self, rows: SampleRows, offset_us: int, store: ImportWriter) -> None:
         rows.shift(offset_us)
         store.add(rows)
         outcome = self._outcome
@@ -296,10 +297,10 @@ class Session:
 
     # --- side files --------------------------------------------------------------------------------------------------
 
-    def _side_files(self, inputs: Sequence[Input], store: ImportStore, boot_offset_us: int | None) -> None:
+    def _side_files(self, inputs: Sequence[Input], store: ImportWriter, boot_offset_us: int | None) -> None:
         live: int | None = None
         for given in sorted(inputs, key=lambda each: each.format != "cgroup-list"):
-            entry = Imported(given.name, formats.NAMES[given.format])
+            entry = ImportedFile(given.name, formats.NAMES[given.format])
             self._files.append(entry)
             self._progress.begin(given.name)
             stream = given.open_stream(self._progress.advance)
@@ -315,7 +316,7 @@ class Session:
             self._outcome.events += len(rows) if table is schema.EVENTS else 0
             store.add_table(table, rows)
         if live is not None and not any(given.format == "proc-cgroups" for given in inputs):
-            self._outcome.note("the list of cgroup directories is of use only beside a copy of /proc/cgroups")
+            self._outcome.note("the list of cgroup directories is used only together with a copy of /proc/cgroups")
 
     def _side_rows(
         self, given: Input, text: str, boot_offset_us: int | None, live: int | None

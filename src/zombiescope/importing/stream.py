@@ -1,4 +1,4 @@
-"""Bytes of a file on their way in: plain, gzip or zstd, or from standard input, told by their first bytes.
+"""Bytes of a file on their way in: plain, gzip or zstd, or from standard input, recognised by their first bytes.
 
 A compressed file that ends early or is damaged gives what could be unpacked; `damage` then says what is missing.
 """
@@ -22,7 +22,7 @@ def is_packed(head: bytes) -> bool:
 
 
 class Stream:
-    """What is in a file, piece by piece. `progress` is told how many more bytes of the file itself were read."""
+    """What is in a file, piece by piece. `progress` is called with how many more bytes of the file itself were read."""
 
     def __init__(self, file: BinaryIO, progress: Progress) -> None:
         """Raises OSError."""
@@ -72,14 +72,14 @@ class Stream:
         return self._raw_pieces()
 
     def _gunzip(self) -> Iterator[bytes]:
-        """A gzip file may be several, one behind the other."""
+        """A gzip file may be several, one after the other."""
         unpacker = zlib.decompressobj(wbits=31)
         for packed in self._raw_pieces():
             piece = packed
             while piece:
                 if unpacker.eof:
                     if not piece.startswith(_GZIP[:1]):
-                        return  # zeros, or whatever else a tape or a tool put behind it
+                        return  # zeros, or whatever else a tape or a tool put after it
                     unpacker = zlib.decompressobj(wbits=31)
                 try:
                     yield unpacker.decompress(piece, _UNPACKED_BYTES)

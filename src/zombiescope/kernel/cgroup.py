@@ -7,7 +7,7 @@ the cgroup2 mount. A hierarchy's number is what the cgroup tracepoints print as 
 v1, v2 and hybrid nodes differ only in where the memory controller is: /proc/cgroups names its hierarchy;
 0 there, or no row at all (af000ce85293b hides the controllers of cgroup2 since v6.15), leaves cgroup2.
 
-In a container a mount may show a part of the hierarchy. Files that only a hierarchy's root has or lacks tell
+In a container a mount may show a part of the hierarchy. Files that only a hierarchy's root has or lacks show
 that apart, whatever the cgroup namespace makes of the paths.
 
 Cost: four small files, read at start. Absence: no cgroupfs in sight is an empty result.

@@ -63,7 +63,7 @@ def parse_v2(data: bytes) -> MemoryCgroups | None:
     )
 
 
-class Census:
+class CgroupCounter:
     """Counts the memory cgroups again and again through one descriptor."""
 
     __slots__ = ("_file", "hierarchy", "why")

@@ -46,7 +46,7 @@ def own_dying(mount: str, most: int = MAX_DIRECTORIES) -> list[tuple[str, int]]:
 
 
 def held(directory: str, most: int = MAX_DIRECTORIES) -> Held | None:
-    """What keeps the dying cgroups below a directory; None when it cannot be told apart from what the living hold."""
+    """What keeps the dying cgroups below a directory; None when it cannot be separated from what the living hold."""
     children = _children(directory)
     if len(children) > most:
         return None
@@ -59,7 +59,7 @@ def held(directory: str, most: int = MAX_DIRECTORIES) -> Held | None:
 
 
 def _memory(directory: str, its_own: bool = True) -> tuple[int, int] | None:
-    """(file, shmem) of a directory and everything below it. What it has itself is told apart on v1 only."""
+    """(file, shmem) of a directory and everything below it. What it has itself is separate on v1 only."""
     stat = parse_flat(read_file(f"{directory}/memory.stat") or b"")
     if "total_cache" not in stat:
         return (stat["file"], stat.get("shmem", 0)) if "file" in stat else None

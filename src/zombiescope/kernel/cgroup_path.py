@@ -67,7 +67,7 @@ class Owner:
     container: str | None = None
     pod_uid: str | None = None
     runtime: str | None = None
-    """docker, containerd, crio, podman, ecs, lxc, machined; None where the path does not tell."""
+    """docker, containerd, crio, podman, ecs, lxc, machined; None where the path does not say."""
     user_unit: str | None = None
     """The unit of a user's own manager, below user@UID.service."""
 

@@ -1,6 +1,6 @@
 """SIOCETHTOOL: a network driver's name and its own statistics, as `ethtool -i` and `ethtool -S` show them.
 
-Fields: driver, version, firmware and bus of a card; of its statistics the counters that tell loss, errors,
+Fields: driver, version, firmware and bus of a card; of its statistics the counters that show loss, errors,
 timeouts, resets and starvation (ENA's suspected_poll_starvation and allowance counters among them), at most
 MAX_COUNTERS a card, device-wide ones before per-queue ones.
 
@@ -87,7 +87,7 @@ class Driver:
 
 
 def choose(names: Sequence[str]) -> list[tuple[int, str]]:
-    """(position, name) of the counters worth keeping, the most telling first."""
+    """(position, name) of the counters worth keeping, the most useful first."""
     named: list[tuple[int, str]] = []
     device: list[tuple[int, str]] = []
     queue: list[tuple[int, str]] = []

@@ -2,7 +2,7 @@
 
 Sources: uname(2), /proc/sys/kernel/{hostname,random/boot_id}, /proc/cmdline, /etc/os-release,
 /sys/class/dmi/id, and the metadata that cloud-init left in /run/cloud-init/instance-data.json (nothing is
-asked over the network). labels holds zone, image and instance_type where a file tells them.
+asked over the network). labels holds zone, image and instance_type where a file has them.
 
 Cost: a few small files, read at start. Absence: None, or a label that is missing. cloud-init redacts what it
 calls sensitive for readers other than root; such values are treated as absent.

@@ -51,7 +51,7 @@ def _device(text: bytes) -> str:
 
 
 def _split(line: bytes, columns: int) -> tuple[list[bytes], bytes]:
-    """The count fields and the text behind them."""
+    """The count fields and the text after them."""
     fields = line.split(None, columns + 1)[1:]
     width = next((i for i, field in enumerate(fields) if not field.isdigit()), len(fields))
     width = min(width, columns)

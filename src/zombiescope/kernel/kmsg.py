@@ -46,7 +46,7 @@ class KmsgRecord:
 
     @property
     def from_kernel(self) -> bool | None:
-        """False when a process wrote it, None when the source cannot tell."""
+        """False when a process wrote it, None when the source does not say."""
         if self.text.startswith("[U] "):
             return False
         return None if self.facility is None else self.facility == 0

@@ -2,7 +2,7 @@
 recorder runs.
 
 Reads the census (cgroup_census.py), the directories of a cgroup1 memory hierarchy, once and only for a few
-seconds, and times the statistics of our own leaf. Which path leaks and how fast cannot be told from one look:
+seconds, and times the statistics of our own leaf. Which path leaks and how fast cannot be seen from one look:
 that needs a recorder.
 """
 
@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 
 from zombiescope.kernel.cgroup import Hierarchy, parse_membership
-from zombiescope.kernel.cgroup_census import Census, MemoryCgroups, walk_directories
+from zombiescope.kernel.cgroup_census import CgroupCounter, MemoryCgroups, walk_directories
 from zombiescope.kernel.cgroup_leaf import NotALeafError, read_cost
 from zombiescope.kernel.procfile import at, read_file
 
@@ -37,7 +37,7 @@ class LiveCensus:
 
 def live_census(root: str = "/") -> LiveCensus | str:
     """The census, or why there is none."""
-    census = Census(root)
+    census = CgroupCounter(root)
     try:
         found = census.read()
     finally:

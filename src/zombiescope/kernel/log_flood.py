@@ -1,7 +1,7 @@
 """A flood of kernel log lines, kept to a bounded number of events.
 
 A node in trouble logs thousands of lines a minute (4,500 OOM lines a minute have been reported), nearly all
-of them alike. Of each kind so many pass per second; the rest are counted and told in one event when the
+of them alike. Of each kind so many pass per second; the rest are counted and reported in one event when the
 second is over. What is critical is never held back the first time in a second that it names an interface, a
 CPU or a process.
 """

@@ -1,7 +1,7 @@
 # ruff: noqa: E501 - the wording of the kernel is kept whole, to be searched for
 """Lines of network drivers: transmit timeouts, resets, and what leads to them.
 
-ENA has worded the same event five ways; the version ranges stand in the names. `phase` of a nic_reset tells
+ENA has worded the same event five ways; the version ranges stand in the names. `phase` of a nic_reset says
 the lines of one reset apart: start, done, failed. `reset_reason` names why, in the words of the driver's
 own reset reasons.
 """

@@ -1,7 +1,7 @@
 """/proc/meminfo: where the node's memory is, in bytes.
 
 Fields: FIELDS, those that a leak of cgroups or of kernel memory moves (Percpu, Slab, KernelStack), and the
-ones that tell pressure and writeback. Percpu is the tell-tale of dying memory cgroups on large machines.
+ones that show pressure and writeback. Percpu is the sign of dying memory cgroups on large machines.
 
 Cost: one read of about 1.5 kB; the kernel walks its per-CPU counters for some rows. Absence: a row that the
 kernel lacks is None (MemAvailable before v3.14, Percpu before v4.19, 7e8a6304d541).

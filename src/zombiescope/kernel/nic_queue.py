@@ -31,7 +31,7 @@ class NicQueue:
     interface: str
     queue: int
     direction: str
-    """rx, tx, or rxtx when one interrupt serves both or the name does not tell."""
+    """rx, tx, or rxtx when one interrupt serves both or the name does not say."""
     irq: int
     cpus: tuple[int, ...]
     action: str
@@ -98,7 +98,7 @@ def _direction(name: str) -> str:
 
 
 def irq_cpus(irq: int, root: str = "/") -> tuple[int, ...]:
-    """The CPUs that an interrupt goes to, or may go to on kernels that do not tell; () if unknown."""
+    """The CPUs that an interrupt goes to, or may go to on kernels that do not say; () if unknown."""
     for name in ("effective_affinity_list", "smp_affinity_list"):
         cpus = parse_list(read_file(at(root, f"proc/irq/{irq}/{name}")) or b"")
         if cpus:

@@ -23,6 +23,7 @@ import time
 from dataclasses import dataclass, field, replace
 
 from zombiescope._native import perf_event_open
+from zombiescope._time import DEFAULT_HZ
 
 TYPE_HARDWARE, TYPE_SOFTWARE, TYPE_TRACEPOINT = 0, 1, 2
 HARDWARE_CPU_CYCLES, SOFTWARE_CPU_CLOCK = 0, 0
@@ -61,7 +62,7 @@ class Clock:
     """What makes a CPU's stack be taken: cpu-clock ticks of wall time, or hardware cycles that stop when halted."""
 
     name: str = "cpu-clock"
-    hz: int = 99
+    hz: int = DEFAULT_HZ
 
     @property
     def has_period(self) -> bool:

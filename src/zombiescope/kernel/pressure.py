@@ -7,7 +7,7 @@ cpu has a "full" line since v5.13 (system-wide it is always 0), irq has only "fu
 (52b1364ba0b1). Cost: the read aggregates the per-CPU buckets, at most every two seconds for the averages.
 
 Absence: CONFIG_PSI off, psi=0 or a distribution that needs psi=1 (the file is missing, or the read
-answers EOPNOTSUPP). Either is None; ProcFile.why tells which.
+answers EOPNOTSUPP). Either is None; ProcFile.why says which.
 """
 
 from dataclasses import dataclass

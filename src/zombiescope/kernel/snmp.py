@@ -1,7 +1,7 @@
 """/proc/net/snmp and /proc/net/netstat: what the IP, TCP and UDP stacks counted.
 
 Fields: FIELDS, under the names that nstat(8) prints (protocol and counter joined: TcpRetransSegs,
-TcpExtListenDrops): retransmits and timeouts, drops for want of room, resets, and the traffic to hold them
+TcpExtListenDrops): retransmits and timeouts, drops because room is missing, resets, and the traffic to hold them
 against.
 
 Both files have two lines a protocol, names and values. The columns grow with the kernel but do not change

@@ -3,7 +3,7 @@
 SYSLOG_ACTION_READ_ALL copies the end of the log as text, ``<prio>[seconds.micros] text`` a line; it takes
 nothing away from other readers. There is no position to go on from and no sequence number: each read copies
 up to 256 KB (about a millisecond), and what is new is found by the lines that were there before. The
-facility is in the prio, so lines that a process wrote are told apart as with /dev/kmsg. Needs CAP_SYSLOG,
+facility is in the prio, so lines that a process wrote are recognised as with /dev/kmsg. Needs CAP_SYSLOG,
 or kernel.dmesg_restrict=0.
 """
 

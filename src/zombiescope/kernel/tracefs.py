@@ -26,7 +26,7 @@ _ID = re.compile(rb"^ID: (\d+)$", re.M)
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of a raw record. A `dynamic` field holds where its string lies: low half offset, high half length."""
+    """One field of a raw record. A `dynamic` field holds where its string is: low half offset, high half length."""
 
     offset: int
     size: int
@@ -45,12 +45,12 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class EventFormat:
     number: int
     fields: dict[str, Field]
 
 
-def parse(data: bytes) -> Format:
+def parse(data: bytes) -> EventFormat:
     """The text of a `format` file. Raises ValueError when it names no id."""
     number = _ID.search(data)
     if number is None:
@@ -60,7 +60,7 @@ def parse(data: bytes) -> Format:
         what = match["what"].decode()
         name = re.split(r"[\s*]+", what)[-1].split("[")[0]
         fields[name] = Field(int(match["offset"]), int(match["size"]), match["signed"] == b"1", "__data_loc" in what)
-    return Format(int(number[1]), fields)
+    return EventFormat(int(number[1]), fields)
 
 
 def find(root: str = "/") -> Path | None:
@@ -98,6 +98,6 @@ def mount_privately(root: str = "/") -> Path:
     return place
 
 
-def read_format(tracefs: Path, group: str, name: str) -> Format:
+def read_format(tracefs: Path, group: str, name: str) -> EventFormat:
     """A tracepoint's id and fields. Raises OSError when the kernel has no such tracepoint or we may not read it."""
     return parse((tracefs / "events" / group / name / "format").read_bytes())

@@ -45,8 +45,8 @@ class Done:
         if self.exit == 0:
             return self
         said = " | ".join((self.stderr or self.stdout).decode(errors="replace").strip().splitlines()[-4:])
-        how = "reached its limit" if self.exit is None else f"ended with {self.exit}"
-        raise LabError(f"in the machine, `{' '.join(self.argv)}` {how}: {said or self.why or 'it said nothing'}")
+        how = "timed out" if self.exit is None else f"exited with {self.exit}"
+        raise LabError(f"in the machine, `{' '.join(self.argv)}` {how}: {said or self.why or 'it printed nothing'}")
 
 
 class Channel:
@@ -96,7 +96,7 @@ class Channel:
             if "exit" in frame:
                 texts = (b"".join(output["stdout"]), b"".join(output["stderr"]))
                 return Done(tuple(argv), frame["exit"], *texts, time.monotonic() - begun, frame.get("why"))
-        raise LabError(f"the machine stands still: no answer to `{' '.join(argv)}` in {limit_s + _GRACE_S:.0f} s")
+        raise LabError(f"the machine hangs: no answer to `{' '.join(argv)}` in {limit_s + _GRACE_S:.0f} s")
 
     def _frames(self, deadline: float, alive: Callable[[], None]) -> Iterator[dict[str, Any]]:
         while (left := deadline - time.monotonic()) > 0:

@@ -1,13 +1,12 @@
-"""What went wrong in the laboratory, in one line, with what mends it."""
+"""What went wrong in the laboratory."""
 
 from __future__ import annotations
 
+from zombiescope._errors import UserError
 
-class LabError(Exception):
-    """A machine could not be had, or did not do as asked. `mend` is the command or setting that helps."""
 
-    def __init__(self, what: str, mend: str | None = None) -> None:
-        super().__init__(what if mend is None else f"{what}; {mend}")
+class LabError(UserError):
+    """A machine did not come up, or did not do what it was told to."""
 
 
 class CannotBuildError(LabError):

@@ -1,4 +1,4 @@
-"""Small packets from core 1 to core 0, between two network namespaces: one core has to take them all.
+"""Small packets from core 1 to core 0, between two network namespaces: one core has to process them all.
 
 RPS sends them to core 0 (without it they would be taken by the sender itself). The number of firewall rules that each
 has to pass on the other side decides which fault it is.
@@ -72,7 +72,7 @@ def flood(name: str, pattern: str, *, rules: int, title: str, frames: str) -> Sc
         id=name,
         title=title,
         does=f"sends small packets as fast as it can between two network namespaces of its own, past {rules:,} "
-        "firewall rules; core 0 has to take them all",
+        "firewall rules; core 0 has to process them all",
         truth=Truth(pattern, "ksoftirqd/0", "flooder"),
         script=SCRIPT.replace("RULES", str(rules)),
         comm="flooder",

@@ -59,7 +59,7 @@ def feed(stream: IO[bytes], data: bytes) -> None:
 
 
 def run(port: Port, request: dict[str, Any]) -> None:
-    """Run one command to its end and tell how it ended."""
+    """Run one command to its end and report how it ended."""
     number = request["id"]
     try:
         child = start(request)

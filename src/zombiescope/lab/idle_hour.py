@@ -5,15 +5,15 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 
+from zombiescope.lab.founding_case import SYSCALL
 from zombiescope.lab.raw_case import RawCase, Work, kernel, user
 
 SECONDS = 3600
-_SYSCALL = ("entry_SYSCALL_64_after_hwframe", "do_syscall_64")
 _ORDINARY = (
-    Work("systemd", 1, 4, (*user("/lib/systemd/systemd", "main", "manager_loop"), *kernel(*_SYSCALL, "do_epoll_wait"))),
-    Work("systemd-journal", 312, 6, kernel(*_SYSCALL, "vfs_write", "ext4_file_write_iter", "generic_perform_write")),
+    Work("systemd", 1, 4, (*user("/lib/systemd/systemd", "main", "manager_loop"), *kernel(*SYSCALL, "do_epoll_wait"))),
+    Work("systemd-journal", 312, 6, kernel(*SYSCALL, "vfs_write", "ext4_file_write_iter", "generic_perform_write")),
     Work("kubelet", 940, 20, user("/usr/bin/kubelet", "runtime.goexit", "runtime.mallocgc")),
-    Work("kubelet", 940, 6, kernel(*_SYSCALL, "vfs_read", "seq_read_iter", "cgroup_seqfile_show")),
+    Work("kubelet", 940, 6, kernel(*SYSCALL, "vfs_read", "seq_read_iter", "cgroup_seqfile_show")),
     Work("containerd", 901, 10, user("/usr/bin/containerd", "runtime.goexit", "runtime.scanobject")),
     Work(
         "kworker/2:1", 77, 4, kernel("ret_from_fork", "kthread", "worker_thread", "process_one_work", "vmstat_update")

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from zombiescope.kernel import cgroup
-from zombiescope.lab.place import MARK, UNITS
+from zombiescope.lab.sandbox import MARK, UNITS
 
 GONE_S = 20.0
 _SHM = Path("/dev/shm")  # noqa: S108  this is the tmpfs
@@ -66,7 +66,7 @@ def find(scenario: str = "") -> Leftovers:
 
 
 def remove(found: Leftovers) -> list[str]:
-    """Ends units and processes, then removes files, then cgroups; what would not go is told."""
+    """Ends units and processes, then removes files, then cgroups; what would not go is reported."""
     deadline = time.monotonic() + GONE_S
     _stop(found.units)
     _end(found, deadline)

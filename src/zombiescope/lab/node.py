@@ -47,7 +47,7 @@ class Plan:
     product: bool = True
 
 
-class Node:
+class LabNode:
     """A node that is up. `boot` makes it."""
 
     def __init__(self, plan: Plan, made: Image, machine: Qemu, accelerated: bool) -> None:
@@ -77,8 +77,7 @@ class Node:
         try:
             self._channel.wait_for_agent(limit_s, self._machine.must_run)
         except LabError as error:
-            last = " | ".join(line.strip() for line in self.console().strip().splitlines()[-3:])
-            raise LabError(f"{error}; its console ends: {last}") from error
+            raise LabError(f"{error.what} (its console ends: {self._machine.last_lines()})", error.fix) from error
         self.boot_seconds = time.monotonic() - begun
 
     def run(self, *argv: str, stdin: bytes = b"", limit_s: float = 60.0, **more: Any) -> Done:
@@ -96,7 +95,7 @@ class Node:
         self.run("/bin/sh", "-euc", script, path, stdin=content, limit_s=300.0).check()
 
     def get(self, path: str, into: Path) -> Path:
-        """Copy a file or a tree out of the node; answers where it lies now."""
+        """Copy a file or a tree out of the node; answers where it is now."""
         parent, name = posixpath.split(path.rstrip("/"))
         done = self.run("tar", "--create", "--directory", parent or "/", name, limit_s=300.0)
         # tar ends with 1 when a file grew under it, which a recording in use does.
@@ -125,8 +124,8 @@ class Node:
 
 
 @contextmanager
-def boot(plan: Plan, note: Callable[[str], None] = lambda _: None) -> Iterator[Node]:
-    """A node that is up, and gone afterwards. `note` is told what takes time."""
+def boot(plan: Plan, note: Callable[[str], None] = lambda _: None) -> Iterator[LabNode]:
+    """A node that is up, and gone afterwards. `note` is called with what takes time."""
     programs.find("qemu-system-x86_64")  # before anything is built for it
     made = image(plan.kernel)
     disks = [made.disk, *([product.product_disk()] if plan.product else [])]
@@ -135,7 +134,7 @@ def boot(plan: Plan, note: Callable[[str], None] = lambda _: None) -> Iterator[N
     hardware = Hardware(made.kernel, chosen, made.initrd, disks, options, ports=("agent", "console"))
     machine = Qemu(hardware)
     try:
-        node = Node(plan, made, machine, chosen == KVM)
+        node = LabNode(plan, made, machine, chosen == KVM)
         node.wait_until_up()
         if plan.product:
             node.install()

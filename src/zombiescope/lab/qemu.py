@@ -81,10 +81,13 @@ class Qemu:
         return not self.running()
 
     def must_run(self) -> None:
-        """An error that tells the console's last words if it does not."""
+        """An error with the console's last lines if it does not."""
         if not self.running():
-            last = " | ".join(line.strip() for line in self.console().strip().splitlines()[-3:])
-            raise LabError(f"the machine stopped: {last or 'QEMU said nothing'}")
+            raise LabError(f"the machine stopped: {self.last_lines() or 'QEMU printed nothing'}")
+
+    def last_lines(self) -> str:
+        """The end of the console on one line."""
+        return " | ".join(line.strip() for line in self.console().strip().splitlines()[-3:])
 
     def close(self) -> None:
         """Power off at once; the disk is thrown away, so there is nothing to write back."""

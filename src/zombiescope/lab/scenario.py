@@ -14,7 +14,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Literal
 
-from zombiescope.lab.place import Place
+from zombiescope.lab.sandbox import Sandbox
 
 HERE = "here"
 """Where a scenario runs that does not run in a machine of `lab node`."""
@@ -76,7 +76,7 @@ class Needs:
     """It would hurt the whole machine, so it runs in `lab node` only."""
 
 
-def _nothing(_: Place) -> list[str]:
+def _nothing(_: Sandbox) -> list[str]:
     return []
 
 
@@ -95,8 +95,8 @@ class Scenario:
     seconds: float = 12.0
     """How long it hurts at most; it is ended sooner when it was named."""
     needs: Needs = field(default_factory=Needs)
-    prepare: Callable[[Place], list[str]] = _nothing
-    """Makes what the program needs below its place, and gives the program's arguments."""
+    prepare: Callable[[Sandbox], list[str]] = _nothing
+    """Makes what the program needs in its sandbox, and gives the program's arguments."""
     cpu: int | None = None
     many: bool = False
     """It takes more than one core, so it gets no more than its share: the doctor has to run, too."""

@@ -66,12 +66,12 @@ def page_of(results: Sequence[Document]) -> str:
     parts = [
         "# How often the diagnosis is right",
         "Written by `zombiescope lab score --page docs/accuracy.md`: each fault really happens on the machine, a "
-        "recorder sees it, and what the diagnosis says is held against what is known to be true. "
+        "recorder sees it, and what the diagnosis says is compared with what is known to be true. "
         f"Linux {platform.release()}, {os.cpu_count()} cores, {time.strftime('%Y-%m-%d')}.",
         f"**{sentence(total)[0].upper()}{sentence(total)[1:]}.**",
-        _table(("scenario", "truth", "found first", "culprit said", "named after", ""), rows(results)),
+        _table(("scenario", "truth", "found first", "culprit reported", "named after", ""), rows(results)),
         "*Named after* is the time from the moment the fault began until the live doctor had written the right "
-        "pattern and the right culprit. *Culprit said* is the name, unit and cgroup that the diagnosis blamed.",
+        "pattern and the right culprit. *Culprit reported* is the name, unit and cgroup that the diagnosis blamed.",
         "## The scenarios",
         _table(("scenario", "what is done", "who is to blame", "kernel frames seen"), _scenarios(results)),
     ]

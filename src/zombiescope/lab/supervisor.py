@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from types import FrameType
 
 from zombiescope.lab import leftovers
-from zombiescope.lab.place import Place
+from zombiescope.lab.sandbox import Sandbox
 from zombiescope.lab.scenario import PREAMBLE, Scenario, by_id
 
 READY_S = 120
@@ -45,8 +45,8 @@ def main(arguments: Sequence[str]) -> int:
             _perform(scenario, seconds)
     except (_Ended, BrokenPipeError) as ended:
         if ended.args == (signal.SIGALRM,):
-            print(f"given up after {READY_S + seconds} s: this machine is too slow for it", file=sys.stderr)  # noqa: T201
-    except Exception as error:  # noqa: BLE001  whatever it was, the command tells it in one line
+            print(f"gave up after {READY_S + seconds} s: this machine is too slow for it", file=sys.stderr)  # noqa: T201
+    except Exception as error:  # noqa: BLE001  whatever it was, the command reports it in one line
         print(f"{type(error).__name__}: {error}", file=sys.stderr)  # noqa: T201
         return 1
     finally:
@@ -64,7 +64,7 @@ def _end(number: int, _frame: FrameType | None) -> None:
 
 def _perform(scenario: Scenario, seconds: int) -> None:
     leftovers.remove(leftovers.find(scenario.id))  # of a run before
-    place, needs = Place(scenario.id), scenario.needs
+    place, needs = Sandbox(scenario.id), scenario.needs
     if needs.root:
         place.make(memory_bytes=needs.memory_bytes, processes=needs.processes, real_time=needs.real_time)
         if scenario.kind == "fault" and not needs.real_time and not scenario.many:
@@ -98,7 +98,7 @@ def _say(word: str) -> None:
     print(word, flush=True)  # noqa: T201  the command reads it
 
 
-def _start(scenario: Scenario, place: Place, arguments: list[str]) -> subprocess.Popen[bytes]:
+def _start(scenario: Scenario, place: Sandbox, arguments: list[str]) -> subprocess.Popen[bytes]:
     enter = [str(path) for path in place.enter_paths()] if scenario.needs.root else []
 
     def enter_and_obey() -> None:

@@ -13,7 +13,7 @@ import threading
 import tty
 from collections.abc import Iterator
 
-from zombiescope.lab.node import Node
+from zombiescope.lab.node import LabNode
 
 _FOR_EVER_S = 30 * 86_400.0
 _SHELL = (
@@ -21,7 +21,7 @@ _SHELL = (
 )
 
 
-def attach(node: Node) -> int:
+def attach(node: LabNode) -> int:
     """Give the person a root shell in the node; answers its exit code when it ends."""
     size = shutil.get_terminal_size()
     script = _SHELL.format(rows=size.lines, columns=size.columns)

@@ -1,4 +1,4 @@
-"""Was it named? Incidents, as `diagnose --json` tells them, against the truth of a scenario.
+"""Was it named? Incidents, as `diagnose --json` prints them, against the truth of a scenario.
 
 Other things may happen on the machine meanwhile, so the incident that counts is the worst one of those that concern
 the scenario's own processes or cgroups; if none does, the worst of all, which then is wrong.
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from zombiescope.lab.place import MARK
+from zombiescope.lab.sandbox import MARK
 from zombiescope.lab.scenario import Scenario
 
 Document = dict[str, Any]
@@ -58,7 +58,7 @@ def right_pattern(scenario: Scenario, found: Found) -> bool:
 
 
 def right_culprit(scenario: Scenario, found: Found) -> bool:
-    """Whether who is to blame is among the words; that everything lies below the scenario's own cgroup is no help."""
+    """Whether who is to blame is among the words; that everything is below the scenario's own cgroup is no help."""
     said = (found.culprit or "").replace(f"{MARK}{scenario.id}", "")
     return bool(scenario.truth.culprit) and scenario.truth.culprit in said
 

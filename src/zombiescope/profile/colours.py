@@ -1,4 +1,4 @@
-"""Colours of frames: by kind first, so that kernel and user are told apart at a glance, then by module, and a shade by
+"""Colours of frames: by kind first, so that kernel and user differ at a glance, then by module, and a shade by
 name. They follow from the names alone, so a function has the same colour in every window, recording and output."""
 
 from __future__ import annotations

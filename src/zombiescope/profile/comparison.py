@@ -21,7 +21,7 @@ from zombiescope.recording.columns import Ints
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class SampleShare:
     """Of the samples of one side, 0 to 1; `cores` is how many it kept busy on average, None if the rate is unknown."""
 
     ratio: float
@@ -47,8 +47,8 @@ class OwnerChange:
 
     name: str
     kind: str
-    before: Share
-    after: Share
+    before: SampleShare
+    after: SampleShare
 
     @property
     def delta(self) -> float:
@@ -108,7 +108,7 @@ Owner = tuple[str, str]
 
 def _owners(before: Selection, after: Selection) -> tuple[OwnerChange, ...]:
     old, new = _shares(before), _shares(after)
-    zero_before, zero_after = (Share(0.0, None if _sampled_s(side) is None else 0.0) for side in (before, after))
+    zero_before, zero_after = (SampleShare(0.0, None if _sampled_s(side) is None else 0.0) for side in (before, after))
     changes = [
         OwnerChange(*owner, old.get(owner, zero_before), new.get(owner, zero_after))
         for owner in old.keys() | new.keys()
@@ -116,7 +116,7 @@ def _owners(before: Selection, after: Selection) -> tuple[OwnerChange, ...]:
     return tuple(sorted(changes, key=lambda change: (-abs(change.delta), change.name)))
 
 
-def _shares(selection: Selection) -> dict[Owner, Share]:
+def _shares(selection: Selection) -> dict[Owner, SampleShare]:
     owner_of = _owner_of(selection)
     samples: Counter[Owner] = Counter()
     for (task,) in selection.columns("task"):
@@ -125,7 +125,7 @@ def _shares(selection: Selection) -> dict[Owner, Share]:
             samples[owner_of.get(number, ("?", "comm"))] += count
     seconds, everything = _sampled_s(selection), samples.total()
     return {
-        owner: Share(count / everything, None if seconds is None else count / seconds)
+        owner: SampleShare(count / everything, None if seconds is None else count / seconds)
         for owner, count in samples.items()
     }
 

@@ -24,7 +24,7 @@ GAP = 1.8
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Boxes ordered by start, then depth. `left_off`: samples behind the first MOST_SAMPLES, and boxes too short."""
+    """Boxes ordered by start, then depth. `left_off`: samples after the first MOST_SAMPLES, and boxes too short."""
 
     stacks: Stacks
     function: Ints

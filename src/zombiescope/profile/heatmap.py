@@ -5,7 +5,7 @@ visible in hours of data, and a thing that happens every second at the same mome
 column for a span of time and a row for each core: one saturated core among many is a line.
 
 values[column][row]; row 0 is the start of the second, or the first core. A cell in which nothing ran and a cell
-that was not recorded are both 0: `blind` tells them apart.
+that was not recorded are both 0: `blind` distinguishes them.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from zombiescope._time import SECOND_US
-from zombiescope.profile import seconds
-from zombiescope.profile.seconds import Seconds
+from zombiescope.profile import second_counts
+from zombiescope.profile.second_counts import SecondCounts
 from zombiescope.profile.selection import Selection
 from zombiescope.recording import schema
 from zombiescope.recording.columns import Ints
@@ -99,12 +99,12 @@ def subsecond(selection: Selection, rows: int = DEFAULT_ROWS) -> Heatmap:
 
 def _counted(
     selection: Selection, column: str, usable: bool, *names: str
-) -> Iterator[tuple[Seconds | None, Iterator[tuple[Ints, ...]]]]:
+) -> Iterator[tuple[SecondCounts | None, Iterator[tuple[Ints, ...]]]]:
     """Part by part what compaction counted already, and these columns of the samples that it did not."""
     if not usable:
         yield None, selection.columns(*names)
         return
-    for each in seconds.split(selection, column):
+    for each in second_counts.split(selection, column):
         spans = [selection.within(*span) for span in each.rest]
         parts = [each.part]
         yield each.counted, (rows for span in spans for rows in span.columns(*names, parts=parts))

@@ -1,7 +1,7 @@
-"""How busy each core was, told by its samples: for a profile that was imported without any counters beside it.
+"""How busy each core was, from its samples: for a profile that was imported without any counters beside it.
 
 A second of a core is as long as the most samples that any core has in any second; what of it was sampled in user space
-or in the kernel is user or system time. Whatever else a counter tells (irq, softirq, steal) is not known from here.
+or in the kernel is user or system time. Whatever else a counter shows (irq, softirq, steal) is not known from here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _MOST_CELLS = 20_000_000
 
 
 def ticks(selection: Selection, unknown: tuple[str, ...]) -> pa.Table | None:
-    """Rows like those of the table `cores`, one for each second and core; None where samples tell nothing."""
+    """Rows like those of the table `cores`, one for each second and core; None where samples show nothing."""
     known = selection.stacks
     idle, kernel = known.idle(), known.in_kernel()
     first = selection.start_us // SECOND_US

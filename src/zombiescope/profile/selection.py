@@ -31,8 +31,9 @@ from zombiescope.profile.stacks import Span, Stacks
 from zombiescope.recording import columns, schema
 from zombiescope.recording.columns import Ints, Mask
 from zombiescope.recording.parquet_part import ParquetPart
-from zombiescope.recording.parts import Part
+from zombiescope.recording.part import Part
 from zombiescope.recording.reader import Recording
+from zombiescope.recording.sample_event import EVENT_SOURCE
 
 Mode = Literal["kernel", "user"]
 
@@ -50,7 +51,7 @@ class Filters:
     event: str | None = None
     idle: bool = False
     every_event: bool = False
-    """All events of an import, for whoever tells them apart."""
+    """All events of an import, for whoever distinguishes them."""
     also: Expression | None = None
 
     @property
@@ -63,8 +64,6 @@ class Filters:
 
 
 EVERYTHING = Filters()
-EVENT_SOURCE = "event"
-"""The source of series that name the event of imported samples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +133,7 @@ class Selection:
                 yield tuple(values[name][kept] for name in names)
 
     def _keeps(self) -> dict[str, Callable[[Ints], Mask]]:
-        """Column -> what tells which of its values pass."""
+        """Column -> which of its values pass."""
         keeps: dict[str, Callable[[Ints], Mask]] = {}
         if self.filters.cpus:
             cpus = sorted(self.filters.cpus)
@@ -142,7 +141,7 @@ class Selection:
         if self.filters.on_tasks:
             tasks = _tasks(self.recording, self.span, self.filters)
             keeps["task"] = lambda task: _holds(tasks, task)
-        imported = Imported.of(self.recording)
+        imported = ImportFacts.of(self.recording)
         if self.filters.on_stacks or (imported.idle and not self.filters.idle):
             wanted = _wanted_stacks(self.stacks, self.filters)
             keeps["stack"] = lambda stack: np.asarray(wanted[self.stacks.rows_of(stack)], bool)
@@ -161,7 +160,7 @@ class Selection:
     def counts(self) -> Ints:
         """How often each stack of `stacks` was sampled."""
         total = np.zeros(self.stacks.count, np.int64)
-        if Imported.of(self.recording).weighted:
+        if ImportFacts.of(self.recording).weighted:
             for stack, weight in self.columns("stack", "period"):
                 np.add.at(total, self.stacks.rows_of(stack), weight)
             return total
@@ -181,7 +180,7 @@ class Selection:
         return total
 
     def _summary(self, part: Part) -> pa.Table | None:
-        """How often a part that lies in the window as a whole sampled each stack, if it says so."""
+        """How often a part that is wholly in the window sampled each stack, if it says so."""
         if not self.countable or not isinstance(part, ParquetPart):
             return None
         times = part.span_of(schema.SAMPLES)
@@ -191,7 +190,7 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportFacts:
     """What node.json says of a recording that was imported; a recording of our own has none of it."""
 
     events: tuple[str, ...] = ()
@@ -206,7 +205,7 @@ class Imported:
         return self.events[0] if len(self.events) > 1 else None
 
     @classmethod
-    def of(cls, recording: Recording) -> Imported:
+    def of(cls, recording: Recording) -> ImportFacts:
         said = recording.node.get("imported")
         if not isinstance(said, dict):
             return cls()

@@ -23,7 +23,7 @@ import pyarrow as pa
 from zombiescope._native import FunctionSet, StackSet, context_of
 from zombiescope.recording import columns, schema
 from zombiescope.recording.columns import Ints, Mask
-from zombiescope.recording.parts import Part
+from zombiescope.recording.part import Part
 from zombiescope.recording.reader import Recording
 from zombiescope.recording.stacks import KERNEL_KINDS, SKID_LEAVES
 from zombiescope.symbols.demangle import demangle
@@ -98,7 +98,7 @@ class Stacks:
         return mask
 
     def idle(self) -> Mask:
-        """Stacks of a core that had nothing to do. From the leaf outwards, the first frame that tells decides: the idle
+        """Stacks of a core that had nothing to do. From the leaf outwards, the first known frame decides: the idle
         loop, or an interrupt on top of it, which is work."""
         contexts = np.fromiter(map(_context, self.functions), np.int8, len(self.functions))[self.flat]
         last = np.maximum.accumulate(np.where(contexts > 0, np.arange(len(contexts)), -1))[self.ends - 1]
@@ -128,7 +128,7 @@ IDLE_LEAVES = frozenset(
         "poll_idle", "cpuidle_poll", "cpu_do_idle", "arch_cpu_idle",
     }
 )  # fmt: skip
-"""Where a core halts. Callers tell better; this is for profiles that have none."""
+"""Where a core halts. Callers show it better; this is for profiles that have none."""
 
 
 def _halts(function: Function) -> bool:
@@ -241,7 +241,7 @@ def _assemble(functions: tuple[Function, ...], stacks: StackSet, rows: list[tupl
 
 
 def joined(first: Stacks, second: Stacks) -> Stacks:
-    """The stacks of two recordings side by side: those of the first keep their ids, those of the second come behind,
+    """The stacks of two recordings side by side: those of the first keep their ids, those of the second come after,
     samples without a stack stay last. A function that both have is one."""
     number_of = {function: number for number, function in enumerate(first.functions)}
     moved = np.array([number_of.setdefault(function, len(number_of)) for function in second.functions], np.int32)

@@ -97,7 +97,7 @@ def _cells(drawn: Heatmap, row: int, blind: set[int]) -> Line:
 
 
 def _blind_columns(drawn: Heatmap) -> set[int]:
-    """Columns that lie in a hole of the recording as a whole."""
+    """Columns that are wholly in a hole of the recording."""
     found: set[int] = set()
     for start, end in drawn.blind:
         first = -(-(start - drawn.start_us) // drawn.column_us)

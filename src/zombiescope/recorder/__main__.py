@@ -29,12 +29,13 @@ def _say(line: str) -> None:
 def _publish(runtime: Path, recorder: Recorder) -> Path | None:
     """Lets other commands find the running recorder."""
     path = runtime / "recorder.json"
+    marks = recorder.intake.marks
     said = {
         "pid": os.getpid(),
         "recording": str(recorder.node_dir.parent),
         "node": recorder.name,
         "started_us": recorder.started_us,
-        "mark_socket": str(recorder.marks.path) if recorder.marks is not None else None,
+        "mark_socket": str(marks.path) if marks is not None else None,
     }
     try:
         aside = path.with_suffix(f".{os.getpid()}")

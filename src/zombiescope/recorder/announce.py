@@ -7,20 +7,21 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict
 
+from zombiescope.recorder.cgroups import MKDIR
 from zombiescope.recorder.recorder import Recorder
-from zombiescope.recorder.result import Result
+from zombiescope.recorder.result import RecorderResult
 
 
 def started(recorder: Recorder) -> Iterator[str]:
     """Where it records to, what, what not, and what would grant it."""
     config = recorder.config
-    cpus = len(recorder.stacks.rings)
+    cpus = len(recorder.rings.rings)
     yield f"recording {recorder.name} into {recorder.node_dir.parent}"
     sources = [f"per-core counters every {config.interval_s:g} s"]
     if cpus:
         sources.insert(0, f"stacks of {cpus} CPUs at {config.hz} Hz ({config.event})")
     if recorder.cgroups.hierarchy is not None:
-        traced = "ledger and census" if cpus and 1 in recorder.stacks.formats else "census only"
+        traced = "ledger and census" if cpus and MKDIR in recorder.rings.kinds else "census only"
         sources.append(f"memory cgroups v{recorder.cgroups.hierarchy.version} ({traced})")
     if recorder.kernel_log.source is not None:
         sources.append(f"kernel log ({recorder.kernel_log.source})")
@@ -31,15 +32,15 @@ def started(recorder: Recorder) -> Iterator[str]:
         yield f"  missing:  {missing.source}: {missing.why}"
         yield f"            grant:  {missing.grant}"
     if config.diagnose:
-        yield "  diagnosed: while it is recorded; an incident is told here, kept, and listed by 'zombiescope status'"
+        yield "  diagnosed: while it is recorded; incidents are reported here, kept, and listed by 'zombiescope status'"
         yield "nothing wrong here? make demo"
 
 
-def result_json(result: Result) -> str:
+def result_json(result: RecorderResult) -> str:
     return json.dumps({"schema": "zombiescope.record/1", **asdict(result)})
 
 
-def ended(result: Result) -> Iterator[str]:
+def ended(result: RecorderResult) -> Iterator[str]:
     share = 100 * result.cpu_seconds / result.seconds if result.seconds else 0.0
     yield f"recorded {result.seconds:.0f} s into {result.recording}: {result.samples} samples, {result.events} events"
     resident, disk = f"{result.max_rss_bytes / 1e6:.0f} MB resident", f"{result.bytes / 1e3:.0f} kB on disk"

@@ -8,23 +8,26 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from zombiescope.kernel import cgroup, host, process
 from zombiescope.kernel.cgroup import Hierarchy
-from zombiescope.kernel.cgroup_census import Census, MemoryCgroups, walk_directories
+from zombiescope.kernel.cgroup_census import CgroupCounter, MemoryCgroups, walk_directories
 from zombiescope.kernel.cgroup_leaf import LeafStats, NotALeafError, leaf_stats, read_cost
 from zombiescope.kernel.cgroup_path import normalise, owner
 from zombiescope.kernel.procfile import at, read_file
-from zombiescope.kernel.tracefs import Format
 from zombiescope.recorder import dying
 from zombiescope.recorder.dying import Dying
 from zombiescope.recorder.ledger import Creator, Ledger
+from zombiescope.recorder.sample_writer import TaskShare
 from zombiescope.recorder.sources import Sources
-from zombiescope.recorder.stacks import MKDIR, RELEASE, RENAME, RMDIR, Traced
+from zombiescope.recorder.tracepoints import Fields, Tracepoint, TraceRecord
 from zombiescope.recording import schema
 from zombiescope.recording.batch import Batch
 from zombiescope.recording.event import Event
+
+MKDIR = "cgroup_mkdir"
+"""The tracepoint without which there is no ledger."""
 
 WALK_STEP = 500
 """Directories per tick of the one walk at the start: 182,000 live directories were seen on a real node."""
@@ -47,7 +50,7 @@ class Churn:
 
     def __init__(self) -> None:
         self._times: dict[str, deque[int]] = {}
-        self._told_us: dict[str, int] = {}
+        self._reported_us: dict[str, int] = {}
 
     def removed(self, path: str, wall_us: int) -> tuple[int, float] | None:
         """Notes a removal; (count, seconds) when this is news worth an event."""
@@ -60,15 +63,15 @@ class Churn:
         fast = len(times) >= CHURN_FAST and times[-CHURN_FAST] > wall_us - CHURN_FAST_SPAN_US
         if not fast and len(times) < CHURN_SLOW:
             return None
-        if wall_us - self._told_us.get(path, -CHURN_SPAN_US) < (CHURN_FAST_SPAN_US if fast else CHURN_SPAN_US):
+        if wall_us - self._reported_us.get(path, -CHURN_SPAN_US) < (CHURN_FAST_SPAN_US if fast else CHURN_SPAN_US):
             return None
-        self._told_us[path] = wall_us
+        self._reported_us[path] = wall_us
         return len(times), (times[-1] - times[0]) / 1e6
 
     def _forget(self, wall_us: int) -> None:
         for path in [path for path, times in self._times.items() if not times or times[-1] < wall_us - CHURN_SPAN_US]:
             self._times.pop(path, None)
-            self._told_us.pop(path, None)
+            self._reported_us.pop(path, None)
 
 
 class Cgroups:
@@ -81,7 +84,7 @@ class Cgroups:
         self._batch = batch
         self._sources = sources
         self._comm_of = comm_of
-        self._census = Census(root)
+        self._census = CgroupCounter(root)
         self.hierarchy: Hierarchy | None = self._census.hierarchy
         self._hierarchies = cgroup.hierarchies(root)
         self.ledger = Ledger(normalise)
@@ -104,11 +107,6 @@ class Cgroups:
         if self.hierarchy is None or self.hierarchy.number not in membership:
             return None
         return self._directory("memory", membership[self.hierarchy.number][1])
-
-    @property
-    def filter(self) -> str | None:
-        """What the cgroup tracepoints are asked for: only the hierarchy that owns memory."""
-        return None if self.hierarchy is None else f"root=={self.hierarchy.number}"
 
     def begin(self, now_us: int) -> None:
         """Starts the walk; call when the tracepoints are open, so that nothing falls between."""
@@ -136,22 +134,36 @@ class Cgroups:
 
     # --- tracepoints --------------------------------------------------------------------------------------------
 
-    def traced(self, record: Traced, form: Format, wall_us: int) -> Event | None:
-        """A cgroup tracepoint; gives an event when it completes a churn."""
-        fields, raw = form.fields, record.raw
-        key = fields["id"].number(raw)
-        if record.kind == RENAME:
-            self.ledger.rename(key, fields["path"].text(raw))
-            return None
-        path = fields["path"].text(raw)
-        if record.kind == MKDIR:
-            self.ledger.mkdir(key, path, self._creator(record.pid, record.tid))
-        elif record.kind == RELEASE:
-            self.ledger.release(key, path)
-        elif record.kind == RMDIR:
-            self.ledger.rmdir(key, path)
-            return self._churned(path, wall_us)
-        return None
+    def tracepoints(self) -> list[Tracepoint]:
+        """The life of a cgroup of the hierarchy that owns memory; of the others nothing is asked."""
+        if self.hierarchy is None:
+            return []
+        where = f"root=={self.hierarchy.number}"
+        handlers = {
+            MKDIR: self._made,
+            "cgroup_rmdir": self._removed,
+            "cgroup_release": self._released,
+            "cgroup_rename": self._renamed,
+        }
+        return [Tracepoint("cgroup", name, handle, where) for name, handle in handlers.items()]
+
+    def _made(self, record: TraceRecord, fields: Fields, _: int) -> Iterable[Event]:
+        key, path = fields["id"].number(record.raw), fields["path"].text(record.raw)
+        self.ledger.mkdir(key, path, self._creator(record.pid, record.tid))
+        return ()
+
+    def _removed(self, record: TraceRecord, fields: Fields, wall_us: int) -> Iterable[Event]:
+        path = fields["path"].text(record.raw)
+        self.ledger.rmdir(fields["id"].number(record.raw), path)
+        return self._churned(path, wall_us)
+
+    def _released(self, record: TraceRecord, fields: Fields, _: int) -> Iterable[Event]:
+        self.ledger.release(fields["id"].number(record.raw), fields["path"].text(record.raw))
+        return ()
+
+    def _renamed(self, record: TraceRecord, fields: Fields, _: int) -> Iterable[Event]:
+        self.ledger.rename(fields["id"].number(record.raw), fields["path"].text(record.raw))
+        return ()
 
     def _creator(self, pid: int, tid: int) -> Creator | None:
         comm = self._comm_of(tid)
@@ -169,31 +181,28 @@ class Cgroups:
         unit, container = self._units[pid]
         return None if comm is None else Creator(comm, pid, unit, container)
 
-    def _churned(self, path: str, wall_us: int) -> Event | None:
+    def _churned(self, path: str, wall_us: int) -> Iterable[Event]:
         name = normalise(path)
         news = self._churn.removed(name, wall_us)
         if news is None:
-            return None
+            return ()
         count, seconds = news
         who = owner(path)
         line = next((line for line in self.ledger.lines if line.path == name), None)
         creator = line.creator if line else None
-        by = f" by {creator.comm}" if creator else ""
-        text = (
-            f"{count} cgroups removed in {seconds:.0f} s at {name}, made{by}"
-            if by
-            else f"{count} cgroups removed in {seconds:.0f} s at {name}"
+        text = f"{count} cgroups removed in {seconds:.0f} s at {name}" + (
+            f", made by {creator.comm}" if creator else ""
         )
         fields = {
             "path": name, "count": count, "seconds": round(seconds, 1), "unit": who.unit, "container": who.container,
             "comm": creator.comm if creator else None, "pid": creator.pid if creator else None,
             "dying": line.dying if line else None,
         }  # fmt: skip
-        return Event(wall_us, "cgroup_churn", "ledger", "warning", text, fields)
+        return (Event(wall_us, "cgroup_churn", "ledger", "warning", text, fields),)
 
     # --- ticks --------------------------------------------------------------------------------------------------
 
-    def tick(self, wall_us: int, counts: Callable[[], dict[int, int]], lost_seen: bool) -> None:
+    def tick(self, wall_us: int, counts: Callable[[], dict[str, int]], lost_seen: bool) -> None:
         """The census, and the ledger's lines that changed. `counts` are the events' own, asked for only now and
         then."""
         if self.hierarchy is None:
@@ -201,7 +210,8 @@ class Cgroups:
         if lost_seen or wall_us >= self._next_counts_us:
             self._next_counts_us = wall_us + COUNTS_EVERY_US
             found = counts()
-            self.ledger.observe_counts(found.get(MKDIR, 0), found.get(RMDIR, 0), found.get(RELEASE, 0), wall_us)
+            made, removed, released = (found.get(f"cgroup_{step}", 0) for step in ("mkdir", "rmdir", "release"))
+            self.ledger.observe_counts(made, removed, released, wall_us)
         now = self._census.read()
         if now is None:
             self._sources.lacks("memory cgroups", self._census.why or "unreadable", "a readable /proc/cgroups", wall_us)
@@ -236,10 +246,15 @@ class Cgroups:
 
     # --- leaves -------------------------------------------------------------------------------------------------
 
-    def used(self, path: str, samples: int) -> None:
-        """A cgroup of a sampled task; the busiest are looked at every ten seconds."""
-        if path != "/" and (path in self._leaf_use or len(self._leaf_use) < 1024):
-            self._leaf_use[path] = self._leaf_use.get(path, 0) + samples
+    def used(self, share: TaskShare) -> None:
+        """A sampled task; of its cgroups the busiest are looked at every ten seconds."""
+        for path in (share.cgroup, share.cpu_cgroup):
+            if path and path != "/" and (path in self._leaf_use or len(self._leaf_use) < 1024):
+                self._leaf_use[path] = self._leaf_use.get(path, 0) + share.samples
+
+    def forget_leaves(self) -> None:
+        """The next reading has nothing to be compared with."""
+        self._leaf_before.clear()
 
     def read_leaves(self, wall_us: int) -> list[tuple[str, int, int]]:
         """cpu.stat, memory.events and pressure of at most 64 cgroups that appear in the samples.

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field, fields
 
+from zombiescope._time import DEFAULT_HZ
+
 
 @dataclass(frozen=True, slots=True)
 class Config:
     dir: str
     node: str | None = None
     for_s: float | None = None
-    hz: int = 99
+    hz: int = DEFAULT_HZ
     event: str = "cpu-clock"
     interval_s: float = 1.0
     segment_s: float = 120.0

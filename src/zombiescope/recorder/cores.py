@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from zombiescope.kernel import schedstat, softirqs, softnet, stat
 from zombiescope.kernel.ksoftirqd import Ksoftirqd
 from zombiescope.kernel.procfile import ProcFile, at
 from zombiescope.kernel.stat import USER_HZ, CpuTicks, Stat
 from zombiescope.recorder.sources import Sources
+from zombiescope.recorder.tick import CoreTime, Tick
 from zombiescope.recording import schema
 from zombiescope.recording.batch import Batch
 
@@ -17,25 +18,22 @@ _NO_VECTORS = (None,) * len(schema.SOFTIRQS)
 _VECTOR_NAMES = tuple(name.upper() for name in schema.SOFTIRQS)
 
 
-class CoreTime(NamedTuple):
-    """What the rollups need of a row."""
-
-    cpu: int
-    busy_ms: int
-    kernel_ms: int
-
-
 class Cores:
     """Remembers the last reading of each source and writes differences."""
 
-    def __init__(self, batch: Batch, sources: Sources, root: str = "/") -> None:
+    def __init__(self, batch: Batch, sources: Sources, hz: int, root: str = "/") -> None:
         self._batch = batch
+        self._hz = hz
         self._sources = sources
         self._stat = ProcFile(at(root, "proc/stat"))
         self._softirqs = ProcFile(at(root, "proc/softirqs"))
         self._softnet = ProcFile(at(root, "proc/net/softnet_stat"))
         self._schedstat = ProcFile(at(root, "proc/schedstat"))
         self._ksoftirqd = Ksoftirqd(root)
+        self.forget()
+
+    def forget(self) -> None:
+        """The next reading has nothing to be compared with."""
         self._ticks: dict[int, CpuTicks] = {}
         self._vectors: dict[int, tuple[int | None, ...]] = {}
         self._packets: dict[int, softnet.SoftnetCpu] = {}
@@ -48,19 +46,14 @@ class Cores:
         if self._ksoftirqd.why:
             self._sources.lacks("ksoftirqd run delay", self._ksoftirqd.why, "hostPID: true", now_us)
 
-    def tick(
-        self,
-        wall_us: int,
-        interval_us: int,
-        online: tuple[int, ...],
-        sampled: dict[int, tuple[int, int, int | None, int]],
-        expected: int | None,
-    ) -> tuple[Stat | None, list[CoreTime]]:
-        """Writes a row per core. `sampled`: cpu -> (samples, idle samples, largest gap ns, lost)."""
+    def tick(self, tick: Tick) -> None:
+        """Writes a row per core, and tells the tick what was read."""
+        wall_us, interval_us = tick.wall_us, tick.interval_us
+        expected = round(self._hz * interval_us / 1e6)
         now = self._read_stat(wall_us)
         if now is None:
-            return None, []
-        vectors, packets = self._read_softirqs(wall_us), self._read_softnet(online, wall_us)
+            return
+        vectors, packets = self._read_softirqs(wall_us), self._read_softnet(tick.online, wall_us)
         runs, delays = self._read_schedstat(), self._ksoftirqd.read() or {}
         times = []
         for cpu, ticks in now.cpus.items():
@@ -68,7 +61,7 @@ class Cores:
             if before is None:
                 continue
             spent = _spent_ms(before, ticks)
-            got, idle, gap_ns, _ = sampled.get(cpu, (None, None, None, 0))
+            got, idle, gap_ns, _ = tick.sampled.get(cpu, (None, None, None, 0))
             row = (
                 wall_us, interval_us, cpu, *spent,
                 got, idle, expected if got is not None else None, None if gap_ns is None else gap_ns // 1000,
@@ -82,7 +75,7 @@ class Cores:
             times.append(_core_time(cpu, spent))
         self._ticks, self._vectors, self._packets = dict(now.cpus), vectors, packets
         self._runs, self._delays = runs, delays
-        return now, times
+        tick.stat, tick.times = now, times
 
     def _read_stat(self, wall_us: int) -> Stat | None:
         data = self._stat.read()

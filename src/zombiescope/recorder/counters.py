@@ -2,7 +2,7 @@
 
 A counter that did not move and a gauge that did not change have no row. A source that is read rarely because it is
 dear (a NIC whose firmware answers slowly, /proc/interrupts of a large machine) slows itself down: whatever costs more
-than a millisecond is read every ten seconds."""
+than a millisecond is read every ten seconds. One that raises is a gap of its own: the others are read."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from zombiescope.kernel.stat import Stat
 from zombiescope.kernel.txqueue import TxTimeouts
 from zombiescope.recorder.nic import NicStatistics
 from zombiescope.recorder.sources import Sources
+from zombiescope.recorder.stage import Barrier
+from zombiescope.recorder.tick import Tick
 from zombiescope.recording import schema
 from zombiescope.recording.batch import Batch, Series
 
@@ -31,9 +33,10 @@ Figures = Iterable[tuple[str, str | None, int | None, bool]]  # name, key, value
 class Counters:
     """Reads every source when it is due and writes what changed."""
 
-    def __init__(self, batch: Batch, sources: Sources, root: str = "/") -> None:
+    def __init__(self, batch: Batch, sources: Sources, barrier: Barrier, root: str = "/") -> None:
         self._batch = batch
         self._sources = sources
+        self._barrier = barrier
         self._root = root
         self._series = Series(batch)
         self._before: dict[tuple[str, str, str | None], int] = {}
@@ -47,6 +50,21 @@ class Counters:
         self._tx_timeouts = TxTimeouts(root)
         self._cards: tuple[str, ...] = ()
         self._queues: tuple[nic_queue.NicQueue, ...] = ()
+        self._wall_us = 0
+        self._readings: tuple[tuple[str, float, Callable[[], None]], ...] = (
+            ("pressure", 0.0, self._pressure),
+            ("vmstat", 0.0, lambda: self._parsed("vmstat", "proc/vmstat", vmstat.parse)),
+            ("snmp", 0.0, self._snmp),
+            ("netdev", 0.0, self._netdev),
+            ("interrupts", 0.0, self._interrupt_rows),
+            ("ethtool", 0.0, self._nic_statistics),
+            ("meminfo", 5.0, lambda: self._parsed("meminfo", "proc/meminfo", meminfo.parse)),
+            ("loadavg", 5.0, self._loadavg),
+            ("tx_timeout", RARELY_S, self._queue_timeouts),
+            ("kernel tables", RARELY_S, self._kernel_tables),
+            ("cards", 60.0, self._follow_cards),
+        )
+        """Name, seconds between two readings (0: every tick), how."""
 
     def restart(self) -> None:
         """A new segment: series are numbered anew and gauges written again."""
@@ -63,35 +81,37 @@ class Counters:
             file = self._files[path] = ProcFile(at(self._root, path))
         return file
 
-    def tick(self, wall_us: int, stat: Stat | None) -> None:
+    def tick(self, tick: Tick) -> None:
         """Reads what is due at this tick."""
-        self._wall_us = wall_us
-        if stat is not None:
-            self._put("stat", _stat_figures(stat))
-        self._read("pressure", 0.0, self._pressure)
-        self._read("vmstat", 0.0, lambda: self._parsed("vmstat", "proc/vmstat", vmstat.parse))
-        self._read("snmp", 0.0, self._snmp)
-        self._read("netdev", 0.0, self._netdev)
-        self._read("interrupts", 0.0, self._interrupt_rows)
-        self._read("ethtool", 0.0, self._nic_statistics)
-        self._read("meminfo", 5.0, lambda: self._parsed("meminfo", "proc/meminfo", meminfo.parse))
-        self._read("loadavg", 5.0, self._loadavg)
-        self._read("tx_timeout", RARELY_S, self._queue_timeouts)
-        self._read("kernel tables", RARELY_S, self._kernel_tables)
-        self._read("cards", 60.0, self._follow_cards)
+        self._wall_us = tick.wall_us
+        if tick.stat is not None:
+            self._put("stat", _stat_figures(tick.stat))
+        for name, every_s, read in self._readings:
+            self._read(name, every_s, read)
 
     def _read(self, name: str, every_s: float, read: Callable[[], None]) -> None:
         now = time.monotonic()
         if now < self._due_s.get(name, 0.0):
             return
+        source = f"{name} (reader)"
+        if not self._barrier.due(source):
+            return
         started = time.perf_counter_ns()
-        read()
+        if not self._barrier.attempt(source, read):
+            self._forget(name)
         # One slow reading may be a preemption; two in a row are the source itself. (A thread's CPU clock would tell
         # them apart, but reading it costs more than most of these files.)
         is_dear = time.perf_counter_ns() - started > DEAR_NS
         rarely = is_dear and name in self._was_dear and every_s < RARELY_S
         (self._was_dear.add if is_dear else self._was_dear.discard)(name)
         self._due_s[name] = now + max(every_s - 0.05, RARELY_S - 0.05 if rarely else 0.0)
+
+    def _forget(self, source: str) -> None:
+        """What it counts while nobody can read it belongs to no tick."""
+        for identity in [identity for identity in self._before if identity[0] == source]:
+            del self._before[identity]
+        if source == "interrupts":
+            self._interrupts = Interrupts()
 
     def _put(self, source: str, figures: Figures) -> None:
         for name, key, value, is_gauge in figures:
@@ -184,12 +204,12 @@ class Counters:
         self._calls = max(calls.values())
 
     def take_calls(self) -> int:
-        """How often cores interrupted each other, as /proc/interrupts told last; 0 until it is read again."""
+        """How often cores interrupted each other, by the last reading of /proc/interrupts; 0 until it is read again."""
         calls, self._calls = self._calls, 0
         return calls
 
     def take_waited_us(self) -> int:
-        """How long somebody waited for a CPU, as /proc/pressure told last; 0 until it is read again."""
+        """How long somebody waited for a CPU, by the last reading of /proc/pressure; 0 until it is read again."""
         waited, self._waited_us = self._waited_us, 0
         return waited
 

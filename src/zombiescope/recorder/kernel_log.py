@@ -14,13 +14,13 @@ from zombiescope.kernel.log_flood import FloodGuard
 from zombiescope.kernel.log_formats import LogEvent, event_of
 from zombiescope.kernel.procfile import at
 from zombiescope.kernel.syslog import SyslogReader
-from zombiescope.kernel.tracefs import Format
 from zombiescope.recorder.clock import WallClock
 from zombiescope.recorder.sources import Sources
-from zombiescope.recorder.stacks import Traced
+from zombiescope.recorder.tracepoints import Fields, Tracepoint, TraceRecord
 from zombiescope.recording.event import Event
 from zombiescope.systemd.journal import JournalFollower, has_system_journal
 
+CONSOLE = "console"
 GRANT = "CAP_SYSLOG (AmbientCapabilities=CAP_SYSLOG), or sysctl kernel.dmesg_restrict=0"
 
 
@@ -41,10 +41,9 @@ class KernelLog:
             self._why = f"/dev/kmsg: {error.strerror}"
             sources.lacks("kernel log (/dev/kmsg)", self._why, GRANT, now_us)
 
-    @property
-    def wants_console(self) -> bool:
-        """Whether the console tracepoint should be opened."""
-        return self._kmsg is None
+    def tracepoints(self) -> list[Tracepoint]:
+        """The console's, where /dev/kmsg is closed."""
+        return [Tracepoint("printk", CONSOLE, self._traced)] if self._kmsg is None else []
 
     def settle(self, *, console: bool, now_us: int) -> None:
         """Chooses the fallback once it is known whether the console tracepoint could be opened."""
@@ -80,15 +79,11 @@ class KernelLog:
         return self._kmsg is not None and self._kmsg.clock.known
 
     def read(self) -> list[Event]:
-        """What is new. Bounded: a flood is taken a piece at a time."""
+        """What is new. Bounded: a flood is taken a piece at a time. Raises OSError."""
         reader = self._kmsg if self._kmsg is not None else self._fallback
         if reader is None:
             return []
-        try:
-            records, lost = reader.read()
-        except OSError as error:
-            self._sources.lacks("kernel log", f"{self.source}: {error.strerror}", GRANT, self._clock.now_us())
-            return []
+        records, lost = reader.read()
         events = self._events(records)
         if lost:
             text = f"{lost} kernel log records were overwritten before they could be read"
@@ -97,12 +92,10 @@ class KernelLog:
             )
         return events
 
-    def traced(self, record: Traced, form: Format) -> list[Event]:
-        """A line that reached the console (printk:console)."""
-        line = parse_console(form.fields["msg"].text(record.raw).encode("utf-8", "replace"))
-        if line is None:
-            return []
-        return self._admit(event_of(line, "printk:console"), self._clock.wall_us(record.monotonic_ns))
+    def _traced(self, record: TraceRecord, fields: Fields, wall_us: int) -> list[Event]:
+        """A line that reached the console."""
+        line = parse_console(fields["msg"].text(record.raw).encode("utf-8", "replace"))
+        return [] if line is None else self._admit(event_of(line, "printk:console"), wall_us)
 
     def held_back(self) -> list[Event]:
         """Sums of what a flood held back; call about once a second."""

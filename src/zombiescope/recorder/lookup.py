@@ -22,6 +22,7 @@ from zombiescope.symbols.resolver import Frame, UserSymbols, live_symbols
 STUCK_S = 5.0
 MAX_STUCK = 4
 MAX_QUEUED = 4096
+MAX_ANSWERS = 4 * MAX_QUEUED
 
 RecordedMap = tuple[int, int, int, tuple[bytes, bytes | None, int, int, int]]
 
@@ -97,13 +98,15 @@ class Lookup:
         self._root = root
         self._resolver = resolver
         self._questions: deque[Question] = deque()
-        self._answers: deque[Answer] = deque()
+        self._answers: deque[Answer] = deque(maxlen=MAX_ANSWERS)
+        self._failure: Exception | None = None
         self._wake = threading.Event()
         self._idle = threading.Event()
         self._stopped = False
         self._busy_since: tuple[float, int] | None = None
         self._worker = 0
         self.stuck = 0
+        self._stuck_known = False
         self.refused = 0
         self.denied: dict[str, int] = {}
         self._start_worker()
@@ -141,6 +144,18 @@ class Lookup:
             self._start_worker()
         return busy[1]
 
+    def newly_stuck(self) -> int | None:
+        """As stuck_pid, once for as long as it lasts."""
+        pid = self.stuck_pid()
+        known, self._stuck_known = self._stuck_known, pid is not None
+        return None if known else pid
+
+    def raise_failure(self) -> None:
+        """Raises what the worker could not answer, if there was something since the last call."""
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
     def stop(self) -> None:
         self._stopped = True
         self._wake.set()
@@ -156,15 +171,16 @@ class Lookup:
                 continue
             question = self._questions.popleft()
             self._busy_since = (time.monotonic(), question.pid)
-            if isinstance(question, AddressQuestion):
-                _note_exec(spaces, question, symbols)
-            answer = self._answer(question, symbols)
+            try:
+                if isinstance(question, AddressQuestion):
+                    _note_exec(spaces, question, symbols)
+                self._answers.append(self._answer(question, symbols))
+                self.denied = dict(symbols.denied)
+            except Exception as error:  # noqa: BLE001 - raised again where the loop looks after us
+                self._failure = error
             if number != self._worker:  # given up on meanwhile; the answer still counts
-                self._answers.append(answer)
                 return
             self._busy_since = None
-            self._answers.append(answer)
-            self.denied = dict(symbols.denied)
 
     def _answer(self, question: Question, symbols: UserSymbols) -> Answer:
         if isinstance(question, AddressQuestion):

@@ -18,14 +18,14 @@ SETTLE_NS = 100_000_000
 
 
 class Loop:
-    """Runs a recorder until it is told to stop, or its time is over."""
+    """Runs a recorder until it is stopped, or its time is over."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._poll = select.poll()
         self._stopping = False
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        self._ring_fds: set[int] = set()
+        self._fds: set[int] = set()
         self.startup_cpu_s = 0.0
         self._cpu_at_start_s = 0.0
 
@@ -40,25 +40,19 @@ class Loop:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._stop)
         self._poll.register(self._wake_read, select.POLLIN)
-        log_fd = self._recorder.kernel_log.fileno()
-        if log_fd is not None:
-            self._poll.register(log_fd, select.POLLIN)
-        mark_fd = self._recorder.marks.fileno() if self._recorder.marks is not None else None
-        if mark_fd is not None:
-            self._poll.register(mark_fd, select.POLLIN)
         self._recorder.tick(0)
         self._recorder.write()
         gc.collect()
         gc.freeze()  # what lives now lives to the end: the collector need not look at it again
         self._cpu_at_start_s = time.process_time()
         self.startup_cpu_s = self._cpu_at_start_s + self._recorder.config.startup_cpu_s
-        self._turn(log_fd, mark_fd)
+        self._turn()
 
     def _stop(self, *_: object) -> None:
         self._stopping = True
 
-    def _turn(self, log_fd: int | None, mark_fd: int | None) -> None:
-        recorder = self._recorder
+    def _turn(self) -> None:
+        recorder, intake = self._recorder, self._recorder.intake
         interval_ns = int(recorder.config.interval_s * 1e9)
         started = monotonic_ns()
         end = started + int(recorder.config.for_s * 1e9) if recorder.config.for_s is not None else None
@@ -66,16 +60,18 @@ class Loop:
         next_drain = next_tick if interval_ns == WRITE_EVERY_NS else started + WRITE_EVERY_NS
         next_write: int | None = None
         while not self._stopping:
-            self._follow_rings()
+            ring_fds = recorder.descriptors()
+            log_fd, mark_fd = intake.descriptors()
+            self._follow(ring_fds | {fd for fd in (log_fd, mark_fd) if fd is not None})
             deadlines = [when for when in (next_tick, next_drain, next_write, end) if when is not None]
             ready = self._wait(min(deadlines) - monotonic_ns())
             now = monotonic_ns()
-            if ready & self._ring_fds and now < next_tick:
+            if ready & ring_fds and now < next_tick:
                 recorder.drain()
             if log_fd in ready:
-                recorder.read_kernel_log()
+                intake.read_kernel_log()
             if mark_fd in ready:
-                recorder.read_marks()
+                intake.read_marks()
             if now >= next_tick:
                 recorder.tick(now - next_tick)
                 next_tick += interval_ns * (1 + (now - next_tick) // interval_ns)
@@ -98,13 +94,13 @@ class Loop:
                 os.read(self._wake_read, 512)
         return ready
 
-    def _follow_rings(self) -> None:
-        fds = {ring.fd for ring in self._recorder.stacks.rings.values()}
-        if fds == self._ring_fds:
+    def _follow(self, fds: set[int]) -> None:
+        """Polls these and no others: CPUs come and go, and a source that fails is left alone for a while."""
+        if fds == self._fds:
             return
-        for fd in self._ring_fds - fds:
+        for fd in self._fds - fds:
             with suppress(KeyError):
                 self._poll.unregister(fd)
-        for fd in fds - self._ring_fds:
+        for fd in fds - self._fds:
             self._poll.register(fd, select.POLLIN)
-        self._ring_fds = fds
+        self._fds = fds

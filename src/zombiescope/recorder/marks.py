@@ -60,8 +60,9 @@ class MarkSocket:
     def _mark(self, data: bytes, ancillary: list[tuple[int, int, bytes]], now_us: int) -> Event | None:
         try:
             said = json.loads(data)
-            text = str(said["text"])[:MAX_TEXT]
-        except (ValueError, KeyError, TypeError):
+            # Half of a surrogate pair is valid JSON and no Unicode: it could not be written.
+            text = str(said["text"])[:MAX_TEXT].encode(errors="replace").decode()
+        except (ValueError, KeyError, TypeError, RecursionError):
             return None
         at = said.get("at_us")
         # A sender in another container may have an odd clock; a mark belongs near the moment it was sent.

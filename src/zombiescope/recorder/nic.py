@@ -1,4 +1,4 @@
-"""NIC statistics, read in a thread of their own.
+"""Network cards: transmit queues that time out, by tracepoint, and statistics, read in a thread of their own.
 
 An ethtool ioctl takes the kernel's rtnl lock, and on a node that tears down network namespaces that lock may be held
 for seconds. The loop must not wait for it: it takes the newest figures that are there. While the reader hangs there
@@ -10,6 +10,8 @@ import threading
 import time
 
 from zombiescope.kernel.ethtool import Driver, Ethtool
+from zombiescope.recorder.tracepoints import Fields, Tracepoint, TraceRecord
+from zombiescope.recording.event import Event
 
 STUCK_S = 10.0
 
@@ -23,6 +25,7 @@ class NicStatistics:
         self._asked_s: float | None = None
         self._answer: dict[str, dict[str, int]] | None = None
         self._wake = threading.Event()
+        self._failure: Exception | None = None
         self._stopped = False
         threading.Thread(target=self._work, name="nic", daemon=True).start()
 
@@ -33,7 +36,10 @@ class NicStatistics:
             self._wake.set()
 
     def take(self) -> dict[str, dict[str, int]] | None:
-        """Card -> counters of the last reading, once; None when there is nothing new."""
+        """Card -> counters of the last reading, once; None when there is nothing new. Raises what it raised."""
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
         answer, self._answer = self._answer, None
         return answer
 
@@ -55,10 +61,24 @@ class NicStatistics:
             if self._stopped:
                 self._ethtool.close()  # here, where nothing reads with it
                 return
-            read = {card: self._ethtool.statistics(card) for card in self._wanted}
-            self._answer = {card: figures for card, figures in read.items() if figures}
+            try:
+                read = {card: self._ethtool.statistics(card) for card in self._wanted}
+                self._answer = {card: figures for card, figures in read.items() if figures}
+            except Exception as error:  # noqa: BLE001 - raised again where the loop takes the answer
+                self._failure = error
             self._asked_s = None
 
     def stop(self) -> None:
         self._stopped = True
         self._wake.set()
+
+
+def _tx_timeout(record: TraceRecord, fields: Fields, wall_us: int) -> tuple[Event]:
+    raw = record.raw
+    name, driver, queue = fields["name"].text(raw), fields["driver"].text(raw), fields["queue_index"].number(raw)
+    text = f"{driver} {name}: transmit queue {queue} timed out"
+    facts = {"interface": name, "driver": driver, "queue": queue, "cpu": record.cpu}
+    return (Event(wall_us, "nic_tx_timeout", "tracepoint", "critical", text, facts),)
+
+
+TX_TIMEOUT = Tracepoint("net", "net_dev_xmit_timeout", _tx_timeout)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import os
 import time
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from zombiescope._missing import Missing
 from zombiescope.kernel import cpu, host, kconfig
 from zombiescope.kernel.host import Host
 from zombiescope.kernel.stat import USER_HZ
 from zombiescope.recorder.config import Config
-from zombiescope.recorder.sources import Missing
 from zombiescope.recording.schema import FORMAT
 
 
@@ -65,11 +66,23 @@ def describe(
     }
 
 
-def write(path: Path, node: dict[str, Any], missing: list[Missing]) -> None:
-    """Replaces node.json in one step. Raises OSError."""
-    aside = path.with_suffix(".new")
-    aside.write_text(json.dumps({**node, "missing": [asdict(one) for one in missing]}, indent=1) + "\n")
-    aside.replace(path)
+class NodeFile:
+    """The file, which also says what is missing now."""
+
+    def __init__(self, node_dir: Path, node: dict[str, Any]) -> None:
+        self._path = node_dir / "node.json"
+        self._node = node
+        self._missing: list[Missing] | None = None
+
+    def update(self, missing: list[Missing]) -> None:
+        """Replaces the file in one step, if something changed. A disk that does not take it is tried again."""
+        if missing == self._missing:
+            return
+        aside = self._path.with_suffix(".new")
+        with suppress(OSError):
+            aside.write_text(json.dumps({**self._node, "missing": [asdict(one) for one in missing]}, indent=1) + "\n")
+            aside.replace(self._path)
+            self._missing = missing
 
 
 def this_host(root: str = "/") -> Host:

@@ -1,20 +1,17 @@
-"""What a recorder says of itself at the end, and how it measures itself."""
+"""What a recorder says of itself at the end."""
 
 from __future__ import annotations
 
 import os
-import resource
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from zombiescope.recorder.sources import Missing
+from zombiescope._missing import Missing
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """What `record` says at the end."""
-
+class RecorderResult:
     recording: str
     samples: int
     idle_samples: int
@@ -32,14 +29,6 @@ class Result:
     seconds: float
     doctor_looks: int = 0
     doctor_cpu_seconds: float = 0.0
-
-
-def rss_bytes() -> int | None:
-    try:
-        with open("/proc/self/statm", "rb") as file:
-            return int(file.read().split()[1]) * resource.getpagesize()
-    except (OSError, IndexError, ValueError):
-        return None
 
 
 def tree_bytes(directory: Path) -> int:

@@ -16,11 +16,14 @@ from __future__ import annotations
 
 import os
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from zombiescope._time import DAY_US, HOUR_US, MINUTE_US
+from zombiescope.recorder.sample_writer import TaskShare
+from zombiescope.recorder.tick import Tick
 from zombiescope.recording import schema
 from zombiescope.recording.layout import ROLLUP_FOLDER
 from zombiescope.recording.log import SegmentEncoder, encode_rows
@@ -95,6 +98,10 @@ class Rollup:
 
     # --- what a tick brings ----------------------------------------------------------------------------
 
+    def tick(self, tick: Tick) -> None:
+        for core in tick.times:
+            self.core(tick.wall_us, core.cpu, tick.interval_us, core.busy_ms, core.kernel_ms)
+
     def core(self, wall_us: int, cpu: int, interval_us: int, busy_ms: int | None, kernel_ms: int | None) -> None:
         """One core over the tick that ended at wall_us."""
         minute = self._minute_of(wall_us)
@@ -141,6 +148,11 @@ class Rollup:
     def lost(self, records: int) -> None:
         if self._minute:
             self._minute.lost += records
+
+    def shares(self, shares: Iterable[TaskShare], hz: int) -> None:
+        """What tasks had of the CPU, as samples that came `hz` times a second."""
+        for share in shares:
+            self.unit_cpu(share.name, round(share.samples * 1000 / hz), round(share.kernel * 1000 / hz))
 
     def unit_cpu(self, unit: str, cpu_ms: int, kernel_ms: int) -> None:
         """CPU of one unit since the tick before."""

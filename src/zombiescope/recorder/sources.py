@@ -1,18 +1,15 @@
-"""What is being recorded and what is not: every source that is missing is told with the line that grants it.
+"""What is being recorded and what is not: every source that is missing is reported with the line that grants it.
 
 Blind is not healthy: a source that failed is in this list for as long as it fails, it is in node.json and in the
 result, and the span it was blind for is a row of the table `gaps`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import deque
 
+from zombiescope._missing import Missing
 
-@dataclass(frozen=True, slots=True)
-class Missing:
-    source: str
-    why: str
-    grant: str
+MAX_ENDED = 1000
 
 
 class Sources:
@@ -21,7 +18,7 @@ class Sources:
     def __init__(self) -> None:
         self._missing: dict[str, Missing] = {}
         self._since_us: dict[str, int] = {}
-        self._ended: list[tuple[int, int, str, str]] = []
+        self._ended: deque[tuple[int, int, str, str]] = deque(maxlen=MAX_ENDED)
 
     def lacks(self, source: str, why: str, grant: str, now_us: int) -> bool:
         """Notes a source as missing. True when that is news."""
@@ -43,7 +40,7 @@ class Sources:
         return sorted(self._missing.values(), key=lambda one: one.source)
 
     def open_gaps(self, since_us: int, now_us: int) -> list[tuple[int, int, str, str]]:
-        """Spans still open, cut at the start of the segment; written once per segment so that each segment tells its
+        """Spans still open, cut at the start of the segment; written once per segment so that each segment has its
         own."""
         return [
             (max(self._since_us[source], since_us), now_us, source, missing.why)
@@ -51,5 +48,6 @@ class Sources:
         ]
 
     def take_ended(self) -> list[tuple[int, int, str, str]]:
-        ended, self._ended = self._ended, []
+        ended = list(self._ended)
+        self._ended.clear()
         return ended

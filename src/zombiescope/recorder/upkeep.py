@@ -9,8 +9,8 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from zombiescope.recorder.compactor import Compactor
 from zombiescope.recorder.config import Config
-from zombiescope.recorder.helper import Helper
 from zombiescope.recorder.sources import Sources
 from zombiescope.recording import retention
 from zombiescope.recording.event import Event
@@ -26,23 +26,23 @@ class Upkeep:
         config: Config,
         sources: Sources,
         writer: SegmentWriter,
-        helper: Helper,
+        compactor: Compactor,
         put: Callable[[Event], None],
     ) -> None:
         self._node_dir = node_dir
         self._keep_us, self._max_bytes = int(config.keep_s * 1e6), config.max_bytes
         self._sources = sources
         self._writer = writer
-        self._helper = helper
+        self._compactor = compactor
         self._put = put
         self._next_retention_us = 0
 
     def look(self, wall_us: int) -> None:
-        finished = self._helper.look(wall_us)
-        if finished is not None and finished.exit_code != 0:
-            text = f"the compaction helper ended with {finished.exit_code}; its segments stay as they are"
+        ended = self._compactor.process.reap(wall_us)
+        if ended is not None and ended.exit_code != 0:
+            text = f"the compaction helper ended with {ended.exit_code}; its segments stay as they are"
             self._put(Event(wall_us, "helper_failed", "recorder", "warning", text))
-        self._helper.start_if_due(wall_us, self._closed_segments())
+        self._compactor.start_if_due(wall_us, self._closed_segments())
         if wall_us >= self._next_retention_us:
             self._next_retention_us = wall_us + RETENTION_US
             self._enforce_retention(wall_us)

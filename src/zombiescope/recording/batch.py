@@ -1,4 +1,7 @@
-"""Rows on their way into the next frame, and the numbering of series that lives as long as a segment."""
+"""Rows on their way into the next frame, and the numbering of series that lives as long as a segment.
+
+A row that cannot be encoded (a text that is no Unicode, a number where a text belongs) is left out, and a row of `gaps`
+says so: it must not cost the frame."""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ from typing import Any
 
 from zombiescope.recording import schema
 from zombiescope.recording.log import encode_columns, encode_rows
+
+MAX_REASON = 200
 
 
 class Batch:
@@ -28,11 +33,56 @@ class Batch:
 
     def take_blocks(self, wall_us: int) -> list[bytes]:
         """Everything as encoded blocks; the batch is empty afterwards."""
-        blocks = [encode_rows(schema.BY_NUMBER[number], rows, wall_us) for number, rows in self._rows.items()]
-        blocks += [encode_columns(table, rows, columns, wall_us) for table, rows, columns in self._columns]
+        gaps = self._rows.pop(schema.GAPS.number, [])
+        blocks = []
+        for number, rows in self._rows.items():
+            block, left_out = _encode(schema.BY_NUMBER[number], rows, wall_us)
+            blocks += block
+            gaps += left_out
+        for table, count, columns in self._columns:
+            try:
+                blocks.append(encode_columns(table, count, columns, wall_us))
+            except Exception as error:  # noqa: BLE001 - whatever is wrong with them, the frame is written
+                gaps.append(_gap(table, count, error, wall_us, wall_us))
         self._rows.clear()
         self._columns.clear()
+        while gaps:  # a gap that cannot be written is one more gap, which can be
+            block, gaps = _encode(schema.GAPS, gaps, wall_us)
+            blocks += block
         return blocks
+
+
+def _encode(
+    table: schema.Table, rows: list[tuple[Any, ...]], wall_us: int
+) -> tuple[list[bytes], list[tuple[Any, ...]]]:
+    """The rows as a block, if any is left, and the gap that is made by those which cannot be encoded."""
+    try:
+        return [encode_rows(table, rows, wall_us)], []
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with a row, the others are written
+        good = [row for row in rows if _can_be_encoded(table, row, wall_us)]
+        gap = _gap(table, len(rows) - len(good) or len(rows), error, _first_us(table, rows, wall_us), wall_us)
+    if len(good) in (0, len(rows)):  # none, or only together do they fail
+        return [], [gap]
+    blocks, more = _encode(table, good, wall_us)
+    return blocks, [gap, *more]
+
+
+def _first_us(table: schema.Table, rows: list[tuple[Any, ...]], wall_us: int) -> int:
+    times = [row[0] for row in rows if table.columns[0].kind == "time" and type(row[0]) is int]
+    return min([*times, wall_us])
+
+
+def _can_be_encoded(table: schema.Table, row: tuple[Any, ...], wall_us: int) -> bool:
+    try:
+        encode_rows(table, [row], wall_us)
+    except Exception:  # noqa: BLE001
+        return False
+    return True
+
+
+def _gap(table: schema.Table, rows: int, error: Exception, from_us: int, to_us: int) -> tuple[int, int, str, str]:
+    why = f"{rows} rows of {table.name} could not be written: {type(error).__name__}: {error}"
+    return from_us, to_us, f"table {table.name}", why.encode("ascii", "backslashreplace").decode()[:MAX_REASON]
 
 
 class Series:

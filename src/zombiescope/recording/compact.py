@@ -28,6 +28,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from zombiescope._errors import UserError
 from zombiescope.recording import layout
 from zombiescope.recording.layout import Manifest, Span
 from zombiescope.recording.merge import PartMerger
@@ -43,7 +44,7 @@ _IOPRIO_SET = {"x86_64": 251, "aarch64": 30}
 _IOPRIO_IDLE = 3 << 13
 
 
-class BusyError(RuntimeError):
+class BusyError(UserError):
     """Another process is compacting the same recording."""
 
 
@@ -82,7 +83,7 @@ def _only_one(node_dir: Path) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise BusyError(
-                f"{node_dir} is being compacted by another process; it will be done when that ends"
+                f"{node_dir} is being compacted by another process", "it is done when that process ends"
             ) from error
         yield
 

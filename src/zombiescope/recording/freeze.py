@@ -66,7 +66,7 @@ def list_frozen(node_dir: Path) -> list[Frozen]:
 
 
 def _id(from_us: int, to_us: int, why: str, taken: set[str]) -> str:
-    """20251009T085320Z-600s-nic-reset; with a number behind it when another window has that name."""
+    """20251009T085320Z-600s-nic-reset; with a number after it when another window has that name."""
     start = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(from_us // 1_000_000))
     slug = re.sub(r"[^a-z0-9]+", "-", why.lower())[:_SLUG_LENGTH].strip("-")
     name = "-".join(filter(None, (start, f"{-(-(to_us - from_us) // 1_000_000)}s", slug)))

@@ -67,7 +67,7 @@ def _covers(gap: Gap, hole: Gap) -> bool:
 
 
 def _holes(spans: Iterable[Span]) -> list[Gap]:
-    """Spans may lie within each other, as those of imported files do: what counts is how far any of them reached."""
+    """Spans may be within each other, as those of imported files do: what counts is how far any of them reached."""
     ordered = sorted(spans, key=lambda span: (span.from_us, span.to_us))
     holes = []
     for before, after in zip(accumulate(ordered, _further), ordered[1:], strict=False):

@@ -2,7 +2,7 @@
 
 On disk an id means something within its part only. Each part gets a range of numbers when it is first used,
 as long as its own ids reach, so the ids of a recording stay small enough to index arrays with. Nothing is
-compared: the same stack in two parts has two ids. Telling that they are the same is the work of whoever
+compared: the same stack in two parts has two ids. Finding that they are the same is the work of whoever
 adds stacks up by name.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Collection
 import pyarrow as pa
 
 from zombiescope.recording import columns, schema
-from zombiescope.recording.parts import Part
+from zombiescope.recording.part import Part
 
 _HOLES = 2
 _SMALL = 100_000

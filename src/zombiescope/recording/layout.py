@@ -22,7 +22,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from zombiescope.recording.store import Entry, Store
+from zombiescope.recording.log import SUFFIX
+from zombiescope.recording.store import Store, StoredFile
 
 NODE_FOLDER = "node="
 LOG_FOLDER = "log/"
@@ -45,7 +46,7 @@ class SegmentFile:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Time without a hole, by one run of the recorder. The monotonic clock tells a hole from a clock step."""
+    """Time without a hole, by one run of the recorder. The monotonic clock distinguishes a hole from a clock step."""
 
     from_us: int
     to_us: int
@@ -126,10 +127,11 @@ def date_folder(from_us: int) -> str:
 
 
 def segment_name(start_us: int) -> str:
-    return f"{LOG_FOLDER}{start_us:016d}.seg"
+    """The file name of a segment, in log/ or rollup/."""
+    return f"{start_us:016d}{SUFFIX}"
 
 
-def segment_files(entries: Iterable[Entry], prefix: str = "") -> list[SegmentFile]:
+def segment_files(entries: Iterable[StoredFile], prefix: str = "") -> list[SegmentFile]:
     """The log or rollup segments among entries; names lose the prefix."""
     found = []
     for entry in entries:
@@ -156,7 +158,7 @@ def read_manifests(store: Store, prefix: str = "") -> tuple[list[Manifest], list
     return sorted(manifests, key=lambda manifest: (manifest.from_us, manifest.to_us)), damage
 
 
-def uncommitted(entries: Iterable[Entry], manifests: Iterable[Manifest]) -> list[str]:
+def uncommitted(entries: Iterable[StoredFile], manifests: Iterable[Manifest]) -> list[str]:
     """Parquet files (and files being written) that no manifest names: what an interrupted compaction left."""
     stems = {f"{manifest.folder}{manifest.stem}" for manifest in manifests}
     left = []

@@ -9,15 +9,17 @@ import select
 from contextlib import suppress
 from pathlib import Path
 
+from zombiescope._errors import UserError
+
 _TRIES, _PAUSE_MS = 10, 30
 
 
-class AlreadyRecordingError(Exception):
+class AlreadyRecordingError(UserError):
     """Somebody else records into this directory."""
 
     def __init__(self, node_dir: Path, pid: int | None) -> None:
         holder = f"pid {pid}" if pid else "another process"
-        super().__init__(f"{node_dir} is being recorded into by {holder}; stop it first or choose another directory")
+        super().__init__(f"{node_dir} is being recorded into by {holder}", "stop it first or choose another directory")
         self.pid = pid
 
 
@@ -29,7 +31,7 @@ class Lock:
             holder = _holder(self._fd)
             os.close(self._fd)
             raise AlreadyRecordingError(node_dir, holder)
-        # On a full disk the lock still holds; only the pid cannot be told.
+        # On a full disk the lock still holds; only the pid cannot be written.
         with suppress(OSError):
             os.ftruncate(self._fd, 0)
             os.pwrite(self._fd, json.dumps({"pid": os.getpid(), "started_us": started_us}).encode(), 0)

@@ -1,4 +1,4 @@
-"""The append-only log: how the recorder's last minutes lie on disk before they become Parquet.
+"""The append-only log: how the recorder's last minutes are on disk before they become Parquet.
 
 A recording is written as *segments* of about two minutes, one file each. A segment needs no other file to be read.
 
@@ -53,7 +53,7 @@ class DamagedError(ValueError):
 
 
 class Lists(Sequence["array[int]"]):
-    """A column of lists as it lies on disk: a frame may bring thousands of stacks, and most readers want them flat."""
+    """A column of lists as it is on disk: a frame may bring thousands of stacks, and most readers want them flat."""
 
     __slots__ = ("_ends", "flat", "lengths")
 
@@ -93,7 +93,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class LogFrame:
     wall_us: int
     monotonic_ns: int
     blocks: tuple[Block, ...]
@@ -211,7 +211,7 @@ class SegmentReader:
         """Bytes read so far as whole frames."""
         return self._position
 
-    def frames(self) -> Iterator[Frame]:
+    def frames(self) -> Iterator[LogFrame]:
         """Every whole frame not yet given. Sets `damage` when a frame is there but wrong, and then gives no more."""
         while self.damage is None and not self.closed:
             payload = self._next_payload()
@@ -244,7 +244,7 @@ class SegmentReader:
         return payload
 
 
-def decode_frame(body: bytes) -> Frame:
+def decode_frame(body: bytes) -> LogFrame:
     """A frame from its decompressed body. Raises DamagedError."""
     if len(body) < _CLOCK.size:
         raise DamagedError("body shorter than its clock")
@@ -266,7 +266,7 @@ def decode_frame(body: bytes) -> Frame:
         for column in stored.columns:
             columns[column.name], offset = _decode_column(column.kind, body, offset, rows, wall_us)
         blocks.append(Block(table, rows, columns))
-    return Frame(wall_us, monotonic_ns, tuple(blocks), closes)
+    return LogFrame(wall_us, monotonic_ns, tuple(blocks), closes)
 
 
 def _decode_column(kind: str, body: bytes, offset: int, rows: int, wall_us: int) -> tuple[Any, int]:

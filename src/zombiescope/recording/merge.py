@@ -20,7 +20,7 @@ from zombiescope.recording.columns import Ints
 from zombiescope.recording.ids import relabel
 from zombiescope.recording.layout import TableFacts
 from zombiescope.recording.parquet import TableWriter
-from zombiescope.recording.parts import Part
+from zombiescope.recording.part import Part
 from zombiescope.recording.summary import Summary
 
 
@@ -55,7 +55,7 @@ class Dictionary:
         return pa.Table.from_arrays([arrays[name] for name in target.names], schema=target)
 
 
-class Stacks:
+class MergedStacks:
     """The stacks, by the frame ids of the part being made; as bytes, for there may be very many."""
 
     table = schema.STACKS
@@ -106,7 +106,7 @@ class PartMerger:
         self._frames = Dictionary(schema.FRAMES)
         self._tasks = Dictionary(schema.TASKS)
         self._series = Dictionary(schema.SERIES)
-        self._stacks = Stacks()
+        self._stacks = MergedStacks()
         self._summary = Summary()
         self.samples = 0
 

@@ -1,12 +1,12 @@
 """A window of a recording as one file that every reader takes in place of the directory.
 
-A pack is a zip of stored members with the layout of layout.py below node=NAME/. Parts that lie in the
+A pack is a zip of stored members with the layout of layout.py below node=NAME/. Parts that are in the
 window are copied as they are; those at its edges, and log segments, are cut to it and written as Parquet.
 Reading a table in the window from the pack gives the rows that the recording gives.
 
 What holds at the start of the window but was written before it (the ledger's lines, the NIC queues, gauges,
 a gap that has not ended) goes into a part of its own with its own times, so that "the last line at or
-before" is still right. All rollups before the end come along: what is normal is told by the weeks before.
+before" is still right. All rollups before the end come along: what is normal is known from the weeks before.
 """
 
 from __future__ import annotations
@@ -21,26 +21,30 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from zombiescope._errors import UserError
 from zombiescope.recording import columns, layout, schema
+from zombiescope.recording.compact import PART_US
 from zombiescope.recording.layout import Manifest, Span
 from zombiescope.recording.merge import DATA, PartMerger
 from zombiescope.recording.parquet_part import ParquetPart
-from zombiescope.recording.parts import Part
+from zombiescope.recording.part import Part
 from zombiescope.recording.reader import Recording
 from zombiescope.recording.segment_part import SegmentPart
 
-_SEGMENTS_TOGETHER_US = 15 * 60 * 1_000_000
+
+class EmptyWindowError(UserError, ValueError):
+    """Nothing was recorded in the window."""
 
 
 def pack(recording: Recording, start_us: int, end_us: int, out_path: Path | str) -> int:
-    """Writes a window to out_path and returns the file's size. Raises ValueError when nothing is in it."""
+    """Writes a window to out_path and returns the file's size. Raises EmptyWindowError."""
     out = Path(out_path)
     aside = out.with_name(f".{out.name}.tmp")
     try:
         with zipfile.ZipFile(aside, "w", zipfile.ZIP_STORED) as archive:
             packing = _Packing(recording, start_us, end_us, archive)
             if not packing.add_parts():
-                raise ValueError("nothing was recorded in this window; `zombiescope info` says what there is")
+                raise EmptyWindowError("nothing was recorded in this window", "`zombiescope info` shows what there is")
             packing.add_what_holds()
             packing.add_rollups()
             packing.add_node()
@@ -55,7 +59,7 @@ class _Packing:
         self._recording = recording
         self._start_us = start_us
         self._end_us = end_us
-        self._behind_us = end_us + 1  # a tick that ends with the window tells of it
+        self._behind_us = end_us + 1  # a tick that ends with the window is about it
         self._archive = archive
         self._prefix = f"{layout.NODE_FOLDER}{recording.name}/"
         self._written: set[tuple[int, int]] = set()
@@ -205,7 +209,7 @@ class _Packing:
 
 def _belongs(part: Part, first: Part) -> bool:
     together = isinstance(part, SegmentPart) and isinstance(first, SegmentPart) and part.boot == first.boot
-    return together and part.start_us - first.start_us < _SEGMENTS_TOGETHER_US
+    return together and part.start_us - first.start_us < PART_US
 
 
 def _last_by(rows: pa.Table, *keys: str) -> pa.Table:

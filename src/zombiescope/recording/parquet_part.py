@@ -14,11 +14,11 @@ import pyarrow.parquet as pq
 
 from zombiescope.recording import columns, schema
 from zombiescope.recording.layout import Manifest, Span
-from zombiescope.recording.parts import Damage
+from zombiescope.recording.part import Damage
 from zombiescope.recording.store import Store
 
 _SUMMARIES = frozenset(table.name for table in schema.SUMMARIES)
-"""They tell of whole seconds, so their rows may be older than anything in the part."""
+"""They are about whole seconds, so their rows may be older than anything in the part."""
 
 
 class ParquetPart:
@@ -67,7 +67,7 @@ class ParquetPart:
             return None
 
     def _cutting(self, table: schema.Table, start_us: int | None, end_us: int | None) -> tuple[int | None, int | None]:
-        """The ends of the window that cut something off. Where none does, times need not be read to tell."""
+        """The ends of the window that cut something off. Where none does, times need not be read."""
         span = self.span_of(table)
         if span is None:
             return start_us, end_us

@@ -29,7 +29,7 @@ from zombiescope.recording.gaps import Gap, find_gaps
 from zombiescope.recording.ids import UniqueIds
 from zombiescope.recording.log import DamagedError, SegmentReader
 from zombiescope.recording.parquet_part import ParquetPart
-from zombiescope.recording.parts import Damage, Part
+from zombiescope.recording.part import Damage, Part
 from zombiescope.recording.segment_part import SegmentPart, bound
 from zombiescope.recording.store import NotARecordingError, Store, open_store
 
@@ -59,12 +59,12 @@ def _find_node(store: Store, wanted: str | None) -> tuple[str, str]:
         return "", own
     if not names:
         raise NotARecordingError(
-            f"there is no recording in {store.place}; `zombiescope record {store.place}` starts one"
+            f"there is no recording in {store.place}", f"`zombiescope record {store.place}` starts one"
         )
     if wanted is None and len(names) > 1:
-        raise NotARecordingError(f"{store.place} holds {len(names)} nodes, name one of them: {', '.join(names)}")
+        raise NotARecordingError(f"{store.place} holds {len(names)} nodes", f"choose one of them: {', '.join(names)}")
     if wanted is not None and wanted not in names:
-        raise NotARecordingError(f"{store.place} has no node {wanted}; it has {', '.join(names)}")
+        raise NotARecordingError(f"{store.place} has no node {wanted}", f"it has {', '.join(names)}")
     name = wanted or names[0]
     return f"{layout.NODE_FOLDER}{name}/", name
 

@@ -4,8 +4,8 @@ Frozen windows are exempt while all of them together fit into a quarter of the s
 oldest of them lose their exemption, and the result says which. Rollups have limits of their own: thirty
 days and 50 MB.
 
-A part goes manifest first, so no reader ever finds half of it; what an interruption leaves behind belongs
-to no part and is removed by the next compaction. Everything is told from file names and sizes: no file is
+A part goes manifest first, so no reader ever finds half of it; what an interruption leaves belongs
+to no part and is removed by the next compaction. Everything is known from file names and sizes: no file is
 opened, and nothing heavy imported.
 """
 
@@ -20,7 +20,7 @@ from pathlib import Path
 
 from zombiescope.recording.freeze import Frozen, list_frozen, thaw
 from zombiescope.recording.layout import LOG_FOLDER, ROLLUP_FOLDER, segment_files
-from zombiescope.recording.store import Directory, Entry
+from zombiescope.recording.store import Directory, StoredFile
 
 FROZEN_RATIO = 0.25
 ROLLUP_KEEP_US = 30 * 86_400 * 1_000_000
@@ -91,12 +91,12 @@ def enforce(
     )
 
 
-def _units(entries: Sequence[Entry], now_us: int) -> list[_Unit]:
+def _units(entries: Sequence[StoredFile], now_us: int) -> list[_Unit]:
     return [*_parts(entries), *_segments(entries, LOG_FOLDER, now_us)]
 
 
-def _parts(entries: Iterable[Entry]) -> list[_Unit]:
-    files: dict[tuple[str, str], list[Entry]] = {}
+def _parts(entries: Iterable[StoredFile]) -> list[_Unit]:
+    files: dict[tuple[str, str], list[StoredFile]] = {}
     for entry in entries:
         match = _PART_FILE.fullmatch(entry.name)
         if match:
@@ -111,7 +111,7 @@ def _parts(entries: Iterable[Entry]) -> list[_Unit]:
     return units
 
 
-def _segments(entries: Iterable[Entry], folder: str, now_us: int) -> list[_Unit]:
+def _segments(entries: Iterable[StoredFile], folder: str, now_us: int) -> list[_Unit]:
     """Log files; each is taken to end where the next begins."""
     found = sorted(
         segment_files(entry for entry in entries if entry.name.startswith(folder)),
@@ -148,7 +148,7 @@ def _given_up(
     return tuple(window.id for window in lost)
 
 
-def _outdated_rollups(entries: Sequence[Entry], now_us: int) -> list[_Unit]:
+def _outdated_rollups(entries: Sequence[StoredFile], now_us: int) -> list[_Unit]:
     """All but the newest that are too old or, oldest first, too much."""
     rollups = _segments(entries, ROLLUP_FOLDER, now_us)
     total = sum(unit.size_bytes for unit in rollups)

@@ -12,6 +12,7 @@ SATURATED_RATIO = 0.95
 JUDGED_OVER_US = 500_000
 
 KERNEL_MODES = ("system", "irq", "softirq")
+KERNEL_COLUMNS = tuple(f"{mode}_ms" for mode in KERNEL_MODES)
 BUSY_MODES = ("user", "nice", "system", "irq", "softirq", "steal")
 """Everything but idle and iowait. Stolen time counts: the core was wanted and not to be had."""
 

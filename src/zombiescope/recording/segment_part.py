@@ -17,8 +17,8 @@ import pyarrow as pa
 from zombiescope.recording import columns, schema
 from zombiescope.recording.gaps import HOLE_US
 from zombiescope.recording.layout import SegmentFile, Span
-from zombiescope.recording.log import Block, DamagedError, Frame, SegmentReader
-from zombiescope.recording.parts import Damage
+from zombiescope.recording.log import Block, DamagedError, LogFrame, SegmentReader
+from zombiescope.recording.part import Damage
 from zombiescope.recording.store import Store
 
 _SLACK_US = 10_000_000  # a row may be this much older than its frame: rings are drained late under load
@@ -60,7 +60,7 @@ class SegmentPart:
 
     @property
     def order(self) -> tuple[int, int]:
-        """The order in which segments were written, which the wall clock alone does not tell."""
+        """The order in which segments were written, which the wall clock alone does not show."""
         return _int(self.header, "recorder_started_us"), _int(self.header, "seq")
 
     def _read_header(self, file: BinaryIO) -> dict[str, Any]:
@@ -71,7 +71,7 @@ class SegmentPart:
             return {}
 
     def touches(self, table: schema.Table, start_us: int | None, end_us: int | None) -> bool:
-        # A row of events or gaps may tell of something long before its frame; they are few and always read.
+        # A row of events or gaps may be about something long before its frame; they are few and always read.
         if table.name in ("events", "gaps"):
             return True
         before = self.until_us is not None and start_us is not None and self.until_us + _SLACK_US < start_us
@@ -151,7 +151,7 @@ class SegmentPart:
         self._file.seek(0)
         return self._file.read(self.size_bytes)
 
-    def _note(self, frame: Frame) -> None:
+    def _note(self, frame: LogFrame) -> None:
         self._sample_rows += sum(block.rows for block in frame.blocks if block.table is schema.SAMPLES)
         boot, seq, run = self.boot, _int(self.header, "seq"), _int(self.header, "recorder_started_us")
         hole = max(HOLE_US, 3 * _int(self.header, "interval_us"))
@@ -171,7 +171,7 @@ class SegmentPart:
             return
         left = self.size_bytes - reader.position
         if reader.damage:
-            self.damage.append(Damage(self.name, f"{reader.damage}; {left} bytes behind it are lost"))
+            self.damage.append(Damage(self.name, f"{reader.damage}; the {left} bytes after it are lost"))
         elif left and not self.growing:
             self.damage.append(Damage(self.name, f"ends inside a frame; its last {left} bytes are lost"))
 

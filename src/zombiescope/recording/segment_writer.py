@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from zombiescope.recording.log import SUFFIX, SegmentEncoder
+from zombiescope.recording.layout import segment_name
+from zombiescope.recording.log import SegmentEncoder
 
 MAX_HELD_BYTES = 8 << 20
 HOLDING_SEGMENT_US = 10_000_000
@@ -73,7 +74,7 @@ class SegmentWriter:
 
     def start(self, wall_us: int, header: dict[str, Any]) -> None:
         """Begins a new segment; the one before must have been finished."""
-        path = self._directory / f"{wall_us:016d}{SUFFIX}"
+        path = self._directory / segment_name(wall_us)
         encoder = SegmentEncoder(header)
         segment = _Segment(path, wall_us, encoder, wall_us)
         self._segments.append(segment)

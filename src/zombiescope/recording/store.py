@@ -1,4 +1,4 @@
-"""Where a recording's files lie: a directory, or one zip file (a pack) with the same names inside.
+"""Where a recording's files are: a directory, or one zip file (a pack) with the same names inside.
 
 Readers ask for names with "/" between folders, relative to the recording, and never for a path. A pack is a
 zip whose members are stored, not deflated (Parquet and log segments are compressed already), so that a
@@ -19,29 +19,31 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
+from zombiescope._errors import UserError
+
 _LOCAL_HEADER = struct.Struct("<4s5HIII2H")
 _LOCAL_MAGIC = b"PK\x03\x04"
 
 
-class NotARecordingError(ValueError):
-    """There is no recording at the place that was named. The message is meant for a person."""
+class NotARecordingError(UserError, ValueError):
+    """There is no recording at the place that was named."""
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class StoredFile:
     name: str
     size_bytes: int
 
 
 class Store(Protocol):
-    """The whole of what readers need; an object store fits behind it."""
+    """The whole of what readers need; an object store fits it too."""
 
     place: str
 
     def folders(self) -> list[str]:
         """Names of the folders at the top."""
 
-    def entries(self, prefix: str) -> list[Entry]:
+    def entries(self, prefix: str) -> list[StoredFile]:
         """Every file below a folder ("" or a name that ends in "/"), sorted by name."""
 
     def open(self, name: str) -> BinaryIO:
@@ -61,7 +63,7 @@ class Directory:
     def folders(self) -> list[str]:
         return sorted(entry.name for entry in os.scandir(self._path) if entry.is_dir())
 
-    def entries(self, prefix: str) -> list[Entry]:
+    def entries(self, prefix: str) -> list[StoredFile]:
         return sorted(_walk(self._path / prefix, prefix), key=lambda entry: entry.name)
 
     def open(self, name: str) -> BinaryIO:
@@ -74,7 +76,7 @@ class Directory:
         """Nothing is held open."""
 
 
-def _walk(folder: Path, prefix: str) -> Iterator[Entry]:
+def _walk(folder: Path, prefix: str) -> Iterator[StoredFile]:
     try:
         found = list(os.scandir(folder))
     except (FileNotFoundError, NotADirectoryError):
@@ -84,7 +86,7 @@ def _walk(folder: Path, prefix: str) -> Iterator[Entry]:
             if item.is_dir(follow_symlinks=False):
                 yield from _walk(Path(item.path), f"{prefix}{item.name}/")
             elif item.is_file():
-                yield Entry(prefix + item.name, item.stat().st_size)
+                yield StoredFile(prefix + item.name, item.stat().st_size)
         except FileNotFoundError:
             continue
 
@@ -99,15 +101,15 @@ class Pack:
         except zipfile.BadZipFile as error:
             self._file.close()
             raise NotARecordingError(
-                f"{path} is not a pack ({error}); name a recording directory or what `zombiescope pack` made"
+                f"{path} is not a pack ({error})", "name a recording directory or what `zombiescope pack` made"
             ) from error
 
     def folders(self) -> list[str]:
         return sorted({name.split("/", 1)[0] for name in self._members if "/" in name})
 
-    def entries(self, prefix: str) -> list[Entry]:
+    def entries(self, prefix: str) -> list[StoredFile]:
         below = (info for name, info in self._members.items() if name.startswith(prefix))
-        return sorted((Entry(info.filename, info.file_size) for info in below), key=lambda entry: entry.name)
+        return sorted((StoredFile(info.filename, info.file_size) for info in below), key=lambda entry: entry.name)
 
     def open(self, name: str) -> BinaryIO:
         info = self._members.get(name)
@@ -115,7 +117,7 @@ class Pack:
             raise FileNotFoundError(f"{name} is not in {self.place}")
         if info.compress_type != zipfile.ZIP_STORED:
             raise NotARecordingError(
-                f"{name} in {self.place} is deflated; a pack keeps its members as they are (zip -0)"
+                f"{name} in {self.place} is deflated", "a pack keeps its members as they are (zip -0)"
             )
         return io.BufferedReader(_Range(self._file.fileno(), self._data_start(info), info.file_size))
 
@@ -168,10 +170,10 @@ class _Range(io.RawIOBase):
 
 
 def open_store(path: Path | str) -> Store:
-    """The store at a path. Raises NotARecordingError with a message for a person."""
+    """The store at a path. Raises NotARecordingError."""
     place = Path(path)
     if place.is_dir():
         return Directory(place)
     if place.is_file():
         return Pack(place)
-    raise NotARecordingError(f"there is no recording at {place}; `zombiescope record {place}` starts one")
+    raise NotARecordingError(f"there is no recording at {place}", f"`zombiescope record {place}` starts one")

@@ -2,7 +2,7 @@
 
 Imports neither numpy nor pyarrow. Starts with the segment that was written to last, from its beginning: ids
 mean nothing without the rows that came before, and `top` has something to show at once. Which segment comes
-next is told by its header (run and number), not by its name: the clock may have been set back.
+next is known by its header (run and number), not by its name: the clock may have been set back.
 
 A frame is seen at most one poll (a quarter of a second) after the recorder wrote it. A segment that is
 damaged is left at the damage; following goes on with the next one.
@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, BinaryIO, Self
 
 from zombiescope.recording.layout import LOG_FOLDER, SegmentFile, segment_files
-from zombiescope.recording.log import DamagedError, Frame, SegmentReader
+from zombiescope.recording.log import DamagedError, LogFrame, SegmentReader
 from zombiescope.recording.store import Directory
 
 POLL_S = 0.25
@@ -40,7 +40,7 @@ class Tail:
     def _segments(self) -> list[SegmentFile]:
         return segment_files(self._store.entries(LOG_FOLDER))
 
-    def poll(self) -> list[Frame]:
+    def poll(self) -> list[LogFrame]:
         """The frames that were appended since the last call; none when there are none. Never waits."""
         frames = self._drain()
         while True:
@@ -52,7 +52,7 @@ class Tail:
             self._switch(*following)
             frames += self._drain()
 
-    def _drain(self) -> list[Frame]:
+    def _drain(self) -> list[LogFrame]:
         return list(self._reader.frames()) if self._reader else []
 
     def _following(self) -> tuple[SegmentFile, BinaryIO, SegmentReader] | None:
@@ -111,7 +111,7 @@ def _order(header: dict[str, Any]) -> tuple[int, int]:
     return (run if isinstance(run, int) else 0), (number if isinstance(number, int) else 0)
 
 
-def follow(node_dir: Path, *, stop: Callable[[], bool] = lambda: False, poll_s: float = POLL_S) -> Iterator[Frame]:
+def follow(node_dir: Path, *, stop: Callable[[], bool] = lambda: False, poll_s: float = POLL_S) -> Iterator[LogFrame]:
     """Every frame of the current segment and then each new one as it comes, until stop() is true."""
     with Tail(node_dir) as tail:
         while not stop():

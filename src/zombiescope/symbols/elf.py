@@ -19,7 +19,7 @@ from zombiescope._in_root import place_in_root
 from zombiescope._native import ElfError, SymbolTable, elf_build_id
 
 if TYPE_CHECKING:
-    from zombiescope.symbols.apart import Place, SymbolsApart, Table
+    from zombiescope.symbols.separate_debug import BinaryPlace, FunctionTable, SeparateDebug
 
 SYMBOL_BYTES = 12
 KEEP_NAMES_BYTES = 1 << 16  # with names, a table of libc or of a Debian python3 is twice its size
@@ -82,7 +82,7 @@ class ElfCache:
         max_bytes: int = 8 << 20,
         max_failures: int = 1024,
         keep_names_bytes: int = KEEP_NAMES_BYTES,
-        apart: SymbolsApart | None = None,
+        apart: SeparateDebug | None = None,
     ) -> None:
         self.max_bytes = max_bytes
         self.nbytes = 0
@@ -91,7 +91,7 @@ class ElfCache:
         self.evicted = 0
         self.failures: Counter[str] = Counter()
         self._apart = apart
-        self._tables: OrderedDict[ElfKey, Table] = OrderedDict()
+        self._tables: OrderedDict[ElfKey, FunctionTable] = OrderedDict()
         self._failed: OrderedDict[ElfKey, str] = OrderedDict()
         self._keys: OrderedDict[FileIdentity, ElfKey] = OrderedDict()
         self._max_failures = max_failures
@@ -102,7 +102,7 @@ class ElfCache:
     def __len__(self) -> int:
         return len(self._tables)
 
-    def get(self, key: ElfKey) -> Table | None:
+    def get(self, key: ElfKey) -> FunctionTable | None:
         """The table, if it is held."""
         table = self._tables.get(key)
         if table is not None:
@@ -123,10 +123,10 @@ class ElfCache:
             _remember(self._keys, file, key, self._max_failures)
         return key
 
-    def load(self, fd: int, place: Place | None = None) -> tuple[ElfKey, Table | None]:
+    def load(self, fd: int, place: BinaryPlace | None = None) -> tuple[ElfKey, FunctionTable | None]:
         """The table of an open file, read now if it is not held; None when it has none (see failure()).
 
-        `place` is where it was found, for symbols that lie beside it.
+        `place` is where it was found, for symbols that are beside it.
         """
         try:
             key = self.key(fd)
@@ -137,7 +137,7 @@ class ElfCache:
             table = self._read_within_allowance(key, fd, place)
         return key, table
 
-    def _read_within_allowance(self, key: ElfKey, fd: int, place: Place | None) -> Table | None:
+    def _read_within_allowance(self, key: ElfKey, fd: int, place: BinaryPlace | None) -> FunctionTable | None:
         now_s = time.monotonic()
         self._allowance_s = min(BURST_S, self._allowance_s + SHARE * (now_s - self._allowed_at_s))
         self._allowed_at_s = now_s
@@ -149,9 +149,9 @@ class ElfCache:
         self._allowance_s -= time.thread_time() - before_s
         return table
 
-    def _read(self, key: ElfKey, fd: int, place: Place | None) -> Table | None:
+    def _read(self, key: ElfKey, fd: int, place: BinaryPlace | None) -> FunctionTable | None:
         self.misses += 1
-        table: Table
+        table: FunctionTable
         try:
             # Three quarters for symbols, so that one table with its names never exceeds the whole.
             most = self.max_bytes * 3 // 4 // SYMBOL_BYTES

@@ -15,10 +15,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from zombiescope._errors import UserError
 from zombiescope._native import ElfError, elf_build_id, elf_load_address
-from zombiescope.symbols import debug_files
+from zombiescope.symbols import build_id_paths
 from zombiescope.symbols.demangle import demangle
-from zombiescope.symbols.store import Store, content_bytes
+from zombiescope.symbols.store import SymbolStore, content_bytes
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -29,8 +30,8 @@ MAX_OPEN = 16
 MAX_DEPTH = 64
 
 
-class InlineError(RuntimeError):
-    """Inlined functions cannot be had at all; the text says what to do."""
+class InlineError(UserError, RuntimeError):
+    """Inlined functions cannot be shown at all."""
 
 
 class Inlined(NamedTuple):
@@ -52,13 +53,13 @@ class InlinedFunctions:
     def __init__(
         self,
         search: Sequence[str | Path] = (),
-        debug_roots: Sequence[str | Path] = debug_files.DEBUG_ROOTS,
-        store: Store | None = None,
+        debug_roots: Sequence[str | Path] = build_id_paths.DEBUG_ROOTS,
+        store: SymbolStore | None = None,
     ) -> None:
         self._symbolic = _package()
-        self._caches = [*map(Path, search), debug_files.perf_cache()]
+        self._caches = [*map(Path, search), build_id_paths.perf_cache()]
         self._debug_roots = debug_roots
-        self._store = Store() if store is None else store
+        self._store = SymbolStore() if store is None else store
         self._known: OrderedDict[bytes, _Dwarf | None] = OrderedDict()
 
     def at(self, binary: Path | bytes, address: int) -> list[Inlined]:
@@ -86,7 +87,7 @@ class InlinedFunctions:
             if not os.path.isfile(path) or path.stat().st_size > MAX_DWARF_BYTES:  # noqa: PTH113
                 continue
             try:
-                if debug_files.same_build(build_id, _build_id(path)) and (dwarf := self._read(path, build_id)):
+                if build_id_paths.same_build(build_id, _build_id(path)) and (dwarf := self._read(path, build_id)):
                     return dwarf
             except (OSError, ElfError):
                 continue
@@ -95,9 +96,9 @@ class InlinedFunctions:
     def _candidates(self, build_id: bytes, binary: Path | None) -> Iterator[Path]:
         if binary is not None:
             yield binary
-        yield from debug_files.separate(build_id, self._debug_roots)
-        yield from debug_files.cached_by_perf(build_id, self._caches, "debug")
-        yield from debug_files.cached_by_perf(build_id, self._caches, "elf")
+        yield from build_id_paths.separate(build_id, self._debug_roots)
+        yield from build_id_paths.cached_by_perf(build_id, self._caches, "debug")
+        yield from build_id_paths.cached_by_perf(build_id, self._caches, "elf")
 
     def _read(self, path: Path, build_id: bytes) -> _Dwarf | None:
         symbolic = self._symbolic
@@ -138,7 +139,7 @@ def _package() -> ModuleType:
         import symbolic
     except ImportError:
         raise InlineError(
-            "inlined functions need the package symbolic: python -m pip install 'zombiescope[inline]'"
+            "the package symbolic is not installed", "python -m pip install 'zombiescope[inline]'"
         ) from None
     else:
         return symbolic

@@ -38,7 +38,7 @@ MAX_STEPS = 20_000
 
 
 def demangle(name: str) -> str:
-    """The name behind _Z; NotMangledError when it is none."""
+    """The name after _Z; NotMangledError when it is none."""
     body = name.partition(".")[0]
     if not body.startswith("_Z"):
         raise NotMangledError

@@ -10,7 +10,7 @@ class NotMangledError(ValueError):
 
 
 Type = tuple[str, str]
-"""A type as it stands before and behind the name it declares: int (*f)(char) is ("int (*", ")(char)")."""
+"""A type as it stands before and after the name it declares: int (*f)(char) is ("int (*", ")(char)")."""
 
 BUILTIN = {
     "v": "void", "w": "wchar_t", "b": "bool", "c": "char", "a": "signed char", "h": "unsigned char", "s": "short",

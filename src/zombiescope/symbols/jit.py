@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 from zombiescope._native import ElfError
 from zombiescope.symbols import maps
-from zombiescope.symbols.code_files import CodeFile
 from zombiescope.symbols.elf import open_elf
-from zombiescope.symbols.process import Process
+from zombiescope.symbols.jit_files import CodeFile
+from zombiescope.symbols.process import LiveProcess
 
 LOOK_AGAIN_S = 2.0
 NONE_FOR_S = 10.0
@@ -71,7 +71,7 @@ class JitNames:
         """The process has exited or executed another program."""
         self._known.pop(pid, None)
 
-    def name(self, process: Process, address: int) -> bytes | None:
+    def name(self, process: LiveProcess, address: int) -> bytes | None:
         """What the process itself calls the code at this address."""
         known = self._known.get(process.pid)
         if known is None:
@@ -87,7 +87,7 @@ class JitNames:
             self.failures[fault.strerror or "unknown"] += 1
         return None
 
-    def _name(self, process: Process, known: _Known, address: int) -> bytes | None:
+    def _name(self, process: LiveProcess, known: _Known, address: int) -> bytes | None:
         found = None if known.file is None else known.file.code.find(address)
         if found is None and not self._may_look(known):
             return None
@@ -112,7 +112,7 @@ class JitNames:
         known.looked_at_s = now_s
         return True
 
-    def _open(self, process: Process, known: _Known) -> int | None:
+    def _open(self, process: LiveProcess, known: _Known) -> int | None:
         who = identity(process.fd)
         if who is None:
             return None
@@ -131,7 +131,7 @@ class JitNames:
                     return fd
         return None
 
-    def _open_owned(self, process: Process, path: str, who: _Identity) -> int | None:
+    def _open_owned(self, process: LiveProcess, path: str, who: _Identity) -> int | None:
         root_fd = os.open("root", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=process.fd)
         try:
             fd = open_elf(path, root_fd, links=False)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from zombiescope._native import ElfError, elf_build_id
-from zombiescope.symbols import debug_files
+from zombiescope.symbols import build_id_paths
 
 NOTES = "/sys/kernel/notes"
 MAX_NOTES_BYTES = 1 << 16
@@ -33,17 +33,17 @@ class KernelImage:
         cls,
         build_id: bytes,
         search: Sequence[str | Path] = (),
-        debug_roots: Sequence[str | Path] = debug_files.DEBUG_ROOTS,
+        debug_roots: Sequence[str | Path] = build_id_paths.DEBUG_ROOTS,
     ) -> KernelImage | None:
         """The symbols of the kernel with this build id; kallsyms first, for it knows modules too."""
-        caches = [*search, debug_files.perf_cache()]
+        caches = [*search, build_id_paths.perf_cache()]
         for path in _kallsyms(build_id, caches):
             if _has_addresses(path):
                 return cls(path, "kallsyms")
         candidates = [
-            *debug_files.cached_by_perf(build_id, caches, "vmlinux"),
-            *debug_files.cached_by_perf(build_id, caches, "elf"),
-            *debug_files.separate(build_id, debug_roots),
+            *build_id_paths.cached_by_perf(build_id, caches, "vmlinux"),
+            *build_id_paths.cached_by_perf(build_id, caches, "elf"),
+            *build_id_paths.separate(build_id, debug_roots),
         ]
         for path in candidates:
             if _is_build(path, build_id):
@@ -52,7 +52,7 @@ class KernelImage:
 
 
 def _kallsyms(build_id: bytes, caches: Sequence[str | Path]) -> Iterator[Path]:
-    yield from debug_files.cached_by_perf(build_id, caches, "kallsyms")
+    yield from build_id_paths.cached_by_perf(build_id, caches, "kallsyms")
     for cache in caches:
         yield Path(cache) / "[kernel.kallsyms]" / build_id.hex() / "kallsyms"
 
@@ -74,7 +74,7 @@ def _is_build(path: Path, build_id: bytes) -> bool:
     except OSError:
         return False
     try:
-        return debug_files.same_build(build_id, elf_build_id(fd))
+        return build_id_paths.same_build(build_id, elf_build_id(fd))
     except ElfError:
         return False
     finally:

@@ -27,7 +27,7 @@ MAX_BYTES = 16 << 20
 _DELETED = " (deleted)"
 PERF_ANON = "//anon"
 """What the kernel's records call memory without a file; /proc/PID/maps leaves the name empty."""
-# Shared anonymous memory has a file of the kernel's own tmpfs behind it, which nobody can open.
+# Shared anonymous memory is backed by a file of the kernel's own tmpfs, which nobody can open.
 _ANONYMOUS_FILES = ("/dev/zero", "/SYSV", "/anon_hugepage", "//anon")
 
 
@@ -131,7 +131,7 @@ def recorded(
     build_id: bytes | None = None,
     mapped_at_s: float | None = None,
 ) -> Mapping:
-    """A mapping as a PERF_RECORD_MMAP2 or PROCMAP_QUERY tells it."""
+    """A mapping as a PERF_RECORD_MMAP2 or PROCMAP_QUERY describes it."""
     path, deleted = _path(filename)
     end = start + length
     return Mapping(start, end, pgoff, inode, dev, path, deleted, kind_of(path), build_id or None, mapped_at_s)

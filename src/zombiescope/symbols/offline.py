@@ -8,7 +8,7 @@ Looked for in this order:
     2. perf's cache layout below each directory in `search` (a `perf archive` unpacked), then ~/.debug
     3. symbols apart from their binary, in `debug_roots` (/usr/lib/debug)
 
-A binary without .symtab is completed with symbols kept apart from it (apart.py), a Go program by its own table.
+A binary without .symtab is completed with its separate symbols (separate_debug.py), a Go program by its own table.
 
 What no file explains is shown as module+0xoffset and counted by reason in `failures`. Names stay as the linker
 knows them (demangle.py makes them readable). Everything kept is bounded. One thread uses one OfflineSymbols.
@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from zombiescope._native import ElfError, SymbolTable, elf_build_id
-from zombiescope.symbols import debug_files
-from zombiescope.symbols.apart import Place, SymbolsApart, Table
+from zombiescope.symbols import build_id_paths
 from zombiescope.symbols.frame import Frame, FrameKind, printable
 from zombiescope.symbols.maps import Mapping, recorded
-from zombiescope.symbols.store import Store
+from zombiescope.symbols.separate_debug import BinaryPlace, FunctionTable, SeparateDebug
+from zombiescope.symbols.store import SymbolStore
 from zombiescope.symbols.vdso import Vdso
 
 if TYPE_CHECKING:
@@ -42,13 +42,13 @@ NO_BUILD_ID = "no build id recorded"
 NOT_FOUND = "no file with this build id"
 ANOTHER_BUILD = "another build"
 NO_FUNCTION = "no function at this offset"
-NO_FILE = "no file behind it"
+NO_FILE = "not backed by a file"
 
 Binary = tuple[bytes, bytes | None]
 
 
 class _Loaded(NamedTuple):
-    table: Table
+    table: FunctionTable
     path: Path
 
 
@@ -58,17 +58,17 @@ class OfflineSymbols:
     def __init__(
         self,
         search: Sequence[str | Path] = (),
-        debug_roots: Sequence[str | Path] = debug_files.DEBUG_ROOTS,
+        debug_roots: Sequence[str | Path] = build_id_paths.DEBUG_ROOTS,
         *,
         trust_paths: bool = False,
-        store: Store | None = None,
+        store: SymbolStore | None = None,
     ) -> None:
         self.failures: Counter[str] = Counter()
         self._search = [Path(directory) for directory in search]
-        self._caches = [*self._search, debug_files.perf_cache()]
+        self._caches = [*self._search, build_id_paths.perf_cache()]
         self._debug_roots = list(debug_roots)
-        self._store = Store() if store is None else store
-        self._apart = SymbolsApart(self._store, self._debug_roots, caches=self._caches)
+        self._store = SymbolStore() if store is None else store
+        self._apart = SeparateDebug(self._store, self._debug_roots, caches=self._caches)
         self._inlined: InlinedFunctions | None = None
         self._vdso: Vdso | None = None
         self._trust_paths = trust_paths
@@ -192,7 +192,7 @@ class OfflineSymbols:
         table = self._vdso.table
         if table is None or table.build_id is None:
             return None
-        is_ours = self._trust_paths if build_id is None else debug_files.same_build(build_id, table.build_id)
+        is_ours = self._trust_paths if build_id is None else build_id_paths.same_build(build_id, table.build_id)
         return _Loaded(table, Path("[vdso]")) if is_ours else None
 
     def _candidates(self, build_id: bytes | None, mapping: Mapping) -> Iterator[Path]:
@@ -201,17 +201,17 @@ class OfflineSymbols:
             yield from (directory / mapping.path.lstrip("/") for directory in self._search)
         if build_id is not None:
             for name in ("elf", "vdso", "debug"):
-                yield from debug_files.cached_by_perf(build_id, self._caches, name)
-            yield from debug_files.separate(build_id, self._debug_roots)
+                yield from build_id_paths.cached_by_perf(build_id, self._caches, name)
+            yield from build_id_paths.separate(build_id, self._debug_roots)
 
-    def _read(self, path: Path, build_id: bytes | None) -> Table:
+    def _read(self, path: Path, build_id: bytes | None) -> FunctionTable:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
         try:
-            if build_id is not None and not debug_files.same_build(build_id, elf_build_id(fd)):
+            if build_id is not None and not build_id_paths.same_build(build_id, elf_build_id(fd)):
                 raise ElfError(ANOTHER_BUILD)
             program = SymbolTable(fd, MAX_SYMBOLS, KEEP_NAMES_BYTES)
             try:
-                return self._apart.table(fd, program, Place(str(path)), MAX_SYMBOLS, KEEP_NAMES_BYTES)
+                return self._apart.table(fd, program, BinaryPlace(str(path)), MAX_SYMBOLS, KEEP_NAMES_BYTES)
             except (ElfError, OSError):
                 return program
         finally:

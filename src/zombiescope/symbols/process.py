@@ -38,7 +38,7 @@ class Tally:
     notes: Counter[str] = field(default_factory=Counter)
 
 
-class Process:
+class LiveProcess:
     """A living process; ProcessLookupError from any method when it is gone."""
 
     __slots__ = ("_exe", "fd", "maps", "pid")

@@ -3,7 +3,7 @@
 Since kernel 6.11 (commit ed5d583a88a9) the ioctl PROCMAP_QUERY on /proc/PID/maps answers for one address in a
 few microseconds, whatever the process has mapped. Before that the whole file is read, half a millisecond for
 a process with a few hundred mappings, and read again only when an address is in none of them. Frame-pointer
-chains end in addresses that are nowhere, so each time that was in vain doubles the wait.
+chains end in addresses that are nowhere, so each time that found nothing doubles the wait.
 
 What was found is kept for a minute, or until somebody says that it changed.
 """

@@ -24,15 +24,15 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
-from zombiescope.symbols.apart import SymbolsApart
 from zombiescope.symbols.elf import ElfCache, ElfKey
-from zombiescope.symbols.files import MappedFile, MappedFiles
 from zombiescope.symbols.frame import Frame as Frame
 from zombiescope.symbols.frame import printable as printable
 from zombiescope.symbols.jit import JitNames
+from zombiescope.symbols.mapped_files import MappedFile, MappedFiles
 from zombiescope.symbols.maps import Mapping, Mappings
-from zombiescope.symbols.process import Process, Tally
-from zombiescope.symbols.store import Store
+from zombiescope.symbols.process import LiveProcess, Tally
+from zombiescope.symbols.separate_debug import SeparateDebug
+from zombiescope.symbols.store import SymbolStore
 from zombiescope.symbols.vdso import Vdso
 
 MAX_PROCESSES = 128
@@ -49,7 +49,7 @@ UNREADABLE = Frame("[unreadable]", "", "unknown")
 
 
 class UserSymbols:
-    """Names of the functions that user addresses lie in."""
+    """Names of the functions that user addresses are in."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class UserSymbols:
         self._files = MappedFiles(self.cache, self._tally, proc)
         self._vdso = Vdso(proc)
         self.jit = JitNames()
-        self._processes: OrderedDict[int, Process] = OrderedDict()
+        self._processes: OrderedDict[int, LiveProcess] = OrderedDict()
         self._names: OrderedDict[tuple[ElfKey, int], str] = OrderedDict()
         self._max_processes = max_processes
         self._max_names = max_names
@@ -151,26 +151,26 @@ class UserSymbols:
         else:
             self._tally.failures[fault.strerror or "unknown"] += 1
 
-    def _process(self, pid: int) -> Process:
+    def _process(self, pid: int) -> LiveProcess:
         process = self._processes.get(pid)
         if process is not None and not process.still_there():
             self.forget(pid)
             process = None
         if process is None:
-            process = self._processes[pid] = Process(pid, self._proc)
+            process = self._processes[pid] = LiveProcess(pid, self._proc)
             if len(self._processes) > self._max_processes:
                 self._processes.popitem(last=False)[1].close()
         self._processes.move_to_end(pid)
         return process
 
-    def _trim(self, process: Process) -> None:
+    def _trim(self, process: LiveProcess) -> None:
         # Few processes have many executable mappings (some JITs); 128 of them must not fill the memory.
         if len(process.maps) > FEW_MAPPINGS:
             while len(self._processes) > 1 and sum(len(p.maps) for p in self._processes.values()) > MAX_MAPPINGS:
                 self._processes.popitem(last=False)[1].close()
 
     def _frames(
-        self, process: Process | None, located: Sequence[Mapping | None], addresses: Sequence[int]
+        self, process: LiveProcess | None, located: Sequence[Mapping | None], addresses: Sequence[int]
     ) -> list[Frame | None]:
         with self._files:
             return [
@@ -178,7 +178,7 @@ class UserSymbols:
                 for mapping, address in zip(located, addresses, strict=True)
             ]
 
-    def _frame(self, process: Process | None, mapping: Mapping, address: int) -> Frame:
+    def _frame(self, process: LiveProcess | None, mapping: Mapping, address: int) -> Frame:
         if mapping.kind == "vdso":
             return Frame(self._vdso.name(mapping, address) or mapping.path, mapping.path, "vdso")
         if mapping.kind not in ("file", "memfd"):
@@ -191,13 +191,13 @@ class UserSymbols:
         name = None if file is None else self._name(process, mapping, file, offset)
         return Frame(name or f"{module}+0x{offset:x}", module, "user")
 
-    def _made_by_process(self, process: Process | None, mapping: Mapping, address: int) -> Frame:
+    def _made_by_process(self, process: LiveProcess | None, mapping: Mapping, address: int) -> Frame:
         name = None if process is None or mapping.kind == "stack" else self.jit.name(process, address)
         if name is None:
             return Frame("[jit]", printable(mapping.module), "jit")
         return Frame(printable(name.decode("utf-8", "replace")), "[jit]", "jit")
 
-    def _name(self, process: Process | None, mapping: Mapping, file: MappedFile, offset: int) -> str | None:
+    def _name(self, process: LiveProcess | None, mapping: Mapping, file: MappedFile, offset: int) -> str | None:
         index = file.table.find_offset(offset)
         if index < 0:
             return None
@@ -217,5 +217,5 @@ class UserSymbols:
 
 def live_symbols() -> UserSymbols:
     """As the recorder uses it: with symbols kept apart from binaries, within what its memory allows."""
-    apart = SymbolsApart(Store(), max_unpacked_bytes=LIVE_UNPACKED_BYTES, max_memory_bytes=LIVE_UNPACKING_BYTES)
+    apart = SeparateDebug(SymbolStore(), max_unpacked_bytes=LIVE_UNPACKED_BYTES, max_memory_bytes=LIVE_UNPACKING_BYTES)
     return UserSymbols(ElfCache(apart=apart))

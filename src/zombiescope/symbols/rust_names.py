@@ -1,6 +1,6 @@
 """Rust names: the legacy form, which looks like C++ (_ZN4core3fmt...17h<hash>E), and v0 (_RNvCs...7mycrate3foo).
 
-Hashes and the numbers that tell equal names apart are left out. v0 names refer back to parts of themselves, so that a
+Hashes and the numbers that distinguish equal names are left out. v0 names refer back to parts of themselves, so that a
 short name can stand for a very long one: text, nesting and steps are bounded, and what is beyond that, or no such
 name, raises NotRustError.
 """

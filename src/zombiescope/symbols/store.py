@@ -3,7 +3,7 @@
     $ZOMBIESCOPE_CACHE/symbols, else $CACHE_DIRECTORY/symbols (which systemd sets), else for root
     /var/cache/zombiescope/symbols, else $XDG_CACHE_HOME/zombiescope/symbols, else ~/.cache/zombiescope/symbols
 
-An entry is the file KIND-KEY: the content as it is, so that its reader needs no other form of it, and behind it a
+An entry is the file KIND-KEY: the content as it is, so that its reader needs no other form of it, followed by a
 trailer of 56 bytes: "zsymbol1", the length of the content, a BLAKE2b hash over name and content. It is written aside
 and renamed when it is whole. An entry that is damaged, of another version or under another name is removed and made
 again. A directory or entry of another user, or one that others may write to, is not used. The store holds at most
@@ -52,7 +52,7 @@ def default_directory() -> Path:
     return Path(home) / "zombiescope" / "symbols"
 
 
-class Store:
+class SymbolStore:
     """Entries by kind and key; nothing raises: a store that cannot be used answers None."""
 
     def __init__(self, directory: Path | None = None, max_bytes: int = MAX_BYTES) -> None:

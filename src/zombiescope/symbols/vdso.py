@@ -2,7 +2,7 @@
 
 Its image is read once from our own memory (/proc/self/mem, at the [vdso] range of /proc/self/maps) and is an
 ELF file with a .dynsym. The kernel maps the same image into all 64-bit processes of the machine; 32-bit ones
-get another, told apart by its size and its place below 4 GB. Where /proc/self/mem is closed, frames in it are
+get another, recognised by its size and its place below 4 GB. Where /proc/self/mem is closed, frames in it are
 named [vdso].
 """
 

@@ -35,26 +35,24 @@ from zombiescope.systemd.units import (
     UnitEvent,
     unit_name,
 )
-from zombiescope.systemd.watcher import BusUnavailableError, WatcherState, no_bus
+from zombiescope.systemd.watcher import PROPERTIES, SYSTEMD, BusUnavailableError, WatcherState, no_bus
 
-_SYSTEMD = "org.freedesktop.systemd1"
 _MANAGER_PATH = "/org/freedesktop/systemd1"
 _MANAGER = "org.freedesktop.systemd1.Manager"
 _DBUS = "org.freedesktop.DBus"
-_PROPERTIES = "org.freedesktop.DBus.Properties"
 _SERVICE_SUFFIX = "_2eservice"
 _ASK_EVERY_S = 5.0
 _ASK_MAX = 1_000
 _MISSED_MAX = 3
 
 _MATCHES = (
-    f"type='signal',sender='{_SYSTEMD}',interface='{_PROPERTIES}',member='PropertiesChanged',"
+    f"type='signal',sender='{SYSTEMD}',interface='{PROPERTIES}',member='PropertiesChanged',"
     f"path_namespace='{_MANAGER_PATH}/unit'",
-    f"type='signal',sender='{_SYSTEMD}',interface='{_MANAGER}',path='{_MANAGER_PATH}',member='UnitNew'",
-    f"type='signal',sender='{_SYSTEMD}',interface='{_MANAGER}',path='{_MANAGER_PATH}',member='UnitRemoved'",
-    f"type='signal',sender='{_SYSTEMD}',interface='{_MANAGER}',path='{_MANAGER_PATH}',member='JobRemoved'",
-    f"type='signal',sender='{_SYSTEMD}',interface='{_MANAGER}',path='{_MANAGER_PATH}',member='Reloading'",
-    f"type='signal',sender='{_DBUS}',interface='{_DBUS}',member='NameOwnerChanged',arg0='{_SYSTEMD}'",
+    f"type='signal',sender='{SYSTEMD}',interface='{_MANAGER}',path='{_MANAGER_PATH}',member='UnitNew'",
+    f"type='signal',sender='{SYSTEMD}',interface='{_MANAGER}',path='{_MANAGER_PATH}',member='UnitRemoved'",
+    f"type='signal',sender='{SYSTEMD}',interface='{_MANAGER}',path='{_MANAGER_PATH}',member='JobRemoved'",
+    f"type='signal',sender='{SYSTEMD}',interface='{_MANAGER}',path='{_MANAGER_PATH}',member='Reloading'",
+    f"type='signal',sender='{_DBUS}',interface='{_DBUS}',member='NameOwnerChanged',arg0='{SYSTEMD}'",
 )
 
 
@@ -124,7 +122,7 @@ class BusSession:
         try:
             for rule in _MATCHES:
                 await self._call(_DBUS, "/org/freedesktop/DBus", _DBUS, "AddMatch", "s", [rule])
-            (self._owner,) = await self._call(_DBUS, "/org/freedesktop/DBus", _DBUS, "GetNameOwner", "s", [_SYSTEMD])
+            (self._owner,) = await self._call(_DBUS, "/org/freedesktop/DBus", _DBUS, "GetNameOwner", "s", [SYSTEMD])
             await self._subscribe()
             connected()
             await self._until_disconnected(bus)
@@ -135,7 +133,7 @@ class BusSession:
                     await bus.wait_for_disconnect()  # type: ignore[no-untyped-call]
 
     async def _subscribe(self) -> None:
-        await self._call(_SYSTEMD, _MANAGER_PATH, _MANAGER, "Subscribe")
+        await self._call(SYSTEMD, _MANAGER_PATH, _MANAGER, "Subscribe")
         await self._list_units()
 
     async def _until_disconnected(self, bus: MessageBus) -> None:
@@ -182,7 +180,7 @@ class BusSession:
             pass
 
     async def _list_units(self) -> None:
-        rows: Sequence[Sequence[Any]] = (await self._call(_SYSTEMD, _MANAGER_PATH, _MANAGER, "ListUnits"))[0]
+        rows: Sequence[Sequence[Any]] = (await self._call(SYSTEMD, _MANAGER_PATH, _MANAGER, "ListUnits"))[0]
         now_ns = time.monotonic_ns()
         services = [row for row in rows if row[0].endswith(".service") and row[2] != "not-found"]
         self._book.keep_only({row[0] for row in services})
@@ -211,8 +209,8 @@ class BusSession:
         if unit not in self._book:
             return
         try:
-            (service,) = await self._call(_SYSTEMD, path, _PROPERTIES, "GetAll", "s", [SERVICE_INTERFACE])
-            (invocation,) = await self._call(_SYSTEMD, path, _PROPERTIES, "Get", "ss", [UNIT_INTERFACE, "InvocationID"])
+            (service,) = await self._call(SYSTEMD, path, PROPERTIES, "GetAll", "s", [SERVICE_INTERFACE])
+            (invocation,) = await self._call(SYSTEMD, path, PROPERTIES, "Get", "ss", [UNIT_INTERFACE, "InvocationID"])
         except CallFailedError:
             return  # the unit is gone, or this systemd does not have the property
         except TimeoutError:
@@ -240,7 +238,7 @@ class BusSession:
 
     def _owner_changed(self, body: list[Any]) -> None:
         name, _, owner = body
-        if name == _SYSTEMD and owner:
+        if name == SYSTEMD and owner:
             self._owner = owner
             self._relist = True
             self._wake.set()
@@ -256,7 +254,7 @@ class BusSession:
     def _manager_signal(self, member: str, body: list[Any]) -> None:
         now_ns = time.monotonic_ns()
         if member in ("UnitNew", "UnitRemoved") and self._reads_again:
-            return  # a reload takes every unit out and puts it in again; the list after it tells the difference
+            return  # a reload takes every unit out and puts it in again; the list after it shows the difference
         if member == "UnitNew" and body[0].endswith(".service"):
             self._book.appeared(body[0])
         elif member == "UnitRemoved":
@@ -319,7 +317,8 @@ class BusSession:
             return no_bus(self._address)
         if isinstance(error, CallFailedError) and error.name.endswith((".ServiceUnknown", ".NameHasNoOwner")):
             return WatcherState("absent", f"no systemd on {self._address}", "give the address of the host's bus")
-        if isinstance(error, (PermissionError, AuthError)) or "AccessDenied" in str(error):
+        denied = isinstance(error, CallFailedError) and error.name.endswith(".AccessDenied")
+        if isinstance(error, (PermissionError, AuthError)) or denied:
             return WatcherState("failed", f"{self._address}: {error}", "run as root, or allow it in the bus policy")
         return WatcherState("failed", f"{self._address}: {error or type(error).__name__}", "it is tried again")
 

@@ -19,6 +19,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from zombiescope._errors import UserError
 from zombiescope.kernel.kmsg import KmsgRecord
 
 COMMAND = ("journalctl", "--dmesg", "--follow", "--output=json", "--lines=0", "--no-pager", "--quiet")
@@ -73,7 +74,7 @@ class JournalFollower:
     """Runs the child and restarts it, with growing pauses, when it ends.
 
     `fileno` changes when the child is restarted and is -1 while there is none; `read` never blocks, and
-    starts the child again when its pause is over. `failure` says why there is none, and how to mend it."""
+    starts the child again when its pause is over. `failure` says why there is none, and what fixes it."""
 
     def __init__(self, command: Sequence[str] = COMMAND) -> None:
         self._command = tuple(command)
@@ -81,7 +82,7 @@ class JournalFollower:
         self._pending = b""
         self._retry_s = _FIRST_RETRY_S
         self._not_before_s = 0.0
-        self.failure: str | None = None
+        self.failure: UserError | None = None
         self._start()
 
     def fileno(self) -> int:
@@ -90,7 +91,7 @@ class JournalFollower:
         return self._child.stdout.fileno()
 
     def read(self, limit_bytes: int = 1 << 20) -> tuple[list[KmsgRecord], int]:
-        """The records that have arrived, and 0: what the journal lost it does not tell."""
+        """The records that have arrived, and 0: what the journal lost it does not report."""
         if self._child is None and time.monotonic() >= self._not_before_s:
             self._start()
         lines = self._read_lines(limit_bytes)
@@ -113,7 +114,7 @@ class JournalFollower:
                 self._command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
             )
         except OSError as error:
-            self._fail(f"cannot run {self._command[0]}: {error.strerror}; install systemd, or grant CAP_SYSLOG")
+            self._fail(f"cannot run {self._command[0]}: {error.strerror}", "install systemd, or grant CAP_SYSLOG")
             return
         os.set_blocking(self.fileno(), False)
         self.failure = None
@@ -140,12 +141,12 @@ class JournalFollower:
         self._pending = b""
         self.close()
         self._fail(
-            f"{self._command[0]} ended; is systemd-journald running, "
-            "and may this user read the journal (group systemd-journal)?"
+            f"{self._command[0]} ended",
+            "is systemd-journald running, and may this user read the journal (group systemd-journal)?",
         )
 
-    def _fail(self, why: str) -> None:
+    def _fail(self, what: str, fix: str) -> None:
         self._child = None
-        self.failure = why
+        self.failure = UserError(what, fix)
         self._not_before_s = time.monotonic() + self._retry_s
         self._retry_s = min(self._retry_s * 2, _LAST_RETRY_S)

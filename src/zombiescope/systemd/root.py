@@ -28,7 +28,7 @@ _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class DirectoryEntry:
     """One name in a directory."""
 
     name: str
@@ -97,7 +97,7 @@ class Root:
         data = self.read(path)
         return None if data is None else data.decode("utf-8", "replace").strip()
 
-    def entries(self, path: str) -> list[Entry]:
+    def entries(self, path: str) -> list[DirectoryEntry]:
         """What is in a directory, by name; nothing where there is none."""
         place = self._place(path)
         if place is None:
@@ -112,7 +112,7 @@ class Root:
         try:
             with os.scandir(fd) as listing:
                 found = [
-                    Entry(entry.name, entry.is_symlink(), entry.is_dir(follow_symlinks=False))
+                    DirectoryEntry(entry.name, entry.is_symlink(), entry.is_dir(follow_symlinks=False))
                     for entry, _ in zip(listing, range(NAMES_MAX), strict=False)
                 ]
         finally:

@@ -12,13 +12,18 @@ import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from zombiescope.systemd.watcher import SYSTEM_BUS, BusUnavailableError, WatcherState, no_bus, socket_path
+from zombiescope.systemd.watcher import (
+    PROPERTIES,
+    SYSTEM_BUS,
+    SYSTEMD,
+    BusUnavailableError,
+    WatcherState,
+    no_bus,
+    socket_path,
+)
 
 if TYPE_CHECKING:
     from dbus_fast.aio import MessageBus
-
-_SYSTEMD = "org.freedesktop.systemd1"
-_PROPERTIES = "org.freedesktop.DBus.Properties"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +46,16 @@ class RunningUnit:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class UnitList:
     units: dict[str, RunningUnit]
     """Every loaded unit by name."""
     unanswered: int
     """Services whose properties did not come in time: of these only the state is known."""
 
 
-def running_units(address: str | None = None, deadline_s: float = 10.0, properties_s: float = 10.0) -> Answer:
+def running_units(address: str | None = None, deadline_s: float = 10.0, properties_s: float = 10.0) -> UnitList:
     """The list has to come within `deadline_s`. Properties are asked for of services that are not idle, the restless
-    ones first, and what has not come after `properties_s` is left: on a starved node the list alone tells most."""
+    ones first, and what has not come after `properties_s` is left: on a starved node the list alone says most."""
     address = address or os.environ.get("DBUS_SYSTEM_BUS_ADDRESS") or SYSTEM_BUS
     path = socket_path(address)
     if path is not None and not os.path.exists(path):  # noqa: PTH110 - as in systemd.py
@@ -58,7 +63,7 @@ def running_units(address: str | None = None, deadline_s: float = 10.0, properti
     return asyncio.run(_ask(address, deadline_s, properties_s))
 
 
-async def _ask(address: str, deadline_s: float, properties_s: float) -> Answer:
+async def _ask(address: str, deadline_s: float, properties_s: float) -> UnitList:
     from dbus_fast.aio import MessageBus
     from dbus_fast.errors import AuthError, InvalidAddressError
 
@@ -66,19 +71,19 @@ async def _ask(address: str, deadline_s: float, properties_s: float) -> Answer:
     try:
         async with asyncio.timeout(deadline_s):
             await bus.connect()
-            (rows,) = await _call(bus, "/org/freedesktop/systemd1", f"{_SYSTEMD}.Manager", "ListUnits")
+            (rows,) = await _call(bus, "/org/freedesktop/systemd1", f"{SYSTEMD}.Manager", "ListUnits")
         return await _describe(bus, rows, properties_s)
     except TimeoutError:
         why = f"no answer from {address} within {deadline_s:g} s"
         raise BusUnavailableError(WatcherState("failed", why, "is pid 1 or the bus starved?")) from None
     except (OSError, EOFError, AuthError, InvalidAddressError) as error:
-        mend = "run as root, or give the address of the host's bus in DBUS_SYSTEM_BUS_ADDRESS"
-        raise BusUnavailableError(WatcherState("failed", f"{address}: {error}", mend)) from error
+        fix = "run as root, or give the address of the host's bus in DBUS_SYSTEM_BUS_ADDRESS"
+        raise BusUnavailableError(WatcherState("failed", f"{address}: {error}", fix)) from error
     finally:
         bus.disconnect()
 
 
-async def _describe(bus: MessageBus, rows: list[Any], properties_s: float) -> Answer:
+async def _describe(bus: MessageBus, rows: list[Any], properties_s: float) -> UnitList:
     units = {row[0]: RunningUnit(row[0], row[2], row[3], row[4], {}) for row in rows}
     paths = {row[0]: row[6] for row in rows}
     busy = [unit for unit in units.values() if unit.name.endswith(".service") and unit.load_state == "loaded"]
@@ -96,7 +101,7 @@ async def _describe(bus: MessageBus, rows: list[Any], properties_s: float) -> An
             await one_after_the_other()
     except TimeoutError:
         pass
-    return Answer(units, sum(1 for unit in waiting if not units[unit.name].properties))
+    return UnitList(units, sum(1 for unit in waiting if not units[unit.name].properties))
 
 
 async def _properties(bus: MessageBus, path: str) -> dict[str, Any]:
@@ -105,7 +110,7 @@ async def _properties(bus: MessageBus, path: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for interface in ("Unit", "Service"):
         try:
-            (values,) = await _call(bus, path, _PROPERTIES, "GetAll", "s", [f"{_SYSTEMD}.{interface}"])
+            (values,) = await _call(bus, path, PROPERTIES, "GetAll", "s", [f"{SYSTEMD}.{interface}"])
         except OSError:
             continue  # it went away between the list and the question
         found |= unpack_variants(values)
@@ -117,7 +122,7 @@ async def _call(
 ) -> list[Any]:
     from dbus_fast import Message, MessageType
 
-    message = Message(_SYSTEMD, path, interface, member, signature=signature, body=list(body))
+    message = Message(SYSTEMD, path, interface, member, signature=signature, body=list(body))
     reply: Message | None = await bus.call(message)
     if reply is None:
         raise EOFError("the bus closed the connection")

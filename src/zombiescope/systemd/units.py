@@ -5,7 +5,7 @@ here.
 
 A crash loop shows oddly in the signals. Each round the unit is failed for a millisecond, then activating
 with SubState auto-restart for RestartSec, then NRestarts rises, then it is inactive for a moment and active
-again. So a state is told only when it has held for half a second, auto-restart is not told at all, and a
+again. So a state is reported only when it has held for half a second, auto-restart is not reported at all, and a
 rise of NRestarts, which nothing else causes, is what makes a unit_restart. `systemctl --failed` never lists
 such a unit.
 
@@ -46,7 +46,7 @@ _PROPERTIES = {
 
 @dataclass(frozen=True, slots=True)
 class UnitState:
-    """A service as systemd last described it; None is not told yet (or not known to this systemd)."""
+    """A service as systemd last described it; None is not described yet (or not known to this systemd)."""
 
     unit: str
     active_state: str = "inactive"
@@ -77,9 +77,9 @@ class _Service:
     state: UnitState
     told_state: str | None = None
     told_invocation: str | None = None
-    changed_ns: int | None = None  # when the state began to differ from the one that was told
+    changed_ns: int | None = None  # when the state began to differ from the one that was reported
     moved: bool = False  # the state was another one in between, even if it is back by now
-    restarted: bool = False  # since the state was last told
+    restarted: bool = False  # since the state was last reported
     untold_restarts: int = 0
     restart_state: UnitState | None = None
     restart_ns: int = 0
@@ -103,7 +103,7 @@ def group_of_slice(slice_name: str, unit: str) -> str:
 
 
 class UnitBook:
-    """The services, and the events that are still to be told."""
+    """The services, and the events that are still to be reported."""
 
     def __init__(self) -> None:
         self._services: dict[str, _Service] = {}
@@ -134,8 +134,8 @@ class UnitBook:
     def appeared(self, unit: str) -> None:
         """UnitNew: systemd has loaded it just now, so it has not been restarted yet.
 
-        Before the first list it means nothing of the kind: systemd tells the first subscriber of every unit as new when
-        it first changes, a crash loop of 138 rounds too.
+        Before the first list it means nothing of the kind: systemd announces every unit as new to the first subscriber
+        when it first changes, a crash loop of 138 rounds too.
         """
         if unit not in self._services:
             self._add(unit, 0 if self._filled else None)
@@ -150,7 +150,7 @@ class UnitBook:
         return [*self._tell_restarts(service, now_ns), *events]
 
     def list_ended(self) -> None:
-        """All rows of a list were told: a unit that is not known now was not loaded now."""
+        """All rows of a list were read: a unit that is not known now was not loaded now."""
         self._filled = True
 
     def keep_only(self, units: set[str]) -> None:

@@ -7,7 +7,7 @@ no unit changes, 0.7 ms per restart of a unit (14 signals). Needs no privilege: 
 properties of units.
 
 Without a bus (a container that does not mount /run/dbus, a machine without systemd) there are no unit
-events, and `state` says so with the line that mends it. asyncio and dbus-fast are imported only once there
+events, and `state` says so, with the fix. asyncio and dbus-fast are imported only once there
 is a socket.
 """
 
@@ -19,12 +19,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from zombiescope._errors import UserError
 from zombiescope.systemd.units import UnitBook, UnitEvent, UnitState
 
 if TYPE_CHECKING:
     from zombiescope.systemd.bus import BusSession
 
 SYSTEM_BUS = "unix:path=/run/dbus/system_bus_socket"
+SYSTEMD = "org.freedesktop.systemd1"
+PROPERTIES = "org.freedesktop.DBus.Properties"
 _RETRY_S = (1.0, 2.0, 5.0, 10.0, 30.0)
 
 Status = Literal["starting", "connected", "absent", "failed"]
@@ -32,18 +35,18 @@ Status = Literal["starting", "connected", "absent", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class WatcherState:
-    """`why` and `mend` are empty while connected."""
+    """`why` and `fix` are empty while connected."""
 
     status: Status
     why: str = ""
-    mend: str = ""
+    fix: str = ""
 
 
-class BusUnavailableError(Exception):
+class BusUnavailableError(UserError):
     """Carries the state that the watcher is in because of it."""
 
     def __init__(self, state: WatcherState) -> None:
-        super().__init__(state.why)
+        super().__init__(state.why, state.fix or None)
         self.state = state
 
 
@@ -119,7 +122,7 @@ class SystemdWatcher:
 
     def _after_loss(self, state: WatcherState) -> WatcherState:
         if state.status == "absent" and self._was_connected:
-            return WatcherState("failed", f"the bus went away: {state.why}", state.mend)
+            return WatcherState("failed", f"the bus went away: {state.why}", state.fix)
         return state
 
 

@@ -40,7 +40,7 @@ class Census:
 
 
 @dataclass(frozen=True, slots=True)
-class Creator:
+class LeakCreator:
     comm: str | None
     pid: int | None
     unit: str | None
@@ -57,7 +57,7 @@ class Leak:
     removed: int | None
     released: int | None
     exact: bool | None
-    creator: Creator
+    creator: LeakCreator
     changed_us: int
 
 
@@ -145,7 +145,7 @@ def _leaf_cost(recording: Recording, at_us: int) -> LeafCost:
 
 
 def leaks(recording: Recording, at_us: int, boot: str | None = None) -> tuple[Leak, ...]:
-    """The ledger's last line of each path at or before a moment, most dying first, if it tells anything."""
+    """The ledger's last line of each path at or before a moment, most dying first, without empty lines."""
     return _leaks_at(recording.table("leaks", None, at_us + 1, boot=boot))
 
 
@@ -155,12 +155,12 @@ def _leaks_at(rows: pa.Table) -> tuple[Leak, ...]:
         last[path or ""] = row
     chosen = columns.take(rows, np.array(sorted(last.values()), np.int64))
     found = [_leak(row) for row in columns.records(chosen)]
-    told = [leak for leak in found if leak.dying or leak.created or leak.released]
-    return tuple(sorted(told, key=lambda leak: (-leak.dying, leak.path)))
+    known = [leak for leak in found if leak.dying or leak.created or leak.released]
+    return tuple(sorted(known, key=lambda leak: (-leak.dying, leak.path)))
 
 
 def _leak(row: dict[str, Any]) -> Leak:
-    creator = Creator(row["comm"], row["pid"], row["unit"], row["container"])
+    creator = LeakCreator(row["comm"], row["pid"], row["unit"], row["container"])
     exact = None if row["exact"] is None else bool(row["exact"])
     counts = (row["dying"] or 0, row["created"], row["removed"], row["released"])
     return Leak(row["path"] or "", *counts, exact, creator, row["time"])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from zombiescope._severity import rank
 from zombiescope.recording import schema
 from zombiescope.recording.event import Event
-from zombiescope.recording.log import Frame
+from zombiescope.recording.log import LogFrame
 
 if TYPE_CHECKING:
     from zombiescope.recording.reader import Recording
@@ -36,7 +36,7 @@ def events(
     return _wanted((_event(*row) for row in zip(times, *texts, strict=True)), kinds, at_least)
 
 
-def of_frame(frame: Frame, *, kinds: Collection[str] | None = None, at_least: str = "info") -> list[Event]:
+def of_frame(frame: LogFrame, *, kinds: Collection[str] | None = None, at_least: str = "info") -> list[Event]:
     """The events in one frame of the log."""
     found = []
     for block in frame.blocks:

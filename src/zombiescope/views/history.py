@@ -1,6 +1,6 @@
-"""Thirty days of a node from its rollups: points over time, and what each unit normally uses.
+"""Thirty days of a node from its rollups: points over time.
 
-Rows of one minute, or of one hour and unit, add up (a recorder that was restarted writes a second one).
+Rows of one minute add up (a recorder that was restarted writes a second one).
 Points of different boots are never put together: a reboot that helped must stay visible.
 """
 
@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from statistics import median
 from typing import NamedTuple
 
-from zombiescope._time import DAY_US, HOUR_US, MINUTE_US
+from zombiescope._time import HOUR_US, MINUTE_US
 from zombiescope.recording.columns import numbers
 from zombiescope.recording.reader import Recording
 
 MOST_POINTS = 1000
-_SHORTEST_HOUR_S = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,49 +113,3 @@ def _ratio(used: list[tuple[_Minute, int | None]]) -> float | None:
 
 def _last(values: list[int | None]) -> int | None:
     return next((value for value in reversed(values) if value is not None), None)
-
-
-# --- what is normal -----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Baseline:
-    """CPU of one unit by the hour, as parts of one core. Once it was seen, hours without it count as zero."""
-
-    unit: str
-    hours: int
-    median_ratio: float
-    max_ratio: float
-    busiest_minute_ratio: float | None
-
-
-def unit_baselines(recording: Recording, until_us: int, days: int = 7) -> dict[str, Baseline]:
-    """What each unit used in the whole hours before until_us; hours hardly recorded do not count."""
-    end_us = until_us // HOUR_US * HOUR_US
-    start_us = end_us - days * DAY_US
-    recorded_s: dict[int, int] = defaultdict(int)
-    for minute in _minutes(recording, start_us, end_us):
-        recorded_s[minute.time // HOUR_US * HOUR_US] += minute.seconds or 0
-    hours = sorted(hour for hour, seconds in recorded_s.items() if seconds >= _SHORTEST_HOUR_S)
-    used, busiest = _unit_hours(recording, start_us, end_us)
-    baselines = {}
-    for unit, by_hour in used.items():
-        ratios = [by_hour.get(hour, 0) / (recorded_s[hour] * 1000) for hour in hours if hour >= min(by_hour)]
-        if ratios:
-            peak = busiest.get(unit)
-            minute_ratio = None if peak is None else peak / 60_000
-            baselines[unit] = Baseline(unit, len(ratios), median(ratios), max(ratios), minute_ratio)
-    return baselines
-
-
-def _unit_hours(recording: Recording, start_us: int, end_us: int) -> tuple[dict[str, dict[int, int]], dict[str, int]]:
-    """CPU milliseconds by unit and hour, and the busiest minute of each unit."""
-    rows = recording.table("unit_hours", start_us, end_us, ("time", "unit", "cpu_ms", "busiest_minute_ms"))
-    used: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
-    busiest: dict[str, int] = {}
-    columns = (rows.column(name).to_pylist() for name in ("unit", "cpu_ms", "busiest_minute_ms"))
-    for hour, unit, cpu_ms, minute_ms in zip(numbers(rows.column("time")).tolist(), *columns, strict=True):
-        used[unit or ""][hour] += cpu_ms or 0
-        if minute_ms is not None:
-            busiest[unit or ""] = max(busiest.get(unit or "", 0), minute_ms)
-    return used, busiest

@@ -11,7 +11,7 @@ from typing import Any
 
 from zombiescope.recording import schema
 from zombiescope.recording.gaps import Gap
-from zombiescope.recording.parts import Damage
+from zombiescope.recording.part import Damage
 from zombiescope.recording.reader import Recording
 
 

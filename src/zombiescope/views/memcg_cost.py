@@ -25,7 +25,7 @@ GROWING_PER_HOUR = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """The memory cgroups of a node at a moment; growth is None when it could not be told."""
+    """The memory cgroups of a node at a moment; growth is None when it is not known."""
 
     at_us: int
     total: int
@@ -53,13 +53,13 @@ class Forecast:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class CostVerdict:
     verdict: str
     why: str
     forecast: Forecast
 
 
-def judge(release: str | None, load: Load, leaf: LeafCost) -> Verdict:
+def judge(release: str | None, load: Load, leaf: LeafCost) -> CostVerdict:
     """harmless, watch or costly, with the sentence that says why."""
     version = kernel_version(release)
     walks = _walk_cost_ns(version, leaf)
@@ -67,13 +67,13 @@ def judge(release: str | None, load: Load, leaf: LeafCost) -> Verdict:
     now_s = forecast.read_cost_now_s
     if walks is not None and now_s is not None and now_s > COSTLY_READ_S:
         why = f"one read of the root's memory statistics costs about {now_s:.1f} s of one core"
-        return Verdict("costly", _sentence(why, version), forecast)
+        return CostVerdict("costly", _sentence(why, version), forecast)
     concern = _concern(load, forecast)
     if concern is not None:
-        return Verdict("watch", _sentence(concern, version), forecast)
+        return CostVerdict("watch", _sentence(concern, version), forecast)
     if load.dying is None:
-        return Verdict("harmless", _sentence("how many are dying was not measured", version), forecast)
-    return Verdict("harmless", _sentence(f"{load.dying:,} of {load.total:,} are dying", version), forecast)
+        return CostVerdict("harmless", _sentence("how many are dying was not measured", version), forecast)
+    return CostVerdict("harmless", _sentence(f"{load.dying:,} of {load.total:,} are dying", version), forecast)
 
 
 def _concern(load: Load, forecast: Forecast) -> str | None:

@@ -14,15 +14,16 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from zombiescope._time import SECOND_US
+from zombiescope._time import HOUR_US, MINUTE_US, SECOND_US
 from zombiescope.recording.event import Event
-from zombiescope.recording.log import Block, Frame
+from zombiescope.recording.log import Block, LogFrame
 from zombiescope.recording.saturation import SATURATED_RATIO, ticks_judged_together
+from zombiescope.views.cost import Cost, cost_of
 from zombiescope.views.events import of_frame
 
 _EVENTS_KEPT = 200
-_GROWTH_NEEDS_S = 60.0
-_COST_SPAN_US = 60_000_000
+_GROWTH_NEEDS_US = MINUTE_US
+_COST_SPAN_US = MINUTE_US
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ class Hottest:
 
 
 @dataclass(frozen=True, slots=True)
-class Census:
+class CgroupCount:
     """Memory cgroups at one moment; None is not measured."""
 
     at_us: int
@@ -88,21 +89,11 @@ class Census:
 
 
 @dataclass(frozen=True, slots=True)
-class Leak:
+class TopLeak:
     path: str
     dying: int
     comm: str | None
     unit: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """What the recorder used; rates are None until two ticks were seen."""
-
-    cpu_ratio: float | None
-    rss_bytes: int | None
-    bytes_per_hour: float | None
-    lost: int
 
 
 class Recent:
@@ -112,15 +103,15 @@ class Recent:
         self._keep_us = int(keep_s * 1e6)
         self.ticks: deque[Tick] = deque()
         self.events: deque[Event] = deque(maxlen=_EVENTS_KEPT)
-        self._census: deque[Census] = deque()
-        self._leaks: dict[str, Leak] = {}
+        self._census: deque[CgroupCount] = deque()
+        self._leaks: dict[str, TopLeak] = {}
         self._costs: deque[tuple[int, dict[str, Any]]] = deque()
         self._lost = 0
         self._saturated_us: dict[int, int] = {}
         self._unjudged: list[Tick] = []
         self.newest_us: int | None = None
 
-    def update(self, frame: Frame) -> None:
+    def update(self, frame: LogFrame) -> None:
         """Take in one frame; frames come in the order they were written."""
         takes = {
             "cores": self._take_cores,
@@ -135,8 +126,7 @@ class Recent:
         self.newest_us = frame.wall_us
         self._forget(frame.wall_us - self._keep_us)
 
-    # --- what is asked of it
-    # -------------------------------------------------------------------------------------
+    # --- questions ---------------------------------------------------------------------------------------------------
 
     def hottest(self) -> Hottest | None:
         """None before the first tick."""
@@ -179,18 +169,18 @@ class Recent:
         """Every core seen in the time that is kept, in the kernel's order."""
         return sorted(set[int]().union(*(tick.cores for tick in self.ticks)))
 
-    def census(self) -> Census | None:
+    def census(self) -> CgroupCount | None:
         return self._census[-1] if self._census else None
 
     def dying_per_hour(self) -> float | None:
         """How fast zombies grow; None until a minute was seen."""
         known = [(row.at_us, row.dying) for row in self._census if row.dying is not None]
-        if len(known) < 2 or known[-1][0] - known[0][0] < _GROWTH_NEEDS_S * 1e6:
+        if len(known) < 2 or known[-1][0] - known[0][0] < _GROWTH_NEEDS_US:
             return None
         (first_us, first), (last_us, last) = known[0], known[-1]
-        return (last - first) / ((last_us - first_us) / 3.6e9)
+        return (last - first) / ((last_us - first_us) / HOUR_US)
 
-    def top_leak(self) -> Leak | None:
+    def top_leak(self) -> TopLeak | None:
         """The path with the most zombies; the tail's sum (path "") is nobody."""
         named = [leak for leak in self._leaks.values() if leak.path and leak.dying > 0]
         return max(named, key=lambda leak: leak.dying, default=None)
@@ -200,8 +190,7 @@ class Recent:
         cost = cost_of([at_us for at_us, _ in self._costs], [row for _, row in self._costs])
         return None if cost is None else replace(cost, lost=self._lost)
 
-    # --- taking in
-    # -----------------------------------------------------------------------------------------------
+    # --- frames ------------------------------------------------------------------------------------------------------
 
     def _take_cores(self, block: Block) -> None:
         by_time: dict[tuple[int, int], dict[int, CoreTick]] = {}
@@ -235,12 +224,12 @@ class Recent:
 
     def _take_census(self, block: Block) -> None:
         columns = [block.column(name) for name in ("time", "total", "live", "dying")]
-        self._census.extend(Census(*row) for row in zip(*columns, strict=True))
+        self._census.extend(CgroupCount(*row) for row in zip(*columns, strict=True))
 
     def _take_leaks(self, block: Block) -> None:
         columns = [block.column(name) for name in ("path", "dying", "comm", "unit")]
         for path, dying, comm, unit in zip(*columns, strict=True):
-            self._leaks[path or ""] = Leak(path or "", dying or 0, comm, unit)
+            self._leaks[path or ""] = TopLeak(path or "", dying or 0, comm, unit)
 
     def _take_cost(self, block: Block) -> None:
         names = ("cpu_us", "helper_cpu_us", "rss_bytes", "log_bytes", "lost")
@@ -295,30 +284,3 @@ def _join(ticks: Sequence[Tick], at_us: int, interval_us: int) -> Tick:
     cpus = {cpu for tick in ticks for cpu in tick.cores}
     means = {cpu: mean([tick.cores[cpu] for tick in ticks if cpu in tick.cores]) for cpu in cpus}
     return Tick(at_us, interval_us, {cpu: core for cpu, core in means.items() if core is not None})
-
-
-def cost_of(times_us: Sequence[int], rows: Sequence[dict[str, Any]]) -> Cost | None:
-    """The recorder's cost from rows of the table `cost`. The first row only says when the next one began."""
-    if not rows:
-        return None
-    span_us = times_us[-1] - times_us[0]
-    return Cost(
-        cpu_ratio=_rate([_sum(row, "cpu_us", "helper_cpu_us") for row in rows[1:]], span_us),
-        rss_bytes=next((row["rss_bytes"] for row in reversed(rows) if row["rss_bytes"] is not None), None),
-        bytes_per_hour=_per_hour(_rate([row["log_bytes"] for row in rows[1:]], span_us)),
-        lost=sum(row["lost"] or 0 for row in rows),
-    )
-
-
-def _sum(row: dict[str, Any], *names: str) -> int | None:
-    known = [row[name] for name in names if row[name] is not None]
-    return sum(known) if known else None
-
-
-def _rate(added: list[int | None], span_us: int) -> float | None:
-    known = [value for value in added if value is not None]
-    return sum(known) / span_us if known and span_us > 0 else None
-
-
-def _per_hour(per_us: float | None) -> float | None:
-    return None if per_us is None else per_us * 3.6e9

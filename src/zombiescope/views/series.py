@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from zombiescope.recording.columns import numbers, present, records
+from zombiescope.recording.columns import Ints, numbers, present, records
 from zombiescope.recording.reader import Recording
 
 _LOOK_BACK_US = (10 * 60 * 1_000_000, 60 * 60 * 1_000_000)
@@ -24,21 +24,25 @@ def last_value(recording: Recording, source: str, name: str, at_us: int) -> int 
 
 
 def _last_in(recording: Recording, source: str, name: str, start_us: int | None, at_us: int) -> int | None:
-    series = records(recording.table("series", start_us, at_us + 1, ("series", "source", "name")))
-    wanted = [row["series"] for row in series if (row["source"], row["name"]) == (source, name)]
-    if not wanted:
-        return None
-    rows = recording.table("counters", start_us, at_us + 1, ("series", "value"))
-    found = np.flatnonzero(np.isin(numbers(rows.column("series")), wanted) & present(rows.column("value")))
-    return int(numbers(rows.column("value"))[found[-1]]) if len(found) else None
+    _, values = _values(recording, source, name, start_us, at_us)
+    return int(values[-1]) if len(values) else None
 
 
 def last_by_key(recording: Recording, source: str, name: str, at_us: int) -> dict[str, int]:
     """The last value of a gauge for each of its keys, of the ten minutes up to a moment."""
-    start_us = at_us - _LOOK_BACK_US[0]
+    keys, values = _values(recording, source, name, at_us - _LOOK_BACK_US[0], at_us)
+    return {key: int(value) for key, value in zip(keys, values.tolist(), strict=True) if key}
+
+
+def _values(
+    recording: Recording, source: str, name: str, start_us: int | None, at_us: int
+) -> tuple[list[str | None], Ints]:
+    """Every value of a series up to a moment with its key, in the order of time."""
     series = records(recording.table("series", start_us, at_us + 1, ("series", "source", "name", "key")))
     keys = {row["series"]: row["key"] for row in series if (row["source"], row["name"]) == (source, name)}
+    if not keys:
+        return [], np.zeros(0, np.int64)
     rows = recording.table("counters", start_us, at_us + 1, ("series", "value"))
     numbered, values = numbers(rows.column("series")), numbers(rows.column("value"))
     found = np.flatnonzero(np.isin(numbered, list(keys)) & present(rows.column("value")))
-    return {keys[int(numbered[row])]: int(values[row]) for row in found.tolist() if keys[int(numbered[row])]}
+    return [keys[number] for number in numbered[found].tolist()], values[found]

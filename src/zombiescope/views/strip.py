@@ -2,7 +2,7 @@
 
 A column shows for each core its worst tick in it (most kernel time, then most busy), because a mean over minutes
 hides the two seconds that matter; beside it stands the mean over all cores and ticks, which is what hides them. A
-tick belongs to the column in which its middle lies. Bytes 0..254 are parts of the tick's time, 255 is not measured.
+tick belongs to the column in which its middle is. Bytes 0..254 are parts of the tick's time, 255 is not measured.
 
 Cost: one pass over eight columns of the table `cores`, part by part.
 """
@@ -53,7 +53,7 @@ def strip(
     recording: Recording, start_us: int, end_us: int, columns: int, ticks_of: Iterable[pa.Table] | None = None
 ) -> Strip:
     """At most as many columns as the window has ticks, so that none is empty by the choice of their number. `ticks_of`:
-    rows like those of the table `cores`, where something else tells how busy the cores were."""
+    rows like those of the table `cores`, where something else says how busy the cores were."""
     ticks = max(1, round((end_us - start_us) / (float(recording.node.get("interval_s") or 1) * 1e6)))
     picture = _Picture(start_us, end_us, min(columns, ticks))
     stored = ("time", "interval_us", "cpu", *STORED)

@@ -5,7 +5,7 @@ It exists on every machine and is mostly harmless; it shows what the aggregate h
 it in a window of a recording; WorstSecond keeps it up to date while frames are appended, without numpy or
 pyarrow.
 
-Ticks shorter than a second are added up to one. Seconds with equal kernel time are told apart by their
+Ticks shorter than a second are added up to one. Seconds with equal kernel time are ordered by their
 number of samples.
 """
 
@@ -18,15 +18,13 @@ from typing import TYPE_CHECKING
 
 from zombiescope._time import SECOND_US
 from zombiescope.recording import schema
-from zombiescope.recording.log import Block, Frame
-from zombiescope.recording.names import Names, Task
-from zombiescope.recording.saturation import KERNEL_MODES
+from zombiescope.recording.log import Block, LogFrame
+from zombiescope.recording.saturation import KERNEL_COLUMNS
 from zombiescope.recording.stacks import hottest_path, kernel_path
+from zombiescope.views.segment_names import NamedTask, SegmentNames
 
 if TYPE_CHECKING:
     from zombiescope.recording.reader import Recording
-
-_KERNEL_COLUMNS = tuple(f"{mode}_ms" for mode in KERNEL_MODES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +48,7 @@ class Worst:
     path: tuple[str, ...] = ()
 
 
-_Sample = tuple[Task | None, tuple[str, ...]]
+_Sample = tuple[NamedTask | None, tuple[str, ...]]
 
 
 def _explain(worst: Worst, samples: list[_Sample]) -> Worst:
@@ -71,7 +69,7 @@ def _explain(worst: Worst, samples: list[_Sample]) -> Worst:
 
 def worst_second(recording: Recording, start_us: int | None = None, end_us: int | None = None) -> Worst | None:
     """The worst second of a window; None when no core was measured in it."""
-    from zombiescope.views.seconds import worst_core_second
+    from zombiescope.views.core_seconds import worst_core_second
 
     found = worst_core_second(recording, start_us, end_us)
     if found is None:
@@ -82,7 +80,7 @@ def worst_second(recording: Recording, start_us: int | None = None, end_us: int 
 
 def _recorded_samples(recording: Recording, worst: Worst) -> list[_Sample]:
     """Who ran on the core of the worst second and in which kernel path, sample by sample."""
-    from zombiescope.recording.resolve import samples_of_core
+    from zombiescope.views.core_samples import samples_of_core
 
     samples = samples_of_core(recording, worst.cpu, worst.from_us, worst.to_us)
     return [(task, kernel_path(frames)) for task, frames in samples]
@@ -105,13 +103,13 @@ class WorstSecond:
 
     def __init__(self) -> None:
         self.worst: Worst | None = None
-        self._names = Names()
+        self._names = SegmentNames()
         self._seconds: dict[int, _Second] = {}
         self._recent: list[Block] = []
         self._found: list[_Sample] = []
         self._open = False
 
-    def update(self, frames: Iterable[Frame]) -> None:
+    def update(self, frames: Iterable[LogFrame]) -> None:
         """Frames in the order they were appended."""
         for frame in frames:
             self._names.update(frame)
@@ -131,7 +129,7 @@ class WorstSecond:
 
     def _add(self, block: Block) -> bool:
         """Whether a core of the block had a second worse than any before."""
-        wanted = ("time", "interval_us", "cpu", "samples", *_KERNEL_COLUMNS)
+        wanted = ("time", "interval_us", "cpu", "samples", *KERNEL_COLUMNS)
         worse = False
         for time, interval_us, cpu, samples, *modes in zip(*(block.column(name) for name in wanted), strict=True):
             if all(ms is None for ms in modes):

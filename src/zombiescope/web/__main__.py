@@ -9,7 +9,7 @@ import socket
 import sys
 from pathlib import Path
 
-from zombiescope.web.listening import Listen
+from zombiescope.web.listen_address import ListenAddress
 from zombiescope.web.recordings import Place
 from zombiescope.web.server import Config, serve
 
@@ -25,7 +25,7 @@ def main() -> int:
     made = socket.socket(fileno=given["socket"])
     config = Config(
         places=(Place(Path(given["dir"]), given["node"]),),
-        listen=Listen(*given["listen"]),
+        listen=ListenAddress(*given["listen"]),
         token=given["token"],
         with_pid=given["pid"],
         open_url=given["open"],

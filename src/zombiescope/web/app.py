@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
@@ -13,18 +12,17 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from zombiescope.documents.unclear import UnclearError
+from zombiescope._errors import QuestionError, UserError
 from zombiescope.web import guard, refusal
-from zombiescope.web.answers import compressed
-from zombiescope.web.desk import Desk
 from zombiescope.web.endpoints import axis, export, incidents, live, node, profile, tables
 from zombiescope.web.guard import Access, Guard
 from zombiescope.web.page import Page
 from zombiescope.web.recordings import Recordings
 from zombiescope.web.refusal import Refusal
+from zombiescope.web.responder import Responder
+from zombiescope.web.response_cache import compressed
 
 PREFIX = "/api/v1"
-_OPTION = re.compile(r"--(?=[a-z])")
 
 
 def application(recordings: Recordings, access: Access, page: Page | None = None) -> Guard:
@@ -54,12 +52,12 @@ def _app(recordings: Recordings, access: Access, page: Page) -> FastAPI:
         generate_unique_id_function=lambda route: route.name,
         lifespan=lifespan,
     )
-    desk = Desk(recordings)
+    responder = Responder(recordings)
     for endpoints in (node, axis, profile, tables, export, incidents, live):
-        app.include_router(endpoints.routes(desk), prefix=PREFIX)
+        app.include_router(endpoints.routes(responder), prefix=PREFIX)
     app.include_router(_session(access), prefix=PREFIX)
     app.include_router(_pages(page))
-    _tell_errors(app)
+    _report_errors(app)
     _describe(app)
     return app
 
@@ -92,36 +90,39 @@ def _pages(page: Page) -> APIRouter:
     return router
 
 
-def _tell_errors(app: FastAPI) -> None:
-    def told(status: int, what: str, mend: str | None) -> JSONResponse:
-        return JSONResponse(refusal.document(what, mend), status, {"Cache-Control": "no-store"})
+def _report_errors(app: FastAPI) -> None:
+    def sent(status: int, what: str, fix: str | None) -> JSONResponse:
+        return JSONResponse(refusal.document(what, fix), status, {"Cache-Control": "no-store"})
 
     @app.exception_handler(Refusal)
     def refused(_: Request, error: Refusal) -> Response:
-        return told(error.status, error.what, error.mend)
+        return sent(error.status, error.what, error.fix)
 
-    @app.exception_handler(UnclearError)
-    def unclear(_: Request, error: UnclearError) -> Response:
-        what, _semicolon, mend = _OPTION.sub("", str(error)).partition("; ")
-        return told(400, what, mend or None)
+    @app.exception_handler(QuestionError)
+    def misunderstood(_: Request, error: QuestionError) -> Response:
+        return sent(400, error.what if error.option is None else f"{error.option}: {error.what}", error.fix)
+
+    @app.exception_handler(UserError)
+    def impossible(_: Request, error: UserError) -> Response:
+        return sent(503, error.what, error.fix)
 
     @app.exception_handler(RequestValidationError)
     def wrong(_: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"][1:2]) or "the request"
-        return told(422, f"{where}: {first['msg']}", f"GET {PREFIX}/openapi.json says what may be asked")
+        return sent(422, f"{where}: {first['msg']}", f"GET {PREFIX}/openapi.json says what may be asked")
 
     @app.exception_handler(HTTPException)
     def http(_: Request, error: HTTPException) -> Response:
-        return told(error.status_code, str(error.detail), None)
+        return sent(error.status_code, str(error.detail), None)
 
     @app.exception_handler(OSError)
     def unreadable(_: Request, error: OSError) -> Response:
-        return told(503, f"the recording could not be read: {error.strerror or error}", "ask again")
+        return sent(503, f"the recording could not be read: {error.strerror or error}", "ask again")
 
     @app.exception_handler(Exception)
     def defect(_: Request, error: Exception) -> Response:
-        return told(500, f"{type(error).__name__}: this is a defect", "ZOMBIESCOPE_DEBUG=1 shows where")
+        return sent(500, f"{type(error).__name__}: this is a defect", "ZOMBIESCOPE_DEBUG=1 shows where")
 
 
 def _describe(app: FastAPI) -> None:
@@ -139,14 +140,21 @@ def _describe(app: FastAPI) -> None:
             "properties": {
                 "error": {
                     "type": "object",
-                    "required": ["what", "mend"],
-                    "properties": {"what": {"type": "string"}, "mend": {"type": ["string", "null"]}},
+                    "required": ["what", "fix", "mend"],
+                    "properties": {
+                        "what": {"type": "string"},
+                        "fix": {"type": ["string", "null"]},
+                        "mend": {"type": ["string", "null"], "deprecated": True},
+                    },
                 }
             },
         }
         for path in document["paths"].values():
             for operation in path.values():
                 operation["responses"].pop("422", None)
+        from zombiescope.web import shapes  # only whoever asks for the description pays for it
+
+        shapes.describe(document, PREFIX)
         return document
 
     app.openapi = openapi  # type: ignore[method-assign]

@@ -1,6 +1,8 @@
 """The interface described: docs/api.json as OpenAPI, docs/api.md for people; both are made from the code.
 
-python -m zombiescope.web.description docs
+python -m zombiescope.web.description docs && scripts/page types
+
+The second makes the page's own types from the first. What an answer looks like is said in web/shapes.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from typing import Any
 
 from zombiescope.web.app import described
 from zombiescope.web.guard import access
-from zombiescope.web.listening import DEFAULT
+from zombiescope.web.listen_address import DEFAULT
 from zombiescope.web.recordings import Place, Recordings
 
 _HEAD = """# The interface of the page
@@ -31,7 +33,8 @@ was not measured is null. The window and the filters are named and written as th
 `cpu=0-3`, `comm=kubelet`; those that may be repeated are repeated (`cpu=3&cpu=8`). An expression (`match`, `paint`) is
 RE2: no look-around, no references.
 
-An error is `{"error": {"what": ..., "mend": ...}}`: what is wrong, and what helps or null.
+An error is `{"error": {"what": ..., "fix": ..., "mend": ...}}`: what is wrong, and how to fix it or null. `mend` is what
+`fix` was called before, with the same value; it goes with the next version.
 
 **Columns.** Large answers are `application/vnd.zombiescope.columns`: the bytes `ZSC1`, a 32-bit little-endian length, a
 JSON header of that length (padded with spaces), then arrays, each starting at a multiple of 8 bytes. The header has the

@@ -19,7 +19,7 @@ from typing import Any
 
 from zombiescope.documents import events as event_documents
 from zombiescope.recording import incident_file, locate, schema
-from zombiescope.recording.log import Frame
+from zombiescope.recording.log import LogFrame
 from zombiescope.recording.tail import POLL_S, Tail
 from zombiescope.views.events import of_frame
 from zombiescope.views.recent import Recent, Tick
@@ -76,9 +76,9 @@ class Follower:
 
     def end(self) -> None:
         """Lets everybody go."""
-        self._tell([None])
+        self._send([None])
 
-    def _tell(self, texts: Iterable[str | None]) -> None:
+    def _send(self, texts: Iterable[str | None]) -> None:
         with self._lock:
             watchers = list(self._watchers)
         for text in texts:
@@ -91,7 +91,7 @@ class Follower:
     def _run(self) -> None:
         try:
             with Tail(self._node_dir) as tail:
-                _Round(self._node_dir, tail, self._tell).go(self._goes_on)
+                _Round(self._node_dir, tail, self._send).go(self._goes_on)
         finally:
             with self._lock:
                 self._thread = None
@@ -104,15 +104,15 @@ class Follower:
 
 
 class _Round:
-    """One run of the follower: what was told already, and what is new."""
+    """One run of the follower: what was sent already, and what is new."""
 
-    def __init__(self, node_dir: Path, tail: Tail, tell: Any) -> None:
-        self._node_dir, self._tail, self._tell = node_dir, tail, tell
+    def __init__(self, node_dir: Path, tail: Tail, send: Any) -> None:
+        self._node_dir, self._tail, self._send = node_dir, tail, send
         self._recent = Recent(_KEEP_S)
-        self._told_us = 0
+        self._sent_us = 0
         self._samples = 0
         self._running: bool | None = None
-        self._incidents = self._known_incidents()  # whoever comes is told of these first
+        self._incidents = self._known_incidents()  # whoever comes gets these first
         self._looked = 0.0
 
     def go(self, goes_on: Any) -> None:
@@ -122,30 +122,30 @@ class _Round:
             self._take(frames, silent=first)
             if first:
                 # The segment so far was read to know the names of things; only its last second is news.
-                self._told_us = max(0, (self._recent.newest_us or 0) - 2_000_000)
+                self._sent_us = max(0, (self._recent.newest_us or 0) - 2_000_000)
                 first = False
-            self._tell(self._ticks())
+            self._send(self._ticks())
             if time.monotonic() > self._looked + _LOOK_S:
                 self._looked = time.monotonic()
-                self._tell(self._changes())
+                self._send(self._changes())
             time.sleep(POLL_S)
 
-    def _take(self, frames: list[Frame], *, silent: bool) -> None:
+    def _take(self, frames: list[LogFrame], *, silent: bool) -> None:
         for frame in frames:
             self._recent.update(frame)
             self._samples += sum(block.rows for block in frame.blocks if block.table is schema.SAMPLES)
             if not silent:
-                self._tell([message("event", event_documents.event(each)) for each in of_frame(frame)])
+                self._send([message("event", event_documents.event(each)) for each in of_frame(frame)])
 
     def _ticks(self) -> list[str]:
-        """Whole seconds that were not told yet. Of ticks shorter than a second the last second may still grow."""
+        """Whole seconds that were not sent yet. Of ticks shorter than a second the last second may still grow."""
         ticks = [tick for tick in self._recent.slots(int(_KEEP_S)) if tick is not None]
         if ticks and self._recent.ticks and self._recent.ticks[-1].interval_us < 600_000:
             ticks = ticks[:-1]
-        new = [tick for tick in ticks if tick.at_us > self._told_us]
+        new = [tick for tick in ticks if tick.at_us > self._sent_us]
         if not new:
             return []
-        self._told_us = new[-1].at_us
+        self._sent_us = new[-1].at_us
         said = [message("tick", self._tick(tick, self._samples if tick is new[-1] else None)) for tick in new]
         self._samples = 0
         return said

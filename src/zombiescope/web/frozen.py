@@ -21,9 +21,10 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from zombiescope._errors import UserError
 from zombiescope.documents.columns import Columns
-from zombiescope.profile.portable import Portable
 from zombiescope.profile.pruning import FILE_BYTES
+from zombiescope.profile.sample_table import SampleTable
 
 FOLDER = Path(__file__).parent / "page"
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"
@@ -45,7 +46,7 @@ _REST_BYTES = 5_000
 Document = dict[str, Any] | Columns
 
 
-class NotBuiltError(Exception):
+class NotBuiltError(UserError):
     """There is no page in this installation: a source tree that was not set up."""
 
 
@@ -79,7 +80,7 @@ def _only(pattern: re.Pattern[str], index: str, folder: Path) -> str:
     return (folder / str(named[0])).read_text()
 
 
-class Answers:
+class EmbeddedDocuments:
     """What the page may ask, each as the server would answer it."""
 
     def __init__(self) -> None:
@@ -104,11 +105,11 @@ def packed(data: bytes) -> str:
     return base64.b64encode(gzip.compress(data, 6, mtime=0)).decode()
 
 
-def packed_samples(table: Portable) -> str:
+def packed_samples(table: SampleTable) -> str:
     return packed(Columns("samples", table.scalars, table.arrays).encoded())
 
 
-def room_bytes(built: Built, answers: Answers, text: str = "") -> int:
+def room_bytes(built: Built, answers: EmbeddedDocuments, text: str = "") -> int:
     """What is left for samples."""
     return FILE_BYTES - _REST_BYTES - built.size_bytes - answers.size_bytes - 2 * len(text.encode())
 
@@ -117,7 +118,7 @@ def assembled(
     built: Built,
     heading: str,
     opens: str,
-    answers: Answers,
+    answers: EmbeddedDocuments,
     samples: str | None,
     markdown: str | None = None,
     rows: int | None = None,

@@ -13,8 +13,8 @@ from typing import Any
 
 from zombiescope.recording import locate
 from zombiescope.web.follower import Followers
+from zombiescope.web.held_recording import HeldRecording
 from zombiescope.web.refusal import Refusal
-from zombiescope.web.served import Served
 
 HERE = "here"
 FOUNDING_CASE = "founding-case"
@@ -31,31 +31,31 @@ class Place:
 
 class Recordings:
     def __init__(self, places: Sequence[Place]) -> None:
-        self._served = {one.key: one for one in _named(places)}
+        self._held = {one.key: one for one in _named(places)}
         self._founding = _FoundingCase()
         self.followers = Followers()
 
-    def named(self, key: str | None) -> Served:
+    def named(self, key: str | None) -> HeldRecording:
         """Raises Refusal."""
         if key is None:
-            return next(iter(self._served.values()))
+            return next(iter(self._held.values()))
         if key == FOUNDING_CASE:
-            return self._founding.served()
-        if key not in self._served:
+            return self._founding.held()
+        if key not in self._held:
             raise Refusal(404, f"there is no recording {key!r}", "GET /api/v1/recordings lists them")
-        return self._served[key]
+        return self._held[key]
 
     def document(self) -> dict[str, Any]:
-        found = [_described(one) for one in self._served.values()]
+        found = [_described(one) for one in self._held.values()]
         return {"recordings": [*found, self._founding.described()]}
 
     def close(self) -> None:
-        for one in self._served.values():
+        for one in self._held.values():
             one.close()
         self._founding.close()
 
 
-def _named(places: Sequence[Place]) -> Iterator[Served]:
+def _named(places: Sequence[Place]) -> Iterator[HeldRecording]:
     """The first is `here`; others have the name of their node as their key."""
     taken: set[str] = set()
     for place in places:
@@ -64,10 +64,10 @@ def _named(places: Sequence[Place]) -> Iterator[Served]:
             stem = HERE if not taken else node or place.path.stem
             key = next(key for key in (stem, *(f"{stem}-{number}" for number in range(2, 10_000))) if key not in taken)
             taken.add(key)
-            yield Served(key, place.path, node)
+            yield HeldRecording(key, place.path, node)
 
 
-def _described(one: Served) -> dict[str, Any]:
+def _described(one: HeldRecording) -> dict[str, Any]:
     known: dict[str, Any] = {"key": one.key, "title": None, "node": one.node, "from": None, "to": None}
     known |= {"live": one.live, "note": one.note}
     try:
@@ -84,25 +84,25 @@ class _FoundingCase:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._place: Path | None = None
-        self._served: Served | None = None
+        self._held: HeldRecording | None = None
 
-    def served(self) -> Served:
+    def held(self) -> HeldRecording:
         with self._lock:
-            if self._served is None:
-                from zombiescope.documents.founding_case import rebuild
+            if self._held is None:
+                from zombiescope.lab.replay import rebuild_founding_case
 
                 self._place = Path(tempfile.mkdtemp(prefix="zombiescope-case-"))
                 try:
-                    rebuild(self._place / "recording")
+                    rebuild_founding_case(self._place / "recording")
                 except OSError as error:
                     self._remove()
                     raise Refusal(503, f"the founding case could not be built: {error}", "free some disk") from error
-                self._served = Served(FOUNDING_CASE, self._place / "recording", note=_REPLAY)
-            return self._served
+                self._held = HeldRecording(FOUNDING_CASE, self._place / "recording", note=_REPLAY)
+            return self._held
 
     def described(self) -> dict[str, Any]:
-        if self._served is not None:
-            return _described(self._served) | {"title": "the founding case"}
+        if self._held is not None:
+            return _described(self._held) | {"title": "the founding case"}
         return {
             "key": FOUNDING_CASE,
             "title": "the founding case",
@@ -119,6 +119,6 @@ class _FoundingCase:
             self._place = None
 
     def close(self) -> None:
-        if self._served is not None:
-            self._served.close()
+        if self._held is not None:
+            self._held.close()
         self._remove()

@@ -1,18 +1,21 @@
-"""A request that is not answered: one line that says what is wrong, and one that says what helps."""
+"""A request that is not answered: one line that says what is wrong, and one that says how to fix it."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from zombiescope._errors import UserError
 
-class Refusal(Exception):  # noqa: N818  not a defect: what a client is told
-    def __init__(self, status: int, what: str, mend: str | None = None) -> None:
-        super().__init__(what)
-        self.status, self.what, self.mend = status, what, mend
+
+class Refusal(UserError):  # noqa: N818  not a defect: what a client is answered
+    def __init__(self, status: int, what: str, fix: str | None = None) -> None:
+        super().__init__(what, fix)
+        self.status = status
 
     def document(self) -> dict[str, Any]:
-        return document(self.what, self.mend)
+        return document(self.what, self.fix)
 
 
-def document(what: str, mend: str | None) -> dict[str, Any]:
-    return {"error": {"what": " ".join(what.split()), "mend": mend}}
+def document(what: str, fix: str | None) -> dict[str, Any]:
+    """`mend` is what `fix` was called before; it goes with the next version."""
+    return {"error": {"what": " ".join(what.split()), "fix": fix, "mend": fix}}

@@ -6,9 +6,6 @@ every core by the second, and samples. A heat map or a flame graph takes its win
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
-from importlib.metadata import version
 from typing import Any
 from urllib.parse import urlencode
 
@@ -21,15 +18,13 @@ from zombiescope.documents import info as info_documents
 from zombiescope.documents import lanes as lane_documents
 from zombiescope.documents import strip as strip_documents
 from zombiescope.documents import worst as worst_documents
-from zombiescope.documents.window import Window
-from zombiescope.profile import heatmap, portable, stacks
+from zombiescope.documents.flamegraph import Baseline
+from zombiescope.profile import heatmap, sample_table, stacks
 from zombiescope.profile.selection import Selection
-from zombiescope.recording.columns import Ints
+from zombiescope.questions.window import Window
 from zombiescope.recording.reader import Recording
-from zombiescope.views.cgroups import cgroups
 from zombiescope.views.history import history
-from zombiescope.views.info import info
-from zombiescope.web.frozen import Answers, Built, assembled, packed_samples, room_bytes
+from zombiescope.web.frozen import Built, EmbeddedDocuments, assembled, packed_samples, room_bytes
 
 AROUND_US = 30_000_000
 MOST_SHOWN = 5
@@ -39,19 +34,6 @@ MOST_COLUMNS = 900
 MOST_POINTS = 400
 _DAYS_US = 30 * 86_400_000_000
 _KEY = "frozen"
-
-
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """How often each stack was sampled in another window, and when that was."""
-
-    counts: Ints
-    start_us: int
-    end_us: int
-
-    @classmethod
-    def of(cls, counts: Ints | None, window: Window | None) -> Compared | None:
-        return None if counts is None or window is None else cls(counts, window.start_us, window.end_us)
 
 
 def of_diagnosis(recording: Recording, found: Diagnosis, heading: str, window: Window) -> str:
@@ -69,7 +51,7 @@ def of_diagnosis(recording: Recording, found: Diagnosis, heading: str, window: W
     if spans:
         known = stacks.load(recording, spans)
         held = [Selection(recording, *span, known=known) for span in spans]
-        table = portable.portable(held, room_bytes(built, answers, text), _size)
+        table = sample_table.portable(held, room_bytes(built, answers, text), _size)
         samples = packed_samples(table)
     opens = {"page": "incidents"}
     if len(found.incidents) == 1:
@@ -84,24 +66,24 @@ def of_selection(
     opens: dict[str, str],
     *,
     rows: int = heatmap.DEFAULT_ROWS,
-    base: Compared | None = None,
+    base: Baseline | None = None,
 ) -> str:
     """Raises NotBuiltError."""
     built = Built.found()
     window = Window(selection.start_us, max(selection.end_us, selection.start_us + 1), window.zone)
     answers = _answers(selection.recording, heading, window)
-    table = portable.portable(
+    table = sample_table.portable(
         [selection], room_bytes(built, answers), _size, rows=rows, base=None if base is None else base.counts
     )
     opens = {"page": "node", **opens}
     if base is not None:
-        span = (base.start_us / 1e6, base.end_us / 1e6)
+        span = (base.window.start_us / 1e6, base.window.end_us / 1e6)
         table.scalars["base_span"] = span
         opens["cmp"] = "{:.3f}..{:.3f}".format(*span)
     return assembled(built, heading, urlencode(opens), answers, packed_samples(table), rows=rows)
 
 
-def _size(table: portable.Portable) -> int:
+def _size(table: sample_table.SampleTable) -> int:
     return len(packed_samples(table))
 
 
@@ -111,8 +93,8 @@ def _recorded(recording: Recording, window: Window) -> Window:
     return Window(start_us, max(start_us + 1, min(window.end_us, recording.end_us + 1)), window.zone)
 
 
-def _answers(recording: Recording, heading: str, window: Window) -> Answers:
-    answers = Answers()
+def _answers(recording: Recording, heading: str, window: Window) -> EmbeddedDocuments:
+    answers = EmbeddedDocuments()
     about = _info(recording, window)
     answers.put("info", about)
     entry = {name: about[name] for name in ("node", "from", "to", "live")}
@@ -123,7 +105,7 @@ def _answers(recording: Recording, heading: str, window: Window) -> Answers:
     answers.put("strip", strip_documents.columns(recording, window, columns))
     answers.put("lanes", lane_documents.document(recording, window, MOST_POINTS))
     answers.put("worst", worst_documents.document(recording, window))
-    answers.put("cgroups", cgroup_documents.document(recording, cgroups(recording, window.start_us, window.end_us)))
+    answers.put("cgroups", cgroup_documents.at_end_of(recording, window))
     points = history(recording, window.end_us - _DAYS_US, window.end_us, _step_us())
     answers.put("history", history_documents.document(recording.name, points))
     answers.put("audit", {"available": False, "why": "This file was made of a recording; no machine was looked at."})
@@ -137,21 +119,11 @@ def _step_us() -> int:
 
 def _info(recording: Recording, window: Window) -> dict[str, Any]:
     """Of the window, as if that were all of the recording."""
-    offset = datetime.fromtimestamp(window.end_us / 1e6, window.zone).utcoffset()
-    found = info_documents.document(info(recording))
+    found = info_documents.for_page(recording, live=False, note="frozen into this file", window=window)
     found["gaps"] = [
         gap for gap in found["gaps"] if gap["from"] * 1e6 < window.end_us and gap["to"] * 1e6 > window.start_us
     ]
-    return found | {
-        "from": window.start_us / 1e6,
-        "to": window.end_us / 1e6,
-        "live": False,
-        "zone_offset_s": offset.total_seconds() if offset else 0.0,
-        "hz": recording.node.get("hz"),
-        "interval_s": recording.node.get("interval_s"),
-        "version": version("zombiescope"),
-        "note": "frozen into this file",
-    }
+    return found | {"from": window.start_us / 1e6, "to": window.end_us / 1e6}
 
 
 def _spans(found: Diagnosis, window: Window) -> list[tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""The server's process: uvicorn on a socket that is open already, until it is told to stop or the recorder has
+"""The server's process: uvicorn on a socket that is open already, until it is stopped or the recorder has
 ended."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import uvicorn
 from zombiescope.views.strip import strip
 from zombiescope.web.app import application
 from zombiescope.web.guard import access
-from zombiescope.web.listening import Listen, port_of
+from zombiescope.web.listen_address import ListenAddress, port_of
 from zombiescope.web.recordings import Place, Recordings
 from zombiescope.web.refusal import Refusal
 
@@ -30,7 +30,7 @@ _USUAL_COLUMNS = 1_200
 @dataclass(frozen=True, slots=True)
 class Config:
     places: tuple[Place, ...]
-    listen: Listen
+    listen: ListenAddress
     names: tuple[str, ...] = ()
     """Further names that it goes by."""
     token: str | None = None

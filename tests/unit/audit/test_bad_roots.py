@@ -53,7 +53,7 @@ def test_odd_names(root: Path) -> None:
         "endless-restart:a:b_c.d.service",
         f"endless-restart:{'x' * 247}.service",
     }
-    refused = [source for source, why in missing(audit).items() if "does not take this name" in why]
+    refused = [source for source, why in missing(audit).items() if "does not accept this as the name" in why]
     assert len(refused) == len(odd)
     json.dumps([item.document() for item in audit.missing]).encode()
     for finding in audit.findings:

@@ -70,8 +70,8 @@ def test_the_same_agent_with_the_line_that_ends_its_loop() -> None:
         "kernel-path:slab-cache-per-cgroup": "info",
         "late-watchdog": "info",
     }
-    assert "stays down" in one(of, "foreign-agent:ecs.service").why
-    assert "stay down after status 5" in one(of, "endless-restart:ecs.service").why
+    assert "stays stopped" in one(of, "foreign-agent:ecs.service").why
+    assert "stay stopped after status 5" in one(of, "endless-restart:ecs.service").why
 
 
 def test_debian_with_instances_an_alias_and_a_mask() -> None:

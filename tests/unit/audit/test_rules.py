@@ -95,10 +95,10 @@ def test_a_program_that_is_missing(audited: Audited) -> None:
     }
 
 
-def test_an_agent_where_nothing_tells_the_platform(audited: Audited) -> None:
+def test_an_agent_where_nothing_shows_the_platform(audited: Audited) -> None:
     found = audited(**{f"{SYSTEM}/ecs.service": service()})
     assert found["foreign-agent:ecs.service"].severity == "info"
-    assert "nothing here tells" in found["foreign-agent:ecs.service"].why
+    assert "nothing here shows" in found["foreign-agent:ecs.service"].why
 
 
 def test_an_agent_at_home(audited: Audited) -> None:
@@ -233,7 +233,7 @@ def test_the_hierarchy_of_the_command_line_beats_that_of_the_distribution(audite
 def test_a_kernel_whose_hierarchy_is_not_known(audited: Audited) -> None:
     found = audited(**{"lib/modules/5.4.0/modules.order": ""})
     assert found["kernel-path:numa-stat-walk"].severity == "info"
-    assert "cannot be told here" in found["kernel-path:numa-stat-walk"].why
+    assert "cannot be seen here" in found["kernel-path:numa-stat-walk"].why
 
 
 def queue(interface: str, number: int, *cpus: int, direction: str = "rxtx") -> NicQueue:
@@ -291,5 +291,5 @@ def test_session_scopes_that_pile_up(tmp_path: Path) -> None:
     scopes = {f"session-{n}.scope": running(f"session-{n}.scope", "active", "abandoned") for n in range(30)}
     with Root(tmp_path) as root:
         (finding,) = session_churn.find(audit.look(root, scopes))
-        assert "30 session scopes are there, 30 of them abandoned" in finding.why
+        assert "30 session scopes exist, 30 of them abandoned" in finding.why
         assert not list(session_churn.find(audit.look(root, dict(list(scopes.items())[:5]))))

@@ -10,8 +10,9 @@ import pytest
 from tests.helpers.recordings import SECOND, START_US
 from tests.unit.checkup.looks import checked, core, counters, event, found
 
+from zombiescope._missing import Missing
 from zombiescope.audit.finding import Evidence, Finding
-from zombiescope.checkup.around import Missing, Surroundings
+from zombiescope.checkup.around import Surroundings
 from zombiescope.checkup.checkup import Audited
 from zombiescope.checkup.defunct import ANOTHER_KIND, Defunct, Parent
 from zombiescope.checkup.quotas import Throttled

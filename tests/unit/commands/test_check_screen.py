@@ -12,8 +12,9 @@ from rich.console import Console
 from tests.helpers.recordings import write_recording
 from tests.unit.checkup.looks import checked, core
 
+from zombiescope._missing import Missing
 from zombiescope.audit.finding import Evidence, Finding
-from zombiescope.checkup.around import Missing, Surroundings
+from zombiescope.checkup.around import Surroundings
 from zombiescope.checkup.checkup import Audited, Checkup
 from zombiescope.checkup.defunct import Defunct, Parent
 from zombiescope.checkup.examine import examine
@@ -22,7 +23,7 @@ from zombiescope.commands.check.document import document
 from zombiescope.commands.check.progress import picture
 from zombiescope.commands.check.screen import compose
 from zombiescope.recording import schema
-from zombiescope.recording.log import Block, Frame
+from zombiescope.recording.log import Block, LogFrame
 from zombiescope.recording.reader import open_recording
 from zombiescope.views.recent import Recent
 
@@ -124,7 +125,7 @@ def test_what_is_shown_meanwhile_fits(cpus: int, width: int) -> None:
         block = Block(
             schema.CORES, cpus, dict(zip(schema.CORES.names, map(list, zip(*rows, strict=True)), strict=True))
         )
-        recent.update(Frame(at_us + second * 1_000_000, 0, (block,), False))
+        recent.update(LogFrame(at_us + second * 1_000_000, 0, (block,), False))
     for left_s in (10.0, 4.2, 0.0):
         lines = picture("lab", recent, left_s, 10.0, Console(width=width)).plain.splitlines()
         assert max(map(len, lines[1:])) <= width

@@ -129,7 +129,7 @@ def test_push_says_what_was_accepted(cli: Cli, written: Written, stand_in: Stand
 
 
 def test_push_takes_window_filters_and_the_default_recording(cli: Cli, written: Written, stand_in: StandIn) -> None:
-    options = ("--from", "+10s", "--to", "+16s", "--cpu", "3", "--every", "2s", "--label", "team=x", "--json")
+    options = ("--from", "+10s", "--until", "+16s", "--cpu", "3", "--every", "2s", "--label", "team=x", "--json")
     done = cli("push", "--to", "otlp", stand_in.url, *options, ZOMBIESCOPE_DIR=str(written.dir))
     assert (done.document["accepted"], done.document["requests"]) == (6 * 99, 3)
 

@@ -132,7 +132,7 @@ def test_a_second_import_is_added(cli: Cli, tmp_path: Path) -> None:
     assert total(tmp_path / "rec") == 30
     again = cli("import", str(tmp_path / "b.txt"), "rec", "--json").document
     assert [note for note in again["notes"] if "before" in note] == [
-        f"{tmp_path / 'b.txt'} was imported into this recording before: what is the same counts twice"
+        f"{tmp_path / 'b.txt'} was imported into this recording before: what is in both counts twice"
     ]
 
 
@@ -172,7 +172,7 @@ def test_what_cannot_be_used_is_named_and_the_rest_imported(cli: Cli, tmp_path: 
     done = cli("import", *files, "rec", "--json")
     assert done.code == 0
     skipped = why(done.document)
-    assert f"{files[0]} is none of the formats that can be imported; --format overrules this" in skipped
+    assert f"{files[0]} is in none of the formats that can be imported; --format overrides this" in skipped
     assert f"{files[1]} is empty" in skipped
     assert f"the rest of {files[2]}: the compressed stream ends early" in skipped
     assert f"{files[3]}: No such file or directory" in skipped

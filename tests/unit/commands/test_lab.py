@@ -9,9 +9,9 @@ import pytest
 from tests.helpers.cli import Cli
 
 from zombiescope.commands.failure import Failure
-from zombiescope.commands.lab import elsewhere, scenarios, score
-from zombiescope.commands.lab.performing import Outcome
-from zombiescope.lab import needs
+from zombiescope.commands.lab import node_run, scenarios, score
+from zombiescope.commands.lab.scenario_run import Outcome
+from zombiescope.lab import requirements
 from zombiescope.lab.failure import LabError
 from zombiescope.lab.scenario import by_id, every
 
@@ -30,9 +30,9 @@ def test_what_can_only_run_in_a_node_is_told_as_not_run_when_none_comes_up(monke
             raise LabError("the node did not come up")
         yield from ()
 
-    monkeypatch.setattr(elsewhere, "perform_all", no_node)
-    monkeypatch.setattr(needs, "in_lab_node", lambda: False)
-    monkeypatch.setattr(needs, "systemd_runs", lambda: False)
+    monkeypatch.setattr(node_run, "perform_all", no_node)
+    monkeypatch.setattr(requirements, "in_lab_node", lambda: False)
+    monkeypatch.setattr(requirements, "systemd_runs", lambda: False)
     chosen = [by_id("global-reclaim"), by_id("zombie-unit")]
     assert score._in_a_node(chosen, node=True, whole_node=False) == chosen
     told = score._all(chosen, 1.0, chosen, None)
@@ -44,14 +44,14 @@ def test_what_can_only_run_in_a_node_is_told_as_not_run_when_none_comes_up(monke
 
 
 def test_a_whole_node_is_asked_for_what_concerns_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(needs, "in_lab_node", lambda: False)
-    monkeypatch.setattr(needs, "systemd_runs", lambda: False)
+    monkeypatch.setattr(requirements, "in_lab_node", lambda: False)
+    monkeypatch.setattr(requirements, "systemd_runs", lambda: False)
     chosen = [by_id(name) for name in ("mount-storm", "cfs-throttle", "zombie-unit")]
     assert [one.id for one in score._in_a_node(chosen, node=True, whole_node=True)] == ["zombie-unit", "cfs-throttle"]
 
 
 def test_it_does_nothing_without_a_yes(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(needs, "lacks", lambda _: [])
+    monkeypatch.setattr(requirements, "lacks", lambda _: [])
     with pytest.raises(Failure, match="--yes says yes"):
         scenarios.run("mount-storm")
 
@@ -59,7 +59,7 @@ def test_it_does_nothing_without_a_yes(cli: Cli, monkeypatch: pytest.MonkeyPatch
 def test_it_says_what_it_will_do_before_it_asks(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(needs, "lacks", lambda _: [])
+    monkeypatch.setattr(requirements, "lacks", lambda _: [])
     monkeypatch.setattr("sys.stdin", _Terminal())
     monkeypatch.setattr("typer.confirm", _no)
     with pytest.raises(_SaidNoError):
@@ -81,7 +81,7 @@ def _no(*_: object, **__: object) -> None:
 
 
 def test_a_machine_that_is_not_fit_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(needs, "lacks", lambda _: ["needs root: sudo zombiescope lab run mount-storm"])
+    monkeypatch.setattr(requirements, "lacks", lambda _: ["needs root: sudo zombiescope lab run mount-storm"])
     with pytest.raises(Failure, match="mount-storm cannot run here: needs root"):
         scenarios.run("mount-storm", yes=True)
 

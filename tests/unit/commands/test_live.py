@@ -23,7 +23,7 @@ import pytest
 from tests.helpers.cli import Cli
 from tests.helpers.recordings import SECOND, Written, write_recording
 
-from zombiescope.commands import main, private, record
+from zombiescope.commands import main, private_recorder, record
 from zombiescope.commands.failure import Failure
 
 ZOMBIESCOPE = [sys.executable, "-m", "zombiescope.commands.main"]
@@ -251,11 +251,13 @@ def test_the_private_recorder_is_gone_afterwards(monkeypatch: pytest.MonkeyPatch
         "os.makedirs(home + '/node=lab'); open(home + '/node=lab/node.json', 'w').write('{}');"
         "open(home + '/runtime', 'w').write(os.environ['ZOMBIESCOPE_RUNTIME_DIR']); time.sleep(60)"
     )
-    monkeypatch.setattr(private, "recorder_arguments", lambda config: [sys.executable, "-c", code, json.dumps(config)])
+    monkeypatch.setattr(
+        private_recorder, "recorder_arguments", lambda config: [sys.executable, "-c", code, json.dumps(config)]
+    )
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", None)
     # WHEN top has it
-    with private.private_recorder("top") as recorder:
+    with private_recorder.private_recorder("top") as recorder:
         home = recorder.home
         assert (home / "node=lab").is_dir()
         assert (home / "runtime").read_text() == str(home / "run")
@@ -266,10 +268,10 @@ def test_the_private_recorder_is_gone_afterwards(monkeypatch: pytest.MonkeyPatch
 
 def test_a_private_recorder_that_cannot_start_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     code = "import sys; sys.exit('zombiescope: this kernel has no perf_event_open')"
-    monkeypatch.setattr(private, "recorder_arguments", lambda _: [sys.executable, "-c", code])
+    monkeypatch.setattr(private_recorder, "recorder_arguments", lambda _: [sys.executable, "-c", code])
     with (
         pytest.raises(Failure, match=r"could not start: .* no perf_event_open"),
-        private.private_recorder("top"),
+        private_recorder.private_recorder("top"),
     ):
         pytest.fail("it did not start")
 
@@ -291,7 +293,7 @@ def test_check_wants_a_length_and_a_severity(cli: Cli) -> None:
 
 def test_check_ends_when_its_recorder_does_not_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     code = "import sys; sys.exit('zombiescope: this kernel has no /proc')"
-    monkeypatch.setattr(private, "recorder_arguments", lambda _: [sys.executable, "-c", code])
+    monkeypatch.setattr(private_recorder, "recorder_arguments", lambda _: [sys.executable, "-c", code])
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     assert main.run(["check", "--for", "1s"]) == 1
     assert not list(tmp_path.iterdir())
@@ -304,7 +306,9 @@ def test_check_ends_when_its_recorder_breaks_off(
         "import json, os, sys, time; home = json.loads(sys.argv[1])['dir']; os.makedirs(home + '/node=lab');"
         "open(home + '/node=lab/node.json', 'w').write('{}'); time.sleep(1); sys.exit('killed by somebody')"
     )
-    monkeypatch.setattr(private, "recorder_arguments", lambda config: [sys.executable, "-c", code, json.dumps(config)])
+    monkeypatch.setattr(
+        private_recorder, "recorder_arguments", lambda config: [sys.executable, "-c", code, json.dumps(config)]
+    )
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     assert main.run(["check", "--for", "5s"]) == 1
     assert capsys.readouterr().err == "zombiescope: the recorder ended early: killed by somebody\n"

@@ -122,7 +122,7 @@ def test_the_founding_case_as_it_would_have_been_recorded(
     assert cause.culprit is not None
     assert cause.culprit.unit == "ecs.service"
     assert TRACKED - IN_USE in {link.value for link in cause.chain}
-    assert "systemctl disable --now ecs.service" in cause.fix.steps
+    assert "systemctl disable --now ecs.service" in map(str, cause.fix.steps)
 
 
 @pytest.mark.parametrize("place", ["ecs", "docker"])

@@ -13,7 +13,8 @@ from tests.helpers.scenes import Scene
 from tests.unit.diagnosis.test_patterns import READ, ROWS, Row
 
 from zombiescope.diagnosis.diagnose import Diagnosis, diagnose
-from zombiescope.diagnosis.incident import Cause, Incident, Link, Symptom
+from zombiescope.diagnosis.incident import Cause, Incident, Link
+from zombiescope.diagnosis.symptom import Symptom
 from zombiescope.recording import columns, schema
 from zombiescope.recording.reader import Recording, open_recording
 

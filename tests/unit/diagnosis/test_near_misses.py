@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -70,6 +73,20 @@ def test_an_unknown_hog_is_told_by_its_call_and_its_path(tmp_path: Path) -> None
     (incident,) = scene.diagnose(tmp_path).incidents
     said = "the cause is not known; lister was busy in the kernel, in getdents64: iterate_dir > offset_readdir"
     assert incident.causes[0].summary == said
+
+
+def test_the_commands_that_are_printed_for_an_unknown_hog_run_as_printed(tmp_path: Path) -> None:
+    scene = Scene().vmstat().hog(f"{CALL} __x64_sys_getdents64 iterate_dir offset_readdir", "lister")
+    (incident,) = scene.diagnose(tmp_path / "a recording").incidents
+    printed = [str(step) for step in incident.causes[0].fix.steps if step.kind == "command"]
+    assert [line.split()[:2] for line in printed] == [["zombiescope", "flamegraph"], ["zombiescope", "diff"]]
+    for line in printed:
+        words = shlex.split(line, comments=True)
+        done = subprocess.run(
+            [sys.executable, "-m", "zombiescope.commands.main", *words[1:]], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, (line, done.stderr)
+        assert "offset_readdir" in done.stdout
 
 
 def test_a_card_that_is_reset_with_every_core_idle_is_hardware(tmp_path: Path) -> None:
@@ -324,7 +341,7 @@ def test_a_crowd_on_one_core_is_told_without_counters_of_waiting(tmp_path: Path)
     (incident,) = crowd(a=0.25, b=0.25, c=0.25, d=0.25).diagnose(tmp_path).incidents
     cause = incident.causes[0]
     assert (incident.severity, cause.pattern) == ("warning", "scheduler-contention")
-    assert cause.summary.startswith("4 tasks of loader have to share core 1 while others have room")
+    assert cause.summary.startswith("4 tasks of loader must share core 1 while others have room")
     assert cause.culprit is not None
     assert cause.culprit.pid == 700
 
@@ -359,7 +376,7 @@ def test_the_report_below_a_kill_is_no_symptom_of_its_own(tmp_path: Path) -> Non
             scene.event("kernel_log", f"Call Trace line {line}", at_s - 0.2, severity="warning")
     (incident,) = scene.diagnose(tmp_path).incidents
     assert [symptom.facts["event"] for symptom in incident.symptoms] == ["oom_kill"]
-    assert incident.causes[0].summary == "the machine ran out of memory 4 times, and the kernel killed job for it"
+    assert incident.causes[0].summary == "the machine ran out of memory 4 times, and the kernel killed job"
 
 
 def test_kills_that_come_again_and_again_are_the_trouble_and_not_their_reports(tmp_path: Path) -> None:

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 from tests.helpers.scenes import SYSCALL, Scene
 
+from zombiescope.diagnosis import symptoms
 from zombiescope.diagnosis.diagnose import Diagnosis
-from zombiescope.diagnosis.incident import Cause, Incident, Link, Symptom
+from zombiescope.diagnosis.incident import Cause, FixStep, Incident, Link
 from zombiescope.diagnosis.report.markdown import markdown
+from zombiescope.diagnosis.symptom import Symptom
 
 CALL = " ".join(SYSCALL)
 READ = f"{CALL} vfs_read seq_read memcg_numa_stat_show mem_cgroup_nr_lru_pages"
@@ -82,7 +84,7 @@ def test_how_they_are_released_depends_on_what_keeps_them(tmp_path: Path, file: 
     link = step(cause, "kept by")
     assert (link.value, link.value_unit) == (301_000_000, "bytes")
     assert "300.0 MB" in link.fact
-    assert any(says in each for each in cause.fix.steps)
+    assert any(says in step.text for step in cause.fix.steps)
 
 
 def test_what_was_not_measured_is_not_told(tmp_path: Path) -> None:
@@ -114,11 +116,11 @@ def test_on_a_kernel_that_does_not_walk_reading_is_said_to_be_cheap(tmp_path: Pa
 
 def test_a_plan_tells_commands_from_advice(tmp_path: Path) -> None:
     cause = cause_of(new().leak("/system.slice/ecs.service", 68_000, 500, 500, "systemd", "ecs.service"), tmp_path)
-    told = dict(zip(cause.fix.steps, cause.fix.commands, strict=True))
-    assert told["systemctl disable --now ecs.service"]
-    assert not next(is_command for step, is_command in told.items() if step.startswith("release them"))
+    assert FixStep("command", "systemctl disable --now ecs.service") in cause.fix.steps
+    assert FixStep("command", "zombiescope cgroups", "do they still grow?") in cause.fix.steps
+    assert [step.kind for step in cause.fix.steps if "release them" in step.text] == ["advice"]
     assert "1. release them" in markdown(Diagnosis("lab", 0, 1, (incident_of(cause),), ()), "x", str)
 
 
 def incident_of(cause: Cause) -> Incident:
-    return Incident("1", 0, 1, "closed", "warning", (Symptom("event", 0, 1, "x"),), (cause,))
+    return Incident("1", 0, 1, "closed", "warning", (Symptom(symptoms.by_kind("event"), 0, 1, "x"),), (cause,))

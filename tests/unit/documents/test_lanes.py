@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.helpers.recordings import write_segment
 
 from zombiescope.documents import lanes
-from zombiescope.documents.window import Window, zone_of
+from zombiescope.questions.window import Window, zone_of
 from zombiescope.recording.event import Event
 from zombiescope.recording.reader import open_recording
 

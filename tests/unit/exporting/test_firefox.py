@@ -20,8 +20,8 @@ from tests.helpers import truth
 from tests.helpers.truth import imported
 
 from zombiescope.exporting import firefox
-from zombiescope.importing.rows import Event
 from zombiescope.recording.reader import Recording
+from zombiescope.recording.sample_event import SampleEvent
 from zombiescope.views import events
 
 Ask = Callable[..., dict[str, Any]]
@@ -162,7 +162,7 @@ def test_kinds_are_categories(odd: Recording) -> None:
 
 
 def test_weights_are_kept(tmp_path: Path, profiler: Callable[[bytes], Ask]) -> None:
-    with imported(tmp_path / "rec", [Event("collapsed", weight=True)], [0, 0], [5, 7]) as recording:
+    with imported(tmp_path / "rec", [SampleEvent("collapsed", weighted=True)], [0, 0], [5, 7]) as recording:
         ask = profiler(exported(recording))
     found = ask("thread", "functions", "--thread", "t-1", "--include-idle")["functions"]
     assert [(each["name"], each["selfSamples"]) for each in found] == [("main", 12)]

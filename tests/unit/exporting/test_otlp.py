@@ -13,9 +13,9 @@ from tests.helpers import truth
 from tests.helpers.truth import imported
 
 from zombiescope.exporting import otlp
-from zombiescope.importing.rows import Event
 from zombiescope.profile.selection import Filters
 from zombiescope.recording.reader import Recording
+from zombiescope.recording.sample_event import SampleEvent
 
 
 def decoded(recording: Recording, filters: Filters | None = None) -> profiles_pb2.ProfilesData:
@@ -116,7 +116,7 @@ def test_who_and_what_it_is_of(recording: Recording) -> None:
 
 
 def test_each_event_is_a_profile_of_its_own(tmp_path: Path) -> None:
-    events = [Event("cycles"), Event("collapsed", weight=True)]
+    events = [SampleEvent("cycles"), SampleEvent("collapsed", weighted=True)]
     with imported(tmp_path, events, [0, 1, 1], [100, 200, 3]) as recording:
         reader = Reader(decoded(recording, Filters(every_event=True)))
     found = {reader.text(each.period_type.type_strindex): each for each in reader.profiles()}

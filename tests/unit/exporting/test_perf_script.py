@@ -13,9 +13,9 @@ from tests.helpers import truth
 from tests.helpers.truth import imported
 
 from zombiescope.exporting import perf_script
-from zombiescope.importing.rows import Event
 from zombiescope.profile.selection import Filters
 from zombiescope.recording.reader import Recording
+from zombiescope.recording.sample_event import SampleEvent
 
 EVENT_LINES = {
     "stackcollapse-perf.pl": r"^(?P<comm>\S.+?)\s+(?P<pid>\d+)/*(?P<tid>\d+)*\s+",
@@ -102,7 +102,7 @@ def test_addresses_tell_functions_and_the_kernel_apart(odd: Recording) -> None:
 
 
 def test_each_sample_names_its_event_and_period(tmp_path: Path) -> None:
-    events = [Event("cycles:ppp"), Event("sched:sched_switch")]
+    events = [SampleEvent("cycles:ppp"), SampleEvent("sched:sched_switch")]
     with imported(tmp_path, events, [0, 1], [4242, 1]) as recording:
         both = blocks(text(recording, Filters(every_event=True)))
         assert [first.split(": ", 1)[1].split() for first, *_ in both] == [

@@ -15,8 +15,8 @@ from tests.helpers import truth
 from tests.helpers.truth import imported
 
 from zombiescope.exporting import pprof
-from zombiescope.importing.rows import Event
 from zombiescope.recording.reader import Recording
+from zombiescope.recording.sample_event import SampleEvent
 
 
 class Sample(NamedTuple):
@@ -103,12 +103,14 @@ def test_modules_are_mappings(odd: Recording, tmp_path: Path, needs: Needs) -> N
 @pytest.mark.parametrize(
     ("event", "types", "values"),
     [
-        (Event("cycles:u"), ["samples/count", "cycles/count[dflt]"], (2, 300)),
-        (Event("task-clock"), ["samples/count", "cpu/nanoseconds[dflt]"], (2, 300)),
-        (Event("collapsed", weight=True), ["samples/count[dflt]"], (300,)),
+        (SampleEvent("cycles:u"), ["samples/count", "cycles/count[dflt]"], (2, 300)),
+        (SampleEvent("task-clock"), ["samples/count", "cpu/nanoseconds[dflt]"], (2, 300)),
+        (SampleEvent("collapsed", weighted=True), ["samples/count[dflt]"], (300,)),
     ],
 )
-def test_other_events(tmp_path: Path, needs: Needs, event: Event, types: list[str], values: tuple[int, ...]) -> None:
+def test_other_events(
+    tmp_path: Path, needs: Needs, event: SampleEvent, types: list[str], values: tuple[int, ...]
+) -> None:
     with imported(tmp_path / "rec", [event], [0, 0], [100, 200]) as recording:
         found = raw(profile(recording), tmp_path, needs)
     assert found.types == types

@@ -173,7 +173,7 @@ def test_a_peer_that_is_busy_is_asked_again(odd: Recording, peer: StandIn) -> No
         ((404, {}, b""), "answers 404 Not Found; is this the right address", 1),
         ((413, {}, b""), "smaller --every", 1),
         ((400, {}, b"x" * 5000), f"answers 400 Bad Request: {'x' * 200}...", 1),
-        ((302, {"Location": "https://elsewhere/"}, b""), "it sends to https://elsewhere/; push there", 1),
+        ((302, {"Location": "https://elsewhere/"}, b""), "it redirects to https://elsewhere/: push there", 1),
         ((503, {"Retry-After": "9999"}, b"full"), "answers 503 Service Unavailable: full", 3),
     ],
 )

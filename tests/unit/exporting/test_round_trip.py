@@ -11,6 +11,7 @@ from tests.helpers.cli import Cli
 from tests.helpers.recordings import Written, contents
 
 from zombiescope.recording.reader import Recording, open_recording
+from zombiescope.recording.sample_event import SampleEvent
 
 
 @pytest.fixture
@@ -62,9 +63,8 @@ def _as_perf_says(name: str, module: str | None, kind: str) -> truth.Frame:
 
 
 def test_periods_and_events_come_back(cli: Cli, tmp_path: Path) -> None:
-    from zombiescope.importing.rows import Event
 
-    events = [Event("cycles:ppp"), Event("sched:sched_switch")]
+    events = [SampleEvent("cycles:ppp"), SampleEvent("sched:sched_switch")]
     with truth.imported(tmp_path / "rec", events, [0, 1, 0], [4242, 1, 17]) as recording:
         expected = _events(recording)
     with back(cli, str(tmp_path / "rec"), "two.perf", "--format", "perf-script") as again:

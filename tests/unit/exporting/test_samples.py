@@ -10,11 +10,10 @@ import pytest
 from tests.helpers import truth
 from tests.helpers.truth import imported
 
-from zombiescope.exporting.samples import Event
-from zombiescope.exporting.windows import windows
-from zombiescope.importing.rows import Event as ImportedEvent
+from zombiescope.exporting.time_slices import slices
 from zombiescope.profile.selection import Filters
 from zombiescope.recording.reader import Recording, open_recording
+from zombiescope.recording.sample_event import SampleEvent
 
 
 def test_every_sample_comes_once_with_all_that_is_known(odd: Recording) -> None:
@@ -41,12 +40,12 @@ def test_equal_stacks_and_tasks_of_two_parts_are_one(odd: Recording) -> None:
 
 
 def test_a_clock_stands_for_time_and_a_weight_for_samples(tmp_path: Path) -> None:
-    events = [ImportedEvent("cpu-clock:ppp"), ImportedEvent("cycles"), ImportedEvent("collapsed", weight=True)]
+    events = [SampleEvent("cpu-clock:ppp"), SampleEvent("cycles"), SampleEvent("collapsed", weighted=True)]
     with imported(tmp_path, events, [0, 1, 2], [5000, 77, 12]) as recording:
         samples = truth.samples(recording, Filters(every_event=True))
         batch = samples.everything()
         assert [samples.events[each] for each in batch.event.tolist()] == [
-            Event("cpu-clock:ppp"), Event("cycles"), Event("collapsed", weighted=True)
+            SampleEvent("cpu-clock:ppp"), SampleEvent("cycles"), SampleEvent("collapsed", weighted=True)
         ]  # fmt: skip
         assert samples.weights(batch).tolist() == [1, 1, 12]
         assert samples.periods(batch).tolist() == [5000, 77, 12]
@@ -75,7 +74,7 @@ def test_a_rate_that_is_not_known_is_none(tmp_path: Path, hz: object) -> None:
 
 @pytest.mark.parametrize("every_us", [1_000_000, 7_000_000, 10**9])
 def test_windows_hold_every_sample_once_and_in_their_span(recording: Recording, every_us: int) -> None:
-    found = list(windows(truth.samples(recording), every_us))
+    found = list(slices(truth.samples(recording), every_us))
     times = sorted(time for window in found for time in window.rows.time_us.tolist())
     assert times == sorted(row.time_us for row in truth.rows(recording))
     starts = [window.start_us for window in found]

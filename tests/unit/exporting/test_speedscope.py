@@ -14,8 +14,8 @@ from tests.helpers import truth, viewer
 from tests.helpers.truth import imported
 
 from zombiescope.exporting import collapsed, perf_script, pprof, speedscope
-from zombiescope.importing.rows import Event
 from zombiescope.recording.reader import Recording
+from zombiescope.recording.sample_event import SampleEvent
 
 
 def exported(recording: Recording, by: speedscope.By = "core") -> bytes:
@@ -59,7 +59,7 @@ def test_a_core_is_a_line_of_time_with_gaps(recording: Recording) -> None:
 
 
 def test_without_a_clock_a_sample_counts(tmp_path: Path) -> None:
-    with imported(tmp_path, [Event("collapsed", weight=True)], [0, 0], [5, 7]) as recording:
+    with imported(tmp_path, [SampleEvent("collapsed", weighted=True)], [0, 0], [5, 7]) as recording:
         (profile,) = document(recording)["profiles"]
     assert (profile["unit"], profile["weights"], profile["name"]) == ("none", [5, 7], "core not known")
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 
 from zombiescope.importing.collapsed import CollapsedImport, host_in
-from zombiescope.importing.rows import Outcome, Rows
+from zombiescope.importing.rows import ImportReport, SampleRows
 
 
-def read(text: str | bytes, piece: int = 1 << 20) -> tuple[Rows, Outcome]:
+def read(text: str | bytes, piece: int = 1 << 20) -> tuple[SampleRows, ImportReport]:
     data = text if isinstance(text, bytes) else text.encode()
-    outcome = Outcome()
+    outcome = ImportReport()
     pieces = [data[at : at + piece] for at in range(0, len(data), piece)]
     (rows,) = CollapsedImport(outcome).read(pieces)
     return rows, outcome
 
 
-def stacks(rows: Rows) -> list[tuple[list[str], int]]:
+def stacks(rows: SampleRows) -> list[tuple[list[str], int]]:
     ends = [sum(rows.stack_lengths[: at + 1]) for at in range(len(rows.stack_lengths))]
     assert rows.period is not None
     return [
@@ -28,7 +28,7 @@ def stacks(rows: Rows) -> list[tuple[list[str], int]]:
     ]
 
 
-def kinds(rows: Rows) -> dict[str, str]:
+def kinds(rows: SampleRows) -> dict[str, str]:
     return {frame.name: frame.kind for frame in rows.frames}
 
 
@@ -39,7 +39,7 @@ def test_names_may_hold_spaces() -> None:
         (["main"], 4),
         (["main", "x"], 12345678901234),
     ]
-    assert rows.events[0].weight
+    assert rows.events[0].weighted
     assert not outcome.skipped
 
 
@@ -58,7 +58,7 @@ def test_the_kernel_begins_at_its_doors() -> None:
 
 def test_what_gprofiler_writes() -> None:
     head = {"metadata": {"hostname": "n7"}, "container_names_enabled": True, "application_metadata_enabled": True}
-    outcome = Outcome()
+    outcome = ImportReport()
     importer = CollapsedImport(outcome)
     lines = f"# {json.dumps(head)}\n0;my-container;python3;main;f_[k] 3\n;;kubelet;g 1\n1;c;appid: x;java;h 1\n"
     (rows,) = importer.read([lines.encode()])

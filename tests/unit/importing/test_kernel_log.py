@@ -7,7 +7,7 @@ import json
 import pytest
 
 from zombiescope.importing import kernel_log
-from zombiescope.importing.rows import Outcome
+from zombiescope.importing.rows import ImportReport
 from zombiescope.recording.event import Event
 
 LOCKUP = "watchdog: BUG: soft lockup - CPU#30 stuck for 23s! [kubelet:810499]"
@@ -17,8 +17,8 @@ AT = 1794743206_000000
 
 def read(
     text: str, boot_offset_us: int | None = None, modified_us: int | None = AT + 60_000_000
-) -> tuple[list[Event], Outcome]:
-    outcome = Outcome()
+) -> tuple[list[Event], ImportReport]:
+    outcome = ImportReport()
     return kernel_log.read(text, modified_us, boot_offset_us, outcome), outcome
 
 

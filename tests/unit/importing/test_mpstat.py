@@ -10,7 +10,7 @@ from typing import Any
 from tests.conftest import Needs
 
 from zombiescope.importing import mpstat
-from zombiescope.importing.rows import Outcome
+from zombiescope.importing.rows import ImportReport
 from zombiescope.recording import schema
 
 DAY = 1794700800
@@ -28,8 +28,8 @@ def document(*reports: tuple[str, list[dict[str, Any]]], date: str = "11/15/26")
     return json.dumps({"sysstat": {"hosts": [host]}}, indent=1)
 
 
-def read(text: str) -> tuple[list[dict[str, Any]], Outcome]:
-    outcome = Outcome()
+def read(text: str) -> tuple[list[dict[str, Any]], ImportReport]:
+    outcome = ImportReport()
     rows = mpstat.read(text, (DAY + 50_000) * 1_000_000, outcome)
     return [dict(zip(schema.CORES.names, row, strict=True)) for row in rows], outcome
 
@@ -74,13 +74,13 @@ def test_what_is_of_another_form_is_counted(utc: None) -> None:
         "reports of mpstat that cannot be read": 1,
         "cores in mpstat reports that cannot be read": 1,
     }
-    assert read('{"sysstat": {}}') == ([], Outcome(skipped=read('{"sysstat": {}}')[1].skipped))
+    assert read('{"sysstat": {}}') == ([], ImportReport(skipped=read('{"sysstat": {}}')[1].skipped))
 
 
 def test_the_real_one(needs: Needs) -> None:
     needs.binary("mpstat", "sysstat")
     done = subprocess.run(["mpstat", "-P", "ALL", "-o", "JSON", "1", "1"], capture_output=True, text=True, check=True)
-    outcome = Outcome()
+    outcome = ImportReport()
     rows = mpstat.read(done.stdout, None, outcome)
     assert rows
     assert mpstat.host_in(done.stdout)

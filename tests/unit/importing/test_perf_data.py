@@ -41,7 +41,7 @@ from tests.helpers.records import CLOCK_ID, KERNEL, USER
 
 from zombiescope.importing import perf_data
 from zombiescope.importing.perf_data import PerfDataImport, is_perf_data
-from zombiescope.importing.rows import FrameRow, Outcome, Rows
+from zombiescope.importing.rows import FrameRow, ImportReport, SampleRows
 
 SECOND = 1_000_000_000
 TEXT = 0xFFFFFFFF81000000
@@ -53,29 +53,29 @@ ffffffffc0000000 t nic_poll\t[nic]
 """
 
 
-def read(data: bytes, outcome: Outcome | None = None, kallsyms: Path | None = None) -> list[Rows]:
+def read(data: bytes, outcome: ImportReport | None = None, kallsyms: Path | None = None) -> list[SampleRows]:
     importer = PerfDataImport(
-        kallsyms=kallsyms, symbol_dirs=[], inline=False, outcome=Outcome() if outcome is None else outcome
+        kallsyms=kallsyms, symbol_dirs=[], inline=False, outcome=ImportReport() if outcome is None else outcome
     )
     return list(importer.read(io.BytesIO(data), "perf.data", len(data), lambda _: None))
 
 
-def one(data: bytes, outcome: Outcome | None = None, kallsyms: Path | None = None) -> Rows:
+def one(data: bytes, outcome: ImportReport | None = None, kallsyms: Path | None = None) -> SampleRows:
     (rows,) = read(data, outcome, kallsyms)
     return rows
 
 
-def stack(rows: Rows, at: int) -> list[FrameRow]:
+def stack(rows: SampleRows, at: int) -> list[FrameRow]:
     """Outermost first."""
     first = sum(rows.stack_lengths[: rows.stack[at]])
     return [rows.frames[number] for number in rows.stack_frames[first : first + rows.stack_lengths[rows.stack[at]]]]
 
 
-def names(rows: Rows, at: int) -> list[str]:
+def names(rows: SampleRows, at: int) -> list[str]:
     return [frame.name for frame in stack(rows, at)]
 
 
-def comm(rows: Rows, at: int) -> str | None:
+def comm(rows: SampleRows, at: int) -> str | None:
     return rows.tasks[rows.task[at]].comm
 
 
@@ -146,7 +146,7 @@ def test_fields_in_any_combination() -> None:
         records.record(19, cgroup) + records.record(9, body, misc=1),
         [(attr(bits, read_format=3, regs_user=0b101), [5])],
     )
-    outcome = Outcome()
+    outcome = ImportReport()
     rows = one(data, outcome)
     assert (list(rows.cpu), list(rows.time_us)) == ([3], [1_000_000])
     assert rows.period is not None
@@ -168,7 +168,7 @@ def test_events_are_told_apart_by_id() -> None:
     mixed = b"".join(
         records.sample(7, 7, SECOND + n, [KERNEL, TEXT], event=event) for n, event in enumerate([3, 1, 2, 3])
     )
-    outcome = Outcome()
+    outcome = ImportReport()
     rows = one(in_file(mixed + records.sample(7, 7, SECOND, [KERNEL, TEXT], event=99), attrs, {12: described}), outcome)
     assert rows.event is not None
     assert [rows.events[number].name for number in rows.event] == ["faults", "cpu-clock:u", "cpu-clock:u", "faults"]
@@ -262,7 +262,7 @@ def test_code_that_a_process_made_has_the_names_that_it_wrote_down(tmp_path: Pat
     data = b"".join(records.mmap2(pid, 0x1000, 0x1000, 0x1000, b"//anon", 1) for pid in (7, 8))
     data += records.sample(7, 7, 2, [USER, 0x1810]) + records.sample(7, 7, 3, [USER, 0x1900])
     data += records.sample(8, 8, 4, [USER, 0x1810])
-    importer = PerfDataImport(kallsyms=None, symbol_dirs=[tmp_path], inline=False, outcome=Outcome())
+    importer = PerfDataImport(kallsyms=None, symbol_dirs=[tmp_path], inline=False, outcome=ImportReport())
     file = in_file(data)
     (rows,) = importer.read(io.BytesIO(file), "perf.data", len(file), lambda _: None)
     assert stack(rows, 0) == [FrameRow("JS:*hot a.js:1", "[jit]", "jit")]
@@ -291,7 +291,7 @@ def test_a_kernel_that_lay_elsewhere_is_moved_and_its_modules_are_not_guessed(ka
 
 
 def test_another_machine_is_never_named_with_this_ones_symbols() -> None:
-    outcome = Outcome()
+    outcome = ImportReport()
     features = {3: text("elsewhere"), 4: text(os.uname().release)}
     mapped = records.mmap2(7, 0x1000, 0x100000, 0, b"/bin/sh", 1)
     rows = one(in_file(kernel_map() + mapped + SIMPLE, features=features), outcome)
@@ -303,7 +303,7 @@ def test_another_machine_is_never_named_with_this_ones_symbols() -> None:
 def test_kallsyms_without_addresses_is_said(tmp_path: Path) -> None:
     path = tmp_path / "kallsyms"
     path.write_text("0000000000000000 T _text\n0000000000000000 T vfs_read\n")
-    outcome = Outcome()
+    outcome = ImportReport()
     rows = one(in_file(SIMPLE), outcome, path)
     assert names(rows, 0)[-1].startswith("0x")
     assert any("holds no addresses" in sentence for sentence in outcome.notes)
@@ -317,7 +317,7 @@ def test_kallsyms_is_found_by_the_kernels_build_id(tmp_path: Path) -> None:
     path = records.padded(b"[kernel.kallsyms]")
     entry = struct.pack("<IHHi", 0, 1, 36 + len(path), -1) + build_id + bytes(4) + path
     data = in_file(kernel_map() + SIMPLE, features={2: entry})
-    importer = PerfDataImport(kallsyms=None, symbol_dirs=[tmp_path], inline=False, outcome=Outcome())
+    importer = PerfDataImport(kallsyms=None, symbol_dirs=[tmp_path], inline=False, outcome=ImportReport())
     (rows,) = importer.read(io.BytesIO(data), "x", None, lambda _: None)
     assert names(rows, 0)[-1] == "vfs_read"
 
@@ -359,7 +359,7 @@ def test_a_batch_can_be_read_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_lost_records_are_counted() -> None:
-    outcome = Outcome()
+    outcome = ImportReport()
     one(in_file(SIMPLE + records.lost(12, SECOND)), outcome)
     assert outcome.skipped == {"records that perf lost while it recorded": 12}
 
@@ -380,7 +380,7 @@ def test_a_file_through_a_pipe_is_read_as_a_file() -> None:
             raise OSError("a pipe")
 
     for form in (in_file, in_pipe):
-        importer = PerfDataImport(kallsyms=None, symbol_dirs=[], inline=False, outcome=Outcome())
+        importer = PerfDataImport(kallsyms=None, symbol_dirs=[], inline=False, outcome=ImportReport())
         (rows,) = importer.read(Pipe(form(SIMPLE)), "-", None, lambda _: None)
         assert len(rows) == 1
 
@@ -400,7 +400,7 @@ def test_the_clock_is_known_from_the_header_or_from_the_records() -> None:
 
 def test_samples_without_a_trailer_or_a_time_are_kept_and_said() -> None:
     body = struct.pack("<IIQQQ", 7, 7, 2, KERNEL, TEXT)
-    outcome = Outcome()
+    outcome = ImportReport()
     rows = one(in_file(records.record(9, body), [(attr(TID | CALLCHAIN, flags=FREQUENCY), [])]), outcome)
     assert len(rows) == 1
     assert any("no time" in sentence for sentence in outcome.notes)

@@ -34,7 +34,7 @@ from tests.helpers.records import CLOCK_ID, KERNEL, USER
 
 from zombiescope.importing import perf_data
 from zombiescope.importing.perf_data import PerfDataImport
-from zombiescope.importing.rows import Outcome
+from zombiescope.importing.rows import ImportReport
 
 TEXT = 0xFFFFFFFF81000000
 SAMPLES = 40
@@ -103,8 +103,8 @@ def bases() -> dict[str, bytes]:
 BASES = bases()
 
 
-def run(data: bytes) -> tuple[int, Outcome]:
-    outcome = Outcome()
+def run(data: bytes) -> tuple[int, ImportReport]:
+    outcome = ImportReport()
     importer = PerfDataImport(kallsyms=None, symbol_dirs=[], inline=False, outcome=outcome)
     count = 0
     for rows in importer.read(io.BytesIO(data), "perf.data", len(data), lambda _: None):

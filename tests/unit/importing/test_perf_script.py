@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from zombiescope._native import PerfScriptText
-from zombiescope.importing.perf_script import Header, PerfScriptImport, place
-from zombiescope.importing.rows import Outcome
+from zombiescope.importing.perf_script import PerfScriptImport, ScriptHeader, place
+from zombiescope.importing.rows import ImportReport
 
 CHAIN = "\tffffffff821e81e7 clear_page_erms+0x7 ([kernel.kallsyms])\n\t          16e0ba __memset+0x7a (/usr/lib/libc.so.6)\n"
 
@@ -286,7 +286,7 @@ def test_idle_is_told_from_work_on_top_of_it() -> None:
 
 
 def test_the_header_tells_of_the_node(utc: None) -> None:
-    header = Header(
+    header = ScriptHeader(
         (
             "# captured on    : Sun Nov 15 11:38:06 2026",
             "# hostname : node-7",
@@ -304,7 +304,7 @@ def test_the_header_tells_of_the_node(utc: None) -> None:
 
 
 def test_samples_without_times_say_so() -> None:
-    outcome = Outcome()
+    outcome = ImportReport()
     (rows,) = PerfScriptImport(outcome).read([f"apt-get 10397 cycles: \n{CHAIN}\n".encode() * 3])
     assert list(rows.time_us) == [0, 0, 0]
     assert any("no time" in note for note in outcome.notes)
@@ -314,7 +314,7 @@ def test_kernel_names_are_missing_only_where_there_is_none() -> None:
     unknown = "\tffffffffa0c01220 [unknown] ([unknown])\n"
 
     def notes(chain: str) -> str:
-        outcome = Outcome()
+        outcome = ImportReport()
         list(PerfScriptImport(outcome).read([f"a 1/1 [000] 1.000000: 1 cycles: \n{chain}\n".encode()]))
         return " ".join(outcome.notes)
 

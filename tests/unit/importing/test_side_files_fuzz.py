@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from zombiescope.importing import kernel_log, mpstat, proc_cgroups
 from zombiescope.importing.collapsed import CollapsedImport, host_in
 from zombiescope.importing.formats import detect
-from zombiescope.importing.rows import Outcome
+from zombiescope.importing.rows import ImportReport
 from zombiescope.recording import schema
 from zombiescope.recording.log import encode_rows
 
@@ -47,7 +47,7 @@ def storable(table: schema.Table, rows: Sequence[tuple[Any, ...]]) -> None:
 
 
 def read_all(text: str) -> None:
-    outcome = Outcome()
+    outcome = ImportReport()
     detect(text.encode("utf-8", "surrogatepass"))
     host_in(text)
     storable(schema.CORES, mpstat.read(text, 0, outcome))

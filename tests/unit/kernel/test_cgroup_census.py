@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from zombiescope.kernel import cgroup
-from zombiescope.kernel.cgroup_census import Census, MemoryCgroups, parse_v1, parse_v2, walk_directories
+from zombiescope.kernel.cgroup_census import CgroupCounter, MemoryCgroups, parse_v1, parse_v2, walk_directories
 
 Node = Callable[[str], str]
 
@@ -24,21 +24,21 @@ Node = Callable[[str], str]
     ],
 )
 def test_counts(node: Node, name: str, expected: MemoryCgroups) -> None:
-    census = Census(node(name))
+    census = CgroupCounter(node(name))
     assert census.read() == expected
     assert census.whole
     census.close()
 
 
 def test_a_container_counts_only_itself_and_says_so(node: Node) -> None:
-    census = Census(node("container-6.1-v2"))
+    census = CgroupCounter(node("container-6.1-v2"))
     assert census.read() == MemoryCgroups(1, 1, 0)
     assert not census.whole
     census.close()
 
 
 def test_no_memory_controller_is_none_with_the_reason(tmp_path: Path) -> None:
-    census = Census(str(tmp_path))
+    census = CgroupCounter(str(tmp_path))
     assert census.read() is None
     assert census.why is not None
     assert "memory controller" in census.why
@@ -53,7 +53,7 @@ def test_a_disabled_controller_counts_nothing() -> None:
 def test_an_unreadable_counter_names_its_file(node: Node, tmp_path: Path) -> None:
     root = tmp_path / "node"
     shutil.copytree(node("debian-6.1-v2"), root, symlinks=True)
-    census = Census(str(root))
+    census = CgroupCounter(str(root))
     (root / "sys/fs/cgroup/cgroup.stat").unlink()
     assert census.read() is None
     assert census.why is not None
@@ -107,7 +107,7 @@ def memory_cgroup(needs: Any) -> Iterator[Path]:
 @pytest.mark.kernel
 def test_real_cgroups_are_counted_through_one_descriptor(memory_cgroup: Path) -> None:
     # GIVEN a census of this machine
-    census = Census()
+    census = CgroupCounter()
     before = census.read()
     assert before is not None
 
@@ -165,7 +165,7 @@ def test_the_walk_of_a_real_hierarchy_agrees_with_the_kernel(memory_cgroup: Path
 
 @pytest.mark.kernel
 def test_removed_cgroups_leave_the_count(memory_cgroup: Path) -> None:
-    census = Census()
+    census = CgroupCounter()
     for index in range(100):
         (memory_cgroup / f"child_{index}").mkdir()
     full = census.read()

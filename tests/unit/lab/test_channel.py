@@ -58,7 +58,7 @@ def test_a_limit_ends_the_command_and_its_children(channel: Channel) -> None:
 
 
 def test_a_failed_command_says_what_it_said(channel: Channel) -> None:
-    with pytest.raises(LabError, match="ended with 1: no such luck"):
+    with pytest.raises(LabError, match="exited with 1: no such luck"):
         channel.run(["sh", "-c", "echo no such luck >&2; exit 1"]).check()
     assert channel.run(["/no/such/program"]).exit == 127
 

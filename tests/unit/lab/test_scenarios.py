@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from zombiescope.diagnosis import patterns
-from zombiescope.lab import needs, scenarios
+from zombiescope.lab import requirements, scenarios
 from zombiescope.lab.scenario import LONGEST_S, PREAMBLE, Needs, Scenario, Truth, by_id, every
 
 EIGHTEEN = {
@@ -50,42 +50,42 @@ def test_ids_are_apart_also_as_names_of_directories() -> None:
 
 def test_a_machine_that_is_too_small_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 0)
-    monkeypatch.setattr(needs, "available_bytes", lambda: 1 << 30)
+    monkeypatch.setattr(requirements, "available_bytes", lambda: 1 << 30)
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {0})
-    assert "2.2 GB of memory" in needs.lacks(by_id("smaps-reader"))[0]
-    assert "needs 2 cores, and here is one" in needs.lacks(by_id("rt-hog"))[0]
-    assert needs.lacks(by_id("mount-storm")) == []
+    assert "2.2 GB of memory" in requirements.lacks(by_id("smaps-reader"))[0].what
+    assert "needs 2 cores, and this machine has 1" in requirements.lacks(by_id("rt-hog"))[0].what
+    assert requirements.lacks(by_id("mount-storm")) == []
 
 
 def test_without_root_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 1000)
-    assert needs.lacks(by_id("mount-storm"))[0] == "needs root: sudo zombiescope lab run mount-storm"
-    assert needs.lacks(by_id("healthy-idle")) == []
+    assert str(requirements.lacks(by_id("mount-storm"))[0]) == "needs root: sudo zombiescope lab run mount-storm"
+    assert requirements.lacks(by_id("healthy-idle")) == []
 
 
 def test_what_hurts_the_whole_machine_runs_in_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 0)
-    monkeypatch.setattr(needs, "in_lab_node", lambda: False)
-    assert "--in-node" in needs.lacks(by_id("global-reclaim"))[0]
-    monkeypatch.setattr(needs, "in_lab_node", lambda: True)
-    assert needs.lacks(by_id("global-reclaim")) == []
+    monkeypatch.setattr(requirements, "in_lab_node", lambda: False)
+    assert "--in-node" in str(requirements.lacks(by_id("global-reclaim"))[0])
+    monkeypatch.setattr(requirements, "in_lab_node", lambda: True)
+    assert requirements.lacks(by_id("global-reclaim")) == []
 
 
 def test_without_systemd_a_scenario_of_units_runs_in_a_node(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 0)
-    monkeypatch.setattr(needs, "UNITS", tmp_path / "none")
-    assert "needs systemd" in needs.lacks(by_id("zombie-unit"))[0]
-    assert needs.only_in_a_node(by_id("zombie-unit"))
-    assert not needs.only_in_a_node(by_id("mount-storm"))
-    monkeypatch.setattr(needs, "UNITS", tmp_path)
-    assert not needs.only_in_a_node(by_id("zombie-unit"))
+    monkeypatch.setattr(requirements, "UNITS", tmp_path / "none")
+    assert "needs systemd" in requirements.lacks(by_id("zombie-unit"))[0].what
+    assert requirements.only_in_a_node(by_id("zombie-unit"))
+    assert not requirements.only_in_a_node(by_id("mount-storm"))
+    monkeypatch.setattr(requirements, "UNITS", tmp_path)
+    assert not requirements.only_in_a_node(by_id("zombie-unit"))
 
 
 def test_missing_programs_and_features_are_named() -> None:
     lame = Scenario(
         "x", "x", "x", Truth(None), "", needs=Needs(root=False, programs=(("no-such", "pkg"),), files=("/no",))
     )
-    assert needs.lacks(lame)[-2:] == [
+    assert [str(lack) for lack in requirements.lacks(lame)[-2:]] == [
         "needs no-such: apt-get install pkg",
         "needs /no, which this kernel does not have",
     ]

@@ -10,7 +10,7 @@ import pytest
 
 from zombiescope.recording import columns, schema
 from zombiescope.recording.ids import UniqueIds, relabel
-from zombiescope.recording.parts import Part
+from zombiescope.recording.part import Part
 
 
 def part(name: str, count: int) -> Part:

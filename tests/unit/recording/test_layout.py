@@ -9,7 +9,7 @@ import pytest
 
 from zombiescope.recording import layout
 from zombiescope.recording.layout import Manifest, Span, TableFacts
-from zombiescope.recording.store import Directory, Entry
+from zombiescope.recording.store import Directory, StoredFile
 
 FROM_US, TO_US = 1_760_000_000_000_000, 1_760_000_900_000_000
 MANIFEST = Manifest(
@@ -51,14 +51,14 @@ def test_parquet_that_no_manifest_names_is_left_over_and_nothing_else_is() -> No
     orphan = "date=2025-10-09/samples-1760000900000000-1760001800000000.parquet"
     half = "date=2025-10-09/cores-1760000900000000.tmp"
     names = [MANIFEST.file("samples"), MANIFEST.name, orphan, half, "log/1760000900000000.seg", "node.json", "x.tmp"]
-    left = layout.uncommitted([Entry(name, 1) for name in names], [MANIFEST])
+    left = layout.uncommitted([StoredFile(name, 1) for name in names], [MANIFEST])
     assert sorted(left) == sorted([orphan, half])
 
 
 def test_only_names_of_segments_are_segments() -> None:
     start = "1760000000000000"
     names = [f"log/{start}.seg", f"log/{start}.seg.tmp", "log/17.seg", f"rollup/{start}.seg", "log/x"]
-    found = layout.segment_files([Entry(f"node=lab/{name}", 5) for name in names], "node=lab/")
+    found = layout.segment_files([StoredFile(f"node=lab/{name}", 5) for name in names], "node=lab/")
     assert [(each.name, each.start_us) for each in found] == [(names[0], FROM_US), (names[3], FROM_US)]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from zombiescope.recording.store import Entry, NotARecordingError, Store, open_store
+from zombiescope.recording.store import NotARecordingError, Store, StoredFile, open_store
 
 FILES = {"node=a/node.json": b"{}", "node=a/log/1.seg": bytes(range(256)) * 40, "node=b/node.json": b"[]"}
 
@@ -40,7 +40,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
 
 def test_the_same_names_sizes_and_bytes(store: Store) -> None:
     assert store.folders() == ["node=a", "node=b"]
-    assert store.entries("node=a/") == [Entry("node=a/log/1.seg", 10_240), Entry("node=a/node.json", 2)]
+    assert store.entries("node=a/") == [StoredFile("node=a/log/1.seg", 10_240), StoredFile("node=a/node.json", 2)]
     assert store.entries("node=c/") == []
     assert {name: store.read(name) for name in FILES} == FILES
 

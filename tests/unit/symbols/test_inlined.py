@@ -15,7 +15,7 @@ from zombiescope._native import SymbolTable, elf_build_id
 from zombiescope.symbols import inlined as module
 from zombiescope.symbols.inlined import InlinedFunctions, InlineError
 from zombiescope.symbols.offline import OfflineSymbols
-from zombiescope.symbols.store import Store
+from zombiescope.symbols.store import SymbolStore
 
 Build = Callable[..., Path]
 
@@ -46,13 +46,13 @@ def test_inlined_functions_are_those_of_addr2line(
     needs.binary("addr2line", "binutils")
     path = build(SOURCE, "-g", "-O2", "-Wl,--build-id=sha1", *options)
     address, offset = place_of(path, b"outer")
-    functions = InlinedFunctions(debug_roots=[], store=Store(tmp_path))
+    functions = InlinedFunctions(debug_roots=[], store=SymbolStore(tmp_path))
     found = functions.at(path, address)
     assert [one.name for one in found] == by_addr2line(path, address) == ["innermost", "middle", "outer"]
     assert [one.line for one in found] == [2, 3, 4]
     assert functions.at(path, 0) == []
     build_id = elf_build_id(path.read_bytes())
-    offline = OfflineSymbols(store=Store(tmp_path))
+    offline = OfflineSymbols(store=SymbolStore(tmp_path))
     assert offline.inlined(os.fsencode(path), build_id, offset) == found
     assert offline.inlined(b"/gone", b"\1" * 20, offset) == []
     assert offline.inlined(os.fsencode(path), build_id, 0) == []
@@ -70,7 +70,7 @@ def test_dwarf_apart_from_the_binary_and_kept(build: Build, tmp_path: Path) -> N
     subprocess.run(["objcopy", "--only-keep-debug", path, debug], check=True)
     stripped = tmp_path / "stripped"
     subprocess.run(["strip", "-s", "-o", stripped, path], check=True)
-    store = Store(tmp_path / "store")
+    store = SymbolStore(tmp_path / "store")
     assert InlinedFunctions(debug_roots=[], store=store).at(stripped, address) == []
     for binary in (stripped, build_id):
         functions = InlinedFunctions(debug_roots=[tmp_path / "debug"], store=store)

@@ -15,7 +15,7 @@ from tests.conftest import Needs
 
 from zombiescope.symbols import jit
 from zombiescope.symbols.jit import NOT_OWNED, JitNames
-from zombiescope.symbols.process import Process
+from zombiescope.symbols.process import LiveProcess
 from zombiescope.symbols.resolver import Frame, UserSymbols
 
 Start = Callable[..., int]
@@ -144,7 +144,7 @@ def test_looks_are_bounded(making: tuple[int, int], monkeypatch: pytest.MonkeyPa
     looks = []
     names = JitNames()
     monkeypatch.setattr(JitNames, "_open", lambda *_: looks.append(time.monotonic()))
-    process = Process(pid)
+    process = LiveProcess(pid)
     try:
         for _ in range(100):
             assert names.name(process, address) is None

@@ -12,7 +12,7 @@ import pytest
 from tests.conftest import Needs
 
 from zombiescope._native import SymbolTable, elf_build_id
-from zombiescope.symbols import debug_files
+from zombiescope.symbols import build_id_paths
 from zombiescope.symbols.kernel_image import KernelImage, running_build_id
 from zombiescope.symbols.offline import ANOTHER_BUILD, NO_BUILD_ID, NO_FUNCTION, NOT_FOUND, OfflineSymbols
 from zombiescope.symbols.resolver import Frame
@@ -112,7 +112,7 @@ def test_build_ids_that_perf_padded(build: Build) -> None:
     assert len(build_id) == 16
     padded = build_id.ljust(20, b"\0")
     assert OfflineSymbols().resolve(os.fsencode(short), padded, offset_of(short, b"main")).name == "main"
-    assert any(path.name == f"{build_id.hex()[2:]}.debug" for path in debug_files.separate(padded))
+    assert any(path.name == f"{build_id.hex()[2:]}.debug" for path in build_id_paths.separate(padded))
 
 
 def test_what_no_file_explains_keeps_its_place(program: Path) -> None:

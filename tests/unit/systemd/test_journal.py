@@ -113,7 +113,7 @@ def test_a_child_that_ended_is_reported_with_what_to_do(followers: list[JournalF
     while follower.failure is None and time.monotonic() < end:
         follower.read()
     assert follower.failure is not None
-    assert "systemd-journal" in follower.failure
+    assert "systemd-journal" in str(follower.failure)
     assert follower.fileno() == -1
 
 

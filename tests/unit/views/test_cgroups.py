@@ -11,7 +11,7 @@ from tests.helpers.recordings import LEAKING_PATH, SECOND, START_US, write_recor
 from zombiescope.kernel.release import kernel_version
 from zombiescope.recording import compact
 from zombiescope.recording.reader import open_recording
-from zombiescope.views.cgroups import Creator, cgroups, growth_per_hour
+from zombiescope.views.cgroups import LeakCreator, cgroups, growth_per_hour
 from zombiescope.views.memcg_cost import LeafCost, Load, judge
 
 HOUR_US = 3600 * SECOND
@@ -38,7 +38,7 @@ def test_the_founding_case(tmp_path: Path) -> None:
         assert 7 * HOUR_US < view.forecast.costs_5s_at_us - view.memory.at_us < 9 * HOUR_US
         (leak,) = view.leaks
         assert (leak.path, leak.dying, leak.exact) == (LEAKING_PATH, 68_451, True)
-        assert leak.creator == Creator("amazon-ecs-agen", 7001, "ecs.service", "c0de" * 16)
+        assert leak.creator == LeakCreator("amazon-ecs-agen", 7001, "ecs.service", "c0de" * 16)
 
 
 def test_the_view_holds_at_the_end_of_the_window(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""History and baselines from rollups."""
+"""History from rollups."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.helpers.recordings import BOOT, SECOND, START_US, write_recording, wr
 from zombiescope.recording import schema
 from zombiescope.recording.log import SegmentEncoder, encode_rows
 from zombiescope.recording.reader import Recording, open_recording
-from zombiescope.views.history import history, unit_baselines
+from zombiescope.views.history import history
 
 MINUTE_US = 60 * SECOND
 HOUR_US = 60 * MINUTE_US
@@ -101,7 +101,6 @@ def test_no_rollups_no_points(tmp_path: Path) -> None:
     write_recording(tmp_path, seconds=5)
     with open_recording(tmp_path) as recording:
         assert history(recording) == []
-        assert unit_baselines(recording, START_US) == {}
 
 
 def test_damaged_rollups_give_what_is_whole(tmp_path: Path) -> None:
@@ -115,61 +114,3 @@ def test_damaged_rollups_give_what_is_whole(tmp_path: Path) -> None:
         minutes = len(recording.table("minutes"))
         assert 1440 < minutes < 2880
         assert [entry.file for entry in recording.damage] == [f"rollup/{first.name}"]
-
-
-# --- what is normal -----------------------------------------------------------------------------------------
-
-
-def _hour(offset: int, unit: str, cpu_ms: int, busiest: int | None = None) -> dict[str, Any]:
-    return {
-        "time": NOON_US + offset * HOUR_US,
-        "boot": BOOT,
-        "unit": unit,
-        "cpu_ms": cpu_ms,
-        "busiest_minute_ms": busiest,
-    }
-
-
-def test_kubelet_normally_uses_one_percent(tmp_path: Path) -> None:
-    written = write_recording(tmp_path, seconds=5)
-    write_rollups(written.node_dir, START_US, days=9)
-    with open_recording(tmp_path) as recording:
-        baseline = unit_baselines(recording, START_US)["kubelet.service"]
-    assert baseline.hours == 7 * 24
-    assert baseline.median_ratio == pytest.approx(0.01)
-    assert baseline.max_ratio == pytest.approx(0.01)
-    assert baseline.busiest_minute_ratio == pytest.approx(0.015)
-
-
-def test_rows_of_an_hour_add_up_and_short_hours_are_scaled(tmp_path: Path) -> None:
-    minutes = [_minute(minute) for minute in range(60)] + [_minute(60 + minute) for minute in range(30)]
-    units = [
-        _hour(0, "a", 36_000, 4000),
-        _hour(0, "a", 36_000, 6000),
-        _hour(1, "a", 54_000, None),
-        _hour(1, "b", 18_000),
-    ]
-    with _write(tmp_path, minutes=minutes, unit_hours=units) as recording:
-        baselines = unit_baselines(recording, NOON_US + 3 * HOUR_US)
-    assert baselines["a"].median_ratio == pytest.approx(0.025)
-    assert baselines["a"].max_ratio == pytest.approx(0.03)
-    assert baselines["a"].busiest_minute_ratio == pytest.approx(0.1)
-    assert (baselines["b"].hours, baselines["b"].busiest_minute_ratio) == (
-        1,
-        None,
-    )  # not seen in the first hour
-
-
-def test_the_hour_of_the_incident_does_not_count(tmp_path: Path) -> None:
-    minutes = [_minute(minute) for minute in range(120)]
-    units = [_hour(0, "a", 36_000), _hour(1, "a", 3_600_000)]
-    with _write(tmp_path, minutes=minutes, unit_hours=units) as recording:
-        baselines = unit_baselines(recording, NOON_US + HOUR_US + 20 * MINUTE_US)
-    assert baselines["a"].max_ratio == pytest.approx(0.01)
-
-
-def test_hours_without_the_unit_are_quiet_hours(tmp_path: Path) -> None:
-    minutes = [_minute(minute) for minute in range(180)]
-    with _write(tmp_path, minutes=minutes, unit_hours=[_hour(0, "a", 36_000)]) as recording:
-        baseline = unit_baselines(recording, NOON_US + 3 * HOUR_US)["a"]
-    assert (baseline.hours, baseline.median_ratio) == (3, 0.0)

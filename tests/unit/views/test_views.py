@@ -28,7 +28,6 @@ with reader.open_recording({str(tmp_path)!r}) as recording:
     cores.cores(recording)
     events.events(recording)
     history.history(recording)
-    history.unit_baselines(recording, recording.end_us)
     info.info(recording)
     worst.worst_second(recording)
     pack.pack(recording, recording.start_us, recording.end_us, {str(tmp_path / "x.zscope")!r})

@@ -9,15 +9,15 @@ import pytest
 from tests.helpers.recordings import SECOND, START_US, WALK, write_recording, write_segment
 
 from zombiescope.recording import compact, schema
-from zombiescope.recording.log import Frame, SegmentReader
+from zombiescope.recording.log import LogFrame, SegmentReader
 from zombiescope.recording.reader import open_recording
 from zombiescope.recording.stacks import NamedFrame, hottest_path, kernel_path
 from zombiescope.recording.tail import Tail
 from zombiescope.views.worst import Worst, WorstSecond, worst_second
 
 
-def _frames(paths: tuple[Path, ...]) -> list[Frame]:
-    frames: list[Frame] = []
+def _frames(paths: tuple[Path, ...]) -> list[LogFrame]:
+    frames: list[LogFrame] = []
     for path in paths:
         with path.open("rb") as file:
             frames += SegmentReader(file).frames()

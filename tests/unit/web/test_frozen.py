@@ -17,12 +17,13 @@ from tests.conftest import Needs
 from tests.helpers.recordings import SECOND, START_US, Written, write_recording
 
 from zombiescope.diagnosis.diagnose import diagnose
-from zombiescope.documents.window import Window
-from zombiescope.profile import portable
+from zombiescope.documents.flamegraph import Baseline
+from zombiescope.profile import sample_table
 from zombiescope.profile.selection import Filters, Selection
+from zombiescope.questions.window import Window
 from zombiescope.recording.reader import open_recording
 from zombiescope.web import report
-from zombiescope.web.frozen import Answers, Built, NotBuiltError, assembled
+from zombiescope.web.frozen import Built, EmbeddedDocuments, NotBuiltError, assembled
 
 Browser = Callable[..., list["Shown"]]
 
@@ -114,7 +115,7 @@ def test_the_file_asks_nobody_for_anything(written: Written) -> None:
 def test_no_name_ends_a_script_of_it(written: Written) -> None:
     hostile = "</script><script>document.title = 'x'</script><!--"
     built = Built.found()
-    answers = Answers()
+    answers = EmbeddedDocuments()
     answers.put("info", {"node": hostile})
     text = assembled(built, hostile, hostile, answers, None, hostile)
     assert text.count("</script") == assembled(built, "a", "b", answers, None, "c").count("</script") == 4
@@ -176,7 +177,7 @@ def test_what_is_selected_and_filtered_is_folded_in_the_page(written: Written, b
         count = samples_in(written, START_US + start * SECOND, START_US + end * SECOND, cpu, comm)
         assert count > 0
         assert f"all {count:,} samples" in there.text, place
-    assert "100 % matched" in found.text
+    assert "100% matched" in found.text
     now, before = (samples_in(written, START_US + at * SECOND, START_US + (at + 1) * SECOND) for at in (10, 2))
     assert f"{now:,} samples · before {before:,}" in difference.text
 
@@ -186,7 +187,7 @@ def test_a_window_to_compare_with_comes_with_the_file(written: Written, browser:
         selection = Selection(recording, recording.start_us, recording.end_us + 1)
         base = Selection(recording, START_US, START_US + 5 * SECOND, known=selection.stacks).counts()
         window = Window(selection.start_us, selection.end_us, UTC)
-        compared = report.Compared(base, START_US - 90 * SECOND, START_US - 85 * SECOND)
+        compared = Baseline(Window(START_US - 90 * SECOND, START_US - 85 * SECOND, UTC), base)
         text = report.of_selection(selection, "lab", window, {"inv": "1"}, base=compared)
     assert f"before {int(base.sum()):,}" in browser(text, "")[0].text
 
@@ -239,14 +240,14 @@ def test_it_says_what_it_holds_and_a_selection_finds_the_core_that_hangs(
 def test_a_diagnosis_holds_samples_around_what_it_found(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report, "AROUND_US", 2 * SECOND)
     spans: list[list[list[float]]] = []
-    made = portable.portable
+    made = sample_table.portable
 
-    def seen(*args: object, **options: object) -> portable.Portable:
+    def seen(*args: object, **options: object) -> sample_table.SampleTable:
         table = made(*args, **options)  # type: ignore[arg-type]  # passed on
         spans.append(table.scalars["held"])
         return table
 
-    monkeypatch.setattr(portable, "portable", seen)
+    monkeypatch.setattr(sample_table, "portable", seen)
     text = told(written)
     incident = written.incident
     assert incident is not None

@@ -12,9 +12,9 @@ from tests.helpers.cli import Cli
 from tests.helpers.page_server import Got, PageServer, page_server
 from tests.helpers.recordings import Written
 
-from zombiescope.web import listening
+from zombiescope.web import listen_address
 from zombiescope.web.guard import POLICY, access
-from zombiescope.web.listening import Listen
+from zombiescope.web.listen_address import ListenAddress
 
 
 def port(server: PageServer, name: str) -> str:
@@ -221,13 +221,14 @@ def test_a_token_on_the_loopback_is_for_machines_with_several_people(written: Wr
 @pytest.mark.parametrize(
     ("text", "listen"),
     [
-        ("127.0.0.1:8321", Listen("127.0.0.1", 8321)), ("[::1]:9000", Listen("::1", 9000)), ("9000",
-        Listen("127.0.0.1", 9000)), (":9000", Listen("127.0.0.1", 9000)), ("0.0.0.0", Listen("0.0.0.0", 8321)),
-        ("[::]", Listen("::", 8321)), ("localhost:1", Listen("127.0.0.1", 1)),
+        ("127.0.0.1:8321", ListenAddress("127.0.0.1", 8321)), ("[::1]:9000", ListenAddress("::1", 9000)),
+        ("9000", ListenAddress("127.0.0.1", 9000)), (":9000", ListenAddress("127.0.0.1", 9000)),
+        ("0.0.0.0", ListenAddress("0.0.0.0", 8321)), ("[::]", ListenAddress("::", 8321)),
+        ("localhost:1", ListenAddress("127.0.0.1", 1)),
     ],
 )  # fmt: skip
-def test_where_to_listen(text: str, listen: Listen) -> None:
-    found = listening.parse(text)
+def test_where_to_listen(text: str, listen: ListenAddress) -> None:
+    found = listen_address.parse(text)
     assert (found.loopback, found.port) == (listen.loopback, listen.port)
     assert found == listen or text.startswith("localhost")
 
@@ -235,7 +236,7 @@ def test_where_to_listen(text: str, listen: Listen) -> None:
 @pytest.mark.parametrize("text", ["127.0.0.1:x", "127.0.0.1:70000", "no.such.host.invalid:80", "1.2.3.4:-1"])
 def test_what_is_no_address(text: str) -> None:
     with pytest.raises(ValueError, match="address"):
-        listening.parse(text)
+        listen_address.parse(text)
 
 
 def test_a_taken_port(written: Written, tmp_path: Path) -> None:
@@ -249,8 +250,8 @@ def test_a_taken_port(written: Written, tmp_path: Path) -> None:
         assert done.err.splitlines() == [
             f"zombiescope: 127.0.0.1:{number} cannot be listened on: Address already in use; name another with --listen"
         ]
-        with listening.bound(Listen("127.0.0.1", number), or_next=True) as made:
-            assert listening.port_of(made) > number
+        with listen_address.bound(ListenAddress("127.0.0.1", number), or_next=True) as made:
+            assert listen_address.port_of(made) > number
 
 
 def test_no_recording_is_one_line(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from tests.helpers.recordings import SECOND, Written, write_recording
 
 from zombiescope.documents.columns import Columns, decoded
 from zombiescope.documents.strip import columns
-from zombiescope.documents.window import choose
+from zombiescope.questions.window import WHOLE, WindowQuestion
 from zombiescope.recording.reader import open_recording
 from zombiescope.views.strip import FULL, MODES, NOT_MEASURED, strip
 
@@ -102,9 +102,9 @@ def test_a_profile_without_counters_is_drawn_from_its_samples(tmp_path: Path) ->
     (profile,) = (tmp_path / "case/raw").glob("perf-*")
     assert cli("import", str(profile), "alone").code == 0
     with open_recording(tmp_path / "alone") as recording:
-        alone = columns(recording, choose(recording), 600)
+        alone = columns(recording, WHOLE.choose(recording), 600)
     with open_recording(tmp_path / "case/recording") as recording:
-        both = columns(recording, choose(recording, last="30s"), 600)
+        both = columns(recording, WindowQuestion(last="30s").choose(recording), 600)
     # THEN core 39 is lost for the same seconds as its counters say
     assert (alone.scalars["from_samples"], both.scalars["from_samples"]) == (True, False)
     for drawn in (alone, both):

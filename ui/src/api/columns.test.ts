@@ -11,9 +11,11 @@ describe("columns", () => {
       average: Float32Array.of(0.5, NaN),
       value: Float64Array.of(1e300),
     };
-    const { header, arrays: back } = decode(encode({ schema: "zombiescope.strip/1", cpus: [0, 1], note: "café" }, arrays));
-    expect(header["cpus"]).toEqual([0, 1]);
-    expect(header["note"]).toBe("café");
+    const { header, arrays: back } = decode(
+      encode({ schema: "zombiescope.strip/1", cpus: [0, 1], note: "café" }, arrays),
+    );
+    expect(header.cpus).toEqual([0, 1]);
+    expect(header.note).toBe("café");
     for (const [name, array] of Object.entries(arrays)) {
       expect(back[name]).toEqual(array);
       expect(back[name]!.byteOffset % 8).toBe(0);

@@ -8,22 +8,18 @@
  * Arrays are views into the answer's buffer: nothing is copied.
  */
 
-export type TypedArray = Uint8Array | Uint16Array | Uint32Array | Int32Array | Float32Array | Float64Array;
+import type { ColumnArray } from "./types";
 
-export interface ArrayHeader {
-  name: string;
-  type: keyof typeof MAKERS;
-  length: number;
-}
+export type TypedArray = Uint8Array | Uint16Array | Uint32Array | Int32Array | Float32Array | Float64Array;
 
 export interface ColumnsHeader {
   schema: string;
-  arrays: ArrayHeader[];
+  arrays: ColumnArray[];
   [scalar: string]: unknown;
 }
 
 export interface Columns<H = ColumnsHeader> {
-  header: H & { schema: string; arrays: ArrayHeader[] };
+  header: H;
   arrays: Record<string, TypedArray>;
 }
 
@@ -87,7 +83,7 @@ export function encode(scalars: Record<string, unknown>, arrays: Record<string, 
   return out.buffer;
 }
 
-function typeOf(array: TypedArray): ArrayHeader["type"] {
-  for (const [type, Maker] of Object.entries(MAKERS)) if (array instanceof Maker) return type as ArrayHeader["type"];
+function typeOf(array: TypedArray): ColumnArray["type"] {
+  for (const [type, Maker] of Object.entries(MAKERS)) if (array instanceof Maker) return type as ColumnArray["type"];
   throw new Error("an array of an unknown type");
 }

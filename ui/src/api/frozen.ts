@@ -7,12 +7,20 @@
  * lanes, and everything about samples is folded from the table.
  */
 
-import { type Columns, type ColumnsHeader, decode } from "./columns";
+import { type Columns, decode } from "./columns";
 import { cutLanes, cutStrip, finest } from "./frozen/axis";
-import { flamechart, flamegraph, functionsDocument, heatmap } from "./frozen/profile";
+import { flamechart, flamegraph, heatmap } from "./frozen/profile";
 import { caveats, type FrozenTable, rangeOf, readTable } from "./frozen/table";
-import { AnswerError, type LiveHandlers, type Params, type Source, question } from "./source";
-import type { Lanes, Span, StripHeader } from "./types";
+import {
+  AnswerError,
+  type ColumnPath,
+  type DocumentPath,
+  type LiveHandlers,
+  type Params,
+  question,
+  type Source,
+} from "./source";
+import type { ColumnHeaders, Documents, Lanes, Span, StripHeader } from "./types";
 
 export interface Frozen {
   answers: Record<string, string>;
@@ -44,20 +52,20 @@ export class FrozenSource implements Source {
     return this.kept.samples ? caveats(await this.samples(), window, clock) : "No samples are in this file.";
   }
 
-  async json<T>(path: string, params: Params = {}): Promise<T> {
-    if (path === "functions") return functionsDocument(await this.samples(), params, "") as T;
+  async json<P extends DocumentPath>(path: P, params: Params = {}): Promise<Documents[P]> {
     const incident = /^incidents\/([^/]+)$/.exec(path)?.[1];
-    if (incident && !(path in this.kept.answers)) return (await this.incident(decodeURIComponent(incident))) as T;
+    if (incident && !(path in this.kept.answers))
+      return (await this.incident(decodeURIComponent(incident))) as Documents[P];
     const found = await this.document(path, params);
     const range = rangeOf(params);
-    return (path === "lanes" && range ? cutLanes(found as Lanes, range) : found) as T;
+    return (path === "lanes" && range ? cutLanes(found as Lanes, range) : found) as Documents[P];
   }
 
-  async columns<H = ColumnsHeader>(path: string, params: Params = {}): Promise<Columns<H>> {
-    if (path === "strip") return this.strip<H>(params);
+  async columns<P extends ColumnPath>(path: P, params: Params = {}): Promise<Columns<ColumnHeaders[P]>> {
+    if (path === "strip") return this.strip<ColumnHeaders[P]>(params);
     const fold = FOLDED[path];
-    if (fold && this.kept.samples) return fold(await this.samples(), params) as Columns<H>;
-    return decode<H>(await this.bytes(path, params));
+    if (fold && this.kept.samples) return fold(await this.samples(), params) as Columns<ColumnHeaders[P]>;
+    return decode<ColumnHeaders[P]>(await this.bytes(path, params));
   }
 
   live(_params: Params, handlers: LiveHandlers): () => void {

@@ -3,9 +3,18 @@
  * a bearer, and exchanged for a cookie, since neither EventSource nor a download can carry a header.
  */
 
-import { type Columns, type ColumnsHeader, MEDIA_TYPE, decode } from "./columns";
+import { type Columns, decode, MEDIA_TYPE } from "./columns";
 import { listen } from "./live";
-import { AnswerError, type LiveHandlers, type Params, type Source, question } from "./source";
+import {
+  AnswerError,
+  type ColumnPath,
+  type DocumentPath,
+  type LiveHandlers,
+  type Params,
+  question,
+  type Source,
+} from "./source";
+import type { ColumnHeaders, Documents } from "./types";
 
 const ROOT = "/api/v1/";
 const KEPT = "zombiescope.token";
@@ -15,12 +24,16 @@ export class HttpSource implements Source {
   private readonly token: string | null = takeToken();
   private session: Promise<unknown> | null = null;
 
-  async json<T>(path: string, params: Params = {}, signal?: AbortSignal): Promise<T> {
-    return (await (await this.ask(path, params, "application/json", signal)).json()) as T;
+  async json<P extends DocumentPath>(path: P, params: Params = {}, signal?: AbortSignal): Promise<Documents[P]> {
+    return (await (await this.ask(path, params, "application/json", signal)).json()) as Documents[P];
   }
 
-  async columns<H = ColumnsHeader>(path: string, params: Params = {}, signal?: AbortSignal): Promise<Columns<H>> {
-    return decode<H>(await (await this.ask(path, params, MEDIA_TYPE, signal)).arrayBuffer());
+  async columns<P extends ColumnPath>(
+    path: P,
+    params: Params = {},
+    signal?: AbortSignal,
+  ): Promise<Columns<ColumnHeaders[P]>> {
+    return decode<ColumnHeaders[P]>(await (await this.ask(path, params, MEDIA_TYPE, signal)).arrayBuffer());
   }
 
   live(params: Params, handlers: LiveHandlers): () => void {
@@ -34,7 +47,7 @@ export class HttpSource implements Source {
   private async ask(path: string, params: Params, accept: string, signal?: AbortSignal): Promise<Response> {
     if (this.token) await this.open();
     const headers: Record<string, string> = { Accept: accept };
-    if (this.token) headers["Authorization"] = `Bearer ${this.token}`;
+    if (this.token) headers.Authorization = `Bearer ${this.token}`;
     const init: RequestInit = { headers, credentials: "same-origin" };
     if (signal) init.signal = signal;
     let response: Response;
@@ -42,7 +55,11 @@ export class HttpSource implements Source {
       response = await fetch(ROOT + question(path, params), init);
     } catch (error) {
       if (signal?.aborted) throw error;
-      throw new AnswerError(0, "the server does not answer", "is zombiescope still running? start it again: the page recovers by itself");
+      throw new AnswerError(
+        0,
+        "the server does not answer",
+        "is zombiescope still running? start it again, and the page reconnects by itself",
+      );
     }
     if (!response.ok) throw await failure(response);
     return response;
@@ -63,8 +80,7 @@ export class HttpSource implements Source {
 
 async function failure(response: Response): Promise<AnswerError> {
   try {
-    const { error } = (await response.json()) as { error: { what: string; mend?: string | null } };
-    return new AnswerError(response.status, error.what, error.mend ?? null);
+    return AnswerError.answered(response.status, await response.json());
   } catch {
     return new AnswerError(response.status, `the server answered ${response.status} ${response.statusText}`);
   }

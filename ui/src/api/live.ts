@@ -4,7 +4,7 @@
  */
 
 import type { LiveHandlers } from "./source";
-import type { IncidentNote, Tick, TimelineEvent } from "./types";
+import type { LiveEvents } from "./types";
 
 const FIRST_WAIT_MS = 1000;
 const LONGEST_WAIT_MS = 15_000;
@@ -19,7 +19,7 @@ export function listen(url: string, ready: () => Promise<unknown>, handlers: Liv
 
   const heard = (): void => {
     clearTimeout(timer);
-    timer = window.setTimeout(() => lost("nothing was heard for 40 seconds"), SILENCE_MS);
+    timer = window.setTimeout(() => lost("no message for 40 seconds"), SILENCE_MS);
   };
 
   const open = async (): Promise<void> => {
@@ -32,24 +32,18 @@ export function listen(url: string, ready: () => Promise<unknown>, handlers: Liv
       heard();
     };
     stream.onerror = () => lost("the connection broke");
-    stream.addEventListener("tick", (message) => {
-      heard();
-      handlers.tick?.(JSON.parse((message as MessageEvent<string>).data) as Tick);
-    });
-    stream.addEventListener("event", (message) => {
-      heard();
-      handlers.event?.(JSON.parse((message as MessageEvent<string>).data) as TimelineEvent);
-    });
-    stream.addEventListener("recorder", (message) => {
-      const { running } = JSON.parse((message as MessageEvent<string>).data) as { running: boolean };
+    const on = <K extends keyof LiveEvents>(kind: K, handle: (data: LiveEvents[K]) => void): void =>
+      stream?.addEventListener(kind, (message) => {
+        heard();
+        handle(JSON.parse((message as MessageEvent<string>).data) as LiveEvents[K]);
+      });
+    on("tick", (tick) => handlers.tick?.(tick));
+    on("event", (event) => handlers.event?.(event));
+    on("incidents", (incidents) => handlers.incidents?.(incidents));
+    on("recorder", ({ running }) => {
       // Without a recorder there is nothing to hear but comments, which EventSource keeps to itself.
-      if (running) heard();
-      else clearTimeout(timer);
+      if (!running) clearTimeout(timer);
       handlers.recorder?.(running);
-    });
-    stream.addEventListener("incidents", (message) => {
-      heard();
-      handlers.incidents?.(JSON.parse((message as MessageEvent<string>).data) as IncidentNote[]);
     });
   };
 

@@ -3,44 +3,63 @@
  * Views ask `source()` and never know which of the two it is.
  */
 
-import type { Columns, ColumnsHeader } from "./columns";
+import type { Columns } from "./columns";
 import { FrozenSource } from "./frozen";
 import { HttpSource } from "./http";
-import type { IncidentNote, Tick, TimelineEvent } from "./types";
+import type { ColumnHeaders, Documents, LiveEvents } from "./types";
 
 export type Param = string | number | boolean | null | undefined | readonly (string | number)[];
 export type Params = Record<string, Param>;
 
 export interface LiveHandlers {
-  tick?(tick: Tick): void;
-  event?(event: TimelineEvent): void;
-  incidents?(incidents: IncidentNote[]): void;
+  tick?(tick: LiveEvents["tick"]): void;
+  event?(event: LiveEvents["event"]): void;
+  incidents?(incidents: LiveEvents["incidents"]): void;
   /** The recorder stopped, or started again; the stream goes on. */
   recorder?(running: boolean): void;
   /** "open" again after "lost" means: ticks are missing in between, ask for them. */
   state?(state: LiveState, why?: string): void;
 }
 
+/** The server's description says what is answered there. */
+export type DocumentPath = keyof Documents;
+export type ColumnPath = keyof ColumnHeaders;
+
 export type LiveState = "connecting" | "open" | "lost" | "ended";
 
 export interface Source {
   readonly frozen: boolean;
-  json<T>(path: string, params?: Params, signal?: AbortSignal): Promise<T>;
-  columns<H = ColumnsHeader>(path: string, params?: Params, signal?: AbortSignal): Promise<Columns<H>>;
+  json<P extends DocumentPath>(path: P, params?: Params, signal?: AbortSignal): Promise<Documents[P]>;
+  columns<P extends ColumnPath>(path: P, params?: Params, signal?: AbortSignal): Promise<Columns<ColumnHeaders[P]>>;
   /** Begins to listen; the answer ends it. */
   live(params: Params, handlers: LiveHandlers): () => void;
   /** The address of a download, or null where there is no server. */
   href(path: string, params?: Params): string | null;
 }
 
-/** What the server said was wrong, and how to mend it. */
+interface Answered {
+  error: { what: string; fix?: string | null; mend?: string | null };
+}
+
+/** What the server said was wrong, and how to fix it. */
 export class AnswerError extends Error {
   constructor(
     readonly status: number,
     readonly what: string,
-    readonly mend: string | null = null,
+    readonly fix: string | null = null,
   ) {
     super(what);
+  }
+
+  /** As the server writes it; one of the version before says `mend`. */
+  static answered(status: number, { error }: Answered): AnswerError {
+    return new AnswerError(status, error.what, error.fix ?? error.mend ?? null);
+  }
+
+  /** Whatever was thrown. */
+  static of(error: unknown): AnswerError {
+    if (error instanceof AnswerError) return error;
+    return new AnswerError(-1, error instanceof Error ? error.message : String(error));
   }
 }
 

@@ -1,5 +1,19 @@
 import { describe, expect, it } from "vitest";
-import { clicked, clusters, cut, marks, pan, precision, reveal, step, toTime, toX, wheelFactor, within, zoom } from "./axis";
+import {
+  clicked,
+  clusters,
+  cut,
+  marks,
+  pan,
+  precision,
+  reveal,
+  step,
+  toTime,
+  toX,
+  wheelFactor,
+  within,
+  zoom,
+} from "./axis";
 
 const ALL = { from: 1000, to: 2000 };
 
@@ -53,8 +67,15 @@ describe("axis", () => {
 
   it("marks round times of the node's zone, far enough apart to read", () => {
     const found = marks({ from: 1700000000, to: 1700000060 }, 900, 1800, 90);
-    expect(found.map((mark) => mark.label)).toEqual(
-      ["22:43:20", "22:43:30", "22:43:40", "22:43:50", "22:44:00", "22:44:10", "22:44:20"]);
+    expect(found.map((mark) => mark.label)).toEqual([
+      "22:43:20",
+      "22:43:30",
+      "22:43:40",
+      "22:43:50",
+      "22:44:00",
+      "22:44:10",
+      "22:44:20",
+    ]);
     expect(found[0]!.day).toBe("2023-11-14");
     expect(found[1]!.day).toBeNull();
     for (let n = 1; n < found.length; n++) expect(found[n]!.x - found[n - 1]!.x).toBeGreaterThanOrEqual(90);
@@ -84,6 +105,9 @@ describe("axis", () => {
 
   it("gathers what would lie on each other", () => {
     const found = clusters([1, 5, 9, 40, 41], (x) => x, 10);
-    expect(found).toEqual([{ x: 1, items: [1, 5, 9] }, { x: 40, items: [40, 41] }]);
+    expect(found).toEqual([
+      { x: 1, items: [1, 5, 9] },
+      { x: 40, items: [40, 41] },
+    ]);
   });
 });

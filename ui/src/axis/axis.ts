@@ -1,7 +1,7 @@
 /** The mathematics of the one time axis: seconds on one side, pixels on the other. Pure. */
 
 import type { Span } from "../api/types";
-import { clock, day } from "../state/clock";
+import { clock, day } from "../format";
 
 /** Nobody needs to look closer than at a handful of samples. */
 export const CLOSEST_S = 0.05;
@@ -34,6 +34,15 @@ export function cut(span: Span, extent: Span): Span | null {
   const from = Math.max(span.from, extent.from);
   const to = Math.min(span.to, extent.to);
   return from < to ? { from, to } : null;
+}
+
+/** The part of a span that was recorded; the span itself where nothing of it was, or nothing is known. */
+export function recordedPart(span: Span, recorded: Span | null): Span {
+  return (recorded && cut(span, recorded)) ?? span;
+}
+
+export function around(span: Span, seconds: number): Span {
+  return { from: span.from - seconds, to: span.to + seconds };
 }
 
 /** `factor` below 1 looks closer. What is at `at` stays where it is on the screen. */
@@ -95,7 +104,8 @@ export function marks(span: Span, width: number, offset_s: number, apart = 90): 
     const at = n * every - offset_s;
     if (at > span.to) break;
     const today = day(at, offset_s);
-    const label = every >= 86400 ? today.slice(5) : every >= 60 ? clock(at, offset_s).slice(0, 5) : clock(at, offset_s, decimals);
+    const label =
+      every >= 86400 ? today.slice(5) : every >= 60 ? clock(at, offset_s).slice(0, 5) : clock(at, offset_s, decimals);
     out.push({ at, x: toX(span, width, at), label, day: today === said ? null : today });
     said = today;
   }

@@ -36,34 +36,50 @@ export function attach(surface: HTMLElement, hands: Hands): () => void {
   };
 
   // The axis takes the focus from the keyboard only: a drag needs no frame around it.
-  surface.addEventListener("mousedown", (event) => {
-    event.preventDefault();
-    (document.activeElement as HTMLElement | null)?.blur();
-  }, options);
-  surface.addEventListener("pointerdown", (event) => {
-    if (event.button !== 0) return;
-    surface.setPointerCapture(event.pointerId);
-    const { at, x } = where(event);
-    kind = event.shiftKey || event.ctrlKey || event.metaKey ? "compare" : "select";
-    const edge = kind === "select" ? grabbed(x, selection.value, "select") ?? grabbed(x, compare.value, "compare") : null;
-    anchor = edge ? edge.anchor : at;
-    if (edge) kind = edge.kind;
-    startX = x;
-    moved = edge !== null;
-    hands.hover(null);
-  }, options);
+  surface.addEventListener(
+    "mousedown",
+    (event) => {
+      event.preventDefault();
+      (document.activeElement as HTMLElement | null)?.blur();
+    },
+    options,
+  );
+  surface.addEventListener(
+    "pointerdown",
+    (event) => {
+      if (event.button !== 0) return;
+      surface.setPointerCapture(event.pointerId);
+      const { at, x } = where(event);
+      kind = event.shiftKey || event.ctrlKey || event.metaKey ? "compare" : "select";
+      const edge =
+        kind === "select" ? (grabbed(x, selection.value, "select") ?? grabbed(x, compare.value, "compare")) : null;
+      anchor = edge ? edge.anchor : at;
+      if (edge) kind = edge.kind;
+      startX = x;
+      moved = edge !== null;
+      hands.hover(null);
+    },
+    options,
+  );
 
-  surface.addEventListener("pointermove", (event) => {
-    const pointing = where(event);
-    pointed.value = pointing.at;
-    if (anchor === null) {
-      surface.style.cursor = grabbed(pointing.x, selection.value, "select") ?? grabbed(pointing.x, compare.value, "compare") ? "ew-resize" : "";
-      hands.hover(pointing);
-      return;
-    }
-    moved ||= Math.abs(pointing.x - startX) >= CLICK_PX;
-    if (moved) draft.value = { span: ordered(anchor, pointing.at), kind };
-  }, options);
+  surface.addEventListener(
+    "pointermove",
+    (event) => {
+      const pointing = where(event);
+      pointed.value = pointing.at;
+      if (anchor === null) {
+        surface.style.cursor =
+          (grabbed(pointing.x, selection.value, "select") ?? grabbed(pointing.x, compare.value, "compare"))
+            ? "ew-resize"
+            : "";
+        hands.hover(pointing);
+        return;
+      }
+      moved ||= Math.abs(pointing.x - startX) >= CLICK_PX;
+      if (moved) draft.value = { span: ordered(anchor, pointing.at), kind };
+    },
+    options,
+  );
 
   const finish = (event: PointerEvent): void => {
     if (anchor === null) return;
@@ -80,21 +96,34 @@ export function attach(surface: HTMLElement, hands: Hands): () => void {
   surface.addEventListener("pointerup", finish, options);
   surface.addEventListener("pointercancel", finish, options);
   surface.addEventListener("dblclick", zoomToSelection, options);
-  surface.addEventListener("pointerleave", () => {
-    pointed.value = null;
-    hands.hover(null);
-  }, options);
-  surface.addEventListener("wheel", (event) => {
-    event.preventDefault();
-    const sideways = Math.abs(event.deltaX) > Math.abs(event.deltaY) ? event.deltaX : event.shiftKey ? event.deltaY : 0;
-    if (sideways) panBy((sideways / Math.max(1, plotWidth.value)) * 1.5);
-    else zoomBy(wheelFactor(event.deltaY, event.deltaMode), where(event).at);
-  }, { ...options, passive: false });
+  surface.addEventListener(
+    "pointerleave",
+    () => {
+      pointed.value = null;
+      hands.hover(null);
+    },
+    options,
+  );
+  surface.addEventListener(
+    "wheel",
+    (event) => {
+      event.preventDefault();
+      const sideways =
+        Math.abs(event.deltaX) > Math.abs(event.deltaY) ? event.deltaX : event.shiftKey ? event.deltaY : 0;
+      if (sideways) panBy((sideways / Math.max(1, plotWidth.value)) * 1.5);
+      else zoomBy(wheelFactor(event.deltaY, event.deltaMode), where(event).at);
+    },
+    { ...options, passive: false },
+  );
   return () => stop.abort();
 }
 
 /** The far edge of a span whose near edge is under the pointer. */
-function grabbed(x: number, span: Span | null, kind: "select" | "compare"): { anchor: number; kind: "select" | "compare" } | null {
+function grabbed(
+  x: number,
+  span: Span | null,
+  kind: "select" | "compare",
+): { anchor: number; kind: "select" | "compare" } | null {
   if (!span) return null;
   const left = toX(view.value, plotWidth.value, span.from);
   const right = toX(view.value, plotWidth.value, span.to);

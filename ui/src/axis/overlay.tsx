@@ -1,11 +1,11 @@
 /** What is chosen, drawn over every lane: only these boxes move while a hand drags, so that a drag is never late. */
 
-import { lanes } from "../lanes/load";
-import { toX } from "./axis";
-import { draft, plotWidth, pointed } from "./moves";
 import type { Span } from "../api/types";
-import { clock, compare, info, selection, view } from "../state";
-import { precision } from "./axis";
+import { clock } from "../format";
+import { lanes } from "../lanes/load";
+import { compare, selection, view, zoneOffset } from "../state";
+import { precision, toX } from "./axis";
+import { draft, plotWidth, pointed } from "./moves";
 
 export function Overlay() {
   const dragged = draft.value;
@@ -13,7 +13,11 @@ export function Overlay() {
   const other = dragged?.kind === "compare" ? dragged.span : compare.value;
   return (
     <div class="overlay" aria-hidden="true">
-      {(lanes.value?.events ?? []).filter((one) => one.kind === "mark").map((one) => <Line key={`${one.at}${one.text}`} at={one.at} />)}
+      {(lanes.value?.events ?? [])
+        .filter((one) => one.kind === "mark")
+        .map((one) => (
+          <Line key={`${one.at}${one.text}`} at={one.at} />
+        ))}
       {other && <Box span={other} kind="compare" letter={chosen ? "B" : ""} />}
       {chosen && <Box span={chosen} kind="select" letter={other ? "A" : ""} />}
       <Pointer />
@@ -27,7 +31,10 @@ function Box({ span, kind, letter }: { span: Span; kind: string; letter: string 
   const right = Math.min(width + 2, toX(view.value, width, span.to));
   if (right < 0 || left > width) return null;
   return (
-    <div class={`chosen ${kind}`} style={{ transform: `translateX(${left}px)`, width: `${Math.max(2, right - left)}px` }}>
+    <div
+      class={`chosen ${kind}`}
+      style={{ transform: `translateX(${left}px)`, width: `${Math.max(2, right - left)}px` }}
+    >
       {letter && <b>{letter}</b>}
     </div>
   );
@@ -36,7 +43,9 @@ function Box({ span, kind, letter }: { span: Span; kind: string; letter: string 
 /** A mark that somebody set goes through all lanes; its flag stands among the events. */
 function Line({ at }: { at: number }) {
   const x = toX(view.value, plotWidth.value, at);
-  return x < 0 || x > plotWidth.value ? null : <i class="mark-line" style={{ transform: `translateX(${Math.round(x)}px)` }} />;
+  return x < 0 || x > plotWidth.value ? null : (
+    <i class="mark-line" style={{ transform: `translateX(${Math.round(x)}px)` }} />
+  );
 }
 
 function Pointer() {
@@ -44,7 +53,7 @@ function Pointer() {
   if (at === null) return null;
   const width = plotWidth.value;
   const x = toX(view.value, width, at);
-  const text = clock(at, info.value?.zone_offset_s ?? 0, precision(view.value, width));
+  const text = clock(at, zoneOffset.value, precision(view.value, width));
   return (
     <div class={`pointer${x > width - 90 ? " flipped" : ""}`} style={{ transform: `translateX(${x}px)` }}>
       <span>{text}</span>

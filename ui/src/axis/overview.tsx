@@ -17,16 +17,33 @@ export function Overview() {
     look(within({ from: at - length(shown) / 2, to: at + length(shown) / 2 }, all));
   };
   return (
-    <div class="overview" ref={bar} title="Where this is in the whole recording; drag to move" aria-hidden="true"
+    <div
+      class="overview"
+      ref={bar}
+      title="Where this is in the whole recording; drag to move"
+      aria-hidden="true"
       onPointerDown={(event) => {
         event.currentTarget.setPointerCapture(event.pointerId);
         drag(event);
       }}
-      onPointerMove={(event) => event.buttons && drag(event)}>
+      onPointerMove={(event) => event.buttons && drag(event)}
+    >
       {(incidents.value ?? []).map((one) => (
-        <i key={one.id} class={`severity-${one.severity}`} style={{ left: share(one.from), width: `max(3px, ${((one.to - one.from) / length(all)) * 100}%)` }} />
+        <i
+          key={one.id}
+          class={`severity-${one.severity}`}
+          style={{ left: share(one.from), width: `max(3px, ${((one.to - one.from) / length(all)) * 100}%)` }}
+        />
       ))}
-      {selection.value && <i class="overview-chosen" style={{ left: share(selection.value.from), width: `max(2px, ${(length(selection.value) / length(all)) * 100}%)` }} />}
+      {selection.value && (
+        <i
+          class="overview-chosen"
+          style={{
+            left: share(selection.value.from),
+            width: `max(2px, ${(length(selection.value) / length(all)) * 100}%)`,
+          }}
+        />
+      )}
       <b style={{ left: share(shown.from), width: `max(8px, ${(length(shown) / length(all)) * 100}%)` }} />
     </div>
   );

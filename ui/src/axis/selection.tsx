@@ -1,10 +1,11 @@
 /** What the selection holds, in words: for the eye that has chosen, and for the ear that cannot see the canvas. */
 
+import { MODES } from "../api/modes";
 import type { Span } from "../api/types";
 import { Icon } from "../chrome/icons";
-import { chosen, clock, compare, duration, filters, info, percent, selection, setFilter, view } from "../state";
-import { MODES } from "../api/types";
-import { type Shares, averageIn, worstIn } from "../strip/cells";
+import { clock, duration, percent } from "../format";
+import { chosen, compare, filters, selection, setFilter, view, zoneOffset } from "../state";
+import { averageIn, type Shares, worstIn } from "../strip/cells";
 import { strip } from "../strip/load";
 import { length, precision } from "./axis";
 import { compareWith, plotWidth, select, swap, zoomToSelection } from "./moves";
@@ -20,8 +21,16 @@ export function SelectionBar() {
       <div class="selection-text" id="chosen-in-words" role="status" aria-live="polite" aria-atomic="true">
         {span ? (
           <>
-            <span class="chip select">{other ? <b>A</b> : null}{spoken(span)}</span>
-            {other && <span class="chip compare"><b>B</b>{spoken(other)}</span>}
+            <span class="chip select">
+              {other ? <b>A</b> : null}
+              {spoken(span)}
+            </span>
+            {other && (
+              <span class="chip compare">
+                <b>B</b>
+                {spoken(other)}
+              </span>
+            )}
           </>
         ) : (
           <span class="chip quiet">all in view</span>
@@ -30,24 +39,56 @@ export function SelectionBar() {
           <span>
             {worst && (
               <>
-                worst core <strong>{worst.cpu}</strong> at {clock(worst.at, info.value?.zone_offset_s ?? 0)}: <strong>{percent(worst.shares.kernel)} kernel</strong>{mainMode(worst.shares)}
+                worst core <strong>{worst.cpu}</strong> at {clock(worst.at, zoneOffset.value)}:{" "}
+                <strong>{percent(worst.shares.kernel)} kernel</strong>
+                {mainMode(worst.shares)}
               </>
             )}
-            {held.average && <span class="average-text"> · average {percent(held.average.busy)} busy, {percent(held.average.kernel)} kernel</span>}
+            {held.average && (
+              <span class="average-text">
+                {" "}
+                · average {percent(held.average.busy)} busy, {percent(held.average.kernel)} kernel
+              </span>
+            )}
           </span>
         )}
       </div>
       <div class="button-row">
         {worst && !filters.value.cpu.includes(only) && (
-          <button class="button" onClick={() => setFilter("cpu", [only])} title="Show samples of this core only">
+          <button
+            type="button"
+            class="button"
+            onClick={() => setFilter("cpu", [only])}
+            title="Show samples of this core only"
+          >
             <Icon name="filter" /> Only core {only}
           </button>
         )}
-        {span && <button class="button" onClick={zoomToSelection} title="Zoom to the selection (Z)"><Icon name="search" /> Zoom</button>}
-        {other && <button class="button" onClick={swap} title="Swap A and B (X)"><Icon name="swap" /> Swap</button>}
-        {other && <button class="button" onClick={() => compareWith(null)}>End comparison</button>}
-        {span && <button class="button" onClick={() => select(null)} title="Clear the selection (Esc)"><Icon name="close" /> Clear</button>}
-        {!span && <span class="faint hint">drag: select · wheel: zoom · <kbd>?</kbd> more</span>}
+        {span && (
+          <button type="button" class="button" onClick={zoomToSelection} title="Zoom to the selection (Z)">
+            <Icon name="search" /> Zoom
+          </button>
+        )}
+        {other && (
+          <button type="button" class="button" onClick={swap} title="Swap A and B (X)">
+            <Icon name="swap" /> Swap
+          </button>
+        )}
+        {other && (
+          <button type="button" class="button" onClick={() => compareWith(null)}>
+            End comparison
+          </button>
+        )}
+        {span && (
+          <button type="button" class="button" onClick={() => select(null)} title="Clear the selection (Esc)">
+            <Icon name="close" /> Clear
+          </button>
+        )}
+        {!span && (
+          <span class="faint hint">
+            drag: select · wheel: zoom · <kbd>?</kbd> more
+          </span>
+        )}
       </div>
     </div>
   );
@@ -60,12 +101,14 @@ function inWords(span: Span) {
 }
 
 function spoken(span: Span): string {
-  const offset = info.value?.zone_offset_s ?? 0;
+  const offset = zoneOffset.value;
   const decimals = precision(length(span) < 5 ? span : view.value, plotWidth.value) && length(span) < 60 ? 1 : 0;
   return `${clock(span.from, offset, decimals)} – ${clock(span.to, offset, decimals)} (${duration(length(span))})`;
 }
 
 function mainMode(shares: Shares): string {
-  const most = MODES.filter((mode) => mode !== "iowait").reduce((best, mode) => (shares[mode] > shares[best] ? mode : best));
+  const most = MODES.filter((mode) => mode !== "iowait").reduce((best, mode) =>
+    shares[mode] > shares[best] ? mode : best,
+  );
   return shares[most] >= 0.05 ? ` (${most} ${percent(shares[most])})` : "";
 }

@@ -1,22 +1,21 @@
 /** The one time axis: ruler, incidents, cores, events, zombies and pressure above each other, and what is chosen over all of them. */
 
 import { signal } from "@preact/signals";
-import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import type { ComponentChildren } from "preact";
-import { silent } from "../api/source";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { Loading, Problem } from "../chrome/states";
 import { hideTip, showTip } from "../chrome/tip";
+import { clock, compact, count, day, percent, zoneName } from "../format";
 import { CHART_PX, Chart, pressureLines, zombieLines } from "../lanes/charts";
 import { Events } from "../lanes/events";
 import { IncidentSpans } from "../lanes/incidents";
 import { lanes, useLanes } from "../lanes/load";
-import { short } from "../lanes/series";
-import { clock, day, info, percent, view, zone } from "../state";
+import { info, view, zoneOffset } from "../state";
 import { strip, useStrip } from "../strip/load";
 import { StripCanvas, stripHeight } from "../strip/strip";
 import { CellTip, LaneTip } from "../strip/tips";
 import { cut, marks, toX } from "./axis";
-import { type Pointing, attach } from "./gestures";
+import { attach, type Pointing } from "./gestures";
 import { plotWidth } from "./moves";
 import { Overlay } from "./overlay";
 import { SelectionBar } from "./selection";
@@ -45,13 +44,21 @@ export function Timeline() {
     return () => watch.disconnect();
   }, []);
 
-  useEffect(() => attach(surface.current!, { cell: () => Math.max(info.value?.interval_s ?? 1, strip.value?.column_s ?? 1), hover }), []);
+  useEffect(
+    () =>
+      attach(surface.current!, {
+        cell: () => Math.max(info.value?.interval_s ?? 1, strip.value?.column_s ?? 1),
+        hover,
+      }),
+    [],
+  );
 
   const hover = (pointing: Pointing | null): void => {
     if (!pointing) return hideTip();
     const canvas = body.current?.querySelector(".strip")?.getBoundingClientRect();
     const y = canvas ? pointing.clientY - canvas.top : -1;
-    if (canvas && y >= 0 && y < canvas.height) showTip(pointing.clientX, pointing.clientY, <CellTip at={pointing.at} share={y / canvas.height} />);
+    if (canvas && y >= 0 && y < canvas.height)
+      showTip(pointing.clientX, pointing.clientY, <CellTip at={pointing.at} share={y / canvas.height} />);
     else showTip(pointing.clientX, pointing.clientY, <LaneTip at={pointing.at} />);
   };
 
@@ -59,15 +66,26 @@ export function Timeline() {
     <section class="timeline" aria-label="Time axis">
       <Toolbar loading={cores.loading || found.loading} />
       <div class="timeline-body" ref={body}>
-        <Row label={<DayLabel />} class="ruler-row"><Ruler /></Row>
-        <Row label="Incidents" class="incident-row"><IncidentSpans /></Row>
-        <Row label={<CoresLabel />} class="strip-row" scale={["100%", "50%", "0%"]} height={stripHeight(cells?.cpus.length ?? 0)}>
+        <Row label={<DayLabel />} class="ruler-row">
+          <Ruler />
+        </Row>
+        <Row label="Incidents" class="incident-row">
+          <IncidentSpans />
+        </Row>
+        <Row
+          label={<CoresLabel />}
+          class="strip-row"
+          scale={["100%", "50%", "0%"]}
+          height={stripHeight(cells?.cpus.length ?? 0)}
+        >
           <StripCanvas average={averageShown.value} />
           {!cells && cores.loading && <Loading small title="Reading the cores" />}
-          {cores.error && !cores.loading && !(cells && silent(cores.error)) && <Problem small error={cores.error} again={cores.again} />}
+          {cores.problem && <Problem small error={cores.problem} again={cores.again} />}
         </Row>
-        <Row label="Events" class="event-row" blind={/kernel log|kmsg/}><Events /></Row>
-        <Row {...lane("Zombies", zombies, short(zombies.top))} class="chart-row" blind={/cgroup|census/}>
+        <Row label="Events" class="event-row" blind={/kernel log|kmsg/}>
+          <Events />
+        </Row>
+        <Row {...lane("Zombies", zombies, compact(zombies.top))} class="chart-row" blind={/cgroup|census/}>
           {zombies.at.length > 0 && <Chart {...zombies} />}
           <ReadOnce />
           <NotMeasured at={zombies.at} missing={/cgroup|census/} />
@@ -76,10 +94,17 @@ export function Timeline() {
           {pressure.at.length > 0 && <Chart {...pressure} />}
           <NotMeasured at={pressure.at} missing={/pressure|psi/i} />
         </Row>
-        <div class="surface" ref={surface} tabIndex={0} role="group" aria-label="Time axis. Arrow keys step and zoom, V selects what is in view, E the worst second." aria-describedby="chosen-in-words" />
+        <div
+          class="surface"
+          ref={surface}
+          tabIndex={0}
+          role="group"
+          aria-label="Time axis. Arrow keys step and zoom, V selects what is in view, E the worst second."
+          aria-describedby="chosen-in-words"
+        />
         <Overlay />
       </div>
-      {found.error && !found.loading && !(lanes.value && silent(found.error)) && <Problem small error={found.error} again={found.again} />}
+      {found.problem && <Problem small error={found.problem} again={found.again} />}
       <SelectionBar />
     </section>
   );
@@ -103,7 +128,11 @@ function Row({ label, class: kind, scale, height, blind, children }: RowSays) {
         {blind && <Gaps of={blind} />}
         {children}
       </div>
-      <div class="axis-scale" aria-hidden="true">{scale?.map((text) => <span key={text}>{text}</span>)}</div>
+      <div class="axis-scale" aria-hidden="true">
+        {scale?.map((text) => (
+          <span key={text}>{text}</span>
+        ))}
+      </div>
     </div>
   );
 }
@@ -116,7 +145,12 @@ function Named({ name, lines }: { name: string; lines: { name: string; colour: s
         {[...lines].reverse().map((line) => (
           <span key={line.name}>
             <svg width="12" height="6" aria-hidden="true">
-              <path d="M0 3h12" stroke={`var(${line.colour})`} stroke-width="2" stroke-dasharray={line.dash?.join(" ")} />
+              <path
+                d="M0 3h12"
+                stroke={`var(${line.colour})`}
+                stroke-width="2"
+                stroke-dasharray={line.dash?.join(" ")}
+              />
             </svg>
             {line.name === "memory cgroups" ? "all" : line.name}
           </span>
@@ -143,22 +177,26 @@ function CoresLabel() {
 function DayLabel() {
   const known = info.value;
   if (!known) return null;
-  return <span class="lane-name faint">{day(view.value.from, known.zone_offset_s)}</span>;
+  return <span class="lane-name faint">{day(view.value.from, zoneOffset.value)}</span>;
 }
 
 function Ruler() {
-  const offset = info.value?.zone_offset_s ?? 0;
+  const offset = zoneOffset.value;
   const width = plotWidth.value;
   const found = marks(view.value, width, offset);
   return (
     <div class="ruler" aria-hidden="true">
-      {found.filter((mark) => mark.x < width - 90).map((mark, n) => (
-        <span key={mark.at} style={{ transform: `translateX(${Math.round(mark.x)}px)` }}>
-          {n > 0 && mark.day ? <b>{mark.day.slice(5)} </b> : null}
-          {mark.label}
-        </span>
-      ))}
-      <i class="ruler-zone" title={`times are of the node's zone, ${zone(offset)}`}>{zone(offset)}</i>
+      {found
+        .filter((mark) => mark.x < width - 90)
+        .map((mark, n) => (
+          <span key={mark.at} style={{ transform: `translateX(${Math.round(mark.x)}px)` }}>
+            {n > 0 && mark.day ? <b>{mark.day.slice(5)} </b> : null}
+            {mark.label}
+          </span>
+        ))}
+      <i class="ruler-zone" title={`times are in the node's zone, ${zoneName(offset)}`}>
+        {zoneName(offset)}
+      </i>
     </div>
   );
 }
@@ -168,14 +206,22 @@ const EMPTY_PX = 20;
 /** A lane without a single point is low, and has no scale. */
 function lane(name: string, { at, lines }: { at: number[]; lines: Parameters<typeof Named>[0]["lines"] }, top: string) {
   const empty = !at.length;
-  return { label: <Named name={name} lines={empty ? [] : lines} />, height: empty ? EMPTY_PX : CHART_PX, ...(empty ? {} : { scale: [top, "0"] }) };
+  return {
+    label: <Named name={name} lines={empty ? [] : lines} />,
+    height: empty ? EMPTY_PX : CHART_PX,
+    ...(empty ? {} : { scale: [top, "0"] }),
+  };
 }
 
 /** One reading makes no line: an import may have a single one. */
 function ReadOnce() {
   const found = lanes.value?.zombies;
   if (found?.at.length !== 1 || found.dying[0] == null) return null;
-  return <span class="lane-note">{Math.round(found.dying[0]).toLocaleString("en-US")} dying, read once at {clock(found.at[0]!, info.value?.zone_offset_s ?? 0)}</span>;
+  return (
+    <span class="lane-note">
+      {count(found.dying[0])} dying, read once at {clock(found.at[0]!, zoneOffset.value)}
+    </span>
+  );
 }
 
 /** A lane without a single point says why, if it is known. */
@@ -189,19 +235,25 @@ function NotMeasured({ at, missing }: { at: number[]; missing: RegExp }) {
 function Gaps({ of }: { of: RegExp }) {
   const width = plotWidth.value;
   const shown = view.value;
-  const offset = info.value?.zone_offset_s ?? 0;
+  const offset = zoneOffset.value;
   return (
     <div class="gaps" aria-hidden="true">
-      {(lanes.value?.gaps ?? []).filter((gap) => EVERYTHING.test(gap.source) || of.test(gap.source)).map((gap) => {
-        const visible = cut(gap, shown);
-        if (!visible) return null;
-        const left = toX(shown, width, visible.from);
-        const wide = Math.max(2, toX(shown, width, visible.to) - left);
-        return (
-          <div key={`${gap.from}${gap.source}`} class="gap" style={{ left: `${left}px`, width: `${wide}px` }}
-            title={`no ${gap.source} from ${clock(gap.from, offset)} to ${clock(gap.to, offset)}${gap.why ? `: ${gap.why}` : ""}`} />
-        );
-      })}
+      {(lanes.value?.gaps ?? [])
+        .filter((gap) => EVERYTHING.test(gap.source) || of.test(gap.source))
+        .map((gap) => {
+          const visible = cut(gap, shown);
+          if (!visible) return null;
+          const left = toX(shown, width, visible.from);
+          const wide = Math.max(2, toX(shown, width, visible.to) - left);
+          return (
+            <div
+              key={`${gap.from}${gap.source}`}
+              class="gap"
+              style={{ left: `${left}px`, width: `${wide}px` }}
+              title={`no ${gap.source} from ${clock(gap.from, offset)} to ${clock(gap.to, offset)}${gap.why ? `: ${gap.why}` : ""}`}
+            />
+          );
+        })}
     </div>
   );
 }

@@ -1,17 +1,18 @@
 /** Above the axis: what is shown, and every move as a button. */
 
-import { MODES } from "../api/types";
+import { MODES } from "../api/modes";
 import { Icon, type IconName } from "../chrome/icons";
-import { clock, connection, dayAndClock, day, duration, extent, following, info, view } from "../state";
+import { clock, day, duration, moment } from "../format";
+import { connection, extent, following, info, view, zoneOffset } from "../state";
 import { length } from "./axis";
 import { follow, stepBy, wholeRecording, zoomBy } from "./moves";
-import { averageShown } from "./timeline";
 import { Overview } from "./overview";
+import { averageShown } from "./timeline";
 
 export function Toolbar({ loading }: { loading: boolean }) {
   const known = info.value;
   const shown = view.value;
-  const offset = known?.zone_offset_s ?? 0;
+  const offset = zoneOffset.value;
   const sameDay = day(shown.from, offset) === day(shown.to, offset);
   return (
     <div class="toolbar">
@@ -20,7 +21,13 @@ export function Toolbar({ loading }: { loading: boolean }) {
         <Tool icon="right" label="Step right" keys="→" run={() => stepBy(1)} />
         <Tool icon="minus" label="Zoom out" keys="−" run={() => zoomBy(2)} />
         <Tool icon="plus" label="Zoom in" keys="+" run={() => zoomBy(0.5)} />
-        <button class="button" onClick={wholeRecording} title="Whole recording (0)" disabled={length(shown) >= length(extent.value) && !known?.live}>
+        <button
+          type="button"
+          class="button"
+          onClick={wholeRecording}
+          title="Whole recording (0)"
+          disabled={length(shown) >= length(extent.value) && !known?.live}
+        >
           <Icon name="whole" /> Whole recording
         </button>
       </div>
@@ -28,7 +35,8 @@ export function Toolbar({ loading }: { loading: boolean }) {
       <span class="range">
         {length(shown) > 0 && (
           <>
-            {sameDay ? clock(shown.from, offset) : dayAndClock(shown.from, offset)} – {sameDay ? clock(shown.to, offset) : dayAndClock(shown.to, offset)}
+            {sameDay ? clock(shown.from, offset) : moment(shown.from, offset)} –{" "}
+            {sameDay ? clock(shown.to, offset) : moment(shown.to, offset)}
             <span class="faint"> · {duration(length(shown))}</span>
           </>
         )}
@@ -42,7 +50,7 @@ export function Toolbar({ loading }: { loading: boolean }) {
 
 function Tool({ icon, label, keys, run }: { icon: IconName; label: string; keys: string; run: () => void }) {
   return (
-    <button class="icon-button" onClick={run} aria-label={label} title={`${label} (${keys})`}>
+    <button type="button" class="icon-button" onClick={run} aria-label={label} title={`${label} (${keys})`}>
       <Icon name={icon} />
     </button>
   );
@@ -52,8 +60,13 @@ function LiveButton() {
   const on = following.value;
   const lost = connection.value.state === "lost";
   return (
-    <button class={`button live${on ? " on" : ""}${lost ? " lost" : ""}`} aria-pressed={on} onClick={() => follow(!on)}
-      title={on ? "Pause the live tail (L)" : "Follow the live tail (L)"}>
+    <button
+      type="button"
+      class={`button live${on ? " on" : ""}${lost ? " lost" : ""}`}
+      aria-pressed={on}
+      onClick={() => follow(!on)}
+      title={on ? "Pause the live tail (L)" : "Follow the live tail (L)"}
+    >
       <Icon name={on ? "pause" : "play"} size={12} />
       {lost ? "Connection lost" : on ? "Live" : "Paused"}
     </button>
@@ -64,11 +77,21 @@ function Legend() {
   return (
     <div class="legend" role="group" aria-label="Colours of the cores">
       {MODES.map((mode) => (
-        <span key={mode}><i class={`swatch mode-${mode}`} />{mode}</span>
+        <span key={mode}>
+          <i class={`swatch mode-${mode}`} />
+          {mode}
+        </span>
       ))}
-      <span><i class="swatch hatched" />not measured</span>
+      <span>
+        <i class="swatch hatched" />
+        not measured
+      </span>
       <label title="The node's average over all cores: solid busy, dotted kernel">
-        <input type="checkbox" checked={averageShown.value} onChange={(event) => (averageShown.value = event.currentTarget.checked)} />
+        <input
+          type="checkbox"
+          checked={averageShown.value}
+          onChange={(event) => (averageShown.value = event.currentTarget.checked)}
+        />
         average
       </label>
     </div>

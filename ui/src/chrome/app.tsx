@@ -10,10 +10,24 @@ import { listenToKeys } from "./keys";
 import { NodePage } from "./node";
 import { Palette } from "./palette";
 import { AskToken, Loading, Problem } from "./states";
-import { TipLayer, hideTip } from "./tip";
+import { hideTip, TipLayer } from "./tip";
 
-const PAGES = { home: HomePage, node: NodePage, incidents: IncidentsPage, incident: IncidentPage, cgroups: CgroupsPage, audit: AuditPage };
-const TITLES = { home: "Home", node: "Node", incidents: "Incidents", incident: "Incident", cgroups: "Cgroups", audit: "Audit" };
+const PAGES = {
+  home: HomePage,
+  node: NodePage,
+  incidents: IncidentsPage,
+  incident: IncidentPage,
+  cgroups: CgroupsPage,
+  audit: AuditPage,
+};
+const TITLES = {
+  home: "Home",
+  node: "Node",
+  incidents: "Incidents",
+  incident: "Incident",
+  cgroups: "Cgroups",
+  audit: "Audit",
+};
 /** Pages that show samples, and so obey the filters. */
 const FILTERED = new Set(["node"]);
 
@@ -27,7 +41,9 @@ export function App() {
   }, [here, info.value?.node]);
   return (
     <>
-      <a class="skip" href="#main" onClick={(event) => (event.preventDefault(), document.getElementById("main")?.focus())}>Skip to the page</a>
+      <a class="skip" href="#main" onClick={skip}>
+        Skip to the page
+      </a>
       <Header />
       {FILTERED.has(here) && <FilterBar />}
       <main id="main" tabIndex={-1} aria-label={TITLES[here]}>
@@ -56,8 +72,29 @@ function closePopovers(): () => void {
 
 function Content() {
   const Page = PAGES[page.value];
-  if (trouble.value?.status === 401) return <div class="centred"><AskToken error={trouble.value} /></div>;
-  if (trouble.value && !info.value) return <div class="centred"><Problem error={trouble.value} again={refresh} /></div>;
-  if (!info.value) return <div class="centred"><Loading title="Opening the recording" /></div>;
+  if (trouble.value?.status === 401)
+    return (
+      <div class="centred">
+        <AskToken error={trouble.value} />
+      </div>
+    );
+  if (trouble.value && !info.value)
+    return (
+      <div class="centred">
+        <Problem error={trouble.value} again={refresh} />
+      </div>
+    );
+  if (!info.value)
+    return (
+      <div class="centred">
+        <Loading title="Opening the recording" />
+      </div>
+    );
   return <Page key={page.value} />;
+}
+
+/** Without the address: after its # may stand the state. */
+function skip(event: MouseEvent): void {
+  event.preventDefault();
+  document.getElementById("main")?.focus();
 }

@@ -1,17 +1,53 @@
-/** Everything that can be done from the keyboard, in one list: keys, the palette and the help page are made from it. */
+/** All commands from the keyboard, in one list: keys, the palette and the help page are made from it. */
 
 import { signal } from "@preact/signals";
-import { compareWithBefore, follow, panBy, select, stepBy, swap, wholeRecording, widen, zoomBy, zoomToSelection } from "../axis/moves";
-import { overlaps } from "../axis/axis";
-import { typedSpan } from "./typed_time";
+import { titleOf } from "../api/incident";
 import { source } from "../api/source";
+import type { Span } from "../api/types";
+import { overlaps } from "../axis/axis";
 import {
-  NO_FILTERS, asked, by, chosen, clock, colour, compare, extent, filtered, filters, following, icicle, incidents, info, inverted,
-  navigate, page, recordings, selection, setFilter, setTheme, dark, type Page, type View,
+  compareWithBefore,
+  follow,
+  panBy,
+  select,
+  stepBy,
+  swap,
+  wholeRecording,
+  widen,
+  zoomBy,
+  zoomToSelection,
+} from "../axis/moves";
+import { selectWorst } from "../axis/worst";
+import { clock } from "../format";
+import {
+  by,
+  chosen,
+  colour,
+  compare,
+  dark,
+  extent,
+  filtered,
+  filters,
+  following,
+  icicle,
+  incidents,
+  info,
+  inverted,
+  NO_FILTERS,
+  navigate,
+  type Page,
+  page,
+  recordings,
+  sampleParams,
+  selection,
+  setFilter,
+  setTheme,
+  type View,
+  zoneOffset,
 } from "../state";
 import { strip } from "../strip/load";
-import { selectWorst } from "../axis/worst";
-import { summary } from "../lanes/incidents";
+import { copy } from "./clipboard";
+import { typedSpan } from "./typed-time";
 
 export interface Command {
   title: string;
@@ -26,9 +62,18 @@ export const paletteOpen = signal(false);
 export const helpOpen = signal(false);
 
 const onNode = (): boolean => page.value === "node";
-const pageCommand = (title: string, to: Page, keys: string[]): Command => ({ title, group: "Go to", keys, run: () => navigate({ page: to }) });
-const viewCommand = (title: string, view: View, keys: string[], change = {}): Command =>
-  ({ title, group: "Views", keys, run: () => navigate({ page: "node", look: view, ...change }) });
+const pageCommand = (title: string, to: Page, keys: string[]): Command => ({
+  title,
+  group: "Go to",
+  keys,
+  run: () => navigate({ page: to }),
+});
+const viewCommand = (title: string, view: View, keys: string[], change = {}): Command => ({
+  title,
+  group: "Views",
+  keys,
+  run: () => navigate({ page: "node", look: view, ...change }),
+});
 
 /** Commands with keys; they hold for the life of the page. */
 export const COMMANDS: Command[] = [
@@ -45,74 +90,195 @@ export const COMMANDS: Command[] = [
   { title: "Move the view left", group: "Time", keys: ["shift+arrowleft"], when: onNode, run: () => panBy(-0.5) },
   { title: "Move the view right", group: "Time", keys: ["shift+arrowright"], when: onNode, run: () => panBy(0.5) },
   { title: "Whole recording", group: "Time", keys: ["0"], when: onNode, run: wholeRecording },
-  { title: "Zoom to the selection", group: "Time", keys: ["z"], when: () => onNode() && selection.value !== null, run: zoomToSelection },
+  {
+    title: "Zoom to the selection",
+    group: "Time",
+    keys: ["z"],
+    when: () => onNode() && selection.value !== null,
+    run: zoomToSelection,
+  },
   { title: "Select the worst second in view", group: "Time", keys: ["e"], when: onNode, run: () => void selectWorst() },
   { title: "Select everything in view", group: "Time", keys: ["v"], when: onNode, run: () => select(chosen.value) },
-  { title: "Next incident", group: "Time", keys: ["]"], when: () => onNode() && !!incidents.value?.length, run: () => nextIncident(1) },
-  { title: "Previous incident", group: "Time", keys: ["["], when: () => onNode() && !!incidents.value?.length, run: () => nextIncident(-1) },
-  { title: "Widen the selection", group: "Time", keys: [">"], when: () => onNode() && selection.value !== null, run: () => widen(1.5) },
-  { title: "Narrow the selection", group: "Time", keys: ["<"], when: () => onNode() && selection.value !== null, run: () => widen(0.67) },
-  { title: "Compare the selection with the time before it", group: "Time", keys: ["b"], when: () => onNode() && selection.value !== null, run: compareWithBefore },
-  { title: "Swap selection and comparison", group: "Time", keys: ["x"], when: () => onNode() && compare.value !== null, run: swap },
-  { title: "Clear the selection", group: "Time", keys: ["Escape"], when: () => onNode() && selection.value !== null, run: () => select(null) },
-  { title: "Follow or pause the live tail", group: "Time", keys: ["l"], when: () => !!info.value?.live, run: () => follow(!following.value) },
+  {
+    title: "Next incident",
+    group: "Time",
+    keys: ["]"],
+    when: () => onNode() && !!incidents.value?.length,
+    run: () => nextIncident(1),
+  },
+  {
+    title: "Previous incident",
+    group: "Time",
+    keys: ["["],
+    when: () => onNode() && !!incidents.value?.length,
+    run: () => nextIncident(-1),
+  },
+  {
+    title: "Widen the selection",
+    group: "Time",
+    keys: [">"],
+    when: () => onNode() && selection.value !== null,
+    run: () => widen(1.5),
+  },
+  {
+    title: "Narrow the selection",
+    group: "Time",
+    keys: ["<"],
+    when: () => onNode() && selection.value !== null,
+    run: () => widen(0.67),
+  },
+  {
+    title: "Compare the selection with the time before it",
+    group: "Time",
+    keys: ["b"],
+    when: () => onNode() && selection.value !== null,
+    run: compareWithBefore,
+  },
+  {
+    title: "Swap selection and comparison",
+    group: "Time",
+    keys: ["x"],
+    when: () => onNode() && compare.value !== null,
+    run: swap,
+  },
+  {
+    title: "Clear the selection",
+    group: "Time",
+    keys: ["Escape"],
+    when: () => onNode() && selection.value !== null,
+    run: () => select(null),
+  },
+  {
+    title: "Follow or pause the live tail",
+    group: "Time",
+    keys: ["l"],
+    when: () => !!info.value?.live,
+    run: () => follow(!following.value),
+  },
 
   viewCommand("Flame graph", "flame", ["1"]),
   viewCommand("In the order of time", "chart", ["2"]),
   viewCommand("Sandwich: callers and callees of a function", "sandwich", ["3"]),
   viewCommand("Functions: the top table", "top", ["4"]),
-  { title: "Inverted: start where the time was spent", group: "Views", keys: ["i"], when: onNode, run: () => navigate({ inverted: !inverted.value }) },
-  { title: "Root at the top or at the bottom", group: "Views", keys: ["o"], when: onNode, run: () => navigate({ icicle: !icicle.value }) },
-  { title: "Colour by kind or by module", group: "Views", keys: ["k"], when: onNode, run: () => navigate({ colour: colour.value === "kind" ? "module" : "kind" }) },
-  { title: "Heat map by part of a second or by core", group: "Views", keys: ["h"], when: onNode, run: () => navigate({ by: by.value === "core" ? "subsecond" : "core" }) },
-  { title: "Search functions", group: "Views", keys: ["/", "ctrl+f"], when: onNode, run: () => focusOn(".node-page input[type=search], .node-page .zs-search input") },
+  {
+    title: "Inverted: start where the time was spent",
+    group: "Views",
+    keys: ["i"],
+    when: onNode,
+    run: () => navigate({ inverted: !inverted.value }),
+  },
+  {
+    title: "Root at the top or at the bottom",
+    group: "Views",
+    keys: ["o"],
+    when: onNode,
+    run: () => navigate({ icicle: !icicle.value }),
+  },
+  {
+    title: "Colour by kind or by module",
+    group: "Views",
+    keys: ["k"],
+    when: onNode,
+    run: () => navigate({ colour: colour.value === "kind" ? "module" : "kind" }),
+  },
+  {
+    title: "Heat map by part of a second or by core",
+    group: "Views",
+    keys: ["h"],
+    when: onNode,
+    run: () => navigate({ by: by.value === "core" ? "subsecond" : "core" }),
+  },
+  {
+    title: "Search functions",
+    group: "Views",
+    keys: ["/", "ctrl+f"],
+    when: onNode,
+    run: () => focusOn(".node-page input[type=search], .node-page .zs-search input"),
+  },
 
   { title: "Add a filter", group: "Filters", keys: ["f"], run: () => focusOn("#filter-text") },
   { title: "Kernel samples only", group: "Filters", keys: ["shift+k"], run: () => toggleMode("kernel") },
   { title: "User samples only", group: "Filters", keys: ["shift+u"], run: () => toggleMode("user") },
-  { title: "Remove all filters", group: "Filters", keys: ["shift+f"], when: () => filtered.value, run: () => navigate({ filters: NO_FILTERS }) },
+  {
+    title: "Remove all filters",
+    group: "Filters",
+    keys: ["shift+f"],
+    when: () => filtered.value,
+    run: () => navigate({ filters: NO_FILTERS }),
+  },
 
-  { title: "Everything that can be done", group: "Page", keys: ["ctrl+k", ":"], run: () => (paletteOpen.value = true) },
+  { title: "All commands", group: "Page", keys: ["ctrl+k", ":"], run: () => (paletteOpen.value = true) },
   { title: "Keys", group: "Page", keys: ["?"], run: () => (helpOpen.value = true) },
   { title: "Light or dark", group: "Page", keys: ["t"], run: () => setTheme(dark.value ? "light" : "dark") },
-  { title: "Copy a link to this view", group: "Page", keys: ["y"], run: () => void navigator.clipboard?.writeText(location.href) },
+  {
+    title: "Copy a link to this view",
+    group: "Page",
+    keys: ["y"],
+    run: () => void copy(location.href),
+  },
 ];
 
 /** What exists only now: recordings, incidents, downloads. */
 export function passing(): Command[] {
   const out: Command[] = [];
   for (const one of recordings.value)
-    out.push({ title: one.node && one.node !== one.title ? `${one.title} (${one.node})` : one.title, group: "Recordings", run: () => openRecording(one.key) });
+    out.push({
+      title: one.node && one.node !== one.title ? `${one.title} (${one.node})` : one.title,
+      group: "Recordings",
+      run: () => openRecording(one.key),
+    });
   for (const one of incidents.value ?? [])
-    out.push({ title: summary(one), group: "Incidents", run: () => navigate({ page: "incident", incidentId: one.id }) });
+    out.push({
+      title: titleOf(one),
+      group: "Incidents",
+      run: () => navigate({ page: "incident", incidentId: one.id }),
+    });
   for (const format of ["speedscope", "firefox", "pprof", "collapsed", "perf-script", "otlp"]) {
-    const href = source().href("export", { format, ...asked(chosen.value) });
-    if (href && onNode()) out.push({ title: `Export these samples: ${format}`, group: "Export", run: () => location.assign(href) });
+    const href = source().href("export", { format, ...sampleParams(chosen.value) });
+    if (href && onNode())
+      out.push({ title: `Export these samples: ${format}`, group: "Export", run: () => location.assign(href) });
   }
   return out;
 }
 
 /** A time or a range that somebody typed becomes a selection. */
 export function typedTime(text: string): Command | null {
-  const offset = info.value?.zone_offset_s ?? 0;
+  const offset = zoneOffset.value;
   const span = typedSpan(text, extent.value, offset);
   if (!span) return null;
   const title = `Select ${clock(span.from, offset)} – ${clock(span.to, offset)}`;
-  return { title, group: "Time", run: () => (navigate({ page: "node" }), select(span)) };
+  return { title, group: "Time", run: () => selectOnNode(span) };
+}
+
+function selectOnNode(span: Span): void {
+  navigate({ page: "node" });
+  select(span);
 }
 
 export function openRecording(key: string): void {
   info.value = null;
   incidents.value = null;
   strip.value = null;
-  navigate({ rec: key, view: null, selection: null, compare: null, filters: NO_FILTERS, incidentId: "", page: page.value === "incident" ? "incidents" : page.value });
+  navigate({
+    rec: key,
+    view: null,
+    selection: null,
+    compare: null,
+    filters: NO_FILTERS,
+    incidentId: "",
+    page: page.value === "incident" ? "incidents" : page.value,
+  });
 }
 
 function nextIncident(direction: 1 | -1): void {
   const all = [...(incidents.value ?? [])].sort((a, b) => a.from - b.from);
   const here = selection.value;
-  const next = direction === 1 ? all.find((one) => one.from > (here?.from ?? -Infinity)) : all.reverse().find((one) => one.from < (here?.from ?? Infinity));
-  if (next && !(here && overlaps(here, next) && here.from === next.from)) select({ from: next.from, to: Math.max(next.to, next.from + 1) });
+  const next =
+    direction === 1
+      ? all.find((one) => one.from > (here?.from ?? -Infinity))
+      : all.reverse().find((one) => one.from < (here?.from ?? Infinity));
+  if (next && !(here && overlaps(here, next) && here.from === next.from))
+    select({ from: next.from, to: Math.max(next.to, next.from + 1) });
 }
 
 function toggleMode(mode: "kernel" | "user"): void {

@@ -1,11 +1,18 @@
 /** One bar of filters for all views: what holds stands as chips, and each can be taken away. */
 
 import { useState } from "preact/hooks";
-import { LISTS, NO_FILTERS, type ListFilter, filtered, filters, navigate, setFilter } from "../state";
+import { filtered, filters, LISTS, type ListFilter, NO_FILTERS, navigate, setFilter } from "../state";
+import { KINDS, type Kind, problemWith, understood } from "./filter-words";
 import { Icon } from "./icons";
-import { type Kind, KINDS, problemWith, understood } from "./filter_words";
 
-const LABELS: Record<ListFilter, string> = { cpu: "core", pid: "process", tid: "thread", comm: "name", unit: "unit", container: "container" };
+const LABELS: Record<ListFilter, string> = {
+  cpu: "core",
+  pid: "process",
+  tid: "thread",
+  comm: "name",
+  unit: "unit",
+  container: "container",
+};
 const HINTS: Record<Kind, string> = {
   cpu: "core: 3, 0-7",
   pid: "process id",
@@ -36,25 +43,71 @@ export function FilterBar() {
     <form class="filter-bar" onSubmit={add} role="search" aria-label="Filters for all views">
       <Icon name="filter" />
       <select aria-label="Filter by" value={kind} onChange={(event) => setKind(event.currentTarget.value as Kind)}>
-        {KINDS.map((one) => <option key={one} value={one}>{one === "match" ? "frame" : LABELS[one]}</option>)}
+        {KINDS.map((one) => (
+          <option key={one} value={one}>
+            {one === "match" ? "frame" : LABELS[one]}
+          </option>
+        ))}
       </select>
-      <input id="filter-text" placeholder={HINTS[kind]} value={text} aria-label={HINTS[kind]} aria-invalid={wrong !== ""} spellcheck={false} autocomplete="off"
-        onInput={(event) => (setText(event.currentTarget.value), setWrong(""))}
-        onKeyDown={(event) => event.key === "Escape" && event.currentTarget.blur()} />
+      <input
+        id="filter-text"
+        placeholder={HINTS[kind]}
+        value={text}
+        aria-label={HINTS[kind]}
+        aria-invalid={wrong !== ""}
+        spellcheck={false}
+        autocomplete="off"
+        onInput={(event) => {
+          setText(event.currentTarget.value);
+          setWrong("");
+        }}
+        onKeyDown={(event) => event.key === "Escape" && event.currentTarget.blur()}
+      />
       <div class="segmented" role="radiogroup" aria-label="Kernel or user">
         {(["", "kernel", "user"] as const).map((mode) => (
-          <button key={mode} type="button" role="radio" aria-checked={now.mode === mode} onClick={() => setFilter("mode", mode)}>{mode || "all"}</button>
+          <button
+            key={mode}
+            type="button"
+            role="radio"
+            aria-checked={now.mode === mode}
+            onClick={() => setFilter("mode", mode)}
+          >
+            {mode || "all"}
+          </button>
         ))}
       </div>
-      {wrong && <span class="wrong" role="alert">{wrong}</span>}
-      <div class="chips" role="list" aria-label="Filters that hold">
-        {LISTS.flatMap((name) => now[name].map((value) => (
-          <Chip key={name + value} name={LABELS[name]} value={value} remove={() => setFilter(name, now[name].filter((one) => one !== value))} />
-        )))}
+      {wrong && (
+        <span class="wrong" role="alert">
+          {wrong}
+        </span>
+      )}
+      <div class="chips" role="list" aria-label="Active filters">
+        {LISTS.flatMap((name) =>
+          now[name].map((value) => (
+            <Chip
+              key={name + value}
+              name={LABELS[name]}
+              value={value}
+              remove={() =>
+                setFilter(
+                  name,
+                  now[name].filter((one) => one !== value),
+                )
+              }
+            />
+          )),
+        )}
         {now.match && <Chip name="frame" value={`/${now.match}/`} remove={() => setFilter("match", "")} />}
       </div>
       {filtered.value && (
-        <button type="button" class="button quiet" onClick={() => navigate({ filters: NO_FILTERS })} title="Remove all filters (⇧F)"><Icon name="clear" /> Remove all</button>
+        <button
+          type="button"
+          class="button quiet"
+          onClick={() => navigate({ filters: NO_FILTERS })}
+          title="Remove all filters (⇧F)"
+        >
+          <Icon name="clear" /> Remove all
+        </button>
       )}
     </form>
   );
@@ -64,7 +117,9 @@ function Chip({ name, value, remove }: { name: string; value: string; remove: ()
   return (
     <span class="chip filter" role="listitem">
       <span class="faint">{name}</span> {value}
-      <button type="button" onClick={remove} aria-label={`Remove the filter ${name} ${value}`}><Icon name="close" size={10} /></button>
+      <button type="button" onClick={remove} aria-label={`Remove the filter ${name} ${value}`}>
+        <Icon name="close" size={10} />
+      </button>
     </span>
   );
 }

@@ -2,11 +2,23 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { source } from "../api/source";
+import { clock, duration } from "../format";
 import {
-  type Page, type Theme, clock, connection, duration, incidents, info, linkTo, navigate, page, rec, recordings, setTheme, theme,
+  connection,
+  incidents,
+  info,
+  type Page,
+  page,
+  rec,
+  recordings,
+  setTheme,
+  type Theme,
+  theme,
+  zoneOffset,
 } from "../state";
 import { helpOpen, openRecording, paletteOpen } from "./commands";
 import { Icon, type IconName } from "./icons";
+import { Link } from "./link";
 import { NoPermission } from "./states";
 
 const PLACES: { to: Page; name: string; icon: IconName; also?: Page }[] = [
@@ -20,19 +32,19 @@ const PLACES: { to: Page; name: string; icon: IconName; also?: Page }[] = [
 export function Header() {
   return (
     <header class="header">
-      <a class="brand" href={linkTo({ page: "home" })} onClick={go({ page: "home" })} aria-label="zombiescope, home">
+      <Link class="brand" to={{ page: "home" }} label="zombiescope, home">
         <Logo />
         <span>zombiescope</span>
-      </a>
+      </Link>
       <nav aria-label="Pages">
         {PLACES.map(({ to, name, icon, also }) => {
           const here = page.value === to || page.value === also;
           return (
-            <a key={to} href={linkTo({ page: to })} onClick={go({ page: to })} aria-current={here ? "page" : undefined}>
+            <Link key={to} to={{ page: to }} current={here}>
               <Icon name={icon} />
               {name}
               {to === "incidents" && <Count />}
-            </a>
+            </Link>
           );
         })}
       </nav>
@@ -40,27 +52,39 @@ export function Header() {
       <MissingNote />
       <Connection />
       <Chooser />
-      <button class="icon-button" aria-label="Everything that can be done" title="Everything that can be done (Ctrl K)" onClick={() => (paletteOpen.value = true)}><Icon name="palette" /></button>
+      <button
+        type="button"
+        class="icon-button"
+        aria-label="All commands"
+        title="All commands (Ctrl K)"
+        onClick={() => (paletteOpen.value = true)}
+      >
+        <Icon name="palette" />
+      </button>
       <ThemeSwitch />
-      <button class="icon-button" aria-label="Keys and mouse" title="Keys and mouse (?)" onClick={() => (helpOpen.value = true)}><Icon name="help" /></button>
+      <button
+        type="button"
+        class="icon-button"
+        aria-label="Keys and mouse"
+        title="Keys and mouse (?)"
+        onClick={() => (helpOpen.value = true)}
+      >
+        <Icon name="help" />
+      </button>
     </header>
   );
-}
-
-/** A link that can be opened in another tab, and here goes without loading the page again. */
-function go(change: Parameters<typeof navigate>[0]) {
-  return (event: MouseEvent): void => {
-    if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
-    event.preventDefault();
-    navigate(change);
-  };
 }
 
 function Count() {
   const found = incidents.value;
   if (!found?.length) return null;
   const bad = found.some((one) => one.severity === "critical");
-  return <span class={`count ${bad ? "severity-critical" : "severity-warning"}`} aria-label={`${found.length} incidents`}>{found.length}</span>;
+  return (
+    <span class={`count ${bad ? "severity-critical" : "severity-warning"}`}>
+      {found.length}
+      <span class="hidden-text"> incidents</span>
+    </span>
+  );
 }
 
 function Chooser() {
@@ -71,9 +95,15 @@ function Chooser() {
   return (
     <label class="chooser">
       <span class="hidden-text">Recording</span>
-      <select value={here} title={all.find((one) => one.key === here)?.note ?? "Choose a recording"} onChange={(event) => openRecording(event.currentTarget.value)}>
+      <select
+        value={here}
+        title={all.find((one) => one.key === here)?.note ?? "Choose a recording"}
+        onChange={(event) => openRecording(event.currentTarget.value)}
+      >
         {all.map((one) => (
-          <option key={one.key} value={one.key} title={one.note ?? ""}>{one.title === one.node || !one.node ? one.title : `${one.title} · ${one.node}`}</option>
+          <option key={one.key} value={one.key} title={one.note ?? ""}>
+            {one.title === one.node || !one.node ? one.title : `${one.title} · ${one.node}`}
+          </option>
         ))}
       </select>
     </label>
@@ -90,11 +120,38 @@ function Connection() {
     return () => clearInterval(timer);
   }, [state]);
   const known = info.value;
-  if (source().frozen) return <span class="connection frozen" title="This page was frozen into one file; it shows one window">frozen</span>;
-  if (state === "none" || state === "ended") return known ? <span class="connection ended" title={`The recording ended at ${clock(known.to, known.zone_offset_s)}`}>ended</span> : null;
-  if (state === "open") return <span class="connection open" role="status"><i />recording</span>;
-  if (state === "connecting") return <span class="connection connecting" role="status"><i />connecting</span>;
-  return <span class="connection lost" role="alert" title={`${why}; it is tried again all the time`}><i />connection lost {duration(Math.max(1, Math.round((Date.now() - since) / 1000)))} ago</span>;
+  if (source().frozen)
+    return (
+      <span class="connection frozen" title="This page was frozen into one file; it shows one window">
+        frozen
+      </span>
+    );
+  if (state === "none" || state === "ended")
+    return known ? (
+      <span class="connection ended" title={`The recording ended at ${clock(known.to, zoneOffset.value)}`}>
+        ended
+      </span>
+    ) : null;
+  if (state === "open")
+    return (
+      <span class="connection open" role="status">
+        <i />
+        recording
+      </span>
+    );
+  if (state === "connecting")
+    return (
+      <span class="connection connecting" role="status">
+        <i />
+        connecting
+      </span>
+    );
+  return (
+    <span class="connection lost" role="alert" title={`${why}; reconnecting`}>
+      <i />
+      connection lost {duration(Math.max(1, Math.round((Date.now() - since) / 1000)))} ago
+    </span>
+  );
 }
 
 function MissingNote() {
@@ -102,8 +159,13 @@ function MissingNote() {
   if (!missing.length) return null;
   return (
     <details class="popover">
-      <summary class="chip denied" title="What could not be recorded, and how to grant it"><Icon name="lock" size={12} />{missing.length} not recorded</summary>
-      <div class="popover-body"><NoPermission missing={missing} small /></div>
+      <summary class="chip denied" title="What could not be recorded, and how to grant it">
+        <Icon name="lock" size={12} />
+        {missing.length} not recorded
+      </summary>
+      <div class="popover-body">
+        <NoPermission missing={missing} small />
+      </div>
     </details>
   );
 }
@@ -112,9 +174,15 @@ const NEXT: Record<Theme, Theme> = { system: "light", light: "dark", dark: "syst
 
 function ThemeSwitch() {
   const now = theme.value;
-  const words = now === "system" ? "as the system" : now;
+  const words = now === "system" ? "same as the system" : now;
   return (
-    <button class="icon-button" aria-label={`Colours: ${words}; switch to ${NEXT[now]}`} title={`Colours: ${words} (T)`} onClick={() => setTheme(NEXT[now])}>
+    <button
+      type="button"
+      class="icon-button"
+      aria-label={`Colours: ${words}; switch to ${NEXT[now]}`}
+      title={`Colours: ${words} (T)`}
+      onClick={() => setTheme(NEXT[now])}
+    >
       <Icon name={now} />
     </button>
   );
@@ -123,7 +191,9 @@ function ThemeSwitch() {
 function Logo() {
   return (
     <svg width="20" height="20" viewBox="0 0 20 20" aria-hidden="true">
-      {[2.5, 7, 16].map((y) => <rect key={y} x="1" y={y - 1} width="18" height="2.4" rx="1" fill="var(--mode-user)" />)}
+      {[2.5, 7, 16].map((y) => (
+        <rect key={y} x="1" y={y - 1} width="18" height="2.4" rx="1" fill="var(--mode-user)" />
+      ))}
       <rect x="1" y="10.5" width="18" height="2.4" rx="1" fill="var(--mode-user)" />
       <rect x="8" y="10.5" width="10" height="2.4" rx="1" fill="var(--mode-system)" />
     </svg>

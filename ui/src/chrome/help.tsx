@@ -22,7 +22,10 @@ function Words({ title, rows }: { title: string; rows: readonly (readonly [strin
       <h3>{title}</h3>
       <dl class="mouse">
         {rows.map(([hand, does]) => (
-          <div key={hand}><dt>{hand}</dt><dd>{does}</dd></div>
+          <div key={hand}>
+            <dt>{hand}</dt>
+            <dd>{does}</dd>
+          </div>
         ))}
       </dl>
     </section>
@@ -37,7 +40,9 @@ export function Help() {
     <Dialog label="Keys and mouse" class="help" close={close}>
       <header>
         <h2>Keys and mouse</h2>
-        <button class="button" onClick={close}>Close <kbd>Esc</kbd></button>
+        <button type="button" class="button" onClick={close}>
+          Close <kbd>Esc</kbd>
+        </button>
       </header>
       <div class="help-columns">
         {groups.map((group) => (
@@ -46,9 +51,16 @@ export function Help() {
             <dl>
               {COMMANDS.filter((one) => one.group === group && one.keys).map((one) => (
                 <div key={one.title}>
-                  <dt>{one.keys!.slice(0, 3).map((keys, n) => (
-                    <span key={keys}>{n > 0 && <i> or </i>}{shown(keys).map((key) => <kbd key={key}>{key}</kbd>)}</span>
-                  ))}</dt>
+                  <dt>
+                    {one.keys!.slice(0, 3).map((keys, n) => (
+                      <span key={keys}>
+                        {n > 0 && <i> or </i>}
+                        {shown(keys).map((key) => (
+                          <kbd key={key}>{key}</kbd>
+                        ))}
+                      </span>
+                    ))}
+                  </dt>
                   <dd>{one.title}</dd>
                 </div>
               ))}

@@ -11,7 +11,8 @@ beforeAll(async () => {
   commands = await import("./commands");
 });
 
-const press = (key: string, more: Partial<KeyboardEvent> = {}): string => keys.written({ key, ...more } as KeyboardEvent);
+const press = (key: string, more: Partial<KeyboardEvent> = {}): string =>
+  keys.written({ key, ...more } as KeyboardEvent);
 
 describe("keys", () => {
   it("are written as the list writes them", () => {

@@ -12,7 +12,9 @@ export function written(event: KeyboardEvent): string {
 
 export function commandFor(keys: string, first: string): Command | undefined {
   const both = first ? `${first} ${keys}` : keys;
-  return COMMANDS.find((one) => one.keys?.some((key) => key.toLowerCase() === both.toLowerCase()) && (one.when?.() ?? true));
+  return COMMANDS.find(
+    (one) => one.keys?.some((key) => key.toLowerCase() === both.toLowerCase()) && (one.when?.() ?? true),
+  );
 }
 
 const CHORD_MS = 900;
@@ -45,8 +47,17 @@ function writing(target: EventTarget | null): boolean {
   return !!element?.closest?.("input:not([type=checkbox]):not([type=radio]), textarea, select, [contenteditable]");
 }
 
-const SIGNS: Record<string, string> = { arrowleft: "←", arrowright: "→", arrowup: "↑", arrowdown: "↓", escape: "Esc", "-": "−" };
+const SIGNS: Record<string, string> = {
+  arrowleft: "←",
+  arrowright: "→",
+  arrowup: "↑",
+  arrowdown: "↓",
+  escape: "Esc",
+  "-": "−",
+};
 
 export function shown(keys: string): string[] {
-  return keys.split(/[ +](?=.)/).map((key) => SIGNS[key.toLowerCase()] ?? (key === "ctrl" ? "Ctrl" : key === "shift" ? "⇧" : key));
+  return keys
+    .split(/[ +](?=.)/)
+    .map((key) => SIGNS[key.toLowerCase()] ?? (key === "ctrl" ? "Ctrl" : key === "shift" ? "⇧" : key));
 }

@@ -5,8 +5,8 @@ import { Timeline } from "../axis/timeline";
 import { FrozenNote } from "../pages";
 import { Flames } from "../samples/flames";
 import { Heat } from "../samples/heat";
-import { info } from "../state";
 import { settle } from "../samples/span";
+import { info } from "../state";
 
 const FLAME_PX = 480;
 

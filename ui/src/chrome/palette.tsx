@@ -34,19 +34,48 @@ function OpenPalette() {
     }
   };
   return (
-    <Dialog label="Everything that can be done" class="palette" close={close}>
-      <input autofocus class="palette-input" placeholder="Type a command, a time (12:03:22), a recording, an incident …" value={text} role="combobox"
-        aria-expanded="true" aria-controls="palette-list" aria-activedescendant={found[at] ? `palette-${at}` : undefined}
-        onInput={(event) => (setText(event.currentTarget.value), setAt(0))} onKeyDown={onKeyDown} />
+    <Dialog label="All commands" class="palette" close={close}>
+      <input
+        autofocus
+        class="palette-input"
+        placeholder="Type a command, a time (12:03:22), a recording, an incident …"
+        value={text}
+        role="combobox"
+        aria-expanded="true"
+        aria-controls="palette-list"
+        aria-activedescendant={found[at] ? `palette-${at}` : undefined}
+        onInput={(event) => {
+          setText(event.currentTarget.value);
+          setAt(0);
+        }}
+        onKeyDown={onKeyDown}
+      />
       <ul id="palette-list" role="listbox" ref={list}>
         {found.map((one, n) => (
-          <li key={one.group + one.title} id={`palette-${n}`} role="option" aria-selected={n === at} onPointerMove={() => n !== at && setAt(n)} onClick={() => run(one)}>
+          <li
+            key={one.group + one.title}
+            id={`palette-${n}`}
+            role="option"
+            aria-selected={n === at}
+            onPointerMove={() => n !== at && setAt(n)}
+            onClick={() => run(one)}
+          >
             <span class="faint">{one.group}</span>
             <span>{one.title}</span>
-            {one.keys && <span class="keys">{shown(one.keys[0]!).map((key) => <kbd key={key}>{key}</kbd>)}</span>}
+            {one.keys && (
+              <span class="keys">
+                {shown(one.keys[0]!).map((key) => (
+                  <kbd key={key}>{key}</kbd>
+                ))}
+              </span>
+            )}
           </li>
         ))}
-        {found.length === 0 && <li class="faint" aria-disabled="true">Nothing is called that</li>}
+        {found.length === 0 && (
+          <li class="faint" aria-disabled="true">
+            No command matches
+          </li>
+        )}
       </ul>
     </Dialog>
   );

@@ -1,9 +1,10 @@
 /** What is shown where a picture cannot be: it is coming, there is nothing, it went wrong, or it may not be read. */
 
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
-import type { AnswerError } from "../api/source";
+import { type AnswerError, source } from "../api/source";
 import type { Missing } from "../api/types";
+import { capital, sentence } from "../format";
+import { Copyable } from "./copy";
 import { Icon, type IconName } from "./icons";
 
 interface Says {
@@ -13,10 +14,19 @@ interface Says {
   small?: boolean;
 }
 
-function State({ icon, kind, title, children, small }: Says & { icon: IconName; kind: string }) {
+type Kind = "empty" | "good" | "loading" | "error" | "denied";
+const ICONS: Record<Kind, IconName> = {
+  empty: "empty",
+  good: "check",
+  loading: "wait",
+  error: "warning",
+  denied: "lock",
+};
+
+function State({ kind, title, children, small, alert }: Says & { kind: Kind; alert?: boolean }) {
   return (
-    <div class={`state ${kind}${small ? " small" : ""}`} role={kind === "error" ? "alert" : "status"}>
-      <Icon name={icon} />
+    <div class={`state ${kind}${small ? " small" : ""}`} role={alert ? "alert" : "status"}>
+      <Icon name={ICONS[kind]} />
       <div>
         <strong>{title}</strong>
         {children && <div class="state-text">{children}</div>}
@@ -25,22 +35,35 @@ function State({ icon, kind, title, children, small }: Says & { icon: IconName; 
   );
 }
 
-export const Empty = (says: Says) => <State icon="empty" kind="empty" {...says} />;
+/** `good`: that there is nothing is what one hopes for. */
+export const Empty = ({ good, ...says }: Says & { good?: boolean }) => (
+  <State kind={good ? "good" : "empty"} {...says} />
+);
 
-export function Loading({ title = "Loading", small, children }: Partial<Says>) {
-  return (
-    <State icon="wait" kind="loading" title={title} small={small ?? false}>
-      {children}
-    </State>
-  );
-}
+export const Loading = ({ title = "Loading", ...says }: Partial<Says>) => (
+  <State kind="loading" title={title} {...says} />
+);
 
 export function Problem({ error, again, small }: { error: AnswerError; again?: () => void; small?: boolean }) {
+  const title = capital(error.what);
+  const fix = error.fix && <p>{sentence(error.fix)}</p>;
+  // A file has what was put into it: trying again would not help.
+  if (source().frozen && error.status === 404)
+    return (
+      <Empty title={title} small={small ?? false}>
+        {fix}
+      </Empty>
+    );
   return (
-    <State icon="warning" kind="error" title={sentence(error.what)} small={small ?? false}>
-      {error.mend && <p>{sentence(error.mend)}</p>}
+    <State
+      kind={error.status === 401 || error.status === 403 ? "denied" : "error"}
+      title={title}
+      small={small ?? false}
+      alert
+    >
+      {fix}
       {again && (
-        <button class="button" onClick={again}>
+        <button type="button" class="button" onClick={again}>
           Try again
         </button>
       )}
@@ -55,54 +78,51 @@ export function AskToken({ error }: { error: AnswerError }) {
     const token = new FormData(event.currentTarget as HTMLFormElement).get("token");
     if (!token) return;
     // The same way in as the printed address.
-    location.hash = `token=${encodeURIComponent(String(token).trim().replace(/^.*#token=/, ""))}`;
+    location.hash = `token=${encodeURIComponent(
+      String(token)
+        .trim()
+        .replace(/^.*#token=/, ""),
+    )}`;
     location.reload();
   };
   return (
-    <State icon="lock" kind="denied" title={sentence(error.what)}>
-      {error.mend && <p>{sentence(error.mend)}, or paste the token:</p>}
+    <State kind="denied" title={capital(error.what)}>
+      {error.fix && <p>{capital(error.fix)}, or paste the token:</p>}
       <form class="button-row" onSubmit={open}>
         <input class="plain" type="password" name="token" aria-label="Token" autofocus autocomplete="off" />
-        <button class="button">Open</button>
+        <button type="submit" class="button">
+          Open
+        </button>
       </form>
     </State>
   );
 }
 
-/** A source that this recorder was not allowed to read: why, and the command that grants it. */
-export function NoPermission({ missing, small }: { missing: Missing[]; small?: boolean }) {
+/** Sources that this recorder was not allowed to read: why, and the command that grants each. */
+export function NoPermission({ missing, small }: { missing: readonly Missing[]; small?: boolean }) {
+  const title =
+    missing.length === 1 ? `${missing[0]!.source} was not recorded` : `${missing.length} sources were not recorded`;
   return (
-    <State icon="lock" kind="denied" small={small ?? false}
-      title={missing.length === 1 ? `${missing[0]!.source} was not recorded` : `${missing.length} sources were not recorded`}>
-      <dl class="missing">
-        {missing.map((one) => (
-          <div key={one.source}>
-            <dt>{one.source}</dt>
-            <dd>{one.why}</dd>
-            {one.grant && <dd><Copyable text={one.grant} /></dd>}
-          </div>
-        ))}
-      </dl>
+    <State kind="denied" small={small ?? false} title={title}>
+      <MissingList missing={missing} />
     </State>
   );
 }
 
-export function Copyable({ text }: { text: string }) {
-  const [copied, setCopied] = useState(false);
-  const copy = (): void => {
-    void navigator.clipboard?.writeText(text).then(() => {
-      setCopied(true);
-      setTimeout(() => setCopied(false), 1500);
-    });
-  };
+export function MissingList({ missing }: { missing: readonly Missing[] }) {
   return (
-    <span class="copyable">
-      <code>{text}</code>
-      <button class="icon-button" onClick={copy} aria-label={`Copy ${text}`} title="Copy">
-        <Icon name={copied ? "check" : "copy"} />
-      </button>
-    </span>
+    <dl class="missing">
+      {missing.map((one) => (
+        <div key={one.source}>
+          <dt>{one.source}</dt>
+          <dd>{one.why}</dd>
+          {one.grant && (
+            <dd>
+              <Copyable text={one.grant} />
+            </dd>
+          )}
+        </div>
+      ))}
+    </dl>
   );
 }
-
-const sentence = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);

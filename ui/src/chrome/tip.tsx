@@ -39,5 +39,9 @@ export function TipLayer() {
     const top = shown.y + APART + height > innerHeight - 8 ? Math.max(8, shown.y - APART - height) : shown.y + APART;
     element.style.transform = `translate(${Math.round(left)}px, ${Math.round(top)}px)`;
   }, [shown]);
-  return shown ? <div class="tip" ref={box} role="tooltip">{shown.content}</div> : null;
+  return shown ? (
+    <div class="tip" ref={box} role="tooltip">
+      {shown.content}
+    </div>
+  ) : null;
 }

@@ -1,8 +1,9 @@
 // What can be done with a frame: one list for its menu and for its keys.
 
-import { copy } from "./copy";
-import type { MenuItem } from "./Menu";
-import { keyOf, ownerOf, type FunctionKey, type Transform } from "./transforms";
+import { copy } from "../chrome/clipboard";
+import type { MenuItem } from "./menu";
+import { exactly } from "./search";
+import { type FunctionKey, keyOf, ownerOf, type Transform } from "./transforms";
 import type { FlameTree } from "./tree";
 import { stackText } from "./words";
 
@@ -35,7 +36,7 @@ export function actionsOf(
     if (node > 0 && asked.onFunction)
       found.push({ label: "Callers and callees (sandwich)", key: "b", act: () => asked.onFunction!(fn) });
     if (node > 0 && asked.onSearch)
-      found.push({ label: "Search for this name", act: () => asked.onSearch!(`^${escaped(fn.name)}$`) });
+      found.push({ label: "Search for this name", act: () => asked.onSearch!(exactly(fn.name)) });
     if (node > 0 && asked.onTransform) {
       found.push(
         { label: "Focus on this function", key: "f", apart: true, act: () => transform({ kind: "focus", fn }) },
@@ -64,5 +65,3 @@ export function actionsOf(
   };
   return { items, byKey };
 }
-
-const escaped = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");

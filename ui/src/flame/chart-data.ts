@@ -1,14 +1,9 @@
 // The time-ordered chart: what one core or thread ran, as the server merged consecutive samples. The answer is in the
 // order of time; drawing wants it by level.
 
+import type { FlamechartHeader } from "../api/types";
 import type { Bars } from "./layout";
-import { functionsOf, type ColumnsLike, type FlameHeader, type FunctionTable } from "./tree";
-
-export interface ChartHeader extends Pick<FlameHeader, "names" | "modules" | "kinds"> {
-  readonly from: number;
-  readonly to: number;
-  readonly rows_left_off?: number;
-}
+import { type ColumnsLike, type FunctionTable, functionsOf } from "./tree";
 
 /** Bars are in seconds since `from`. */
 export interface ChartData {
@@ -21,8 +16,8 @@ export interface ChartData {
 }
 
 /** The answer of `flamechart`. */
-export function chartFrom(columns: ColumnsLike): ChartData {
-  const header = columns.header as ChartHeader;
+export function chartFrom(columns: ColumnsLike<FlamechartHeader>): ChartData {
+  const { header } = columns;
   const { name, module, kind, depth, start, end, samples } = columns.arrays;
   if (!name || !module || !kind || !depth || !start || !end) throw new Error("the flame chart has no columns");
   const [functions, fn] = functionsOf(header, name, module, kind, false);
@@ -43,7 +38,7 @@ export function chartFrom(columns: ColumnsLike): ChartData {
     samples: Uint32Array.from(order, (row) => samples?.[row] ?? 0),
     from: header.from,
     to: header.to,
-    leftOff: header.rows_left_off ?? 0,
+    leftOff: header.rows_left_off,
   };
 }
 

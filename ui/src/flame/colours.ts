@@ -42,7 +42,7 @@ export function colourOf(name: string, module: string | null, kind: string, by: 
   const lightness = light + (crc32(name) % 16) / 100;
   // The kernel itself has no module; it keeps its own colour, or it would look like something unknown.
   if (by === "module" && module) {
-    return hls(crc32(module) % 360, lightness, saturation * (0.75 + (crc32(module + "*") % 26) / 100));
+    return hls(crc32(module) % 360, lightness, saturation * (0.75 + (crc32(`${module}*`) % 26) / 100));
   }
   const hues = HUES[kind];
   if (!hues) return GREY[theme];
@@ -111,7 +111,7 @@ export function mixed(from: number, to: number, part: number): number {
 }
 
 export function css([red, green, blue]: Rgb): string {
-  return "#" + [red, green, blue].map((part) => part.toString(16).padStart(2, "0")).join("");
+  return `#${[red, green, blue].map((part) => part.toString(16).padStart(2, "0")).join("")}`;
 }
 
 /** A colour as CSS writes it (#rgb, #rrggbb or rgb()), or black. */

@@ -1,7 +1,7 @@
 // Trees for tests and for the development page: made from stacks, or synthetic and of any size.
 
 import { Grower } from "./grow";
-import { scaleOf, type FlameTree, type FunctionTable } from "./tree";
+import { type FlameTree, type FunctionTable, scaleOf } from "./tree";
 
 /** A stack as text, outermost first: "main;work;read@kernel"; after the @ its kind. Samples, and those of the other side. */
 export type Line = readonly [string, number, number?];

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { decode } from "../api/columns";
-import { random, synthetic, treeOf } from "./fixtures";
-import { foldChart, foldHeat, foldSamples, type SampleTable } from "./fold";
+import type { FlamegraphHeader } from "../api/types";
+import { synthetic, treeOf } from "./fixtures";
+import { foldCounts, type SampleTable } from "./fold";
 import { packedTree } from "./pack";
 import { svgOf } from "./svg";
 import { FlameTree } from "./tree";
@@ -33,33 +34,25 @@ const stacks = (tree: FlameTree): Record<string, number> =>
       .map((node) => [stackText(tree, node, ";"), tree.self[node]!]),
   );
 
-describe("foldSamples", () => {
-  it("counts all samples, each by its weight", () => {
-    expect(stacks(foldSamples(TABLE))).toEqual({ "main;a;b": 8, "main;a;unlock": 2, "main;c": 4 });
-    expect(foldSamples(TABLE).recordingSamples).toBe(14);
-  });
+/** Samples of a range, as their table counts them. */
+const counts = (from = 0, to = 9): Float64Array => {
+  const found = new Float64Array(TABLE.parent.length);
+  for (let i = 0; i < TABLE.time.length; i++)
+    if (TABLE.time[i]! >= START + from && TABLE.time[i]! < START + to) found[TABLE.leaf[i]!]! += TABLE.weight;
+  return found;
+};
 
-  it("takes a range from its first moment to before its last, and some cores", () => {
-    expect(stacks(foldSamples(TABLE, { range: { from: START + 0.5, to: START + 2 } }))).toEqual({
-      "main;a;unlock": 2,
-      "main;c": 2,
-      "main;a;b": 2,
-    });
-    expect(stacks(foldSamples(TABLE, { cpus: [1] }))).toEqual({ "main;a;b": 4, "main;c": 2 });
-    expect(foldSamples(TABLE, { range: { from: START + 9, to: START + 10 } }).count).toBe(1);
-  });
-
-  it("shares no sample between ranges that meet, and loses none", () => {
-    const next = random(3),
-      cuts = [START, ...Array.from({ length: 20 }, () => START + 3 * next()), START + 3].sort((a, b) => a - b);
-    const total = cuts
-      .slice(1)
-      .reduce((sum, to, i) => sum + foldSamples(TABLE, { range: { from: cuts[i]!, to } }).total, 0);
-    expect(total).toBe(14);
+describe("foldCounts", () => {
+  it("grows the branches in which samples ended", () => {
+    const tree = foldCounts(TABLE, counts(), null);
+    expect(stacks(tree)).toEqual({ "main;a;b": 8, "main;a;unlock": 2, "main;c": 4 });
+    expect(tree.recordingSamples).toBe(14);
+    expect(stacks(foldCounts(TABLE, counts(0.5, 1), null))).toEqual({ "main;a;unlock": 2 });
+    expect(foldCounts(TABLE, counts(9), null).count).toBe(1);
   });
 
   it("inverts, and charges leaves that only look hot to their callers", () => {
-    const tree = foldSamples(TABLE, { inverted: true });
+    const tree = foldCounts(TABLE, counts(), null, true);
     expect([tree.inverted, tree.total]).toEqual([true, 14]);
     expect(tree.value[tree.follow(["a"])]).toBe(2);
     expect(tree.value[tree.follow(["b", "a", "main"])]).toBe(8);
@@ -67,55 +60,10 @@ describe("foldSamples", () => {
   });
 
   it("compares two ranges as if they were equally long", () => {
-    const tree = foldSamples(TABLE, {
-      range: { from: START, to: START + 1 },
-      against: { from: START + 1, to: START + 3 },
-    });
+    const tree = foldCounts(TABLE, counts(0, 1), counts(1, 3));
     expect([tree.total, tree.baseTotal, tree.scale]).toEqual([6, 8, 0.75]);
     const c = tree.follow(["main", "c"]);
     expect([tree.value[c], tree.base![c], tree.delta(c)]).toEqual([0, 4, -3]);
-  });
-});
-
-describe("foldHeat", () => {
-  it("puts each sample into its cell and paints those with a wanted function", () => {
-    const heat = foldHeat(TABLE, { from: START, to: START + 3 }, 4, Uint8Array.of(0, 0, 0, 0, 0, 1));
-    expect([heat.start, heat.columns, heat.total, heat.max]).toEqual([START, 3, 14, 2]);
-    expect([...heat.values]).toEqual([2, 2, 2, 0, 0, 2, 2, 0, 2, 0, 0, 2]);
-    expect([...heat.painted!]).toEqual([0, 0, 0, 0, 0, 2, 0, 0, 2, 0, 0, 0]);
-  });
-});
-
-describe("foldChart", () => {
-  it("merges consecutive samples while the frame stays, and leaves idle time empty", () => {
-    const chart = foldChart(
-      { ...TABLE, time: [0, 0.01, 0.02, 0.5].map((at) => START + at), leaf: [3, 4, 5, 3], cpu: [0, 0, 0, 0] },
-      { from: START, to: START + 1 },
-      0,
-      0.02,
-    );
-    const bars = [...chart.bars.fn.keys()].map((bar) => [
-      chart.functions.name[chart.bars.fn[bar]!],
-      +chart.bars.left[bar]!.toFixed(3),
-      +chart.bars.right[bar]!.toFixed(3),
-      chart.samples[bar],
-    ]);
-    expect(bars).toEqual([
-      ["main", 0, 0.03, 6],
-      ["main", 0.5, 0.51, 2],
-      ["a", 0, 0.02, 4],
-      ["c", 0.02, 0.03, 2],
-      ["a", 0.5, 0.51, 2],
-      ["b", 0, 0.01, 2],
-      ["unlock", 0.01, 0.02, 2],
-      ["b", 0.5, 0.51, 2],
-    ]);
-    expect([...chart.bars.levels]).toEqual([0, 2, 5, 8]);
-  });
-
-  it("is of one core only", () => {
-    expect(foldChart(TABLE, { from: START, to: START + 3 }, 1, 0.02).samples.reduce((a, b) => Math.max(a, b))).toBe(2);
-    expect(foldChart(TABLE, { from: START, to: START + 3 }, 7, 0.02).bars.fn.length).toBe(0);
   });
 });
 
@@ -123,7 +71,7 @@ describe("what is saved", () => {
   it("is the same tree after packing and reading it again", () => {
     for (const compared of [false, true]) {
       const tree = synthetic(2000, { seed: 6, compared }),
-        again = FlameTree.from(decode(packedTree(tree)));
+        again = FlameTree.from(decode<FlamegraphHeader>(packedTree(tree)));
       expect(again.count).toBe(tree.count);
       expect([...again.value]).toEqual([...tree.value]);
       expect(again.width).toEqual(tree.width);

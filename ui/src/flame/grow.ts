@@ -3,14 +3,6 @@
 
 import { FlameTree, type FunctionTable, type TreeArrays } from "./tree";
 
-/** Samples of both sides that end in a node: its own, and those of branches that the server left out. */
-export interface Ending {
-  self: number;
-  lost: number;
-  baseSelf: number;
-  baseLost: number;
-}
-
 export class Grower {
   private fn: Int32Array = new Int32Array(1024);
   private parent: Int32Array = new Int32Array(1024);

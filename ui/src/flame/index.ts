@@ -2,28 +2,27 @@
 
 import "./flame.css";
 
-export { FlamePanel, type FlamePanelProps } from "./FlamePanel";
-export { FIRST_LOOK, VIEWS, type FlameLook, type FlameView } from "./look";
-export { Flame, type FlameProps } from "./Flame";
-export { FlameChart, type FlameChartProps } from "./FlameChart";
-export { Sandwich, type SandwichProps } from "./Sandwich";
-export { TopTable, type TopTableProps } from "./TopTable";
-export { SearchBox, type SearchBoxProps } from "./SearchBox";
-export { Legend } from "./Legend";
+export { type ChartData, chartFrom } from "./chart-data";
+export { type ColourBy, colourOf, css, type Theme } from "./colours";
+export { Flame, type FlameProps } from "./flame";
+export { FlameChart, type FlameChartProps } from "./flame-chart";
+export { FlamePanel, type FlamePanelProps } from "./flame-panel";
+export { foldCounts, type SampleTable } from "./fold";
 export { FLAME_KEYS, HEAT_KEYS } from "./keys";
-export { FlameTree, scaleOf, type ColumnsLike, type FunctionTable, type Pruned } from "./tree";
-export { chartFrom, type ChartData } from "./chart-data";
-export { foldChart, foldCounts, foldHeat, foldSamples, leafCounts, type FoldOptions, type SampleTable } from "./fold";
+export { Legend } from "./legend";
+export { FIRST_LOOK, type FlameLook, type FlameView, VIEWS } from "./look";
+export { packedTree } from "./pack";
+export { Sandwich, type SandwichProps } from "./sandwich";
+export { matchesOf, patternOf, type Search, type SearchMode } from "./search";
+export { SearchBox, type SearchBoxProps } from "./search-box";
+export { type SvgOptions, svgOf } from "./svg";
+export { TopTable, type TopTableProps } from "./top-table";
 export {
   applyAll,
+  type FunctionKey,
   read as readTransforms,
   says,
-  written as writtenTransforms,
-  type FunctionKey,
   type Transform,
+  written as writtenTransforms,
 } from "./transforms";
-export { matchesOf, patternOf, type Search, type SearchMode } from "./search";
-export { svgOf, type SvgOptions } from "./svg";
-export { packedTree } from "./pack";
-export { copy, download } from "./copy";
-export { colourOf, css, type ColourBy, type Theme } from "./colours";
+export { FlameTree, type FunctionTable, scaleOf } from "./tree";

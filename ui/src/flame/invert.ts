@@ -4,8 +4,8 @@
 // by level, and a branch narrower than `below` of all is given up there and counted, as the server does.
 
 import { Grower, like } from "./grow";
-import { focus, maskOf, type FunctionKey } from "./transforms";
-import { FlameTree, type FunctionTable } from "./tree";
+import { type FunctionKey, focus, maskOf } from "./transforms";
+import type { FlameTree, FunctionTable } from "./tree";
 
 export const LEFT_OUT = "[left out: too narrow]";
 const VISIBLE_RATIO = 1 / 20_000;

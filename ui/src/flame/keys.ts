@@ -15,8 +15,8 @@ export const FLAME_KEYS: readonly (readonly [string, string])[] = [
   ["r, Shift+R", "collapse all direct recursion, of this function"],
   ["b", "sandwich: callers and callees"],
   ["c, Shift+C", "copy name, copy stack"],
-  ["z", "take the last transform back"],
-  ["i, o", "invert, turn upside down"],
+  ["z", "undo the last transform"],
+  ["i, o", "invert, flip"],
   ["k", "colour by kind or module"],
   ["Menu or Shift+F10", "menu of the frame"],
 ];
@@ -27,7 +27,7 @@ export const HEAT_KEYS: readonly (readonly [string, string])[] = [
   ["Enter", "select this second"],
   ["Space", "start a selection, end it"],
   ["Ctrl+Enter", "compare with this second; with Space, from cell to cell"],
-  [", .", "step to the range before, after"],
-  ["Esc", "select nothing"],
-  ["PageUp PageDown Home End", "move far"],
+  [", .", "previous, next range"],
+  ["Esc", "clear the selection"],
+  ["PageUp PageDown Home End", "jump"],
 ];

@@ -1,7 +1,7 @@
 // A tree as the server sends it, for a page that is saved: FlameTree.from(decode(packedTree(tree))) is the same tree.
 
 import { encode } from "../api/columns";
-import { NO_MODULE, type FlameTree } from "./tree";
+import { type FlameTree, NO_MODULE } from "./tree";
 
 export function packedTree(tree: FlameTree): ArrayBuffer {
   const { functions } = tree;

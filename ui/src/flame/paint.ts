@@ -3,7 +3,7 @@
 // frames: frames narrower than a pixel are merged into a grey that says that something is there.
 
 import { mixed } from "./colours";
-import { firstAfter, type Bars, type Extent } from "./layout";
+import { type Bars, type Extent, firstAfter } from "./layout";
 
 export const ROW = 18;
 const FONT =
@@ -242,6 +242,6 @@ export class LabelCache {
     const found = known[room];
     if (found !== undefined) return found;
     this.size++;
-    return (known[room] = name.slice(0, room - 1) + "…");
+    return (known[room] = `${name.slice(0, room - 1)}…`);
   }
 }

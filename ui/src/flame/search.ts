@@ -1,6 +1,5 @@
 // Search by regular expression: functions are tested once each, nodes only look the answer up.
 
-import { Grower, like } from "./grow";
 import { regrow } from "./transforms";
 import type { FlameTree, FunctionTable } from "./tree";
 
@@ -24,6 +23,11 @@ export function patternOf(text: string): Pattern {
   } catch (error) {
     return { regexp: null, error: error instanceof Error ? error.message : String(error) };
   }
+}
+
+/** A regular expression that finds exactly this function. */
+export function exactly(name: string): string {
+  return `^${name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}$`;
 }
 
 /** 1 for each function whose name or module matches; the root never does. */
@@ -73,9 +77,4 @@ export function filtered(tree: FlameTree, matches: Uint8Array): FlameTree {
     0,
     (node) => inside[node] === 1,
   );
-}
-
-/** A tree in which nothing matched: the root alone, so that the page can say so. */
-export function emptied(tree: FlameTree): FlameTree {
-  return new Grower(tree.functions).finish(like(tree));
 }

@@ -1,9 +1,10 @@
 // The graph as a picture that needs nothing else: what is seen, with names and numbers under the pointer.
 
-import { css, nodeColours, unpacked, type ColourBy } from "./colours";
+import { count, short } from "../format";
+import { type ColourBy, css, nodeColours, unpacked } from "./colours";
 import { barsOf, extentOf } from "./layout";
 import type { FlameTree } from "./tree";
-import { count, factsOf, narrowNote, prunedNote, short } from "./words";
+import { factsOf, narrowNote, prunedNote } from "./words";
 
 const WIDTH = 1200,
   MARGIN = 10,

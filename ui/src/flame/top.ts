@@ -1,8 +1,8 @@
 // Functions by how much time was spent in them (self) and below them (total). A sample counts once for a function, also
 // when it is on the stack several times.
 
-import type { FlameTree } from "./tree";
 import type { FunctionKey } from "./transforms";
+import type { FlameTree } from "./tree";
 
 export interface TopRow {
   readonly fn: number;

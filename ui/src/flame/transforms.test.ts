@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { synthetic, treeOf, type Line } from "./fixtures";
+import { type Line, synthetic, treeOf } from "./fixtures";
 import { callees, callers, inverted } from "./invert";
 import { topOf, totalsOf } from "./top";
-import { apply, applyAll, read, swapped, written, type Transform } from "./transforms";
+import { apply, applyAll, read, swapped, type Transform, written } from "./transforms";
 import type { FlameTree } from "./tree";
 import { stackText } from "./words";
 

@@ -234,7 +234,7 @@ export function written(transforms: readonly Transform[]): string {
       const letter = LETTERS[each.kind];
       if (each.kind === "collapse-module") return `${letter}:${quoted(each.module)}`;
       if (!each.fn) return `${letter}:`;
-      return `${letter}:${quoted(each.fn.name)}${each.fn.module === null ? "" : "@" + quoted(each.fn.module)}`;
+      return `${letter}:${quoted(each.fn.name)}${each.fn.module === null ? "" : `@${quoted(each.fn.module)}`}`;
     })
     .join("~");
 }

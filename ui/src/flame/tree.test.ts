@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { synthetic, treeOf } from "./fixtures";
-import { FlameTree, NO_MODULE, type ColumnsLike } from "./tree";
+import { FlameTree, NO_MODULE } from "./tree";
 
-const ANSWER: ColumnsLike = {
+const ANSWER = {
   header: {
     names: ["all", "main", "read"],
     modules: ["app"],
@@ -77,7 +77,7 @@ describe("FlameTree", () => {
   });
 });
 
-export function inOrder(tree: FlameTree): void {
+function inOrder(tree: FlameTree): void {
   const sums = Float64Array.from(tree.self);
   for (let node = tree.count - 1; node > 0; node--) {
     expect(tree.parent[node]).toBeLessThan(node);

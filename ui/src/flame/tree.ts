@@ -5,9 +5,11 @@
 // value = self + the children's values + what the server left out below (`lost`). In a difference every node also has the
 // samples of the other window (`base`); `scale` is what one of those counts, as if both windows were equally long.
 
+import type { FlamegraphHeader, Pruned } from "../api/types";
+
 /** What the decoder of `application/vnd.zombiescope.columns` gives; only what is used here. */
-export interface ColumnsLike {
-  readonly header: object;
+export interface ColumnsLike<H> {
+  readonly header: H;
   readonly arrays: Readonly<Record<string, ArrayLike<number>>>;
 }
 
@@ -16,13 +18,6 @@ export interface FunctionTable {
   readonly name: readonly string[];
   readonly module: readonly (string | null)[];
   readonly kind: readonly string[];
-}
-
-/** Branches that the server left out because they were narrower than `below_ratio` of all, and the samples in them. */
-export interface Pruned {
-  readonly branches: number;
-  readonly samples: number;
-  readonly below_ratio: number;
 }
 
 export interface TreeArrays {
@@ -86,15 +81,15 @@ export class FlameTree {
   }
 
   /** The answer of `flamegraph`. */
-  static from(columns: ColumnsLike, inverted = false): FlameTree {
-    const header = columns.header as FlameHeader;
+  static from(columns: ColumnsLike<FlameHeader>, inverted = false): FlameTree {
+    const { header } = columns;
     const array = (name: string): ArrayLike<number> => {
       const found = columns.arrays[name];
       if (!found) throw new Error(`the flame graph has no column ${name}`);
       return found;
     };
     const [functions, fn] = functionsOf(header, array("name"), array("module"), array("kind"));
-    const base = columns.arrays["base"];
+    const base = columns.arrays.base;
     return new FlameTree({
       functions,
       fn,
@@ -175,17 +170,9 @@ export class FlameTree {
   }
 }
 
-/** The scalars of the answer of `flamegraph`. */
-export interface FlameHeader {
-  readonly names: readonly string[];
-  readonly modules: readonly string[];
-  readonly kinds: readonly string[];
-  readonly total?: number;
-  readonly base_total?: number | null;
-  readonly scale?: number | null;
-  readonly pruned?: Pruned;
-  readonly total_recording_samples?: number | null;
-}
+/** What nodes are named from. */
+export type Names = Pick<FlamegraphHeader, "names" | "modules" | "kinds">;
+type FlameHeader = Names & Partial<Pick<FlamegraphHeader, "scale" | "pruned" | "total_recording_samples">>;
 
 /** What a sample of the other window counts, as if that were as long as this one. */
 export function scaleOf(total: number, baseTotal: number): number {
@@ -197,7 +184,7 @@ type Table = { name: string[]; module: (string | null)[]; kind: string[] };
 
 /** Frames of the same name, module and kind are one function. Number 0 is kept for the root. */
 export function functionsOf(
-  header: Pick<FlameHeader, "names" | "modules" | "kinds">,
+  header: Names,
   names: ArrayLike<number>,
   modules: ArrayLike<number>,
   kinds: ArrayLike<number>,

@@ -1,6 +1,6 @@
 // Where keys lead in a tree, and where a node is in another one.
 
-import { nearest, type Bars, type Extent } from "./layout";
+import { type Bars, type Extent, nearest } from "./layout";
 import type { FlameTree } from "./tree";
 
 /** The node of the same path in another tree, or what is left of that path; null if that is nothing. */

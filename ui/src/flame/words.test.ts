@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { treeOf } from "./fixtures";
+import { ticksOf } from "./flame-chart";
 import { LabelCache, levelAt, rowOf } from "./paint";
-import { ticksOf } from "./FlameChart";
-import { changeOf, factsOf, percent, prunedNote, signed, spoken, stackText } from "./words";
+import { changeOf, factsOf, prunedNote, spoken, stackText } from "./words";
 
 const TREE = treeOf([
   ["main;read@kernel", 60],
@@ -15,12 +15,12 @@ describe("words", () => {
   it("say how much a frame is of all and of what is zoomed to", () => {
     const { lines, place } = factsOf(TREE, READ, TREE.follow(["main"]));
     expect(lines).toEqual([
-      ["samples", "60 · 60.0 % of all"],
-      ["of main", "75.0 %"],
-      ["self", "60 · 60.0 % of all"],
+      ["samples", "60 · 60.0% of all"],
+      ["of main", "75.0%"],
+      ["self", "60 · 60.0% of all"],
     ]);
     expect(place).toBe("kernel");
-    expect(spoken(TREE, READ)).toMatch(/^read, kernel\. samples 60 , 60.0 % of all; .*depth 2, 1 of 1, 0 callees\.$/);
+    expect(spoken(TREE, READ)).toMatch(/^read, kernel\. samples 60 , 60.0% of all; .*depth 2, 1 of 1, 0 callees\.$/);
   });
 
   it("say what changed, and what is new or vanished", () => {
@@ -36,23 +36,12 @@ describe("words", () => {
 
   it("write a stack outermost first", () => expect(stackText(TREE, READ)).toBe("main\nread"));
 
-  it("are short for numbers", () => {
-    expect([percent(1, 1000), percent(5, 100), percent(1, 3), percent(1, 1), percent(1, 0)]).toEqual([
-      "0.10 %",
-      "5.0 %",
-      "33.3 %",
-      "100 %",
-      "0 %",
-    ]);
-    expect([signed(1234.4), signed(-2), signed(0.2)]).toEqual(["+1,234", "−2", "±0"]);
-  });
-
   it("own up to what the server left out", () => {
     const tree = Object.assign(Object.create(Object.getPrototypeOf(TREE)), TREE, {
       pruned: { branches: 1211, samples: 5, below_ratio: 0.0005 },
     });
     expect(prunedNote(tree)).toBe(
-      "1,211 branches below 0.050 % left out by the server; 5.0 % of the samples are in them and end at their callers here.",
+      "1,211 branches below 0.05% left out by the server; 5.00% of the samples are in them and end at their callers here.",
     );
     expect(prunedNote(TREE)).toBe("");
   });

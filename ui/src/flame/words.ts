@@ -1,29 +1,8 @@
 // What is said about a frame, in one place: the tooltip, the line below the graph, the text for a screen reader and the
 // SVG all say the same.
 
+import { count, percent, plural, points, share, short, signed } from "../format";
 import type { FlameTree } from "./tree";
-
-const NUMBER = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
-
-export function count(number: number): string {
-  return NUMBER.format(Math.round(number));
-}
-
-export function percent(part: number, whole: number): string {
-  if (!whole) return "0 %";
-  const of = (100 * part) / whole,
-    size = Math.abs(of);
-  return `${of.toFixed(size < 1 ? 2 : size < 10 ? 1 : size > 99.95 ? 0 : 1)} %`;
-}
-
-export function signed(number: number): string {
-  const rounded = Math.round(number);
-  return rounded > 0 ? `+${count(rounded)}` : rounded < 0 ? `−${count(-rounded)}` : "±0";
-}
-
-export function counted(number: number, one: string, many = one + "s"): string {
-  return `${count(number)} ${Math.round(number) === 1 ? one : many}`;
-}
 
 export interface Facts {
   readonly name: string;
@@ -37,16 +16,16 @@ export function factsOf(tree: FlameTree, node: number, zoom = 0): Facts {
   const value = tree.value[node]!,
     lines: [string, string][] = [];
   const self = tree.inverted ? null : tree.self[node]!;
-  lines.push(["samples", `${count(value)} · ${percent(value, tree.total)} of all`]);
-  if (zoom > 0) lines.push([`of ${short(tree.name(zoom), 24)}`, percent(value, tree.value[zoom]!)]);
-  if (self !== null) lines.push(["self", `${count(self)} · ${percent(self, tree.total)} of all`]);
+  lines.push(["samples", `${count(value)} · ${share(value, tree.total)} of all`]);
+  if (zoom > 0) lines.push([`of ${short(tree.name(zoom), 24)}`, share(value, tree.value[zoom]!)]);
+  if (self !== null) lines.push(["self", `${count(self)} · ${share(self, tree.total)} of all`]);
   if (tree.base) {
     const base = tree.base[node]!;
-    lines.push(["before", `${count(base)} · ${percent(base, tree.baseTotal)}`]);
+    lines.push(["before", `${count(base)} · ${share(base, tree.baseTotal)}`]);
     lines.push(["change", changeOf(tree, node)]);
   }
   if (tree.recordingSamples && tree.recordingSamples > tree.total) {
-    lines.push(["of the recording", percent(value, tree.recordingSamples)]);
+    lines.push(["of the recording", share(value, tree.recordingSamples)]);
   }
   return { name: tree.name(node), place: placeOf(tree.module(node), tree.kind(node)), lines };
 }
@@ -54,8 +33,8 @@ export function factsOf(tree: FlameTree, node: number, zoom = 0): Facts {
 export function changeOf(tree: FlameTree, node: number): string {
   const value = tree.value[node]!,
     base = tree.base?.[node] ?? 0;
-  const points = 100 * ((tree.total ? value / tree.total : 0) - (tree.baseTotal ? base / tree.baseTotal : 0));
-  const said = `${points < 0 ? "−" : "+"}${Math.abs(points).toFixed(Math.abs(points) < 1 ? 2 : 1)} points, ${signed(tree.delta(node))} samples`;
+  const change = (tree.total ? value / tree.total : 0) - (tree.baseTotal ? base / tree.baseTotal : 0);
+  const said = `${points(change)}, ${signed(tree.delta(node))} samples`;
   if (!value && base) return `${said}; vanished`;
   return value && !base ? `${said}; new` : said;
 }
@@ -76,7 +55,7 @@ export function spoken(tree: FlameTree, node: number, zoom = 0): string {
       ? "root"
       : `depth ${tree.depth[node]}, ${node - tree.firstChild[parent]! + 1} of ${tree.childEnd[parent]! - tree.firstChild[parent]!}`;
   const said = facts.lines.map(([label, text]) => `${label} ${text.replace("·", ",")}`).join("; ");
-  return `${facts.name}${facts.place ? `, ${facts.place.replace(" · ", ", ")}` : ""}. ${said}. ${place}, ${counted(children, tree.inverted ? "caller" : "callee")}.`;
+  return `${facts.name}${facts.place ? `, ${facts.place.replace(" · ", ", ")}` : ""}. ${said}. ${place}, ${plural(children, tree.inverted ? "caller" : "callee")}.`;
 }
 
 /** The stack of a node as lines, outermost first; as collapsed stacks have it, with `;` between. */
@@ -93,11 +72,11 @@ export function summary(tree: FlameTree, hottest: readonly { name: string; self:
   if (!tree.total && !tree.baseTotal) return "Flame graph without samples.";
   const hot = hottest
     .slice(0, 5)
-    .map((row) => `${row.name} ${percent(row.self, tree.total)}`)
+    .map((row) => `${row.name} ${share(row.self, tree.total)}`)
     .join(", ");
   return (
-    `${tree.isDifference ? "Differential flame" : tree.inverted ? "Inverted flame" : "Flame"} graph of ${counted(tree.total, "sample")}, ` +
-    `${counted(tree.count - 1, "frame")}, ${counted(tree.depths - 1, "level")} deep. Most time in: ${hot || "nothing"}. ` +
+    `${tree.isDifference ? "Differential flame" : tree.inverted ? "Inverted flame" : "Flame"} graph of ${plural(tree.total, "sample")}, ` +
+    `${plural(tree.count - 1, "frame")}, ${plural(tree.depths - 1, "level")} deep. Most time in: ${hot || "nothing"}. ` +
     "Arrow keys move between frames, Enter zooms."
   );
 }
@@ -106,17 +85,12 @@ export function summary(tree: FlameTree, hottest: readonly { name: string; self:
 export function prunedNote(tree: FlameTree): string {
   const { branches, samples, below_ratio } = tree.pruned;
   if (!branches) return "";
-  const least = `${(100 * below_ratio).toPrecision(2)} %`;
   return (
-    `${counted(branches, "branch", "branches")} below ${least} left out by the server; ` +
-    `${percent(samples, tree.total)} of the samples are in them and end at their callers here.`
+    `${plural(branches, "branch", "branches")} below ${percent(below_ratio)} left out by the server; ` +
+    `${share(samples, tree.total)} of the samples are in them and end at their callers here.`
   );
 }
 
 export function narrowNote(narrow: number): string {
-  return narrow ? `${counted(narrow, "frame")} below 1 px hidden; zoom in to see them.` : "";
-}
-
-export function short(text: string, room: number): string {
-  return text.length <= room ? text : room < 2 ? "" : text.slice(0, room - 1) + "…";
+  return narrow ? `${plural(narrow, "frame")} below 1 px hidden; zoom in to see them.` : "";
 }

@@ -7,6 +7,7 @@ import {
   cellsOf,
   columnRange,
   folded,
+  type HeatData,
   heatFrom,
   moved,
   narrowed,
@@ -14,7 +15,6 @@ import {
   staircase,
   stepped,
   timeOf,
-  type HeatData,
 } from "./cells";
 
 const START = 1_700_000_000;
@@ -188,6 +188,6 @@ describe("heat maps", () => {
   it("reads an answer", () => {
     const map = heatFrom({ header: { start: 5, column_s: 1, columns: 1, rows: 2 }, arrays: { values: [3, 4] } });
     expect([map.max, map.total, map.painted, map.cores]).toEqual([4, 7, null, null]);
-    expect(() => heatFrom({ header: {}, arrays: {} })).toThrow("no values");
+    expect(() => heatFrom({ header: { start: 5, column_s: 1, columns: 0, rows: 2 }, arrays: {} })).toThrow("no values");
   });
 });

@@ -5,28 +5,18 @@
 // spans, or a row is a core, only whole columns mean a range. A selection from cell to cell is therefore a staircase
 // where cells have a time of their own, and a rectangle elsewhere.
 
+import type { HeatmapHeader, Span } from "../api/types";
 import type { ColumnsLike } from "../flame/tree";
 
-export interface Range {
-  readonly from: number;
-  readonly to: number;
-}
+export type Range = Readonly<Span>;
 
 export interface Cell {
   readonly column: number;
   readonly row: number;
 }
 
-export interface HeatHeader {
-  readonly start: number;
-  readonly column_s: number;
-  readonly columns: number;
-  readonly rows: number;
-  readonly max?: number;
-  readonly total?: number;
-  readonly cores?: readonly number[] | null;
-  readonly blind?: readonly (readonly [number, number])[];
-}
+type HeatHeader = Pick<HeatmapHeader, "start" | "column_s" | "columns" | "rows"> &
+  Partial<Pick<HeatmapHeader, "max" | "total" | "cores" | "blind">>;
 
 export interface HeatData {
   readonly start: number;
@@ -47,11 +37,11 @@ export interface HeatData {
 }
 
 /** The answer of `heatmap`. */
-export function heatFrom(columns: ColumnsLike): HeatData {
-  const header = columns.header as HeatHeader;
-  const values = columns.arrays["values"];
+export function heatFrom(columns: ColumnsLike<HeatHeader>): HeatData {
+  const { header } = columns;
+  const values = columns.arrays.values;
   if (!values) throw new Error("the heat map has no values");
-  const painted = columns.arrays["painted"];
+  const painted = columns.arrays.painted;
   const found = new Uint32Array(values);
   return {
     start: header.start,

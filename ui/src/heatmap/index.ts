@@ -3,19 +3,18 @@
 import "../flame/flame.css";
 import "./heatmap.css";
 
-export { HeatMap, type HeatMapProps } from "./HeatMap";
-export { ROW_CHOICES } from "./HeatBar";
 export {
+  type Cell,
   cellAt,
+  type HeatData,
   heatFrom,
   isFine,
   narrowed,
+  type Range,
   samplesIn,
   stepped,
   timeOf,
-  type Cell,
-  type HeatData,
-  type HeatHeader,
-  type Range,
 } from "./cells";
+export { ROW_CHOICES } from "./heat-bar";
+export { HeatMap, type HeatMapProps } from "./heat-map";
 export { levelOf, type Scale } from "./palette";

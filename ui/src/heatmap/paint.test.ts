@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { HeatData } from "./cells";
-import { LEFT, gridOf, niceStep } from "./paint";
+import { gridOf, LEFT, niceStep } from "./paint";
 
 const HEAT: HeatData = {
   start: 100,

@@ -2,8 +2,8 @@
 // with the pointer. A cell is one pixel of a small picture that the browser enlarges, so hours of cells cost nothing.
 
 import { packed, parsed, type Rgb } from "../flame/colours";
-import { blindColumns, cellsOf, endOf, staircase, type Cell, type HeatData, type Range } from "./cells";
-import { HEAT_DEFAULT, HEAT_VARIABLES, colourOf, paintOf, ramp, type Scale } from "./palette";
+import { blindColumns, type Cell, cellsOf, endOf, type HeatData, type Range, staircase } from "./cells";
+import { colourOf, HEAT_DEFAULT, HEAT_VARIABLES, paintOf, ramp, type Scale } from "./palette";
 
 export const LEFT = 52,
   FOOT = 20;
@@ -102,7 +102,7 @@ export function drawCells(
       if (!value) continue;
       const line = heat.cores ? row : heat.rows - 1 - row;
       let colour = colourOf(value, heat.max, scale, look.colours);
-      // While something is searched the rest steps back, or the paint would have to be told apart from heat.
+      // While something is searched the rest steps back, or paint and heat would be hard to tell apart.
       if (heat.painted) colour = paintOf(heat.painted[cell]!, heat.max, scale, faded(colour, empty), look.paint);
       pixels[line * heat.columns + column] = colour;
     }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { packed } from "../flame/colours";
-import { HEAT_DEFAULT, colourOf, legendMarks, levelOf, paintOf, ramp } from "./palette";
+import { colourOf, HEAT_DEFAULT, legendMarks, levelOf, paintOf, ramp } from "./palette";
 
 describe("palette", () => {
   it("tells one sample from none and from ten on the logarithmic scale", () => {

@@ -5,7 +5,7 @@ import { sharp } from "../axis/canvas";
 import { plotWidth } from "../axis/moves";
 import { colourOf, dark, view } from "../state";
 import { lanes } from "./load";
-import { type Point, highest, pieces } from "./series";
+import { highest, type Point, pieces } from "./series";
 
 export const CHART_PX = 34;
 
@@ -70,7 +70,7 @@ function draw(context: CanvasRenderingContext2D, line: Line, found: Point[][]): 
       context.fillStyle = colour;
       context.fillRect(piece[0]![0] - 2, piece[0]![1] - 2, 4, 4);
     }
-    piece.forEach(([x, y], n) => (n ? path.lineTo(x, y) : path.moveTo(x, y)));
+    for (const [x, y] of piece) path.lineTo(x, y);
     if (line.fill) {
       const area = new Path2D(path);
       area.lineTo(piece[piece.length - 1]![0], CHART_PX);

@@ -1,12 +1,14 @@
 /** What happened, as buttons on the axis: an icon each, or a number where they would lie on each other. */
 
+import { rank, worse } from "../api/severity";
+import type { TimelineEvent } from "../api/types";
 import { clusters, toX } from "../axis/axis";
 import { plotWidth, select } from "../axis/moves";
-import type { TimelineEvent } from "../api/types";
 import { Icon } from "../chrome/icons";
 import { hideTip, showTip, tipAt } from "../chrome/tip";
-import { clock, duration, info, view } from "../state";
-import { iconOf, kindWords, leader, worse } from "./kinds";
+import { clock, count, duration } from "../format";
+import { view, zoneOffset } from "../state";
+import { iconOf, kindWords, leader } from "./kinds";
 import { lanes } from "./load";
 
 const APART_PX = 20;
@@ -23,7 +25,9 @@ export function Events() {
         <EventButton key={`${items[0]!.at} ${items[0]!.text}`} x={x} items={items} />
       ))}
       {!!lanes.value?.events_left_off && (
-        <span class="lane-note left-off">{lanes.value.events_left_off.toLocaleString("en")} lesser or earlier ones are not shown: zoom in</span>
+        <span class="lane-note left-off">
+          {count(lanes.value.events_left_off)} minor or earlier events are not shown: zoom in
+        </span>
       )}
       {lanes.value !== null && found.length === 0 && <span class="lane-note">no events in view</span>}
     </div>
@@ -33,7 +37,10 @@ export function Events() {
 function EventButton({ x, items }: { x: number; items: TimelineEvent[] }) {
   const first = leader(items);
   const severity = items.reduce((worst, one) => worse(worst, one.severity), first.severity);
-  const label = items.length === 1 ? `${kindWords(first.kind)} at ${said(first.at)}: ${first.text}` : `${items.length} events, worst: ${kindWords(first.kind)} at ${said(first.at)}: ${first.text}`;
+  const label =
+    items.length === 1
+      ? `${kindWords(first.kind)} at ${said(first.at)}: ${first.text}`
+      : `${items.length} events, worst: ${kindWords(first.kind)} at ${said(first.at)}: ${first.text}`;
   const tip = <EventsTip items={items} />;
   const around = (): void => {
     const from = items[0]!.at;
@@ -42,6 +49,7 @@ function EventButton({ x, items }: { x: number; items: TimelineEvent[] }) {
   };
   return (
     <button
+      type="button"
       class={`event severity-${severity}`}
       style={{ transform: `translateX(${Math.round(x - 9)}px)` }}
       aria-label={label}
@@ -58,7 +66,7 @@ function EventButton({ x, items }: { x: number; items: TimelineEvent[] }) {
 }
 
 function EventsTip({ items }: { items: TimelineEvent[] }) {
-  const worst = [...items].sort((a, b) => (worse(a.severity, b.severity) === a.severity ? -1 : 1)).slice(0, SAID);
+  const worst = [...items].sort((a, b) => rank(a.severity) - rank(b.severity)).slice(0, SAID);
   return (
     <div class="tip-events">
       {worst.map((one) => (
@@ -70,10 +78,14 @@ function EventsTip({ items }: { items: TimelineEvent[] }) {
           </span>
         </div>
       ))}
-      {items.length > SAID && <div class="faint">and {items.length - SAID} more within {duration(items[items.length - 1]!.at - items[0]!.at)}</div>}
-      <div class="faint">click: select the seconds around</div>
+      {items.length > SAID && (
+        <div class="faint">
+          and {items.length - SAID} more within {duration(items[items.length - 1]!.at - items[0]!.at)}
+        </div>
+      )}
+      <div class="faint">click: select the seconds around it</div>
     </div>
   );
 }
 
-const said = (at: number): string => clock(at, info.value?.zone_offset_s ?? 0, 1);
+const said = (at: number): string => clock(at, zoneOffset.value, 1);

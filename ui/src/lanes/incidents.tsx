@@ -1,15 +1,13 @@
 /** Incidents as marked spans above the strip. */
 
+import { titleOf } from "../api/incident";
+import type { Incident } from "../api/types";
 import { cut, toX } from "../axis/axis";
 import { plotWidth } from "../axis/moves";
-import type { Incident } from "../api/types";
 import { Icon } from "../chrome/icons";
 import { hideTip, showTip, tipAt } from "../chrome/tip";
-import { clock, duration, incidents, incidentsTrouble, info, navigate, view } from "../state";
-
-export function summary(incident: Incident): string {
-  return incident.summary ?? incident.causes[0]?.summary ?? incident.symptoms[0]?.text ?? incident.id;
-}
+import { clock, duration, percent } from "../format";
+import { incidents, incidentsTrouble, navigate, view, zoneOffset } from "../state";
 
 export function IncidentSpans() {
   const width = plotWidth.value;
@@ -24,10 +22,14 @@ export function IncidentSpans() {
         const tip = <IncidentTip incident={incident} />;
         return (
           <button
+            type="button"
             key={incident.id}
             class={`incident-span severity-${incident.severity}`}
-            style={{ transform: `translateX(${Math.round(left)}px)`, width: `${Math.max(14, Math.round(right - left))}px` }}
-            aria-label={`${incident.severity} incident at ${clock(incident.from, info.value?.zone_offset_s ?? 0)}: ${summary(incident)}`}
+            style={{
+              transform: `translateX(${Math.round(left)}px)`,
+              width: `${Math.max(14, Math.round(right - left))}px`,
+            }}
+            aria-label={`${incident.severity} incident at ${clock(incident.from, zoneOffset.value)}: ${titleOf(incident)}`}
             onClick={() => navigate({ page: "incident", incidentId: incident.id })}
             onPointerMove={(pointer) => showTip(pointer.clientX, pointer.clientY, tip)}
             onPointerLeave={hideTip}
@@ -35,27 +37,36 @@ export function IncidentSpans() {
             onBlur={hideTip}
           >
             <Icon name="incidents" size={11} />
-            {right - left > 60 && <span>{summary(incident)}</span>}
+            {right - left > 60 && <span>{titleOf(incident)}</span>}
           </button>
         );
       })}
       {incidents.value !== null && found.length === 0 && <span class="lane-note">no incident in view</span>}
-      {incidents.value === null && <span class="lane-note">{incidentsTrouble.value ? `not diagnosed: ${incidentsTrouble.value.what}` : "diagnosing …"}</span>}
+      {incidents.value === null && (
+        <span class="lane-note">
+          {incidentsTrouble.value ? `not diagnosed: ${incidentsTrouble.value.what}` : "diagnosing …"}
+        </span>
+      )}
     </div>
   );
 }
 
 function IncidentTip({ incident }: { incident: Incident }) {
-  const offset = info.value?.zone_offset_s ?? 0;
+  const offset = zoneOffset.value;
   const cause = incident.causes[0];
   return (
     <div class="tip-wide">
-      <strong>{summary(incident)}</strong>
+      <strong>{titleOf(incident)}</strong>
       <div class="faint">
-        {incident.severity}, {incident.state} · {clock(incident.from, offset)} – {clock(incident.to, offset)} ({duration(incident.to - incident.from)})
+        {incident.severity}, {incident.state} · {clock(incident.from, offset)} – {clock(incident.to, offset)} (
+        {duration(incident.to - incident.from)})
       </div>
-      {cause && <div>{cause.pattern} · {Math.round(cause.confidence * 100)}% sure</div>}
-      <div class="faint">click: the whole chain</div>
+      {cause && (
+        <div>
+          {cause.pattern} · {percent(cause.confidence)} sure
+        </div>
+      )}
+      <div class="faint">click: show the whole chain</div>
     </div>
   );
 }

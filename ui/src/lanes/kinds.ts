@@ -1,7 +1,9 @@
 /** What an event is, to the eye: its icon and the words for its kind. Pure. */
 
-import type { Severity, TimelineEvent } from "../api/types";
+import { rank } from "../api/severity";
+import type { TimelineEvent } from "../api/types";
 import type { IconName } from "../chrome/icons";
+import { capital } from "../format";
 
 const ICONS: [RegExp, IconName][] = [
   [/^nic|link|tx_timeout/, "nic"],
@@ -23,15 +25,10 @@ export function iconOf({ kind }: TimelineEvent): IconName {
 /** nic_tx_timeout -> NIC tx timeout */
 export function kindWords(kind: string): string {
   const words = kind.replaceAll("_", " ").replace(/\b(nic|rcu|oom)\b/g, (word) => word.toUpperCase());
-  return words.charAt(0).toUpperCase() + words.slice(1);
+  return capital(words);
 }
-
-const RANK: Record<Severity, number> = { info: 0, warning: 1, critical: 2 };
-
-export const worse = (a: Severity, b: Severity): Severity => (RANK[a] >= RANK[b] ? a : b);
-export const severityRank = (severity: Severity): number => RANK[severity] ?? 0;
 
 /** The event that stands for its cluster: the worst, and of those the first. */
 export function leader(events: readonly TimelineEvent[]): TimelineEvent {
-  return events.reduce((best, one) => (severityRank(one.severity) > severityRank(best.severity) ? one : best));
+  return events.reduce((best, one) => (rank(one.severity) < rank(best.severity) ? one : best));
 }

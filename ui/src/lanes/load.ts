@@ -2,9 +2,9 @@
 
 import { effect, signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { plotWidth } from "../axis/moves";
 import { source } from "../api/source";
 import type { Lanes, Tick, TimelineEvent } from "../api/types";
+import { plotWidth } from "../axis/moves";
 import { type Answer, extent, following, info, lastEvent, lastTick, rec, tail, useAnswer, view } from "../state";
 
 export const lanes = signal<Lanes | null>(null);
@@ -15,20 +15,31 @@ const REFRESH_S = 15;
 export function useLanes(): Answer<Lanes> {
   // What is yet to come has no pressure of zero.
   // Half a second off the whole ones, so that a tick that is a little early or late stays in its own step.
-  const span = { from: Math.floor(view.value.from) - 0.5, to: Math.floor(Math.min(view.value.to, extent.value.to)) + (following.value ? -0.5 : 0.5) };
+  const span = {
+    from: Math.floor(view.value.from) - 0.5,
+    to: Math.floor(Math.min(view.value.to, extent.value.to)) + (following.value ? -0.5 : 0.5),
+  };
   const live = following.value;
   const columns = Math.max(64, Math.min(1600, Math.floor(plotWidth.value / 2)));
   const ready = info.value !== null && plotWidth.value > 0 && span.to > span.from;
-  const key = !ready ? null : live ? `tail ${rec.value} ${Math.floor(tail.value / REFRESH_S)}` : `${rec.value} ${span.from} ${span.to}`;
+  const key = !ready
+    ? null
+    : live
+      ? `tail ${rec.value} ${Math.floor(tail.value / REFRESH_S)}`
+      : `${rec.value} ${span.from} ${span.to}`;
   const answer = useAnswer(
     key,
     async (signal) => {
-      const found = await source().json<Lanes>("lanes", { rec: rec.value, from: span.from.toFixed(3), to: span.to.toFixed(3), columns }, signal);
+      const found = await source().json(
+        "lanes",
+        { rec: rec.value, from: span.from.toFixed(3), to: span.to.toFixed(3), columns },
+        signal,
+      );
       found.events.sort((a, b) => a.at - b.at);
       lanes.value = found;
       return found;
     },
-    { wait_ms: live ? 0 : 120, patient: live },
+    { wait_ms: live ? 0 : 120, patient: live, lasting: true },
   );
   useEffect(() => {
     const ends = [
@@ -43,7 +54,9 @@ export function useLanes(): Answer<Lanes> {
         if (event && before && following.value) lanes.value = withEvent(before, event);
       }),
     ];
-    return () => ends.forEach((end) => end());
+    return () => {
+      for (const end of ends) end();
+    };
   }, []);
   return answer;
 }
@@ -55,7 +68,12 @@ export function withTick(before: Lanes, tick: Tick): Lanes {
   const live = tick.total !== null && tick.dying !== null ? tick.total - tick.dying : null;
   return {
     ...before,
-    zombies: { at: [...zombies.at, tick.at], total: [...zombies.total, tick.total], live: [...zombies.live, live], dying: [...zombies.dying, tick.dying] },
+    zombies: {
+      at: [...zombies.at, tick.at],
+      total: [...zombies.total, tick.total],
+      live: [...zombies.live, live],
+      dying: [...zombies.dying, tick.dying],
+    },
   };
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { TimelineEvent } from "../api/types";
 import { iconOf, kindWords, leader } from "./kinds";
-import { highest, pieces, short, valueAt } from "./series";
+import { highest, pieces, valueAt } from "./series";
 
 const VIEW = { from: 0, to: 100 };
 
@@ -31,18 +31,33 @@ describe("series", () => {
     expect(valueAt([10, 20], [1, 2], 99, 15)).toBeNull();
     expect(valueAt([10], [1], 5, 15)).toBeNull();
   });
-
-  it("writes numbers short", () => {
-    expect([0.12, 999, 1234, 12345, 2_500_000].map(short)).toEqual(["0.1", "999", "1,234", "12.3k", "2.5M"]);
-  });
 });
 
-const event = (kind: string, severity: TimelineEvent["severity"] = "info"): TimelineEvent => ({ at: 0, kind, source: "", severity, text: "", fields: {} });
+const event = (kind: string, severity: TimelineEvent["severity"] = "info"): TimelineEvent => ({
+  at: 0,
+  kind,
+  source: "",
+  severity,
+  text: "",
+  fields: {},
+});
 
 describe("kinds", () => {
   it("has an icon for everything", () => {
-    expect(["nic_tx_timeout", "soft_lockup", "rcu_stall", "oom_kill", "unit_restart", "unit_failed", "ray_node_dead", "pod_evicted", "mark", "anything"].map((kind) => iconOf(event(kind)))).toEqual(
-      ["nic", "lockup", "stall", "oom", "restart", "failed", "ray", "pod", "mark", "log"]);
+    expect(
+      [
+        "nic_tx_timeout",
+        "soft_lockup",
+        "rcu_stall",
+        "oom_kill",
+        "unit_restart",
+        "unit_failed",
+        "ray_node_dead",
+        "pod_evicted",
+        "mark",
+        "anything",
+      ].map((kind) => iconOf(event(kind))),
+    ).toEqual(["nic", "lockup", "stall", "oom", "restart", "failed", "ray", "pod", "mark", "log"]);
   });
 
   it("names the worst of a cluster", () => {

@@ -1,7 +1,7 @@
 /** Lines of the lanes as points of a picture. Pure. */
 
-import { toX } from "../axis/axis";
 import type { Span } from "../api/types";
+import { toX } from "../axis/axis";
 
 export type Point = readonly [x: number, y: number];
 
@@ -20,7 +20,14 @@ export function highest(at: readonly number[], values: readonly (number | null)[
  * Pieces of a line: cut where nothing was measured. Of the points that fall on one pixel the highest is kept, so that a peak
  * survives any zoom.
  */
-export function pieces(at: readonly number[], values: readonly (number | null)[], view: Span, width: number, height: number, top: number): Point[][] {
+export function pieces(
+  at: readonly number[],
+  values: readonly (number | null)[],
+  view: Span,
+  width: number,
+  height: number,
+  top: number,
+): Point[][] {
   const out: Point[][] = [];
   let piece: Point[] = [];
   const end = (): void => {
@@ -47,7 +54,12 @@ export function pieces(at: readonly number[], values: readonly (number | null)[]
 }
 
 /** The value that held at a time: that of the last point before it, unless that is long ago. */
-export function valueAt(at: readonly number[], values: readonly (number | null)[], time: number, longest_s: number): number | null {
+export function valueAt(
+  at: readonly number[],
+  values: readonly (number | null)[],
+  time: number,
+  longest_s: number,
+): number | null {
   let [low, high] = [0, at.length];
   while (low < high) {
     const middle = (low + high) >> 1;
@@ -56,11 +68,4 @@ export function valueAt(at: readonly number[], values: readonly (number | null)[
   }
   if (low === 0 || time - at[low - 1]! > longest_s) return null;
   return values[low - 1] ?? null;
-}
-
-/** 1,234 or 12.3k: as many digits as a label has room for. */
-export function short(value: number): string {
-  if (value >= 1e6) return `${Number((value / 1e6).toFixed(1))}M`;
-  if (value >= 1e4) return `${Number((value / 1e3).toFixed(1))}k`;
-  return value.toLocaleString("en", { maximumFractionDigits: 1 });
 }

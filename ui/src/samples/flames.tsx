@@ -1,21 +1,40 @@
 /** Flame graph, chart, sandwich and table of the chosen samples. */
 
 import { useMemo, useState } from "preact/hooks";
+import { source } from "../api/source";
+import type { Span } from "../api/types";
+import { length } from "../axis/axis";
 import { plotWidth, select, swap } from "../axis/moves";
-import { silent, source } from "../api/source";
-import type { FlamechartHeader, FlamegraphHeader, Span } from "../api/types";
-import { Empty, Loading, NoPermission, Problem } from "../chrome/states";
-import { Icon } from "../chrome/icons";
 import { selectWorst } from "../axis/worst";
-import { short } from "../lanes/series";
-import { type FlameLook, FlamePanel, FlameTree, chartFrom, readTransforms, writtenTransforms } from "../flame";
+import { Icon } from "../chrome/icons";
+import { Empty, Loading, NoPermission, Problem } from "../chrome/states";
+import { chartFrom, type FlameLook, FlamePanel, FlameTree, readTransforms, writtenTransforms } from "../flame";
+import { clock, compact, duration } from "../format";
 import {
-  asked, clock, colour, compare, dark, duration, extent, filters, fn, following, icicle, info, inverted, look, navigate, replace, search, selection, setFilter, transforms, useAnswer,
+  colour,
+  compare,
+  dark,
+  extent,
+  filters,
+  fn,
+  following,
+  icicle,
+  info,
+  inverted,
+  look,
+  navigate,
+  replace,
+  sampleParams,
+  search,
+  selection,
+  setFilter,
+  transforms,
+  useColumns,
+  zoneOffset,
 } from "../state";
-import { formatSpan } from "../state/place";
+import { format, formatSpan, START } from "../state/place";
 import { worstIn } from "../strip/cells";
 import { strip } from "../strip/load";
-import { length } from "../axis/axis";
 import { settled } from "./span";
 
 const NODES = 100_000;
@@ -31,33 +50,54 @@ export function Flames({ height }: { height: number }) {
   const many = samplesIn(span);
   const asks = many > UNASKED && selection.value === null && insisted !== formatSpan(span);
   const ready = length(span) > 0 && plotWidth.value > 0 && !asks;
-  const params = { ...asked(span), against: formatSpan(other), nodes: NODES };
-  const ask = (invert: boolean) => (signal: AbortSignal) =>
-    source().columns<FlamegraphHeader>("flamegraph", invert ? { ...params, invert: 1 } : params, signal);
-  const key = JSON.stringify(params);
+  const params = { ...sampleParams(span), against: formatSpan(other), nodes: NODES };
   // A view changes with each turn of the wheel; a selection is made once and wants its answer at once.
   const calm = { wait_ms: selection.value ? 0 : 120, patient: following.value };
-  const answer = useAnswer(ready ? key : null, ask(false), calm);
-  const upside = useAnswer(ready && inverted.value ? `${key} inverted` : null, ask(true), calm);
+  const answer = useColumns("flamegraph", ready ? params : null, calm);
+  const upsideParams = ready && inverted.value ? { ...params, invert: 1 } : null;
+  const upside = useColumns("flamegraph", upsideParams, calm);
   const tree = useMemo(() => (answer.data ? FlameTree.from(answer.data) : null), [answer.data]);
-  const invertedTree = useMemo(() => (upside.data && !upside.loading ? FlameTree.from(upside.data, true) : null), [upside.data, upside.loading]);
+  const invertedTree = useMemo(
+    () => (upside.data && !upside.loading ? FlameTree.from(upside.data, true) : null),
+    [upside.data, upside.loading],
+  );
   const chart = useChart(span);
-  const offset = info.value?.zone_offset_s ?? 0;
+  const offset = zoneOffset.value;
   const done = useMemo(() => readTransforms(transforms.value), [transforms.value]);
   const shown: FlameLook = {
-    view: look.value, inverted: inverted.value, icicle: icicle.value, colour: colour.value, search: search.value, fn: fn.value, transforms: done,
+    view: look.value,
+    inverted: inverted.value,
+    icicle: icicle.value,
+    colour: colour.value,
+    search: search.value,
+    fn: fn.value,
+    transforms: done,
   };
   if (asks) return <Invitation span={span} samples={many} fold={() => insist(formatSpan(span))} />;
-  if (answer.error && !answer.loading && !(tree && silent(answer.error))) return <Problem error={answer.error} again={answer.again} />;
+  if (answer.problem) return <Problem error={answer.problem} again={answer.again} />;
   if (!tree) return <Loading title="Folding stacks" />;
   const blind = (info.value?.missing ?? []).filter((one) => /stack|sample/.test(one.source));
   if (!tree.total && blind.length) return <NoPermission missing={blind} />;
   return (
     <div class={`samples-flames${answer.loading && !following.value ? " stale" : ""}`}>
       <FlamePanel
-        tree={tree} invertedTree={invertedTree} look={shown} onLook={change} theme={dark.value ? "dark" : "light"} height={height}
-        chart={chart.data} chartTitle={<ChartTitle of={chart.of} />}
-        chartEmpty={chart.error ? <Problem small error={chart.error} /> : chart.of ? <Loading small title="Putting samples in order" /> : <Empty small title="Nothing was recorded here" />}
+        tree={tree}
+        invertedTree={invertedTree}
+        look={shown}
+        onLook={change}
+        theme={dark.value ? "dark" : "light"}
+        height={height}
+        chart={chart.data}
+        chartTitle={<ChartTitle of={chart.of} />}
+        chartEmpty={
+          chart.error ? (
+            <Problem small error={chart.error} />
+          ) : chart.of ? (
+            <Loading small title="Putting samples in order" />
+          ) : (
+            <Empty small title="Nothing was recorded here" />
+          )
+        }
         title={`${info.value?.node ?? ""} ${clock(span.from, offset)}, ${duration(length(span))}`}
         clock={(at, digits) => clock(at, offset, digits)}
         onSelectTime={(from, to) => select({ from, to })}
@@ -72,16 +112,23 @@ export function Flames({ height }: { height: number }) {
 /** About how many there are: the recording's, by its share of the time. */
 function samplesIn(span: Span): number {
   const all = extent.value;
-  return length(all) > 0 ? ((info.value?.samples ?? 0) * Math.min(1, length(span) / length(all))) : 0;
+  return length(all) > 0 ? (info.value?.samples ?? 0) * Math.min(1, length(span) / length(all)) : 0;
 }
 
 function Invitation({ span, samples, fold }: { span: Span; samples: number; fold: () => void }) {
   return (
     <Empty title="Select a time to see where it went">
-      <p>In view are {duration(length(span))} and about {short(samples)} samples. Drag over the axis or the heat map, or:</p>
+      <p>
+        In view are {duration(length(span))} and about {compact(samples)} samples. Drag over the axis or the heat map,
+        or:
+      </p>
       <div class="button-row">
-        <button class="button" onClick={() => void selectWorst()}>Select the worst second <kbd>e</kbd></button>
-        <button class="button quiet" onClick={fold}>Fold all of it; that takes a while</button>
+        <button type="button" class="button" onClick={() => void selectWorst()}>
+          Select the worst second <kbd>e</kbd>
+        </button>
+        <button type="button" class="button quiet" onClick={fold}>
+          Fold all of it; that takes a while
+        </button>
       </div>
     </Empty>
   );
@@ -98,13 +145,27 @@ function change(next: Partial<FlameLook>): void {
 function useChart(span: Span) {
   const { cpu, tid } = filters.value;
   const worst = strip.value && worstIn(strip.value, span);
-  const one = tid.length === 1 ? { tid: tid[0]! } : cpu.length === 1 && /^\d+$/.test(cpu[0]!) ? { cpu: cpu[0]! } : worst ? { cpu: String(worst.cpu) } : null;
-  const only = { ...filters.value, cpu: one && "cpu" in one ? [one.cpu!] : [], tid: one && "tid" in one ? [one.tid!] : [] };
-  const params = { ...asked(span, only), nodes: NODES };
+  const one =
+    tid.length === 1
+      ? { tid: tid[0]! }
+      : cpu.length === 1 && /^\d+$/.test(cpu[0]!)
+        ? { cpu: cpu[0]! }
+        : worst
+          ? { cpu: String(worst.cpu) }
+          : null;
+  const only = {
+    ...filters.value,
+    cpu: one && "cpu" in one ? [one.cpu!] : [],
+    tid: one && "tid" in one ? [one.tid!] : [],
+  };
+  const params = { ...sampleParams(span, only), nodes: NODES };
   const wanted = look.value === "chart" && one !== null && length(span) > 0;
-  const answer = useAnswer(wanted ? JSON.stringify(params) : null, (signal) => source().columns<FlamechartHeader>("flamechart", params, signal), { wait_ms: selection.value ? 0 : 120, patient: following.value });
+  const answer = useColumns("flamechart", wanted ? params : null, {
+    wait_ms: selection.value ? 0 : 120,
+    patient: following.value,
+  });
   const data = useMemo(() => (answer.data ? chartFrom(answer.data) : null), [answer.data]);
-  return { data, error: answer.loading ? null : answer.error, of: one };
+  return { data, error: answer.problem, of: one };
 }
 
 function ChartTitle({ of }: { of: { cpu?: string; tid?: string } | null }) {
@@ -113,29 +174,41 @@ function ChartTitle({ of }: { of: { cpu?: string; tid?: string } | null }) {
   return (
     <div class="chart-title">
       {of.tid !== undefined ? `Thread ${of.tid}` : `Core ${of.cpu}`}
-      {!chosen && <span class="faint"> · the worst of what is chosen; filter for another core or thread to see that one </span>}
-      {!chosen && of.cpu !== undefined && <button class="button" onClick={() => setFilter("cpu", [of.cpu!])}><Icon name="filter" /> Only core {of.cpu}</button>}
+      {!chosen && (
+        <span class="faint"> · the worst in the selection; filter for another core or thread to see that one </span>
+      )}
+      {!chosen && of.cpu !== undefined && (
+        <button type="button" class="button" onClick={() => setFilter("cpu", [of.cpu!])}>
+          <Icon name="filter" /> Only core {of.cpu}
+        </button>
+      )}
     </div>
   );
 }
 
 /** The page frozen into a file, with the view that is looked at; nothing to offer where there is no server. */
 function htmlExport(span: Span): { onExportHtml?: () => void } {
-  const opens = new URLSearchParams({ view: look.value, ...(inverted.value ? { inv: "1" } : {}), ...(search.value.text ? { q: search.value.text, qmode: search.value.mode } : {}) });
-  const href = source().href("page", { ...asked(span), opens: opens.toString() });
+  const opens = format({ ...START, page: "node", look: look.value, inverted: inverted.value, search: search.value });
+  const href = source().href("page", { ...sampleParams(span), opens });
   return href === null ? {} : { onExportHtml: () => window.location.assign(href) };
 }
 
 function Exports({ span }: { span: Span }) {
-  const hrefs = FORMATS.map((format) => [format, source().href("export", { format, ...asked(span) })] as const);
+  const hrefs = FORMATS.map((format) => [format, source().href("export", { format, ...sampleParams(span) })] as const);
   if (hrefs.every(([, href]) => href === null)) return null;
   return (
     <details class="popover">
       <summary class="button">Export</summary>
       <div class="popover-body narrow" role="menu">
-        {hrefs.map(([format, href]) => href && <a key={format} role="menuitem" href={href} download>{format}</a>)}
+        {hrefs.map(
+          ([format, href]) =>
+            href && (
+              <a key={format} role="menuitem" href={href} download>
+                {format}
+              </a>
+            ),
+        )}
       </div>
     </details>
   );
 }
-

@@ -1,21 +1,35 @@
 /** The heat map of the time that is looked at, given its data and what a hand on it means. */
 
 import { useMemo, useRef } from "preact/hooks";
+import type { Span } from "../api/types";
 import { length } from "../axis/axis";
 import { compareWith, plotWidth, select } from "../axis/moves";
-import { silent, source } from "../api/source";
-import type { Span } from "../api/types";
 import { Loading, Problem } from "../chrome/states";
+import { patternOf } from "../flame";
+import { clock } from "../format";
 import { HeatMap, heatFrom } from "../heatmap";
 import {
-  asked, by, clock, compare, dark, extent, filters, following, info, navigate, rows, search, selection, setFilter, useAnswer, view,
+  by,
+  compare,
+  dark,
+  extent,
+  filters,
+  following,
+  navigate,
+  rows,
+  sampleParams,
+  search,
+  selection,
+  setFilter,
+  useColumns,
+  view,
+  zoneOffset,
 } from "../state";
-import { patternOf } from "../flame";
 import { START } from "../state/place";
 import { HEAT_S, heatSpan, settled } from "./span";
 
 /** A file that was frozen with other rows begins with those. */
-const frozenRows = Number(document.getElementById("frozen")?.dataset["rows"]) || null;
+const frozenRows = Number(document.getElementById("frozen")?.dataset.rows) || null;
 const MOST_COLUMNS = 2000;
 
 export function Heat() {
@@ -27,29 +41,52 @@ export function Heat() {
   const columns = Math.max(200, Math.min(MOST_COLUMNS, Math.floor(plotWidth.value)));
   // By core the rows are cores already: a filter on one of them would leave a single row.
   const chosen = by.value === "core" ? { ...filters.value, cpu: [] } : filters.value;
-  const params = { ...asked(shown, chosen), by: by.value, rows: rows.value === START.rows ? (frozenRows ?? rows.value) : rows.value, columns: length(shown) > HEAT_S ? columns : MOST_COLUMNS, paint };
+  const params = {
+    ...sampleParams(shown, chosen),
+    by: by.value,
+    rows: rows.value === START.rows ? (frozenRows ?? rows.value) : rows.value,
+    columns: length(shown) > HEAT_S ? columns : MOST_COLUMNS,
+    paint,
+  };
   const ready = length(shown) > 0 && plotWidth.value > 0;
-  const answer = useAnswer(ready ? JSON.stringify(params) : null, (signal) => source().columns("heatmap", params, signal), { wait_ms: 150, patient: following.value });
+  const answer = useColumns("heatmap", ready ? params : null, {
+    wait_ms: 150,
+    patient: following.value,
+  });
   const data = useMemo(() => (answer.data ? heatFrom(answer.data) : null), [answer.data]);
-  const core = filters.value.cpu.length === 1 && /^\d+$/.test(filters.value.cpu[0]!) ? Number(filters.value.cpu[0]) : null;
-  const offset = info.value?.zone_offset_s ?? 0;
+  const core =
+    filters.value.cpu.length === 1 && /^\d+$/.test(filters.value.cpu[0]!) ? Number(filters.value.cpu[0]) : null;
+  const offset = zoneOffset.value;
 
   const choose = (range: Span | null, at: number | null): void => {
-    if (range && at !== null && at !== core) navigate({ selection: range, filters: { ...filters.value, cpu: [String(at)] } });
+    if (range && at !== null && at !== core)
+      navigate({ selection: range, filters: { ...filters.value, cpu: [String(at)] } });
     else select(range);
   };
-  if (answer.error && !answer.loading && !(data && silent(answer.error))) return <Problem small error={answer.error} again={answer.again} />;
+  if (answer.problem) return <Problem small error={answer.problem} again={answer.again} />;
   if (!data) return <Loading small title="Counting samples" />;
   return (
     <div class={`samples-heat${answer.loading && !following.value ? " stale" : ""}`}>
       <HeatMap
-        data={data} view={following.value ? view.value : shown} theme={dark.value ? "dark" : "light"} selection={selection.value} compare={compare.value}
-        onSelect={choose} onCompare={compareWith} onRows={(count) => navigate({ rows: count })}
-        by={by.value} onBy={(next) => navigate({ by: next })} core={core} searched={text} height={HEAT_PX}
+        data={data}
+        view={following.value ? view.value : shown}
+        theme={dark.value ? "dark" : "light"}
+        selection={selection.value}
+        compare={compare.value}
+        onSelect={choose}
+        onCompare={compareWith}
+        onRows={(count) => navigate({ rows: count })}
+        by={by.value}
+        onBy={(next) => navigate({ by: next })}
+        core={core}
+        searched={text}
+        height={HEAT_PX}
         clock={(at, digits) => clock(at, offset, digits)}
       />
       {core !== null && by.value === "core" && (
-        <button class="button quiet" onClick={() => setFilter("cpu", [])}>All cores</button>
+        <button type="button" class="button quiet" onClick={() => setFilter("cpu", [])}>
+          All cores
+        </button>
       )}
     </div>
   );
@@ -57,5 +94,5 @@ export function Heat() {
 
 const HEAT_PX = 110;
 
-/** Lower-case text ignores case on the page; the server must be told so. */
+/** Lower-case text ignores case on the page; the server has to be asked for that. */
 const spelled = (text: string): string => (/[A-Z]/.test(text) ? text : `(?i)${text}`);

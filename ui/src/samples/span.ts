@@ -1,8 +1,8 @@
 /** Which time the pictures of samples are made of. Pure but for the clock of the live tail. */
 
 import { effect, signal } from "@preact/signals";
-import { length, within } from "../axis/axis";
 import type { Span } from "../api/types";
+import { length, within } from "../axis/axis";
 import { chosen, following } from "../state";
 
 /** A heat map of more than this has no pixel for a second. */

@@ -1,49 +1,80 @@
-/** One question of a view to the source: loading, answered, or failed; the last answer stays until the next is there. */
+/**
+ * How every view asks the source: loading, answered, failed, or out of date. An answer stays on the screen until the next is
+ * there, so that a live page does not flicker, and a broken connection leaves what was known until it is back.
+ */
 
-import { useEffect, useRef, useState } from "preact/hooks";
-import type { AnswerError } from "../api/source";
-import { asAnswerError, fresh } from "./load";
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import type { Columns } from "../api/columns";
+import { AnswerError, type ColumnPath, type DocumentPath, type Params, question, silent, source } from "../api/source";
+import type { ColumnHeaders, Documents } from "../api/types";
+import { fresh } from "./recording";
 
 export interface Answer<T> {
   data: T | null;
+  /** Why the last question was not answered; `data` is then of an earlier one. */
   error: AnswerError | null;
+  /** The same where it must be shown: not while it is tried again, nor over a picture while the server is away. */
+  problem: AnswerError | null;
   loading: boolean;
   again(): void;
 }
 
 interface Asking {
-  /** After the key has been still for so long: a wheel that turns asks once. */
+  /** After the question has been still for so long: a wheel that turns asks once. */
   wait_ms?: number;
   /** Let a question be answered before the next is asked: what comes by itself must not overtake itself on a slow machine. */
   patient?: boolean;
+  /** How often it is asked again while somebody looks; 0: once. */
+  every_s?: number;
+  /** The answer to another question is shown until this one's is there, as a picture that moves needs it. */
+  lasting?: boolean;
 }
 
+interface Kept<T> {
+  key: string | null;
+  data: T | null;
+  error: AnswerError | null;
+  loading: boolean;
+}
+
+const NOTHING = { key: null, data: null, error: null, loading: false };
+
 /** Asks whenever `key` changes (null: nothing to ask). A question that is overtaken by the next is called off, unless patient. */
-export function useAnswer<T>(key: string | null, ask: (signal: AbortSignal) => Promise<T>, { wait_ms = 0, patient = false }: Asking = {}): Answer<T> {
-  const [answer, setAnswer] = useState<{ data: T | null; error: AnswerError | null; loading: boolean }>(
-    { data: null, error: null, loading: key !== null });
+export function useAnswer<T>(
+  key: string | null,
+  ask: (signal: AbortSignal) => Promise<T>,
+  { wait_ms = 0, patient = false, every_s = 0, lasting = false }: Asking = {},
+): Answer<T> {
+  const [kept, keep] = useState<Kept<T>>(NOTHING);
   const [round, setRound] = useState(0);
-  const latest = useRef(ask);
-  latest.current = ask;
+  const latest = useRef({ key, ask });
+  latest.current = { key, ask };
   const running = useRef<AbortController | null>(null);
   const overdue = useRef(false);
   const known = fresh.value;
+  const again = useCallback(() => setRound((number) => number + 1), []);
 
   const begin = (): void => {
     const stop = new AbortController();
     running.current = stop;
     const timer = setTimeout(() => {
-      const done = (change: (before: { data: T | null }) => { data: T | null; error: AnswerError | null }): void => {
+      const asked = latest.current;
+      const done = (data: T | null, error: AnswerError | null): void => {
         if (stop.signal.aborted) return;
         running.current = null;
         const more = overdue.current;
         overdue.current = false;
-        setAnswer((before) => ({ ...change(before), loading: more }));
+        keep((before) => ({
+          key: asked.key,
+          data: data ?? (lasting || before.key === asked.key ? before.data : null),
+          error,
+          loading: more,
+        }));
         if (more) begin();
       };
-      latest.current(stop.signal).then(
-        (data) => done(() => ({ data, error: null })),
-        (error: unknown) => done((before) => ({ data: before.data, error: asAnswerError(error) })),
+      asked.ask(stop.signal).then(
+        (data) => done(data, null),
+        (error: unknown) => done(null, AnswerError.of(error)),
       );
     }, wait_ms);
     stop.signal.addEventListener("abort", () => clearTimeout(timer));
@@ -57,10 +88,39 @@ export function useAnswer<T>(key: string | null, ask: (signal: AbortSignal) => P
     running.current?.abort();
     running.current = null;
     overdue.current = false;
-    if (key === null) return setAnswer({ data: null, error: null, loading: false });
-    setAnswer((before) => ({ ...before, loading: true }));
+    if (key === null) return keep(NOTHING);
+    keep((before) => ({ ...before, loading: true }));
     begin();
   }, [key, round, known]);
+  useEffect(() => {
+    if (!every_s) return;
+    const timer = setInterval(() => !document.hidden && !running.current && again(), every_s * 1000);
+    return () => clearInterval(timer);
+  }, [every_s]);
   useEffect(() => () => running.current?.abort(), []);
-  return { ...answer, again: () => setRound(round + 1) };
+
+  const own = lasting || kept.key === key;
+  const { data, error } = own ? kept : NOTHING;
+  const loading = key !== null && (kept.loading || kept.key === null || !own);
+  return { data, error, problem: loading || (data && error && silent(error)) ? null : error, loading, again };
+}
+
+/** A document of the server; null as path: nothing is asked yet. */
+export function useDocument<P extends DocumentPath>(
+  path: P | null,
+  params: Params,
+  asking: Asking = {},
+): Answer<Documents[P]> {
+  const key = path === null ? null : question(path, params);
+  return useAnswer(key, (signal) => source().json(path!, params, signal), asking);
+}
+
+/** What a picture is drawn from; null as params: nothing is asked yet. */
+export function useColumns<P extends ColumnPath>(
+  path: P,
+  params: Params | null,
+  asking: Asking = {},
+): Answer<Columns<ColumnHeaders[P]>> {
+  const key = params && question(path, params);
+  return useAnswer(key, (signal) => source().columns(path, params!, signal), { lasting: true, ...asking });
 }

@@ -1,5 +1,4 @@
+export * from "./answer";
+export * from "./recording";
 export * from "./state";
 export * from "./theme";
-export * from "./clock";
-export * from "./load";
-export * from "./answer";

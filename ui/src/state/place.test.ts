@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type Place, START, format, kept, parse } from "./place";
+import { format, kept, type Place, parse, START } from "./place";
 
 const FULL: Place = {
   page: "node",
@@ -7,7 +7,16 @@ const FULL: Place = {
   view: { from: 1700000000.5, to: 1700000060 },
   selection: { from: 1700000001.25, to: 1700000002 },
   compare: { from: 1700000030, to: 1700000031 },
-  filters: { cpu: ["3", "5-7"], pid: ["1"], tid: [], comm: ["a b"], unit: ["x.service", "y.service"], container: [], mode: "kernel", match: "mem_cgroup.*|rstat" },
+  filters: {
+    cpu: ["3", "5-7"],
+    pid: ["1"],
+    tid: [],
+    comm: ["a b"],
+    unit: ["x.service", "y.service"],
+    container: [],
+    mode: "kernel",
+    match: "mem_cgroup.*|rstat",
+  },
   look: "sandwich",
   inverted: true,
   icicle: false,

@@ -1,12 +1,14 @@
 /** Where the reader is, and how that stands in the address. Pure: state.ts holds the signals. */
 
 import type { Span } from "../api/types";
+import type { ColourBy } from "../flame/colours";
+import { FIRST_LOOK, type FlameView, VIEWS } from "../flame/look";
+import type { Search } from "../flame/search";
 
 export const PAGES = ["home", "node", "incidents", "incident", "cgroups", "audit"] as const;
 export type Page = (typeof PAGES)[number];
 
-export const VIEWS = ["flame", "chart", "sandwich", "top"] as const;
-export type View = (typeof VIEWS)[number];
+export type View = FlameView;
 
 export interface Filters {
   cpu: string[];
@@ -22,12 +24,16 @@ export interface Filters {
 export const LISTS = ["cpu", "pid", "tid", "comm", "unit", "container"] as const;
 export type ListFilter = (typeof LISTS)[number];
 
-export const NO_FILTERS: Filters = { cpu: [], pid: [], tid: [], comm: [], unit: [], container: [], mode: "", match: "" };
-
-export interface Search {
-  text: string;
-  mode: "highlight" | "filter";
-}
+export const NO_FILTERS: Filters = {
+  cpu: [],
+  pid: [],
+  tid: [],
+  comm: [],
+  unit: [],
+  container: [],
+  mode: "",
+  match: "",
+};
 
 export interface Place {
   page: Page;
@@ -48,7 +54,7 @@ export interface Place {
   fn: string;
   /** What was done to the tree (focus, drop, collapse ...), as the flame graph writes it. */
   transforms: string;
-  colour: "kind" | "module";
+  colour: ColourBy;
   /** Rows of the heat map are parts of a second, or cores. */
   by: "subsecond" | "core";
   /** Into how many parts the heat map cuts a second. */
@@ -63,17 +69,33 @@ export const START: Place = {
   selection: null,
   compare: null,
   filters: NO_FILTERS,
-  look: "flame",
-  inverted: false,
-  icicle: true,
-  search: { text: "", mode: "highlight" },
-  fn: "",
+  look: FIRST_LOOK.view,
+  inverted: FIRST_LOOK.inverted,
+  icicle: FIRST_LOOK.icicle,
+  search: FIRST_LOOK.search,
+  fn: FIRST_LOOK.fn,
   transforms: "",
-  colour: "kind",
+  colour: FIRST_LOOK.colour,
   by: "subsecond",
   rows: 50,
   incidentId: "",
 };
+
+/** Where a link leads: a page, and of the rest only what it wants to show there. */
+export interface Target extends Partial<Omit<Place, "filters" | "search">> {
+  page: Page;
+  filters?: Partial<Filters>;
+  search?: string;
+}
+
+/**
+ * A target as `navigate` takes it. What the reader had filtered or searched before does not stay, or the proof would not be
+ * seen; the recording stays unless another is named, and so does how graphs are drawn.
+ */
+export function leading({ filters, search = "", ...rest }: Target): Partial<Place> {
+  const { rec: _rec, colour: _colour, icicle: _icicle, ...start } = START;
+  return { ...start, ...rest, filters: { ...NO_FILTERS, ...filters }, search: { text: search, mode: "highlight" } };
+}
 
 export function parse(text: string): Place {
   const given = new URLSearchParams(text);
@@ -83,7 +105,11 @@ export function parse(text: string): Place {
   };
   const from = Number(given.get("from") ?? NaN);
   const to = Number(given.get("to") ?? NaN);
-  const filters: Filters = { ...NO_FILTERS, mode: one("mode", ["", "kernel", "user"], ""), match: given.get("match") ?? "" };
+  const filters: Filters = {
+    ...NO_FILTERS,
+    mode: one("mode", ["", "kernel", "user"], ""),
+    match: given.get("match") ?? "",
+  };
   for (const name of LISTS) filters[name] = given.getAll(name).filter((value) => value !== "");
   return {
     page: one("page", PAGES, given.has("id") ? "incident" : given.has("from") || given.has("sel") ? "node" : "home"),

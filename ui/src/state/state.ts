@@ -5,10 +5,10 @@
 
 import { batch, computed, signal } from "@preact/signals";
 import type { Info, RecordingEntry, Span } from "../api/types";
-import { type Filters, NO_FILTERS, type Place, START, format, kept, parse } from "./place";
+import { type Filters, format, kept, NO_FILTERS, type Place, parse, START } from "./place";
 
-export type { Filters, ListFilter, Page, Place, Search, View } from "./place";
-export { LISTS, NO_FILTERS } from "./place";
+export type { Filters, ListFilter, Page, Place, Target, View } from "./place";
+export { LISTS, leading, NO_FILTERS } from "./place";
 
 const place = signal<Place>(START);
 
@@ -43,11 +43,17 @@ export const rows = computed(() => place.value.rows);
 export const by = computed(() => place.value.by);
 export const incidentId = computed(() => place.value.incidentId);
 
+/** The clock that the page speaks: that of the recorded node. */
+export const zoneOffset = computed(() => info.value?.zone_offset_s ?? 0);
+
 /** All that was recorded so far. */
 export const extent = computed<Span>(() => {
   const known = info.value;
   return known ? { from: known.from, to: Math.max(known.to, tail.value) } : { from: 0, to: 0 };
 });
+
+/** The same for links, which must not lead outside of it; null until it is known. */
+export const recorded = computed(() => (info.value ? extent.value : null));
 
 /** What the time axis shows; {0, 0} until the recording is known. */
 export const view = computed<Span>(() => {
@@ -64,7 +70,10 @@ export const current = (): Place => place.value;
 export const filtered = computed(() => JSON.stringify(filters.value) !== JSON.stringify(NO_FILTERS));
 
 /** Parameters that every question about samples carries. */
-export function asked(span: Span | null, withFilters: Filters = filters.value): Record<string, string | string[]> {
+export function sampleParams(
+  span: Span | null,
+  withFilters: Filters = filters.value,
+): Record<string, string | string[]> {
   const { cpu, pid, tid, comm, unit, container, mode, match } = withFilters;
   const window: Record<string, string> = span ? { from: span.from.toFixed(3), to: span.to.toFixed(3) } : {};
   return { rec: rec.value, ...window, cpu, pid, tid, comm, unit, container, mode, match };

@@ -23,7 +23,7 @@ function stored(): Theme {
 
 const settle = (): void => {
   dark.value = theme.value === "system" ? asked.matches : theme.value === "dark";
-  document.documentElement.dataset["theme"] = dark.value ? "dark" : "light";
+  document.documentElement.dataset.theme = dark.value ? "dark" : "light";
   known.clear();
 };
 

@@ -1,6 +1,20 @@
 import { describe, expect, it } from "vitest";
-import { MODES, type Tick } from "../api/types";
-import { FULL, type Palette, type Strip, UNMEASURED, advanced, averageIn, endOf, held, paint, rowHeight, shares, worstIn } from "./cells";
+import { MODES } from "../api/modes";
+import type { Tick } from "../api/types";
+import {
+  advanced,
+  averageIn,
+  endOf,
+  FULL,
+  held,
+  type Palette,
+  paint,
+  rowHeight,
+  type Strip,
+  shares,
+  UNMEASURED,
+  worstIn,
+} from "./cells";
 
 const PALETTE: Palette = {
   idle: [255, 255, 255],
@@ -15,10 +29,20 @@ const PALETTE: Palette = {
 function strip(columns: number, rows: number): Strip {
   const modes = Object.fromEntries(MODES.map((mode) => [mode, new Uint8Array(columns * rows)])) as Strip["modes"];
   const cpus = Array.from({ length: rows }, (_, row) => row * 2);
-  return { from: 100, column_s: 1, columns, cpus, modes, average_busy: new Float32Array(columns), average_kernel: new Float32Array(columns) };
+  return {
+    from: 100,
+    column_s: 1,
+    columns,
+    cpus,
+    modes,
+    average_busy: new Float32Array(columns),
+    average_kernel: new Float32Array(columns),
+  };
 }
 
-const pixel = (cells: Uint8ClampedArray, columns: number, x: number, y: number): number[] => [...cells.subarray((y * columns + x) * 4, (y * columns + x) * 4 + 4)];
+const pixel = (cells: Uint8ClampedArray, columns: number, x: number, y: number): number[] => [
+  ...cells.subarray((y * columns + x) * 4, (y * columns + x) * 4 + 4),
+];
 
 describe("strip", () => {
   it("paints each core in the colour of what held it", () => {
@@ -33,7 +57,12 @@ describe("strip", () => {
 
   it("mixes hues as the modes share the time: a working core stays green, one that the kernel holds is red", () => {
     const one = strip(4, 1);
-    [[230, 24], [127, 127], [50, 204], [10, 70]].forEach(([user, system], column) => {
+    [
+      [230, 24],
+      [127, 127],
+      [50, 204],
+      [10, 70],
+    ].forEach(([user, system], column) => {
       one.modes.user[column] = user!;
       one.modes.system[column] = system!;
     });
@@ -103,7 +132,22 @@ describe("strip", () => {
   it("moves on with a tick, keeps its length, and leaves a hole where ticks were lost", () => {
     const one = strip(3, 1);
     one.modes.user[2] = 7;
-    const tick = { at: 105.02, cpus: [0], user: [1], system: [0], irq: [0], softirq: [0], steal: [0], iowait: [null], average_busy: 0.5, average_kernel: null, dying: null, total: null, hz_samples: null } satisfies Tick;
+    const tick = {
+      at: 105.02,
+      interval_s: 1,
+      cpus: [0],
+      user: [1],
+      system: [0],
+      irq: [0],
+      softirq: [0],
+      steal: [0],
+      iowait: [null],
+      average_busy: 0.5,
+      average_kernel: null,
+      dying: null,
+      total: null,
+      hz_samples: null,
+    } satisfies Tick;
     const next = advanced(one, tick, 3)!;
     expect([next.from, next.columns, endOf(next)]).toEqual([102, 3, 105]);
     expect([...next.modes.user]).toEqual([7, UNMEASURED, FULL]);

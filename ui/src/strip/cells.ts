@@ -6,7 +6,8 @@
  */
 
 import type { Columns } from "../api/columns";
-import { MODES, type Mode, type Span, type StripHeader, type Tick } from "../api/types";
+import { MODES, type Mode } from "../api/modes";
+import type { Span, StripHeader, Tick } from "../api/types";
 
 export const FULL = 254;
 export const UNMEASURED = 255;
@@ -27,8 +28,8 @@ export interface Strip {
 export function stripOf({ header, arrays }: Columns<StripHeader>): Strip {
   const modes = Object.fromEntries(MODES.map((mode) => [mode, arrays[mode] as Uint8Array])) as Strip["modes"];
   const { from, column_s, columns, cpus } = header;
-  const average_busy = arrays["average_busy"] as Float32Array;
-  const average_kernel = arrays["average_kernel"] as Float32Array;
+  const average_busy = arrays.average_busy as Float32Array;
+  const average_kernel = arrays.average_kernel as Float32Array;
   return { from, column_s, columns, cpus, modes, average_busy, average_kernel };
 }
 
@@ -42,7 +43,14 @@ export function shares(strip: Strip, column: number, row: number): Shares | null
   const { user, system, irq, softirq, steal, iowait } = strip.modes;
   if (user[at] === undefined || user[at] === UNMEASURED) return null;
   const part = (mode: Uint8Array): number => (mode[at] === UNMEASURED ? 0 : mode[at]! / FULL);
-  const found = { user: part(user), system: part(system), irq: part(irq), softirq: part(softirq), steal: part(steal), iowait: part(iowait) };
+  const found = {
+    user: part(user),
+    system: part(system),
+    irq: part(irq),
+    softirq: part(softirq),
+    steal: part(steal),
+    iowait: part(iowait),
+  };
   const kernel = found.system + found.irq + found.softirq;
   return { ...found, kernel, busy: Math.min(1, kernel + found.user + found.steal) };
 }
@@ -89,7 +97,13 @@ export function worstIn(strip: Strip, span: Span): Worst | null {
   if (found < 0) return null;
   const column = Math.floor(found / rows);
   const row = found % rows;
-  return { column, row, cpu: strip.cpus[row]!, at: strip.from + column * strip.column_s, shares: shares(strip, column, row)! };
+  return {
+    column,
+    row,
+    cpu: strip.cpus[row]!,
+    at: strip.from + column * strip.column_s,
+    shares: shares(strip, column, row)!,
+  };
 }
 
 /** Mean of the averages over the columns of `span`; null where nothing was measured. */
@@ -139,7 +153,15 @@ export function paint(strip: Strip, palette: Palette, height = strip.cpus.length
         }
       }
       if (found < 0) continue;
-      words[y * strip.columns + column] = shade(table, user[found]!, system[found]!, irq[found]!, softirq[found]!, steal[found]!, iowait[found]!);
+      words[y * strip.columns + column] = shade(
+        table,
+        user[found]!,
+        system[found]!,
+        irq[found]!,
+        softirq[found]!,
+        steal[found]!,
+        iowait[found]!,
+      );
     }
   }
   return out;
@@ -161,7 +183,9 @@ export function held(strip: Strip, least = 0.9): Held[] {
   for (let at = 0; at < user.length; at++) {
     if (user[at] === UNMEASURED || system[at]! + irq[at]! + softirq[at]! + steal[at]! < least * FULL) continue;
     if (out.length === MOST_HELD) return [];
-    const mode = (["system", "irq", "softirq", "steal"] as const).reduce((best, one) => (strip.modes[one][at]! > strip.modes[best][at]! ? one : best));
+    const mode = (["system", "irq", "softirq", "steal"] as const).reduce((best, one) =>
+      strip.modes[one][at]! > strip.modes[best][at]! ? one : best,
+    );
     out.push({ column: Math.floor(at / strip.cpus.length), row: at % strip.cpus.length, mode });
   }
   return out;
@@ -176,7 +200,8 @@ export function shades(palette: Palette): Uint8Array {
       const ratio = Math.min(1, strength / FULL);
       const over = ratio < 0.02 ? 0 : 0.07 + 0.93 * ratio ** 1.7;
       for (let part = 0; part < 3; part++)
-        table[(index * 256 + strength) * 3 + part] = palette.idle[part]! + (palette[mode][part]! - palette.idle[part]!) * over;
+        table[(index * 256 + strength) * 3 + part] =
+          palette.idle[part]! + (palette[mode][part]! - palette.idle[part]!) * over;
     }
   });
   return table;
@@ -186,7 +211,15 @@ export function shades(palette: Palette): Uint8Array {
 const [KERNEL_SHOWS, KERNEL_RULES] = [0.4, 0.8];
 
 /** How strong: how busy the core was. Which hue: the user's, or that of the strongest other mode, or between as they share the time. */
-function shade(table: Uint8Array, user: number, system: number, irq: number, softirq: number, steal: number, iowait: number): number {
+function shade(
+  table: Uint8Array,
+  user: number,
+  system: number,
+  irq: number,
+  softirq: number,
+  steal: number,
+  iowait: number,
+): number {
   const held = system + irq + softirq + steal;
   const busy = Math.min(FULL, user + held);
   if (iowait > busy * 2) return pixel(table, 5 * 256 + iowait, 0, 0);
@@ -227,7 +260,8 @@ export function advanced(strip: Strip, tick: Tick, most: number): Strip | null {
     cells.set(strip.modes[mode].subarray(dropped * rows));
     for (let row = 0; row < rows; row++) {
       const value = tick[mode]?.[row];
-      cells[column * rows + row] = value === null || value === undefined ? UNMEASURED : Math.round(Math.min(1, value) * FULL);
+      cells[column * rows + row] =
+        value === null || value === undefined ? UNMEASURED : Math.round(Math.min(1, value) * FULL);
     }
     modes[mode] = cells;
   }

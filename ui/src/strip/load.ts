@@ -2,12 +2,25 @@
 
 import { effect, signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
+import { source } from "../api/source";
+import type { Span, Tick } from "../api/types";
 import { plotWidth } from "../axis/moves";
 import { opening } from "../axis/opening";
-import { source } from "../api/source";
-import type { Span, StripHeader, Tick } from "../api/types";
-import { type Answer, TAIL_S, current, extent, following, info, lastTick, rec, replace, selection, useAnswer, view } from "../state";
-import { type Strip, advanced, measured, stripOf } from "./cells";
+import {
+  type Answer,
+  current,
+  extent,
+  following,
+  info,
+  lastTick,
+  rec,
+  replace,
+  selection,
+  TAIL_S,
+  useAnswer,
+  view,
+} from "../state";
+import { advanced, measured, type Strip, stripOf } from "./cells";
 
 export const strip = signal<Strip | null>(null);
 
@@ -15,7 +28,8 @@ export const strip = signal<Strip | null>(null);
 const recent: Tick[] = [];
 const RECENT = 10;
 
-const moved = (before: Strip, tick: Tick): Strip => advanced(before, tick, Math.ceil(TAIL_S / before.column_s)) ?? before;
+const moved = (before: Strip, tick: Tick): Strip =>
+  advanced(before, tick, Math.ceil(TAIL_S / before.column_s)) ?? before;
 
 /** Whole ticks, and no more columns than pixels or ticks: a column without a tick would look as if nothing was measured. */
 export function wanted(span: Span, width: number, interval_s: number): { from: number; to: number; columns: number } {
@@ -50,13 +64,13 @@ export function useStrip(): Answer<Strip> {
   const answer = useAnswer(
     key,
     async (signal) => {
-      const found = stripOf(await source().columns<StripHeader>("strip", { rec: rec.value, from, to, columns }, signal));
+      const found = stripOf(await source().columns("strip", { rec: rec.value, from, to, columns }, signal));
       strip.value = following.value ? recent.reduce(moved, found) : found;
       openOn(found);
       return found;
     },
     // The first picture is waited for by everybody.
-    { wait_ms: live || strip.peek() === null ? 0 : 60 },
+    { wait_ms: live || strip.peek() === null ? 0 : 60, lasting: true },
   );
   useEffect(
     () =>

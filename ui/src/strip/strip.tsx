@@ -1,13 +1,13 @@
 /** Time x core on a canvas. Cells are painted once into a picture of one pixel each; looking around only moves that picture. */
 
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { MODES } from "../api/modes";
 import { toX } from "../axis/axis";
-import { plotWidth } from "../axis/moves";
 import { hatching, sharp } from "../axis/canvas";
+import { plotWidth } from "../axis/moves";
 import { chosen, colourOf, dark, view } from "../state";
-import { type Held, type Palette, type Strip as Cells, endOf, held, paint, rowHeight, worstIn } from "./cells";
+import { type Strip as Cells, endOf, type Held, held, type Palette, paint, rowHeight, worstIn } from "./cells";
 import { strip } from "./load";
-import { MODES } from "../api/types";
 
 /** Tall enough for a pixel for each of 192 cores. */
 export const MOST_PX = 192;
@@ -68,7 +68,14 @@ function rows(context: CanvasRenderingContext2D, cpus: number, width: number, he
 }
 
 /** What lasted a second in a view of hours would be a pixel that nobody finds. */
-function dots(context: CanvasRenderingContext2D, found: Held[], cells: Cells, left: number, right: number, height: number): void {
+function dots(
+  context: CanvasRenderingContext2D,
+  found: Held[],
+  cells: Cells,
+  left: number,
+  right: number,
+  height: number,
+): void {
   const wide = (right - left) / cells.columns;
   const tall = height / cells.cpus.length;
   if (wide >= DOT_PX && tall >= DOT_PX) return;
@@ -76,7 +83,8 @@ function dots(context: CanvasRenderingContext2D, found: Held[], cells: Cells, le
   for (const mode of MODES) {
     context.fillStyle = colourOf(`--mode-${mode}`);
     for (const one of found)
-      if (one.mode === mode) context.fillRect(left + (one.column + 0.5) * wide - w / 2, (one.row + 0.5) * tall - h / 2, w, h);
+      if (one.mode === mode)
+        context.fillRect(left + (one.column + 0.5) * wide - w / 2, (one.row + 0.5) * tall - h / 2, w, h);
   }
 }
 
@@ -95,14 +103,17 @@ function averages(context: CanvasRenderingContext2D, cells: Cells, left: number,
       }
       const x = left + (n + 0.5) * column;
       const y = height - 1 - value * (height - 2);
-      if (pen) path.lineTo(x, y);
-      else path.moveTo(x - column / 2, y), path.lineTo(x, y);
+      if (!pen) path.moveTo(x - column / 2, y);
+      path.lineTo(x, y);
       pen = true;
     }
     return path;
   };
   context.lineJoin = "round";
-  for (const [values, dash, thick] of [[cells.average_kernel, [2, 3], 1.2], [cells.average_busy, [], 1.7]] as const) {
+  for (const [values, dash, thick] of [
+    [cells.average_kernel, [2, 3], 1.2],
+    [cells.average_busy, [], 1.7],
+  ] as const) {
     const path = line(values);
     context.setLineDash([]);
     context.globalAlpha = dash.length ? 0.55 : 0.85;
@@ -119,7 +130,14 @@ function averages(context: CanvasRenderingContext2D, cells: Cells, left: number,
 }
 
 /** A frame around the worst cell of what is looked at. */
-function worst(context: CanvasRenderingContext2D, cells: Cells, left: number, right: number, height: number, span: { from: number; to: number }): void {
+function worst(
+  context: CanvasRenderingContext2D,
+  cells: Cells,
+  left: number,
+  right: number,
+  height: number,
+  span: { from: number; to: number },
+): void {
   const found = worstIn(cells, span);
   if (!found || found.shares.kernel + found.shares.steal < 0.5) return;
   const wide = (right - left) / cells.columns;
@@ -127,7 +145,10 @@ function worst(context: CanvasRenderingContext2D, cells: Cells, left: number, ri
   const x = left + (found.column + 0.5) * wide;
   const [w, h] = [Math.max(9, wide + 4), Math.max(9, tall + 4)];
   const y = Math.max(h / 2 + 1, Math.min(height - h / 2 - 1, (found.row + 0.5) * tall));
-  for (const [colour, thick] of [["--average-halo", 4], ["--ink", 1.8]] as const) {
+  for (const [colour, thick] of [
+    ["--average-halo", 4],
+    ["--ink", 1.8],
+  ] as const) {
     context.strokeStyle = colourOf(colour);
     context.lineWidth = thick;
     context.beginPath();

@@ -1,10 +1,11 @@
 /** What the pointer is on: one core in one moment, or the lanes at that moment. */
 
-import { MODES } from "../api/types";
+import { MODES } from "../api/modes";
+import { clock, compact, duration, percent } from "../format";
 import { pressureLines, zombieLines } from "../lanes/charts";
 import { lanes } from "../lanes/load";
-import { short, valueAt } from "../lanes/series";
-import { clock, duration, info, percent } from "../state";
+import { valueAt } from "../lanes/series";
+import { zoneOffset } from "../state";
 import { shares } from "./cells";
 import { strip } from "./load";
 
@@ -13,7 +14,7 @@ export function CellTip({ at, share }: { at: number; share: number }) {
   if (!cells) return null;
   const column = Math.floor((at - cells.from) / cells.column_s);
   const row = Math.min(cells.cpus.length - 1, Math.floor(share * cells.cpus.length));
-  const offset = info.value?.zone_offset_s ?? 0;
+  const offset = zoneOffset.value;
   const found = column >= 0 && column < cells.columns ? shares(cells, column, row) : null;
   const start = cells.from + column * cells.column_s;
   const busy = cells.average_busy[column];
@@ -29,42 +30,86 @@ export function CellTip({ at, share }: { at: number; share: number }) {
       {found && (
         <table class="tip-modes">
           <tbody>
-            {MODES.filter((mode) => found[mode] >= 0.005).sort((a, b) => found[b] - found[a]).map((mode) => (
-              <tr key={mode}>
-                <td><i class={`swatch mode-${mode}`} />{mode}</td>
-                <td><span class={`tip-bar mode-${mode}`} style={{ width: `${found[mode] * 90}px` }} /></td>
-                <td>{percent(found[mode])}</td>
+            {MODES.filter((mode) => found[mode] >= 0.005)
+              .sort((a, b) => found[b] - found[a])
+              .map((mode) => (
+                <tr key={mode}>
+                  <td>
+                    <i class={`swatch mode-${mode}`} />
+                    {mode}
+                  </td>
+                  <td>
+                    <span class={`tip-bar mode-${mode}`} style={{ width: `${found[mode] * 90}px` }} />
+                  </td>
+                  <td>{percent(found[mode])}</td>
+                </tr>
+              ))}
+            {found.busy < 0.005 && (
+              <tr>
+                <td colSpan={3} class="faint">
+                  idle
+                </td>
               </tr>
-            ))}
-            {found.busy < 0.005 && <tr><td colSpan={3} class="faint">idle</td></tr>}
+            )}
           </tbody>
         </table>
       )}
       {busy !== undefined && !Number.isNaN(busy) && (
-        <div class="tip-foot">the node's average: {percent(busy)} busy, {percent(kernel)} in the kernel</div>
+        <div class="tip-foot">
+          the node's average: {percent(busy)} busy, {percent(kernel)} in the kernel
+        </div>
       )}
     </div>
   );
 }
 
 export function LaneTip({ at }: { at: number }) {
-  const offset = info.value?.zone_offset_s ?? 0;
+  const offset = zoneOffset.value;
   const zombies = zombieLines();
   const pressure = pressureLines();
   const gap = lanes.value?.gaps.find((one) => at >= one.from && at < one.to);
   const rows: [string, string, string | null][] = [
-    ...[...zombies.lines].reverse().map((line) => [line.name === "dying" ? "dying memory cgroups" : "all memory cgroups", line.colour, figure(valueAt(zombies.at, line.values, at, 120))] as [string, string, string | null]),
-    ...[...pressure.lines].reverse().map((line) => [`${line.name === "mem" ? "memory" : line.name} pressure`, line.colour, ratio(valueAt(pressure.at, line.values, at, 120))] as [string, string, string | null]),
+    ...[...zombies.lines]
+      .reverse()
+      .map(
+        (line) =>
+          [
+            line.name === "dying" ? "dying memory cgroups" : "all memory cgroups",
+            line.colour,
+            figure(valueAt(zombies.at, line.values, at, 120)),
+          ] as [string, string, string | null],
+      ),
+    ...[...pressure.lines]
+      .reverse()
+      .map(
+        (line) =>
+          [
+            `${line.name === "mem" ? "memory" : line.name} pressure`,
+            line.colour,
+            ratio(valueAt(pressure.at, line.values, at, 120)),
+          ] as [string, string, string | null],
+      ),
   ];
   return (
     <div class="tip-cell">
-      <div class="tip-head"><strong>{clock(at, offset, 1)}</strong></div>
-      {gap && <div class="tip-warn">no {gap.source} was recorded{gap.why ? `: ${gap.why}` : ""}</div>}
+      <div class="tip-head">
+        <strong>{clock(at, offset, 1)}</strong>
+      </div>
+      {gap && (
+        <div class="tip-warn">
+          no {gap.source} was recorded{gap.why ? `: ${gap.why}` : ""}
+        </div>
+      )}
       <table class="tip-modes">
         <tbody>
           {rows.map(([name, colour, value]) => (
             <tr key={name}>
-              <td><svg width="10" height="10" aria-hidden="true"><circle cx="5" cy="5" r="4" fill={`var(${colour})`} /></svg> {name}</td>
+              <td>
+                <svg width="10" height="10" aria-hidden="true">
+                  <circle cx="5" cy="5" r="4" fill={`var(${colour})`} />
+                </svg>{" "}
+                {name}
+              </td>
               <td>{value ?? <span class="faint">not measured</span>}</td>
             </tr>
           ))}
@@ -74,5 +119,5 @@ export function LaneTip({ at }: { at: number }) {
   );
 }
 
-const figure = (value: number | null): string | null => (value === null ? null : short(value));
-const ratio = (value: number | null): string | null => (value === null ? null : percent(value, 1));
+const figure = (value: number | null): string | null => (value === null ? null : compact(value));
+const ratio = (value: number | null): string | null => (value === null ? null : percent(value, 3));

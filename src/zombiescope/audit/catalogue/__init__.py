@@ -1,4 +1,4 @@
-"""The data of the audit: default agents, kernels with an expensive path, and what tells a platform.
+"""The data of the audit: default agents, kernels with an expensive path, and what identifies a platform.
 
 One entry a line, each with its reason and its source, in agents.toml, kernels.toml and platforms.toml beside this
 file. Entries of one's own go into /etc/zombiescope/agents.d/*.toml of the audited root, or a file that is named on
@@ -10,18 +10,22 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from zombiescope._errors import UserError
 from zombiescope.systemd.root import Root
 
 OWN_ENTRIES = "/etc/zombiescope/agents.d"
 
 
-class CatalogueError(Exception):
+class CatalogueError(UserError):
     """An entry that cannot be used: which file, which entry, what is wrong with it."""
+
+    def __init__(self, what: str, fix: str = "docs/catalogue.md shows an entry") -> None:
+        super().__init__(what, fix)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +41,9 @@ class Agent:
     not_on: str = ""
     """A platform on which it has nothing to do."""
     endless_by_design: bool = False
-    """Its makers want it to be started again for ever."""
+    """Its makers want it to be restarted for ever."""
     terminal_status: tuple[int, ...] = ()
-    """Exit statuses with which it says that starting it again is of no use."""
+    """Exit statuses with which it says that restarting it is of no use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,11 @@ class Kernel:
     hierarchy: int = 0
     """1: only where memory is accounted on cgroup v1; 0: on both."""
     severity: str = "warning"
+
+    @property
+    def upgrade(self) -> str:
+        """The fix, as a line for the reader."""
+        return f"# upgrade to kernel {self.before} or later, unless your distribution has backported it ({self.source})"
 
     def covers(self, release: str) -> bool:
         version = number_of(release)
@@ -137,7 +146,7 @@ def parse(data: bytes, name: str) -> Catalogue:
         raise CatalogueError(f"{name} is not TOML: {error}") from error
     strange = sorted(set(document) - set(_KINDS))
     if strange:
-        raise CatalogueError(f"{name}: no such list: {', '.join(strange)}; there are {', '.join(_KINDS)}")
+        raise CatalogueError(f"{name}: no such list: {', '.join(strange)}", f"there are {', '.join(_KINDS)}")
     found = {kind: _entries(document.get(kind, []), kind, name) for kind in _KINDS}
     return Catalogue(**found)
 
@@ -150,9 +159,10 @@ def _entries(rows: Any, kind: str, name: str) -> tuple[Any, ...]:
 
 def _entry(row: dict[str, Any], kind: str, where: str) -> Any:
     known = {field.name: field for field in fields(_KINDS[kind])}
+    missing = [name for name, field in known.items() if field.default is MISSING and name not in row]
     for key, value in row.items():
         if key not in known:
-            raise CatalogueError(f"{where}: no such key: {key}; there are {', '.join(known)}")
+            raise CatalogueError(f"{where}: no such key: {key}", f"there are {', '.join(known)}")
         wanted = {"bool": bool, "int": int, "str": str}.get(str(known[key].type), list)
         if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
             raise CatalogueError(f"{where}: {key} has to be a {wanted.__name__}")
@@ -161,11 +171,9 @@ def _entry(row: dict[str, Any], kind: str, where: str) -> Any:
         if key in _PATTERNS:
             _check_pattern(str(value), f"{where}: {key}")
     values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
-    try:
-        return _KINDS[kind](**values)
-    except TypeError as error:
-        missing = str(error).rpartition("argument")[2].lstrip("s: ")
-        raise CatalogueError(f"{where}: it lacks {missing}") from error
+    if missing:
+        raise CatalogueError(f"{where}: it lacks {', '.join(missing)}")
+    return _KINDS[kind](**values)
 
 
 def _check_pattern(value: str, where: str) -> None:

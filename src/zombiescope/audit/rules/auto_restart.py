@@ -13,7 +13,7 @@ from zombiescope.systemd.show import RunningUnit
 from zombiescope.systemd.unit_files.timespan import human
 
 ID = "auto-restart"
-TITLE = "A service that crashes and is started again, now"
+TITLE = "A service that crashes and is restarted, now"
 
 MANY_RESTARTS = 5
 RECENT_S = 60.0
@@ -39,9 +39,9 @@ def _finding(node: Node, unit: RunningUnit, restarts: int, waits: bool) -> Findi
     times = {0: "not restarted yet", 1: "restarted once so far"}.get(restarts, f"restarted {restarts:,} times so far")
     known = "NRestarts" in unit.properties
     counted = f", NRestarts={restarts}" if known else ""
-    state = "It has ended and waits for its next start" if waits else f"It is {unit.sub_state}"
-    loop = f" systemd will start it every {human(service.restart_us)} for ever." if endless and service else ""
-    ending = f"; its last end: {unit.text('Result')}, status {unit.number('ExecMainStatus')}" if known else ""
+    state = "It has exited and waits for its next start" if waits else f"It is {unit.sub_state}"
+    loop = f" systemd will restart it every {human(service.restart_us)} for ever." if endless and service else ""
+    ending = f"; its last result: {unit.text('Result')}, status {unit.number('ExecMainStatus')}" if known else ""
     return Finding(
         id=f"{ID}:{unit.name}",
         rule=ID,

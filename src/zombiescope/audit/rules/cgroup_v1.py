@@ -17,7 +17,7 @@ def find(node: Node) -> Iterator[Finding]:
         return
     for entry in node.catalogue.kernels:
         if entry.hierarchy == 1:
-            covered = [(release, where) for release, where in node.kernel.releases if entry.covers(release)]
+            covered = node.kernel.covered(entry)
             if covered:
                 yield _finding(node, entry, covered)
 
@@ -34,7 +34,7 @@ def _finding(node: Node, entry: Kernel, covered: list[tuple[str, Evidence]]) -> 
         why=f"Memory is accounted on cgroup v1, and on kernel {names} {entry.what}. {entry.why}",
         evidence=(*(where for _, where in covered), *((memory,) if memory else ())),
         fix=(
-            f"# a kernel from {entry.before} on; unless your distribution carried the fix back ({entry.source})",
+            entry.upgrade,
             "# or, where the software on it can: systemd.unified_cgroup_hierarchy=1 on the kernel's command line",
         ),
     )

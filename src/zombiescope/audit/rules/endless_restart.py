@@ -1,4 +1,4 @@
-"""A service that systemd starts again for ever: it never becomes failed, and no list of failed units shows it.
+"""A service that systemd restarts for ever: it never becomes failed, and no list of failed units shows it.
 
 systemd gives up when a service was started StartLimitBurst times within StartLimitIntervalSec. With RestartSec=10s
 and the defaults (5 starts in 10 s) that cannot happen. Each start makes a cgroup, and a page of a log file is enough
@@ -17,7 +17,7 @@ from zombiescope.systemd.unit_files import Service
 from zombiescope.systemd.unit_files.timespan import human
 
 ID = "endless-restart"
-TITLE = "A service that would be started again for ever"
+TITLE = "A service that would be restarted for ever"
 
 RARE_PER_DAY = 288
 """One start in five minutes; slower loops are worth knowing and no more."""
@@ -60,20 +60,20 @@ def _why(service: Service, agent: Agent | None) -> str:
     wait = human(service.delay_us(service.restart_steps))
     when = _ON.get(service.restart, "it ends with a status that forces it")
     if service.has_start_limit:
-        limit = f"and {service.burst} starts within {human(service.interval_us)}, which would end it, cannot happen"
+        limit = f"and never reaches its start limit ({service.burst} starts within {human(service.interval_us)})"
     else:
         limit = "and its start limit is switched off"
     per_day = f"{service.starts_per_day:,.0f}"
     first = human(service.restart_us)
-    grows = f"at first {first} and in the end " if first != wait else ""
-    text = f"It is started again {grows}{wait} after {when}, {limit}: "
-    text += f"up to {per_day} starts a day, each with a cgroup of its own, and it is never shown as failed."
+    grows = f"at first {first} and finally " if first != wait else ""
+    text = f"It is restarted {grows}{wait} after {when}, {limit}: "
+    text += f"up to {per_day} starts a day, each with its own cgroup, and it is never shown as failed."
     if service.prevent:
-        text += f" It does stay down after {'status ' if service.prevent.codes else ''}{service.prevent}."
+        text += f" It does stay stopped after {'status ' if service.prevent.codes else ''}{service.prevent}."
     if agent is not None and agent.endless_by_design:
-        text += f" That is meant so: {agent.why[0].lower() + agent.why[1:]}"
+        text += f" That is by design: {agent.why[0].lower() + agent.why[1:]}"
     elif agent is not None:
-        text += f" That is the status with which {agent.name} asks not to be started again."
+        text += f" That is the status with which {agent.name} asks not to be restarted."
     return text
 
 

@@ -1,6 +1,6 @@
 """A default agent of another platform than the node runs: it cannot do its work, and what it does instead differs.
 
-The agents and their reasons are catalogue/agents.toml, what tells a node's platform is catalogue/platforms.toml.
+The agents and their reasons are catalogue/agents.toml, what identifies a node's platform is catalogue/platforms.toml.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _is_started(node: Node, unit: str) -> bool:
     return unit in node.starts or (running is not None and running.active_state != "inactive")
 
 
-def _finding(node: Node, agent: Agent, platform: str, told_by: Evidence) -> Finding:
+def _finding(node: Node, agent: Agent, platform: str, shown_by: Evidence) -> Finding:
     service = node.service(agent.unit)
     statuses = agent.terminal_status or (None,)
     endless = service is not None and any(service.is_endless(status) for status in statuses)
@@ -51,7 +51,7 @@ def _finding(node: Node, agent: Agent, platform: str, told_by: Evidence) -> Find
         unit=agent.unit,
         severity=severity,
         why=f"{agent.name} {belongs}, and this is a {platform} node. {agent.why}{_heeds(agent, service)}",
-        evidence=(*node.evidence_of(agent.unit), told_by),
+        evidence=(*node.evidence_of(agent.unit), shown_by),
         fix=(f"# if nothing here uses it: {node.disable(agent.unit)}" if agent.not_on else node.disable(agent.unit),),
     )
 
@@ -62,7 +62,7 @@ def _not_known(node: Node, agent: Agent) -> Finding:
         rule=ID,
         unit=agent.unit,
         severity="info",
-        why=f"{agent.name} belongs on {agent.belongs_to} nodes, and nothing here tells what this node is for. "
+        why=f"{agent.name} belongs on {agent.belongs_to} nodes, and nothing here shows what this node is for. "
         f"{agent.why}",
         evidence=node.evidence_of(agent.unit),
         fix=(f"# if it is not for {agent.belongs_to}: {node.disable(agent.unit)}",),
@@ -76,7 +76,7 @@ def _heeds(agent: Agent, service: Service | None) -> str:
     statuses = " ".join(map(str, agent.terminal_status))
     if any(service.is_endless(status) for status in agent.terminal_status):
         return (
-            f" This unit has no RestartPreventExitStatus={statuses}: systemd starts it again every "
+            f" This unit has no RestartPreventExitStatus={statuses}: systemd restarts it every "
             f"{human(service.restart_us)}, {service.starts_per_day:,.0f} times a day, and each start leaves a cgroup."
         )
-    return f" This unit has RestartPreventExitStatus={statuses} and stays down then."
+    return f" This unit has RestartPreventExitStatus={statuses} and stays stopped then."

@@ -16,15 +16,15 @@ def find(node: Node) -> Iterator[Finding]:
     for entry in node.catalogue.kernels:
         unsure = entry.hierarchy == 1 and node.kernel.memory_hierarchy is None
         if entry.hierarchy == 1 and not unsure:
-            continue  # the rule cgroup-v1 tells of it, or it does not apply
-        covered = [(release, where) for release, where in node.kernel.releases if entry.covers(release)]
+            continue  # the rule cgroup-v1 reports it, or it does not apply
+        covered = node.kernel.covered(entry)
         if covered:
             yield _finding(entry, covered, unsure)
 
 
 def _finding(entry: Kernel, covered: list[tuple[str, Evidence]], unsure: bool) -> Finding:
     names = ", ".join(release for release, _ in covered)
-    maybe = " This holds where memory is on cgroup v1, which cannot be told here." if unsure else ""
+    maybe = " This applies where memory is on cgroup v1; whether it is cannot be seen here." if unsure else ""
     return Finding(
         id=f"{ID}:{entry.id}",
         rule=ID,
@@ -32,5 +32,5 @@ def _finding(entry: Kernel, covered: list[tuple[str, Evidence]], unsure: bool) -
         severity="info" if unsure else entry.severity,
         why=f"On kernel {names} {entry.what}. {entry.why}{maybe}",
         evidence=tuple(where for _, where in covered),
-        fix=(f"# a kernel from {entry.before} on; unless your distribution carried the fix back ({entry.source})",),
+        fix=(entry.upgrade,),
     )

@@ -8,7 +8,7 @@ from zombiescope.audit.finding import Finding
 from zombiescope.audit.node import Node
 
 ID = "known-trouble"
-TITLE = "An agent that is known to fail where it has nothing to do"
+TITLE = "An agent that is known to fail where it is not needed"
 
 
 def find(node: Node) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""A lockup detector that speaks too late, or not at all.
+"""A lockup detector that reports too late, or not at all.
 
 The kernel reports a soft lockup after twice kernel.watchdog_thresh: 20 s by default. Network cards give up after 5 s
 (ENA), so a stall of 5 to 19 s resets the card and leaves no stack in the log that says who held the core.
@@ -23,10 +23,10 @@ def find(node: Node) -> Iterator[Finding]:
     if not node.kernel.releases:
         return  # an image without a kernel: its host decides
     off = _switched_off(node)
-    told = _threshold(node)
-    if told is None:
+    threshold = _threshold(node)
+    if threshold is None:
         return
-    thresh, where = told
+    thresh, where = threshold
     if off is None and 0 < 2 * thresh <= NIC_GIVES_UP_S:
         return
     if off is not None or thresh == 0:
@@ -34,7 +34,7 @@ def find(node: Node) -> Iterator[Finding]:
         yield _finding(node, "warning", why, off or where)
         return
     why = (
-        f"kernel.watchdog_thresh is {thresh}, so the kernel reports a core that it holds only after {2 * thresh} s. "
+        f"kernel.watchdog_thresh is {thresh}, so the kernel reports a stuck core only after {2 * thresh} s. "
         f"A network card resets after {NIC_GIVES_UP_S} s: a stall in between leaves no stack in the log."
     )
     yield _finding(node, "info", why, where)
@@ -67,7 +67,7 @@ def _switched_off(node: Node) -> Evidence | None:
 
 
 def _threshold(node: Node) -> tuple[int, Evidence] | None:
-    """None where the running kernel does not tell."""
+    """None where the running kernel does not show it."""
     value = node.kernel.sysctls.get("kernel.watchdog_thresh")
     if value is not None and value[0].isdecimal():
         return int(value[0]), value[1]

@@ -1,4 +1,4 @@
-"""StartLimitIntervalSec= in [Service], where systemd passes it over: the limit that its author had in mind is not in
+"""StartLimitIntervalSec= in [Service], where systemd ignores it: the limit that its author had in mind is not in
 force. (StartLimitInterval= is still accepted there; the new name never was.)"""
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from zombiescope.audit.node import Node, shown
 from zombiescope.systemd.unit_files.timespan import human
 
 ID = "misplaced-limit"
-TITLE = "A start limit in a section where it does not count"
+TITLE = "A start limit in a section where systemd ignores it"
 
 
 def find(node: Node) -> Iterator[Finding]:
@@ -23,7 +23,7 @@ def find(node: Node) -> Iterator[Finding]:
             rule=ID,
             unit=service.name,
             severity="warning" if service.is_endless() else "info",
-            why=f"systemd passes over StartLimitIntervalSec= in [Service]; the limit in force is {limit}.",
+            why=f"systemd ignores StartLimitIntervalSec= in [Service]; the limit in force is {limit}.",
             evidence=tuple(shown(item) for item in service.passed_over),
             fix=(
                 "# move the line into the section [Unit], or:",

@@ -82,5 +82,5 @@ def _finding(node: Node, service: Service, command: Command) -> Finding:
         severity="critical" if endless else "warning",
         why=f"Its program {command.program} {what}, so each start fails with status 203.{loop}",
         evidence=(shown(command.where), *node.evidence_of(service.name)),
-        fix=(node.disable(service.name), f"# or install what brings {command.program}"),
+        fix=(node.disable(service.name), f"# or install the package that provides {command.program}"),
     )

@@ -1,6 +1,6 @@
 """A network card whose interrupts all go to one core: whoever holds that core holds the network.
 
-Only on a running node, from /proc/interrupts and /proc/irq. Receive packet steering spreads the work behind the
+Only on a running node, from /proc/interrupts and /proc/irq. Receive packet steering spreads the work after the
 interrupt and makes it better, not good.
 """
 

@@ -23,7 +23,7 @@ def find(node: Node) -> Iterator[Finding]:
             rule=ID,
             unit=service.name,
             severity="warning",
-            why=f"After {service.burst} starts within {human(service.interval_us)} systemd does {action}: "
+            why=f"After {service.burst} starts within {human(service.interval_us)} systemd performs {action}: "
             "a failure of this one service takes the node and every job on it down, again after each boot.",
             evidence=(shown(where),) if where else node.evidence_of(service.name),
             fix=node.drop_in(service.name, "50-no-reboot", "[Unit]", "StartLimitAction=none"),

@@ -41,7 +41,7 @@ def _scopes(node: Node) -> Iterator[Finding]:
         rule=ID,
         unit=None,
         severity="warning",
-        why=f"{len(scopes):,} session scopes are there, {len(abandoned):,} of them abandoned: each is a cgroup that "
+        why=f"{len(scopes):,} session scopes exist, {len(abandoned):,} of them abandoned: each is a cgroup that "
         "kubelet and systemd walk, and pid 1 slows down with them (systemd 37880).",
         evidence=(Evidence("systemd: session scopes", None, f"{len(scopes)} loaded, {len(abandoned)} abandoned"),),
         fix=("loginctl list-sessions", "systemctl list-units --type=scope --state=abandoned"),
@@ -67,7 +67,7 @@ def _cron(node: Node) -> Iterator[Finding]:
         why=f"cron starts {total:,.0f} jobs a day, and each opens a login session: "
         "as many scopes, which are cgroups, are made and removed.",
         evidence=(*(where for where, _ in entries), session),
-        fix=("# make them rarer, or take pam_systemd out of the PAM service of cron",),
+        fix=("# run them less often, or take pam_systemd out of the PAM service of cron",),
     )
 
 

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from types import FrameType
 
-from zombiescope.checkup.around import Around, Missing
+from zombiescope._missing import Missing
+from zombiescope.checkup.around import Around
 from zombiescope.checkup.checkup import Audited, Checkup
 from zombiescope.checkup.examine import examine
 from zombiescope.commands.check.progress import wait
 from zombiescope.commands.failure import Failure, one_line
-from zombiescope.commands.private import private_recorder
+from zombiescope.commands.private_recorder import private_recorder
 
 # Everything heavy is imported before the window begins: a check must not measure its own start.
 from zombiescope.recording.reader import open_recording

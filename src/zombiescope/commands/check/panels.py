@@ -17,7 +17,7 @@ from zombiescope.commands.check.styles import NOT_MEASURED, STYLES
 from zombiescope.commands.quantities import human_count, human_s
 
 if TYPE_CHECKING:
-    from zombiescope.checkup.around import Missing
+    from zombiescope._missing import Missing
     from zombiescope.checkup.checkup import Checkup
     from zombiescope.checkup.network import Card
     from zombiescope.views.cgroups import Leak

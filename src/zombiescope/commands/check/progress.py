@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from zombiescope.commands.failure import Failure
-from zombiescope.commands.private import PrivateRecorder
+from zombiescope.commands.private_recorder import PrivateRecorder
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -1,7 +1,7 @@
 """`zombiescope lab`: real faults on a real kernel, and a throw-away machine to try things on.
 
 scenarios.py  list and run
-performing.py  one scenario: started, recorded, diagnosed, ended, compared
+scenario_run.py  one scenario: started, recorded, diagnosed, ended, compared
 score.py       all of them, and the page of the result
 demo.py        the story in two minutes
 node.py        a whole machine under QEMU
@@ -19,7 +19,7 @@ EXAMPLES = examples(
     "lab list                     # what can be done to this machine",
     "lab run smaps-reader         # says what it will do, and asks",
     "lab score --page docs/accuracy.md",
-    "lab demo                     # zombies, a lost core, the culprit, the mending",
+    "lab demo                     # zombies, a lost core, the culprit, the repair",
     "lab node                     # a shell in a throw-away machine",
     "lab clean",
 )

@@ -22,7 +22,7 @@ def command(
 ) -> None:
     """End and remove whatever bears the laboratory's name, and the cached images.
 
-    A run removes its own things however it ends; this mends what kill -9 left. It ends a run that is still under way.
+    A run removes its own things however it ends; this removes what kill -9 left. It ends a run that is still under way.
     """
     from zombiescope.lab import cache, leftovers
 

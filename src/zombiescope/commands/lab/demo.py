@@ -22,9 +22,9 @@ from zombiescope.commands.output import console, examples
 from zombiescope.commands.serve import has_display, may_show
 
 if TYPE_CHECKING:
-    from zombiescope.commands.private import PrivateRecorder
+    from zombiescope.commands.private_recorder import PrivateRecorder
     from zombiescope.diagnosis.diagnose import Diagnosis
-    from zombiescope.lab.stage import Running
+    from zombiescope.lab.scenario_run import ScenarioRun
     from zombiescope.lab.verdict import Found
 
 EXAMPLES = examples("lab demo     # says what it will do, and asks", "lab demo --yes")
@@ -46,7 +46,7 @@ def command(
         ),
     ] = None,
 ) -> None:
-    """Zombies for real: the leak, the lost core, the culprit, the mending, the recovery. Under two minutes, as root.
+    """Zombies for real: the leak, the lost core, the culprit, the repair, the recovery. Under two minutes, as root.
 
     Does what the scenario zombie-supervisor does, in cgroups of its own, and removes it all again. The recording and a
     report stay in ~/.local/state/zombiescope/lab-demo.
@@ -64,9 +64,9 @@ def command(
 
 
 def _tell_it(open_: bool) -> None:
-    from zombiescope.commands import page_beside
-    from zombiescope.commands.private import private_recorder
-    from zombiescope.lab.stage import stage
+    from zombiescope.commands import page_process
+    from zombiescope.commands.private_recorder import private_recorder
+    from zombiescope.lab.scenario_run import stage
 
     out = console()
 
@@ -76,7 +76,7 @@ def _tell_it(open_: bool) -> None:
     before = _census()
     with private_recorder("lab", diagnose=True) as recorder:
         if open_:
-            page_beside.start(str(recorder.home), open_=True)
+            page_process.start(str(recorder.home), open_=True)
         say(f"recording; {before} memory cgroups are tracked; the kernel has {_kernel()} of a core at most")
         say("a supervisor starts and ends containers; each leaves a page in /dev/shm ...")
         with stage(named(SCENARIO), NAMED_S + HURTS_S) as running:
@@ -85,7 +85,7 @@ def _tell_it(open_: bool) -> None:
             say("somebody drops slab caches, for which the kernel walks every one of them")
             say(f"the kernel has {_kernel()} of one core")
             found = _until_named(recorder, running, say)
-            say("mending: the supervisor is stopped, what its containers left in /dev/shm is removed")
+            say("repair: the supervisor is stopped, what its containers left in /dev/shm is removed")
         time.sleep(2)
         say(f"{max(0, _census() - before):,} of the zombies are left; the kernel has {_kernel()} of a core at most")
         place = _keep(recorder)
@@ -94,8 +94,8 @@ def _tell_it(open_: bool) -> None:
         webbrowser.open((place / "report.html").as_uri())  # the page went with the recorder; this one stays
 
 
-def _until_named(recorder: PrivateRecorder, running: Running, say: Say) -> Found:
-    from zombiescope.commands.lab.performing import worst_first
+def _until_named(recorder: PrivateRecorder, running: ScenarioRun, say: Say) -> Found:
+    from zombiescope.commands.lab.scenario_run import worst_first
     from zombiescope.lab import verdict
     from zombiescope.recording import incident_file
 
@@ -121,9 +121,9 @@ def _plan(known: list[dict[str, Any]], found: Found) -> str | None:
 
 def _census() -> int:
     """Memory cgroups that the kernel tracks, dying ones included."""
-    from zombiescope.kernel.cgroup_census import Census
+    from zombiescope.kernel.cgroup_census import CgroupCounter
 
-    census = Census()
+    census = CgroupCounter()
     try:
         read = census.read()
     finally:
@@ -159,17 +159,17 @@ def _keep(recorder: PrivateRecorder) -> Path:
 
 
 def _report(place: Path, began_us: int, found: Found, say: Say) -> None:
-    from zombiescope.commands import drawing
-    from zombiescope.commands.window import choose
+    from zombiescope.commands import picture
     from zombiescope.diagnosis.diagnose import diagnose
+    from zombiescope.questions.window import WHOLE
     from zombiescope.recording.reader import open_recording
     from zombiescope.web import report
 
     with open_recording(place) as recording:
-        window = choose(recording)
+        window = WHOLE.choose(recording)
         seen: Diagnosis = diagnose(recording, began_us, window.end_us)
         heading = f"{recording.name}  {window.heading()}"
-        drawing.write_page(place / "report.html", lambda: report.of_diagnosis(recording, seen, heading, window))
+        picture.write_page(place / "report.html", lambda: report.of_diagnosis(recording, seen, heading, window))
         at = window.clock(began_us)
     say(f"the report: {place / 'report.html'}")
     out = console()

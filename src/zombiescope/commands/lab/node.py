@@ -13,7 +13,7 @@ from zombiescope.commands.failure import Failure
 from zombiescope.commands.output import Json, examples, note, print_document
 
 if TYPE_CHECKING:
-    from zombiescope.lab.node import Node, Plan
+    from zombiescope.lab.node import LabNode, Plan
 
 EXAMPLES = examples(
     "lab node                     # a shell in it; exit powers it off",
@@ -82,14 +82,14 @@ def _booted(
     return code
 
 
-def _told(booted: Node, command: list[str]) -> int:
+def _told(booted: LabNode, command: list[str]) -> int:
     done = booted.run(*command, limit_s=_UNTIL_IT_ENDS_S)
     texts = {"stdout": done.text, "stderr": done.stderr.decode(errors="replace")}
     print_document("lab", {**_facts(booted), "command": command, "exit": done.exit, **texts})
     return done.exit or 0
 
 
-def _facts(booted: Node) -> dict[str, Any]:
+def _facts(booted: LabNode) -> dict[str, Any]:
     plan, seconds = booted.plan, booted.boot_seconds
     facts = {
         "cgroup": plan.cgroup,
@@ -100,7 +100,7 @@ def _facts(booted: Node) -> dict[str, Any]:
     return {**facts, "boot_s": None if seconds is None else round(seconds, 1)}
 
 
-def _shown(booted: Node, command: list[str]) -> int:
+def _shown(booted: LabNode, command: list[str]) -> int:
     note(f"up after {booted.boot_seconds:.0f} s: Linux {booted.image.release}, cgroup {booted.plan.cgroup}")
     if not command:
         from zombiescope.lab.terminal import attach

@@ -13,7 +13,7 @@ from zombiescope.commands.failure import Failure
 from zombiescope.commands.output import Json, console, examples, note, print_document, table
 
 if TYPE_CHECKING:
-    from zombiescope.commands.lab.performing import Outcome
+    from zombiescope.commands.lab.scenario_run import Outcome
     from zombiescope.lab.scenario import Scenario
 
 EXAMPLES = examples(
@@ -35,7 +35,7 @@ Keep = Annotated[
 
 def list_(json_: Json = False) -> None:
     """What can be done to this machine, and what each scenario needs."""
-    from zombiescope.lab.needs import lacks, only_in_a_node
+    from zombiescope.lab.requirements import lacks, only_in_a_node
     from zombiescope.lab.scenario import every
 
     if json_:
@@ -45,13 +45,13 @@ def list_(json_: Json = False) -> None:
     for one in every():
         missing = lacks(one)
         truth = one.truth.pattern or "healthy"
-        here = "yes" if not missing else "in lab node" if only_in_a_node(one) else missing[0].partition(":")[0]
+        here = "yes" if not missing else "in lab node" if only_in_a_node(one) else missing[0].what
         made.add_row(one.id, truth, one.title, here)
     console().print(made)
 
 
 def _listed(one: Scenario) -> dict[str, object]:
-    from zombiescope.lab.needs import lacks
+    from zombiescope.lab.requirements import lacks
 
     truth, needs = one.truth, one.needs
     return {
@@ -65,7 +65,7 @@ def _listed(one: Scenario) -> dict[str, object]:
         "memory_bytes": None if needs.node else needs.memory_bytes,
         "cores": needs.cores,
         "root": needs.root,
-        "lacks": lacks(one),
+        "lacks": [str(lack) for lack in lacks(one)],
     }
 
 
@@ -89,13 +89,13 @@ def run(
     end_in_order()
     try:
         if in_node:
-            from zombiescope.commands.lab import elsewhere
+            from zombiescope.commands.lab import node_run
 
-            outcome = elsewhere.perform(scenario, cgroup, kernel)
+            outcome = node_run.perform(scenario, cgroup, kernel)
         else:
             allowed(scenario)
             ask([scenario], yes)
-            from zombiescope.commands.lab.performing import perform
+            from zombiescope.commands.lab.scenario_run import perform
 
             outcome = perform(scenario, keep=keep)
     except LabError as error:
@@ -117,7 +117,7 @@ def named(name: str) -> Scenario:
 
 
 def allowed(scenario: Scenario) -> None:
-    from zombiescope.lab.needs import lacks
+    from zombiescope.lab.requirements import lacks
 
     missing = lacks(scenario)
     if missing:

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from zombiescope.commands import drawing
+from zombiescope.commands import picture
 from zombiescope.commands.lab.scenarios import Keep, Yes, ask, end_in_order, named
 from zombiescope.commands.output import Json, console, examples, print_document, table
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from zombiescope.commands.lab.performing import Outcome
+    from zombiescope.commands.lab.scenario_run import Outcome
     from zombiescope.lab.scenario import Scenario
 
 EXAMPLES = examples(
@@ -71,9 +71,9 @@ def command(
     documents = [outcome.document() for outcome in outcomes]
     document: dict[str, Any] = {"results": documents, "score": (total := score(documents)), **total}
     if output is not None:
-        drawing.write(output, json.dumps(document, indent=1) + "\n")
+        picture.write(output, json.dumps(document, indent=1) + "\n")
     if page is not None:
-        drawing.write(page, page_of(documents))
+        picture.write(page, page_of(documents))
     if json_:
         print_document("lab", document)
     else:
@@ -89,7 +89,7 @@ def _chosen(only: str | None) -> list[Scenario]:
 
 def _in_a_node(chosen: list[Scenario], node: bool, whole_node: bool) -> list[Scenario]:
     """What runs in a machine of `lab node`; what can only run there, first."""
-    from zombiescope.lab.needs import in_lab_node, only_in_a_node
+    from zombiescope.lab.requirements import in_lab_node, only_in_a_node
 
     there = [one for one in chosen if only_in_a_node(one)] if node else []
     if whole_node and not in_lab_node():
@@ -98,7 +98,7 @@ def _in_a_node(chosen: list[Scenario], node: bool, whole_node: bool) -> list[Sce
 
 
 def _all(chosen: list[Scenario], healthy_s: float, in_a_node: list[Scenario], keep: Path | None) -> list[Outcome]:
-    from zombiescope.lab.needs import only_in_a_node
+    from zombiescope.lab.requirements import only_in_a_node
 
     here = [one for one in chosen if not (only_in_a_node(one) and one in in_a_node)]
     outcomes = []
@@ -118,13 +118,13 @@ def _all(chosen: list[Scenario], healthy_s: float, in_a_node: list[Scenario], ke
 
 def _here(scenario: Scenario, healthy_s: float, keep: Path | None) -> Outcome:
     from zombiescope.commands.failure import Failure
-    from zombiescope.commands.lab.performing import Outcome, perform
+    from zombiescope.commands.lab.scenario_run import Outcome, perform
     from zombiescope.lab.failure import LabError
-    from zombiescope.lab.needs import lacks, only_in_a_node
+    from zombiescope.lab.requirements import lacks, only_in_a_node
 
     missing = lacks(scenario)
     if missing:
-        return Outcome(scenario, skipped="only in lab node" if only_in_a_node(scenario) else missing[0])
+        return Outcome(scenario, skipped="only in lab node" if only_in_a_node(scenario) else str(missing[0]))
     try:
         return perform(scenario, seconds=healthy_s if scenario.kind == "healthy" else None, keep=keep)
     except (LabError, Failure) as error:
@@ -132,13 +132,13 @@ def _here(scenario: Scenario, healthy_s: float, keep: Path | None) -> Outcome:
 
 
 def _there(chosen: list[Scenario]) -> Iterator[Outcome]:
-    from zombiescope.commands.lab import elsewhere
-    from zombiescope.commands.lab.performing import Outcome
+    from zombiescope.commands.lab import node_run
+    from zombiescope.commands.lab.scenario_run import Outcome
     from zombiescope.lab.failure import LabError
 
     done = 0
     try:
-        for outcome in elsewhere.perform_all(chosen):
+        for outcome in node_run.perform_all(chosen):
             done += 1
             yield outcome
     except LabError as error:
@@ -161,10 +161,10 @@ def _show(documents: list[dict[str, Any]], total: dict[str, Any]) -> None:
 
     made = table("", "scenario", "found", "culprit", "after", right=("after",), wraps="culprit")
     for name, expected, found, culprit, after, verdict in rows(documents):
-        told = found if verdict != "wrong" else f"{found}\n  not {expected}"
+        shown = found if verdict != "wrong" else f"{found}\n  not {expected}"
         # Its unit and cgroup are in the JSON and on the page.
         who = culprit if verdict == "not run" else culprit.partition(" ")[0]
-        made.add_row(Text(*_MARKS[verdict]), name, told, who, after)
+        made.add_row(Text(*_MARKS[verdict]), name, shown, who, after)
     out = console()
     out.print(made)
     out.print(sentence(total), style="bold")

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zombiescope.commands.output import console, examples
-from zombiescope.commands.reading import Dir, Node, node_of, opened, place_of
+from zombiescope.commands.recording_argument import Dir, Node, node_of, opened, place_of
 from zombiescope.commands.window import Utc
 from zombiescope.recording import locate
 
@@ -41,7 +41,7 @@ _PRIVATE_LONGEST_S = 12 * 3600.0
 def command(
     directory: Dir = None,
     once: Annotated[
-        bool, typer.Option("--once", help="Print one frame and exit; likewise when stdout is no terminal.")
+        bool, typer.Option("--once", help="Print one frame and exit; the same when stdout is no terminal.")
     ] = False,
     utc: Utc = False,
     node: Node = None,
@@ -90,7 +90,7 @@ def _place(directory: str | None) -> Iterator[tuple[Path, str | None]]:
     if directory is not None or "ZOMBIESCOPE_DIR" in os.environ or locate.running_recorder() is not None:
         yield place_of(directory), None
         return
-    from zombiescope.commands.private import private_recorder
+    from zombiescope.commands.private_recorder import private_recorder
 
     with private_recorder("top", keep_s=_PRIVATE_KEEP_S, for_s=_PRIVATE_LONGEST_S, segment_s=60.0) as recorder:
         yield recorder.home, "private: gone when top ends"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from zombiescope.recording import locate, schema
 from zombiescope.recording.layout import LOG_FOLDER, segment_files
-from zombiescope.recording.log import Block, DamagedError, Frame, SegmentReader
+from zombiescope.recording.log import Block, DamagedError, LogFrame, SegmentReader
 from zombiescope.recording.store import Directory
 from zombiescope.recording.tail import Tail
 from zombiescope.views.recent import Recent
@@ -79,7 +79,7 @@ class LiveFeed:
     def close(self) -> None:
         self._tail.close()
 
-    def _take(self, frames: Iterable[Frame]) -> None:
+    def _take(self, frames: Iterable[LogFrame]) -> None:
         frames = list(frames)
         for frame in frames:
             self.recent.update(frame)
@@ -94,7 +94,7 @@ class LiveFeed:
             self.node = said
 
 
-def _segment_before(node_dir: Path) -> list[Frame]:
+def _segment_before(node_dir: Path) -> list[LogFrame]:
     """The frames of the segment before the one being written, so that strips do not start empty every two
     minutes. Only of one that was closed: of a recorder that died, nothing is shown as if it were now."""
     found = sorted(segment_files(Directory(node_dir).entries(LOG_FOLDER)), key=lambda segment: segment.start_us)
@@ -118,7 +118,7 @@ class PastFeed:
         self.node = recording.node
         self.recent = Recent(KEEP_S)
         blocks = tuple(_block(recording, name, start_us, end_us + 1) for name in _SHOWN_TABLES)
-        self.recent.update(Frame(end_us, 0, blocks, False))
+        self.recent.update(LogFrame(end_us, 0, blocks, False))
         self.worst = worst_second(recording, start_us, end_us)
 
     def poll(self) -> bool:

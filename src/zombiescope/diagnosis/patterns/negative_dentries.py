@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Fix
-from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, level, measured, signature
+from zombiescope.diagnosis.incident import Fix, command
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, level, measured, signature
 
 MANY = 200_000
 """A million makes one inotify_add_watch take 62 ms on 6.18; below a fifth of that a walk is short."""
@@ -17,9 +17,9 @@ _WALKS = (
 )
 
 
-def examine(case: Case) -> Finding:
+def examine(case: Case) -> Evidence:
     negative = case.peak("dentry", "negative", fresh=True)
-    return Finding(
+    return Evidence(
         (
             level(
                 "{} names that do not exist are cached (negative dentries)",
@@ -38,9 +38,13 @@ def examine(case: Case) -> Finding:
         Fix(
             "find who looks up names that do not exist, and drop the cached ones",
             (
-                "cat /proc/sys/fs/dentry-state   # the fifth number",
-                "echo 2 > /proc/sys/vm/drop_caches   # on a core that serves no network queue: it walks them too",
-                "perf trace -e 'openat,newfstatat' --failure -a -- sleep 5   # who looks up what does not exist",
+                command("cat /proc/sys/fs/dentry-state", "the fifth number"),
+                command(
+                    "echo 2 > /proc/sys/vm/drop_caches", "on a core that serves no network queue: it walks them too"
+                ),
+                command(
+                    "perf trace -e 'openat,newfstatat' --failure -a -- sleep 5", "who looks up what does not exist"
+                ),
             ),
         ),
     )

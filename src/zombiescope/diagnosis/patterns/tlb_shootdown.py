@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Fix, Words
-from zombiescope.diagnosis.pattern import Finding, Pattern, counted, signature
+from zombiescope.diagnosis.incident import Fix, advice, command
+from zombiescope.diagnosis.pattern import Evidence, Pattern, counted, signature
 
 MANY_PER_S = 10_000
 """An interrupt on another core takes 1 to 5 us there, and the sender waits for the slowest."""
@@ -21,11 +21,12 @@ _SEND = (
 )
 
 
-def examine(case: Case) -> Finding:
-    return Finding(
+def examine(case: Case) -> Evidence:
+    return Evidence(
         (
             counted(
-                "TLB shootdowns (TLB of /proc/interrupts)",
+                "TLB shootdowns",
+                "TLB of /proc/interrupts",
                 case.interrupts("TLB"),
                 "interrupts",
                 confirms_from=MANY_PER_S,
@@ -37,9 +38,9 @@ def examine(case: Case) -> Finding:
         Fix(
             "unmap less: keep memory in the allocator, or use processes instead of threads",
             (
-                "grep TLB /proc/interrupts",
-                Words("glibc: start it with MALLOC_TRIM_THRESHOLD_=-1 MALLOC_MMAP_THRESHOLD_=4294967296"),
-                Words("a core that answers late is the victim of something else: zombiescope cores --at TIME"),
+                command("grep TLB /proc/interrupts"),
+                advice("glibc: start it with MALLOC_TRIM_THRESHOLD_=-1 MALLOC_MMAP_THRESHOLD_=4294967296"),
+                advice("a core that answers late is the victim of something else: zombiescope cores --at TIME"),
             ),
         ),
     )
@@ -50,13 +51,12 @@ PATTERN = Pattern(
     title="Unmapping memory interrupts other cores",
     proof="kernel",
     looks_like="munmap, madvise or mprotect of a program with many threads waits until every core that runs one of "
-    "them "
-    "has forgotten the pages.",
+    "them has flushed the pages from its TLB.",
     confirmed_by="10,000 or more TLB shootdowns a second.",
     refuted_by="Fewer than 1,000 a second: then one core does not answer, and it is the one to look at.",
     remedy="Keep memory in the allocator; batch what is unmapped; fewer threads an address space.",
     examine=examine,
-    signatures=(signature(_FLUSH, _SEND, means="other cores are told to forget pages"),),
+    signatures=(signature(_FLUSH, _SEND, means="other cores are made to flush pages from their TLB"),),
     least_share=0.12,
     culprit="The program that unmaps.",
     known_from="kubernetes 65142 (the victim of a stuck core); measured on 6.18",

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import re
+import shlex
+from collections.abc import Iterator
 
+from zombiescope._time import SECOND_US
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Fix, Words
-from zombiescope.diagnosis.pattern import Finding, Pattern
+from zombiescope.diagnosis.incident import Fix, FixStep, advice, command
+from zombiescope.diagnosis.pattern import FALLBACK, Evidence, Pattern
 
 MOST_GRANTS = 4
 _CALL = re.compile(r"(?:__(?:x64|ia32|arm64|s390x|se|do)_sys_|ksys_|__sys_|SyS_)([a-z0-9_]+?)(?:\.|$)")
 
 
-def examine(case: Case) -> Finding:
-    return Finding(
+def examine(case: Case) -> Evidence:
+    return Evidence(
         (), None, _summary(case), Fix("look at what it does, and record more next time", tuple(_steps(case)))
     )
 
 
 def _summary(case: Case) -> str:
     if case.hog_task is None:
-        return "the cause is not known: nothing ran there that was sampled"
+        return "the cause is not known: no task was sampled there"
     if not case.frames:
         return f"the cause is not known; {case.hog.name} was busy"
     asked = system_call(case.frames)
@@ -40,25 +43,36 @@ def system_call(frames: tuple[str, ...]) -> str | None:
     return None
 
 
-def _steps(case: Case) -> list[str]:
-    at, node = case.from_us / 1e6, case.facts
-    steps = [
-        f"zombiescope flamegraph --at @{at:.0f}   # what it did, second by second",
-        "zombiescope diff QUIET BAD   # what is different from a quiet minute",
-    ]
-    # What would have told more: sources that were missing, with what they need.
-    for entry in node.missing[:MOST_GRANTS]:
+def _steps(case: Case) -> list[FixStep]:
+    steps = [*_pictures(case)]
+    # Sources that were missing, with what they need.
+    for entry in case.facts.missing[:MOST_GRANTS]:
         if entry.get("grant"):
-            steps.append(Words(f"next time record {entry.get('source')}: {entry['grant']}"))
-    if node.cores is None:
+            steps.append(advice(f"next time record {entry.get('source')}: {entry['grant']}"))
+    if case.facts.cores is None:
         steps.append(
-            Words("next time record with zombiescope record: a profile alone has no counters to confirm anything with")
+            advice("next time record with zombiescope record: a profile alone has no counters to confirm anything with")
         )
     return steps
 
 
+def _pictures(case: Case) -> Iterator[FixStep]:
+    """Where to look; as quiet counts the time directly before it, or after it, for as long."""
+    recording = case.facts.recording
+    place = recording.store.place
+    from_s, to_s = case.from_us // SECOND_US, -(-case.to_us // SECOND_US)
+    window = f"--from {from_s} --to {to_s}"
+    yield command(f"zombiescope flamegraph {shlex.quote(place)} {window}", "what it did in these seconds")
+    before, after = from_s - recording.start_us // SECOND_US, recording.end_us // SECOND_US - to_s
+    long = min(to_s - from_s, max(before, after))
+    if long > 0:
+        quiet = (from_s - long, from_s) if before >= long else (to_s, to_s + long)
+        sides = [shlex.quote(f"{place}@{first}..{last}") for first, last in (quiet, (from_s, to_s))]
+        yield command(f"zombiescope diff {' '.join(sides)}", "what differs from quiet seconds")
+
+
 PATTERN = Pattern(
-    id="unknown-kernel-hog",
+    id=FALLBACK,
     title="A kernel hog that no pattern explains",
     proof="kernel",
     looks_like="A task holds a core in the kernel, and none of the known patterns fits its frames and counters.",
@@ -66,8 +80,5 @@ PATTERN = Pattern(
     refuted_by="Any pattern that is confirmed.",
     remedy="Look at the flame graph of the guilty seconds beside that of quiet ones.",
     examine=examine,
-    symptoms=frozenset(
-        {"core_saturated", "kernel_hog", "stall", "nic_starved", "rt_hog", "run_queue_delay", "above_baseline", "event"}
-    ),
     culprit="Not known.",
 )

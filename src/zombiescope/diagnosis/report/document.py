@@ -7,7 +7,8 @@ from typing import Any
 
 from zombiescope._severity import SEVERITIES
 from zombiescope.diagnosis.diagnose import Diagnosis
-from zombiescope.diagnosis.incident import Actor, Cause, Incident, Symptom
+from zombiescope.diagnosis.incident import Actor, Cause, Incident
+from zombiescope.diagnosis.symptom import Symptom
 
 
 def together(found: list[Diagnosis]) -> dict[str, Any]:
@@ -67,6 +68,11 @@ def _symptom(symptom: Symptom) -> dict[str, Any]:
         "severity": symptom.severity,
         "group": symptom.group,
         "text": symptom.text,
+        "title": symptom.title,
+        "role": symptom.detector.role,
+        "table": symptom.detector.source,
+        "core_rank": symptom.detector.core_rank,
+        "victim": symptom.victim,
     }
 
 
@@ -87,13 +93,17 @@ def _cause(cause: Cause) -> dict[str, Any]:
                 "value_unit": link.value_unit,
                 "at": None if link.at_us is None else link.at_us / 1e6,
                 "source": link.source,
+                "counter": link.counter,
+                "path": list(link.path),
+                "means": link.means,
             }
             for link in cause.chain
         ],
         "fix": {
             "summary": cause.fix.summary,
             "steps": [str(step) for step in cause.fix.steps],
-            "commands": list(cause.fix.commands),
+            "commands": [step.kind == "command" for step in cause.fix.steps],
+            "plan": [asdict(step) for step in cause.fix.steps],
         },
     }
 

@@ -33,7 +33,7 @@ def _incident(incident: Incident, clock: Clock) -> Iterator[str]:
     yield f"## {incident.severity}: {_title(incident)}"
     yield ""
     times = f"{clock(incident.from_us)} to {clock(incident.to_us)} ({incident.seconds:.1f} s), incident `{incident.id}`"
-    again = f", and again {len(incident.recurrences)} times" if incident.recurrences else ""
+    again = f", recurred {len(incident.recurrences)} times" if incident.recurrences else ""
     yield f"{times}{again}"
     yield ""
     for number, cause in enumerate(incident.causes):
@@ -70,8 +70,7 @@ def _cause(cause: Cause, clock: Clock, *, first: bool) -> Iterator[str]:
     yield f"Fix: {cause.fix.summary}"
     yield ""
     if cause.fix.steps:
-        steps = zip(cause.fix.steps, cause.fix.commands, strict=True)
-        yield from (f"1. `{step}`" if is_command else f"1. {_cell(step)}" for step, is_command in steps)
+        yield from (f"1. `{one}`" if one.kind == "command" else f"1. {_cell(one.text)}" for one in cause.fix.steps)
         yield ""
 
 

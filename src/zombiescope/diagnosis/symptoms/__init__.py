@@ -1,29 +1,32 @@
-"""What hurt: one file per kind of symptom, each with `find(facts) -> Iterator[Symptom]`.
+"""The kinds of symptoms, one file each; a file that is here is used, and nothing has to be registered.
 
-A file in this folder is a detector; nothing has to be registered. Detectors do not know causes, and none of them looks
-at averages over cores: one core, one task or one group is enough (measured: a hog that migrates shows as 27 % and 78 %
-on two cores, a storm of short processes as 61 % and 49 %).
+Detectors do not know causes, and none of them looks at averages over cores: one core, one task or one group is enough
+(measured: a hog that migrates shows as 27 % and 78 % on two cores, a storm of short processes as 61 % and 49 %).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 
 from zombiescope.diagnosis.facts import Facts
-from zombiescope.diagnosis.incident import Symptom
+from zombiescope.diagnosis.symptom import Detector, Symptom
+
+
+@cache
+def every() -> tuple[Detector, ...]:
+    """All detectors, by kind."""
+    modules = [import_module(f"{__name__}.{found.name}") for found in iter_modules(__path__) if found.name[0] != "_"]
+    return tuple(sorted((module.DETECTOR for module in modules), key=lambda detector: detector.kind))
+
+
+def by_kind(kind: str) -> Detector:
+    """Raises KeyError."""
+    return {detector.kind: detector for detector in every()}[kind]
 
 
 def find(facts: Facts) -> list[Symptom]:
     """Every symptom in the window, in the order of time."""
-    found = [symptom for name in names() for symptom in _detector(name, facts)]
+    found = [symptom for detector in every() for symptom in detector.find(facts)]
     return sorted(found, key=lambda symptom: (symptom.from_us, symptom.kind, symptom.cpu or -1, symptom.group or ""))
-
-
-def names() -> list[str]:
-    return sorted(module.name for module in iter_modules(__path__) if not module.name.startswith("_"))
-
-
-def _detector(name: str, facts: Facts) -> Iterator[Symptom]:
-    yield from import_module(f"{__name__}.{name}").find(facts)

@@ -13,7 +13,7 @@ import numpy as np
 
 from zombiescope._time import HOUR_US
 from zombiescope.diagnosis.facts import Facts
-from zombiescope.diagnosis.incident import Symptom
+from zombiescope.diagnosis.symptom import Detector, Symptom
 from zombiescope.recording import columns
 
 FACTOR = 4.0
@@ -35,11 +35,11 @@ def find(facts: Facts) -> Iterator[Symptom]:
         cores = counted[number] / grid.hz / facts.seconds
         if name in usual and cores >= LEAST_CORES and cores >= FACTOR * usual[name]:
             yield Symptom(
-                "above_baseline",
+                DETECTOR,
                 facts.start_us,
                 facts.end_us,
-                f"{name} uses {cores:.2f} cores; in the last thirty days its busiest hours (95th percentile) had "
-                f"{usual[name]:.2f}",
+                f"{name} uses {cores:.2f} cores; in its busiest hours of the last thirty days (95th percentile) it "
+                f"used {usual[name]:.2f}",
                 "warning",
                 group=name,
                 facts={"cores": float(cores), "baseline_cores": usual[name]},
@@ -59,3 +59,16 @@ def _read(facts: Facts, before_us: int) -> dict[str, float]:
         if row["unit"] is not None and row["cpu_ms"] is not None:
             hours[row["unit"]].append(row["cpu_ms"] / 3_600_000)
     return {unit: float(np.percentile(used, 95)) for unit, used in hours.items() if len(used) >= LEAST_HOURS}
+
+
+DETECTOR = Detector(
+    kind="above_baseline",
+    title="more than usual",
+    reported_when="a unit used four times as much CPU as in its busiest hours of the last thirty days",
+    find=find,
+    source="samples",
+    role="hog",
+    begins="window",
+    bounds_case=True,
+    names_hog=True,
+)

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from zombiescope.diagnosis.facts import Facts
-from zombiescope.diagnosis.incident import Symptom
 from zombiescope.diagnosis.spans import runs
+from zombiescope.diagnosis.symptom import DRIVER_PATIENCE_S, Detector, Symptom
 from zombiescope.recording.saturation import SATURATED_RATIO
 
 NODE_BUSY_RATIO = 0.9
@@ -32,7 +32,7 @@ def find(facts: Facts) -> Iterator[Symptom]:
             mode = max(shares, key=lambda mode: shares[mode])
             average = cores.mean(cores.busy, first, last)
             yield Symptom(
-                "core_saturated",
+                DETECTOR,
                 cores.at_us(first),
                 cores.at_us(last),
                 f"core {cpu} spent {shares[mode] * 100:.0f} % of {seconds} s in {mode}"
@@ -41,3 +41,20 @@ def find(facts: Facts) -> Iterator[Symptom]:
                 cpu,
                 facts={"mode": mode, "ratio": float(np.nanmean(kernel[row, first:last])), "node_busy_ratio": average},
             )
+
+
+DETECTOR = Detector(
+    kind="core_saturated",
+    title="a core was lost",
+    reported_when="the kernel held one core for 95 % of a second or more while all cores together were below 90 %",
+    find=find,
+    source="cores",
+    role="core",
+    begins="onset",
+    weight=6,
+    bounds_case=True,
+    core_rank=0,
+    core_is_held=True,
+    critical_after_s=DRIVER_PATIENCE_S,
+    victim="everything else on core {cpu}",
+)

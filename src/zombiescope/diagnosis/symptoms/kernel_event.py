@@ -14,38 +14,50 @@ import numpy as np
 
 from zombiescope._severity import Severity
 from zombiescope.diagnosis.facts import Facts
-from zombiescope.diagnosis.incident import Symptom
+from zombiescope.diagnosis.symptom import Detector, Symptom
 from zombiescope.recording.columns import Ints
 from zombiescope.recording.event import Event
 
 TOGETHER_US = 10_000_000
 REPORT = "kernel_log"
 REPORT_US = 1_000_000
+_TITLES = {
+    "nic_reset": "network card reset",
+    "nic_tx_timeout": "network card stopped sending",
+    "nic_event": "network card starved",
+    "rcu_stall": "RCU stall",
+    "oom_kill": "killed for memory",
+    "unit_failed": "a unit failed",
+    "ray_node_dead": "Ray node declared dead",
+    "ray_job_failed": "Ray job failed",
+}
+"""Where the name of the event does not read as a heading."""
 _HARMLESS = frozenset({"mark", "cgroup_churn", "unit_restart"})
 
 
 def find(facts: Facts) -> Iterator[Symptom]:
-    told = _without_reports([one for one in facts.events if one.severity != "info" and one.kind not in _HARMLESS])
-    for (kind, cpu), same in groupby(sorted(told, key=_place), key=_place):
+    serious = _without_reports([one for one in facts.events if one.severity != "info" and one.kind not in _HARMLESS])
+    for (kind, cpu), same in groupby(sorted(serious, key=_place), key=_place):
         for burst in _bursts(list(same)):
             first, last = burst[0], burst[-1]
             more = f" (and {len(burst) - 1} more)" if len(burst) > 1 else ""
             severity: Severity = "critical" if any(event.severity == "critical" for event in burst) else "warning"
             yield Symptom(
-                "event",
+                DETECTOR,
                 first.at_us,
                 last.at_us,
                 f"{first.text}{more}",
                 severity,
                 cpu if cpu >= 0 else None,
                 facts={"event": kind, "source": first.source, "count": len(burst), **first.fields},
+                heading=_TITLES.get(kind, kind.replace("_", " ")),
             )
 
 
-def _without_reports(told: list[Event]) -> list[Event]:
-    logs = {one.source for one in told if one.kind == REPORT}
-    known = np.array(sorted(one.at_us for one in told if one.kind != REPORT and one.source in logs), np.int64)
-    return [one for one in told if one.kind != REPORT or one.severity == "critical" or not _near(known, one.at_us)]
+def _without_reports(events: list[Event]) -> list[Event]:
+    logs = {one.source for one in events if one.kind == REPORT}
+    known = np.array(sorted(one.at_us for one in events if one.kind != REPORT and one.source in logs), np.int64)
+    return [one for one in events if one.kind != REPORT or one.severity == "critical" or not _near(known, one.at_us)]
 
 
 def _near(known: Ints, at_us: int) -> bool:
@@ -69,3 +81,14 @@ def _bursts(events: list[Event]) -> Iterator[list[Event]]:
         burst.append(event)
     if burst:
         yield burst
+
+
+DETECTOR = Detector(
+    kind="event",
+    title="an event",
+    reported_when="the kernel, systemd or a job said by itself that something is wrong",
+    find=find,
+    source="events",
+    role="victim",
+    weight=4,
+)

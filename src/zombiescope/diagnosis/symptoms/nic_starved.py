@@ -15,8 +15,9 @@ import numpy as np
 from zombiescope._time import SECOND_US
 from zombiescope.diagnosis.core_grid import CoreGrid
 from zombiescope.diagnosis.facts import Facts
-from zombiescope.diagnosis.incident import Symptom
 from zombiescope.diagnosis.spans import runs
+from zombiescope.diagnosis.symptom import DRIVER_PATIENCE_S, Detector, Symptom
+from zombiescope.kernel.cpu import parse_list
 
 KSOFTIRQD_TELLS_BEFORE = (6, 5)
 DELAY_US = 500_000
@@ -40,7 +41,7 @@ def _driver(facts: Facts) -> Iterator[Symptom]:
         rose = facts.added("ethtool", name)
         if rose:
             yield Symptom(
-                "nic_starved",
+                DETECTOR,
                 facts.start_us,
                 facts.end_us,
                 f"the network driver counted {name} {rose:,} times",
@@ -60,7 +61,7 @@ def _standing_still(facts: Facts, cores: CoreGrid) -> Iterator[Symptom]:
         for first, last in runs(still):
             polled, busy = float(np.nansum(received[row, first:last])), float(kernel[row, first:last].mean())
             yield Symptom(
-                "nic_starved",
+                DETECTOR,
                 cores.at_us(first),
                 cores.at_us(last),
                 f"core {cpu} polled its network queue {polled:,.0f} times in {last - first} s (usually {usual:,.0f} a"
@@ -77,7 +78,7 @@ def _backlog(cores: CoreGrid) -> Iterator[Symptom]:
         for first, last in runs(dropped[row] >= DROPS_PER_S, bridge=2):
             count = int(dropped[row, first:last].sum())
             yield Symptom(
-                "nic_starved",
+                DETECTOR,
                 cores.at_us(first),
                 cores.at_us(last),
                 f"core {cpu} dropped {count:,} packets because its backlog was full",
@@ -93,7 +94,7 @@ def _ksoftirqd(cores: CoreGrid) -> Iterator[Symptom]:
         for first, last in runs(delay[row] >= DELAY_US, bridge=1):
             waited_us = int(delay[row, first:last].sum())
             yield Symptom(
-                "nic_starved",
+                DETECTOR,
                 cores.at_us(first),
                 cores.at_us(last),
                 f"ksoftirqd/{cpu} was ready to run and did not get core {cpu} for {waited_us / 1e6:.1f} s",
@@ -105,10 +106,19 @@ def _ksoftirqd(cores: CoreGrid) -> Iterator[Symptom]:
 
 def _served_cores(facts: Facts) -> set[int]:
     """Cores that serve a queue of a card; empty when that was not recorded."""
-    served: set[int] = set()
-    for row in facts.queues:
-        for part in (row["cpus"] or "").split(","):
-            first, _, last = part.partition("-")
-            if first.isdigit():
-                served.update(range(int(first), int(last or first) + 1))
-    return served
+    return {cpu for row in facts.queues for cpu in parse_list((row["cpus"] or "").encode())}
+
+
+DETECTOR = Detector(
+    kind="nic_starved",
+    title="network card starved",
+    reported_when="the driver counted it, the poll count of a busy core stood still, or a core's backlog overflowed",
+    find=find,
+    source="cores",
+    role="victim",
+    weight=5,
+    bounds_case=True,
+    core_rank=1,
+    core_is_held=True,
+    critical_after_s=DRIVER_PATIENCE_S,
+)

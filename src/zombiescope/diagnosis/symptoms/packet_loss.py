@@ -1,11 +1,11 @@
-"""Packets that were lost on this node: a card or its queue dropped them, or TCP had to send them again."""
+"""Packets that were lost on this node: a card or its queue dropped them, or TCP retransmitted them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from zombiescope.diagnosis.facts import Facts
-from zombiescope.diagnosis.incident import Symptom
+from zombiescope.diagnosis.symptom import Detector, Symptom
 
 DROPS_PER_S = 100
 RESENT_RATIO = 0.02
@@ -13,22 +13,33 @@ LEAST_RESENT = 200
 
 
 def find(facts: Facts) -> Iterator[Symptom]:
-    for name, what in (("rx_drop", "received"), ("tx_drop", "sent"), ("rx_fifo", "received")):
+    for name, which in (("rx_drop", "received"), ("tx_drop", "outgoing"), ("rx_fifo", "received")):
         dropped = facts.added("netdev", name)
         if dropped is not None and dropped / max(facts.seconds, 1) >= DROPS_PER_S:
             yield Symptom(
-                "packet_loss",
+                DETECTOR,
                 facts.start_us,
                 facts.end_us,
-                f"network cards dropped {dropped:,} packets that were {what} ({name})",
+                f"network cards dropped {dropped:,} {which} packets ({name})",
                 facts={"counter": name, "count": dropped},
             )
     resent, sent = facts.added("snmp", "TcpRetransSegs"), facts.added("snmp", "TcpOutSegs")
     if resent and sent and resent >= LEAST_RESENT and resent / sent >= RESENT_RATIO:
         yield Symptom(
-            "packet_loss",
+            DETECTOR,
             facts.start_us,
             facts.end_us,
-            f"TCP sent {resent:,} of {sent:,} segments again",
+            f"TCP retransmitted {resent:,} of {sent:,} segments",
             facts={"counter": "TcpRetransSegs", "count": resent, "ratio": resent / sent},
         )
+
+
+DETECTOR = Detector(
+    kind="packet_loss",
+    title="packets were lost",
+    reported_when="network cards dropped 100 packets a second or more, or TCP retransmitted 2 % of its segments",
+    find=find,
+    source="counters",
+    role="victim",
+    has_hog=False,
+)

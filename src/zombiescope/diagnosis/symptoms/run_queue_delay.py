@@ -1,8 +1,8 @@
 """Tasks that were ready to run and waited for one core while others had room.
 
 From /proc/schedstat: how long tasks waited in the run queue of a core. On a node whose cores are all busy waiting is
-the rule and tells nothing. Kernels without CONFIG_SCHEDSTATS do not count it; there a full core that several tasks
-share, none of which is seen elsewhere, says the same.
+the rule and says nothing. Kernels without CONFIG_SCHEDSTATS do not count it; there a full core that several tasks
+share, none of which runs elsewhere, shows the same.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 from zombiescope.diagnosis.core_grid import CoreGrid
 from zombiescope.diagnosis.crowd import crowd_on
 from zombiescope.diagnosis.facts import Facts
-from zombiescope.diagnosis.incident import Symptom
 from zombiescope.diagnosis.spans import runs
+from zombiescope.diagnosis.symptom import Detector, Symptom
 from zombiescope.recording.columns import Mask
 
 WAITED_US = 1_000_000
@@ -55,6 +55,18 @@ def _crowded(facts: Facts, cores: CoreGrid, room: Mask) -> Iterator[Symptom]:
 
 
 def _symptom(cores: CoreGrid, cpu: int, first: int, last: int, text: str, found: dict[str, int]) -> Symptom:
-    return Symptom(
-        "run_queue_delay", cores.at_us(first), cores.at_us(last), text, "info", cpu, facts=dict[str, Any](found)
-    )
+    return Symptom(DETECTOR, cores.at_us(first), cores.at_us(last), text, "info", cpu, facts=dict[str, Any](found))
+
+
+DETECTOR = Detector(
+    kind="run_queue_delay",
+    title="tasks waited to run",
+    reported_when="tasks waited a second in each second for one core while others had room; where the kernel does not "
+    "count that (no /proc/schedstat), three tasks or more shared a full core and were never seen on another",
+    find=find,
+    source="cores",
+    role="victim",
+    begins="summed",
+    core_rank=4,
+    victim="tasks on core {cpu}",
+)

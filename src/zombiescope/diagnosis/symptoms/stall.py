@@ -1,9 +1,12 @@
-"""A core that one task held in the kernel without a break, for 100 ms or more, while others waited for it.
+"""A core that stood still for 100 ms or more: one task held it in the kernel, or took no interrupt there.
 
 Seen in the stacks: sample after sample of one task on one core, all in the kernel. That alone is any busy program; it
 is a stall when somebody waited meanwhile: ksoftirqd (its run delay) or the run queue of that core. Where waiting was
-not measured (imported profiles), one that is long, or that comes again and again, is told. All stalls of a core by one
-task in a window are one symptom.
+not measured (imported profiles), one that is long, or that comes again and again, is reported. All stalls of a core by
+one task in a window are one symptom.
+
+No sample at all for so long, and the core was not stolen, is code that ran with interrupts off (time_holes.py); no
+clock can look inside it.
 """
 
 from __future__ import annotations
@@ -14,16 +17,18 @@ from typing import NamedTuple
 
 import numpy as np
 
+from zombiescope._time import SECOND_US
 from zombiescope.diagnosis.facts import Facts
-from zombiescope.diagnosis.incident import Symptom
 from zombiescope.diagnosis.sample_grid import SampleGrid
+from zombiescope.diagnosis.symptom import Detector, Symptom
+from zombiescope.diagnosis.time_holes import Hole, holes
 
 STALL_US = 100_000
 LONG_UNSEEN_US = 300_000
 OFTEN_UNSEEN = 3
 WAITED_US = 100_000
-ENOUGH_US = 1_000_000
-"""From here on it is a kernel hog or a saturated core, which other detectors tell."""
+ENOUGH_US = SECOND_US
+"""From here on it is a kernel hog or a saturated core, which other detectors report."""
 
 
 class _Stall(NamedTuple):
@@ -37,14 +42,20 @@ class _Stall(NamedTuple):
 
 
 def find(facts: Facts) -> Iterator[Symptom]:
+    yield from _held(facts)
+    if facts.cores is not None:
+        yield from map(_interrupts_off, holes(facts.cores))
+
+
+def _held(facts: Facts) -> Iterator[Symptom]:
     found: dict[tuple[int, int], list[_Stall]] = defaultdict(list)
     for cpu, task, from_us, to_us in _runs(facts.samples):
         if STALL_US <= to_us - from_us < ENOUGH_US and facts.samples.task_of(task).tid:
             found[cpu, task].append(_Stall(from_us, to_us, _waited(facts, cpu, from_us, to_us)))
     for (cpu, task), stalls in sorted(found.items(), key=lambda item: item[1][0].from_us):
-        hurt = _that_hurt(stalls)
-        if hurt:
-            yield _symptom(facts.samples, cpu, task, hurt)
+        noticed = _noticeable(stalls)
+        if noticed:
+            yield _symptom(facts.samples, cpu, task, noticed)
 
 
 def _runs(grid: SampleGrid) -> Iterator[tuple[int, int, int, int]]:
@@ -63,12 +74,12 @@ def _runs(grid: SampleGrid) -> Iterator[tuple[int, int, int, int]]:
         yield int(cpu[first]), int(task[first]), int(time[first]), int(time[last] + period_us)
 
 
-def _that_hurt(stalls: list[_Stall]) -> list[_Stall]:
-    hurt = [stall for stall in stalls if stall.waited_us is not None and stall.waited_us >= WAITED_US]
+def _noticeable(stalls: list[_Stall]) -> list[_Stall]:
+    noticed = [stall for stall in stalls if stall.waited_us is not None and stall.waited_us >= WAITED_US]
     unseen = [stall for stall in stalls if stall.waited_us is None]
     if len(unseen) >= OFTEN_UNSEEN or any(stall.length_us >= LONG_UNSEEN_US for stall in unseen):
-        hurt += unseen
-    return sorted(hurt)
+        noticed += unseen
+    return sorted(noticed)
 
 
 def _symptom(grid: SampleGrid, cpu: int, task: int, stalls: list[_Stall]) -> Symptom:
@@ -76,11 +87,11 @@ def _symptom(grid: SampleGrid, cpu: int, task: int, stalls: list[_Stall]) -> Sym
     longest = max(stalls, key=lambda stall: stall.length_us)
     waited = [stall.waited_us for stall in stalls if stall.waited_us is not None]
     times = "once" if len(stalls) == 1 else f"{len(stalls)} times"
-    text = f"core {cpu} was held in the kernel by {who.comm} {times}, for up to {longest.length_us / 1000:.0f} ms"
+    text = f"{who.comm} held core {cpu} in the kernel {times}, for up to {longest.length_us / 1000:.0f} ms"
     if waited:
         text += f" while others waited up to {max(waited) / 1000:.0f} ms for it"
     return Symptom(
-        "stall",
+        DETECTOR,
         stalls[0].from_us,
         stalls[-1].to_us,
         text,
@@ -98,16 +109,51 @@ def _symptom(grid: SampleGrid, cpu: int, task: int, stalls: list[_Stall]) -> Sym
     )
 
 
+def _interrupts_off(hole: Hole) -> Symptom:
+    return Symptom(
+        DETECTOR,
+        hole.from_us,
+        hole.to_us,
+        f"core {hole.cpu} took no interrupt for {hole.gap_us / 1000:.0f} ms: code ran with interrupts off",
+        "warning",
+        hole.cpu,
+        facts={
+            "gap_us": hole.gap_us,
+            "expected_samples": hole.expected_samples,
+            "samples": hole.samples,
+            "interrupts_off": True,
+        },
+    )
+
+
 def _waited(facts: Facts, cpu: int, from_us: int, to_us: int) -> int | None:
     """The longest that ksoftirqd or the run queue of a core waited in the seconds of a span."""
     cores = facts.cores
     row = cores.row(cpu) if cores is not None else None
     if cores is None or row is None:
         return None
-    first, last = (max(0, min(cores.seconds - 1, (at - cores.start_us) // 1_000_000)) for at in (from_us, to_us))
+    first, last = (max(0, min(cores.seconds - 1, cores.second(at))) for at in (from_us, to_us))
     known = [
         float(np.nanmax(part))
         for name in ("ksoftirqd_delay_us", "wait_us")
         if not np.isnan(part := cores.counts[name][row, first : last + 1]).all()
     ]
     return int(max(known)) if known else None
+
+
+DETECTOR = Detector(
+    kind="stall",
+    title="a core stood still",
+    reported_when="one task held a core in the kernel for 100 ms to 1 s while others waited; or one core, not all at "
+    "once, took no interrupt for 100 ms",
+    find=find,
+    source="samples",
+    role="victim",
+    begins="summed",
+    joins="echo",
+    bounds_case=True,
+    names_hog=True,
+    core_rank=2,
+    core_is_held=True,
+    victim="tasks on core {cpu}",
+)

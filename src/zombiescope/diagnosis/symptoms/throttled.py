@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from zombiescope.diagnosis.facts import Facts
-from zombiescope.diagnosis.incident import Symptom
+from zombiescope.diagnosis.symptom import Detector, Symptom
+from zombiescope.recording.thresholds import THROTTLED_PERIODS
 
-THROTTLED_PERIODS = 0.2
 THROTTLED_RATIO = 0.05
 
 
@@ -31,7 +31,7 @@ def find(facts: Facts) -> Iterator[Symptom]:
         if ratio < THROTTLED_PERIODS or stood_us / span_us < THROTTLED_RATIO:
             continue
         yield Symptom(
-            "throttled",
+            DETECTOR,
             max(facts.start_us, rows[0]["time"] - 10_000_000),
             rows[-1]["time"],
             f"{cgroup} was stopped by its CPU quota in {ratio * 100:.0f} % of its periods, for {stood_us / 1e6:.1f} s",
@@ -39,3 +39,17 @@ def find(facts: Facts) -> Iterator[Symptom]:
             group=cgroup,
             facts={"periods": periods, "throttled": throttled, "throttled_us": stood_us, "ratio": ratio},
         )
+
+
+DETECTOR = Detector(
+    kind="throttled",
+    title="stopped by its CPU limit",
+    reported_when="a CPU quota stopped a cgroup in 20 % of its periods",
+    find=find,
+    source="cgroup_stats",
+    role="victim",
+    weight=2,
+    bounds_case=True,
+    has_hog=False,
+    is_stopped=True,
+)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zombiescope.lab.place import Place
+from zombiescope.lab.sandbox import Sandbox
 from zombiescope.lab.scenario import Needs, Scenario, Truth
 
 SCRIPT = r"""
@@ -15,9 +15,9 @@ while True:
 NAME = "limited-to-a-tenth"
 
 
-def prepare(place: Place) -> list[str]:
-    directories = [place.cgroup(controller, NAME) for controller in ("cpu", "memory")]
-    place.quota(NAME, 10_000, 100_000)
+def prepare(sandbox: Sandbox) -> list[str]:
+    directories = [sandbox.cgroup(controller, NAME) for controller in ("cpu", "memory")]
+    sandbox.quota(NAME, 10_000, 100_000)
     return sorted({str(directory) for directory in directories})
 
 
@@ -27,7 +27,7 @@ SCENARIO = Scenario(
     does="runs a busy loop in a cgroup that may use a tenth of a core",
     truth=Truth("cfs-throttle", "throttled", NAME),
     script=SCRIPT,
-    frames="6.18: none, for who is stopped does not run; nr_throttled in 48 of 48 periods",
+    frames="6.18: none, a stopped task does not run; nr_throttled in 48 of 48 periods",
     needs=Needs(controllers=("cpu",)),
     prepare=prepare,
     seconds=26.0,

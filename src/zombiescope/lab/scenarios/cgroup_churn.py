@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zombiescope.lab.place import Place
+from zombiescope.lab.sandbox import Sandbox
 from zombiescope.lab.scenario import Needs, Scenario, Truth
 
 SCRIPT = r"""
@@ -17,8 +17,8 @@ while True:
 """
 
 
-def prepare(place: Place) -> list[str]:
-    return [str(place.cgroup("memory", "jobs", children=True))]
+def prepare(sandbox: Sandbox) -> list[str]:
+    return [str(sandbox.cgroup("memory", "jobs", children=True))]
 
 
 SCENARIO = Scenario(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zombiescope.lab.place import Place
+from zombiescope.lab.sandbox import Sandbox
 from zombiescope.lab.scenario import MB, Needs, Scenario, Truth
 
 COUNT = 6_000
@@ -24,8 +24,8 @@ while True:
 """
 
 
-def prepare(place: Place) -> list[str]:
-    return [str(place.cgroup("memory", "litter", children=True)), str(COUNT)]
+def prepare(sandbox: Sandbox) -> list[str]:
+    return [str(sandbox.cgroup("memory", "litter", children=True)), str(COUNT)]
 
 
 SCENARIO = Scenario(

@@ -23,7 +23,7 @@ while True:  # it has a little to do itself
 SCENARIO = Scenario(
     id="core-crowd",
     title="All workers on one core",
-    does=f"runs {WORKERS} busy loops that may use one core only, the same",
+    does=f"runs {WORKERS} busy loops that may all use the same single core",
     truth=Truth("scheduler-contention", "worker", "loader"),
     script=SCRIPT,
     comm="loader",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zombiescope.lab.place import Place
+from zombiescope.lab.sandbox import Sandbox
 from zombiescope.lab.scenario import Needs, Scenario, Truth
 
 SCRIPT = r"""
@@ -32,12 +32,10 @@ read()
 """
 
 
-def prepare(place: Place) -> list[str]:
+def prepare(sandbox: Sandbox) -> list[str]:
     with open("/proc/meminfo") as lines:
         total = next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemTotal:"))
-    file = place.directory() / "sparse"
-    with file.open("wb") as made:
-        made.truncate(2 * total)
+    file = sandbox.sparse_file(2 * total)
     return [str(file), str(2 * total)]
 
 

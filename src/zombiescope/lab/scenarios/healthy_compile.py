@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zombiescope.lab.place import Place
+from zombiescope.lab.sandbox import Sandbox
 from zombiescope.lab.scenario import GB, Needs, Scenario, Truth
 
 SCRIPT = r"""
@@ -22,8 +22,8 @@ while True:
 """
 
 
-def prepare(place: Place) -> list[str]:
-    return [str(place.directory())]
+def prepare(sandbox: Sandbox) -> list[str]:
+    return [str(sandbox.directory())]
 
 
 SCENARIO = Scenario(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zombiescope.lab.place import Place
+from zombiescope.lab.sandbox import Sandbox
 from zombiescope.lab.scenario import MB, Needs, Scenario, Truth
 
 SIZE = 400 * MB
@@ -17,12 +17,10 @@ while True:
 """
 
 
-def prepare(place: Place) -> list[str]:
-    limited = place.cgroup("memory", "limited")
-    place.limit_memory("limited", LIMIT)
-    file = place.directory() / "sparse"
-    with file.open("wb") as made:
-        made.truncate(SIZE)
+def prepare(sandbox: Sandbox) -> list[str]:
+    limited = sandbox.cgroup("memory", "limited")
+    sandbox.limit_memory("limited", LIMIT)
+    file = sandbox.sparse_file(SIZE)
     return [str(limited), str(file), str(SIZE)]
 
 

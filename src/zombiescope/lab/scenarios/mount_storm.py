@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zombiescope.lab.place import Place
+from zombiescope.lab.sandbox import Sandbox
 from zombiescope.lab.scenario import Needs, Scenario, Truth
 
 COUNT = 3_000
@@ -23,8 +23,8 @@ while True:
 """
 
 
-def prepare(place: Place) -> list[str]:
-    return [str(place.directory()), str(COUNT)]
+def prepare(sandbox: Sandbox) -> list[str]:
+    return [str(sandbox.directory()), str(COUNT)]
 
 
 SCENARIO = Scenario(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zombiescope.lab.place import Place
+from zombiescope.lab.sandbox import Sandbox
 from zombiescope.lab.scenario import MB, Needs, Scenario, Truth
 
 COUNT = 1_000_000
@@ -18,9 +18,9 @@ while True:  # IN_MODIFY: an event of children, for which each of them is marked
 """
 
 
-def prepare(place: Place) -> list[str]:
+def prepare(sandbox: Sandbox) -> list[str]:
     """Not on a tmpfs, which forgets such names at once."""
-    return [str(place.directory()), str(COUNT)]
+    return [str(sandbox.directory()), str(COUNT)]
 
 
 SCENARIO = Scenario(

@@ -13,7 +13,7 @@ while True:
 SCENARIO = Scenario(
     id="netns-churn",
     title="A network namespace for every job",
-    does="makes network namespaces one after the other; the kernel removes them behind it",
+    does="makes network namespaces one after the other; the kernel removes them afterwards",
     truth=Truth("netns-churn", "sandboxer", "sandboxer"),
     script=SCRIPT,
     frames="6.18: setup_net 53 % in total < copy_net_ns; cleanup_net 40 % in a kworker",

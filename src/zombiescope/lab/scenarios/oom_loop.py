@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zombiescope.lab.place import Place
+from zombiescope.lab.sandbox import Sandbox
 from zombiescope.lab.scenario import MB, Needs, Scenario, Truth
 
 LIMIT = 64 * MB
@@ -23,17 +23,17 @@ while True:
 """
 
 
-def prepare(place: Place) -> list[str]:
-    box = place.cgroup("memory", "limited")
-    place.limit_memory("limited", LIMIT)
+def prepare(sandbox: Sandbox) -> list[str]:
+    box = sandbox.cgroup("memory", "limited")
+    sandbox.limit_memory("limited", LIMIT)
     return [str(box), str(LIMIT)]
 
 
 SCENARIO = Scenario(
     id="oom-loop",
-    title="Killed at the memory limit, and started again",
-    does=f"takes more than {LIMIT // MB} MB in a cgroup that may use no more, twice a second: the kernel kills it "
-    "each time, and says so in its log",
+    title="Killed at the memory limit, and restarted",
+    does=f"allocates more than {LIMIT // MB} MB in a cgroup that may use no more, twice a second: the kernel kills it "
+    "each time, and logs it",
     truth=Truth("oom-kill", "", "limited"),
     script=SCRIPT,
     comm="restarter",

@@ -1,4 +1,4 @@
-"""A flood of packets that one core takes alone, with few enough rules that packets are the work."""
+"""A flood of packets that one core processes alone, with so few rules that the packets are the work."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ SCENARIO = flood(
     "packet-flood",
     "irq-imbalance",
     rules=150,
-    title="One core takes all packets",
+    title="One core processes all packets",
     frames="6.18: process_backlog < __napi_poll < net_rx_action < handle_softirqs in ksoftirqd/0, 94 % softirq",
 )

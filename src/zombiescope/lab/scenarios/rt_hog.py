@@ -14,7 +14,7 @@ while True:
 SCENARIO = Scenario(
     id="rt-hog",
     title="A real-time loop keeps a core for itself",
-    does="runs a SCHED_FIFO busy loop on one core; everything else there gets 5 % of it meanwhile",
+    does="runs a SCHED_FIFO busy loop on one core; everything else there gets 5 % of it in the meantime",
     truth=Truth("rt-hog", "fifo-loop", "fifo-loop"),
     script=SCRIPT,
     frames="6.18: none, 97 % user; ksoftirqd of that core waits 0.9 s a second",

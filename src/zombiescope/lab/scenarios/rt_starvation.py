@@ -1,4 +1,4 @@
-"""A real-time loop on the core that takes the packets: ksoftirqd waits, and nobody polls.
+"""A real-time loop on the core that processes the packets: ksoftirqd waits, and nobody polls.
 
 Up to kernel 6.4 a softirq that was handed to ksoftirqd waits for it; since 6.5 it runs at the end of every interrupt
 all the same (d15121be7485). So this is a scenario for the node's 6.1.
@@ -31,11 +31,11 @@ while True:
 SCENARIO = Scenario(
     id="rt-starvation",
     title="A real-time loop starves the network of its core",
-    does="runs a SCHED_FIFO busy loop on the core that takes the packets of a flood between two network namespaces",
+    does="runs a SCHED_FIFO busy loop on the core that processes the packets of a flood between two network namespaces",
     truth=Truth("rt-hog", "fifo-loop", "fifo-loop"),
     script=SCRIPT,
     comm="flooder",
-    frames="6.1: none, 95 % user; ksoftirqd/0 waits, and a tenth of the packets is taken",
+    frames="6.1: none, 95 % user; ksoftirqd/0 waits, and a tenth of the packets is received",
     needs=Needs(256 * MB, cores=2, real_time=True, node=True, programs=(("ip", "iproute2"),)),
     cpu=1,
     seconds=30.0,

@@ -26,7 +26,7 @@ SCENARIO = Scenario(
     truth=Truth("iptables-storm", "nft", "syncer"),
     script=SCRIPT,
     comm="syncer",
-    frames="6.18: nf_tables_newrule < nfnetlink_rcv_batch, nf_tables_expr_parse; half a CPU, as much is nft's own",
+    frames="6.18: nf_tables_newrule < nfnetlink_rcv_batch, nf_tables_expr_parse; half a CPU, as much for nft itself",
     seconds=20.0,
     needs=Needs(512 * MB, programs=(("nft", "nftables"),)),
     prepare=lambda _: [str(RULES)],

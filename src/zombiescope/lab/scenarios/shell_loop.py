@@ -1,4 +1,4 @@
-"""A script that starts a program for every line it reads: no core is lost, and half the machine is at it."""
+"""A script that starts a program for every line it reads: no core is saturated, half the machine is busy with it."""
 
 from __future__ import annotations
 

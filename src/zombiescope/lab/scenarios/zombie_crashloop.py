@@ -1,8 +1,8 @@
-"""A service that crashes and is started again for ever: each round leaves a memory cgroup that a cached page keeps."""
+"""A service that crashes and is restarted for ever: each round leaves a memory cgroup that a cached page keeps."""
 
 from __future__ import annotations
 
-from zombiescope.lab.place import Place
+from zombiescope.lab.sandbox import Sandbox
 from zombiescope.lab.scenario import MB, Needs, Scenario, Truth
 from zombiescope.lab.zombies import WALKER
 
@@ -31,12 +31,10 @@ keep_on(crash, 0.5, rounds)
 )
 
 
-def prepare(place: Place) -> list[str]:
+def prepare(sandbox: Sandbox) -> list[str]:
     """The cached file is on a disk, so that reclaim could drop its pages and free the zombies; nobody is short."""
-    file = place.directory() / "read"
-    with file.open("wb") as made:
-        made.truncate((ROUNDS + 1000) << 12)
-    parent = place.cgroup("memory", "system.slice", children=True)
+    file = sandbox.sparse_file((ROUNDS + 1000) << 12)
+    parent = sandbox.cgroup("memory", "system.slice", children=True)
     return [str(parent), str(file), str(parent), str(ROUNDS)]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zombiescope.lab.place import Place
+from zombiescope.lab.sandbox import Sandbox
 from zombiescope.lab.scenario import MB, Needs, Scenario, Truth
 from zombiescope.lab.zombies import MAKER
 
@@ -24,21 +24,19 @@ while True:
 )
 
 
-def prepare(place: Place) -> list[str]:
-    parent = place.cgroup("memory", "limited", children=True)
-    back = place.cgroup("memory", "back")
-    place.limit_memory("limited", LIMIT)
-    file = place.directory() / "sparse"
-    with file.open("wb") as made:
-        made.truncate(2 * LIMIT)
-    return [str(parent), str(place.in_memory()), str(back), str(COUNT), str(file), str(2 * LIMIT)]
+def prepare(sandbox: Sandbox) -> list[str]:
+    parent = sandbox.cgroup("memory", "limited", children=True)
+    back = sandbox.cgroup("memory", "back")
+    sandbox.limit_memory("limited", LIMIT)
+    file = sandbox.sparse_file(2 * LIMIT)
+    return [str(parent), str(sandbox.in_memory()), str(back), str(COUNT), str(file), str(2 * LIMIT)]
 
 
 SCENARIO = Scenario(
     id="zombie-limit",
     title="A limited cgroup full of zombies",
     does=f"makes and removes {COUNT:,} memory cgroups below one that may use {LIMIT >> 20} MB, each kept by one page "
-    "in /dev/shm, and reads a file of twice that size in there, for which the kernel walks them",
+    "in /dev/shm, and reads a file of twice that size in there, which makes the kernel walk them",
     truth=Truth("zombie-memcg", "reader", "leaky"),
     script=SCRIPT,
     comm="reader",

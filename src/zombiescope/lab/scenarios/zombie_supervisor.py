@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zombiescope.lab.place import Place
+from zombiescope.lab.sandbox import Sandbox
 from zombiescope.lab.scenario import MB, Needs, Scenario, Truth
 from zombiescope.lab.zombies import WALKER
 
@@ -31,9 +31,9 @@ keep_on(contain, 0.2, count)
 )
 
 
-def prepare(place: Place) -> list[str]:
-    parent = place.cgroup("memory", "agent.service", children=True)
-    return [str(parent), str(place.in_memory()), str(COUNT)]
+def prepare(sandbox: Sandbox) -> list[str]:
+    parent = sandbox.cgroup("memory", "agent.service", children=True)
+    return [str(parent), str(sandbox.in_memory()), str(COUNT)]
 
 
 SCENARIO = Scenario(

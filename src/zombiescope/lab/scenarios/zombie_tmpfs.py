@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zombiescope.lab.place import Place
+from zombiescope.lab.sandbox import Sandbox
 from zombiescope.lab.scenario import MB, Needs, Scenario, Truth
 from zombiescope.lab.zombies import MAKER
 
@@ -23,10 +23,10 @@ while True:
 )
 
 
-def prepare(place: Place) -> list[str]:
-    parent = place.cgroup("memory", "jobs", children=True)
-    back = place.cgroup("memory", "back")
-    return [str(parent), str(place.in_memory()), str(back), str(place.reclaim_file("jobs")), str(COUNT)]
+def prepare(sandbox: Sandbox) -> list[str]:
+    parent = sandbox.cgroup("memory", "jobs", children=True)
+    back = sandbox.cgroup("memory", "back")
+    return [str(parent), str(sandbox.in_memory()), str(back), str(sandbox.reclaim_file("jobs")), str(COUNT)]
 
 
 SCENARIO = Scenario(

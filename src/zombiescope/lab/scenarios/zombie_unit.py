@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zombiescope.lab.place import Place
+from zombiescope.lab.sandbox import Sandbox
 from zombiescope.lab.scenario import MB, Needs, Scenario, Truth
 from zombiescope.lab.zombies import WALKER
 
@@ -59,20 +59,20 @@ time.sleep(1000)
 )
 
 
-def prepare(place: Place) -> list[str]:
-    """The unit lies in /run, so that it is gone after a reboot, whatever happens here."""
-    memory = place.root_of("memory")
+def prepare(sandbox: Sandbox) -> list[str]:
+    """The unit is in /run, so that it is gone after a reboot, whatever happens here."""
+    memory = sandbox.root_of("memory")
     if memory is None:
         raise RuntimeError("no cgroup hierarchy has the controller memory")
-    unified = "memory" in place.unified
-    pins, agent = place.in_memory(), place.directory() / "agent"
+    unified = "memory" in sandbox.unified
+    pins, agent = sandbox.in_memory(), sandbox.directory() / "agent"
     agent.write_text(
         AGENT.format(
             mount=str(memory.parent), unified=unified, controller="0::" if unified else ":memory:",
             containers=CONTAINERS, pins=pins,
         )
     )  # fmt: skip
-    unit = place.unit("agent", UNIT.format(python="/usr/bin/python3", agent=agent))
+    unit = sandbox.unit("agent", UNIT.format(python="/usr/bin/python3", agent=agent))
     return [unit, str(pins), str(LEAST)]
 
 
@@ -80,7 +80,7 @@ SCENARIO = Scenario(
     id="zombie-unit",
     title="Zombie cgroups of a systemd unit that crashes for ever",
     does=f"starts a systemd unit of its own that makes and removes {CONTAINERS} memory cgroups, each kept by one page "
-    "in /dev/shm, crashes and is started again; and drops the machine's slab caches (vm.drop_caches=2) over and over, "
+    "in /dev/shm, crashes and is restarted; and drops the machine's slab caches (vm.drop_caches=2) over and over, "
     "which walks them",
     truth=Truth("zombie-memcg", "walker", "-agent.service"),
     script=SCRIPT,

@@ -25,7 +25,7 @@ class UnitFiles:
     root: Root
     tree: UnitTree
     defaults: ManagerDefaults
-    presets: tuple[presets.Rule, ...]
+    presets: tuple[presets.PresetRule, ...]
     first_boot: bool
     systemd_version: int | None
     """From the name of its library; None where there is no systemd."""

@@ -17,7 +17,7 @@ from zombiescope.systemd.unit_files.load_path import preset_files
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class PresetRule:
     enable: bool | None
     """None: leave it as it is."""
     pattern: str
@@ -30,7 +30,7 @@ IGNORE_SINCE = 254
 """systemd 252 passes an ignore line over."""
 
 
-def read(root: Root, systemd_version: int | None = None) -> tuple[Rule, ...]:
+def read(root: Root, systemd_version: int | None = None) -> tuple[PresetRule, ...]:
     knows_ignore = systemd_version is None or systemd_version >= IGNORE_SINCE
     verbs = ("enable", "disable", "ignore") if knows_ignore else ("enable", "disable")
     found = []
@@ -40,11 +40,11 @@ def read(root: Root, systemd_version: int | None = None) -> tuple[Rule, ...]:
             words = line.split()
             if len(words) >= 2 and words[0] in verbs:
                 enable = {"enable": True, "disable": False, "ignore": None}[words[0]]
-                found.append(Rule(enable, words[1], tuple(words[2:]), path, number))
+                found.append(PresetRule(enable, words[1], tuple(words[2:]), path, number))
     return tuple(found)
 
 
-def decide(rules: tuple[Rule, ...], name: str) -> tuple[bool | None, Rule | None]:
+def decide(rules: tuple[PresetRule, ...], name: str) -> tuple[bool | None, PresetRule | None]:
     """(whether it is enabled, by which line)"""
     for rule in rules:
         if fnmatchcase(name, rule.pattern):

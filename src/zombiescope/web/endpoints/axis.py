@@ -2,71 +2,56 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 
 from zombiescope.documents import cores as core_documents
 from zombiescope.documents import events as event_documents
 from zombiescope.documents import lanes as lane_documents
 from zombiescope.documents import strip as strip_documents
-from zombiescope.documents.window import Window
-from zombiescope.recording.reader import Recording
-from zombiescope.views.cores import cores as cores_of
-from zombiescope.views.events import events as events_of
-from zombiescope.web.asked import Text, WindowAsked
-from zombiescope.web.desk import Desk, Rec, says
-from zombiescope.web.served import Served
+from zombiescope.questions.views import CoresQuestion, EventsQuestion, SeriesQuestion
+from zombiescope.web.parameters import query
+from zombiescope.web.responder import Rec, Responder, says
 
-Columns = Annotated[int, Query(ge=1, le=20_000, description="At most so many columns or points.")]
+Series = Annotated[SeriesQuestion, Depends(query(SeriesQuestion))]
+Cores = Annotated[CoresQuestion, Depends(query(CoresQuestion))]
+Events = Annotated[EventsQuestion, Depends(query(EventsQuestion))]
 
 
-def routes(desk: Desk) -> APIRouter:
+def routes(responder: Responder) -> APIRouter:
     router = APIRouter(tags=["time"])
 
     @router.get("/strip", **says("cores", binary=True))
-    def strip(request: Request, span: WindowAsked, rec: Rec = None, columns: Columns = 1_200) -> Response:
+    def strip(request: Request, asked: Series, rec: Rec = None) -> Response:
         """Every core over the window: the worst tick of each core in each column, and the mean over all of them."""
-        return desk.answer(
-            request, "strip", rec, span, lambda _, it, window: strip_documents.columns(it, window, columns)
+        return responder.answer(
+            request, "strip", rec, lambda _, recording: strip_documents.answer(recording, asked), asked.window
         )
 
     @router.get("/lanes", **says("events --json, cgroups --json, info --json"))
-    def lanes(request: Request, span: WindowAsked, rec: Rec = None, columns: Columns = 1_200) -> Response:
+    def lanes(request: Request, asked: Series, rec: Rec = None) -> Response:
         """Events (the worst 2,000), memory cgroups, pressure, and where the recording is blind."""
-        return desk.answer(
-            request, "lanes", rec, span, lambda _, it, window: lane_documents.document(it, window, columns)
+        return responder.answer(
+            request, "lanes", rec, lambda _, recording: lane_documents.answer(recording, asked), asked.window
         )
 
     @router.get("/cores", **says("cores --json"))
-    def cores(
-        request: Request,
-        span: WindowAsked,
-        rec: Rec = None,
-        hottest: Annotated[int | None, Query(ge=1, le=10_000, description="Only the worst so many.")] = None,
-    ) -> Response:
+    def cores(request: Request, asked: Cores, rec: Rec = None) -> Response:
         """How each core spent its time, and how long the kernel held it without a break."""
-
-        def made(_: Served, recording: Recording, window: Window) -> dict[str, Any]:
-            view = cores_of(recording, window.start_us, window.end_us)
-            return core_documents.document(recording, window, view, core_documents.order(view, hottest))
-
-        return desk.answer(request, "cores", rec, span, made)
+        return responder.answer(
+            request, "cores", rec, lambda _, recording: core_documents.answer(recording, asked).document(), asked.window
+        )
 
     @router.get("/events", **says("events --json"))
-    def events(
-        request: Request,
-        span: WindowAsked,
-        rec: Rec = None,
-        kind: Annotated[list[Text] | None, Query(max_length=100, description="Only this kind.")] = None,
-        at_least: Annotated[Literal["info", "warning", "critical"], Query(description="And worse.")] = "info",
-    ) -> Response:
+    def events(request: Request, asked: Events, rec: Rec = None) -> Response:
         """Everything that happened in the window."""
-
-        def made(_: Served, recording: Recording, window: Window) -> dict[str, Any]:
-            found = events_of(recording, window.start_us, window.end_us, kinds=kind or None, at_least=at_least)
-            return event_documents.document(recording.name, window, found)
-
-        return desk.answer(request, "events", rec, span, made)
+        return responder.answer(
+            request,
+            "events",
+            rec,
+            lambda _, recording: event_documents.answer(recording, asked).document(),
+            asked.window,
+        )
 
     return router

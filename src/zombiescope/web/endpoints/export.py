@@ -1,4 +1,4 @@
-"""Samples of a window as a download: in the format of another tool, or as this page in one file."""
+"""ExportSamples of a window as a download: in the format of another tool, or as this page in one file."""
 
 from __future__ import annotations
 
@@ -8,18 +8,22 @@ from dataclasses import replace
 from typing import Annotated, BinaryIO, cast
 from urllib.parse import parse_qsl
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response, StreamingResponse
 
-from zombiescope.documents.filters import words
-from zombiescope.documents.selected import selected
-from zombiescope.exporting.samples import Samples
-from zombiescope.exporting.writers import BINARY, EVERY_EVENT, By, Format, writer
-from zombiescope.web.asked import FiltersAsked, WindowAsked
-from zombiescope.web.desk import Desk, Rec, says
+from zombiescope.documents import export as export_documents
+from zombiescope.documents.selection import profile
+from zombiescope.exporting.formats import BINARY, EVERY_EVENT, Format, writer
+from zombiescope.exporting.samples import ExportSamples
+from zombiescope.questions.views import ExportQuestion, ProfileQuestion
 from zombiescope.web.frozen import NotBuiltError
+from zombiescope.web.parameters import query
 from zombiescope.web.refusal import Refusal
 from zombiescope.web.report import of_selection
+from zombiescope.web.responder import Rec, Responder, says
+
+Export = Annotated[ExportQuestion, Depends(query(ExportQuestion))]
+Profile = Annotated[ProfileQuestion, Depends(query(ProfileQuestion))]
 
 _ENDINGS = {
     Format.COLLAPSED: "collapsed.txt",
@@ -33,25 +37,22 @@ _CHUNK = 1 << 16
 _IN_MEMORY = 8 << 20
 
 
-def routes(desk: Desk) -> APIRouter:
+def routes(responder: Responder) -> APIRouter:
     router = APIRouter(tags=["profile"])
 
     @router.get("/export", **says("export"))
     def export(
-        span: WindowAsked,
-        filters: FiltersAsked,
+        asked: Export,
         format: Annotated[Format, Query(description="What to write.")],  # noqa: A002
         rec: Rec = None,
-        by: Annotated[By, Query(description="speedscope: one profile for each of these.")] = "core",
     ) -> StreamingResponse:
         """The samples, as `zombiescope export` writes them."""
-        chosen = replace(filters, every_event=format in EVERY_EVENT)
-        with desk.recordings.named(rec).apart() as recording:
-            window = span.window(recording)
-            title = "  ".join(part for part in (recording.name, window.heading(), words(filters)) if part)
+        asked = replace(asked, every_event=format in EVERY_EVENT)
+        with responder.recordings.named(rec).apart() as recording:
+            found = export_documents.answer(recording, asked)
             file = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115  closed when it is sent
             try:
-                writer(format, title, by=by)(Samples(selected(recording, window, chosen)), cast("BinaryIO", file))
+                writer(format, found.title, by=asked.by)(ExportSamples(found.selection), cast("BinaryIO", file))
             except BaseException:
                 file.close()
                 raise
@@ -62,19 +63,17 @@ def routes(desk: Desk) -> APIRouter:
 
     @router.get("/page", **says("flamegraph -o FILE.html"))
     def page(
-        span: WindowAsked,
-        filters: FiltersAsked,
+        asked: Profile,
         rec: Rec = None,
         opens: Annotated[str, Query(max_length=2000, description="What the file shows first, as in an address.")] = "",
     ) -> Response:
         """This page frozen into one file: the window, its samples, and everything that can be asked of them."""
-        with desk.recordings.named(rec).apart() as recording:
-            window = span.window(recording)
-            title = "  ".join(part for part in (recording.name, window.heading(), words(filters)) if part)
+        with responder.recordings.named(rec).apart() as recording:
+            found = profile(recording, asked)
             try:
-                text = of_selection(selected(recording, window, filters), title, window, dict(parse_qsl(opens)))
+                text = of_selection(found.selection, found.title, found.window, dict(parse_qsl(opens)))
             except NotBuiltError as error:
-                raise Refusal(503, str(error), "make setup builds it") from error
+                raise Refusal(503, error.what, "make setup builds it") from error
             name = f"{_plain(recording.name)}.html"
         headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
         return Response(text, media_type="text/html; charset=utf-8", headers=headers)

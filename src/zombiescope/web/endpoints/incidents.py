@@ -5,59 +5,60 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
-from zombiescope.diagnosis.diagnose import Diagnosis
 from zombiescope.diagnosis.report.markdown import markdown
 from zombiescope.documents import incidents as incident_documents
-from zombiescope.documents.window import Window
+from zombiescope.documents.incidents import AROUND_US, DiagnosisAnswer
+from zombiescope.questions.views import DiagnoseQuestion
+from zombiescope.questions.window import WHOLE, Window, WindowQuestion
 from zombiescope.recording.reader import Recording
 from zombiescope.web import report as frozen_report
-from zombiescope.web.asked import Span, WindowAsked
-from zombiescope.web.desk import WHOLE, Desk, Rec, says
 from zombiescope.web.frozen import NotBuiltError
+from zombiescope.web.held_recording import HeldRecording
+from zombiescope.web.parameters import query
 from zombiescope.web.refusal import Refusal
-from zombiescope.web.served import Served
+from zombiescope.web.responder import Rec, Responder, says
 
-AROUND_US = 60_000_000
-WITHOUT_DOCTOR_US = 600_000_000
+WITHOUT_DOCTOR = "10m"
 """What is looked at of a recording that is being written and that nobody diagnoses meanwhile (`record`, not `up`)."""
+Asked = Annotated[DiagnoseQuestion, Depends(query(DiagnoseQuestion))]
 Id = Annotated[str, Path(max_length=200, description="The incident's id.")]
 
 
-def routes(desk: Desk) -> APIRouter:
+def routes(responder: Responder) -> APIRouter:
     router = APIRouter(tags=["diagnosis"])
 
     @router.get("/incidents", **says("diagnose --json"))
-    def incidents(request: Request, span: WindowAsked, rec: Rec = None) -> Response:
+    def incidents(request: Request, asked: Asked, rec: Rec = None) -> Response:
         """Every incident, the worst first. Of a recording that is being written: what its doctor noted, unless a window
         is named; without a doctor the last ten minutes, and otherwise all of it, are diagnosed now."""
-        return desk.long_answer(
-            request, "diagnose", rec, span, lambda served, it, window: _found(served, it, window, span)
+        return responder.long_answer(
+            request, "diagnose", rec, lambda held, recording: _found(held, recording, asked), asked.window
         )
 
     @router.get("/incidents/{id}", **says("diagnose --json"))
-    def incident(request: Request, id: Id, span: WindowAsked, rec: Rec = None) -> Response:  # noqa: A002
+    def incident(request: Request, id: Id, asked: Asked, rec: Rec = None) -> Response:  # noqa: A002
         """One of them; the window is where to look for it, if it is not known yet."""
 
-        def made(served: Served, recording: Recording, window: Window) -> dict[str, Any]:
-            everything = _found(served, recording, window, span)
+        def made(held: HeldRecording, recording: Recording) -> dict[str, Any]:
+            everything = _found(held, recording, asked)
             one = _named(everything["incidents"], id)
             return {**one, "node": everything["node"], "window": everything["window"]}
 
-        return desk.long_answer(request, "incident", rec, span, made)
+        return responder.long_answer(request, "incident", rec, made, asked.window)
 
     @router.get("/incidents/{id}/report", **says("diagnose -o report.html"))
     def report(
         id: Id,  # noqa: A002
-        span: WindowAsked,
+        asked: Asked,
         rec: Rec = None,
         format: Annotated[Literal["html", "md"], Query(description="HTML with pictures, or Markdown.")] = "html",  # noqa: A002
     ) -> Response:
         """The report of one incident, to be kept or sent."""
-        served = desk.recordings.named(rec)
-        with served.apart() as recording:
-            known = _found(served, recording, span.window(recording), span)
+        held = responder.recordings.named(rec)
+        with held.apart() as recording:
+            known = _found(held, recording, asked)
             text = _report(recording, _named(known["incidents"], id), format)
         media = "text/html" if format == "html" else "text/markdown"
         headers = {"Content-Disposition": f'attachment; filename="incident.{format}"', "Cache-Control": "no-store"}
@@ -66,12 +67,14 @@ def routes(desk: Desk) -> APIRouter:
     return router
 
 
-def _found(served: Served, recording: Recording, window: Window, span: Span) -> dict[str, Any]:
-    if served.live and not span.given:
+def _found(held: HeldRecording, recording: Recording, asked: DiagnoseQuestion) -> dict[str, Any]:
+    if held.live and not asked.window.given:
         if recording.node.get("diagnosed"):
-            return incident_documents.noted(recording, window)
-        window = Window(max(window.start_us, window.end_us - WITHOUT_DOCTOR_US), window.end_us, window.zone)
-    return incident_documents.of_diagnosis(incident_documents.diagnosed(recording, window, live=served.live))
+            return incident_documents.noted(recording, WHOLE.choose(recording))
+        asked = replace(asked, window=WindowQuestion(last=WITHOUT_DOCTOR))
+    found = incident_documents.answer(recording, asked, live=held.live)
+    assert found is not None, "a request names no job and no pod"
+    return found.document()
 
 
 def _named(found: list[dict[str, Any]], wanted: str) -> dict[str, Any]:
@@ -83,20 +86,19 @@ def _named(found: list[dict[str, Any]], wanted: str) -> dict[str, Any]:
 
 def _report(recording: Recording, entry: dict[str, Any], kind: str) -> str:
     """Diagnosed anew around its time: a report shows more than what is noted."""
-    whole = WHOLE.window(recording)
+    whole = WHOLE.choose(recording)
     start, end = (round(float(entry.get(side) or 0) * 1e6) for side in ("from", "to"))
     window = Window(max(start - AROUND_US, whole.start_us), min(end + AROUND_US, whole.end_us), whole.zone)
-    found = _only(incident_documents.diagnosed(recording, window), str(entry["id"]))
-    heading = f"{recording.name}  {window.heading()}"
+    one = _only(incident_documents.diagnosed(recording, window), str(entry["id"]))
     if kind == "html":
         try:
-            return frozen_report.of_diagnosis(recording, found, heading, window)
+            return frozen_report.of_diagnosis(recording, one.found, one.heading, window)
         except NotBuiltError as error:
-            raise Refusal(503, str(error), "make setup builds it; Markdown needs no page") from error
-    return markdown(found, heading, lambda at_us: window.clock(at_us, 1))
+            raise Refusal(503, error.what, "make setup builds it; Markdown needs no page") from error
+    return markdown(one.found, one.heading, lambda at_us: window.clock(at_us, 1))
 
 
-def _only(found: Diagnosis, wanted: str) -> Diagnosis:
+def _only(answer: DiagnosisAnswer, wanted: str) -> DiagnosisAnswer:
     """That incident; all of them, if a shorter look names it otherwise."""
-    same = tuple(each for each in found.incidents if each.id == wanted)
-    return replace(found, incidents=same) if same else found
+    same = tuple(each for each in answer.found.incidents if each.id == wanted)
+    return replace(answer, found=replace(answer.found, incidents=same)) if same else answer

@@ -12,9 +12,9 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
 from zombiescope.recording import incident_file
-from zombiescope.web.desk import ERRORS, Desk, Rec
 from zombiescope.web.follower import Follower, Watcher, brief, message
 from zombiescope.web.refusal import Refusal
+from zombiescope.web.responder import ERRORS, Rec, Responder
 
 MOST_WATCHERS = 50
 KEEP_ALIVE_S = 15.0
@@ -30,15 +30,15 @@ _SAYS: dict[str, Any] = {
 }
 
 
-def routes(desk: Desk) -> APIRouter:
+def routes(responder: Responder) -> APIRouter:
     router = APIRouter(tags=["live"])
 
     @router.get("/live", **_SAYS)
     async def live(request: Request, rec: Rec = None) -> StreamingResponse:
         """`tick` every second, `event` when something happens, `incidents` when the doctor knows more, `recorder`
         when it stops or starts. Only of a recording that is being written."""
-        node_dir = await run_in_threadpool(_live_dir, desk, rec)
-        follower = desk.recordings.followers.of(node_dir)
+        node_dir = await run_in_threadpool(_live_dir, responder, rec)
+        follower = responder.recordings.followers.of(node_dir)
         if follower.watched >= MOST_WATCHERS:
             raise Refusal(503, f"{MOST_WATCHERS} pages watch this recording already", "close one of them")
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
@@ -48,10 +48,10 @@ def routes(desk: Desk) -> APIRouter:
     return router
 
 
-def _live_dir(desk: Desk, rec: str | None) -> Path:
-    served = desk.recordings.named(rec)
-    node_dir = served.node_dir
-    if node_dir is None or not served.live:
+def _live_dir(responder: Responder, rec: str | None) -> Path:
+    held = responder.recordings.named(rec)
+    node_dir = held.node_dir
+    if node_dir is None or not held.live:
         raise Refusal(409, "no recorder writes this recording now", "'zombiescope up' starts one")
     return node_dir
 

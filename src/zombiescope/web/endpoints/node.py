@@ -5,63 +5,65 @@ from __future__ import annotations
 import os
 import threading
 import time
-from datetime import datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 
-from zombiescope._time import DAY_US
 from zombiescope.documents import audit as audit_documents
 from zombiescope.documents import cgroups as cgroup_documents
 from zombiescope.documents import history as history_documents
 from zombiescope.documents import info as info_documents
 from zombiescope.documents import status as status_documents
 from zombiescope.documents import worst as worst_documents
-from zombiescope.documents.window import Window, zone_of
-from zombiescope.recording import locate
-from zombiescope.recording.reader import Recording, open_recording
-from zombiescope.recording.store import NotARecordingError
-from zombiescope.views.cgroups import cgroups as cgroups_of
-from zombiescope.views.history import history as history_of
-from zombiescope.views.info import info as info_of
-from zombiescope.web.asked import WindowAsked
-from zombiescope.web.desk import WHOLE, Desk, Rec, says
-from zombiescope.web.served import Served
+from zombiescope.questions.views import AuditQuestion, HistoryQuestion
+from zombiescope.questions.window import WindowQuestion
+from zombiescope.recording.reader import Recording
+from zombiescope.web.held_recording import HeldRecording
+from zombiescope.web.parameters import query
+from zombiescope.web.responder import Rec, Responder, says
 
+Window = Annotated[WindowQuestion, Depends(query(WindowQuestion))]
 AUDIT_KEPT_S = 60.0
 
 
-def routes(desk: Desk) -> APIRouter:
+def routes(responder: Responder) -> APIRouter:
     router = APIRouter(tags=["node"])
-    audited = _Audited()
+    cache = _AuditCache()
 
     @router.get("/recordings", **says("info"))
     def recordings(request: Request) -> Response:
         """The recordings that this server shows; `founding-case` is built when it is first asked for."""
-        return desk.plain(request, "recordings", desk.recordings.document())
+        return responder.plain(request, "recordings", responder.recordings.document())
 
     @router.get("/info", **says("info --json"))
     def info(request: Request, rec: Rec = None) -> Response:
         """What is in a recording, and what the page needs to draw it."""
-        return desk.answer(request, "info", rec, WHOLE, _info)
+
+        def made(held: HeldRecording, recording: Recording) -> dict[str, Any]:
+            return info_documents.for_page(recording, live=held.live, note=held.note)
+
+        return responder.answer(request, "info", rec, made)
 
     @router.get("/status", **says("status --json"))
     def status(request: Request) -> Response:
         """Is a recorder running on the server's machine, and how is it doing."""
-        return desk.plain(request, "status", _status())
+        return responder.plain(request, "status", status_documents.answer().document)
 
     @router.get("/worst", **says("top, cores"))
-    def worst(request: Request, span: WindowAsked, rec: Rec = None) -> Response:
+    def worst(request: Request, asked: Window, rec: Rec = None) -> Response:
         """The worst second of the window: the core that the kernel held most, who ran there, and what the mean of all
         cores looked like meanwhile."""
-        return desk.long_answer(request, "worst", rec, span, lambda _, it, window: worst_documents.document(it, window))
+        return responder.long_answer(
+            request, "worst", rec, lambda _, recording: worst_documents.answer(recording, asked), asked
+        )
 
     @router.get("/cgroups", **says("cgroups --json"))
-    def cgroups(request: Request, span: WindowAsked, rec: Rec = None) -> Response:
+    def cgroups(request: Request, asked: Window, rec: Rec = None) -> Response:
         """The census of memory cgroups at the end of the window, who leaks them, and what that will cost when."""
-        return desk.answer(request, "cgroups", rec, span, _cgroups)
+        return responder.answer(
+            request, "cgroups", rec, lambda _, recording: cgroup_documents.answer(recording, asked), asked
+        )
 
     @router.get("/history", **says("history --last 30d --json"))
     def history(
@@ -71,52 +73,19 @@ def routes(desk: Desk) -> APIRouter:
         step: Annotated[int | None, Query(ge=60, le=30 * 86400, description="Seconds of a point.")] = None,
     ) -> Response:
         """A month in rollups, across reboots."""
-
-        def made(_: Served, recording: Recording, __: Window) -> dict[str, Any]:
-            end_us = recording.end_us + 1
-            points = history_of(recording, end_us - round(days * DAY_US), end_us, step and step * 1_000_000)
-            return history_documents.document(recording.name, points)
-
-        return desk.answer(request, "history", rec, WHOLE, made)
+        asked = HistoryQuestion(WindowQuestion(last=f"{days:f}d"), step)
+        return responder.answer(
+            request, "history", rec, lambda _, recording: history_documents.answer(recording, asked)
+        )
 
     @router.get("/audit", **says("audit --json"))
     def audit(request: Request, rec: Rec = None) -> Response:
         """Traps of the server's machine, if the recording is of it."""
-        with desk.recordings.named(rec).reading() as recording:
+        with responder.recordings.named(rec).reading() as recording:
             why = _elsewhere(recording)
-        return desk.plain(request, "audit", audited.document() if why is None else {"available": False, "why": why})
+        return responder.plain(request, "audit", cache.document() if why is None else {"available": False, "why": why})
 
     return router
-
-
-def _info(served: Served, recording: Recording, _: Window) -> dict[str, Any]:
-    found = info_of(recording)
-    node = recording.node
-    offset = datetime.fromtimestamp(found.end_us / 1e6, zone_of(node)).utcoffset()
-    return info_documents.document(found) | {
-        "live": served.live,
-        "zone_offset_s": offset.total_seconds() if offset else 0.0,
-        "hz": node.get("hz"),
-        "interval_s": node.get("interval_s"),
-        "version": version("zombiescope"),
-        "note": served.note,
-    }
-
-
-def _cgroups(_: Served, recording: Recording, window: Window) -> dict[str, Any]:
-    return cgroup_documents.document(recording, cgroups_of(recording, window.start_us, window.end_us))
-
-
-def _status() -> dict[str, Any]:
-    recorder = locate.running_recorder()
-    if recorder is None:
-        return status_documents.not_running()
-    known = status_documents.running(recorder)
-    try:
-        with open_recording(recorder.recording, recorder.node) as recording:
-            return known | status_documents.measured(recorder, recording)
-    except (NotARecordingError, OSError):
-        return known
 
 
 def _elsewhere(recording: Recording) -> str | None:
@@ -136,7 +105,7 @@ def _boot_id() -> str | None:
         return None
 
 
-class _Audited:
+class _AuditCache:
     """An audit takes a second and changes rarely."""
 
     def __init__(self) -> None:
@@ -147,10 +116,6 @@ class _Audited:
     def document(self) -> dict[str, Any]:
         with self._lock:
             if self._known is None or self._at + AUDIT_KEPT_S < time.monotonic():
-                from zombiescope.audit import baseline, examine
-
-                found = examine(Path("/"), None)
-                split = baseline.split(found.findings, ())
-                self._known = {"available": True, **audit_documents.document(found, split, "info")}
+                self._known = {"available": True, **audit_documents.answer(AuditQuestion()).document()}
                 self._at = time.monotonic()
             return self._known

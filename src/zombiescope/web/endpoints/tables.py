@@ -4,74 +4,58 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 
 from zombiescope.documents import diff as diff_documents
-from zombiescope.documents import sides
 from zombiescope.documents import stacks as stack_documents
-from zombiescope.documents.selected import selected
-from zombiescope.documents.window import Window
-from zombiescope.profile import top
-from zombiescope.profile.comparison import compare
-from zombiescope.profile.selection import Filters
+from zombiescope.questions import sides
+from zombiescope.questions.views import DiffQuestion, StacksQuestion
+from zombiescope.questions.window import WindowQuestion
 from zombiescope.recording.reader import Recording
-from zombiescope.web.asked import FiltersAsked, WindowAsked
-from zombiescope.web.desk import Desk, Rec, says
-from zombiescope.web.endpoints.profile import AgainstRec, selection_of
-from zombiescope.web.served import Served
+from zombiescope.web.endpoints.profile import AgainstRec
+from zombiescope.web.held_recording import HeldRecording
+from zombiescope.web.parameters import query
+from zombiescope.web.responder import Rec, Responder, says
+
+Stacks = Annotated[StacksQuestion, Depends(query(StacksQuestion))]
+Window = Annotated[WindowQuestion, Depends(query(WindowQuestion))]
+Diff = Annotated[DiffQuestion, Depends(query(DiffQuestion))]
 
 
-def routes(desk: Desk) -> APIRouter:
+def routes(responder: Responder) -> APIRouter:
     router = APIRouter(tags=["profile"])
 
     @router.get("/functions", **says("stacks --json"))
-    def functions(
-        request: Request,
-        span: WindowAsked,
-        filters: FiltersAsked,
-        rec: Rec = None,
-        count: Annotated[int, Query(alias="top", ge=1, le=10_000, description="How many functions, and stacks.")] = 20,
-    ) -> Response:
+    def functions(request: Request, asked: Stacks, rec: Rec = None) -> Response:
         """The hottest functions and stacks."""
 
-        def made(served: Served, recording: Recording, window: Window) -> dict[str, Any]:
-            selection = selection_of(served, recording, window, filters, stacks=True)
-            counts = selection.counts()
-            hot = top.functions(selection.stacks, counts, count)
-            return stack_documents.document(
-                recording.name, window, int(counts.sum()), hot, top.stacks(selection.stacks, counts, count)
-            )
+        def made(held: HeldRecording, recording: Recording) -> dict[str, Any]:
+            return stack_documents.answer(recording, asked, held.stacks).document()
 
-        return desk.answer(request, "stacks", rec, span, made, samples=True)
+        return responder.answer(request, "stacks", rec, made, asked.window, samples=True)
 
     @router.get("/diff", **says("diff A B --json"))
     def diff(
         request: Request,
-        span: WindowAsked,
-        filters: FiltersAsked,
+        window: Window,
+        asked: Diff,
         against: Annotated[str, Query(max_length=200, description="FROM..TO: what it was.")],
         rec: Rec = None,
         against_rec: AgainstRec = None,
-        count: Annotated[int, Query(alias="top", ge=1, le=10_000, description="So many functions and units.")] = 12,
     ) -> Response:
         """What changed since another window: cores, units, functions, memory cgroups."""
+        side = sides.window(against)
 
-        def made(_: Served, recording: Recording, window: Window) -> dict[str, Any]:
-            there = desk.recordings.named(against_rec) if against_rec is not None else None
-            if there is None:
-                return _difference(recording, recording, window, against, filters, count)
-            with there.apart() as base:
-                return _difference(base, recording, window, against, filters, count)
+        def compared(base: Recording, recording: Recording) -> dict[str, Any]:
+            before, after = (base, side.choose(base)), (recording, window.choose(recording))
+            return diff_documents.answer(before, after, asked).document()
 
-        return desk.answer(request, "diff", rec, span, made, samples=True)
+        def made(_: HeldRecording, recording: Recording) -> dict[str, Any]:
+            if against_rec is None:
+                return compared(recording, recording)
+            with responder.recordings.named(against_rec).apart() as base:
+                return compared(base, recording)
+
+        return responder.answer(request, "diff", rec, made, window, samples=True)
 
     return router
-
-
-def _difference(
-    before: Recording, after: Recording, window: Window, against: str, filters: Filters, count: int
-) -> dict[str, Any]:
-    other = sides.between(against, before, "--against")
-    old = diff_documents.Side(other, selected(before, other, filters))
-    new = diff_documents.Side(window, selected(after, window, filters))
-    return diff_documents.document(old, new, compare(old.selection, new.selection), count)

@@ -1,7 +1,8 @@
 /** Answers about the time axis: the part that is asked for is cut out of what was frozen. Pure. */
 
 import { type Columns, decode, encode, type TypedArray } from "../columns";
-import { MODES, type Lanes, type Span, type StripHeader } from "../types";
+import { MODES } from "../modes";
+import type { Lanes, Span, StripHeader } from "../types";
 
 /** The finest strip that has all of the span, else the one that has most of it. */
 export function finest(strips: readonly Columns<StripHeader>[], span: Span): Columns<StripHeader> | null {
@@ -40,5 +41,7 @@ export function cutLanes(lanes: Lanes, span: Span): Lanes {
 
 function cutSeries<T extends { at: number[] }>(series: T, inside: (at: number) => boolean): T {
   const kept = series.at.map(inside);
-  return Object.fromEntries(Object.entries(series).map(([name, values]) => [name, (values as unknown[]).filter((_, i) => kept[i])])) as T;
+  return Object.fromEntries(
+    Object.entries(series).map(([name, values]) => [name, (values as unknown[]).filter((_, i) => kept[i])]),
+  ) as T;
 }

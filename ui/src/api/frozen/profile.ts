@@ -1,35 +1,28 @@
-/** Answers about samples that a frozen page gives by itself: flame graph, heat map, chart and the hottest functions. */
+/** Answers about samples that a frozen page gives by itself: flame graph, heat map and chart. */
 
 import { foldCounts } from "../../flame/fold";
+import { packedTree } from "../../flame/pack";
 import { NO_MODULE } from "../../flame/tree";
 import { type Columns, decode, encode } from "../columns";
 import { AnswerError, type Params } from "../source";
-import type { FunctionRow, Span, Stacks } from "../types";
+import type { Span } from "../types";
 import {
-  type FrozenTable, functionsNamed, isFiltered, leafCounts, nodesWith, samplesOf, type Wanted, wanted,
+  type FrozenTable,
+  functionsNamed,
+  isFiltered,
+  leafCounts,
+  nodesWith,
+  samplesOf,
+  type Wanted,
+  wanted,
 } from "./table";
 
 export function flamegraph<H>(table: FrozenTable, params: Params): Columns<H> {
   const asked = wanted(table, params);
-  const inverted = params["invert"] === true || params["invert"] === 1 || params["invert"] === "1";
-  const base = params["against"] ? against(table, String(params["against"]), asked) : null;
+  const inverted = params.invert === true || params.invert === 1 || params.invert === "1";
+  const base = params.against ? against(table, String(params.against), asked) : null;
   const tree = foldCounts(table, leafCounts(table, asked), base, inverted);
-  const { functions } = tree;
-  const modules = [...new Set(functions.module)].filter((each) => each !== null);
-  const kinds = [...new Set(functions.kind)];
-  const moduleAt = new Map(modules.map((each, number) => [each, number]));
-  const kindAt = new Map(kinds.map((each, number) => [each, number]));
-  const scalars = {
-    schema: "zombiescope.flamegraph/1", total: tree.total, base_total: base ? tree.baseTotal : null, scale: tree.scale, pruned: tree.pruned,
-    names: functions.name, modules, kinds, total_recording_samples: table.total,
-  };
-  return answer<H>(scalars, {
-    name: tree.fn,
-    module: Uint32Array.from(tree.fn, (fn) => moduleAt.get(functions.module[fn] ?? "") ?? NO_MODULE),
-    kind: Uint8Array.from(tree.fn, (fn) => kindAt.get(functions.kind[fn]!) ?? 0),
-    parent: tree.parent, depth: tree.depth, value: tree.value, self: tree.self,
-    ...(tree.base && tree.baseSelf ? { base: tree.base, base_self: tree.baseSelf } : {}),
-  });
+  return decode<H>(packedTree(tree));
 }
 
 function against(table: FrozenTable, text: string, asked: Wanted): Float64Array {
@@ -38,29 +31,38 @@ function against(table: FrozenTable, text: string, asked: Wanted): Float64Array 
   const given = table.baseSpan;
   if (table.base && given && Math.abs(given.from - span.from) < 0.01 && Math.abs(given.to - span.to) < 0.01) {
     if (isFiltered(asked))
-      throw new AnswerError(404, "the window that this is compared with was frozen as a whole", "take the filters off, or open the recording: zombiescope serve DIR");
+      throw new AnswerError(
+        404,
+        "the window that this is compared with was frozen as a whole",
+        "take the filters off, or open the recording: zombiescope serve DIR",
+      );
     return Float64Array.from(table.base);
   }
   if (!table.held.some((held) => held.from < span.to && span.from < held.to))
-    throw new AnswerError(404, "no sample of the other window is in this file", "open the recording itself: zombiescope serve DIR");
+    throw new AnswerError(
+      404,
+      "no sample of the other window is in this file",
+      "open the recording itself: zombiescope serve DIR",
+    );
   return leafCounts(table, { ...asked, range: span });
 }
 
 export function heatmap<H>(table: FrozenTable, params: Params): Columns<H> {
   const asked = wanted(table, params);
-  const byCore = params["by"] === "core";
-  const rows = Number(params["rows"] ?? 50);
+  const byCore = params.by === "core";
+  const rows = Number(params.rows ?? 50);
   const { maps } = table;
-  if (maps && !isFiltered(asked) && !params["paint"] && (byCore || rows === maps.rows)) return exactMap<H>(table, asked.range, byCore);
+  if (maps && !isFiltered(asked) && !params.paint && (byCore || rows === maps.rows))
+    return exactMap<H>(table, asked.range, byCore);
   const range = asked.range ?? extent(table);
   const cores = byCore ? coresOf(table) : null;
   const start = Math.floor(range.from + 1e-6);
   const seconds = Math.max(1, Math.ceil(range.to - 1e-6) - start);
-  const column_s = Math.max(1, Math.ceil(seconds / Number(params["columns"] ?? 20_000)));
+  const column_s = Math.max(1, Math.ceil(seconds / Number(params.columns ?? 20_000)));
   const columns = Math.ceil(seconds / column_s);
   const tall = cores ? Math.max(1, cores.length) : rows;
   const values = new Uint32Array(columns * tall);
-  const marked = params["paint"] ? nodesWith(table, functionsNamed(table, String(params["paint"]))) : null;
+  const marked = params.paint ? nodesWith(table, functionsNamed(table, String(params.paint))) : null;
   const painted = marked ? new Uint32Array(values.length) : null;
   const rowOf = new Map(cores?.map((cpu, row) => [cpu, row]));
   let total = 0;
@@ -74,7 +76,17 @@ export function heatmap<H>(table: FrozenTable, params: Params): Columns<H> {
     total += table.weight;
     if (painted && marked![table.leaf[i]!]) painted[cell]! += table.weight;
   }
-  const scalars = { schema: "zombiescope.heatmap/1", start, column_s, columns, rows: tall, max, total, cores, blind: unseen(table, range) };
+  const scalars = {
+    schema: "zombiescope.heatmap/1",
+    start,
+    column_s,
+    columns,
+    rows: tall,
+    max,
+    total,
+    cores,
+    blind: unseen(table, range),
+  };
   return answer<H>(scalars, painted ? { values, painted } : { values });
 }
 
@@ -85,10 +97,18 @@ function exactMap<H>(table: FrozenTable, range: Span | null, byCore: boolean): C
   const all = byCore ? maps.core : maps.subsecond;
   const first = range ? Math.max(0, Math.floor((range.from - maps.start) / maps.column_s + 1e-6)) : 0;
   const end = range ? Math.min(maps.columns, Math.ceil((range.to - maps.start) / maps.column_s - 1e-6)) : maps.columns;
-  const values = Uint32Array.from(Array.prototype.slice.call(all, first * rows, Math.max(first, end) * rows) as number[]);
+  const values = Uint32Array.from(
+    Array.prototype.slice.call(all, first * rows, Math.max(first, end) * rows) as number[],
+  );
   const scalars = {
-    schema: "zombiescope.heatmap/1", start: maps.start + first * maps.column_s, column_s: maps.column_s, columns: rows ? values.length / rows : 0, rows,
-    max: values.reduce((most, each) => Math.max(most, each), 0), total: values.reduce((sum, each) => sum + each, 0), cores: byCore ? maps.cores : null,
+    schema: "zombiescope.heatmap/1",
+    start: maps.start + first * maps.column_s,
+    column_s: maps.column_s,
+    columns: rows ? values.length / rows : 0,
+    rows,
+    max: values.reduce((most, each) => Math.max(most, each), 0),
+    total: values.reduce((sum, each) => sum + each, 0),
+    cores: byCore ? maps.cores : null,
     blind: unseen(table, range ?? extent(table)),
   };
   return answer<H>(scalars, { values });
@@ -149,38 +169,23 @@ export function flamechart<H>(table: FrozenTable, params: Params): Columns<H> {
   const modules = [...new Set(functions.module)].filter((each) => each !== null);
   const kinds = [...new Set(functions.kind)];
   const moduleAt = new Map(modules.map((each, number) => [each, number]));
-  const scalars = { schema: "zombiescope.flamechart/1", ...range, names: functions.name, modules, kinds, rows_left_off: leftOff };
+  const scalars = {
+    schema: "zombiescope.flamechart/1",
+    ...range,
+    names: functions.name,
+    modules,
+    kinds,
+    rows_left_off: leftOff,
+  };
   return answer<H>(scalars, {
     name: Uint32Array.from(name!),
     module: Uint32Array.from(name!, (fn) => moduleAt.get(functions.module[fn] ?? "") ?? NO_MODULE),
     kind: Uint8Array.from(name!, (fn) => kinds.indexOf(functions.kind[fn]!)),
-    depth: Uint16Array.from(depth!), start: Float64Array.from(start!), end: Float64Array.from(end!), samples: Uint32Array.from(samples!),
+    depth: Uint16Array.from(depth!),
+    start: Float64Array.from(start!),
+    end: Float64Array.from(end!),
+    samples: Uint32Array.from(samples!),
   });
-}
-
-export function functionsDocument(table: FrozenTable, params: Params, node: string): Stacks {
-  const asked = wanted(table, params);
-  const counts = leafCounts(table, asked);
-  const own = new Float64Array(table.functions.name.length);
-  const all = new Float64Array(own.length);
-  let total = 0;
-  for (let leaf = 0; leaf < counts.length; leaf++) {
-    const samples = counts[leaf]!;
-    if (!samples) continue;
-    total += samples;
-    own[table.fn[leaf]!]! += samples;
-    const seen = new Set<number>();
-    for (let at = leaf; at > 0; at = table.parent[at]!) seen.add(table.fn[at]!);
-    for (const fn of seen) all[fn]! += samples;
-  }
-  const ratio = (samples: number): number => (total ? samples / total : 0);
-  const row = (fn: number): FunctionRow => ({
-    name: table.functions.name[fn]!, module: table.functions.module[fn] ?? null, kind: table.functions.kind[fn]!,
-    self: own[fn]!, total: all[fn]!, self_ratio: ratio(own[fn]!), total_ratio: ratio(all[fn]!),
-  });
-  const order = Array.from(all.keys()).filter((fn) => fn && all[fn]);
-  order.sort((a, b) => own[b]! - own[a]! || all[b]! - all[a]!);
-  return { node, ...(asked.range ?? extent(table)), total, functions: order.slice(0, Number(params["top"] ?? 20)).map(row), stacks: [] };
 }
 
 function extent(table: FrozenTable): Span {

@@ -1,5 +1,5 @@
 /**
- * The samples that were frozen into the page (profile/portable.py writes them), and which of them a question is about.
+ * The samples that were frozen into the page (profile/sample_table.py writes them), and which of them a question is about.
  * Filters mean what they mean on the server: a filter keeps whole samples and never cuts a stack; within one filter any
  * value will do, and of several all must hold.
  */
@@ -75,7 +75,7 @@ export function readTable({ header, arrays }: Columns<Header>): FrozenTable {
     if (!found) throw new Error(`the samples of this page have no column ${name}`);
     return found;
   };
-  const { pair, pairTask, pairNode } = arrays["pair"]
+  const { pair, pairTask, pairNode } = arrays.pair
     ? { pair: array("pair"), pairTask: array("pair_task"), pairNode: array("pair_node") }
     : paired(array("task"), array("node"));
   const parent = summed(array("node_parent"));
@@ -95,7 +95,9 @@ export function readTable({ header, arrays }: Columns<Header>): FrozenTable {
     leaf: Uint32Array.from(pair, (number) => pairNode[number]!),
     cpu: cores(array("cpu")),
     parent: Int32Array.from([-1, ...parent]),
-    fn, functions, skid,
+    fn,
+    functions,
+    skid,
     weight: header.step,
     pruned: header.pruned,
     recordingSamples: header.total,
@@ -107,8 +109,8 @@ export function readTable({ header, arrays }: Columns<Header>): FrozenTable {
     blind: header.blind,
     total: header.total,
     hz: header.hz,
-    whole: arrays["whole"] ?? null,
-    base: arrays["base"] ?? null,
+    whole: arrays.whole ?? null,
+    base: arrays.base ?? null,
     baseSpan: header.base_span ? { from: header.base_span[0], to: header.base_span[1] } : null,
     maps: header.maps ? readMaps(header.maps, array("map_subsecond"), array("map_core")) : null,
     inKernel: Uint8Array.from(fn, (number) => (KERNEL_KINDS.has(functions.kind[number]!) ? 1 : 0)),
@@ -171,7 +173,9 @@ function overTime(differences: ArrayLike<number>, rows: number): Int32Array {
 export function caveats(table: FrozenTable, window: Span, clock: (at: number) => string): string | null {
   const said: string[] = [];
   if (table.weight > 1) {
-    const exact = table.maps ? "heat maps and the flame graph of the whole window are exact" : "the flame graph of all of them is exact";
+    const exact = table.maps
+      ? "heat maps and the flame graph of the whole window are exact"
+      : "the flame graph of all of them is exact";
     said.push(`The file holds one of every ${table.weight} samples for what is selected; ${exact}.`);
   }
   if (!table.held.some(({ from, to }) => from <= window.from + 1 && to >= window.to - 1)) {
@@ -190,7 +194,7 @@ export interface Wanted {
 }
 
 export function wanted(table: FrozenTable, params: Params): Wanted {
-  return { range: rangeOf(params), cpus: coresOf(params["cpu"]), pairs: pairsOf(table, params) };
+  return { range: rangeOf(params), cpus: coresOf(params.cpu), pairs: pairsOf(table, params) };
 }
 
 export function isFiltered(asked: Wanted): boolean {
@@ -243,10 +247,14 @@ export function nodesWith(table: FrozenTable, functions: Uint8Array): Uint8Array
 }
 
 const list = (value: Param): string[] =>
-  value === null || value === undefined || value === "" || value === false ? [] : Array.isArray(value) ? value.map(String) : [String(value)];
+  value === null || value === undefined || value === "" || value === false
+    ? []
+    : Array.isArray(value)
+      ? value.map(String)
+      : [String(value)];
 
 export function rangeOf(params: Params): Span | null {
-  const [from, to] = [Number(params["from"] ?? NaN), Number(params["to"] ?? NaN)];
+  const [from, to] = [Number(params.from ?? NaN), Number(params.to ?? NaN)];
   return from < to ? { from, to } : null;
 }
 
@@ -273,9 +281,12 @@ function pairsOf(table: FrozenTable, params: Params): Uint8Array | null {
     const fits = values.map((value) => shellPattern(value, name === "container"));
     tests.push((pair) => fits.some((fit) => fit.test(task(pair)[name] ?? "\0")));
   }
-  const mode = params["mode"];
-  if (mode) tests.push((pair) => table.pairNode[pair]! > 0 && Boolean(table.inKernel[table.pairNode[pair]!]) === (mode === "kernel"));
-  const match = params["match"];
+  const mode = params.mode;
+  if (mode)
+    tests.push(
+      (pair) => table.pairNode[pair]! > 0 && Boolean(table.inKernel[table.pairNode[pair]!]) === (mode === "kernel"),
+    );
+  const match = params.match;
   if (match) {
     const nodes = nodesWith(table, functionsNamed(table, String(match)));
     tests.push((pair) => Boolean(nodes[table.pairNode[pair]!]));
@@ -286,7 +297,10 @@ function pairsOf(table: FrozenTable, params: Params): Uint8Array | null {
 
 /** `*` and `?` as in a shell; the start of a container's id is enough. */
 function shellPattern(text: string, start: boolean): RegExp {
-  const escaped = text.replace(/[.+^${}()|[\]\\]/g, "\\$&").replaceAll("*", ".*").replaceAll("?", ".");
+  const escaped = text
+    .replace(/[.+^${}()|[\]\\]/g, "\\$&")
+    .replaceAll("*", ".*")
+    .replaceAll("?", ".");
   return new RegExp(`^${escaped}${start ? "" : "$"}`, "s");
 }
 

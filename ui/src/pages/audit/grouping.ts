@@ -1,8 +1,7 @@
 // Findings by severity, worst first, and each as a text to paste into a ticket or a terminal.
 
-import type { Finding, Severity } from "../documents";
-
-export const SEVERITIES: readonly Severity[] = ["critical", "warning", "info"];
+import { SEVERITIES } from "../../api/severity";
+import type { Finding, Severity } from "../../api/types";
 
 export interface Group {
   severity: Severity;
@@ -10,14 +9,17 @@ export interface Group {
 }
 
 export function bySeverity(findings: readonly Finding[]): Group[] {
-  return SEVERITIES.map((severity) => ({ severity, findings: findings.filter((finding) => finding.severity === severity) })).filter(
-    (group) => group.findings.length,
-  );
+  return SEVERITIES.map((severity) => ({
+    severity,
+    findings: findings.filter((finding) => finding.severity === severity),
+  })).filter((group) => group.findings.length);
 }
 
 /** "2 critical, 1 warning", worst first; "nothing" when there is nothing. */
 export function tally(findings: readonly { severity: Severity }[]): string {
-  const said = SEVERITIES.map((severity) => [findings.filter((each) => each.severity === severity).length, severity] as const)
+  const said = SEVERITIES.map(
+    (severity) => [findings.filter((each) => each.severity === severity).length, severity] as const,
+  )
     .filter(([number]) => number)
     .map(([number, severity]) => `${number} ${severity}`);
   return said.join(", ") || "nothing";
@@ -29,5 +31,5 @@ export function evidenceText(evidence: Finding["evidence"][number]): string {
 }
 
 export function findingText(finding: Finding): string {
-  return [`# ${finding.id} (${finding.severity})`, `# ${finding.why}`, ...finding.fix].join("\n") + "\n";
+  return `${[`# ${finding.id} (${finding.severity})`, `# ${finding.why}`, ...finding.fix].join("\n")}\n`;
 }

@@ -1,21 +1,24 @@
-// Traps of this machine before anything breaks: findings by severity, what shows them, and what mends them.
+// Traps of this machine before anything breaks: findings by severity, the evidence, and the fix.
 
-import { rec } from "../../state";
-import type { Audit, Finding } from "../documents";
-import { useDocument } from "../parts/document";
-import { Copy, Empty, Loaded, MissingList, Page, Panel, Tag } from "../parts/parts";
-import { plural } from "../words";
+import type { Audited, Finding } from "../../api/types";
+import { Copy } from "../../chrome/copy";
+import { Empty, MissingList } from "../../chrome/states";
+import { plural } from "../../format";
+import { rec, useDocument } from "../../state";
+import { Loaded, Page, Panel, Tag } from "../parts/parts";
 import { bySeverity, evidenceText, findingText, tally } from "./grouping";
 
 export function AuditPage() {
-  const asked = useDocument<Audit>("audit", { rec: rec.value });
-  const data = asked.data;
-  const lead = data && data.available !== false ? `${tally(data.findings)} found in ${plural(data.units, "unit")}; ${plural(data.services_started, "service")} started at boot.` : "Traps of a machine before anything breaks.";
-  const all = data?.findings?.length ? data.findings.map(findingText).join("\n") : "";
+  const answer = useDocument("audit", { rec: rec.value });
+  const data = answer.data;
+  const lead = data?.available
+    ? `${tally(data.findings)} found in ${plural(data.units, "unit")}; ${plural(data.services_started, "service")} started at boot.`
+    : "Traps of a machine before anything breaks.";
+  const all = data?.available && data.findings.length ? data.findings.map(findingText).join("\n") : "";
   return (
     <Page title="Audit" lead={lead} aside={all && <Copy text={all} what="copy every fix" />}>
-      <Loaded asked={asked} what="auditing this machine" lines={6}>
-        {(audit) => (audit.available === false ? <Elsewhere why={audit.why ?? ""} /> : <Findings audit={audit} />)}
+      <Loaded answer={answer} what="auditing this machine" lines={6}>
+        {(audit) => (audit.available ? <Findings audit={audit} /> : <Elsewhere why={audit.why} />)}
       </Loaded>
     </Page>
   );
@@ -24,7 +27,7 @@ export function AuditPage() {
 function Elsewhere({ why }: { why: string }) {
   return (
     <Empty title="No machine to look at">
-      <p>{why || "Only the machine on which zombiescope runs can be audited."}</p>
+      <p>{why}</p>
       <p class="faint">
         Run <code>zombiescope audit</code> there, or <code>zombiescope audit --root PATH</code> on its image.
       </p>
@@ -32,11 +35,13 @@ function Elsewhere({ why }: { why: string }) {
   );
 }
 
-function Findings({ audit }: { audit: Audit }) {
+function Findings({ audit }: { audit: Audited }) {
   return (
     <>
       {!audit.live && (
-        <p class="pg-note">systemd was not asked; its files in {audit.root} were read instead, and hold for where this root is booted.</p>
+        <p class="pg-note">
+          systemd was not asked: its files in {audit.root} were read instead, and apply to a machine booted from there.
+        </p>
       )}
       {!audit.findings.length && <Empty good title="No trap was found in what could be read" />}
       {bySeverity(audit.findings).map((group) => (
@@ -61,7 +66,7 @@ function Findings({ audit }: { audit: Audit }) {
         </Panel>
       )}
       {audit.missing.length > 0 && (
-        <Panel title="Could not be looked at" aside={<span class="faint">{plural(audit.missing.length, "source")}</span>}>
+        <Panel title="Could not be checked" aside={<span class="faint">{plural(audit.missing.length, "source")}</span>}>
           <MissingList missing={audit.missing} />
         </Panel>
       )}
@@ -82,7 +87,7 @@ function One({ finding }: { finding: Finding }) {
       <p>{finding.why}</p>
       <div class="pg-pair">
         <div>
-          <h4>Seen in</h4>
+          <h4>Found in</h4>
           <ul class="pg-evidence">
             {finding.evidence.map((each) => (
               <li key={evidenceText(each)}>
@@ -97,7 +102,9 @@ function One({ finding }: { finding: Finding }) {
         </div>
         <div>
           <h4>Fix</h4>
-          <pre class="pg-code" tabIndex={0}>{finding.fix.join("\n")}</pre>
+          <pre class="pg-code" tabIndex={0}>
+            {finding.fix.join("\n")}
+          </pre>
         </div>
       </div>
     </article>

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Cgroups, HistoryPoint } from "../documents";
+import type { Cgroups, HistoryPoint } from "../../api/types";
 import { growthWords, milestones, verdict } from "./forecast";
 import { series, summary } from "./series";
 
@@ -8,8 +8,26 @@ const DAY = 86400;
 
 function cgroups(change: Partial<Cgroups> = {}): Cgroups {
   return {
-    node: "n", kernel: "5.4.0", at: AT, source: "recording", memory: { hierarchy: "v1", total: 68680, live: 240, dying: 68440 },
-    growth_per_hour: 327, verdict: "watch", why: "", leaks: [], forecast: { read_cost_now_s: 0.4, costs_1s_at: AT + 5 * DAY, costs_5s_at: AT + 60 * DAY },
+    schema: "zombiescope.cgroups/1",
+    node: "n",
+    kernel: "5.4.0",
+    at: AT,
+    source: "recording",
+    memory: {
+      hierarchy: "v1",
+      total: 68680,
+      live: 240,
+      dying: 68440,
+      created: null,
+      removed: null,
+      released: null,
+      lost: null,
+    },
+    growth_per_hour: 327,
+    verdict: "watch",
+    why: "",
+    leaks: [],
+    forecast: { read_cost_now_s: 0.4, costs_1s_at: AT + 5 * DAY, costs_5s_at: AT + 60 * DAY },
     ...change,
   };
 }
@@ -22,9 +40,15 @@ describe("forecast in words", () => {
   });
 
   it("says when it costs that much already", () => {
-    const [one, five] = milestones(cgroups({ forecast: { read_cost_now_s: 2, costs_1s_at: null, costs_5s_at: AT + DAY } }), 0);
+    const [one, five] = milestones(
+      cgroups({ forecast: { read_cost_now_s: 2, costs_1s_at: null, costs_5s_at: AT + DAY } }),
+      0,
+    );
     expect([one!.words, five!.mood]).toEqual(["it costs more than that already", "bad"]);
-    const passed = milestones(cgroups({ forecast: { read_cost_now_s: null, costs_1s_at: AT - 7200, costs_5s_at: null } }), 0);
+    const passed = milestones(
+      cgroups({ forecast: { read_cost_now_s: null, costs_1s_at: AT - 7200, costs_5s_at: null } }),
+      0,
+    );
     expect(passed[0]!.words).toBe("reached 2 h ago");
   });
 
@@ -32,13 +56,20 @@ describe("forecast in words", () => {
     const none = { read_cost_now_s: null, costs_1s_at: null, costs_5s_at: null };
     const words = (change: Partial<Cgroups>) => milestones(cgroups(change), 0)[0]!.words;
     expect(words({ forecast: none })).toContain("what a read costs was not measured");
-    expect(words({ forecast: { ...none, read_cost_now_s: 0.01 }, growth_per_hour: null })).toContain("growth was not measured");
-    expect(words({ forecast: { ...none, read_cost_now_s: 0.01 }, growth_per_hour: 0 })).toBe("never at this pace: they do not grow");
+    expect(words({ forecast: { ...none, read_cost_now_s: 0.01 }, growth_per_hour: null })).toContain(
+      "growth was not measured",
+    );
+    expect(words({ forecast: { ...none, read_cost_now_s: 0.01 }, growth_per_hour: 0 })).toBe(
+      "never at this pace: they do not grow",
+    );
   });
 
   it("tells growth and verdict", () => {
     expect([growthWords(327.3), growthWords(-10), growthWords(0.2), growthWords(null)]).toEqual([
-      "+327 an hour, +7,855 a day", "−10 an hour, −240 a day", "not growing", "growth not measured",
+      "+327 an hour, +7,855 a day",
+      "−10 an hour, −240 a day",
+      "not growing",
+      "growth not measured",
     ]);
     expect([verdict(cgroups()).title, verdict(cgroups({ verdict: null })).title]).toEqual(["Watch them", "Not known"]);
   });
@@ -46,7 +77,20 @@ describe("forecast in words", () => {
 
 describe("history", () => {
   const point = (at: number, boot: string, dying: number | null): HistoryPoint => ({
-    at, boot, dying, memory_cgroups: dying === null ? null : dying + 10, restarts: 2, cores_saturated_s: 0.5,
+    at,
+    boot,
+    dying,
+    memory_cgroups: dying === null ? null : dying + 10,
+    restarts: 2,
+    cores_saturated_s: 0.5,
+    recorded_s: 60,
+    longest_saturation_s: 0.5,
+    longest_cpu: null,
+    busy_ratio: null,
+    system_ratio: null,
+    critical_events: 0,
+    nic_events: 0,
+    lost: 0,
   });
   const points = [point(0, "a", 100), point(60, "a", 200), point(120, "b", 3), point(180, "b", 5), point(900, "b", 40)];
 

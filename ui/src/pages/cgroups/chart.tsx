@@ -3,10 +3,9 @@
 
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
+import { clock, compact, count, day, duration, moment } from "../../format";
 import "uplot/dist/uPlot.min.css";
-import { colourOf, dark } from "../../state";
-import { clock, count, day, length, moment } from "../words";
-import { zoneOffset } from "../zone";
+import { colourOf, dark, zoneOffset } from "../../state";
 import type { Series } from "./series";
 
 const TALL = 260;
@@ -33,10 +32,16 @@ export function HistoryChart({ series, label }: { series: Series; label: string 
 function options(width: number, series: Series, zone: number): uPlot.Options {
   const ink = colourOf("--faint");
   const line = colourOf("--line");
-  const axis = { stroke: ink, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 }, font: "11px system-ui, sans-serif" };
-  const short = (_: uPlot, values: number[]) => values.map((value) => (value >= 1000 ? `${value / 1000}k` : String(value)));
+  const axis = {
+    stroke: ink,
+    grid: { stroke: line, width: 1 },
+    ticks: { stroke: line, width: 1 },
+    font: "11px system-ui, sans-serif",
+  };
   return {
-    width, height: TALL, padding: [14, 12, 0, 0],
+    width,
+    height: TALL,
+    padding: [14, 12, 0, 0],
     tzDate: (at) => uPlot.tzDate(new Date((at + zone) * 1e3), "Etc/UTC"),
     cursor: { y: false, points: { size: 6 } },
     scales: {
@@ -45,21 +50,38 @@ function options(width: number, series: Series, zone: number): uPlot.Options {
     },
     axes: [
       { ...axis, space: 80, values: (_, at) => at.map((each) => tickName(each, series, zone)) },
-      { ...axis, size: 56, values: short },
+      { ...axis, size: 56, values: (_, values) => values.map(compact) },
       { ...axis, scale: "restarts", side: 1, size: 44, grid: { show: false }, show: series.restarts.some(Boolean) },
     ],
     series: [
       { label: "from", value: (_, at) => (at === null ? "–" : moment(at, zone)) },
-      { label: "restarts", scale: "restarts", stroke: "transparent", width: 0, paths: uPlot.paths.bars!({ size: [0.8, 14] }), fill: faded("--warn", 30), points: { show: false }, value: said },
-      { label: "dying", stroke: colourOf("--zombie"), width: 2, fill: faded("--zombie", 18), points: { show: false }, value: said },
+      {
+        label: "restarts",
+        scale: "restarts",
+        stroke: "transparent",
+        width: 0,
+        paths: uPlot.paths.bars!({ size: [0.8, 14] }),
+        fill: faded("--warn", 30),
+        points: { show: false },
+        value: said,
+      },
+      {
+        label: "dying",
+        stroke: colourOf("--zombie"),
+        width: 2,
+        fill: faded("--zombie", 18),
+        points: { show: false },
+        value: said,
+      },
       { label: "all", stroke: colourOf("--faint"), width: 1, dash: [4, 3], points: { show: false }, value: said },
-      { label: "cores lost", show: false, value: (_, value) => (value === null ? "–" : length(value)) },
+      { label: "cores lost", show: false, value: (_, value) => (value === null ? "–" : duration(value)) },
     ],
     hooks: { draw: [(chart) => drawReboots(chart, series.reboots)] },
   };
 }
 
-const faded = (variable: string, part: number): string => `color-mix(in srgb, ${colourOf(variable)} ${part}%, transparent)`;
+const faded = (variable: string, part: number): string =>
+  `color-mix(in srgb, ${colourOf(variable)} ${part}%, transparent)`;
 
 /** A day where days are shown, else the time of day. */
 function tickName(at: number, { at: all }: Series, zone: number): string {

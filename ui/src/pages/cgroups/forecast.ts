@@ -1,8 +1,8 @@
 // What the zombies will cost, in words: how long one read of the root's memory statistics takes now, and on which day it
 // reaches the lengths that hurt. A network card gives up after 5 s.
 
-import type { Cgroups } from "../documents";
-import { away, count, length, moment } from "../words";
+import type { Cgroups } from "../../api/types";
+import { away, count, duration, moment } from "../../format";
 
 export type Mood = "good" | "watch" | "bad" | "unknown";
 
@@ -24,17 +24,26 @@ export function milestones(document: Cgroups, zoneOffsetS: number): Milestone[] 
   return MILESTONES.map(({ key, cost, hurts }) => {
     const when = document.forecast[key];
     const now = document.forecast.read_cost_now_s;
-    const base = { cost: length(cost), hurts, at: when };
+    const base = { cost: duration(cost), hurts, at: when };
     if (now !== null && now >= cost) return { ...base, words: "it costs more than that already", mood: "bad" as const };
     if (when !== null) {
       if (when <= at) return { ...base, words: `reached ${away(when, at)}`, mood: "bad" as const };
       const soon = when - at < 14 * 86400;
-      return { ...base, words: `${moment(when, zoneOffsetS)}, ${away(when, at)} at this pace`, mood: soon ? ("bad" as const) : ("watch" as const) };
+      return {
+        ...base,
+        words: `${moment(when, zoneOffsetS)}, ${away(when, at)} at this pace`,
+        mood: soon ? ("bad" as const) : ("watch" as const),
+      };
     }
-    if (now === null) return { ...base, words: "not known: what a read costs was not measured", mood: "unknown" as const };
+    if (now === null)
+      return { ...base, words: "not known: what a read costs was not measured", mood: "unknown" as const };
     const growth = document.growth_per_hour;
     if (growth === null) return { ...base, words: "not known: growth was not measured", mood: "unknown" as const };
-    return { ...base, words: growth <= 0 ? "never at this pace: they do not grow" : "not within the time that can be foreseen", mood: "good" as const };
+    return {
+      ...base,
+      words: growth <= 0 ? "never at this pace: they do not grow" : "not within the time that can be foreseen",
+      mood: "good" as const,
+    };
   });
 }
 
@@ -52,5 +61,7 @@ export const VERDICTS: Record<string, { mood: Mood; title: string }> = {
 };
 
 export function verdict(document: Cgroups): { mood: Mood; title: string } {
-  return (document.verdict !== null ? VERDICTS[document.verdict] : undefined) ?? { mood: "unknown", title: "Not known" };
+  return (
+    (document.verdict !== null ? VERDICTS[document.verdict] : undefined) ?? { mood: "unknown", title: "Not known" }
+  );
 }

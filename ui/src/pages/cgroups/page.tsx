@@ -2,41 +2,59 @@
 // on which day it will hurt, and how it went for thirty days.
 
 import { useMemo } from "preact/hooks";
-import { current, info, rec } from "../../state";
-import type { Cgroups, HistoryPoint, Leak } from "../documents";
-import { useDocument } from "../parts/document";
-import { Copy, Empty, Go, Loaded, Page, Panel } from "../parts/parts";
-import { percent } from "../../state/clock";
-import { count, length, moment, plural, sentence, zoneName } from "../words";
-import { zoneOffset } from "../zone";
+import type { CgroupLeak, Cgroups, HistoryPoint } from "../../api/types";
+import { Copy } from "../../chrome/copy";
+import { Go } from "../../chrome/link";
+import { Empty } from "../../chrome/states";
+import { count, duration, moment, percent, plural, sentence, zoneName } from "../../format";
+import { current, info, rec, useDocument, zoneOffset } from "../../state";
+import { Loaded, Page, Panel } from "../parts/parts";
 import { HistoryChart } from "./chart";
 import { growthWords, milestones, verdict } from "./forecast";
-import { series, summary, type HistorySummary } from "./series";
+import { type HistorySummary, series, summary } from "./series";
 
 export function CgroupsPage() {
   const live = info.value?.live ?? false;
   // A link from an incident names its time: the census of then, not of now.
   const until = current().view?.to ?? null;
-  const asked = useDocument<Cgroups>("cgroups", { rec: rec.value, to: until?.toFixed(3) }, live && until === null ? 10 : 0);
-  const history = useDocument<{ points: HistoryPoint[] }>("history", { rec: rec.value, days: 30 }, live ? 60 : 0);
-  const at = asked.data?.at;
-  const lead = at ? `State of ${moment(at, zoneOffset.value)} ${zoneName(zoneOffset.value)}${until === null ? "" : ", the end of what is in view"}.` : "";
+  const answer = useDocument(
+    "cgroups",
+    { rec: rec.value, to: until?.toFixed(3) },
+    { every_s: live && until === null ? 10 : 0 },
+  );
+  const history = useDocument("history", { rec: rec.value, days: 30 }, { every_s: live ? 60 : 0 });
+  const at = answer.data?.at;
+  const lead = at
+    ? `State of ${moment(at, zoneOffset.value)} ${zoneName(zoneOffset.value)}${until === null ? "" : ", the end of what is in view"}.`
+    : "";
   return (
-    <Page title="Zombie cgroups" aside={until !== null && <Go place={{ page: "cgroups" }} class="pg-button">the latest</Go>} lead={<>{lead} A dying cgroup was removed, but a page or a dentry still holds it; the kernel goes on counting it.</>}>
-      <Loaded asked={asked} what="counting cgroups" lines={5}>
-        {(document) => <Told document={document} />}
+    <Page
+      title="Zombie cgroups"
+      aside={
+        until !== null && (
+          <Go place={{ page: "cgroups" }} class="pg-button">
+            the latest
+          </Go>
+        )
+      }
+      lead={
+        <>{lead} A dying cgroup was removed, but a page or a dentry still holds it; the kernel goes on counting it.</>
+      }
+    >
+      <Loaded answer={answer} what="counting cgroups" lines={5}>
+        {(document) => <Census document={document} />}
       </Loaded>
       <Panel title="Thirty days" id="history">
-        <Loaded asked={history} what="reading thirty days" lines={4}>
-          {(told) => <Month points={told.points} />}
+        <Loaded answer={history} what="reading thirty days" lines={4}>
+          {(history) => <Month points={history.points} />}
         </Loaded>
       </Panel>
-      {asked.data && <Leakers document={asked.data} />}
+      {answer.data && <Leakers document={answer.data} />}
     </Page>
   );
 }
 
-function Told({ document }: { document: Cgroups }) {
+function Census({ document }: { document: Cgroups }) {
   const { memory } = document;
   const said = verdict(document);
   if (memory.total === null)
@@ -50,13 +68,29 @@ function Told({ document }: { document: Cgroups }) {
       <div class={`pg-verdict pg-mood-${said.mood}`}>
         <strong>{said.title}</strong>
         <p>{sentence(document.why ?? "")}</p>
-        {document.kernel && <span class="faint">kernel {document.kernel}, cgroup {memory.hierarchy}</span>}
+        {document.kernel && (
+          <span class="faint">
+            kernel {document.kernel}, cgroup {memory.hierarchy}
+          </span>
+        )}
       </div>
       <div class="pg-tiles">
         <Figure name="in use" value={count(memory.live)} note="have a directory" />
         <Figure name="dying" value={count(memory.dying)} note={share(memory)} strong />
-        <Figure name="growth" value={growth(document)} note={document.growth_per_hour === null ? "needs a recorder that ran for a while" : growthWords(document.growth_per_hour)} />
-        <Figure name="one read costs now" value={length(document.forecast.read_cost_now_s)} note="of the root's memory statistics" />
+        <Figure
+          name="growth"
+          value={growth(document)}
+          note={
+            document.growth_per_hour === null
+              ? "needs a recorder that ran for a while"
+              : growthWords(document.growth_per_hour)
+          }
+        />
+        <Figure
+          name="one read costs now"
+          value={duration(document.forecast.read_cost_now_s)}
+          note="of the root's memory statistics"
+        />
       </div>
       <Panel title="When it will hurt" id="forecast">
         <ol class="pg-miles">
@@ -84,7 +118,7 @@ function Figure(props: { name: string; value: string; note: string; strong?: boo
 }
 
 const share = ({ total, dying }: Cgroups["memory"]): string =>
-  total && dying !== null ? `${percent(Math.floor((1000 * dying) / total) / 1000, 1)} of ${count(total)}` : "";
+  total && dying !== null ? `${percent(Math.floor((1000 * dying) / total) / 1000, 3)} of ${count(total)}` : "";
 
 function growth(document: Cgroups): string {
   const perHour = document.growth_per_hour;
@@ -94,15 +128,17 @@ function growth(document: Cgroups): string {
 
 function Month({ points }: { points: readonly HistoryPoint[] }) {
   const made = useMemo(() => series(points), [points]);
-  const told = summary(points);
-  if (!told)
+  const found = summary(points);
+  if (!found)
     return (
-      <Empty title="Not a minute was summed up yet">
-        <p class="faint">History begins a minute after the recorder started, and is kept for thirty days. A file that was imported has none.</p>
+      <Empty title="No minute has been summarised yet">
+        <p class="faint">
+          History begins a minute after the recorder starts, and is kept for thirty days. An imported file has none.
+        </p>
       </Empty>
     );
   const zone = zoneOffset.value;
-  const words = inWords(told, zone);
+  const words = inWords(found, zone);
   return (
     <>
       <p>{sentence(words)}</p>
@@ -112,17 +148,34 @@ function Month({ points }: { points: readonly HistoryPoint[] }) {
         <table class="pg-table">
           <caption>The last point of each day</caption>
           <thead>
-            <tr><th scope="col">at</th><th scope="col">boot</th><th scope="col" class="num">cgroups</th><th scope="col" class="num">dying</th><th scope="col" class="num">restarts</th><th scope="col" class="num">cores lost</th></tr>
+            <tr>
+              <th scope="col">at</th>
+              <th scope="col">boot</th>
+              <th scope="col" class="num">
+                cgroups
+              </th>
+              <th scope="col" class="num">
+                dying
+              </th>
+              <th scope="col" class="num">
+                restarts
+              </th>
+              <th scope="col" class="num">
+                cores lost
+              </th>
+            </tr>
           </thead>
           <tbody>
             {daily(points).map((point) => (
               <tr key={point.at}>
-                <th scope="row" class="mono">{moment(point.at, zone)}</th>
+                <th scope="row" class="mono">
+                  {moment(point.at, zone)}
+                </th>
                 <td class="mono faint">{(point.boot ?? "").slice(0, 8)}</td>
                 <td class="num">{count(point.memory_cgroups)}</td>
                 <td class="num">{count(point.dying)}</td>
                 <td class="num">{count(point.restarts)}</td>
-                <td class="num">{length(point.cores_saturated_s)}</td>
+                <td class="num">{duration(point.cores_saturated_s)}</td>
               </tr>
             ))}
           </tbody>
@@ -132,11 +185,14 @@ function Month({ points }: { points: readonly HistoryPoint[] }) {
   );
 }
 
-function inWords(told: HistorySummary, zone: number): string {
+function inWords(found: HistorySummary, zone: number): string {
   const none = (number: number, one: string) => (number ? plural(number, one) : `no ${one}`);
-  const most = told.most ? `at most ${count(told.most.dying)} were dying, on ${moment(told.most.at, zone)}` : "no cgroup was counted";
-  const lost = told.saturated_s >= 0.05 ? `cores were lost for ${length(told.saturated_s)} in all` : "no core was lost";
-  return `${length(Math.max(60, told.days * 86400))} of history with ${none(told.reboots, "reboot")} and ${none(told.restarts, "restart")} of units; ${most}; ${lost}`;
+  const most = found.most
+    ? `at most ${count(found.most.dying)} were dying, on ${moment(found.most.at, zone)}`
+    : "no cgroup was counted";
+  const lost =
+    found.saturated_s >= 0.05 ? `cores were lost for ${duration(found.saturated_s)} in all` : "no core was lost";
+  return `${duration(Math.max(60, found.days * 86400))} of history with ${none(found.reboots, "reboot")} and ${none(found.restarts, "restart")} of units; ${most}; ${lost}`;
 }
 
 function daily(points: readonly HistoryPoint[]): HistoryPoint[] {
@@ -153,18 +209,41 @@ function Leakers({ document }: { document: Cgroups }) {
     const recorded = document.memory.created !== null && document.memory.created !== undefined;
     return (
       <Panel title="Who leaves them behind" id="leakers">
-        <Empty good={recorded} title={recorded ? "No path has left a dying cgroup since the recorder started" : "Not recorded"}>
-          {!recorded && <p class="faint">Only a recorder that runs on the node sees who makes and removes cgroups: <code>zombiescope up</code></p>}
+        <Empty
+          good={recorded}
+          title={recorded ? "No path has left a dying cgroup since the recorder started" : "Not recorded"}
+        >
+          {!recorded && (
+            <p class="faint">
+              Only a recorder that runs on the node sees who makes and removes cgroups: <code>zombiescope up</code>
+            </p>
+          )}
         </Empty>
       </Panel>
     );
   }
   return (
-    <Panel title="Who leaves them behind" id="leakers" aside={<Copy text={leaks.map((leak) => leak.path).join("\n")} what="copy the paths" />}>
+    <Panel
+      title="Who leaves them behind"
+      id="leakers"
+      aside={<Copy text={leaks.map((leak) => leak.path).join("\n")} what="copy the paths" />}
+    >
       <table class="pg-table">
         <caption>Paths by dying cgroups; ids in a path are written as *</caption>
         <thead>
-          <tr><th scope="col">path</th><th scope="col" class="num">dying</th><th scope="col" class="num">made</th><th scope="col" class="num">released</th><th scope="col">made by</th></tr>
+          <tr>
+            <th scope="col">path</th>
+            <th scope="col" class="num">
+              dying
+            </th>
+            <th scope="col" class="num">
+              made
+            </th>
+            <th scope="col" class="num">
+              released
+            </th>
+            <th scope="col">made by</th>
+          </tr>
         </thead>
         <tbody>
           {leaks.slice(0, SHOWN).map((leak) => (
@@ -172,23 +251,38 @@ function Leakers({ document }: { document: Cgroups }) {
           ))}
         </tbody>
       </table>
-      {leaks.length > SHOWN && <p class="faint">and {plural(leaks.length - SHOWN, "more path")}; <code>zombiescope cgroups --json</code> has them all</p>}
+      {leaks.length > SHOWN && (
+        <p class="faint">
+          and {plural(leaks.length - SHOWN, "more path")}; <code>zombiescope cgroups --json</code> has them all
+        </p>
+      )}
     </Panel>
   );
 }
 
-function Row({ leak, most }: { leak: Leak; most: number }) {
+function Row({ leak, most }: { leak: CgroupLeak; most: number }) {
   const creator = leak.creator;
   const program = creator?.comm ? `${creator.comm}${creator.pid === null ? "" : `[${creator.pid}]`}` : null;
   return (
     <tr>
-      <th scope="row"><code class="pg-wrap">{leak.path || "(the rest)"}</code></th>
-      <td class="num pg-bar" style={{ "--part": `${most ? (100 * (leak.dying ?? 0)) / most : 0}%` }}>{leak.exact === false ? "≥ " : ""}{count(leak.dying)}</td>
+      <th scope="row">
+        <code class="pg-wrap">{leak.path || "(the rest)"}</code>
+      </th>
+      <td class="num pg-bar" style={{ "--part": `${most ? (100 * (leak.dying ?? 0)) / most : 0}%` }}>
+        {leak.exact === false ? "≥ " : ""}
+        {count(leak.dying)}
+      </td>
       <td class="num">{count(leak.created)}</td>
       <td class="num">{count(leak.released)}</td>
       <td>
         {program}{" "}
-        {creator?.unit ? <Go place={{ page: "node", unit: [creator.unit] }} title="its stacks">{creator.unit}</Go> : !program && "not known"}
+        {creator?.unit ? (
+          <Go place={{ page: "node", filters: { unit: [creator.unit] } }} title="its stacks">
+            {creator.unit}
+          </Go>
+        ) : (
+          !program && "not known"
+        )}
       </td>
     </tr>
   );

@@ -1,7 +1,7 @@
 // Thirty days as columns to draw. Between two boots stands a hole: a reboot that helped must stay visible, and a line
-// across it would tell of zombies that nobody had.
+// across it would show zombies that nobody had.
 
-import type { HistoryPoint } from "../documents";
+import type { HistoryPoint } from "../../api/types";
 
 export interface Series {
   at: number[];
@@ -20,7 +20,8 @@ export function series(points: readonly HistoryPoint[]): Series {
   for (const point of points) {
     const rebooted = before !== null && before.boot !== point.boot;
     const missing = before !== null && point.at - before.at > 3 * step;
-    if (before !== null && (rebooted || missing)) hole(made, Math.min(before.at + step / 2, (before.at + point.at) / 2));
+    if (before !== null && (rebooted || missing))
+      hole(made, Math.min(before.at + step / 2, (before.at + point.at) / 2));
     if (rebooted) made.reboots.push(point.at);
     made.at.push(point.at);
     made.total.push(point.memory_cgroups);
@@ -38,7 +39,10 @@ function hole(made: Series, at: number): void {
 }
 
 function usualStep(points: readonly HistoryPoint[]): number {
-  const steps = points.slice(1).map((point, number) => point.at - (points[number]?.at ?? 0)).filter((step) => step > 0);
+  const steps = points
+    .slice(1)
+    .map((point, number) => point.at - (points[number]?.at ?? 0))
+    .filter((step) => step > 0);
   steps.sort((a, b) => a - b);
   return steps[Math.floor(steps.length / 2)] ?? 60;
 }
@@ -56,7 +60,8 @@ export function summary(points: readonly HistoryPoint[]): HistorySummary | null 
   const last = points[points.length - 1];
   if (!first || !last) return null;
   let most: HistorySummary["most"] = null;
-  for (const point of points) if (point.dying !== null && (!most || point.dying > most.dying)) most = { dying: point.dying, at: point.at };
+  for (const point of points)
+    if (point.dying !== null && (!most || point.dying > most.dying)) most = { dying: point.dying, at: point.at };
   return {
     days: (last.at - first.at) / 86400,
     reboots: new Set(points.map((point) => point.boot)).size - 1,

@@ -1,13 +1,20 @@
 // What an average hides, in words that are true on a busy machine too: where all cores are busy the average is no lie.
 
-import type { Worst } from "../documents";
-import { length, percent } from "../words";
+import type { Worst } from "../../api/types";
+import { duration, measured, percent } from "../../format";
 
 const CALM = 0.6;
 
-export function hiddenWords({ average_busy, average_kernel, core, core_kernel, seconds }: NonNullable<Worst["hidden"]>): string {
-  const lasted = `For ${length(seconds)}`;
-  if (average_busy < CALM) return `${lasted} a dashboard of averages shows ${percent(average_busy)} busy and nothing wrong.`;
+export function hiddenWords({
+  average_busy,
+  average_kernel,
+  core,
+  core_kernel,
+  seconds,
+}: NonNullable<Worst["hidden"]>): string {
+  const lasted = `For ${duration(seconds)}`;
+  if (average_busy < CALM)
+    return `${lasted} a dashboard of averages shows ${percent(average_busy)} busy and nothing wrong.`;
   const times = core_kernel / Math.max(average_kernel, 0.01);
-  return `${lasted} an average of ${percent(average_busy)} hid that core ${core} was ${times.toFixed(1)} times as long in the kernel as the mean of all.`;
+  return `${lasted} an average of ${percent(average_busy)} hid that core ${core} was ${measured(times, "times")} as long in the kernel as the mean of all.`;
 }

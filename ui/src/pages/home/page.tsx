@@ -1,17 +1,19 @@
 // The home page always has something true to say. A healthy machine has a worst second too; it is mostly harmless, and it
 // shows on this very machine what an average hides.
 
-import { info, rec, recordings } from "../../state";
-import type { Audit, Cgroups, Diagnosis, Worst } from "../documents";
+import { titleOf } from "../../api/incident";
+import type { Audit, Cgroups, Diagnosis, Modes, Worst } from "../../api/types";
+import { Go } from "../../chrome/link";
+import { Empty, MissingList } from "../../chrome/states";
+import { exactly } from "../../flame/search";
+import { clock, count, day, duration, moment, percent, plural, sentence, span, zoneName } from "../../format";
+import type { Target } from "../../state";
+import { type Answer, info, rec, recordings, useDocument, zoneOffset } from "../../state";
 import { bySeverity, tally } from "../audit/grouping";
 import { growthWords, milestones, verdict } from "../cgroups/forecast";
 import { sorted } from "../incident/list";
+import { Frames, Loaded, Page, Panel, Tag } from "../parts/parts";
 import { hiddenWords } from "./hidden";
-import { useDocument, type Asked } from "../parts/document";
-import { Empty, Frames, Go, Loaded, MissingList, Page, Panel, Tag } from "../parts/parts";
-import { exactly, type Place } from "../places";
-import { clock, count, day, length, moment, percent, plural, sentence, span, zoneName } from "../words";
-import { zoneOffset } from "../zone";
 
 export const FOUNDING = "founding-case";
 
@@ -19,18 +21,18 @@ export function HomePage() {
   const about = info.value;
   const live = about?.live ?? false;
   const params = { rec: rec.value };
-  const worst = useDocument<Worst>("worst", params, live ? 5 : 0);
-  const incidents = useDocument<Diagnosis>("incidents", params, live ? 10 : 0);
-  const cgroups = useDocument<Cgroups>("cgroups", params, live ? 10 : 0);
-  const audit = useDocument<Audit>("audit", params);
+  const worst = useDocument("worst", params, { every_s: live ? 5 : 0 });
+  const incidents = useDocument("incidents", params, { every_s: live ? 10 : 0 });
+  const cgroups = useDocument("cgroups", params, { every_s: live ? 10 : 0 });
+  const audit = useDocument("audit", params);
   return (
     <Page title={about ? about.node : "This machine"} lead={<Lead />}>
       <div class="pg-home">
-        <WorstSecond asked={worst} />
-        <Hidden asked={worst} />
-        <Incidents asked={incidents} />
-        <Zombies asked={cgroups} />
-        <Findings asked={audit} />
+        <WorstSecond answer={worst} />
+        <Hidden answer={worst} />
+        <Incidents answer={incidents} />
+        <Zombies answer={cgroups} />
+        <Findings answer={audit} />
         <Unseen />
       </div>
       <Door />
@@ -42,29 +44,36 @@ function Lead() {
   const about = info.value;
   if (!about) return <>Reading the recording …</>;
   const zone = zoneOffset.value;
-  const facts = [about.cpus && plural(about.cpus, "core"), about.kernel && `kernel ${about.kernel}`, `${count(about.samples)} samples`].filter(Boolean);
+  const facts = [
+    about.cpus && plural(about.cpus, "core"),
+    about.kernel && `kernel ${about.kernel}`,
+    `${count(about.samples)} samples`,
+  ].filter(Boolean);
   return (
     <>
-      {about.live ? <span class="pg-tag pg-live">● recording now</span> : <span class="pg-tag">a recording</span>} {facts.join(", ")} ·{" "}
-      <span class="mono">{span(about.from, about.to, zone)}</span> {zoneName(zone)}
+      {about.live ? <span class="pg-tag pg-live">● recording now</span> : <span class="pg-tag">a recording</span>}{" "}
+      {facts.join(", ")} · <span class="mono">{span(about.from, about.to, zone)}</span> {zoneName(zone)}
     </>
   );
 }
 
-function secondPlace(second: NonNullable<Worst["second"]>): Place {
+function secondPlace(second: NonNullable<Worst["second"]>): Target {
   const hot = second.path[second.path.length - 1];
   return {
-    page: "node", view: { from: second.at - 30, to: second.at + 30 }, sel: { from: second.at, to: second.at + 1 }, cpu: [second.cpu],
-    ...(hot ? { q: exactly(hot) } : {}),
+    page: "node",
+    view: { from: second.at - 30, to: second.at + 30 },
+    selection: { from: second.at, to: second.at + 1 },
+    filters: { cpu: [String(second.cpu)] },
+    search: hot ? exactly(hot) : "",
   };
 }
 
 const MODES = ["system", "softirq", "irq", "steal", "user", "iowait"] as const;
 
-function WorstSecond({ asked }: { asked: Asked<Worst> }) {
+function WorstSecond({ answer }: { answer: Answer<Worst> }) {
   return (
     <Panel title="The worst second so far" class="pg-hero">
-      <Loaded asked={asked} what="looking for the worst second">
+      <Loaded answer={answer} what="looking for the worst second">
         {({ second }) => {
           if (!second)
             return (
@@ -89,15 +98,24 @@ function WorstSecond({ asked }: { asked: Asked<Worst> }) {
                   <>
                     <strong>{second.comm}</strong>
                     {second.pid !== null && <span class="faint"> [{second.pid}]</span>}
-                    {second.unit && second.unit !== second.comm && <span class="faint"> of {second.unit}</span>} ran there
-                    {hot ? <>, in <code>{hot}</code>.</> : "."}
+                    {second.unit && second.unit !== second.comm && <span class="faint"> of {second.unit}</span>} ran
+                    there
+                    {hot ? (
+                      <>
+                        , in <code>{hot}</code>.
+                      </>
+                    ) : (
+                      "."
+                    )}
                   </>
                 ) : (
                   <span class="faint">Who ran there was not sampled.</span>
                 )}
               </p>
               <ModeBar modes={second.modes} />
-              {second.path.length > 0 && <Frames frames={second.path} place={(frame) => ({ ...place, q: exactly(frame) })} />}
+              {second.path.length > 0 && (
+                <Frames frames={second.path} place={(frame) => ({ ...place, search: exactly(frame) })} />
+              )}
               <p class="pg-more">
                 <Go place={place}>open this second</Go>
               </p>
@@ -109,7 +127,7 @@ function WorstSecond({ asked }: { asked: Asked<Worst> }) {
   );
 }
 
-function ModeBar({ modes }: { modes: Record<string, number> }) {
+function ModeBar({ modes }: { modes: Modes }) {
   const shown = MODES.filter((mode) => (modes[mode] ?? 0) >= 0.005);
   const words = shown.map((mode) => `${mode} ${percent(modes[mode])}`).join(", ") || "idle";
   return (
@@ -130,10 +148,10 @@ function ModeBar({ modes }: { modes: Record<string, number> }) {
   );
 }
 
-function Hidden({ asked }: { asked: Asked<Worst> }) {
+function Hidden({ answer }: { answer: Answer<Worst> }) {
   return (
     <Panel title="What the average hid">
-      <Loaded asked={asked} what="comparing cores with their average">
+      <Loaded answer={answer} what="comparing cores with their average">
         {({ hidden }) => {
           if (!hidden) return <Empty good title="Nothing yet: no core stands out from the average" />;
           const sel = { from: hidden.at, to: hidden.at + Math.max(1, hidden.seconds) };
@@ -141,11 +159,17 @@ function Hidden({ asked }: { asked: Asked<Worst> }) {
             <>
               <div class="pg-contrast">
                 <Bar name={`core ${hidden.core}`} value={hidden.core_kernel} note="in the kernel" loud />
-                <Bar name="all cores" value={hidden.average_kernel} note={`in the kernel, ${percent(hidden.average_busy)} busy`} />
+                <Bar
+                  name="all cores"
+                  value={hidden.average_kernel}
+                  note={`in the kernel, ${percent(hidden.average_busy)} busy`}
+                />
               </div>
               <p>{hiddenWords(hidden)}</p>
               <p class="pg-more">
-                <Go place={{ page: "node", view: { from: sel.from - 30, to: sel.to + 30 }, sel }}>see it on every core</Go>
+                <Go place={{ page: "node", view: { from: sel.from - 30, to: sel.to + 30 }, selection: sel }}>
+                  see it on every core
+                </Go>
               </p>
             </>
           );
@@ -159,34 +183,39 @@ function Bar(props: { name: string; value: number; note: string; loud?: boolean 
   return (
     <div class={`pg-hbar ${props.loud ? "pg-loud" : ""}`}>
       <span>{props.name}</span>
-      <div aria-hidden="true"><i style={{ width: `${Math.max(0.5, 100 * props.value)}%` }} /></div>
-      <span><b>{percent(props.value)}</b> <small class="faint">{props.note}</small></span>
+      <div aria-hidden="true">
+        <i style={{ width: `${Math.max(0.5, 100 * props.value)}%` }} />
+      </div>
+      <span>
+        <b>{percent(props.value)}</b> <small class="faint">{props.note}</small>
+      </span>
     </div>
   );
 }
 
-function Incidents({ asked }: { asked: Asked<Diagnosis> }) {
+function Incidents({ answer }: { answer: Answer<Diagnosis> }) {
   return (
     <Panel title="Incidents" aside={<Go place={{ page: "incidents" }}>all</Go>}>
-      <Loaded asked={asked} what="diagnosing">
+      <Loaded answer={answer} what="diagnosing">
         {({ incidents }) => {
           const open = incidents.filter((each) => each.state === "open").length;
-          if (!incidents.length) return <Empty good title="None was found, on what could be seen" />;
+          if (!incidents.length) return <Empty good title="None detected in what was recorded" />;
           return (
             <>
               <p>
-                <strong>{open ? `${open} open` : "none open"}</strong>, {plural(incidents.length, "incident")} in all: {tally(incidents)}
+                <strong>{open ? `${open} open` : "none open"}</strong>, {plural(incidents.length, "incident")} in all:{" "}
+                {tally(incidents)}
               </p>
               <ul class="pg-short">
-                {sorted(incidents).slice(0, 3).map((incident) => (
-                  <li key={incident.id}>
-                    <Tag severity={incident.severity} />{" "}
-                    <Go place={{ page: "incident", id: incident.id }}>
-                      {incident.causes[0]?.summary ?? incident.summary ?? incident.symptoms[0]?.text ?? "not explained"}
-                    </Go>{" "}
-                    <span class="faint mono">{clock(incident.from, zoneOffset.value)}</span>
-                  </li>
-                ))}
+                {sorted(incidents)
+                  .slice(0, 3)
+                  .map((incident) => (
+                    <li key={incident.id}>
+                      <Tag severity={incident.severity} />{" "}
+                      <Go place={{ page: "incident", incidentId: incident.id }}>{titleOf(incident)}</Go>{" "}
+                      <span class="faint mono">{clock(incident.from, zoneOffset.value)}</span>
+                    </li>
+                  ))}
               </ul>
             </>
           );
@@ -196,13 +225,17 @@ function Incidents({ asked }: { asked: Asked<Diagnosis> }) {
   );
 }
 
-function Zombies({ asked }: { asked: Asked<Cgroups> }) {
+function Zombies({ answer }: { answer: Answer<Cgroups> }) {
   return (
     <Panel title="Zombies" aside={<Go place={{ page: "cgroups" }}>more</Go>}>
-      <Loaded asked={asked} what="counting cgroups">
+      <Loaded answer={answer} what="counting cgroups">
         {(document) => {
           if (document.memory.total === null)
-            return <Empty title="Memory cgroups were not counted"><p class="faint">{document.why}</p></Empty>;
+            return (
+              <Empty title="Memory cgroups were not counted">
+                <p class="faint">{document.why}</p>
+              </Empty>
+            );
           const said = verdict(document);
           const next = milestones(document, zoneOffset.value).find((each) => each.at !== null);
           return (
@@ -211,7 +244,8 @@ function Zombies({ asked }: { asked: Asked<Cgroups> }) {
                 {count(document.memory.dying)} <span class="faint">dying, {count(document.memory.live)} in use</span>
               </p>
               <p>
-                <span class={`pg-tag pg-mood-${said.mood}`}>{said.title.toLowerCase()}</span> {growthWords(document.growth_per_hour)}
+                <span class={`pg-tag pg-mood-${said.mood}`}>{said.title.toLowerCase()}</span>{" "}
+                {growthWords(document.growth_per_hour)}
               </p>
               <p class="faint">{next ? `A read costs ${next.cost}: ${next.words}` : sentence(document.why ?? "")}</p>
             </>
@@ -222,22 +256,34 @@ function Zombies({ asked }: { asked: Asked<Cgroups> }) {
   );
 }
 
-function Findings({ asked }: { asked: Asked<Audit> }) {
+function Findings({ answer }: { answer: Answer<Audit> }) {
   return (
     <Panel title="Audit of this machine" aside={<Go place={{ page: "audit" }}>all</Go>}>
-      <Loaded asked={asked} what="auditing">
+      <Loaded answer={answer} what="auditing">
         {(audit) => {
-          if (audit.available === false) return <Empty title="Not looked at"><p class="faint">{audit.why}</p></Empty>;
+          if (!audit.available)
+            return (
+              <Empty title="Not audited">
+                <p class="faint">{audit.why}</p>
+              </Empty>
+            );
           if (!audit.findings.length) return <Empty good title="No trap was found in what could be read" />;
           return (
             <>
-              <p><strong>{tally(audit.findings)}</strong></p>
+              <p>
+                <strong>{tally(audit.findings)}</strong>
+              </p>
               <ul class="pg-short pg-oneline">
-                {bySeverity(audit.findings).flatMap((group) => group.findings).slice(0, 3).map((finding) => (
-                  <li key={finding.id}>
-                    <Tag severity={finding.severity} /> <Go place={{ page: "audit" }}>{finding.unit ?? finding.rule}</Go> <span class="faint">{finding.why}</span>
-                  </li>
-                ))}
+                {bySeverity(audit.findings)
+                  .flatMap((group) => group.findings)
+                  .slice(0, 3)
+                  .map((finding) => (
+                    <li key={finding.id}>
+                      <Tag severity={finding.severity} />{" "}
+                      <Go place={{ page: "audit" }}>{finding.unit ?? finding.rule}</Go>{" "}
+                      <span class="faint">{finding.why}</span>
+                    </li>
+                  ))}
               </ul>
             </>
           );
@@ -249,20 +295,27 @@ function Findings({ asked }: { asked: Asked<Audit> }) {
 
 function Unseen() {
   const about = info.value;
-  // A source that is missing altogether is told once, with what grants it.
+  // A source that is missing altogether is listed once, with what grants it.
   const absent = new Set(about?.missing.map((each) => each.source));
   const gaps = (about?.gaps ?? []).filter((gap) => !absent.has(gap.source)).slice(-3);
   return (
     <Panel title="What cannot be seen">
       {!about && <p class="faint">…</p>}
-      {about && !about.missing.length && !gaps.length && <Empty good title="Nothing: every source can be read, and there is no gap" />}
+      {about && !about.missing.length && !gaps.length && (
+        <Empty good title="Nothing: every source is readable, and there is no gap" />
+      )}
       {about && about.missing.length > 0 && <MissingList missing={about.missing} />}
       {gaps.length > 0 && (
         <ul class="pg-plain">
           {gaps.map((gap) => (
             <li key={`${gap.from}${gap.source}`}>
-              <Go place={{ page: "node", view: { from: gap.from - 60, to: gap.to + 60 } }}>blind for {length(gap.to - gap.from)}</Go>{" "}
-              <span class="faint">{moment(gap.from, zoneOffset.value)}, {gap.source}{gap.why ? `: ${gap.why}` : ""}</span>
+              <Go place={{ page: "node", view: { from: gap.from - 60, to: gap.to + 60 } }}>
+                blind for {duration(gap.to - gap.from)}
+              </Go>{" "}
+              <span class="faint">
+                {moment(gap.from, zoneOffset.value)}, {gap.source}
+                {gap.why ? `: ${gap.why}` : ""}
+              </span>
             </li>
           ))}
         </ul>
@@ -279,10 +332,13 @@ function Door() {
       <div>
         <strong>Nothing wrong here? See the case that this was made for.</strong>
         <p>
-          96 cores, 32% busy, and one of them held for six seconds: a network card gives up, and 68,440 cgroups that nobody sees are why.
+          96 cores, 32% busy, and one of them held for six seconds: a network card gives up, and 68,440 cgroups that
+          nobody sees are why.
         </p>
       </div>
-      <Go place={{ page: "incident", rec: FOUNDING }} class="pg-button pg-primary">open the founding case</Go>
+      <Go place={{ page: "incident", rec: FOUNDING }} class="pg-button pg-primary">
+        open the founding case
+      </Go>
     </aside>
   );
 }

@@ -1,8 +1,7 @@
 import { describe, expect, it } from "vitest";
 import founding from "../../../dev/founding-case.json";
-import type { Diagnosis, Incident } from "../documents";
-import { format, START } from "../../state/place";
-import { change } from "../places";
+import type { Diagnosis, Incident } from "../../api/types";
+import { format, leading, START } from "../../state/place";
 import { confidence, parts, proof } from "./actors";
 import { guiltySpan, lostCore, quietSpan, stations } from "./chain";
 import { planText, steps } from "./plan";
@@ -12,10 +11,10 @@ const cause = incident.causes[0]!;
 const bounds = { from: 1743472945, to: 1743476542 };
 const path = stations(incident, cause, bounds);
 const station = (kind: string) => path.find((each) => each.kind === kind)!;
-const address = (kind: string) => decodeURIComponent(format({ ...START, ...change(station(kind).place!) }));
+const address = (kind: string) => decodeURIComponent(format({ ...START, ...leading(station(kind).place!) }));
 
 describe("the path of the founding case", () => {
-  it("goes from what was felt to what mends it", () => {
+  it("goes from the symptom to the fix", () => {
     expect(path.map((each) => [each.kind, each.headline])).toEqual([
       ["symptom", "network card stopped sending"],
       ["core", "core 39"],
@@ -49,17 +48,25 @@ describe("the path of the founding case", () => {
   });
 
   it("forgets what the reader had filtered before", () => {
-    const had = { ...START, filters: { ...START.filters, tid: ["7"], match: "x" }, search: { text: "y", mode: "filter" as const } };
-    const there = { ...had, ...change(station("core").place!) };
+    const had = {
+      ...START,
+      filters: { ...START.filters, tid: ["7"], match: "x" },
+      search: { text: "y", mode: "filter" as const },
+    };
+    const there = { ...had, ...leading(station("core").place!) };
     expect(there.filters.tid).toEqual([]);
     expect([there.filters.match, there.search.text]).toEqual(["", ""]);
   });
 });
 
 describe("an incident without a cause", () => {
-  const bare: Incident = { ...incident, causes: [], symptoms: incident.symptoms.filter((each) => each.kind === "core_saturated") };
+  const bare: Incident = {
+    ...incident,
+    causes: [],
+    symptoms: incident.symptoms.filter((each) => each.kind === "core_saturated"),
+  };
 
-  it("is still a path, of what was seen", () => {
+  it("is still a path, of its symptoms", () => {
     expect(stations(bare, null).map((each) => [each.kind, each.headline])).toEqual([["symptom", "a core was lost"]]);
   });
 
@@ -75,7 +82,10 @@ describe("spans", () => {
 
   it("is quiet before it, or after it, or never", () => {
     expect(quietSpan(incident, bounds)).toEqual({ from: 1743476520, to: 1743476526 });
-    expect(quietSpan(incident, { from: incident.from, to: bounds.to })).toEqual({ from: incident.to, to: incident.to + 6 });
+    expect(quietSpan(incident, { from: incident.from, to: bounds.to })).toEqual({
+      from: incident.to,
+      to: incident.to + 6,
+    });
     expect(quietSpan(incident, { from: incident.from, to: incident.to })).toBeNull();
   });
 
@@ -94,23 +104,67 @@ describe("who is who", () => {
     expect(waited!.facts).toContain("not served for 6.6 s");
   });
 
+  it("asks a symptom whom it hurt, whatever its kind", () => {
+    const [lost] = incident.symptoms;
+    const kinds: Incident["symptoms"] = [
+      { ...lost!, kind: "new", role: "victim", core_rank: 4, title: "tasks waited", victim: "tasks on core 39" },
+      { ...lost!, kind: "new", role: "hog", core_rank: null, title: "a hog", victim: null },
+    ];
+    const waited = parts({ ...incident, symptoms: kinds }, null)[2]!;
+    expect([waited.names, waited.facts]).toEqual([["tasks on core 39"], ["tasks waited for 6 s"]]);
+    const hogs = { ...incident, symptoms: kinds.slice(1) };
+    expect(parts(hogs, null)[2]).toMatchObject({ names: [], nobody: "nobody" });
+  });
+
   it("says what a confidence and a proof stand for", () => {
     expect(confidence(cause)).toContain("all fit");
     expect(confidence({ ...cause, confidence: 0.4 })).toContain("no number confirms it");
-    expect(proof(cause).name).toBe("seen on a real kernel");
+    expect(proof(cause).name).toBe("reproduced on a real kernel");
   });
 });
 
 describe("the plan", () => {
   it("can be pasted: words are comments", () => {
-    expect(steps(cause.fix).map((step) => step.command)).toEqual([true, true, false, false]);
-    const { commands: _, ...before } = cause.fix;
-    expect(steps(before).some((step) => step.command)).toBe(false);
+    expect(steps(cause.fix).map((step) => step.kind)).toEqual(["command", "command", "advice", "advice"]);
+    expect(steps(cause.fix)[1]).toMatchObject({ text: "zombiescope cgroups", comment: "do they still grow?" });
     const lines = planText(incident, 0).trimEnd().split("\n");
     expect(lines[0]).toBe("# ip-10-1-39-7, incident 457ef009e0, 2025-04-01 03:02:06 UTC");
     expect(lines.filter((line) => !line.startsWith("#"))).toEqual([
       "systemctl disable --now ecs.service",
       "zombiescope cgroups   # do they still grow?",
     ]);
+  });
+});
+
+describe("an incident of an older recorder", () => {
+  const symptoms = incident.symptoms.map(({ title, role, table, core_rank, victim, ...kept }) => kept);
+  const chain = cause.chain.map(({ counter, path: functions, means, ...kept }) => kept);
+  const { plan, ...lines } = cause.fix;
+  const olderCause = { ...cause, chain, fix: lines };
+  const older = { ...incident, symptoms, causes: [olderCause] } as Incident;
+
+  it("is the same path, with sentences where it has no headings", () => {
+    const there = stations(older, olderCause, bounds);
+    expect(there.map((each) => each.kind)).toEqual(path.map((each) => each.kind));
+    expect(there[0]!.headline).toBe(there[0]!.fact);
+    expect(there[0]!.headline).toContain("TX q 5 is paused");
+    expect(there[1]!.headline).toBe("core 39");
+    expect(there.find((each) => each.kind === "kernel")!.fact).toBe(
+      "__vfs_read > seq_read > memcg_numa_stat_show > mem_cgroup_nr_lru_pages: memory.numa_stat is read",
+    );
+  });
+
+  it("names the cards that waited, and does not say that nobody did", () => {
+    const waited = parts(older, olderCause)[2]!;
+    expect([waited.names, waited.facts]).toEqual([["eth0, queue 5"], ["not served for 6.6 s"]]);
+    const cards = symptoms.filter((each) => "interface" in each || "driver" in each);
+    const without = { ...older, symptoms: symptoms.filter((each) => !cards.includes(each)) } as Incident;
+    expect(parts(without, olderCause)[2]).toMatchObject({ names: [], nobody: "not named" });
+  });
+
+  it("has a plan of lines; which of them are commands is said, or none is", () => {
+    expect(planText(older, 0)).toBe(planText(incident, 0));
+    const { commands, ...oldest } = lines;
+    expect(steps(oldest).some((step) => step.kind === "command")).toBe(false);
   });
 });

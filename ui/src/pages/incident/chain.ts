@@ -1,9 +1,12 @@
-// The chain of a diagnosis as stations of a path: what was felt, which core, who held it, in which function, why that
-// took so long, who is to blame, and what mends it. Each station knows the place in the views that proves it.
+// The chain of a diagnosis as stations of a path: the symptom, which core, who held it, in which function, why that took so
+// long, who is to blame, and how to fix it. Each station knows the place in the views that proves it.
 
-import type { Cause, ChainLink, Incident, Span, Symptom } from "../documents";
-import { around, exactly, within, type Place } from "../places";
-import { measured } from "../words";
+import { rank } from "../../api/severity";
+import type { Cause, ChainLink, Incident, Span, Symptom } from "../../api/types";
+import { around, recordedPart } from "../../axis/axis";
+import { exactly } from "../../flame/search";
+import { measured } from "../../format";
+import type { Filters, Target } from "../../state/place";
 
 export type StationKind = "symptom" | "core" | "hog" | "kernel" | "measurement" | "leak" | "culprit" | "fix";
 
@@ -15,7 +18,7 @@ export interface Station {
   value: string | null;
   at: number | null;
   source: string | null;
-  place: Place | null;
+  place: Target | null;
   /** What opens there, for the tooltip and the screen reader. */
   opens: string;
   /** More facts of the same step, worst first. */
@@ -31,12 +34,13 @@ const SOURCES: Record<string, string> = {
   census: "cgroup census",
   counters: "kernel counters",
   cgroup_stats: "cgroup statistics",
+  interrupts: "/proc/interrupts",
   "node.json": "node facts",
 };
 
 /** Where a fact was read, in words. */
 export function readFrom(source: string | null): string {
-  return source === null ? "concluded" : (SOURCES[source] ?? source);
+  return source === null ? "inferred" : (SOURCES[source] ?? source);
 }
 
 export function guiltySpan(incident: Incident): Span {
@@ -51,24 +55,23 @@ export function quietSpan(incident: Incident, bounds: Span | null): Span | null 
   const long = Math.max(1, Math.min(10, guilty.to - guilty.from));
   const start = Math.min(guilty.from, incident.from);
   const end = Math.max(guilty.to, incident.to);
-  if (!bounds || start - bounds.from >= 1) return within({ from: start - long, to: start }, bounds);
-  return bounds.to - end >= 1 ? within({ from: end, to: end + long }, bounds) : null;
+  if (!bounds || start - bounds.from >= 1) return recordedPart({ from: start - long, to: start }, bounds);
+  return bounds.to - end >= 1 ? recordedPart({ from: end, to: end + long }, bounds) : null;
 }
 
-/** The core that was lost: of the symptom that says so, else of any that names one. */
+/** The core that was lost: of the symptom that shows it best, else of the longest that names one. */
 export function lostCore(incident: Incident): Symptom | null {
   const named = incident.symptoms.filter((symptom) => symptom.cpu !== null);
-  const telling = ["core_saturated", "nic_starved", "stall", "steal", "run_queue_delay"];
-  const rank = (symptom: Symptom) => (telling.indexOf(symptom.kind) + telling.length + 1) % (telling.length + 1);
-  return [...named].sort((a, b) => rank(a) - rank(b) || b.seconds - a.seconds)[0] ?? null;
+  const shows = (symptom: Symptom) => symptom.core_rank ?? Number.MAX_SAFE_INTEGER;
+  return named.sort((a, b) => shows(a) - shows(b) || b.seconds - a.seconds)[0] ?? null;
 }
 
 export function stations(incident: Incident, cause: Cause | null, bounds: Span | null = null): Station[] {
   const maker = new Maker(incident, cause, bounds);
   const core = lostCore(incident);
-  const felt = maker.felt(core);
-  const found = felt ? [felt] : [];
-  if (core && core.kind !== "event" && felt?.fact !== core.text) found.push(maker.core(core));
+  const first = maker.symptom(core);
+  const found = first ? [first] : [];
+  if (core && core.table !== "events" && first?.fact !== core.text) found.push(maker.core(core));
   if (!cause) return found;
   for (const link of cause.chain) {
     if (link.step === "symptom") continue;
@@ -84,8 +87,6 @@ export function stations(incident: Incident, cause: Cause | null, bounds: Span |
   return found;
 }
 
-const SEVERITY = { critical: 0, warning: 1, info: 2 } as const;
-
 class Maker {
   private readonly guilty: Span;
   private readonly view: Span;
@@ -96,28 +97,33 @@ class Maker {
     private readonly bounds: Span | null,
   ) {
     this.guilty = guiltySpan(incident);
-    this.view = within(around({ from: incident.from, to: incident.to }, AROUND_S), bounds);
+    this.view = recordedPart(around({ from: incident.from, to: incident.to }, AROUND_S), bounds);
   }
 
-  /** What somebody noticed: the worst symptom, and one that is not merely the lost core where there is any. */
-  felt(core: Symptom | null): Station | null {
-    const others = this.incident.symptoms.filter((symptom) => symptom !== core && symptom.kind !== "kernel_hog");
+  /** What somebody noticed: the worst symptom, and one that is not merely the lost core or the hog where there is any. */
+  symptom(core: Symptom | null): Station | null {
+    const others = this.incident.symptoms.filter((symptom) => symptom !== core && symptom.role !== "hog");
     const ranked = [...(others.length ? others : core ? [core] : this.incident.symptoms)].sort(
-      (a, b) => SEVERITY[a.severity] - SEVERITY[b.severity] || a.at - b.at,
+      (a, b) => rank(a.severity) - rank(b.severity) || a.at - b.at,
     );
     const [first, ...rest] = ranked;
     if (!first) return null;
     const span = first.seconds > 0 ? { from: first.at, to: first.to } : { from: first.at - 1, to: first.at + 1 };
     return {
       kind: "symptom",
-      label: "What was felt",
-      headline: feltName(first),
+      label: "Symptom",
+      headline: heading(first),
       fact: first.text,
       value: first.seconds > 0 ? measured(first.seconds, "s") : null,
       at: first.at,
-      source: first.kind === "event" ? "events" : "cores",
-      place: { page: "node", view: this.view, sel: within(span, this.bounds), ...(first.cpu === null ? {} : { cpu: [first.cpu] }) },
-      opens: first.kind === "event" ? "the event on the time axis" : "the core on the time axis",
+      source: tableOf(first),
+      place: {
+        page: "node",
+        view: this.view,
+        selection: recordedPart(span, this.bounds),
+        filters: onCore(first.cpu),
+      },
+      opens: `${first.table === "events" ? "the event" : first.cpu === null ? "these seconds" : "the core"} on the time axis`,
       more: rest.map((symptom) => symptom.text),
     };
   }
@@ -130,8 +136,8 @@ class Maker {
       fact: lost.text,
       value: measured(lost.seconds, "s"),
       at: lost.at,
-      source: "cores",
-      place: { page: "node", view: this.view, sel: { from: lost.at, to: lost.to }, cpu: [lost.cpu ?? 0] },
+      source: tableOf(lost),
+      place: { page: "node", view: this.view, selection: { from: lost.at, to: lost.to }, filters: onCore(lost.cpu) },
       opens: `core ${lost.cpu} on the strip, these seconds selected`,
       more: [],
     };
@@ -148,85 +154,124 @@ class Maker {
     switch (link.step) {
       case "hog":
         return {
-          ...common, kind: "hog", label: "Who held it", headline: hogName(this.cause), place: this.hogPlace(),
+          ...common,
+          kind: "hog",
+          label: "Who held it",
+          headline: hogName(this.cause),
+          place: this.hogPlace(),
           opens: "its stacks in these seconds",
         };
       case "kernel function":
         return {
-          ...common, kind: "kernel", label: "Doing what", headline: hottest(this.cause) ?? "the kernel", fact: meaning(link.fact),
-          place: this.kernelPlace(), opens: "the flame graph with this function marked",
+          ...common,
+          kind: "kernel",
+          label: "Doing what",
+          headline: hottest(this.cause) ?? "the kernel",
+          fact: link.means ?? link.fact,
+          place: this.kernelPlace(),
+          opens: "the flame graph with this function marked",
         };
       case "culprit":
         return {
-          ...common, kind: "culprit", label: "Because of whom", headline: link.fact, place: null,
-          fact: "the one to change", opens: "the numbers that name it",
+          ...common,
+          kind: "culprit",
+          label: "Caused by",
+          headline: link.fact,
+          place: null,
+          fact: "the one to change",
+          opens: "the numbers that point to it",
         };
       case "leak":
         return {
-          ...common, kind: "leak", label: "Where they come from", headline: common.value ?? "a leak",
-          place: this.bySource(link), opens: opensSource(link.source),
+          ...common,
+          kind: "leak",
+          label: "Where they come from",
+          headline: common.value ?? "a leak",
+          place: this.bySource(link),
+          opens: opensSource(link.source),
         };
       default:
         return {
-          ...common, kind: "measurement", label: link.step === "zombies" ? "Why so long" : "Measured",
-          headline: link.step === "zombies" && common.value ? common.value.replace("cgroups", "zombies") : (common.value ?? link.step),
-          place: this.bySource(link), opens: opensSource(link.source),
+          ...common,
+          kind: "measurement",
+          label: link.step === "zombies" ? "Why so long" : "Measured",
+          headline: (link.step === "zombies" ? measured(link.value, "zombies") : common.value) ?? link.step,
+          place: this.bySource(link),
+          opens: opensSource(link.source),
         };
     }
   }
 
   fix(cause: Cause): Station {
     return {
-      kind: "fix", label: "What mends it", headline: cause.fix.summary, fact: "the plan, step by step", value: null, at: null,
-      source: null, place: null, opens: "the plan below", more: [],
+      kind: "fix",
+      label: "How to fix it",
+      headline: cause.fix.summary,
+      fact: "the plan, step by step",
+      value: null,
+      at: null,
+      source: null,
+      place: null,
+      opens: "the plan below",
+      more: [],
     };
   }
 
   /** What names the culprit is the last number before it that was read somewhere. */
-  proofOfCulprit(found: Station[]): Place | null {
-    const before = found.slice(0, found.findIndex((station) => station.kind === "culprit"));
+  proofOfCulprit(found: Station[]): Target | null {
+    const before = found.slice(
+      0,
+      found.findIndex((station) => station.kind === "culprit"),
+    );
     return [...before].reverse().find((station) => station.source !== null && station.place !== null)?.place ?? null;
   }
 
-  bySource(link: ChainLink): Place {
+  bySource(link: ChainLink): Target {
     const at = link.at ?? this.incident.from;
     if (link.source === "census") return { page: "cgroups", view: this.view };
     if (link.source === "events") {
       // Restarts are counted by the hour, so the hour is shown; the guilty seconds stay selected in it.
-      const hour = within({ from: at - HOUR_S, to: Math.max(at, this.incident.to) + AROUND_S }, this.bounds);
-      return { page: "node", view: hour, sel: this.guilty };
+      const hour = recordedPart({ from: at - HOUR_S, to: Math.max(at, this.incident.to) + AROUND_S }, this.bounds);
+      return { page: "node", view: hour, selection: this.guilty };
     }
     if (link.source === "samples") return this.kernelPlace();
     const core = lostCore(this.incident);
-    return { page: "node", view: this.view, sel: this.guilty, ...(core && link.source === "cores" ? { cpu: [core.cpu ?? 0] } : {}) };
+    return {
+      page: "node",
+      view: this.view,
+      selection: this.guilty,
+      filters: core && link.source === "cores" ? onCore(core.cpu) : {},
+    };
   }
 
-  private who(): Pick<Place, "comm" | "unit"> {
+  private who(): Partial<Filters> {
     const hog = this.cause?.hog;
     if (hog?.comm) return { comm: [hog.comm] };
     return hog?.unit ? { unit: [hog.unit] } : {};
   }
 
-  private hogPlace(): Place {
-    return { page: "node", view: this.view, sel: this.guilty, ...this.who(), draw: "flame" };
+  private hogPlace(): Target {
+    return { page: "node", view: this.view, selection: this.guilty, filters: this.who() };
   }
 
-  private kernelPlace(): Place {
+  private kernelPlace(): Target {
     const name = hottest(this.cause);
     return {
-      page: "node", view: this.view, sel: this.guilty, ...this.who(), mode: "kernel", draw: "flame",
-      ...(name ? { q: exactly(name) } : {}),
+      page: "node",
+      view: this.view,
+      selection: this.guilty,
+      filters: { ...this.who(), mode: "kernel" },
+      search: name ? exactly(name) : "",
     };
   }
 }
 
-export function hottest(cause: Cause | null): string | null {
-  return cause?.frames[cause.frames.length - 1] ?? null;
+export function onCore(cpu: number | null): Partial<Filters> {
+  return cpu === null ? {} : { cpu: [String(cpu)] };
 }
 
-/** "a > b > c: memory.numa_stat is read" says what it means behind the path; without that, the path has to do. */
-function meaning(fact: string): string {
-  return /^[^:]+ > [^:]+: (.+)$/.exec(fact)?.[1] ?? fact;
+export function hottest(cause: Cause | null): string | null {
+  return cause?.frames[cause.frames.length - 1] ?? null;
 }
 
 function hogName(cause: Cause | null): string {
@@ -234,24 +279,14 @@ function hogName(cause: Cause | null): string {
   return hog?.comm ?? hog?.unit ?? hog?.container ?? hog?.cgroup ?? "an unknown task";
 }
 
-const EVENT_NAMES: Record<string, string> = {
-  nic_reset: "network card reset", nic_tx_timeout: "network card stopped sending", nic_event: "network card starved",
-  soft_lockup: "soft lockup", hard_lockup: "hard lockup", rcu_stall: "RCU stall", hung_task: "hung task", oom_kill: "killed for memory",
-  unit_failed: "a unit failed", ray_node_dead: "Ray node declared dead", ray_job_failed: "Ray job failed", pod_evicted: "pod evicted",
-};
-const SYMPTOM_NAMES: Record<string, string> = {
-  core_saturated: "a core was lost", kernel_hog: "one task in the kernel", nic_starved: "network card starved", stall: "a core stood still",
-  run_queue_delay: "tasks waited to run", throttled: "stopped by its CPU limit", above_baseline: "more than usual",
-  rt_hog: "a real-time task held a core", steal: "the hypervisor took time", packet_loss: "packets were lost", time_hole: "time was missing",
-};
-
-/** A symptom in a few words, as a heading. */
-export function feltName(symptom: Symptom): string {
-  const event = typeof symptom.event === "string" ? symptom.event : null;
-  if (symptom.kind === "event" && event) return EVENT_NAMES[event] ?? event.replaceAll("_", " ");
-  return SYMPTOM_NAMES[symptom.kind] ?? symptom.kind.replaceAll("_", " ");
-}
+/** As a heading. Older recorders noted only the sentence. */
+const heading = (symptom: Symptom): string => symptom.title ?? symptom.text;
+const tableOf = (symptom: Symptom): string => symptom.table ?? "recording";
 
 function opensSource(source: string | null): string {
-  return source === "census" ? "the cgroups page" : source === "events" ? "the hour before, with its events" : "these seconds in the views";
+  return source === "census"
+    ? "the cgroups page"
+    : source === "events"
+      ? "the hour before, with its events"
+      : "these seconds in the views";
 }

@@ -59,7 +59,11 @@ function line(from: Box, to: Box, stacked: boolean): string {
   const between = (top + to.y) / 2;
   const bend = Math.min(10, (to.y - top) / 2);
   return [
-    `M${r(startX)} ${r(top)}`, `V${r(between - bend)}`, `Q${r(startX)} ${r(between)} ${r(startX - bend)} ${r(between)}`,
-    `H${r(endX + bend)}`, `Q${r(endX)} ${r(between)} ${r(endX)} ${r(between + bend)}`, `V${r(to.y - ARROW)}`,
+    `M${r(startX)} ${r(top)}`,
+    `V${r(between - bend)}`,
+    `Q${r(startX)} ${r(between)} ${r(startX - bend)} ${r(between)}`,
+    `H${r(endX + bend)}`,
+    `Q${r(endX)} ${r(between)} ${r(endX)} ${r(between + bend)}`,
+    `V${r(to.y - ARROW)}`,
   ].join("");
 }

@@ -1,51 +1,58 @@
 // Every incident of the recording: worst first, open ones before those that are over.
 
-import { info, rec } from "../../state";
-import type { Diagnosis, Incident } from "../documents";
-import { useDocument } from "../parts/document";
-import { Empty, Go, Loaded, Page, Tag } from "../parts/parts";
-import { clock, day, length, plural, sentence, span, zoneName } from "../words";
-import { zoneOffset } from "../zone";
+import { titleOf } from "../../api/incident";
+import { rank } from "../../api/severity";
+import type { Diagnosis, Incident } from "../../api/types";
+import { Go } from "../../chrome/link";
+import { Empty } from "../../chrome/states";
+import { clock, day, duration, percent, plural, sentence, span, zoneName } from "../../format";
+import { info, rec, useDocument, zoneOffset } from "../../state";
 import { tally } from "../audit/grouping";
+import { Loaded, Page, Tag } from "../parts/parts";
 import { actorName } from "./actors";
 import { lostCore } from "./chain";
 import { NotChecked, State } from "./page";
 
-const ORDER = { critical: 0, warning: 1, info: 2 } as const;
-
 export function sorted(incidents: readonly Incident[]): Incident[] {
   return [...incidents].sort(
-    (a, b) => Number(a.state === "closed") - Number(b.state === "closed") || ORDER[a.severity] - ORDER[b.severity] || b.from - a.from,
+    (a, b) =>
+      Number(a.state === "closed") - Number(b.state === "closed") ||
+      rank(a.severity) - rank(b.severity) ||
+      b.from - a.from,
   );
 }
 
 export function IncidentsPage() {
-  const found = useDocument<Diagnosis>("incidents", { rec: rec.value }, info.value?.live ? 10 : 0);
+  const found = useDocument("incidents", { rec: rec.value }, { every_s: info.value?.live ? 10 : 0 });
   const data = found.data;
-  const lead = data && (
-    <>
-      {sentence(`${tally(data.incidents)} in ${span(data.window.from, data.window.to, zoneOffset.value)} ${zoneName(zoneOffset.value)}`)}
-    </>
-  );
+  const lead =
+    data &&
+    sentence(
+      `${tally(data.incidents)} in ${span(data.window.from, data.window.to, zoneOffset.value)} ${zoneName(zoneOffset.value)}`,
+    );
   return (
     <Page title="Incidents" lead={lead ?? "What went wrong, who did it, and how we know."}>
-      <Loaded asked={found} what="diagnosing the recording" lines={5}>
-        {(told) => (told.incidents.length ? <Rows incidents={sorted(told.incidents)} /> : <None diagnosis={told} />)}
+      <Loaded answer={found} what="diagnosing the recording" lines={5}>
+        {(diagnosis) =>
+          diagnosis.incidents.length ? <Rows incidents={sorted(diagnosis.incidents)} /> : <None diagnosis={diagnosis} />
+        }
       </Loaded>
-      {data && <NotChecked lines={data.not_checked ?? []} />}
+      {data && <NotChecked lines={data.not_checked} />}
     </Page>
   );
 }
 
 function None({ diagnosis }: { diagnosis: Diagnosis }) {
-  const blind = Boolean(diagnosis.not_checked?.length);
+  const blind = Boolean(diagnosis.not_checked.length);
   return (
-    <Empty good={!blind} title="Nothing wrong was found, on what could be seen">
+    <Empty good={!blind} title="Nothing wrong was detected in what was recorded">
       <p class="faint">
-        {blind ? "Some of it could not be looked at; the list below says what." : "Every core, every hog, the network cards and what the kernel said were looked at."}
+        {blind
+          ? "Some checks could not be made; the list below says which."
+          : "Every core, every hog, the network cards and the kernel log were checked."}
       </p>
       <p>
-        <Go place={{ page: "home" }}>What was the worst second nevertheless?</Go>
+        <Go place={{ page: "home" }}>What was the worst second anyway?</Go>
       </p>
     </Empty>
   );
@@ -55,52 +62,56 @@ function Rows({ incidents }: { incidents: readonly Incident[] }) {
   const zone = zoneOffset.value;
   return (
     <div class="pg-panel">
-    <table class="pg-table pg-incidents">
-      <caption>{plural(incidents.length, "incident")}, open ones first, then by severity</caption>
-      <thead>
-        <tr>
-          <th scope="col">severity</th>
-          <th scope="col">what happened</th>
-          <th scope="col">when</th>
-          <th scope="col" class="num">lasted</th>
-          <th scope="col">core</th>
-          <th scope="col">hog</th>
-          <th scope="col">culprit</th>
-          <th scope="col" class="num">again</th>
-        </tr>
-      </thead>
-      <tbody>
-        {incidents.map((incident) => {
-          const cause = incident.causes[0];
-          const core = lostCore(incident);
-          return (
-            <tr key={incident.id}>
-              <td>
-                <Tag severity={incident.severity} />
-              </td>
-              <td>
-                <Go place={{ page: "incident", id: incident.id }} class="pg-rowlink">
-                  {cause?.summary ?? incident.summary ?? incident.symptoms[0]?.text ?? "not explained"}
-                </Go>
-                <div class="faint">
-                  <State incident={incident} /> <code>{cause?.pattern ?? "not explained"}</code>
-                  {cause && ` · confidence ${cause.confidence.toFixed(2)}`}
-                </div>
-              </td>
-              <td class="mono">
-                {clock(incident.from, zone)}
-                <div class="faint">{day(incident.from, zone)}</div>
-              </td>
-              <td class="num">{length(incident.to - incident.from)}</td>
-              <td class="mono">{core ? core.cpu : "–"}</td>
-              <td>{cause ? actorName(cause.hog) : "–"}</td>
-              <td>{cause?.culprit ? actorName(cause.culprit) : "–"}</td>
-              <td class="num">{incident.recurrences?.length ? `${incident.recurrences.length}×` : "–"}</td>
-            </tr>
-          );
-        })}
-      </tbody>
-    </table>
+      <table class="pg-table pg-incidents">
+        <caption>{plural(incidents.length, "incident")}, open ones first, then by severity</caption>
+        <thead>
+          <tr>
+            <th scope="col">severity</th>
+            <th scope="col">what happened</th>
+            <th scope="col">when</th>
+            <th scope="col" class="num">
+              lasted
+            </th>
+            <th scope="col">core</th>
+            <th scope="col">hog</th>
+            <th scope="col">culprit</th>
+            <th scope="col" class="num">
+              again
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {incidents.map((incident) => {
+            const cause = incident.causes[0];
+            const core = lostCore(incident);
+            return (
+              <tr key={incident.id}>
+                <td>
+                  <Tag severity={incident.severity} />
+                </td>
+                <td>
+                  <Go place={{ page: "incident", incidentId: incident.id }} class="pg-rowlink">
+                    {titleOf(incident)}
+                  </Go>
+                  <div class="faint">
+                    <State incident={incident} /> <code>{cause?.pattern ?? "not explained"}</code>
+                    {cause && ` · confidence ${percent(cause.confidence)}`}
+                  </div>
+                </td>
+                <td class="mono">
+                  {clock(incident.from, zone)}
+                  <div class="faint">{day(incident.from, zone)}</div>
+                </td>
+                <td class="num">{duration(incident.to - incident.from)}</td>
+                <td class="mono">{core ? core.cpu : "–"}</td>
+                <td>{cause ? actorName(cause.hog) : "–"}</td>
+                <td>{cause?.culprit ? actorName(cause.culprit) : "–"}</td>
+                <td class="num">{incident.recurrences?.length ? `${incident.recurrences.length}×` : "–"}</td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
     </div>
   );
 }

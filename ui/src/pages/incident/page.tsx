@@ -1,38 +1,57 @@
 // One incident: what happened, the chain that explains it, who is who, what else it could have been, and what to do.
 
 import { FrozenSource } from "../../api/frozen";
+import { titleOf } from "../../api/incident";
 import { source } from "../../api/source";
-import { incidentId, info, rec } from "../../state";
-import type { Cause, ChainLink, Diagnosis, Incident, RuledOut } from "../documents";
-import { useDocument } from "../parts/document";
-import { Copy, Empty, Frames, Go, Loaded, Page, Panel, Tag } from "../parts/parts";
-import { exactly } from "../places";
-import { clock, count, length, measured, plural, sentence, span, zoneName } from "../words";
-import { recorded, zoneOffset } from "../zone";
+import type { Cause, ChainLink, Incident, RuledOut } from "../../api/types";
+import { Copy } from "../../chrome/copy";
+import { Go } from "../../chrome/link";
+import { Empty } from "../../chrome/states";
+import { exactly } from "../../flame/search";
+import { clock, count, duration, measured, percent, plural, sentence, span, zoneName } from "../../format";
+import { incidentId, info, rec, recorded, useDocument, zoneOffset } from "../../state";
+import { Frames, Loaded, Page, Panel, Tag } from "../parts/parts";
 import { confidence, parts, proof } from "./actors";
-import { guiltySpan, lostCore, quietSpan, readFrom, stations, type Station } from "./chain";
+import { guiltySpan, lostCore, onCore, quietSpan, readFrom, type Station, stations } from "./chain";
 import { ChainPath } from "./path";
 import { planText, steps } from "./plan";
 
 /** Without an id: the worst one, so that a link can lead to "what happened" before anybody knows its name. */
 export function IncidentPage() {
   const id = incidentId.value;
-  const one = useDocument<Incident>(id ? `incidents/${encodeURIComponent(id)}` : null, { rec: rec.value }, info.value?.live ? 15 : 0);
-  const all = useDocument<Diagnosis>(id ? null : "incidents", { rec: rec.value });
+  const one = useDocument(
+    id ? `incidents/${encodeURIComponent(id)}` : null,
+    { rec: rec.value },
+    { every_s: info.value?.live ? 15 : 0 },
+  );
+  const all = useDocument(id ? null : "incidents", { rec: rec.value });
   const waiting = (id ? one : all).data === null;
   if (id && one.error?.status === 404 && waiting) return <Unknown id={id} />;
   if (waiting)
     return (
       <Page title="Incident">
-        {id ? <Loaded asked={one} what="reading the incident" lines={8}>{() => null}</Loaded> : <Loaded asked={all} what="diagnosing the recording" lines={8}>{() => null}</Loaded>}
+        {id ? (
+          <Loaded answer={one} what="reading the incident" lines={8}>
+            {() => null}
+          </Loaded>
+        ) : (
+          <Loaded answer={all} what="diagnosing the recording" lines={8}>
+            {() => null}
+          </Loaded>
+        )}
       </Page>
     );
-  if (id) return <Loaded asked={one} what="reading the incident">{(incident) => <Told incident={incident} />}</Loaded>;
+  if (id)
+    return (
+      <Loaded answer={one} what="reading the incident">
+        {(incident) => <Details incident={incident} />}
+      </Loaded>
+    );
   return (
-    <Loaded asked={all} what="diagnosing the recording">
+    <Loaded answer={all} what="diagnosing the recording">
       {(found) => {
         const worst = found.incidents[0];
-        return worst ? <Told incident={{ ...(found.node ? { node: found.node } : {}), ...worst }} /> : <Nothing />;
+        return worst ? <Details incident={worst} /> : <Nothing />;
       }}
     </Loaded>
   );
@@ -42,7 +61,7 @@ function Unknown({ id }: { id: string }) {
   return (
     <Page title="Incident">
       <Empty title={`No incident ${id} is known here`}>
-        <p class="faint">It may be of another recording, or of a window that is no longer kept.</p>
+        <p class="faint">It may belong to another recording, or to a time that is no longer kept.</p>
         <p>
           <Go place={{ page: "incidents" }}>All incidents of this recording</Go>
         </p>
@@ -63,17 +82,19 @@ function Nothing() {
   );
 }
 
-function Told({ incident }: { incident: Incident }) {
+function Details({ incident }: { incident: Incident }) {
   const cause = incident.causes[0] ?? null;
   const path = stations(incident, cause, recorded.value);
   return (
-    <Page title={cause?.summary ?? incident.symptoms[0]?.text ?? "An incident without a symptom"} lead={<Lead incident={incident} />} aside={<Exports incident={incident} />}>
-      <section aria-label="The chain, from what was felt to what mends it">
+    <Page title={titleOf(incident)} lead={<Lead incident={incident} />} aside={<Exports incident={incident} />}>
+      <section aria-label="The chain, from the symptom to the fix">
         <ChainPath stations={path} />
       </section>
       {!cause && (
-        <Empty title="What was seen is told above; why is not known">
-          <p class="faint">No pattern fits, and no task stood out. The views of these seconds are the next place to look.</p>
+        <Empty title="The symptoms are shown above; the cause is not known">
+          <p class="faint">
+            No pattern fits, and no task stood out. The views of these seconds are the next place to look.
+          </p>
         </Empty>
       )}
       <div class="pg-two">
@@ -89,18 +110,18 @@ function Told({ incident }: { incident: Incident }) {
       </div>
       <Others causes={incident.causes.slice(1)} />
       <RuledOutTable ruledOut={incident.ruled_out} />
-      <NotChecked lines={incident.not_checked ?? []} />
     </Page>
   );
 }
 
 function Lead({ incident }: { incident: Incident }) {
   const zone = zoneOffset.value;
-  const again = incident.recurrences?.length ?? 0;
+  const again = incident.recurrences.length;
   return (
     <>
-      <Tag severity={incident.severity} /> <State incident={incident} /> {incident.node && <strong>{incident.node}</strong>}{" "}
-      <span class="mono">{span(incident.from, incident.to, zone)}</span> {zoneName(zone)}, {length(incident.to - incident.from)}
+      <Tag severity={incident.severity} /> <State incident={incident} /> <strong>{incident.node}</strong>{" "}
+      <span class="mono">{span(incident.from, incident.to, zone)}</span> {zoneName(zone)},{" "}
+      {duration(incident.to - incident.from)}
       {again > 0 && `, again ${again === 1 ? "once" : `${again} times`}`} · incident <code>{incident.id}</code>
     </>
   );
@@ -112,7 +133,8 @@ export function State({ incident }: { incident: { state: "open" | "closed" } }) 
 
 /** Downloads of the server; a frozen page is the HTML report already, and carries the Markdown in itself. */
 function Exports({ incident }: { incident: Incident }) {
-  const link = (format: string) => source().href(`incidents/${encodeURIComponent(incident.id)}/report`, { rec: rec.value, format });
+  const link = (format: string) =>
+    source().href(`incidents/${encodeURIComponent(incident.id)}/report`, { rec: rec.value, format });
   const html = link("html");
   const markdown = link("md");
   if (!html || !markdown) {
@@ -121,8 +143,12 @@ function Exports({ incident }: { incident: Incident }) {
   }
   return (
     <>
-      <a class="pg-button" href={html} download={`${incident.id}.html`}>save as HTML</a>
-      <a class="pg-button" href={markdown} download={`${incident.id}.md`}>Markdown</a>
+      <a class="pg-button" href={html} download={`${incident.id}.html`}>
+        save as HTML
+      </a>
+      <a class="pg-button" href={markdown} download={`${incident.id}.md`}>
+        Markdown
+      </a>
     </>
   );
 }
@@ -135,7 +161,16 @@ function Fix({ incident, cause }: { incident: Incident; cause: Cause }) {
       {cause.fix.steps.length > 0 && (
         <ol class="pg-plan">
           {steps(cause.fix).map((step) => (
-            <li key={step.text}>{step.command ? <><code>{step.text}</code> <Copy text={step.text} /></> : sentence(step.text)}</li>
+            <li key={step.text}>
+              {step.kind === "command" ? (
+                <>
+                  <code>{step.text}</code> <Copy text={step.text} />
+                  {step.comment && <span class="faint"> {step.comment}</span>}
+                </>
+              ) : (
+                sentence(step.text)
+              )}
+            </li>
           ))}
         </ol>
       )}
@@ -156,9 +191,17 @@ function HowWeKnow({ cause, stations: path }: { cause: Cause; stations: readonly
   return (
     <Panel title="How we know">
       <table class="pg-table">
-        <caption>Every fact of the chain, its number, where it was read and when it held</caption>
+        <caption>Every fact of the chain, its value, where it was read and when</caption>
         <thead>
-          <tr><th scope="col">step</th><th scope="col">fact</th><th scope="col" class="num">value</th><th scope="col">read from</th><th scope="col">at</th></tr>
+          <tr>
+            <th scope="col">step</th>
+            <th scope="col">fact</th>
+            <th scope="col" class="num">
+              value
+            </th>
+            <th scope="col">read from</th>
+            <th scope="col">at</th>
+          </tr>
         </thead>
         <tbody>
           {cause.chain.map((link, number) => {
@@ -167,7 +210,9 @@ function HowWeKnow({ cause, stations: path }: { cause: Cause; stations: readonly
               <tr key={number}>
                 <th scope="row">{link.step}</th>
                 <td>{place ? <Go place={place}>{link.fact}</Go> : link.fact}</td>
-                <td class="num">{link.value === 0 && link.value_unit === "s" ? "" : measured(link.value, link.value_unit)}</td>
+                <td class="num">
+                  {link.value === 0 && link.value_unit === "s" ? "" : measured(link.value, link.value_unit)}
+                </td>
                 <td class="faint">{readFrom(link.source)}</td>
                 <td class="mono faint">{link.at === null ? "" : clock(link.at, zone, 1)}</td>
               </tr>
@@ -178,7 +223,10 @@ function HowWeKnow({ cause, stations: path }: { cause: Cause; stations: readonly
       {cause.frames.length > 0 && (
         <>
           <h3>Kernel path</h3>
-          <Frames frames={cause.frames} place={(frame) => ({ ...(at("kernel") ?? { page: "node" as const }), q: exactly(frame) })} />
+          <Frames
+            frames={cause.frames}
+            place={(frame) => ({ ...(at("kernel") ?? { page: "node" as const }), search: exactly(frame) })}
+          />
         </>
       )}
     </Panel>
@@ -193,7 +241,7 @@ function WhoIsWho({ incident, cause }: { incident: Incident; cause: Cause | null
           <div key={part.role} class={`pg-role-${part.role}`}>
             <dt>{part.title}</dt>
             <dd>
-              <strong>{part.names.join("; ") || (part.role === "culprit" ? "not named" : "nobody")}</strong>
+              <strong>{part.names.join("; ") || part.nobody}</strong>
               {part.facts.length > 0 && <span>{part.facts.join(", ")}</span>}
               <small class="faint">{part.means}</small>
             </dd>
@@ -209,11 +257,22 @@ function Confidence({ cause }: { cause: Cause }) {
   const value = Math.round(cause.confidence * 100);
   return (
     <Panel title="How sure" aside={<code>{cause.pattern}</code>}>
-      <div class="pg-meter" role="meter" aria-valuemin={0} aria-valuemax={100} aria-valuenow={value} aria-label="confidence">
+      <div
+        class="pg-meter"
+        role="meter"
+        aria-valuemin={0}
+        aria-valuemax={100}
+        aria-valuenow={value}
+        aria-label="confidence"
+      >
         <i style={{ width: `${value}%` }} />
       </div>
-      <p><strong>{cause.confidence.toFixed(2)}</strong> {confidence(cause)}</p>
-      <p><strong>{sentence(known.name)}</strong> <span class="faint">{known.means}</span></p>
+      <p>
+        <strong>{percent(cause.confidence)}</strong> {confidence(cause)}
+      </p>
+      <p>
+        <strong>{sentence(known.name)}</strong> <span class="faint">{known.means}</span>
+      </p>
     </Panel>
   );
 }
@@ -228,12 +287,41 @@ function Look({ incident, cause }: { incident: Incident; cause: Cause | null }) 
   return (
     <Panel title="Look for yourself">
       <ul class="pg-look">
-        <li><Go place={{ page: "node", view, sel: guilty }}>the guilty seconds</Go></li>
-        {core && <li><Go place={{ page: "node", view, sel: guilty, cpu: [core.cpu ?? 0] }}>only core {core.cpu}</Go></li>}
-        {quiet && <li><Go place={{ page: "node", view, sel: guilty, cmp: quiet, ...who }}>guilty against quiet seconds</Go> <span class="faint">red grew, blue shrank</span></li>}
-        {core && <li><Go place={{ page: "node", view, sel: guilty, cpu: [core.cpu ?? 0], draw: "chart" }}>in the order of time</Go></li>}
-        {(incident.recurrences ?? []).slice(0, 5).map((at) => (
-          <li key={at}><Go place={{ page: "node", view: { from: at - 20, to: at + 20 }, sel: { from: at, to: at + Math.max(1, guilty.to - guilty.from) } }}>again at {clock(at, zoneOffset.value)}</Go></li>
+        <li>
+          <Go place={{ page: "node", view, selection: guilty }}>the guilty seconds</Go>
+        </li>
+        {core && (
+          <li>
+            <Go place={{ page: "node", view, selection: guilty, filters: onCore(core.cpu) }}>only core {core.cpu}</Go>
+          </li>
+        )}
+        {quiet && (
+          <li>
+            <Go place={{ page: "node", view, selection: guilty, compare: quiet, filters: who }}>
+              guilty against quiet seconds
+            </Go>{" "}
+            <span class="faint">red grew, blue shrank</span>
+          </li>
+        )}
+        {core && (
+          <li>
+            <Go place={{ page: "node", view, selection: guilty, filters: onCore(core.cpu), look: "chart" }}>
+              in the order of time
+            </Go>
+          </li>
+        )}
+        {incident.recurrences.slice(0, 5).map((at) => (
+          <li key={at}>
+            <Go
+              place={{
+                page: "node",
+                view: { from: at - 20, to: at + 20 },
+                selection: { from: at, to: at + Math.max(1, guilty.to - guilty.from) },
+              }}
+            >
+              again at {clock(at, zoneOffset.value)}
+            </Go>
+          </li>
         ))}
       </ul>
     </Panel>
@@ -245,11 +333,27 @@ function Others({ causes }: { causes: readonly Cause[] }) {
   return (
     <Panel title="Less likely">
       <table class="pg-table">
-        <caption>Other causes that fit in part</caption>
-        <thead><tr><th scope="col">pattern</th><th scope="col" class="num">confidence</th><th scope="col">what it would mean</th><th scope="col">known</th></tr></thead>
+        <caption>Other causes that fit partly</caption>
+        <thead>
+          <tr>
+            <th scope="col">pattern</th>
+            <th scope="col" class="num">
+              confidence
+            </th>
+            <th scope="col">what it would mean</th>
+            <th scope="col">known</th>
+          </tr>
+        </thead>
         <tbody>
           {causes.map((cause) => (
-            <tr key={cause.pattern}><th scope="row"><code>{cause.pattern}</code></th><td class="num">{cause.confidence.toFixed(2)}</td><td>{cause.summary}</td><td class="faint">{proof(cause).name}</td></tr>
+            <tr key={cause.pattern}>
+              <th scope="row">
+                <code>{cause.pattern}</code>
+              </th>
+              <td class="num">{percent(cause.confidence)}</td>
+              <td>{cause.summary}</td>
+              <td class="faint">{proof(cause).name}</td>
+            </tr>
           ))}
         </tbody>
       </table>
@@ -260,13 +364,30 @@ function Others({ causes }: { causes: readonly Cause[] }) {
 function RuledOutTable({ ruledOut }: { ruledOut: readonly RuledOut[] }) {
   if (!ruledOut.length) return null;
   return (
-    <Panel title="Ruled out" aside={<span class="faint">{plural(ruledOut.length, "other cause")}, each by a number</span>}>
+    <Panel
+      title="Ruled out"
+      aside={<span class="faint">{plural(ruledOut.length, "other cause")}, each by a number</span>}
+    >
       <table class="pg-table pg-ruled">
-        <caption>Causes that were looked for and are not it</caption>
-        <thead><tr><th scope="col">cause</th><th scope="col" class="num">measured</th><th scope="col">therefore not</th></tr></thead>
+        <caption>Causes that were checked and do not fit</caption>
+        <thead>
+          <tr>
+            <th scope="col">cause</th>
+            <th scope="col" class="num">
+              measured
+            </th>
+            <th scope="col">therefore not</th>
+          </tr>
+        </thead>
         <tbody>
           {ruledOut.map((one) => (
-            <tr key={one.pattern}><th scope="row"><code>{one.pattern}</code></th><td class="num">{measured(one.value, one.value_unit) ?? "–"}</td><td>{one.because}</td></tr>
+            <tr key={one.pattern}>
+              <th scope="row">
+                <code>{one.pattern}</code>
+              </th>
+              <td class="num">{measured(one.value, one.value_unit) ?? "–"}</td>
+              <td>{one.because}</td>
+            </tr>
           ))}
         </tbody>
       </table>
@@ -277,8 +398,15 @@ function RuledOutTable({ ruledOut }: { ruledOut: readonly RuledOut[] }) {
 export function NotChecked({ lines }: { lines: readonly string[] }) {
   if (!lines.length) return null;
   return (
-    <Panel title="Not checked" aside={<span class="faint">{count(lines.length)}, blind is not healthy</span>}>
-      <ul class="pg-plain">{lines.map((line) => <li key={line}>{line}</li>)}</ul>
+    <Panel
+      title="Not checked"
+      aside={<span class="faint">{count(lines.length)}; not checked does not mean healthy</span>}
+    >
+      <ul class="pg-plain">
+        {lines.map((line) => (
+          <li key={line}>{line}</li>
+        ))}
+      </ul>
     </Panel>
   );
 }

@@ -2,9 +2,9 @@
 // ordered list of links, which is what a screen reader reads.
 
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
-import { zoneOffset } from "../zone";
-import { clock } from "../words";
-import { Go } from "../parts/parts";
+import { Go } from "../../chrome/link";
+import { clock } from "../../format";
+import { zoneOffset } from "../../state";
 import { readFrom, type Station } from "./chain";
 import { drawPath } from "./layout";
 
@@ -36,7 +36,15 @@ export function ChainPath({ stations }: { stations: readonly Station[] }) {
     <div class="pg-path" ref={holder} style={{ height: `${drawn.height}px` }}>
       <svg width={width} height={drawn.height} aria-hidden="true">
         <defs>
-          <marker id="pg-arrow" viewBox="0 0 8 8" refX="5" refY="4" markerWidth="7" markerHeight="7" orient="auto-start-reverse">
+          <marker
+            id="pg-arrow"
+            viewBox="0 0 8 8"
+            refX="5"
+            refY="4"
+            markerWidth="7"
+            markerHeight="7"
+            orient="auto-start-reverse"
+          >
             <path d="M0 0L8 4L0 8z" />
           </marker>
         </defs>
@@ -81,7 +89,12 @@ function StationCard({ station }: { station: Station }) {
     </>
   );
   const name = `pg-station pg-is-${station.kind}`;
-  if (station.kind === "fix") return <a class={name} href="#fix" onClick={toPlan}>{inside}</a>;
+  if (station.kind === "fix")
+    return (
+      <a class={name} href="#fix" onClick={toPlan}>
+        {inside}
+      </a>
+    );
   if (!station.place) return <div class={name}>{inside}</div>;
   return (
     <Go place={station.place} class={name} title={`opens ${station.opens}`}>

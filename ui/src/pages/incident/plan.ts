@@ -1,17 +1,17 @@
 // The fix as something to paste: commands as they are, everything else as a comment, so that the whole block may be
 // read, copied and run line by line. Nothing on this page runs anything.
 
-import type { Fix, Incident } from "../documents";
-import { moment, zoneName } from "../words";
+import type { Fix, FixStep, Incident } from "../../api/types";
+import { moment, zoneName } from "../../format";
 
-export interface Step {
-  text: string;
-  command: boolean;
+/** Older recorders noted lines, and which are commands; the oldest not even that: a comment does no harm in a shell. */
+export function steps({ plan, steps: lines, commands }: Fix): FixStep[] {
+  return plan ?? lines.map((text, number) => ({ kind: commands?.[number] ? "command" : "advice", text, comment: "" }));
 }
 
-/** Which steps are commands says the document; where it does not, none is: a comment does no harm in a shell. */
-export function steps(fix: Fix): Step[] {
-  return fix.steps.map((text, number) => ({ text, command: fix.commands?.[number] ?? false }));
+function pasteable({ kind, text, comment }: FixStep): string {
+  if (kind === "advice") return `# ${text}`;
+  return comment ? `${text}   # ${comment}` : text;
 }
 
 export function planText(incident: Incident, zoneOffsetS: number): string {
@@ -22,5 +22,5 @@ export function planText(incident: Incident, zoneOffsetS: number): string {
     `# ${cause.summary}`,
     `# plan: ${cause.fix.summary}`,
   ];
-  return [...head, ...steps(cause.fix).map((step) => (step.command ? step.text : `# ${step.text}`))].join("\n") + "\n";
+  return `${[...head, ...steps(cause.fix).map(pasteable)].join("\n")}\n`;
 }

@@ -1,29 +1,10 @@
-// Small pieces that every page is made of: a link to a proof, a tag, a panel, a button that copies, and the four states
-// that a page can be in when it has nothing to show.
+// Small pieces that every page is made of: a tag, a panel, a kernel path, and a document that is there or on its way.
 
 import type { ComponentChildren } from "preact";
-import { useRef, useState } from "preact/hooks";
-import { type AnswerError, source } from "../../api/source";
-import { linkTo, navigate } from "../../state";
-import type { Missing, Severity } from "../documents";
-import { change, type Place } from "../places";
-import type { Asked } from "./document";
-
-/** A link to a place: an address that can be copied and opened in a new tab, and a step inside the page otherwise. */
-export function Go(props: { place: Place; class?: string; title?: string; label?: string; children: ComponentChildren }) {
-  const to = change(props.place);
-  const follow = (event: MouseEvent) => {
-    if (event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
-    event.preventDefault();
-    navigate(to);
-    document.getElementById("main")?.scrollTo(0, 0);
-  };
-  return (
-    <a href={linkTo(to)} class={props.class} title={props.title} aria-label={props.label} onClick={follow}>
-      {props.children}
-    </a>
-  );
-}
+import type { Severity } from "../../api/types";
+import { Go } from "../../chrome/link";
+import { Problem } from "../../chrome/states";
+import type { Answer, Target } from "../../state";
 
 const SIGNS: Record<Severity, string> = { critical: "▲", warning: "◆", info: "●" };
 
@@ -35,7 +16,13 @@ export function Tag({ severity }: { severity: Severity }) {
   );
 }
 
-export function Panel(props: { title: string; id?: string; aside?: ComponentChildren; class?: string; children: ComponentChildren }) {
+export function Panel(props: {
+  title: string;
+  id?: string;
+  aside?: ComponentChildren;
+  class?: string;
+  children: ComponentChildren;
+}) {
   const id = props.id ?? props.title.toLowerCase().replace(/[^a-z]+/g, "-");
   return (
     <section class={`pg-panel ${props.class ?? ""}`} aria-labelledby={`${id}-title`} id={id}>
@@ -48,41 +35,12 @@ export function Panel(props: { title: string; id?: string; aside?: ComponentChil
   );
 }
 
-/** Copies, says so, and still gives the text where a page may not write to the clipboard. */
-export function Copy({ text, what = "copy" }: { text: string; what?: string }) {
-  const [done, setDone] = useState<"" | "copied" | "select it by hand">("");
-  const timer = useRef(0);
-  const copy = async () => {
-    const ok = await write(text);
-    setDone(ok ? "copied" : "select it by hand");
-    window.clearTimeout(timer.current);
-    timer.current = window.setTimeout(() => setDone(""), 2000);
-  };
-  return (
-    <button type="button" class="pg-button" aria-live="polite" onClick={() => void copy()}>
-      {done || what}
-    </button>
-  );
-}
-
-async function write(text: string): Promise<boolean> {
-  try {
-    await navigator.clipboard.writeText(text);
-    return true;
-  } catch {
-    // A file, or plain HTTP from another machine: the clipboard is only given to the old way.
-    const field = document.createElement("textarea");
-    field.value = text;
-    field.className = "hidden-text";
-    document.body.append(field);
-    field.select();
-    const ok = document.execCommand("copy");
-    field.remove();
-    return ok;
-  }
-}
-
-export function Page(props: { title: string; lead?: ComponentChildren; aside?: ComponentChildren; children: ComponentChildren }) {
+export function Page(props: {
+  title: string;
+  lead?: ComponentChildren;
+  aside?: ComponentChildren;
+  children: ComponentChildren;
+}) {
   return (
     <div class="pg">
       <header class="pg-head">
@@ -98,7 +56,7 @@ export function Page(props: { title: string; lead?: ComponentChildren; aside?: C
 }
 
 /** What is drawn while nothing is there yet: the shape of what will come, and a word for those who cannot see it. */
-export function Loading({ what, lines = 3 }: { what: string; lines?: number }) {
+function Skeleton({ what, lines = 3 }: { what: string; lines?: number }) {
   return (
     <div class="pg-loading" role="status">
       <span class="hidden-text">{what} …</span>
@@ -110,72 +68,31 @@ export function Loading({ what, lines = 3 }: { what: string; lines?: number }) {
   );
 }
 
-export function Failed({ error, again }: { error: AnswerError; again: () => void }) {
-  const denied = error.status === 401 || error.status === 403;
-  if (source().frozen && error.status === 404)
-    return (
-      <Empty title="Not in this file">
-        {error.mend && <p class="faint">{error.mend}</p>}
-      </Empty>
-    );
-  return (
-    <div class={`pg-state ${denied ? "pg-denied" : "pg-failed"}`} role="alert">
-      <strong>{denied ? "No permission" : "This could not be read"}</strong>
-      <p>{error.what}</p>
-      {error.mend && <p class="faint">{error.mend}</p>}
-      <button type="button" class="pg-button" onClick={again}>
-        try again
-      </button>
-    </div>
-  );
-}
-
-export function Empty(props: { title: string; children?: ComponentChildren; good?: boolean }) {
-  return (
-    <div class={`pg-state ${props.good ? "pg-good" : ""}`}>
-      <strong>
-        <span aria-hidden="true">{props.good ? "✓ " : ""}</span>
-        {props.title}
-      </strong>
-      {props.children}
-    </div>
-  );
-}
-
 /** The document once it is there; else why it is not. */
-export function Loaded<T>(props: { asked: Asked<T>; what: string; lines?: number; children: (data: T) => ComponentChildren }) {
-  const { data, error, again } = props.asked;
+export function Loaded<T>(props: {
+  answer: Answer<T>;
+  what: string;
+  lines?: number;
+  children: (data: T) => ComponentChildren;
+}) {
+  const { data, error, again } = props.answer;
   if (data !== null)
     return (
       <>
-        {error && <p class="pg-stale" role="status">Not refreshed: {error.what}</p>}
+        {error && (
+          <p class="pg-stale" role="status">
+            Not refreshed: {error.what}
+          </p>
+        )}
         {props.children(data)}
       </>
     );
-  if (error) return <Failed error={error} again={again} />;
-  return <Loading what={props.what} {...(props.lines === undefined ? {} : { lines: props.lines })} />;
-}
-
-/** Sources that this recorder may not read, and what would let it. */
-export function MissingList({ missing }: { missing: readonly Missing[] }) {
-  return (
-    <ul class="pg-missing">
-      {missing.map((each) => (
-        <li key={each.source}>
-          <strong>{each.source}</strong> <span>{each.why}</span>
-          {each.grant && (
-            <div class="pg-grant">
-              <code>{each.grant}</code> <Copy text={each.grant} />
-            </div>
-          )}
-        </li>
-      ))}
-    </ul>
-  );
+  if (error) return <Problem error={error} again={again} />;
+  return <Skeleton what={props.what} {...(props.lines === undefined ? {} : { lines: props.lines })} />;
 }
 
 /** A kernel path, outermost first, the hottest last and strongest. */
-export function Frames({ frames, place }: { frames: readonly string[]; place?: (frame: string) => Place }) {
+export function Frames({ frames, place }: { frames: readonly string[]; place?: (frame: string) => Target }) {
   return (
     <ol class="pg-frames" aria-label="kernel path, outermost first">
       {frames.map((frame, number) => (

@@ -1,0 +1,174 @@
+"""One scenario from beginning to end: a recorder of its own, the fault, the doctor's word, the diagnosis, the truth.
+
+The time to a named cause is the doctor's: from the moment the fault began until incidents.json named the right pattern
+and the right culprit. The comparison is made with the diagnosis of the whole window afterwards.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from zombiescope.commands.private_recorder import PrivateRecorder, private_recorder
+from zombiescope.lab import verdict
+from zombiescope.lab.scenario import HERE, Scenario
+from zombiescope.lab.scenario_run import ScenarioRun, stage
+from zombiescope.lab.verdict import Document, Found
+from zombiescope.recording import incident_file
+
+if TYPE_CHECKING:
+    from zombiescope.recording.reader import Recording
+
+QUIET_S = 3.0
+"""Before the fault: what the machine is like without it."""
+LEAST_S = 6.0
+"""A fault goes on for so long even when it was named at once."""
+AFTER_S = 2.5
+"""The recorder writes a frame a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    scenario: Scenario
+    found: Found = field(default_factory=Found)
+    live: Found = field(default_factory=Found)
+    onset_to_named_s: float | None = None
+    seconds: float = 0.0
+    alarms: tuple[Document, ...] = ()
+    """Critical incidents during a healthy load, live or afterwards."""
+    skipped: str | None = None
+    where: str = HERE
+
+    @property
+    def top1(self) -> bool:
+        return verdict.right_pattern(self.scenario, self.found)
+
+    @property
+    def culprit(self) -> bool:
+        return verdict.right_culprit(self.scenario, self.found)
+
+    @property
+    def passed(self) -> bool:
+        if self.scenario.kind == "fault":
+            return self.top1 and self.culprit
+        return not self.alarms and self.skipped is None
+
+    def document(self) -> dict[str, Any]:
+        truth = self.scenario.truth
+        return {
+            "scenario": self.scenario.id,
+            "kind": self.scenario.kind,
+            "expected": {"pattern": truth.pattern, "hog": truth.hog or None, "culprit": truth.culprit or None},
+            "found": self.found.document(),
+            "live": self.live.document(),
+            "top1": self.top1,
+            "culprit": self.culprit,
+            "pass": self.passed,
+            "onset_to_named_s": None if self.onset_to_named_s is None else round(self.onset_to_named_s, 1),
+            "seconds": round(self.seconds, 1),
+            "false_alarms": [
+                {"at": one["from"], "summary": one["causes"][0]["summary"] if one["causes"] else None}
+                for one in self.alarms
+            ],
+            "skipped": self.skipped,
+            "where": self.where,
+        }
+
+
+def of_document(scenario: Scenario, said: dict[str, Any]) -> Outcome:
+    """As another machine reported it."""
+    return Outcome(
+        scenario, Found(**said["found"]), Found(**said["live"]), said["onset_to_named_s"], said["seconds"],
+        where=said["where"],
+    )  # fmt: skip
+
+
+def perform(scenario: Scenario, *, seconds: float | None = None, keep: Path | None = None) -> Outcome:
+    """`seconds` is for healthy loads; `keep` a directory for the recording."""
+    if scenario.kind == "replay":
+        return _replay(scenario)
+    with private_recorder("lab", diagnose=True) as recorder:
+        with stage(scenario, seconds) as running:
+            time.sleep(QUIET_S)
+            running.go()
+            live, named_us = _watch(scenario, recorder, running, seconds or scenario.seconds)
+            ended_us = time.time_ns() // 1000
+        time.sleep(AFTER_S)
+        try:
+            return _compared(scenario, recorder, running.began_us, ended_us, live, named_us)
+        finally:
+            if keep is not None:
+                shutil.copytree(
+                    recorder.home, keep / scenario.id, dirs_exist_ok=True, ignore=shutil.ignore_patterns("run")
+                )
+
+
+def _watch(
+    scenario: Scenario, recorder: PrivateRecorder, running: ScenarioRun, seconds: float
+) -> tuple[Found, int | None]:
+    """Until it was named, or its time is over: what the doctor said, and when it first said the right thing."""
+    found, named_us = Found(), None
+    while True:
+        now_us = time.time_ns() // 1000
+        past_s = (now_us - running.began_us) / 1e6
+        if past_s >= seconds or running.ended() or (named_us is not None and past_s >= LEAST_S):
+            return found, named_us
+        if scenario.kind == "fault" and named_us is None:
+            known = incident_file.read(recorder.node_dir)
+            found = verdict.told(scenario, worst_first(known), running.began_us / 1e6, now_us / 1e6 + 60)
+            if verdict.right_pattern(scenario, found) and verdict.right_culprit(scenario, found):
+                named_us = now_us
+        recorder.ended()
+        time.sleep(0.2)
+
+
+def worst_first(known: list[Document]) -> list[Document]:
+    order = ("critical", "warning", "info")
+    return sorted(known, key=lambda one: (order.index(one["severity"]), float(one["from"])))
+
+
+def _compared(
+    scenario: Scenario, recorder: PrivateRecorder, began_us: int, ended_us: int, live: Found, named_us: int | None
+) -> Outcome:
+    from zombiescope.recording.reader import open_recording
+
+    with open_recording(recorder.home) as recording:
+        listed = _diagnosed(recording, began_us, recording.end_us + 1)
+    span = (began_us / 1e6, ended_us / 1e6)
+    found = verdict.told(scenario, listed, *span)
+    said = [*listed, *incident_file.read(recorder.node_dir)]  # an alarm that the doctor took back rang all the same
+    alarms = () if scenario.kind == "fault" else tuple(verdict.false_alarms(said, *span))
+    return Outcome(
+        scenario,
+        found,
+        live,
+        None if named_us is None else (named_us - began_us) / 1e6,
+        (ended_us - began_us) / 1e6,
+        alarms,
+    )
+
+
+def _diagnosed(recording: Recording, from_us: int, to_us: int) -> list[Document]:
+    from zombiescope.diagnosis.diagnose import diagnose
+    from zombiescope.diagnosis.report.document import document
+
+    listed: list[Document] = document(diagnose(recording, from_us, to_us))["incidents"]
+    return listed
+
+
+def _replay(scenario: Scenario) -> Outcome:
+    """Files of an hour that was idle, imported and diagnosed as anybody's files are."""
+    from zombiescope.lab.idle_hour import CASE
+    from zombiescope.lab.replay import rebuild
+    from zombiescope.recording.reader import open_recording
+
+    with tempfile.TemporaryDirectory(prefix="zombiescope-lab-idle-") as temporary:
+        rebuild(CASE, Path(temporary))
+        with open_recording(Path(temporary)) as recording:
+            listed = _diagnosed(recording, recording.start_us, recording.end_us + 1)
+    alarms = tuple(one for one in listed if one["severity"] == "critical")
+    return Outcome(scenario, Found(), Found(), None, float(CASE.seconds), alarms)

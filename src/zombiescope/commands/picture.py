@@ -1,0 +1,100 @@
+"""Where a picture goes: the terminal, or the file that -o names; its ending says what is drawn."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from zombiescope.commands.failure import Failure
+from zombiescope.commands.output import console, note
+from zombiescope.commands.quantities import human_bytes
+
+if TYPE_CHECKING:
+    from zombiescope.profile.selection import Filters
+    from zombiescope.profile.terminal import Line
+
+FORMATS = ("html", "svg", "txt")
+TEXT_COLUMNS = 80
+MAX_COLUMNS = 200
+
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Write FILE.html (interactive), FILE.svg or FILE.txt.",
+        show_default=False,
+    ),
+]
+
+
+def format_of(output: Path) -> str:
+    """html, svg or txt. Raises typer.BadParameter."""
+    ending = output.suffix.removeprefix(".").lower()
+    if ending not in FORMATS:
+        raise typer.BadParameter(f"--output {output}: the name must end in .html, .svg or .txt")
+    return ending
+
+
+def write(output: Path, text: str) -> None:
+    """The file whole or not at all: a reader never sees half of it."""
+    aside = output.with_name(f".{output.name}.{os.getpid()}")
+    try:
+        aside.write_text(text, encoding="utf-8")
+        aside.replace(output)
+    except OSError as error:
+        aside.unlink(missing_ok=True)
+        raise Failure(f"{output} could not be written: {error.strerror}") from error
+    note(f"{output}: {human_bytes(output.stat().st_size)}")
+
+
+def write_page(output: Path, make: Callable[[], str]) -> None:
+    """A page as one file. Raises Failure where none was built."""
+    from zombiescope.web.frozen import NotBuiltError
+
+    try:
+        text = make()
+    except NotBuiltError as error:
+        raise Failure(
+            f"{output}: {error.what}", "'make setup' builds it; other endings of the name need no page"
+        ) from error
+    write(output, text)
+
+
+def print_lines(lines: Sequence[Line]) -> None:
+    """Pieces with the colours that the terminal has."""
+    from rich.text import Text
+
+    out = console()
+    for line in lines:
+        text = Text(no_wrap=True, overflow="crop", end="")
+        for piece in line:
+            style = f"black on {piece.behind}" if piece.behind else piece.colour or ""
+            text.append(piece.text, style)
+        if not out.color_system:
+            text.rstrip()
+        out.print(text)
+
+
+def wrapped(text: str) -> str:
+    """The lines of a text file, none wider than a terminal."""
+    from textwrap import fill
+
+    return "\n".join(fill(line, TEXT_COLUMNS) for line in text.splitlines())
+
+
+def text_width() -> int:
+    return min(console().width, MAX_COLUMNS)
+
+
+def say_empty(filters: Filters) -> None:
+    """Why there is nothing to see."""
+    from zombiescope.questions.filters import words
+
+    why = f"with {said}" if (said := words(filters)) else "in this window"
+    note(f"zombiescope: no sample {why}; 'zombiescope info' says what the recording holds")

@@ -1,0 +1,70 @@
+"""Holes in the samples of a core: no interrupt was taken there for far longer than the sampler's period.
+
+The clock of the sampler is an interrupt. While interrupts are off it cannot fire, and /proc/stat loses the time too. A
+hypervisor that took the core away makes the same gap, so time that was stolen rules a hole out, and so does idle time
+that some machines do not sample. Not every hypervisor reports what it took: a hole in all cores at once is the whole
+machine standing still, and no code of its own does that to all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from zombiescope.diagnosis.core_grid import CoreGrid
+from zombiescope.recording.columns import Mask
+from zombiescope.recording.thresholds import HOLE_US, LITTLE_STOLEN
+
+ALIKE_RATIO = 0.8
+
+
+class Hole(NamedTuple):
+    cpu: int
+    from_us: int
+    to_us: int
+    gap_us: int
+    expected_samples: int | None
+    samples: int | None
+
+
+class Pause(NamedTuple):
+    """All cores at once."""
+
+    from_us: int
+    to_us: int
+    gap_us: int
+
+
+def holes(cores: CoreGrid) -> Iterator[Hole]:
+    """Of one core, or of some."""
+    found = _found(cores)
+    for row, second in zip(*np.nonzero(found & ~_at_once(cores, found)), strict=True):
+        expected, got = (_number(cores.counts[name][row, second]) for name in ("expected_samples", "samples"))
+        at_us, end_us = cores.at_us(int(second)), cores.at_us(int(second) + 1)
+        yield Hole(cores.cpus[int(row)], at_us, end_us, int(cores.max_gap_us[row, second]), expected, got)
+
+
+def pauses(cores: CoreGrid) -> Iterator[Pause]:
+    """Of the whole machine."""
+    for second in np.flatnonzero(_at_once(cores, _found(cores))).tolist():
+        gap_us = int(np.nan_to_num(cores.max_gap_us[:, second]).max())
+        yield Pause(cores.at_us(second), cores.at_us(second + 1), gap_us)
+
+
+def _found(cores: CoreGrid) -> Mask:
+    found: Mask = (cores.holes_us >= HOLE_US) & (np.nan_to_num(cores.ratios["steal"]) < LITTLE_STOLEN)
+    return found
+
+
+def _at_once(cores: CoreGrid, found: Mask) -> Mask:
+    """Seconds in which every core, of two or more, has a hole, and all are about as long."""
+    gaps = np.nan_to_num(cores.max_gap_us)
+    alike: Mask = gaps.min(axis=0) >= ALIKE_RATIO * gaps.max(axis=0)
+    together: Mask = found.all(axis=0) & alike & (len(cores.cpus) > 1)
+    return together
+
+
+def _number(value: float) -> int | None:
+    return None if np.isnan(value) else int(value)

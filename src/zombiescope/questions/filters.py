@@ -1,0 +1,104 @@
+"""Which samples are meant, as a person or a link writes it. profile/selection.py says what each filter means."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from zombiescope._errors import QuestionError
+from zombiescope.questions.parameter import Question, parameter
+
+if TYPE_CHECKING:
+    from zombiescope.profile.expression import Expression
+    from zombiescope.profile.selection import Filters
+
+_CPUS = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?")
+_MAX_CPU = 65_535
+_PANEL = "Filters"
+_ID = {"metavar": "N", "panel": _PANEL, "low": 0, "foreign_high": 2**31 - 1, "most": 1_000}
+
+
+@dataclass(frozen=True, slots=True)
+class FilterQuestion(Question):
+    """The filters as they were written. A new filter is a field here and its meaning in Filters."""
+
+    cpu: tuple[str, ...] = parameter((), "On these cores: 3, or 0-3,8.", metavar="LIST", panel=_PANEL)
+    pid: tuple[int, ...] = parameter((), "Of this process.", **_ID)
+    tid: tuple[int, ...] = parameter((), "Of this thread.", **_ID)
+    comm: tuple[str, ...] = parameter((), "Of tasks of this name; * and ? match.", metavar="NAME", panel=_PANEL)
+    unit: tuple[str, ...] = parameter((), "Of this systemd unit; * and ? match.", metavar="NAME", panel=_PANEL)
+    container: tuple[str, ...] = parameter(
+        (), "Of this container; the start of the id is enough.", metavar="ID", panel=_PANEL
+    )
+    mode: Literal["kernel", "user"] | None = parameter(
+        None, "Taken inside the kernel, or outside of it.", panel=_PANEL, flags=True
+    )
+    match: str | None = parameter(None, "Stacks with a function matching RE.", metavar="RE", panel=_PANEL)
+    event: str | None = parameter(
+        None, "Samples of this event, where an import holds several.", metavar="NAME", panel=_PANEL
+    )
+    idle: bool = parameter(False, "Idle cores too, which an import keeps.", panel=_PANEL)
+    foreign: bool = False
+    """Whether somebody else wrote it: then an expression must be one that cannot take for ever."""
+
+    def chosen(self) -> Filters:
+        """The filters that are meant. Raises QuestionError."""
+        from zombiescope.profile.selection import Filters
+
+        return Filters(
+            cpus=frozenset(number for text in self.cpu for number in _cpus(text)),
+            pids=frozenset(self.pid),
+            tids=frozenset(self.tid),
+            comms=self.comm,
+            units=self.unit,
+            containers=self.container,
+            mode=self.mode,
+            match=None if self.match is None else expression(self.match, "match", linear=self.foreign),
+            event=self.event,
+            idle=self.idle,
+        )
+
+
+def _cpus(text: str) -> set[int]:
+    found: set[int] = set()
+    for part in text.split(","):
+        match = _CPUS.fullmatch(part.strip())
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, -1)
+        if not first <= last <= _MAX_CPU:
+            raise QuestionError(f"{text!r} is not a list of cores", "write 3, or 0-3,8", option="cpu")
+        found.update(range(first, last + 1))
+    return found
+
+
+def expression(text: str, option: str, *, linear: bool) -> Expression:
+    """Raises QuestionError."""
+    from zombiescope.profile.expression import Linear
+
+    try:
+        return Linear.compiled(text) if linear else re.compile(text)
+    except (re.error, ValueError, OverflowError, RecursionError) as error:
+        raise QuestionError(f"{text!r} is not a regular expression: {error}", option=option) from None
+
+
+def words(filters: Filters) -> str:
+    """The filters for a heading: "comm kubelet, in the kernel"; empty without any."""
+    parts = [
+        f"{name} {', '.join(map(str, sorted(values)))}"
+        for name, values in (
+            ("core", filters.cpus),
+            ("pid", filters.pids),
+            ("tid", filters.tids),
+            ("comm", filters.comms),
+            ("unit", filters.units),
+            ("container", filters.containers),
+        )
+        if values
+    ]
+    if filters.mode is not None:
+        parts.append("in the kernel" if filters.mode == "kernel" else "in user space")
+    if filters.match is not None:
+        parts.append(f"matching {filters.match.pattern}")
+    if filters.event is not None:
+        parts.append(f"event {filters.event}")
+    return ", ".join(parts)

@@ -1,0 +1,168 @@
+"""The whole question of each view."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from zombiescope._severity import Severity
+from zombiescope.questions import duration, sides
+from zombiescope.questions.filters import FilterQuestion, expression
+from zombiescope.questions.parameter import Question, parameter
+from zombiescope.questions.sides import Side
+from zombiescope.questions.window import WHOLE, WindowQuestion
+
+if TYPE_CHECKING:
+    from zombiescope.profile.selection import Filters
+
+NO_FILTERS = FilterQuestion()
+MOST_NODES = 1_000_000
+_DAY_S = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileQuestion(Question):
+    """Which samples: what every view of stacks asks."""
+
+    window: WindowQuestion = WHOLE
+    filters: FilterQuestion = NO_FILTERS
+
+
+@dataclass(frozen=True, slots=True)
+class FlamegraphQuestion(ProfileQuestion):
+    invert: bool = parameter(False, "Start from where the time was spent.")
+    against: Side | None = parameter(
+        None,
+        "Show how the window differs from FROM..TO (on the command line also from DIR or DIR@FROM..TO).",
+        metavar="FROM..TO",
+        longest=200,
+        parse=sides.side,
+        foreign=sides.window,
+    )
+    prune: float | None = parameter(
+        None,
+        "Leave out what is narrower; 0 keeps everything. Default: what nobody could see, or what keeps a file below "
+        "1 MB.",
+        metavar="RATIO",
+        low=0,
+        high=1,
+    )
+    nodes: int = parameter(
+        100_000, "At most so many; the answer says what is left out.", low=1, high=MOST_NODES, only="web"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class FlamechartQuestion(ProfileQuestion):
+    nodes: int = parameter(100_000, "At most so many; the answer says what is left out.", low=1, high=MOST_NODES)
+
+
+@dataclass(frozen=True, slots=True)
+class HeatmapQuestion(ProfileQuestion):
+    by: Literal["subsecond", "core"] = parameter("subsecond", "Rows: parts of the second, or cores.")
+    rows: int = parameter(50, "How many parts a second is cut into.", metavar="N", low=1, high=1000)
+    columns: int = parameter(20_000, "At most so many; neighbours are added up.", low=1, high=200_000, only="web")
+    paint: str | None = parameter(None, "Also count samples with a function matching RE.", metavar="RE", only="web")
+
+    def painted(self) -> Filters | None:
+        """The same filters, and the function that is searched for. Raises QuestionError."""
+        if self.paint is None:
+            return None
+        from dataclasses import replace
+
+        searched = expression(self.paint, "paint", linear=self.filters.foreign)
+        filters = self.filters.chosen()
+        # Two expressions: each must be found in some frame.
+        return replace(filters, match=searched) if filters.match is None else replace(filters, also=searched)
+
+
+@dataclass(frozen=True, slots=True)
+class StacksQuestion(ProfileQuestion):
+    top: int = parameter(20, "How many functions, and how many stacks.", metavar="N", low=1, foreign_high=10_000)
+
+
+@dataclass(frozen=True, slots=True)
+class ExportQuestion(ProfileQuestion):
+    by: Literal["core", "process", "thread"] = parameter("core", "speedscope: one profile for each of these.")
+    every_event: bool = False
+    """All events of an import, for a format that tells them apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiffQuestion(Question):
+    filters: FilterQuestion = NO_FILTERS
+    top: int = parameter(12, "How many functions, and how many units.", metavar="N", low=1, foreign_high=10_000)
+
+
+@dataclass(frozen=True, slots=True)
+class CoresQuestion(Question):
+    window: WindowQuestion = WHOLE
+    hottest: int | None = parameter(
+        None, "Only the N cores that the kernel held longest.", metavar="N", low=1, foreign_high=10_000
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class EventsQuestion(Question):
+    window: WindowQuestion = WHOLE
+    kind: tuple[str, ...] = parameter((), "Only this kind; may be repeated.", metavar="KIND")
+    at_least: Severity = parameter("info", "Only events that are at least this severe.")
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryQuestion(Question):
+    window: WindowQuestion = WHOLE
+    step: float | None = parameter(
+        None,
+        "The time of one point (in a request: its seconds). Default: as fits.",
+        metavar="DURATION",
+        low=60,
+        high=30 * _DAY_S,
+        parse=duration.between(60, 30 * _DAY_S, "1m to 30d"),
+    )
+
+    @property
+    def step_us(self) -> int | None:
+        return None if self.step is None else round(self.step * 1e6)
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesQuestion(Question):
+    """Something drawn over the one axis of time."""
+
+    window: WindowQuestion = WHOLE
+    columns: int = parameter(1_200, "At most so many columns or points.", low=1, high=20_000)
+
+
+@dataclass(frozen=True, slots=True)
+class DiagnoseQuestion(Question):
+    window: WindowQuestion = WHOLE
+    ray_job: str | None = parameter(
+        None, "What happened to this Ray job: its time and its cores.", metavar="ID", only="command"
+    )
+    pod: str | None = parameter(
+        None, "What happened to this pod (its name or uid): its time and cores.", metavar="NAME", only="command"
+    )
+
+    @property
+    def subject(self) -> tuple[Literal["Ray job", "pod"], str] | None:
+        return ("Ray job", self.ray_job) if self.ray_job else ("pod", self.pod) if self.pod else None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditQuestion(Question):
+    """A request asks only for the machine that the server runs on."""
+
+    root: Path = parameter(
+        Path("/"), "The root directory to examine: an unpacked image.", metavar="PATH", only="command"
+    )
+    allow: Path | None = parameter(
+        None, "Findings that are accepted: an id and a reason a line.", metavar="FILE", only="command"
+    )
+    at_least: Severity = parameter("info", "Leave out what is less severe.", only="command")
+    live: bool | None = parameter(
+        None,
+        "Ask the running systemd over D-Bus, or do not; without either it is asked when the root is /.",
+        only="command",
+    )

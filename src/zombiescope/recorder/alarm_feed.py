@@ -1,0 +1,69 @@
+"""What the alarm is fed: cores, holes, calls and waiting at every tick, what tasks used every second, events when they
+happen."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from zombiescope.recorder.alarm import Alarm
+from zombiescope.recorder.counters import Counters
+from zombiescope.recorder.sample_writer import TaskShare
+from zombiescope.recorder.tick import Tick
+from zombiescope.recording.event import Event
+
+LONG_GAP_US = 900_000
+GAP_SLACK_US = 50_000
+
+
+class AlarmFeed:
+    def __init__(self, alarm: Alarm, counters: Counters, hz: int, started_us: int) -> None:
+        self._alarm = alarm
+        self._counters = counters
+        self._hz = hz
+        self._started_us = started_us
+        self._unseen_us: dict[int, int] = {}
+
+    def tick(self, tick: Tick) -> None:
+        """After cores and counters were read."""
+        alarm, wall_us, interval_us = self._alarm, tick.wall_us, tick.interval_us
+        for core in tick.times:
+            alarm.core(wall_us, core.cpu, interval_us, core.kernel_ms)
+        self._holes(tick)
+        alarm.calls(wall_us, self._counters.take_calls(), interval_us, len(tick.online))
+        alarm.crowd(wall_us, interval_us, [core.busy_ms for core in tick.times], self._counters.take_waited_us())
+
+    def _holes(self, tick: Tick) -> None:
+        """Some machines take no sample of an idle core; idle time that was not seen, in this tick or the one before,
+        explains a gap."""
+        busy_us = {core.cpu: core.busy_ms * 1000 for core in tick.times}
+        before, self._unseen_us = self._unseen_us, {}
+        for cpu, (_, idle, gap_ns, _) in tick.sampled.items():
+            gap_us = (gap_ns or 0) // 1000
+            seen_us = idle * 1_000_000 // self._hz
+            unseen_us = max(0, tick.interval_us - busy_us.get(cpu, tick.interval_us) - seen_us)
+            self._unseen_us[cpu] = unseen_us
+            if unseen_us + before.get(cpu, 0) < min(gap_us, LONG_GAP_US) - GAP_SLACK_US:
+                self._alarm.hole(tick.wall_us, cpu, gap_us)
+
+    def quotas(self, wall_us: int, limited: Iterable[tuple[str, int, int]]) -> None:
+        """Cgroups with a CPU quota: path, periods, periods in which it was stopped."""
+        for path, periods, throttled in limited:
+            self._alarm.quota(wall_us, path, periods, throttled)
+
+    def shares(self, now_us: int, shares: Iterable[TaskShare], cpus: int) -> None:
+        """What tasks had of the CPU since the last call, a second ago."""
+        in_kernel: Counter[str] = Counter()
+        total = 0
+        for share in shares:
+            in_kernel[share.name] += share.kernel
+            total += share.samples
+            if share.real_time:
+                self._alarm.real_time(now_us, share.name, share.samples, self._hz)
+        for name, kernel in in_kernel.items():
+            self._alarm.unit(now_us, name, kernel, self._hz, cpus)
+        self._alarm.node(now_us, total, in_kernel.total(), self._hz, cpus)
+
+    def event(self, event: Event) -> None:
+        if event.at_us >= self._started_us:  # what the kernel said before is history, not news
+            self._alarm.event(event.at_us, event.kind, event.severity)

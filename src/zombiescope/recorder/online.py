@@ -1,0 +1,32 @@
+"""Which CPUs are online: one small file, read at every tick, for a CPU may come and go."""
+
+from __future__ import annotations
+
+from zombiescope.kernel import cpu
+from zombiescope.kernel.procfile import ProcFile, at
+from zombiescope.recording.event import Event
+
+
+class OnlineCpus:
+    def __init__(self, root: str = "/") -> None:
+        self._file = ProcFile(at(root, "sys/devices/system/cpu/online"))
+        self.cpus = cpu.online(root) or (0,)
+
+    def follow(self, now_us: int) -> list[Event]:
+        """Reads the list again: an event for those that came and one for those that went, nothing when it is as it
+        was."""
+        text = self._file.read()
+        online = cpu.parse_list(text) if text else self.cpus
+        if online == self.cpus:
+            return []
+        came, went = sorted(set(online) - set(self.cpus)), sorted(set(self.cpus) - set(online))
+        self.cpus = online
+        return [_event(now_us, cpus, what) for cpus, what in ((came, "online"), (went, "offline")) if cpus]
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _event(now_us: int, cpus: list[int], what: str) -> Event:
+    text = f"cpu {', '.join(map(str, cpus))} went {what}"
+    return Event(now_us, f"cpu_{what}", "sysfs", "info", text, {"cpus": cpus})

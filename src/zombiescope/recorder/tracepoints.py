@@ -1,0 +1,40 @@
+"""What the recorder does with a tracepoint: a table of names, filters and handlers.
+
+Each part of the recorder that wants tracepoints lists them (`Cgroups.tracepoints`, `KernelLog.tracepoints`,
+nic.TX_TIMEOUT). The rings open those that this kernel has and number them; nobody else knows the numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from zombiescope.kernel.tracefs import Field
+from zombiescope.recording.event import Event
+
+Fields = dict[str, Field]
+
+
+@dataclass(frozen=True, slots=True)
+class TraceRecord:
+    """A tracepoint that fired, as it lay in a ring."""
+
+    kind: int
+    monotonic_ns: int
+    cpu: int
+    pid: int
+    tid: int
+    raw: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Tracepoint:
+    group: str
+    name: str
+    handle: Callable[[TraceRecord, Fields, int], Iterable[Event]]
+    """Record, fields of its format, wall time in microseconds -> the events that it makes."""
+    where: str | None = None
+    """The kernel's filter."""
+
+    @property
+    def source(self) -> str:
+        return f"tracepoint {self.group}:{self.name}"

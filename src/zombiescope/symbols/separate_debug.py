@@ -1,0 +1,203 @@
+"""Symbols that are not in the binary's own tables: a separate debug file, or .gnu_debugdata.
+
+Asked for only where a binary has no .symtab: one with less in it is never looked up elsewhere. Order:
+
+    1. <debug root>/.build-id/ab/cdef....debug, then by .gnu_debuglink; in our root, and in the process's own
+    2. .gnu_debugdata, unpacked once into the store; where there is none, into memory, if it is small
+
+A separate file is used only if its build id is the binary's. One that was found is opened again for each name that
+its table does not hold, and its build id compared again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from zombiescope._native import ElfError, SymbolTable, elf_build_id
+from zombiescope.symbols import build_id_paths, debugdata
+from zombiescope.symbols.elf import open_elf
+from zombiescope.symbols.store import SymbolStore
+
+MAX_LINK_BYTES = 4096
+MAX_IN_MEMORY_BYTES = 4 << 20
+UNPACKED = "debugdata"
+
+Reopen = Callable[[], int | None]
+
+
+class BinaryPlace(NamedTuple):
+    """Where a binary was found: its path below a root, which for a process in a container is not ours."""
+
+    path: str
+    root: str = "/"
+
+
+class FunctionTable(Protocol):
+    """Functions of one binary, by their offset in its file."""
+
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def names_kept(self) -> bool: ...
+    def vaddr(self, offset: int) -> int | None: ...
+    def find_offset(self, offset: int) -> int: ...
+    def name(self, index: int, fd: int = ...) -> bytes | None: ...
+    def __len__(self) -> int: ...
+
+
+class LayeredTable:
+    """A binary's own symbols over those kept apart from it; the function that starts last before an address has it."""
+
+    __slots__ = ("_apart", "_program", "_reopen")
+
+    def __init__(self, program: SymbolTable, apart: SymbolTable, reopen: Reopen) -> None:
+        self._program = program
+        self._apart = apart
+        self._reopen = reopen
+
+    def __len__(self) -> int:
+        return len(self._program) + len(self._apart)
+
+    @property
+    def nbytes(self) -> int:
+        return self._program.nbytes + self._apart.nbytes
+
+    @property
+    def names_kept(self) -> bool:
+        return self._program.names_kept
+
+    def vaddr(self, offset: int) -> int | None:
+        """The address the linker gave to the code at this offset of the binary."""
+        return self._program.vaddr(offset)
+
+    def find_offset(self, offset: int) -> int:
+        """The number of the innermost function there, for name(); -1 when none is."""
+        own, other = self._program.find_offset(offset), self._apart.find_offset(offset)
+        if other < 0 or (own >= 0 and self._program.start(own) >= self._apart.start(other)):
+            return own
+        return len(self._program) + other
+
+    def name(self, index: int, fd: int = -1) -> bytes | None:
+        """The name of a function; `fd` is a descriptor of the binary."""
+        if index < len(self._program):
+            return self._program.name(index, fd)
+        index -= len(self._program)
+        if self._apart.names_kept:
+            return self._apart.name(index)
+        other = self._reopen()
+        if other is None:
+            return None
+        try:
+            return self._apart.name(index, other)
+        finally:
+            os.close(other)
+
+
+class SeparateDebug:
+    """Finds what is kept apart from binaries."""
+
+    def __init__(
+        self,
+        store: SymbolStore | None = None,
+        debug_roots: Sequence[str | Path] = build_id_paths.DEBUG_ROOTS,
+        *,
+        caches: Sequence[Path] = (),
+        max_unpacked_bytes: int = debugdata.MAX_UNPACKED_BYTES,
+        max_memory_bytes: int = debugdata.MAX_MEMORY_BYTES,
+    ) -> None:
+        self._store = store
+        self._debug_roots = debug_roots
+        self._caches = caches
+        self._max_unpacked_bytes = max_unpacked_bytes
+        self._max_memory_bytes = max_memory_bytes
+
+    def table(
+        self, fd: int, program: SymbolTable, place: BinaryPlace | None, max_symbols: int, keep_names_bytes: int
+    ) -> FunctionTable:
+        """The program's table with what is known elsewhere laid under it; ElfError when that is damaged."""
+        if program.has_symtab or program.go_functions or program.build_id is None:
+            return program
+        for candidate in self._separate(fd, program, place):
+            reopen = _reopener(candidate, program.build_id)
+            other = reopen()
+            if other is not None:
+                try:
+                    apart = SymbolTable(other, max_symbols, keep_names_bytes, program)
+                    return LayeredTable(program, apart, reopen)
+                finally:
+                    os.close(other)
+        if program.debugdata is not None:
+            return self._unpacked(fd, program, max_symbols, keep_names_bytes)
+        return program
+
+    def _separate(self, fd: int, program: SymbolTable, place: BinaryPlace | None) -> Iterator[BinaryPlace]:
+        assert program.build_id is not None
+        paths = list(build_id_paths.separate(program.build_id, self._debug_roots))
+        link = _debuglink(fd, program)
+        if link and place is not None:
+            paths += build_id_paths.linked(place.path, link, self._debug_roots)
+        roots = ["/"] if place is None or place.root == "/" else ["/", place.root]
+        yield from (BinaryPlace(str(path), root) for root in roots for path in paths)
+        for path in build_id_paths.cached_by_perf(program.build_id, self._caches, "debug"):
+            yield BinaryPlace(str(path))
+
+    def _unpacked(self, fd: int, program: SymbolTable, max_symbols: int, keep_names_bytes: int) -> FunctionTable:
+        key, store = program.build_id, self._store
+        assert key is not None
+        if store is not None:
+            other = store.open(UNPACKED, key)
+            if other is None:
+                other = store.make(UNPACKED, key, lambda out: self._unpack(fd, program, out, self._max_unpacked_bytes))
+            if other is not None:
+                try:
+                    apart = SymbolTable(other, max_symbols, keep_names_bytes, program)
+                    return LayeredTable(program, apart, lambda: store.open(UNPACKED, key))
+                finally:
+                    os.close(other)
+        return self._unpacked_in_memory(fd, program, max_symbols)
+
+    def _unpacked_in_memory(self, fd: int, program: SymbolTable, max_symbols: int) -> FunctionTable:
+        most = min(MAX_IN_MEMORY_BYTES, self._max_unpacked_bytes)
+        other = os.memfd_create("debugdata", os.MFD_CLOEXEC)
+        try:
+            self._unpack(fd, program, other, most)
+            return LayeredTable(program, SymbolTable(other, max_symbols, most, program), lambda: None)
+        finally:
+            os.close(other)
+
+    def _unpack(self, fd: int, program: SymbolTable, out: int, most: int) -> None:
+        assert program.debugdata is not None
+        debugdata.unpack(fd, program.debugdata, out, max_bytes=most, max_memory_bytes=self._max_memory_bytes)
+
+
+def _debuglink(fd: int, program: SymbolTable) -> str | None:
+    if program.debuglink is None:
+        return None
+    offset, size = program.debuglink
+    return os.fsdecode(os.pread(fd, min(size, MAX_LINK_BYTES), offset).split(b"\0", 1)[0])
+
+
+def _reopener(place: BinaryPlace, build_id: bytes) -> Reopen:
+    def reopen() -> int | None:
+        try:
+            root_fd = os.open(place.root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError:
+            return None
+        try:
+            fd = open_elf(place.path, root_fd)
+        except (OSError, ElfError):
+            return None
+        finally:
+            os.close(root_fd)
+        try:
+            if elf_build_id(fd) == build_id:
+                return fd
+        except ElfError:
+            pass
+        os.close(fd)
+        return None
+
+    return reopen

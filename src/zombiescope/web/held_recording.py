@@ -1,0 +1,167 @@
+"""The recordings that a server shows, held open between requests.
+
+A recording that is being written is looked at again when somebody asks for what is newer than the last look, at most
+once a second; what has been compacted or closed stays decoded. One lock for each recording: requests come from
+several threads, and a Recording is for one.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from zombiescope.profile import stacks
+from zombiescope.profile.stacks import Span, Stacks
+from zombiescope.recording import incident_file, layout, locate, schema
+from zombiescope.recording.reader import Recording, open_recording
+from zombiescope.recording.store import NotARecordingError
+from zombiescope.web.refusal import Refusal
+
+LOOK_AGAIN_S = 1.0
+SETTLED_US = 15_000_000
+"""Rows may be written this long after the time they are of."""
+STACKS_BYTES = 256 * 10**6
+"""Of stacks that are held for the next selection."""
+
+
+class HeldRecording:
+    """One node's recording. `node` None: the only one in it."""
+
+    def __init__(self, key: str, place: Path, node: str | None = None, note: str | None = None) -> None:
+        self.key, self.place, self.node, self.note = key, place, node, note
+        self._lock = threading.RLock()
+        self._recording: Recording | None = None
+        self._looked = 0.0
+        self._seen: tuple[object, ...] = ()
+        self._stacks = _StackCache()
+        self.generation = 0
+
+    @contextmanager
+    def reading(self, until_us: int | None = None) -> Iterator[Recording]:
+        """The recording as it is now, or at least as far as `until_us`. Raises Refusal."""
+        with self._lock:
+            yield self._current(until_us)
+
+    @contextmanager
+    def apart(self) -> Iterator[Recording]:
+        """The same recording opened once more, for work that takes long. Raises Refusal."""
+        with self._opened() as recording:
+            yield recording
+
+    def _current(self, until_us: int | None) -> Recording:
+        if self._recording is None:
+            self._seen = self._state()
+            self._recording = self._opened()
+            self._looked = time.monotonic()
+            self.generation += 1
+        elif self._looked + LOOK_AGAIN_S < time.monotonic() and not self.settled(until_us):
+            self._looked = time.monotonic()
+            if (state := self._state()) != self._seen:
+                self._recording.refresh()
+                self._seen = state
+                self.generation += 1
+        return self._recording
+
+    def _opened(self) -> Recording:
+        try:
+            recording = open_recording(self.place, self.node)
+        except NotARecordingError as error:
+            raise Refusal(503, f"nothing is recorded yet: {error}", "wait a moment, or start a recorder") from error
+        except PermissionError as error:
+            what = f"{error.filename or self.place} may not be read by this user"
+            raise Refusal(503, what, "start the server as the recorder's user") from error
+        except OSError as error:
+            raise Refusal(503, f"{self.place} could not be read: {error.strerror or error}", None) from error
+        if not recording.end_us:
+            recording.close()
+            raise Refusal(503, "nothing is recorded yet", "the first data comes within seconds")
+        return recording
+
+    def _state(self) -> tuple[object, ...]:
+        """What changes when anything is written; a pack never does."""
+        node_dir = self.node_dir
+        if node_dir is None:
+            return ()
+        places = [node_dir / name for name in ("node.json", incident_file.NAME)]
+        places += node_dir.glob(f"{layout.LOG_FOLDER}*")
+        places += node_dir.glob(f"{layout.ROLLUP_FOLDER}*")
+        places += node_dir.glob("date=*")
+        return self.live, *((place.name, *_written(place)) for place in sorted(places))
+
+    def settled(self, until_us: int | None) -> bool:
+        """Whether nothing before `until_us` will change any more."""
+        if until_us is None or self._recording is None:
+            return False
+        growing = [part.start_us for part in self._recording.segments if part.growing]
+        return until_us < min(growing, default=self._recording.end_us) - SETTLED_US
+
+    # --- who writes it -----------------------------------------------------------------------------------------------
+
+    @property
+    def node_dir(self) -> Path | None:
+        """Where its files are; None for a pack."""
+        if not self.place.is_dir():
+            return None
+        if (self.place / "log").is_dir():
+            return self.place
+        names = [self.node] if self.node is not None else locate.nodes_in(self.place)
+        return self.place / f"node={names[0]}" if len(names) == 1 else None
+
+    @property
+    def live(self) -> bool:
+        """Whether a recorder writes it now."""
+        node_dir = self.node_dir
+        return node_dir is not None and bool(locate.is_locked(node_dir))
+
+    # --- stacks ------------------------------------------------------------------------------------------------------
+
+    def stacks(self, recording: Recording, spans: Sequence[Span]) -> Stacks:
+        """As profile.stacks.load, from memory where the same parts were read before."""
+        return self._stacks.load(recording, spans)
+
+    def close(self) -> None:
+        with self._lock:
+            if self._recording is not None:
+                self._recording.close()
+                self._recording = None
+
+
+def _written(place: Path) -> tuple[int, int]:
+    try:
+        found = place.stat()
+    except OSError:
+        return 0, 0
+    return found.st_mtime_ns, found.st_size
+
+
+class _StackCache:
+    """The stacks of the parts that were asked for last, as far as they fit."""
+
+    def __init__(self) -> None:
+        self._held: OrderedDict[tuple[tuple[str, int, int], ...], Stacks] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def load(self, recording: Recording, spans: Sequence[Span]) -> Stacks:
+        parts = [part for part in recording.parts if any(part.touches(schema.STACKS, *span) for span in spans)]
+        key = tuple(
+            (part.name, int(getattr(part, "size_bytes", 0)), recording.first_id(part, "stack")) for part in parts
+        )
+        with self._lock:
+            if key in self._held:
+                self._held.move_to_end(key)
+                return self._held[key]
+        found = stacks.load(recording, spans)
+        with self._lock:
+            self._held[key] = found
+            while len(self._held) > 1 and sum(map(_bytes, self._held.values())) > STACKS_BYTES:
+                self._held.popitem(last=False)
+        return found
+
+
+def _bytes(known: Stacks) -> int:
+    rows = 0 if known.row_of is None else known.row_of.nbytes
+    return known.flat.nbytes + known.starts.nbytes + known.ends.nbytes + rows + 200 * len(known.functions)

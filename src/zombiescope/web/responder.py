@@ -1,0 +1,96 @@
+"""Where requests become responses: the recording is chosen, and the document is made or taken from the cache."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from fastapi import Query, Request, Response
+
+from zombiescope.documents.columns import MEDIA_TYPE, Columns
+from zombiescope.questions.window import WHOLE, WindowQuestion
+from zombiescope.recording.reader import Recording
+from zombiescope.web.held_recording import HeldRecording
+from zombiescope.web.recordings import Recordings
+from zombiescope.web.response_cache import Representation, ResponseCache
+
+Document = dict[str, Any] | Columns
+Make = Callable[[HeldRecording, Recording], Document]
+Rec = Annotated[str | None, Query(max_length=300, description="Which recording (see recordings). Default: the first.")]
+LONG_US = 1800 * 1_000_000
+"""The samples of more than that are not read in a moment."""
+
+
+def says(twin: str, *, binary: bool = False) -> dict[str, Any]:
+    """What the documentation says of an endpoint: its media type, its errors, and the command that prints the same."""
+    media = MEDIA_TYPE if binary else "application/json"
+    shape = {"type": "string", "format": "binary"} if binary else {"type": "object"}
+    return {
+        "response_class": Response,
+        "responses": {
+            200: {"description": f"On the command line: `zombiescope {twin}`.", "content": {media: {"schema": shape}}},
+            **ERRORS,
+        },
+    }
+
+
+_ERROR = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
+ERRORS: dict[int | str, dict[str, Any]] = {
+    "4XX": {"description": "What is wrong with the request, and how to fix it.", "content": _ERROR},
+    503: {"description": "Nothing is recorded yet, or it cannot be read.", "content": _ERROR},
+}
+
+
+class Responder:
+    def __init__(self, recordings: Recordings) -> None:
+        self.recordings = recordings
+        self._cache = ResponseCache()
+        self._long: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+
+    def answer(
+        self,
+        request: Request,
+        what: str,
+        rec: str | None,
+        make: Make,
+        window: WindowQuestion = WHOLE,
+        *,
+        samples: bool = False,
+    ) -> Response:
+        """Made while the recording is held, for what takes a moment; `samples`: it reads all samples of the window, so
+        a long one is made apart. Raises Refusal and QuestionError."""
+        held = self.recordings.named(rec)
+        with held.reading(window.fixed_end_us) as recording:
+            chosen = window.choose(recording)
+            if not samples or chosen.end_us - chosen.start_us <= LONG_US:
+                key = _key(request, held, window)
+                made = self._cache.get(key, lambda: Representation.of(what, make(held, recording)))
+                return made.response(request)
+        return self.long_answer(request, what, rec, make, window)
+
+    def long_answer(
+        self, request: Request, what: str, rec: str | None, make: Make, window: WindowQuestion = WHOLE
+    ) -> Response:
+        """Made apart, one at a time: for what takes seconds, so that the other views do not wait for it."""
+        held = self.recordings.named(rec)
+        with held.reading(window.fixed_end_us):
+            key = _key(request, held, window)
+
+        def made() -> Representation:
+            with held.apart() as recording:
+                return Representation.of(what, make(held, recording))
+
+        with self._long[held.key]:
+            return self._cache.get(key, made).response(request)
+
+    def plain(self, request: Request, what: str, document: dict[str, Any]) -> Response:
+        """What is true of this machine and this moment."""
+        return Representation.of(what, document).response(request)
+
+
+def _key(request: Request, held: HeldRecording, window: WindowQuestion) -> tuple[Any, ...]:
+    """Of what an answer is true: of all time, or as long as nobody looks again."""
+    since = -1 if held.settled(window.fixed_end_us) else held.generation
+    return held.key, request.url.path, tuple(sorted(request.query_params.multi_items())), since

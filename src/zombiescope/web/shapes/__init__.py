@@ -1,0 +1,89 @@
+"""The shapes of the answers, for the OpenAPI document and for the page, whose types are made from it.
+
+They describe and do nothing else: no answer is checked against them while it is served. tests/unit/web/test_shapes.py
+compares them with real answers, key by key and both ways, so that the description cannot lie.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from zombiescope.documents.columns import MEDIA_TYPE
+from zombiescope.web.shapes import cgroups, diagnosis, node, samples
+from zombiescope.web.shapes.common import TimelineEvent
+
+DOCUMENTS: dict[str, Any] = {
+    "recordings": node.RecordingList,
+    "info": node.Info,
+    "status": node.Status,
+    "worst": node.Worst,
+    "cgroups": cgroups.Cgroups,
+    "history": node.History,
+    "audit": cgroups.Audit,
+    "lanes": node.Lanes,
+    "cores": node.Cores,
+    "events": node.Events,
+    "functions": samples.Stacks,
+    "diff": samples.Difference,
+    "incidents": diagnosis.Diagnosis,
+    "incidents/{id}": diagnosis.OneIncident,
+}
+"""Path -> its JSON."""
+HEADERS: dict[str, Any] = {
+    "strip": node.StripHeader,
+    "heatmap": samples.HeatmapHeader,
+    "flamegraph": samples.FlamegraphHeader,
+    "flamechart": samples.FlamechartHeader,
+}
+"""Path -> the header before its columns."""
+LIVE: dict[str, Any] = {
+    "tick": node.Tick,
+    "event": TimelineEvent,
+    "incidents": list[node.IncidentNote],
+    "recorder": node.RecorderState,
+}
+"""Event of the stream -> its data."""
+FILES = {
+    "export": ("application/octet-stream", "text/plain"),
+    "page": ("text/html",),
+    "incidents/{id}/report": ("text/html", "text/markdown"),
+}
+"""Path -> what is downloaded there."""
+
+
+def describe(document: dict[str, Any], prefix: str) -> None:
+    """Writes the shapes into the OpenAPI document of the API below `prefix`."""
+    wanted = {("json", path): shape for path, shape in DOCUMENTS.items()}
+    wanted |= {("header", path): shape for path, shape in HEADERS.items()}
+    wanted |= {("live", kind): shape for kind, shape in LIVE.items()}
+    adapters = [(key, "serialization", TypeAdapter(shape)) for key, shape in wanted.items()]
+    made, found = TypeAdapter.json_schemas(adapters, ref_template="#/components/schemas/{model}")  # type: ignore[arg-type]
+    schemas = {key[0]: _plain(schema) for key, schema in made.items()}
+    document["components"]["schemas"] |= _plain(found["$defs"])
+
+    def content(path: str) -> dict[str, Any]:
+        found: dict[str, Any] = document["paths"][f"{prefix}/{path}"]["get"]["responses"]["200"]["content"]
+        return found
+
+    for path in DOCUMENTS:
+        content(path)["application/json"]["schema"] = schemas["json", path]
+    for path in HEADERS:
+        content(path)[MEDIA_TYPE]["schema"]["x-header"] = schemas["header", path]
+    content("live")["text/event-stream"]["schema"]["x-events"] = {kind: schemas["live", kind] for kind in LIVE}
+    for path, media in FILES.items():
+        content(path).clear()
+        content(path).update({each: {"schema": {"type": "string", "format": "binary"}} for each in media})
+
+
+def _plain(schema: Any) -> Any:
+    """Without the titles that repeat the names, and with alternatives of simple types in one list."""
+    if isinstance(schema, list):
+        return [_plain(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    simple = [each.get("type") for each in schema.get("anyOf", ()) if set(each) == {"type"}]
+    if simple and len(simple) == len(schema["anyOf"]):
+        return {"type": simple}
+    return {key: _plain(value) for key, value in schema.items() if not (key == "title" and isinstance(value, str))}

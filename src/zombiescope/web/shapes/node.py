@@ -1,0 +1,230 @@
+"""The recordings, what is in one, and what is drawn over its time."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from typing_extensions import TypedDict
+
+from zombiescope.web.shapes.common import (
+    Document,
+    Gap,
+    Missing,
+    Modes,
+    ModesBusy,
+    Severity,
+    Span,
+    TimelineEvent,
+    Window,
+    WindowHeader,
+)
+from zombiescope.web.shapes.diagnosis import NotedIncident
+
+RecordingEntry = TypedDict(
+    "RecordingEntry",
+    {
+        "key": str,
+        "title": str,
+        "node": str | None,
+        "from": float | None,
+        "to": float | None,
+        "live": bool,
+        "note": str | None,
+    },
+)
+"""`node` and the times are null until it is built or read."""
+
+
+class RecordingList(Document):
+    recordings: list[RecordingEntry]
+
+
+class Damage(TypedDict):
+    file: str
+    what: str
+
+
+class Info(Window):
+    kernel: str | None
+    machine: str | None
+    os: str | None
+    timezone: str | None
+    cpus: int | None
+    labels: dict[str, str]
+    boots: list[str]
+    samples: int
+    tables: dict[str, int]
+    bytes: int
+    parquet_parts: int
+    log_segments: int
+    gaps: list[Gap]
+    damage: list[Damage]
+    missing: list[Missing]
+    live: bool
+    zone_offset_s: float
+    hz: int | None
+    interval_s: float | None
+    version: str
+    note: str | None
+
+
+class RecorderCost(TypedDict):
+    cpu_ratio: float | None
+    rss_bytes: int | None
+    bytes_per_hour: float | None
+    lost: int
+
+
+class Status(Document):
+    running: bool
+    pid: int | None
+    recording: str | None
+    node: str | None
+    timezone: str | None
+    since: float | None
+    until: float | None
+    cost: RecorderCost | None
+    bytes: int | None
+    gaps: list[Gap]
+    missing: list[Missing]
+    incidents: list[NotedIncident]
+
+
+class WorstSecond(TypedDict):
+    """The second in which the kernel held a core most; who ran there is null without samples."""
+
+    at: float
+    cpu: int
+    modes: Modes
+    kernel: float
+    samples: int | None
+    comm: str | None
+    pid: int | None
+    unit: str | None
+    task_ratio: float | None
+    path: list[str]
+
+
+class Hidden(TypedDict):
+    """What the mean of all cores hid around it."""
+
+    average_busy: float
+    average_kernel: float
+    core: int
+    core_kernel: float
+    seconds: float
+    at: float
+
+
+class Worst(Window):
+    second: WorstSecond | None
+    hidden: Hidden | None
+
+
+class Zombies(TypedDict):
+    at: list[float]
+    total: list[int | None]
+    live: list[int | None]
+    dying: list[int | None]
+
+
+class Pressure(TypedDict):
+    at: list[float]
+    cpu: list[float | None]
+    memory: list[float | None]
+    io: list[float | None]
+
+
+class Lanes(Window):
+    events: list[TimelineEvent]
+    events_left_off: int
+    zombies: Zombies
+    pressure: Pressure
+    gaps: list[Gap]
+
+
+class Events(Window):
+    events: list[TimelineEvent]
+
+
+class Busiest(TypedDict):
+    at: float
+    busy: float
+
+
+class Core(ModesBusy):
+    cpu: int
+    longest_saturation_s: float | None
+    longest_busy_s: float | None
+    busiest: Busiest | None
+
+
+class Cores(Window):
+    interval_s: float | None
+    aggregate: ModesBusy
+    cores: list[Core]
+
+
+class StripHeader(WindowHeader):
+    """u8 arrays columns*cpus named by mode, f32 average_busy and average_kernel, i32 worst_core."""
+
+    column_s: float
+    columns: int
+    cpus: list[int]
+    from_samples: bool
+
+
+class HistoryPoint(TypedDict):
+    """A span that starts at `at`; counts of cgroups are the last of the span."""
+
+    at: float
+    boot: str
+    recorded_s: int
+    cores_saturated_s: float
+    longest_saturation_s: float
+    longest_cpu: int | None
+    busy_ratio: float | None
+    system_ratio: float | None
+    memory_cgroups: int | None
+    dying: int | None
+    restarts: int
+    critical_events: int
+    nic_events: int
+    lost: int
+
+
+class History(Document):
+    node: str
+    points: list[HistoryPoint]
+
+
+class Tick(TypedDict):
+    """One second of a recorder that runs; `at` is its end."""
+
+    at: float
+    interval_s: float
+    cpus: list[int]
+    user: list[float | None]
+    system: list[float | None]
+    irq: list[float | None]
+    softirq: list[float | None]
+    steal: list[float | None]
+    iowait: list[float | None]
+    average_busy: float | None
+    average_kernel: float | None
+    dying: int | None
+    total: int | None
+    hz_samples: int | None
+
+
+class IncidentNote(Span):
+    """An incident in one line."""
+
+    id: str
+    state: Literal["open", "closed"]
+    severity: Severity
+    summary: str | None
+
+
+class RecorderState(TypedDict):
+    running: bool

@@ -1,0 +1,141 @@
+"""Samples of a window: pictures, tables, and what differs from another window."""
+
+from __future__ import annotations
+
+from typing import Literal, NotRequired
+
+from typing_extensions import TypedDict
+
+from zombiescope.web.shapes.cgroups import Verdict
+from zombiescope.web.shapes.common import Document, Header, Span, Window, WindowHeader
+
+
+class HeatmapHeader(Header):
+    """u32 values (columns*rows, column by column), with `paint` also u32 painted."""
+
+    by: Literal["subsecond", "core"]
+    start: float
+    column_s: float
+    columns: int
+    rows: int
+    cores: list[int] | None
+    total: int
+    max: int
+    blind: list[tuple[float, float]]
+
+
+class Pruned(TypedDict):
+    branches: int
+    samples: int
+    below_ratio: float
+
+
+class Against(Span):
+    total: int
+
+
+class FlamegraphHeader(WindowHeader):
+    """Arrays name, module, kind, parent, depth, value, self, and in a difference base, base_self."""
+
+    total: int
+    pruned: Pruned
+    against: NotRequired[Against]
+    base_total: int | None
+    scale: float
+    invert: bool
+    total_recording_samples: int
+    names: list[str]
+    modules: list[str]
+    kinds: list[str]
+
+
+class FlamechartHeader(WindowHeader):
+    """Arrays name, module, kind, depth, start, end, samples."""
+
+    names: list[str]
+    modules: list[str]
+    kinds: list[str]
+    rows_left_off: int
+
+
+class Frame(TypedDict):
+    name: str
+    module: str | None
+    kind: str
+
+
+class FunctionRow(Frame):
+    self: int
+    total: int
+    self_ratio: float
+    total_ratio: float
+
+
+class Stack(TypedDict):
+    value: int
+    ratio: float
+    frames: list[Frame]
+
+
+class Stacks(Window):
+    total: int
+    functions: list[FunctionRow]
+    stacks: list[Stack]
+
+
+class Pair(TypedDict):
+    """Before, after, and after less before."""
+
+    a: float | None
+    b: float | None
+    delta: float | None
+
+
+class Side(Span):
+    node: str
+    samples: int
+
+
+class CoreChange(TypedDict):
+    cpu: int
+    busy: Pair
+    longest_saturation_s: Pair
+
+
+class CoreChanges(TypedDict):
+    aggregate: dict[str, Pair]
+    cores: list[CoreChange]
+
+
+class UnitChange(TypedDict):
+    name: str
+    kind: str
+    cores: Pair
+    ratio: Pair
+
+
+class FunctionChange(Frame):
+    self_ratio: Pair
+    total_ratio: Pair
+
+
+class Census(TypedDict):
+    total: int | None
+    live: int | None
+    dying: int | None
+    growth_per_hour: float | None
+    verdict: Verdict | None
+
+
+class Censuses(TypedDict):
+    a: Census
+    b: Census
+
+
+class Difference(Document):
+    a: Side
+    b: Side
+    cores: CoreChanges
+    units: list[UnitChange]
+    functions: list[FunctionChange]
+    cgroups: Censuses

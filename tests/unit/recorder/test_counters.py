@@ -1,0 +1,136 @@
+"""Counters are differences and gauges are changes; one source that cannot be read does not cost the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from zombiescope.kernel import vmstat
+from zombiescope.recorder import counters as module
+from zombiescope.recorder.counters import Counters
+from zombiescope.recorder.sources import Sources
+from zombiescope.recorder.stage import Barrier
+from zombiescope.recorder.tick import Tick
+from zombiescope.recording import schema
+from zombiescope.recording.batch import Batch
+
+SECOND_US = 1_000_000
+
+
+class Bench:
+    """Counters over a tree that a test writes, second by second."""
+
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.root, self.now_s, self.read_ns = root, 100, 0
+        self.batch, self.sources = Batch(), Sources()
+        barrier = Barrier(self.sources, lambda: self.now_s * SECOND_US, lambda: float(self.now_s))
+        clock = SimpleNamespace(monotonic=lambda: float(self.now_s), perf_counter_ns=self._perf_counter_ns)
+        monkeypatch.setattr(module, "time", clock)
+        self.counters = Counters(self.batch, self.sources, barrier, str(root))
+        self._clock_ns = 0
+        self.put("proc/vmstat", "pgfault 100\nnr_dirty 5\n")
+        self.put("proc/meminfo", "MemAvailable: 10 kB\n")
+
+    def _perf_counter_ns(self) -> int:
+        self._clock_ns += self.read_ns
+        return self._clock_ns
+
+    def put(self, path: str, text: str) -> None:
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+    def second(self) -> dict[str, int]:
+        """One tick: name -> value of the rows that it wrote."""
+        self.batch._rows.pop(schema.COUNTERS.number, None)
+        self.now_s += 1
+        self.counters.tick(Tick(0, self.now_s * SECOND_US, SECOND_US))
+        names = {row[0]: row[2] for row in self.batch._rows.get(schema.SERIES.number, [])}
+        return {names[row[1]]: row[2] for row in self.batch._rows.get(schema.COUNTERS.number, [])}
+
+    def missing(self) -> set[str]:
+        return {one.source for one in self.sources.missing}
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+    made = Bench(tmp_path, monkeypatch)
+    yield made
+    made.counters.close()
+
+
+def test_a_counter_is_what_was_added_and_a_gauge_is_written_when_it_changes(bench: Bench) -> None:
+    first = bench.second()
+    assert first["nr_dirty"] == 5
+    assert "pgfault" not in first
+    bench.put("proc/vmstat", "pgfault 130\nnr_dirty 5\n")
+    assert bench.second() == {"pgfault": 30}
+    bench.put("proc/vmstat", "pgfault 130\nnr_dirty 6\n")
+    assert bench.second() == {"nr_dirty": 6}
+
+
+def test_a_counter_that_was_reset_says_nothing(bench: Bench) -> None:
+    bench.second()
+    bench.put("proc/vmstat", "pgfault 3\nnr_dirty 5\n")
+    assert bench.second() == {}
+
+
+def test_a_new_segment_numbers_series_anew_and_writes_gauges_again(bench: Bench) -> None:
+    bench.second()
+    bench.batch._rows.clear()
+    bench.counters.restart()
+    bench.now_s += 5
+    assert bench.second()["mem_available_bytes"] == 10 * 1024
+    assert [row[0] for row in bench.batch._rows[schema.SERIES.number]][:1] == [1]
+
+
+def test_a_source_that_raises_is_missing_and_the_others_are_read(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    def odd(_: bytes) -> dict[str, int | None]:
+        raise ValueError("a line of another kind")
+
+    bench.second()
+    with monkeypatch.context() as patch:
+        patch.setattr(vmstat, "parse", odd)
+        bench.put("proc/meminfo", "MemAvailable: 20 kB\n")
+        bench.now_s += 5
+        assert bench.second()["mem_available_bytes"] == 20 * 1024
+    assert "vmstat (reader)" in bench.missing()
+    assert "vmstat" not in bench.missing()
+
+
+def test_what_it_counted_while_it_could_not_be_read_belongs_to_no_tick(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.second()
+    bench.put("proc/vmstat", "pgfault 1000100\nnr_dirty 5\n")
+    with monkeypatch.context() as patch:
+        patch.setattr(vmstat, "parse", lambda _: 1 // 0)
+        bench.second()
+    assert "pgfault" not in bench.second()
+    [(from_us, to_us, _, why)] = [gap for gap in bench.sources.take_ended() if gap[2] == "vmstat (reader)"]
+    assert to_us - from_us == SECOND_US
+    assert why.startswith("ZeroDivisionError")
+    bench.put("proc/vmstat", "pgfault 1000107\nnr_dirty 5\n")
+    assert bench.second()["pgfault"] == 7
+
+
+def test_a_source_that_is_dear_twice_in_a_row_is_read_rarely(bench: Bench) -> None:
+    bench.second()
+    bench.read_ns = 2 * module.DEAR_NS
+    bench.second()
+    bench.second()
+    bench.read_ns = 0
+    bench.put("proc/vmstat", "pgfault 999\nnr_dirty 5\n")
+    assert [("pgfault" in bench.second()) for _ in range(10)].index(True) == 9
+
+
+def test_a_file_that_is_absent_is_missing_until_it_is_there(bench: Bench) -> None:
+    (bench.root / "proc/vmstat").unlink()
+    bench.second()
+    assert "vmstat" in bench.missing()
+    bench.put("proc/vmstat", "pgfault 1\n")
+    bench.second()
+    assert "vmstat" not in bench.missing()

@@ -1,0 +1,130 @@
+"""Questions about processes: answered in a thread that may hang or fail, and never at the loop's cost."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from zombiescope.recorder import lookup as module
+from zombiescope.recorder.lookup import MAX_QUEUED, AddressQuestion, Lookup, best_cgroup
+
+DEADLINE_S = 10.0
+
+
+class StandInSymbols:
+    """Names addresses after their process; one that is `held` keeps its asker waiting."""
+
+    def __init__(self) -> None:
+        self.held = threading.Event()
+        self.held.set()
+        self.waiting = threading.Event()
+        self.denied: dict[str, int] = {}
+        self.forgotten: list[int] = []
+
+    def forget(self, pid: int) -> None:
+        self.forgotten.append(pid)
+
+    def resolve_at(self, pid: int, addresses: list[int], _: object) -> list[Any]:
+        if pid == 13:
+            raise ValueError("an odd file")
+        if pid == 99:
+            self.waiting.set()
+            self.held.wait(DEADLINE_S)
+        return [f"{pid}+{address}" for address in addresses]
+
+
+@pytest.fixture
+def symbols() -> StandInSymbols:
+    return StandInSymbols()
+
+
+@pytest.fixture
+def lookup(symbols: StandInSymbols) -> Iterator[Lookup]:
+    made = Lookup(None, resolver=lambda: symbols)  # type: ignore[arg-type, return-value]
+    yield made
+    symbols.held.set()
+    made.stop()
+
+
+def question(pid: int, space: int = 1) -> AddressQuestion:
+    return AddressQuestion(0, space, pid, [5], None)
+
+
+def until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + DEADLINE_S
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+def answers(lookup: Lookup, count: int) -> list[Any]:
+    taken: list[Any] = []
+
+    def enough() -> bool:
+        taken.extend(lookup.take_answers())
+        return len(taken) >= count
+
+    until(enough)
+    return [answer.frames for answer in taken]
+
+
+def test_a_question_that_raises_costs_itself_and_is_reported_once(lookup: Lookup) -> None:
+    for pid in (1, 13, 2):
+        lookup.ask(question(pid))
+    assert answers(lookup, 2) == [["1+5"], ["2+5"]]
+    with pytest.raises(ValueError, match="an odd file"):
+        lookup.raise_failure()
+    lookup.raise_failure()
+
+
+def test_one_that_hangs_is_left_behind_and_reported_for_as_long_as_it_lasts(
+    lookup: Lookup, symbols: StandInSymbols, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    symbols.held.clear()
+    lookup.ask(question(99))
+    assert symbols.waiting.wait(DEADLINE_S)
+    assert lookup.newly_stuck() is None
+    monkeypatch.setattr(module, "STUCK_S", 0.0)
+    assert lookup.newly_stuck() == 99
+    # THEN another worker answers
+    lookup.ask(question(1))
+    assert answers(lookup, 1) == [["1+5"]]
+    until(lookup.settled)
+    # AND it is news only once
+    assert lookup.newly_stuck() is None
+    # AND the late answer counts
+    symbols.held.set()
+    assert answers(lookup, 1) == [["99+5"]]
+
+
+def test_more_questions_than_fit_are_refused(lookup: Lookup, symbols: StandInSymbols) -> None:
+    symbols.held.clear()
+    lookup.ask(question(99))
+    assert symbols.waiting.wait(DEADLINE_S)
+    for _ in range(MAX_QUEUED + 7):
+        lookup.ask(question(1))
+    assert lookup.refused == 7
+
+
+def test_a_pid_that_runs_another_program_is_asked_anew(lookup: Lookup, symbols: StandInSymbols) -> None:
+    for space in (1, 1, 2):
+        lookup.ask(question(7, space))
+    answers(lookup, 3)
+    assert symbols.forgotten == [7]
+
+
+@pytest.mark.parametrize(
+    ("cgroups", "best"),
+    [
+        ({6: "/job", 1: "/system.slice/a.service"}, "/job"),
+        ({6: "/", 1: "/system.slice/a.service"}, "/system.slice/a.service"),
+        ({1: "/x"}, "/x"),
+        ({}, None),
+    ],
+)
+def test_of_several_hierarchies_the_one_that_says_most(cgroups: dict[int, str], best: str | None) -> None:
+    assert best_cgroup(cgroups, 6) == best

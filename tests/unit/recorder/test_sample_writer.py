@@ -1,0 +1,111 @@
+"""Who is asked again, and when: a task is moved, renamed and given its priority after it was first seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from zombiescope.kernel.cgroup_path import Owner
+from zombiescope.kernel.process import Process
+from zombiescope.recorder import sample_writer as module
+from zombiescope.recorder.lookup import TaskAnswer, TaskQuestion
+from zombiescope.recorder.sample_writer import HOT_AGAIN_NS, SETTLED_NS, SampleWriter
+from zombiescope.recording.batch import Batch
+
+SECOND_NS = 1_000_000_000
+
+
+@dataclass
+class StandInSampler:
+    """What the native sampler hands over: one task, seen once, and its share of every second."""
+
+    samples_a_second: int = 90
+
+    def take_cgroups(self) -> list[Any]:
+        return []
+
+    def take_tasks(self) -> list[Any]:
+        return [(7, 500, 500, "loop", 1, 0)]
+
+    def take_shares(self) -> list[tuple[int, int, int]]:
+        return [(7, self.samples_a_second, 0)]
+
+    @property
+    def rows(self) -> StandInSampler:
+        return self
+
+    def take_wanted(self) -> list[Any]:
+        return []
+
+
+@dataclass
+class StandInLookup:
+    asked: list[TaskQuestion] = field(default_factory=list)
+    answers: list[TaskAnswer] = field(default_factory=list)
+
+    def ask(self, question: TaskQuestion) -> None:
+        self.asked.append(question)
+
+    def take_answers(self) -> list[TaskAnswer]:
+        answers, self.answers = self.answers, []
+        return answers
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    clock = [1000 * SECOND_NS]
+    monkeypatch.setattr(module, "monotonic_ns", lambda: clock[0])
+    return clock
+
+
+def made(sampler: StandInSampler, lookup: StandInLookup) -> SampleWriter:
+    samples = SampleWriter(sampler, lookup, Batch())  # type: ignore[arg-type]
+    samples.ask()
+    return samples
+
+
+def test_a_young_task_is_asked_again_when_it_has_settled(now: list[int]) -> None:
+    sampler, lookup = StandInSampler(samples_a_second=3), StandInLookup()
+    samples = made(sampler, lookup)
+    list(samples.shares())
+    assert len(lookup.asked) == 1
+    for _ in range(10):
+        now[0] += SETTLED_NS
+        list(samples.shares())
+    assert [one.comm for one in lookup.asked] == ["loop", None], "once more, and its name anew"
+
+
+def test_a_hot_task_is_asked_every_five_seconds(now: list[int]) -> None:
+    sampler, lookup = StandInSampler(), StandInLookup()
+    samples = made(sampler, lookup)
+    for _ in range(20):
+        now[0] += SECOND_NS
+        list(samples.shares())
+    assert len(lookup.asked) == 2 + (20 * SECOND_NS - 2 * SECOND_NS) // HOT_AGAIN_NS
+
+
+def test_a_task_that_became_real_time_is_told(now: list[int]) -> None:
+    sampler, lookup = StandInSampler(), StandInLookup()
+    samples = made(sampler, lookup)
+    assert not next(samples.shares()).real_time
+    fifo = Process(500, 1, "loop", "R", False, 1, 10, 1, None, False, None, {})
+    samples._name_task(TaskAnswer(lookup.asked[0], fifo, "/", Owner(), "loop"))
+    assert next(samples.shares()).real_time
+
+
+def test_the_cgroup_that_limits_its_cpu_is_told_where_it_is_another(now: list[int]) -> None:
+    sampler, lookup = StandInSampler(), StandInLookup()
+    samples = made(sampler, lookup)
+    samples._name_task(TaskAnswer(lookup.asked[0], None, "/system.slice", Owner(), "loop", "/system.slice/a.service"))
+    share = next(samples.shares())
+    assert (share.cgroup, share.cpu_cgroup) == ("/system.slice", "/system.slice/a.service")
+
+
+def test_one_that_is_gone_keeps_its_first_answer(now: list[int]) -> None:
+    sampler, lookup = StandInSampler(), StandInLookup()
+    samples = made(sampler, lookup)
+    samples._name_task(TaskAnswer(lookup.asked[0], None, "/job", Owner(unit="a.service"), "loop"))
+    samples._name_task(TaskAnswer(lookup.asked[0], None, None, Owner(), "loop"))
+    assert next(samples.shares()).name == "a.service"

@@ -1,0 +1,210 @@
+"""The described shapes are those of real answers: nothing that is answered is missing in them, nothing is made up."""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.helpers.page_server import PageServer, page_server
+from tests.helpers.recordings import Written, write_recording
+
+from zombiescope._missing import Missing
+from zombiescope.audit.baseline import Allowed, BaselineDiff
+from zombiescope.audit.finding import Audit, Evidence, Finding
+from zombiescope.diagnosis.report.document import incident
+from zombiescope.documents import audit as audit_documents
+from zombiescope.documents import incidents as incident_documents
+from zombiescope.documents import info as info_documents
+from zombiescope.documents import status as status_documents
+from zombiescope.questions.views import AuditQuestion
+from zombiescope.questions.window import Window
+from zombiescope.recording import incident_file
+from zombiescope.recording.gaps import Gap
+from zombiescope.recording.locate import RunningRecorder
+from zombiescope.recording.part import Damage
+from zombiescope.recording.reader import open_recording
+from zombiescope.views.info import info as info_of
+from zombiescope.web.description import openapi
+from zombiescope.web.shapes import DOCUMENTS, HEADERS, LIVE
+
+DESCRIBED = openapi()
+SCHEMAS: dict[str, Any] = DESCRIBED["components"]["schemas"]
+TYPES: dict[str, tuple[type, ...]] = {
+    "string": (str,), "integer": (int,), "number": (int, float), "boolean": (bool,), "null": (type(None),),
+    "array": (list,), "object": (dict,),
+}  # fmt: skip
+
+
+class MisfitError(AssertionError):
+    pass
+
+
+class Shapes:
+    """Compares answers with their description, and remembers which described keys were met."""
+
+    def __init__(self) -> None:
+        self.met: set[str] = set()
+
+    def fits(self, schema: dict[str, Any], value: Any, where: str) -> None:
+        if "$ref" in schema:
+            name = schema["$ref"].rpartition("/")[2]
+            return self._fits(SCHEMAS[name], value, where, name)
+        return self._fits(schema, value, where, None)
+
+    def _fits(self, schema: dict[str, Any], value: Any, where: str, name: str | None) -> None:
+        if "anyOf" in schema:
+            return self._any(schema["anyOf"], value, where)
+        if "const" in schema or "enum" in schema:
+            self._expect(value in schema.get("enum", [schema.get("const")]), where, value)
+            return None
+        kinds = schema.get("type", list(TYPES))
+        allowed = [each for kind in ([kinds] if isinstance(kinds, str) else kinds) for each in TYPES[kind]]
+        self._expect(type(value) in allowed, where, value)
+        if isinstance(value, dict):
+            self._object(schema, value, where, name)
+        elif isinstance(value, list):
+            self._array(schema, value, where)
+        return None
+
+    def _any(self, schemas: list[dict[str, Any]], value: Any, where: str) -> None:
+        misfits = []
+        for schema in schemas:
+            try:
+                return self.fits(schema, value, where)
+            except MisfitError as misfit:
+                misfits.append(str(misfit))
+        raise MisfitError("; ".join(misfits))
+
+    def _object(self, schema: dict[str, Any], value: dict[str, Any], where: str, name: str | None) -> None:
+        known, others = schema.get("properties", {}), schema.get("additionalProperties", False)
+        lacking = set(schema.get("required", ())) - set(value)
+        self._expect(not lacking, where, f"no {sorted(lacking)}")
+        for key, inside in value.items():
+            if key in known:
+                self.met.add(f"{name}.{key}")
+                self.fits(known[key], inside, f"{where}.{key}")
+            else:
+                self._expect(others is not False, f"{where}.{key}", inside)
+                if isinstance(others, dict):
+                    self.fits(others, inside, f"{where}.{key}")
+
+    def _array(self, schema: dict[str, Any], value: list[Any], where: str) -> None:
+        each = schema.get("prefixItems") or [schema["items"]] * len(value)
+        self._expect(len(each) == len(value), where, value)
+        for number, (inside, item) in enumerate(zip(value, each, strict=True)):
+            self.fits(item, inside, f"{where}[{number}]")
+
+    @staticmethod
+    def _expect(fits: bool, where: str, value: Any) -> None:
+        if not fits:
+            raise MisfitError(f"{where}: {str(value)[:200]}")
+
+
+Answer = tuple[str, dict[str, Any], Any]
+"""Where it is from, its schema, and what was answered."""
+
+
+def schema_of(path: str) -> dict[str, Any]:
+    content = DESCRIBED["paths"][f"/api/v1/{path}"]["get"]["responses"]["200"]["content"]
+    if path in DOCUMENTS:
+        return dict(content["application/json"]["schema"])
+    (media,) = content.values()
+    return dict(media["schema"]["x-events" if path == "live" else "x-header"])
+
+
+def of_recording(server: PageServer, rec: str) -> Iterator[Answer]:
+    info = server.api("info", rec=rec).document
+    first = server.api("incidents", rec=rec).document["incidents"][0]["id"]
+    before = f"{info['from']}..{(info['from'] + info['to']) / 2}"
+    asked: dict[str, tuple[dict[str, Any], ...]] = {
+        "diff": ({"against": before},), "heatmap": ({"by": "core"}, {"by": "subsecond", "paint": "a"}),
+        "flamegraph": ({}, {"against": before}), "flamechart": ({"cpu": "3"},),
+    }  # fmt: skip
+    for path in (*DOCUMENTS, *HEADERS):
+        for parameters in asked.get(path, ({},)):
+            chosen = {} if path in ("recordings", "status") else {"rec": rec}
+            got = server.api(path.replace("{id}", first), **chosen, **parameters)
+            yield path, schema_of(path), got.columns[0] if path in HEADERS else got.document
+
+
+def of_running_recorder(written: Written, home: Path) -> Iterator[Answer]:
+    """Its doctor has noted what happened."""
+    with open_recording(written.dir) as recording:
+        window = Window(written.start_us, written.end_us, UTC)
+        noted = [incident(each) for each in incident_documents.diagnosed(recording, window).found.incidents]
+        incident_file.write(written.node_dir, [{**each, "state": "open"} for each in noted], written.end_us)
+        recorder = RunningRecorder(1, written.dir, "lab", written.start_us, None)
+        running = status_documents._running(recorder) | status_documents._measured(recorder, recording)
+    yield "status", schema_of("status"), {"schema": "zombiescope.status/1", **running}
+    with (written.node_dir / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with page_server(str(written.dir), home=home) as server, server.live() as events:
+            yield "incidents", schema_of("incidents"), server.api("incidents").document
+            write_recording(
+                written.dir, start_us=written.end_us, seconds=8, first_seq=3, closed=False,
+                recorder_started_us=written.start_us,
+            )  # fmt: skip
+            missed = set(LIVE) - {"recorder"}
+            while missed:
+                kind, data = next(events)
+                missed.discard(kind)
+                yield kind, schema_of("live")[kind], data
+            fcntl.flock(lock, fcntl.LOCK_UN)
+            yield "recorder", schema_of("live")["recorder"], next(data for kind, data in events if kind == "recorder")
+
+
+def of_unsound_recording(written: Written) -> Iterator[Answer]:
+    """Gaps, damage, and what an audit found: as the documents write them."""
+    with open_recording(written.dir) as recording:
+        found = replace(info_of(recording), gaps=(Gap(1, 2, "samples", "why"),), damage=(Damage("file", "what"),))
+    for name in ("gaps", "damage"):
+        yield name, SCHEMAS["Info"]["properties"][name], info_documents._document(found)[name]
+    finding = Finding("a:b", "a", "b", "warning", "why", (Evidence("/etc/x", 3, "text"),), ("true",))
+    line = Allowed("a:b", "reason", 7)
+    audit = Audit("/", True, (finding,), (Missing("systemd", "why", "grant"),))
+    split = BaselineDiff((finding,), ((finding, line),), (line,))
+    document = audit_documents.AuditAnswer(AuditQuestion(at_least="info"), audit, split).document()
+    yield "audit", schema_of("audit"), {"schema": "zombiescope.audit/1", "available": True, **document}
+
+
+@pytest.fixture(scope="module")
+def answers(server: PageServer, written: Written, tmp_path_factory: pytest.TempPathFactory) -> list[Answer]:
+    home = tmp_path_factory.mktemp("live")
+    growing = write_recording(home / "flight", seconds=60, closed=False)
+    return [
+        *of_recording(server, "here"),
+        *of_recording(server, "founding-case"),
+        *of_running_recorder(growing, home),
+        *of_unsound_recording(written),
+    ]
+
+
+def test_every_answer_is_as_described(answers: list[Answer]) -> None:
+    for where, schema, answer in answers:
+        Shapes().fits(schema, answer, where)
+
+
+def test_nothing_is_described_that_no_answer_has(answers: list[Answer]) -> None:
+    shapes = Shapes()
+    for where, schema, answer in answers:
+        shapes.fits(schema, answer, where)
+    described = {
+        f"{name}.{key}" for name, schema in SCHEMAS.items() if name != "Error" for key in schema.get("properties", {})
+    }
+    assert described - shapes.met == set()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"running": True, "more": 1}, {}, {"running": 1}, {"running": None}, [],
+    ],
+)  # fmt: skip
+def test_what_is_not_as_described_is_noticed(answer: Any) -> None:
+    with pytest.raises(MisfitError):
+        Shapes().fits({"$ref": "#/components/schemas/RecorderState"}, answer, "recorder")

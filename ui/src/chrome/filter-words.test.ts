@@ -1,0 +1,18 @@
+import { expect, it } from "vitest";
+import { problemWith, understood } from "./filter-words";
+
+it("takes what is chosen, unless the text says otherwise", () => {
+  expect(understood(" kubelet ", "comm")).toEqual({ kind: "comm", value: "kubelet" });
+  expect(understood("core: 3", "comm")).toEqual({ kind: "cpu", value: "3" });
+  expect(understood("pod=web-*", "comm")).toEqual({ kind: "container", value: "web-*" });
+  expect(understood("/mem_cgroup.*/", "unit")).toEqual({ kind: "match", value: "mem_cgroup.*" });
+  expect(understood("a::b", "match")).toEqual({ kind: "match", value: "a::b" });
+});
+
+it("says what is wrong before the server must", () => {
+  expect(problemWith("cpu", "0-7,9")).toBe("");
+  expect(problemWith("cpu", "x")).not.toBe("");
+  expect(problemWith("pid", "12a")).not.toBe("");
+  expect(problemWith("match", "(")).toContain("not a regular expression");
+  expect(problemWith("unit", "*.service")).toBe("");
+});

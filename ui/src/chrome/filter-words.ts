@@ -1,0 +1,46 @@
+/** What somebody types as a filter. Pure. */
+
+import type { ListFilter } from "../state/place";
+
+export type Kind = ListFilter | "match";
+export const KINDS: readonly Kind[] = ["cpu", "pid", "tid", "comm", "unit", "container", "match"];
+
+const NAMES: Record<string, Kind> = {
+  cpu: "cpu",
+  core: "cpu",
+  pid: "pid",
+  process: "pid",
+  tid: "tid",
+  thread: "tid",
+  comm: "comm",
+  name: "comm",
+  unit: "unit",
+  container: "container",
+  pod: "container",
+  match: "match",
+  frame: "match",
+};
+
+/** `unit:foo.service` and `core=3` say their kind themselves; otherwise the chosen one holds. /re/ is always about frames. */
+export function understood(text: string, chosen: Kind): { kind: Kind; value: string } {
+  const typed = text.trim();
+  const between = /^\/(.+)\/$/.exec(typed);
+  if (between) return { kind: "match", value: between[1]! };
+  const named = /^([a-z]+)\s*[:=]\s*(.+)$/i.exec(typed);
+  const kind = named && NAMES[named[1]!.toLowerCase()];
+  return kind ? { kind, value: named[2]! } : { kind: chosen, value: typed };
+}
+
+/** Why it cannot be a filter; empty if it can. */
+export function problemWith(kind: Kind, value: string): string {
+  if (kind === "cpu" && !/^\d+(-\d+)?(,\d+(-\d+)?)*$/.test(value)) return "a core is a number, or 0-7";
+  if ((kind === "pid" || kind === "tid") && !/^\d+$/.test(value)) return "an id is a number";
+  if (kind === "match") {
+    try {
+      new RegExp(value);
+    } catch (error) {
+      return `not a regular expression: ${(error as Error).message.replace(/^.*: /, "")}`;
+    }
+  }
+  return "";
+}

@@ -1,0 +1,138 @@
+// The controls above a flame graph, and the chips of what was done to it.
+
+import type { ComponentChildren } from "preact";
+import type { ColourBy } from "./colours";
+import { type FlameLook, VIEW_NAMES, VIEWS } from "./look";
+import { SearchBox, type SearchBoxProps } from "./search-box";
+import { says, type Transform } from "./transforms";
+
+export interface ToolbarProps extends Omit<SearchBoxProps, "search" | "onSearch"> {
+  readonly look: FlameLook;
+  readonly onLook: (change: Partial<FlameLook>) => void;
+  readonly onInvert: () => void;
+  readonly onRecursion: () => void;
+  /** null where nothing is compared. */
+  readonly onSwap: (() => void) | null;
+  readonly onSvg: () => void;
+  readonly onHtml: (() => void) | null;
+  readonly tools: ComponentChildren;
+}
+
+export function Toolbar(props: ToolbarProps) {
+  const { look, onLook, onSwap, onHtml, place, error, matched, total, onStep, focused } = props;
+  const isGraph = look.view === "flame" || look.view === "top";
+  const collapsed = look.transforms.some((each) => each.kind === "collapse-recursion" && !each.fn);
+  return (
+    <div class="zs-bar">
+      <span class="zs-group zs-tabs" role="tablist" aria-label="View">
+        {VIEWS.map((view) => (
+          <button
+            key={view}
+            type="button"
+            role="tab"
+            aria-selected={look.view === view}
+            title={`key ${VIEW_NAMES[view][1]}`}
+            onClick={() => onLook({ view })}
+          >
+            {VIEW_NAMES[view][0]}
+          </button>
+        ))}
+      </span>
+      <SearchBox
+        search={look.search}
+        error={error}
+        matched={matched}
+        total={total}
+        place={isGraph ? place : { at: 0, of: 0 }}
+        onSearch={(search) => onLook({ search })}
+        onStep={onStep}
+        focused={focused ?? 0}
+      />
+      <span class="zs-group" role="group" aria-label="Shape">
+        <button
+          type="button"
+          aria-pressed={look.inverted}
+          title="Start where the time was spent (i)"
+          onClick={props.onInvert}
+          disabled={!isGraph}
+        >
+          Inverted
+        </button>
+        <button
+          type="button"
+          aria-pressed={!look.icicle}
+          title="Root at the bottom (o)"
+          onClick={() => onLook({ icicle: !look.icicle })}
+          disabled={!isGraph}
+        >
+          Root below
+        </button>
+        <button
+          type="button"
+          aria-pressed={collapsed}
+          title="A function that calls itself becomes one frame (r)"
+          onClick={props.onRecursion}
+        >
+          Recursion
+        </button>
+      </span>
+      {onSwap ? (
+        <button type="button" onClick={onSwap} title="Swap the two sides">
+          ⇄ Swap
+        </button>
+      ) : (
+        <select
+          value={look.colour}
+          aria-label="Colour"
+          title="What colours mean (k)"
+          onChange={(event) => onLook({ colour: event.currentTarget.value as ColourBy })}
+        >
+          <option value="kind">Colour: kind</option>
+          <option value="module">Colour: module</option>
+        </select>
+      )}
+      <span class="zs-group">
+        <button type="button" onClick={props.onSvg} title="Save what is shown as a picture">
+          SVG
+        </button>
+        {onHtml && (
+          <button type="button" onClick={onHtml} title="Save this page as one file">
+            HTML
+          </button>
+        )}
+      </span>
+      {props.tools}
+    </div>
+  );
+}
+
+export function Chips({
+  transforms,
+  onRemove,
+  onClear,
+}: {
+  transforms: readonly Transform[];
+  onRemove: (at: number) => void;
+  onClear: () => void;
+}) {
+  if (!transforms.length) return null;
+  return (
+    <ul class="zs-chips" aria-label="Transforms">
+      {transforms.map((each, at) => (
+        <li key={says(each)}>
+          {says(each)}
+          <button type="button" aria-label={`remove: ${says(each)}`} onClick={() => onRemove(at)}>
+            ×
+          </button>
+        </li>
+      ))}
+      {transforms.length > 1 && (
+        <li class="zs-plain">
+          <button type="button" onClick={onClear}>
+            remove all
+          </button>
+        </li>
+      )}
+    </ul>
+  );
+}

@@ -1,0 +1,139 @@
+/** What every view needs to know of the recording that is shown: fetched when it changes, kept fresh while it is live. */
+
+import { batch, effect, signal } from "@preact/signals";
+import { AnswerError, type LiveState, source } from "../api/source";
+import type { Incident, IncidentNote, Tick, TimelineEvent } from "../api/types";
+import { catchUp, current, following, info, newest, rec, recordings, tail } from "./state";
+
+export const incidents = signal<Incident[] | null>(null);
+export const incidentsTrouble = signal<AnswerError | null>(null);
+/** Why the recording cannot be shown, if so. */
+export const trouble = signal<AnswerError | null>(null);
+export const connection = signal<{ state: LiveState | "none"; why: string; since: number }>({
+  state: "none",
+  why: "",
+  since: 0,
+});
+export const lastTick = signal<Tick | null>(null);
+export const lastEvent = signal<TimelineEvent | null>(null);
+export const noticed = signal<IncidentNote[] | null>(null);
+/** Grows when what was fetched may be out of date: after a broken connection, or when asked to look again. */
+export const fresh = signal(0);
+
+const RETRY_MS = 2000;
+
+const MANY = 5_000_000;
+const PICTURES_FIRST_MS = 2000;
+
+export function refresh(): void {
+  fresh.value++;
+}
+
+/** Keeps `info`, `incidents` and the live stream those of the recording in the address. */
+export function watchRecording(): void {
+  effect(() => {
+    const key = rec.value;
+    fresh.value;
+    const stop = new AbortController();
+    void load(key, stop);
+    return () => stop.abort();
+  });
+}
+
+async function load(key: string, stop: AbortController): Promise<void> {
+  const { signal: stopped } = stop;
+  try {
+    const [known, found] = await Promise.all([
+      source().json("recordings", {}, stopped),
+      source().json("info", { rec: key }, stopped),
+    ]);
+    if (stopped.aborted) return;
+    batch(() => {
+      recordings.value = known.recordings;
+      if (info.value?.node !== found.node || info.value?.from !== found.from) tail.value = newest.value = 0;
+      const place = current();
+      if (info.value === null && found.live && !place.view && !place.selection) following.value = true;
+      if (!found.live) following.value = false;
+      info.value = found;
+      trouble.value = null;
+    });
+    if (found.live) listen(key, stopped);
+    else connection.value = { state: "none", why: "", since: Date.now() };
+    // Diagnosing much takes the server seconds, which the first pictures then lack.
+    if ((found.samples ?? 0) > MANY) await new Promise((go) => setTimeout(go, PICTURES_FIRST_MS));
+    if (!stopped.aborted) await diagnose(key, stopped);
+  } catch (error) {
+    if (stopped.aborted) return;
+    trouble.value = AnswerError.of(error);
+    if (trouble.value.status === 0 || trouble.value.status >= 502)
+      setTimeout(() => stopped.aborted || refresh(), RETRY_MS);
+  }
+}
+
+async function diagnose(key: string, stopped: AbortSignal): Promise<void> {
+  try {
+    const found = await source().json("incidents", { rec: key }, stopped);
+    batch(() => {
+      incidents.value = found.incidents;
+      incidentsTrouble.value = null;
+    });
+  } catch (error) {
+    if (!stopped.aborted) incidentsTrouble.value = AnswerError.of(error);
+  }
+}
+
+function listen(key: string, stopped: AbortSignal): void {
+  let broken = false;
+  const end = source().live(
+    { rec: key },
+    {
+      tick(tick) {
+        batch(() => {
+          newest.value = Math.max(newest.value, tick.at);
+          if (following.value) catchUp();
+          lastTick.value = tick;
+        });
+      },
+      event: (event) => (lastEvent.value = event),
+      incidents(notes) {
+        const before = JSON.stringify(noticed.value?.map((one) => [one.id, one.state]));
+        // The first list only says what was asked for already.
+        const first = noticed.value === null;
+        noticed.value = notes;
+        if (!first && before !== JSON.stringify(notes.map((one) => [one.id, one.state]))) void diagnose(key, stopped);
+      },
+      recorder(running) {
+        if (running) return refresh();
+        batch(() => {
+          if (info.value) info.value = { ...info.value, live: false, to: Math.max(info.value.to, tail.value) };
+          following.value = false;
+          connection.value = { state: "none", why: "", since: Date.now() };
+        });
+      },
+      state(state, why = "") {
+        if (stopped.aborted) return;
+        connection.value = {
+          state,
+          why,
+          since: connection.value.state === state ? connection.value.since : Date.now(),
+        };
+        if (state === "lost") {
+          broken = true;
+          void ended(key, stopped);
+        }
+        if (state === "open" && broken) refresh();
+      },
+    },
+  );
+  stopped.addEventListener("abort", end);
+}
+
+/** A stream that ends because the recorder stopped is not a broken connection. */
+async function ended(key: string, stopped: AbortSignal): Promise<void> {
+  try {
+    const found = await source().json("info", { rec: key }, stopped);
+    if (!found.live && !stopped.aborted) refresh();
+  } catch {
+    // the server is away: it is tried again
+  }
+}
