@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from zombiescope.recording import schema
-from zombiescope.recording.batch import Batch
+from zombiescope.recording.batch import Batch, Series
 from zombiescope.recording.log import SegmentEncoder, SegmentReader
 
 NOW_US = 1_790_000_000_000_000
@@ -87,3 +87,23 @@ def test_the_batch_is_empty_afterwards() -> None:
     batch.add(schema.EVENTS, event(NOT_UNICODE))
     batch.take_blocks(NOW_US)
     assert batch.take_blocks(NOW_US) == []
+
+
+def test_what_was_taken_is_not_taken_again() -> None:
+    batch = Batch()
+    batch.add(schema.COUNTERS, (5, 1, 7))
+    batch.extend(schema.COUNTERS, [(6, 1, 8)])
+    assert len(batch.take_blocks(10)) == 1
+    assert batch.take_blocks(11) == []
+
+
+def test_a_series_has_a_row_in_each_segment_and_one_number_in_it() -> None:
+    batch = Batch()
+    series = Series(batch)
+    first = series.number("vmstat", "pgfault", None, "counter")
+    assert series.number("vmstat", "pgfault", "", "counter") != first, "no key is another series than an empty one"
+    assert series.number("vmstat", "pgfault", None, "counter") == first
+    assert len(batch.take_blocks(10)) == 1
+    series.restart()
+    assert series.number("vmstat", "pgfault", None, "counter") == first
+    assert len(batch.take_blocks(12)) == 1

@@ -202,7 +202,7 @@ def test_the_page_is_its_files_and_for_any_other_path_itself(tmp_path: Path) -> 
 def test_a_recording_that_nobody_writes_is_not_live(server: PageServer) -> None:
     got = server.api("live")
     assert got.status == 409
-    fix = "zombiescope up starts one"
+    fix = "'zombiescope up' starts one"
     assert got.error == {"what": "no recorder writes this recording now", "fix": fix, "mend": fix}
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from zombiescope.lab.scenario_run import ScenarioRun
     from zombiescope.lab.verdict import Found
 
-EXAMPLES = examples("lab demo", "sudo zombiescope lab demo --yes")
+EXAMPLES = examples("lab demo     # says what it will do, and asks", "lab demo --yes")
 
 SCENARIO = "zombie-supervisor"
 NAMED_S = 40.0

@@ -34,7 +34,7 @@ def examine(case: Case) -> Evidence:
             (
                 command(f"cat /sys/fs/cgroup{cgroup}/cpu.stat", "cgroup v1: below /sys/fs/cgroup/cpu"),
                 advice("Kubernetes: raise resources.limits.cpu, or leave it out and keep the request"),
-                command("systemctl set-property UNIT CPUQuota="),
+                advice("systemd: systemctl set-property UNIT CPUQuota="),
             ),
         ),
     )

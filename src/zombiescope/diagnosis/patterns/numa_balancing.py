@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Fix, command
+from zombiescope.diagnosis.incident import Fix, advice, command
 from zombiescope.diagnosis.pattern import Evidence, Pattern, counted, signature
 
 UPDATED_PER_S = 50_000
@@ -39,7 +39,7 @@ def examine(case: Case) -> Evidence:
             "turn automatic NUMA balancing off and place memory by hand",
             (
                 command("sysctl -w kernel.numa_balancing=0"),
-                command("numactl --cpunodebind=0 --membind=0 COMMAND"),
+                advice("start it bound to one node: numactl --cpunodebind=0 --membind=0"),
             ),
         ),
     )

@@ -4,7 +4,7 @@ address space."""
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Fix, command
+from zombiescope.diagnosis.incident import Fix, advice, command
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, counted, measured, signature
 
 FAULTS_PER_S = 100_000
@@ -31,8 +31,10 @@ def examine(case: Case) -> Evidence:
         Fix(
             f"let {case.hog.name} keep its memory: an allocator that does not return it at once, or fewer workers",
             (
-                command("MALLOC_TRIM_THRESHOLD_=-1 MALLOC_MMAP_THRESHOLD_=4294967296 COMMAND", "glibc"),
-                command("perf trace -F all --no-syscalls -p PID -- sleep 2", "where it faults"),
+                advice("glibc: start it with MALLOC_TRIM_THRESHOLD_=-1 MALLOC_MMAP_THRESHOLD_=4294967296"),
+                command(f"perf trace -F all --no-syscalls -p {case.hog.pid} -- sleep 2", "where it faults")
+                if case.hog.pid
+                else advice("where it faults: perf trace -F all --no-syscalls -p PID"),
             ),
         ),
     )

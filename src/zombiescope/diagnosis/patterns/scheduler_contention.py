@@ -28,10 +28,9 @@ def examine(case: Case) -> Evidence:
             "let the tasks of that core run elsewhere",
             (
                 command(f"ps -eLo psr,pid,ppid,comm | awk '$1 == {core}'"),
-                command(
-                    f"taskset -pc {who.pid if who and who.pid else 'PID'}",
-                    "and: cat /sys/fs/cgroup/<cgroup>/cpuset.cpus",
-                ),
+                command(f"taskset -pc {who.pid}", "where it may run; cpuset.cpus of its cgroup may say less")
+                if who and who.pid
+                else advice("where it may run: taskset -pc PID, and cpuset.cpus of its cgroup"),
                 advice(
                     "PyTorch: workers inherit the mask of the process that starts them, and some BLAS set it; "
                     "OMP_PROC_BIND=false, KMP_AFFINITY=disabled, or os.sched_setaffinity in worker_init_fn"

@@ -39,7 +39,7 @@ def examine(case: Case) -> Evidence:
             "unmap less: keep memory in the allocator, or use processes instead of threads",
             (
                 command("grep TLB /proc/interrupts"),
-                command("MALLOC_TRIM_THRESHOLD_=-1 MALLOC_MMAP_THRESHOLD_=4294967296 COMMAND", "glibc"),
+                advice("glibc: start it with MALLOC_TRIM_THRESHOLD_=-1 MALLOC_MMAP_THRESHOLD_=4294967296"),
                 advice("a core that answers late is the victim of something else: zombiescope cores --at TIME"),
             ),
         ),

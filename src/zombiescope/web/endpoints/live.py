@@ -52,7 +52,7 @@ def _live_dir(responder: Responder, rec: str | None) -> Path:
     held = responder.recordings.named(rec)
     node_dir = held.node_dir
     if node_dir is None or not held.live:
-        raise Refusal(409, "no recorder writes this recording now", "zombiescope up starts one")
+        raise Refusal(409, "no recorder writes this recording now", "'zombiescope up' starts one")
     return node_dir
 
 
