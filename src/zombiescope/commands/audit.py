@@ -38,7 +38,7 @@ _MISSING_SHOWN = 8
 def command(
     question: AuditQuestion,
     write_allow: Annotated[
-        Path | None, typer.Option("--write-allow", metavar="FILE", help="Write what is found as such a file.")
+        Path | None, typer.Option("--write-allow", metavar="FILE", help="Write what is found as a file for --allow.")
     ] = None,
     catalogue: Annotated[
         list[Path] | None,

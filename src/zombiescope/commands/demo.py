@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = examples(
     "demo",
-    "demo --open          # on the page, at its guilty second",
+    "demo --open          # on the page, at the incident",
     "demo --json | jq '.incidents[0].causes[0]'",
     "demo --keep ./case   # raw files and recording stay there",
 )
@@ -35,7 +35,7 @@ def command(
         typer.Option("--keep", metavar="DIR", help="Leave raw files and recording in DIR.", show_default=False),
     ] = None,
     open_: Annotated[
-        bool, typer.Option("--open", help="Show its guilty second in a browser, if there is a display; Ctrl-C ends it.")
+        bool, typer.Option("--open", help="Show the incident in a browser, if there is a display; Ctrl-C ends it.")
     ] = False,
     json_: Json = False,
 ) -> None:

@@ -12,7 +12,7 @@ import typer
 
 from zombiescope.commands import picture
 from zombiescope.commands.failure import Failure
-from zombiescope.commands.output import Json, console, examples, note, print_document
+from zombiescope.commands.output import Json, command_line, console, examples, note, print_document
 from zombiescope.commands.quantities import duration_s, within
 from zombiescope.commands.recording_argument import Dirs, Node, node_of, opened, place_of
 from zombiescope.commands.severity import FOUND, FailOn
@@ -84,7 +84,7 @@ def command(
         where = "the recording" if len(places) == 1 else f"any of the {len(places)} recordings"
         raise Failure(
             f"nothing in {where} knows the {' '.join(question.subject)}",
-            "'zombiescope events' lists what is known; without it, name the time: --from and --to",
+            f"'{command_line('events', places[0][0])}' lists what is known; without it, name the time: --from and --to",
         )
     # Only now, when what --live recorded is removed: a reader that goes away (| head) ends this process at once.
     if json_:

@@ -77,7 +77,7 @@ def command(
         if json_:
             print_document("diff", found.document())
         elif not output:
-            _print(found)
+            _print(found, second.place or recording)
 
 
 # --- pictures ----------------------------------------------------------------------------------------------------
@@ -86,10 +86,10 @@ def command(
 def _draw(output: Path, kind: str, difference: Difference) -> None:
     title, found = difference.title, difference.found
     if kind == "html":
-        from zombiescope.documents.flamegraph import Baseline
+        from zombiescope.documents.flamegraph import Reference
         from zombiescope.web import report
 
-        base = Baseline(difference.before.window, found.counts_before)
+        base = Reference(difference.before.window, found.counts_before)
         window = difference.after.window
         picture.write_page(output, lambda: report.of_selection(difference.both(), title, window, {}, base=base))
         return
@@ -106,14 +106,14 @@ def _draw(output: Path, kind: str, difference: Difference) -> None:
 # --- text --------------------------------------------------------------------------------------------------------
 
 
-def _print(difference: Difference) -> None:
+def _print(difference: Difference, directory: str | None) -> None:
     out = console()
     old, new, found = difference.before, difference.after, difference.found
     top = difference.question.top
     out.print(f"A  {old.heading}", style="bold")
     out.print(f"B  {new.heading}", style="bold")
     if not found.samples_before and not found.samples_after:
-        picture.say_empty(new.selection.filters)
+        picture.say_empty(new.selection.filters, directory)
     else:
         out.print(f"   {found.samples_before:,} and {found.samples_after:,} samples\n")
         _print_owners(found, top)

@@ -46,13 +46,16 @@ def command(
             "that of the recorder running here, else /var/lib/zombiescope.",
         ),
     ],
-    name: Annotated[str, typer.Option("--name", help="The name of the service or application there.")] = "zombiescope",
+    name: Annotated[
+        str, typer.Option("--name", help="Name of the service or application at the peer.")
+    ] = "zombiescope",
     label: Annotated[
-        list[str] | None, typer.Option("--label", metavar="K=V", help="One more label.", show_default=False)
+        list[str] | None,
+        typer.Option("--label", metavar="K=V", help="An extra label; may be repeated.", show_default=False),
     ] = None,
     header: Annotated[
         list[str] | None,
-        typer.Option("--header", metavar="K=V", help="One more header of the requests.", show_default=False),
+        typer.Option("--header", metavar="K=V", help="An extra header; may be repeated.", show_default=False),
     ] = None,
     token_file: Annotated[
         Path | None,
@@ -62,9 +65,13 @@ def command(
     ] = None,
     every: Annotated[
         str | None,
-        typer.Option("--every", metavar="DURATION", help="Time in one request; 10s, for otlp 1m.", show_default=False),
+        typer.Option(
+            "--every", metavar="DURATION", help="How much time one request holds: 10s, for otlp 1m.", show_default=False
+        ),
     ] = None,
-    timeout: Annotated[str, typer.Option("--timeout", metavar="DURATION", help="How long to wait.")] = "30s",
+    timeout: Annotated[
+        str, typer.Option("--timeout", metavar="DURATION", help="How long to wait for an answer.")
+    ] = "30s",
     node: Node = None,
     json_: Json = False,
 ) -> None:
@@ -90,7 +97,7 @@ def command(
         except PushError as error:
             raise Failure(str(error)) from error
     if not sent.requests:
-        picture.say_empty(found.filters)
+        picture.say_empty(found.filters, directory)
     if json_:
         taken = {"accepted": sent.samples, "requests": sent.requests, "bytes": sent.bytes}
         span = {"from": found.window.start_us / 1e6, "to": found.window.end_us / 1e6}

@@ -27,7 +27,7 @@ def command(json_: Json = False) -> None:
 
     found = answer()
     if found.unread is not None:
-        note(f"zombiescope: only that much is known: {one_line(found.unread)}")
+        note(f"zombiescope: the recording cannot be read: {one_line(found.unread)}")
     if json_:
         print_document("status", found.document)
     else:

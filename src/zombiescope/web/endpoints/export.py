@@ -43,7 +43,7 @@ def routes(responder: Responder) -> APIRouter:
     @router.get("/export", **says("export"))
     def export(
         asked: Export,
-        format: Annotated[Format, Query(description="What to write.")],  # noqa: A002
+        format: Annotated[Format, Query(description="The format to write.")],  # noqa: A002
         rec: Rec = None,
     ) -> StreamingResponse:
         """The samples, as `zombiescope export` writes them."""
@@ -65,7 +65,9 @@ def routes(responder: Responder) -> APIRouter:
     def page(
         asked: Profile,
         rec: Rec = None,
-        opens: Annotated[str, Query(max_length=2000, description="What the file shows first, as in an address.")] = "",
+        opens: Annotated[
+            str, Query(max_length=2000, description="What the file shows first, as in the page's address.")
+        ] = "",
     ) -> Response:
         """This page frozen into one file: the window, its samples, and everything that can be asked of them."""
         with responder.recordings.named(rec).apart() as recording:

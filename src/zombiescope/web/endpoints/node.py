@@ -69,7 +69,7 @@ def routes(responder: Responder) -> APIRouter:
     def history(
         request: Request,
         rec: Rec = None,
-        days: Annotated[float, Query(gt=0, le=3660, description="So many days up to the last row.")] = 30,
+        days: Annotated[float, Query(gt=0, le=3660, description="How many days, up to the last row.")] = 30,
         step: Annotated[int | None, Query(ge=60, le=30 * 86400, description="Seconds of a point.")] = None,
     ) -> Response:
         """A month in rollups, across reboots."""
