@@ -51,14 +51,14 @@ def write(findings: Iterable[Finding]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class Review:
     new: tuple[Finding, ...]
     allowed: tuple[tuple[Finding, Allowed], ...]
     stale: tuple[Allowed, ...]
     """Lines whose finding is gone."""
 
 
-def split(findings: Iterable[Finding], lines: Iterable[Allowed]) -> Split:
+def review(findings: Iterable[Finding], lines: Iterable[Allowed]) -> Review:
     by_id = {line.id: line for line in lines}
     new: list[Finding] = []
     allowed: list[tuple[Finding, Allowed]] = []
@@ -69,4 +69,4 @@ def split(findings: Iterable[Finding], lines: Iterable[Allowed]) -> Split:
         else:
             allowed.append((finding, line))
     met = {line.id for _, line in allowed}
-    return Split(tuple(new), tuple(allowed), tuple(line for line in by_id.values() if line.id not in met))
+    return Review(tuple(new), tuple(allowed), tuple(line for line in by_id.values() if line.id not in met))

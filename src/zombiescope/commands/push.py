@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, cast, get_args
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -17,6 +17,7 @@ from zombiescope.questions.views import ExportQuestion, ProfileQuestion
 
 if TYPE_CHECKING:
     from zombiescope.exporting.peer import Peer
+    from zombiescope.exporting.push import Target
     from zombiescope.exporting.samples import Samples
 
 EXAMPLES = examples(
@@ -28,7 +29,7 @@ EXAMPLES = examples(
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
-Target = Literal["pyroscope", "parca", "otlp"]
+TARGETS: tuple[Target, ...] = ("pyroscope", "parca", "otlp")
 
 
 def command(
@@ -137,10 +138,10 @@ def _all_labels(samples: Samples, given: dict[str, str]) -> dict[str, str]:
 
 
 def _target(given: list[str]) -> Target:
-    found = [each for each in get_args(Target) if given == [each]]
+    found = [each for each in TARGETS if given == [each]]
     if not found:
-        raise typer.BadParameter(f"--to names one peer: {', '.join(get_args(Target))}; the window ends with --until")
-    return cast("Target", found[0])
+        raise typer.BadParameter(f"--to names one peer: {', '.join(TARGETS)}; the window ends with --until")
+    return found[0]
 
 
 def _place(arguments: list[str]) -> tuple[str | None, str]:

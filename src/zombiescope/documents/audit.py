@@ -9,7 +9,7 @@ from typing import Any
 
 from zombiescope._severity import rank
 from zombiescope.audit import baseline, examine
-from zombiescope.audit.baseline import Split
+from zombiescope.audit.baseline import Review
 from zombiescope.audit.finding import Audit, Finding
 from zombiescope.questions.views import AuditQuestion
 
@@ -18,18 +18,18 @@ from zombiescope.questions.views import AuditQuestion
 class AuditAnswer:
     question: AuditQuestion
     audit: Audit
-    split: Split
+    review: Review
 
     @property
     def shown(self) -> list[Finding]:
-        return [each for each in self.split.new if rank(each.severity) >= rank(self.question.at_least)]
+        return [each for each in self.review.new if rank(each.severity) >= rank(self.question.at_least)]
 
     def at_least(self, severity: str) -> bool:
         """Whether any finding that is not accepted is at least this severe."""
-        return any(rank(each.severity) >= rank(severity) for each in self.split.new)
+        return any(rank(each.severity) >= rank(severity) for each in self.review.new)
 
     def document(self) -> dict[str, Any]:
-        audit, split = self.audit, self.split
+        audit, review = self.audit, self.review
         return {
             "root": audit.root,
             "live": audit.live,
@@ -37,8 +37,8 @@ class AuditAnswer:
             "units": audit.units,
             "services_started": audit.enabled,
             "findings": [finding.document() for finding in self.shown],
-            "allowed": [{**finding.document(), "reason": line.reason} for finding, line in split.allowed],
-            "stale": [{"id": line.id, "line": line.line, "reason": line.reason} for line in split.stale],
+            "allowed": [{**finding.document(), "reason": line.reason} for finding, line in review.allowed],
+            "stale": [{"id": line.id, "line": line.line, "reason": line.reason} for line in review.stale],
             "missing": [item.document() for item in audit.missing],
         }
 
@@ -48,4 +48,4 @@ def answer(question: AuditQuestion, catalogue: Sequence[Path] = ()) -> AuditAnsw
     audit = examine(question.root, question.live, catalogue=catalogue)
     allow = question.allow
     lines = baseline.parse(allow.read_bytes(), str(allow)) if allow is not None else ()
-    return AuditAnswer(question, audit, baseline.split(audit.findings, lines))
+    return AuditAnswer(question, audit, baseline.review(audit.findings, lines))

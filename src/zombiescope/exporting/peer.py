@@ -28,7 +28,7 @@ class PushError(Exception):
     """The peer did not take it. The message is meant for a person."""
 
 
-class Answer(NamedTuple):
+class Response(NamedTuple):
     headers: Message
     body: bytes
 
@@ -57,14 +57,14 @@ class Peer:
         self._wait = wait
         self._opener = request.build_opener(_NoRedirect)
 
-    def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+    def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Response:
         """Raises PushError."""
         asked = request.Request(url, body, {**headers, **self._headers}, method="POST")  # noqa: S310  checked above
         for tried in range(1, TRIES + 1):
             last = tried == TRIES
             try:
                 with self._opener.open(asked, timeout=self._timeout_s) as answer:
-                    return Answer(answer.headers, answer.read(ANSWER_BYTES))
+                    return Response(answer.headers, answer.read(ANSWER_BYTES))
             except error.HTTPError as refused:
                 with refused:
                     said = _said(refused)

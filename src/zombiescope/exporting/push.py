@@ -23,10 +23,10 @@ from typing import Literal
 from urllib.parse import unquote, urlencode, urlsplit
 
 from zombiescope.exporting import otlp, pprof
-from zombiescope.exporting.peer import Answer, Peer, PushError
+from zombiescope.exporting.peer import Peer, PushError, Response
 from zombiescope.exporting.protobuf import fields, message, text
 from zombiescope.exporting.samples import Samples
-from zombiescope.exporting.windows import Window, windows
+from zombiescope.exporting.windows import TimeSlice, windows
 
 Target = Literal["pyroscope", "parca", "otlp"]
 EVERY_US: dict[Target, int] = {"pyroscope": 10_000_000, "parca": 10_000_000, "otlp": 60_000_000}
@@ -59,7 +59,7 @@ def push(
         yield Sent(int(samples.weights(window.rows).sum()), size, window.start_us, window.end_us)
 
 
-def _pyroscope(samples: Samples, window: Window, peer: Peer, name: str, labels: Mapping[str, str]) -> int:
+def _pyroscope(samples: Samples, window: TimeSlice, peer: Peer, name: str, labels: Mapping[str, str]) -> int:
     body = pprof.profile(samples, [window.rows], window.start_us, window.end_us)
     hz = samples.node.get("hz")
     asked = {
@@ -75,7 +75,7 @@ def _pyroscope(samples: Samples, window: Window, peer: Peer, name: str, labels: 
     return len(body)
 
 
-def _parca(samples: Samples, window: Window, peer: Peer, name: str, labels: Mapping[str, str]) -> int:
+def _parca(samples: Samples, window: TimeSlice, peer: Peer, name: str, labels: Mapping[str, str]) -> int:
     profile = pprof.profile(samples, [window.rows], window.start_us, window.end_us)
     # Parca tells kinds of profiles apart by __name__; this is what its own agent uses for CPU.
     named = {"__name__": "process_cpu", "job": name, **_named(labels)}
@@ -95,7 +95,7 @@ def _parca(samples: Samples, window: Window, peer: Peer, name: str, labels: Mapp
     return len(body)
 
 
-def _check_grpc(peer: Peer, answer: Answer) -> None:
+def _check_grpc(peer: Peer, answer: Response) -> None:
     """gRPC says in trailers whether it worked, whatever HTTP said; gRPC-Web has them at the end of the body."""
     trailers = {key.lower(): value for key, value in answer.headers.items()} | _trailers(answer.body)
     status = trailers.get("grpc-status")
@@ -120,7 +120,7 @@ def _trailers(body: bytes) -> dict[str, str]:
     return found
 
 
-def _otlp(samples: Samples, window: Window, peer: Peer, name: str, labels: Mapping[str, str]) -> int:
+def _otlp(samples: Samples, window: TimeSlice, peer: Peer, name: str, labels: Mapping[str, str]) -> int:
     request = otlp.pieces(samples, [window.rows], window.start_us, window.end_us, name, tuple(labels.items()))
     body = gzip.compress(b"".join(request), pprof.GZIP_LEVEL, mtime=0)
     asked = {**_headers("application/x-protobuf"), "Content-Encoding": "gzip"}
@@ -154,7 +154,7 @@ def _clean(value: str) -> str:
     return _LABEL_VALUE.sub("_", value)
 
 
-_TARGETS: dict[Target, Callable[[Samples, Window, Peer, str, Mapping[str, str]], int]] = {
+_TARGETS: dict[Target, Callable[[Samples, TimeSlice, Peer, str, Mapping[str, str]], int]] = {
     "pyroscope": _pyroscope,
     "parca": _parca,
     "otlp": _otlp,

@@ -14,7 +14,7 @@ from zombiescope.exporting.samples import Batch, Samples
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class TimeSlice:
     """The samples of [start_us, end_us), in the order of time within a part."""
 
     start_us: int
@@ -22,7 +22,7 @@ class Window:
     rows: Batch
 
 
-def windows(samples: Samples, every_us: int) -> Iterator[Window]:
+def windows(samples: Samples, every_us: int) -> Iterator[TimeSlice]:
     """Every span that has samples, oldest first; spans begin at multiples of their length."""
     waiting: Batch | None = None
     for batch in samples.batches():
@@ -39,11 +39,11 @@ def windows(samples: Samples, every_us: int) -> Iterator[Window]:
         yield from _cut(waiting, every_us)
 
 
-def _cut(rows: Batch, every_us: int) -> Iterator[Window]:
+def _cut(rows: Batch, every_us: int) -> Iterator[TimeSlice]:
     number = rows.time_us // every_us
     order = np.argsort(number, kind="stable")
     numbers, firsts = np.unique(number[order], return_index=True)
     bounds = [*firsts.tolist(), len(order)]
     for position, each in enumerate(numbers.tolist()):
         chosen = order[bounds[position] : bounds[position + 1]]
-        yield Window(each * every_us, (each + 1) * every_us, rows.cut(chosen))
+        yield TimeSlice(each * every_us, (each + 1) * every_us, rows.cut(chosen))

@@ -41,14 +41,14 @@ class RunningUnit:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class RunningUnits:
     units: dict[str, RunningUnit]
     """Every loaded unit by name."""
     unanswered: int
     """Services whose properties did not come in time: of these only the state is known."""
 
 
-def running_units(address: str | None = None, deadline_s: float = 10.0, properties_s: float = 10.0) -> Answer:
+def running_units(address: str | None = None, deadline_s: float = 10.0, properties_s: float = 10.0) -> RunningUnits:
     """The list has to come within `deadline_s`. Properties are asked for of services that are not idle, the restless
     ones first, and what has not come after `properties_s` is left: on a starved node the list alone tells most."""
     address = address or os.environ.get("DBUS_SYSTEM_BUS_ADDRESS") or SYSTEM_BUS
@@ -58,7 +58,7 @@ def running_units(address: str | None = None, deadline_s: float = 10.0, properti
     return asyncio.run(_ask(address, deadline_s, properties_s))
 
 
-async def _ask(address: str, deadline_s: float, properties_s: float) -> Answer:
+async def _ask(address: str, deadline_s: float, properties_s: float) -> RunningUnits:
     from dbus_fast.aio import MessageBus
     from dbus_fast.errors import AuthError, InvalidAddressError
 
@@ -78,7 +78,7 @@ async def _ask(address: str, deadline_s: float, properties_s: float) -> Answer:
         bus.disconnect()
 
 
-async def _describe(bus: MessageBus, rows: list[Any], properties_s: float) -> Answer:
+async def _describe(bus: MessageBus, rows: list[Any], properties_s: float) -> RunningUnits:
     units = {row[0]: RunningUnit(row[0], row[2], row[3], row[4], {}) for row in rows}
     paths = {row[0]: row[6] for row in rows}
     busy = [unit for unit in units.values() if unit.name.endswith(".service") and unit.load_state == "loaded"]
@@ -96,7 +96,7 @@ async def _describe(bus: MessageBus, rows: list[Any], properties_s: float) -> An
             await one_after_the_other()
     except TimeoutError:
         pass
-    return Answer(units, sum(1 for unit in waiting if not units[unit.name].properties))
+    return RunningUnits(units, sum(1 for unit in waiting if not units[unit.name].properties))
 
 
 async def _properties(bus: MessageBus, path: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from zombiescope.lab.scenario import MB, Needs, Scenario, Truth
 
 SCRIPT = r"""
 import http.client, http.server, socket
-class Answer(http.server.BaseHTTPRequestHandler):
+class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     def do_GET(self):
         body = b"x" * 2048
@@ -16,7 +16,7 @@ class Answer(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
     def log_message(self, *ignored):
         pass
-server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
 for _ in range(2):
     if os.fork() == 0:
         dies_with_its_parent()
