@@ -79,19 +79,17 @@ def _rebuild(place: Path, raw: Path | None, *, quiet: bool) -> None:
 
 def _explain(recording: Recording, place: Path, json_: bool) -> str:
     """Answers the address of its guilty seconds on the page."""
-    from zombiescope.diagnosis.diagnose import diagnose as examine
+    from zombiescope.documents.incidents import diagnosed
 
     whole = WHOLE.choose(recording)
     # The journal goes back for an hour; the profile is its last half minute.
     window = Window(recording.end_us - 30_000_000, recording.end_us + 1, whole.zone)
-    found = examine(recording, window.start_us, window.end_us)
+    found = diagnosed(recording, window)
     if json_:
-        from zombiescope.diagnosis.report.document import document
-
-        print_document("demo", document(found))
+        print_document("demo", found.document())
         return ""
-    diagnose.show(found, f"{recording.name}  {window.heading()}", window)
-    first = found.incidents[0] if found.incidents else None
+    diagnose.show(found)
+    first = next(iter(found.found.incidents), None)
     at = f"--from {window.clock(first.from_us)} --to {window.clock(first.to_us)}" if first else "--last 30s"
     out = console()
     out.print("\nlook at it yourself", style="bold")

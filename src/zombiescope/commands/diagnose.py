@@ -17,11 +17,10 @@ from zombiescope.commands.quantities import duration_s, within
 from zombiescope.commands.recording_argument import Dirs, Node, node_of, opened, place_of
 from zombiescope.commands.severity import FOUND, FailOn
 from zombiescope.questions.views import DiagnoseQuestion
-from zombiescope.questions.window import Window, WindowQuestion
+from zombiescope.questions.window import WindowQuestion
 from zombiescope.recording import locate
 
 if TYPE_CHECKING:
-    from zombiescope.diagnosis.diagnose import Diagnosis
     from zombiescope.documents.incidents import DiagnosisAnswer
     from zombiescope.recording.reader import Recording
 
@@ -91,7 +90,7 @@ def command(
         print_document("diagnose", together(found))
     elif output is None:
         for one in found:
-            show(one.found, one.heading, one.window, verbose=verbose)
+            show(one, verbose=verbose)
     return FOUND if any(one.at_least(fail_on) for one in found) else 0
 
 
@@ -155,16 +154,16 @@ def _write(output: Path, recording: Recording, one: DiagnosisAnswer) -> None:
     picture.write(output, markdown(found, heading, lambda at_us: window.clock(at_us, 1)))
 
 
-def show(found: Diagnosis, heading: str, window: Window, *, verbose: bool = False) -> None:
+def show(answer: DiagnosisAnswer, *, verbose: bool = False) -> None:
     """For a person."""
     from rich.text import Text
 
     from zombiescope.diagnosis.report.terminal import lines
 
     out = console()
-    out.print(heading, style="bold")
+    out.print(answer.heading, style="bold")
     out.print()
-    for line in lines(found, lambda at_us: window.clock(at_us, 1), wordy=verbose):
+    for line in lines(answer.found, lambda at_us: answer.window.clock(at_us, 1), wordy=verbose):
         head, rest = Text.assemble(*line.head), Text.assemble(*line.text)
         if line.whole:
             out.print(head + rest, soft_wrap=True)

@@ -83,24 +83,20 @@ def command(
 # --- pictures ----------------------------------------------------------------------------------------------------
 
 
-def _draw(output: Path, kind: str, difference: Difference) -> None:
-    title, found = difference.title, difference.found
+def _draw(output: Path, kind: str, found: Difference) -> None:
     if kind == "html":
-        from zombiescope.documents.flamegraph import Reference
         from zombiescope.web import report
 
-        base = Reference(difference.before.window, found.counts_before)
-        window = difference.after.window
-        picture.write_page(output, lambda: report.of_selection(difference.both(), title, window, {}, base=base))
+        window, base = found.after.window, found.reference()
+        picture.write_page(output, lambda: report.of_selection(found.both(), found.title, window, {}, base=base))
         return
-    from zombiescope.profile import flame, svg, terminal
+    from zombiescope.profile import svg, terminal
 
-    tree = flame.fold(found.stacks, found.counts_after, found.counts_before)
     if kind == "svg":
-        picture.write(output, svg.flamegraph(tree, title))
+        picture.write(output, svg.flamegraph(found.tree(), found.title))
         return
-    lines = terminal.flamegraph(tree, picture.TEXT_COLUMNS)
-    picture.write(output, f"{picture.wrapped(title)}\n{terminal.plain(lines)}")
+    lines = terminal.flamegraph(found.tree(), picture.TEXT_COLUMNS)
+    picture.write(output, f"{picture.wrapped(found.title)}\n{terminal.plain(lines)}")
 
 
 # --- text --------------------------------------------------------------------------------------------------------
