@@ -115,7 +115,7 @@ def _show(place: Path, guilty: str) -> None:
     """Serves it and opens a browser; without a display the address above has to do."""
     if not may_show("it as above,"):
         return
-    made = bind(listen_address.DEFAULT, asked=False)
+    made = bind(listen_address.DEFAULT, exact=False)
     url = listen_address.url(listen_address.DEFAULT, listen_address.port_of(made), path=guilty)
     note(f"{url}\nCtrl-C stops it.")
     from zombiescope.web.recordings import Place

@@ -15,7 +15,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from zombiescope._errors import UserError
+from zombiescope._errors import QuestionError, UserError
 from zombiescope.commands import (
     audit,
     cgroups,
@@ -153,7 +153,7 @@ def _could_not_run(error: Exception) -> int:
     expected = isinstance(error, (UserError, OSError))
     report = "" if expected else f" ({type(error).__name__}; this is a defect: ZOMBIESCOPE_DEBUG=1 shows where)"
     note(f"zombiescope: {one_line(error)}{report}")
-    return 1
+    return 2 if isinstance(error, QuestionError) else 1
 
 
 if __name__ == "__main__":

@@ -85,13 +85,12 @@ def command(
     headers, labels = _headers(header, token_file), dict(_pair(each, "--label") for each in label or ())
     every_us = None if every is None else _every_us(every)
     timeout_s = duration_s(timeout)
-    asked = ExportQuestion(question.window, question.filters, every_event=target == "otlp")
     with opened(directory, node) as recording:
         from zombiescope.documents.export import answer
         from zombiescope.exporting.peer import Peer, PushError
         from zombiescope.exporting.samples import Samples
 
-        found = answer(recording, asked)
+        found = answer(recording, ExportQuestion(question.window, question.filters, every_event=target == "otlp"))
         samples = Samples(found.selection)
         try:
             sent = _push(samples, target, Peer(url, headers, timeout_s), name, labels, every_us)

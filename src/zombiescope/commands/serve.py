@@ -72,7 +72,7 @@ def command(
         if not place.exists():
             raise Failure(f"there is no recording at {place}", "'zombiescope up' starts one")
     where = listen or listen_address.DEFAULT
-    made = bind(where, asked=listen is not None)
+    made = bind(where, exact=listen is not None)
     port = listen_address.port_of(made)
     secret = listen_address.new_token() if token or not where.loopback else None
     url = listen_address.url(where, port, secret)
@@ -87,10 +87,10 @@ def command(
                        open_url=shown))  # fmt: skip
 
 
-def bind(where: ListenAddress, *, asked: bool) -> socket.socket:
+def bind(where: ListenAddress, *, exact: bool) -> socket.socket:
     """The socket; where nobody asked for this port, the next free one will do, and that is said."""
     try:
-        made = listen_address.bound(where, or_next=not asked)
+        made = listen_address.bound(where, or_next=not exact)
     except OSError as error:
         raise Failure(
             f"{where.shown}:{where.port} cannot be listened on: {error.strerror}", "name another with --listen"
