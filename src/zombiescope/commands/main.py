@@ -139,10 +139,13 @@ def _wrong_usage(error: typer.TyperException) -> int:
 
 def _usage_message(error: typer.TyperException) -> str:
     """What is wrong with an option, as "--option: what", whether typer found it or we did."""
-    option = getattr(error, "param", None)
-    if not isinstance(error, typer.BadParameter) or option is None or option.param_type_name != "option":
-        return error.format_message().removeprefix("Invalid value: ")
-    return f"{option.opts[0]}: {error.message}"
+    if not isinstance(error, typer.BadParameter) or not error.message:
+        return error.format_message()
+    given = getattr(error, "param", None)
+    if given is None:
+        return error.message
+    name = given.opts[0] if given.param_type_name == "option" else given.human_readable_name
+    return f"{name}: {error.message}"
 
 
 def _could_not_run(error: Exception) -> int:
