@@ -38,7 +38,7 @@ _MISSING_SHOWN = 8
 def command(
     question: AuditQuestion,
     write_allow: Annotated[
-        Path | None, typer.Option("--write-allow", metavar="FILE", help="Write what is found as such a file.")
+        Path | None, typer.Option("--write-allow", metavar="FILE", help="Write what is found as a file for --allow.")
     ] = None,
     catalogue: Annotated[
         list[Path] | None,
@@ -62,12 +62,12 @@ def command(
     if write_allow is not None:
         _write_allow(write_allow, found.audit)
     if sarif is not None:
-        _write_sarif(sarif, found.audit, found.split)
+        _write_sarif(sarif, found.audit, found.review)
     if json_:
         print_document("audit", found.document())
     elif sarif != Path("-"):
         _print(found)
-    for line in found.split.stale:
+    for line in found.review.stale:
         note(f"zombiescope: {question.allow}, line {line.line}: {line.id} is no longer found; the line can go")
     return FOUND if found.at_least(fail_on) else 0
 
@@ -101,14 +101,14 @@ def _write_allow(path: Path, audit: Audit) -> None:
     write(path, baseline.write(audit.findings))
 
 
-def _write_sarif(path: Path, audit: Audit, split: BaselineDiff) -> None:
+def _write_sarif(path: Path, audit: Audit, review: BaselineDiff) -> None:
     import json
     from importlib.metadata import version
 
     from zombiescope.audit import sarif
     from zombiescope.commands.picture import write
 
-    made = sarif.document(audit, version("zombiescope"), split.new, split.allowed)
+    made = sarif.document(audit, version("zombiescope"), review.new, review.allowed)
     if path == Path("-"):
         print_object(made, indent=2)
     else:
@@ -117,11 +117,11 @@ def _write_sarif(path: Path, audit: Audit, split: BaselineDiff) -> None:
 
 def _print(found: AuditAnswer) -> None:
     out = console()
-    audit, split, shown = found.audit, found.split, found.shown
+    audit, review, shown = found.audit, found.review, found.shown
     width = min(out.width, _WIDTH_MAX)
     for finding in shown:
         _print_finding(out, finding, width)
-    _print_summary(out, audit, split, len(split.new) - len(shown))
+    _print_summary(out, audit, review, len(review.new) - len(shown))
     _print_missing(out, audit, width)
 
 
@@ -149,10 +149,10 @@ def _print_block(out: Console, label: str, text: str, width: int, style: str = "
         out.print(f"  {label if number == 0 else '':<{_LABEL - 2}}{line}", style=style, soft_wrap=True)
 
 
-def _print_summary(out: Console, audit: Audit, split: BaselineDiff, left_out: int) -> None:
-    counts = Counter(finding.severity for finding in split.new)
+def _print_summary(out: Console, audit: Audit, review: BaselineDiff, left_out: int) -> None:
+    counts = Counter(finding.severity for finding in review.new)
     said = ", ".join(f"{counts[name]} {name}" for name in ("critical", "warning", "info") if counts[name])
-    extra = [f"{len(split.allowed)} accepted"] if split.allowed else []
+    extra = [f"{len(review.allowed)} accepted"] if review.allowed else []
     extra += [f"{left_out} milder not shown"] if left_out else []
     tail = f" ({', '.join(extra)})" if extra else ""
     looked = f"{audit.units:,} unit files, {audit.enabled:,} services start by themselves"

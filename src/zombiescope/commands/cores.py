@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from zombiescope.commands.output import Json, console, examples, note, print_document, table
+from zombiescope.commands.output import Json, command_line, console, examples, note, print_document, table
 from zombiescope.commands.quantities import human_s, percent
 from zombiescope.commands.recording_argument import Dir, Node, opened
 from zombiescope.questions.views import CoresQuestion
@@ -39,15 +39,16 @@ def command(question: CoresQuestion, directory: Dir = None, node: Node = None, j
         if json_:
             print_document("cores", found.document())
         else:
-            _print(found)
+            _print(found, directory)
 
 
-def _print(found: CoresAnswer) -> None:
+def _print(found: CoresAnswer, directory: str | None) -> None:
     out = console()
     window, view = found.window, found.view
     out.print(f"{found.recording.name}  {window.heading()}", style="bold")
     if not view.cores:
-        note("zombiescope: no tick ends in this window; 'zombiescope info' says what the recording holds")
+        look = command_line("info", directory)
+        note(f"zombiescope: no tick ends in this window; '{look}' shows what the recording holds")
         return
     rows = table("core", *_HEADS, "saturated", "busiest", right=("core", *_HEADS, "saturated"), gap=1)
     rows.add_row("all", *_ratios(view.aggregate), "", "")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = examples(
     "demo",
-    "demo --open          # on the page, at its guilty second",
+    "demo --open          # on the page, at the incident",
     "demo --json | jq '.incidents[0].causes[0]'",
     "demo --keep ./case   # raw files and recording stay there",
 )
@@ -35,7 +35,7 @@ def command(
         typer.Option("--keep", metavar="DIR", help="Leave raw files and recording in DIR.", show_default=False),
     ] = None,
     open_: Annotated[
-        bool, typer.Option("--open", help="Show its guilty second in a browser, if there is a display; Ctrl-C ends it.")
+        bool, typer.Option("--open", help="Show the incident in a browser, if there is a display; Ctrl-C ends it.")
     ] = False,
     json_: Json = False,
 ) -> None:
@@ -79,19 +79,17 @@ def _rebuild(place: Path, raw: Path | None, *, quiet: bool) -> None:
 
 def _explain(recording: Recording, place: Path, json_: bool) -> str:
     """Answers the address of its guilty seconds on the page."""
-    from zombiescope.diagnosis.diagnose import diagnose as examine
+    from zombiescope.documents.incidents import diagnosed
 
     whole = WHOLE.choose(recording)
     # The journal goes back for an hour; the profile is its last half minute.
     window = Window(recording.end_us - 30_000_000, recording.end_us + 1, whole.zone)
-    found = examine(recording, window.start_us, window.end_us)
+    found = diagnosed(recording, window)
     if json_:
-        from zombiescope.diagnosis.report.document import document
-
-        print_document("demo", document(found))
+        print_document("demo", found.document())
         return ""
-    diagnose.show(found, f"{recording.name}  {window.heading()}", window)
-    first = found.incidents[0] if found.incidents else None
+    diagnose.show(found)
+    first = next(iter(found.found.incidents), None)
     at = f"--from {window.clock(first.from_us)} --to {window.clock(first.to_us)}" if first else "--last 30s"
     out = console()
     out.print("\nlook at it yourself", style="bold")
@@ -117,7 +115,7 @@ def _show(place: Path, guilty: str) -> None:
     """Serves it and opens a browser; without a display the address above has to do."""
     if not may_show("it as above,"):
         return
-    made = bind(listen_address.DEFAULT, asked=False)
+    made = bind(listen_address.DEFAULT, exact=False)
     url = listen_address.url(listen_address.DEFAULT, listen_address.port_of(made), path=guilty)
     note(f"{url}\nCtrl-C stops it.")
     from zombiescope.web.recordings import Place

@@ -12,16 +12,15 @@ import typer
 
 from zombiescope.commands import picture
 from zombiescope.commands.failure import Failure
-from zombiescope.commands.output import Json, console, examples, note, print_document
+from zombiescope.commands.output import Json, command_line, console, examples, note, print_document
 from zombiescope.commands.quantities import duration_s, within
 from zombiescope.commands.recording_argument import Dirs, Node, node_of, opened, place_of
 from zombiescope.commands.severity import FOUND, FailOn
 from zombiescope.questions.views import DiagnoseQuestion
-from zombiescope.questions.window import Window, WindowQuestion
+from zombiescope.questions.window import WindowQuestion
 from zombiescope.recording import locate
 
 if TYPE_CHECKING:
-    from zombiescope.diagnosis.diagnose import Diagnosis
     from zombiescope.documents.incidents import DiagnosisAnswer
     from zombiescope.recording.reader import Recording
 
@@ -84,14 +83,14 @@ def command(
         where = "the recording" if len(places) == 1 else f"any of the {len(places)} recordings"
         raise Failure(
             f"nothing in {where} knows the {' '.join(question.subject)}",
-            "'zombiescope events' lists what is known; without it, name the time: --from and --to",
+            f"'{command_line('events', places[0][0])}' lists what is known; without it, name the time: --from and --to",
         )
     # Only now, when what --live recorded is removed: a reader that goes away (| head) ends this process at once.
     if json_:
         print_document("diagnose", together(found))
     elif output is None:
         for one in found:
-            show(one.found, one.heading, one.window, verbose=verbose)
+            show(one, verbose=verbose)
     return FOUND if any(one.at_least(fail_on) for one in found) else 0
 
 
@@ -155,16 +154,16 @@ def _write(output: Path, recording: Recording, one: DiagnosisAnswer) -> None:
     picture.write(output, markdown(found, heading, lambda at_us: window.clock(at_us, 1)))
 
 
-def show(found: Diagnosis, heading: str, window: Window, *, verbose: bool = False) -> None:
+def show(answer: DiagnosisAnswer, *, verbose: bool = False) -> None:
     """For a person."""
     from rich.text import Text
 
     from zombiescope.diagnosis.report.terminal import lines
 
     out = console()
-    out.print(heading, style="bold")
+    out.print(answer.heading, style="bold")
     out.print()
-    for line in lines(found, lambda at_us: window.clock(at_us, 1), wordy=verbose):
+    for line in lines(answer.found, lambda at_us: answer.window.clock(at_us, 1), wordy=verbose):
         head, rest = Text.assemble(*line.head), Text.assemble(*line.text)
         if line.whole:
             out.print(head + rest, soft_wrap=True)

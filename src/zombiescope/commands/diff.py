@@ -77,43 +77,39 @@ def command(
         if json_:
             print_document("diff", found.document())
         elif not output:
-            _print(found)
+            _print(found, second.place or recording)
 
 
 # --- pictures ----------------------------------------------------------------------------------------------------
 
 
-def _draw(output: Path, kind: str, difference: Difference) -> None:
-    title, found = difference.title, difference.found
+def _draw(output: Path, kind: str, found: Difference) -> None:
     if kind == "html":
-        from zombiescope.documents.flamegraph import Baseline
         from zombiescope.web import report
 
-        base = Baseline(difference.before.window, found.counts_before)
-        window = difference.after.window
-        picture.write_page(output, lambda: report.of_selection(difference.both(), title, window, {}, base=base))
+        window, base = found.after.window, found.reference()
+        picture.write_page(output, lambda: report.of_selection(found.both(), found.title, window, {}, base=base))
         return
-    from zombiescope.profile import flame, svg, terminal
+    from zombiescope.profile import svg, terminal
 
-    tree = flame.fold(found.stacks, found.counts_after, found.counts_before)
     if kind == "svg":
-        picture.write(output, svg.flamegraph(tree, title))
+        picture.write(output, svg.flamegraph(found.tree(), found.title))
         return
-    lines = terminal.flamegraph(tree, picture.TEXT_COLUMNS)
-    picture.write(output, f"{picture.wrapped(title)}\n{terminal.plain(lines)}")
+    lines = terminal.flamegraph(found.tree(), picture.TEXT_COLUMNS)
+    picture.write(output, f"{picture.wrapped(found.title)}\n{terminal.plain(lines)}")
 
 
 # --- text --------------------------------------------------------------------------------------------------------
 
 
-def _print(difference: Difference) -> None:
+def _print(difference: Difference, directory: str | None) -> None:
     out = console()
     old, new, found = difference.before, difference.after, difference.found
     top = difference.question.top
     out.print(f"A  {old.heading}", style="bold")
     out.print(f"B  {new.heading}", style="bold")
     if not found.samples_before and not found.samples_after:
-        picture.say_empty(new.selection.filters)
+        picture.say_empty(new.selection.filters, directory)
     else:
         out.print(f"   {found.samples_before:,} and {found.samples_after:,} samples\n")
         _print_owners(found, top)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zombiescope.commands.failure import Failure
-from zombiescope.commands.output import Json, console, examples, note, print_document, print_object
+from zombiescope.commands.output import Json, command_line, console, examples, note, print_document, print_object
 from zombiescope.commands.recording_argument import Dir, Node, opened, place_of
 from zombiescope.questions.views import EventsQuestion
 from zombiescope.recording import locate
@@ -35,7 +35,7 @@ _KIND_WIDTH = 16
 def command(
     question: EventsQuestion,
     directory: Dir = None,
-    follow: Annotated[bool, typer.Option("--follow", help="Go on with what happens next, until Ctrl-C.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="Keep printing what happens next, until Ctrl-C.")] = False,
     node: Node = None,
     json_: Json = False,
 ) -> None:
@@ -61,7 +61,8 @@ def command(
     if follow:
         _follow(place, read_to_us, question, write)
     elif not found.events:
-        note("zombiescope: nothing happened in this window, or nobody looked: see 'zombiescope info'")
+        look = command_line("info", directory)
+        note(f"zombiescope: nothing happened in this window, or nothing was recorded: see '{look}'")
 
 
 def _writer(json_: bool, zone: tzinfo) -> Callable[[Event], None]:

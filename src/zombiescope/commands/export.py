@@ -31,7 +31,7 @@ EXAMPLES = examples(
 
 def command(
     question: ExportQuestion,
-    format_: Annotated[Format, typer.Option("--format", help="What to write.", show_default=False)],
+    format_: Annotated[Format, typer.Option("--format", help="The format to write.", show_default=False)],
     directory: Dir = None,
     output: Annotated[
         Path | None,
@@ -59,7 +59,7 @@ def command(
     if output is None and json_:
         raise typer.BadParameter("--json describes a file; name it with -o")
     if output is None and format_ in BINARY and sys.stdout.isatty():
-        raise Failure(f"{format_} is no text for a terminal", "name a file with -o, or use a pipe")
+        raise Failure(f"{format_} is binary and would garble the terminal", "name a file with -o, or use a pipe")
     with opened(directory, node) as recording:
         from zombiescope.documents.export import answer
         from zombiescope.exporting.samples import ExportSamples
@@ -74,7 +74,7 @@ def command(
             with _aside(output, compressed=output.suffix == ".gz" and format_ is not Format.PPROF) as file:
                 write(samples, file)
     if not samples.count:
-        picture.say_empty(found.filters)
+        picture.say_empty(found.filters, directory)
     if output is not None:
         size = output.stat().st_size
         if json_:

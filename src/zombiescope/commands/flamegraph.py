@@ -53,7 +53,7 @@ def command(
         if json_:
             print_document("flamegraph", found.document())
         elif not output:
-            _print(found)
+            _print(found, directory)
 
 
 def _write(output: Path, kind: str, found: Flamegraph) -> None:
@@ -63,7 +63,7 @@ def _write(output: Path, kind: str, found: Flamegraph) -> None:
         opens = {"inv": "1"} if found.question.invert else {}
         picture.write_page(
             output,
-            lambda: report.of_selection(found.selection, found.title, found.window, opens, base=found.baseline),
+            lambda: report.of_selection(found.selection, found.title, found.window, opens, base=found.reference),
         )
     else:
         picture.write(output, _drawn(found, kind))
@@ -78,13 +78,13 @@ def _drawn(found: Flamegraph, kind: str) -> str:
     return f"{picture.wrapped(found.title)}\n{terminal.plain(lines)}{picture.wrapped(_legend(found.tree))}\n"
 
 
-def _print(found: Flamegraph) -> None:
+def _print(found: Flamegraph, directory: str | None) -> None:
     from zombiescope.profile import terminal
 
     out = console()
     out.print(found.title, style="bold")
     if not found.tree.width[0]:
-        picture.say_empty(found.selection.filters)
+        picture.say_empty(found.selection.filters, directory)
         return
     picture.print_lines(terminal.flamegraph(found.tree, picture.text_width()))
     out.print(_legend(found.tree))

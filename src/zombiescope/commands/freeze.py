@@ -22,7 +22,7 @@ EXAMPLES = examples(
 def command(
     question: WindowQuestion,
     directory: Dir = None,
-    why: Annotated[str, typer.Option("--why", metavar="TEXT", help="Kept with the window.")] = "by hand",
+    why: Annotated[str, typer.Option("--why", metavar="TEXT", help="A note to keep with the window.")] = "by hand",
     node: Node = None,
     json_: Json = False,
 ) -> None:

@@ -47,7 +47,7 @@ def command(
         if json_:
             print_document("heatmap", found.document())
         elif not output:
-            _print(found)
+            _print(found, directory)
 
 
 def _write(output: Path, kind: str, found: HeatmapAnswer) -> None:
@@ -73,13 +73,13 @@ def _drawn(found: HeatmapAnswer, kind: str) -> str:
     return f"{picture.wrapped(found.title)}\n{terminal.plain(lines)}{legend}\n"
 
 
-def _print(found: HeatmapAnswer) -> None:
+def _print(found: HeatmapAnswer, directory: str | None) -> None:
     from zombiescope.profile import terminal
 
     out = console()
     out.print(found.title, style="bold")
     if not found.drawn.total:
-        picture.say_empty(found.selection.filters)
+        picture.say_empty(found.selection.filters, directory)
         return
     picture.print_lines(terminal.heatmap(found.drawn, picture.text_width(), found.window.zone))
     out.print(_legend(found.drawn, picture.text_width()))

@@ -45,11 +45,12 @@ Start = Annotated[
     typer.Option("--start", metavar="T", help="When the first sample was taken: an ISO time or Unix seconds."),
 ]
 Node = Annotated[
-    str | None, typer.Option("--node", metavar="NAME", help="The node it is of. Default: the name in the files.")
+    str | None,
+    typer.Option("--node", metavar="NAME", help="Name of the recorded node. Default: the name in the files."),
 ]
 Format = Annotated[
     str | None,
-    typer.Option("--format", metavar="FORMAT", help="What the files are, where that is not recognised."),
+    typer.Option("--format", metavar="FORMAT", help="The format of the files, if it is not recognised."),
 ]
 
 
@@ -90,7 +91,7 @@ def _folders(paths: Iterable[Path]) -> tuple[Path, ...]:
     found = tuple(paths)
     for path in found:
         if not path.is_dir():
-            raise Failure(f"--symbols {path} is no directory", "unpack a perf archive first: tar xf FILE -C DIR")
+            raise Failure(f"--symbols {path} is not a directory", "unpack a perf archive first: tar xf FILE -C DIR")
     return found
 
 
@@ -117,5 +118,5 @@ def _start_us(text: str) -> int:
         return round(datetime.fromisoformat(text).timestamp() * 1e6)
     except (ValueError, OverflowError, OSError) as error:
         raise typer.BadParameter(
-            f"--start {text!r} is no time; write it as 2026-04-01T12:03:22 or as Unix seconds"
+            f"--start {text!r} is not a time; write it as 2026-04-01T12:03:22 or as Unix seconds"
         ) from error

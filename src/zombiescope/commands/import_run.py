@@ -39,7 +39,7 @@ def perform(names: Sequence[str], directory: str, options: Options, *, as_json: 
         sys.stdout.write(json.dumps(document, indent=2 if sys.stdout.isatty() else None, allow_nan=False) + "\n")
         sys.stderr.writelines(f"{line}\n" for line in _skipped(result))
     else:
-        _tell(result, directory)
+        _report(result, directory)
     if result.from_us is None:
         raise Failure("nothing was imported: no file holds a sample or an event that can be read")
 
@@ -54,7 +54,7 @@ def readable(path: Path | None) -> Path | None:
 def _place(directory: str) -> Path:
     path = Path(directory)
     if "://" in directory or (path.exists() and not path.is_dir()):
-        raise Failure(f"{directory} is no directory", "the last argument is the recording to write: FILE... DIR")
+        raise Failure(f"{directory} is not a directory", "the last argument is the recording to write: FILE... DIR")
     return path
 
 
@@ -137,7 +137,7 @@ def _skipped(result: ImportResult) -> list[str]:
     return [f"skipped: {why}" + (f" ({count:,})" if count > 1 else "") for why, count in found]
 
 
-def _tell(result: ImportResult, directory: str) -> None:
+def _report(result: ImportResult, directory: str) -> None:
     outcome = result.outcome
     what = [f"{outcome.samples:,} samples"]
     what += [f"{outcome.idle_samples:,} of them idle"] if outcome.idle_samples else []

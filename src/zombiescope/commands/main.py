@@ -15,7 +15,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from zombiescope._errors import UserError
+from zombiescope._errors import QuestionError, UserError
 from zombiescope.commands import (
     audit,
     cgroups,
@@ -139,10 +139,13 @@ def _wrong_usage(error: typer.TyperException) -> int:
 
 def _usage_message(error: typer.TyperException) -> str:
     """What is wrong with an option, as "--option: what", whether typer found it or we did."""
-    option = getattr(error, "param", None)
-    if not isinstance(error, typer.BadParameter) or option is None or option.param_type_name != "option":
-        return error.format_message().removeprefix("Invalid value: ")
-    return f"{option.opts[0]}: {error.message}"
+    if not isinstance(error, typer.BadParameter) or not error.message:
+        return error.format_message()
+    given = getattr(error, "param", None)
+    if given is None:
+        return error.message
+    name = given.opts[0] if given.param_type_name == "option" else given.human_readable_name
+    return f"{name}: {error.message}"
 
 
 def _could_not_run(error: Exception) -> int:
@@ -153,7 +156,7 @@ def _could_not_run(error: Exception) -> int:
     expected = isinstance(error, (UserError, OSError))
     report = "" if expected else f" ({type(error).__name__}; this is a defect: ZOMBIESCOPE_DEBUG=1 shows where)"
     note(f"zombiescope: {one_line(error)}{report}")
-    return 1
+    return 2 if isinstance(error, QuestionError) else 1
 
 
 if __name__ == "__main__":

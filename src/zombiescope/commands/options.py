@@ -13,6 +13,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 
+from zombiescope._errors import QuestionError
 from zombiescope.commands.usage import wrong_usage
 from zombiescope.questions.parameter import Declared, Question, declared, filled
 
@@ -103,8 +104,10 @@ def _is_number(each: Declared) -> bool:
 
 def _parser(parse: Callable[[str], Any]) -> Callable[[str], Any]:
     def parsed(text: str) -> Any:
-        with wrong_usage():
+        try:
             return parse(text)
+        except QuestionError as error:
+            raise typer.BadParameter(str(error)) from None  # typer knows which option it is
 
     return parsed
 

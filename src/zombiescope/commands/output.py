@@ -7,6 +7,7 @@ columns.
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import sys
 from collections.abc import Iterable
@@ -52,6 +53,11 @@ def called() -> str:
     if own.name != "zombiescope" or shutil.which("zombiescope") == str(own):
         return "zombiescope"
     return str(own.relative_to(Path.cwd()) if own.is_relative_to(Path.cwd()) else own)
+
+
+def command_line(command: str, directory: str | None) -> str:
+    """A command as it can be pasted here: with DIR where that is not the default."""
+    return f"{called()} {command}" + ("" if directory is None else f" {shlex.quote(directory)}")
 
 
 def table(*columns: str, right: Iterable[str] = (), wraps: str | None = None, gap: int = 2) -> Table:

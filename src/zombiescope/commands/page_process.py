@@ -17,7 +17,7 @@ from zombiescope.web import listen_address
 def start(directory: str, listen: listen_address.ListenAddress | None = None, *, open_: bool) -> None:
     """On a socket that is open from now on: whoever comes early waits a second."""
     where = listen or listen_address.DEFAULT
-    made = bind(where, asked=listen is not None)
+    made = bind(where, exact=listen is not None)
     token = None if where.loopback else listen_address.new_token()
     url = listen_address.url(where, listen_address.port_of(made), token)
     note(f"the page: {url}")

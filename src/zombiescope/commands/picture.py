@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zombiescope.commands.failure import Failure
-from zombiescope.commands.output import console, note
+from zombiescope.commands.output import command_line, console, note
 from zombiescope.commands.quantities import human_bytes
 
 if TYPE_CHECKING:
@@ -92,9 +92,9 @@ def text_width() -> int:
     return min(console().width, MAX_COLUMNS)
 
 
-def say_empty(filters: Filters) -> None:
+def say_empty(filters: Filters, directory: str | None) -> None:
     """Why there is nothing to see."""
     from zombiescope.questions.filters import words
 
     why = f"with {said}" if (said := words(filters)) else "in this window"
-    note(f"zombiescope: no sample {why}; 'zombiescope info' says what the recording holds")
+    note(f"zombiescope: no samples {why}; '{command_line('info', directory)}' shows what the recording holds")

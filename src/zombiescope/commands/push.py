@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, cast, get_args
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -17,6 +17,7 @@ from zombiescope.questions.views import ExportQuestion, ProfileQuestion
 
 if TYPE_CHECKING:
     from zombiescope.exporting.peer import Peer
+    from zombiescope.exporting.push import Target
     from zombiescope.exporting.samples import ExportSamples
 
 EXAMPLES = examples(
@@ -28,7 +29,7 @@ EXAMPLES = examples(
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
-Target = Literal["pyroscope", "parca", "otlp"]
+TARGETS: tuple[Target, ...] = ("pyroscope", "parca", "otlp")
 
 
 def command(
@@ -46,13 +47,16 @@ def command(
             "that of the recorder running here, else /var/lib/zombiescope.",
         ),
     ],
-    name: Annotated[str, typer.Option("--name", help="The name of the service or application there.")] = "zombiescope",
+    name: Annotated[
+        str, typer.Option("--name", help="Name of the service or application at the peer.")
+    ] = "zombiescope",
     label: Annotated[
-        list[str] | None, typer.Option("--label", metavar="K=V", help="One more label.", show_default=False)
+        list[str] | None,
+        typer.Option("--label", metavar="K=V", help="An extra label; may be repeated.", show_default=False),
     ] = None,
     header: Annotated[
         list[str] | None,
-        typer.Option("--header", metavar="K=V", help="One more header of the requests.", show_default=False),
+        typer.Option("--header", metavar="K=V", help="An extra header; may be repeated.", show_default=False),
     ] = None,
     token_file: Annotated[
         Path | None,
@@ -62,9 +66,13 @@ def command(
     ] = None,
     every: Annotated[
         str | None,
-        typer.Option("--every", metavar="DURATION", help="Time in one request; 10s, for otlp 1m.", show_default=False),
+        typer.Option(
+            "--every", metavar="DURATION", help="How much time one request holds: 10s, for otlp 1m.", show_default=False
+        ),
     ] = None,
-    timeout: Annotated[str, typer.Option("--timeout", metavar="DURATION", help="How long to wait.")] = "30s",
+    timeout: Annotated[
+        str, typer.Option("--timeout", metavar="DURATION", help="How long to wait for an answer.")
+    ] = "30s",
     node: Node = None,
     json_: Json = False,
 ) -> None:
@@ -77,20 +85,19 @@ def command(
     headers, labels = _headers(header, token_file), dict(_pair(each, "--label") for each in label or ())
     every_us = None if every is None else _every_us(every)
     timeout_s = duration_s(timeout)
-    asked = ExportQuestion(question.window, question.filters, every_event=target == "otlp")
     with opened(directory, node) as recording:
         from zombiescope.documents.export import answer
         from zombiescope.exporting.peer import Peer, PushError
         from zombiescope.exporting.samples import ExportSamples
 
-        found = answer(recording, asked)
+        found = answer(recording, ExportQuestion(question.window, question.filters, every_event=target == "otlp"))
         samples = ExportSamples(found.selection)
         try:
             sent = _push(samples, target, Peer(url, headers, timeout_s), name, labels, every_us)
         except PushError as error:
             raise Failure(str(error)) from error
     if not sent.requests:
-        picture.say_empty(found.filters)
+        picture.say_empty(found.filters, directory)
     if json_:
         taken = {"accepted": sent.samples, "requests": sent.requests, "bytes": sent.bytes}
         span = {"from": found.window.start_us / 1e6, "to": found.window.end_us / 1e6}
@@ -130,10 +137,10 @@ def _all_labels(samples: ExportSamples, given: dict[str, str]) -> dict[str, str]
 
 
 def _target(given: list[str]) -> Target:
-    found = [each for each in get_args(Target) if given == [each]]
+    found = [each for each in TARGETS if given == [each]]
     if not found:
-        raise typer.BadParameter(f"--to names one peer: {', '.join(get_args(Target))}; the window ends with --until")
-    return cast("Target", found[0])
+        raise typer.BadParameter(f"--to names one peer: {', '.join(TARGETS)}; the window ends with --until")
+    return found[0]
 
 
 def _place(arguments: list[str]) -> tuple[str | None, str]:

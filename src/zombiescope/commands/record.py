@@ -119,7 +119,7 @@ CompactEvery = Annotated[
         "--compact-every",
         parser=_compact_every_s,
         metavar="DURATION",
-        help="How often the log becomes Parquet.",
+        help="How often the log is turned into Parquet.",
     ),
 ]
 
@@ -137,12 +137,12 @@ def command(
     labels: Label = None,
     event: Event = "cpu-clock",
     node: Node = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing while recording.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing while recording.")] = False,
     json_: Json = False,
 ) -> None:
     """Record this node until stopped.
 
-    Ctrl-C and SIGTERM end it cleanly. What it may not read it leaves out and names, with what grants it.
+    Ctrl-C and SIGTERM end it cleanly. What it may not read is left out and listed, with the command that grants it.
     """
     if event not in ("cpu-clock", "cycles"):
         raise typer.BadParameter(f"--event {event!r} is not known; it is cpu-clock or cycles")

@@ -71,10 +71,10 @@ def opened(directory: str | None, node: str | None = None) -> Iterator[Recording
         raise Failure(f"{what} may not be read by this user", "run as the recorder's user") from error
     with recording:
         yield recording
-        _tell_damage(recording)
+        _report_damage(recording)
 
 
-def _tell_damage(recording: Recording) -> None:
+def _report_damage(recording: Recording) -> None:
     damage = recording.damage
     if damage:
         first = damage[0]

@@ -38,7 +38,7 @@ ListenOption = Annotated[
         "--listen",
         parser=listen_at,
         metavar="ADDRESS:PORT",
-        help="Default: 127.0.0.1:8321, or the next free port. Any address but the loopback asks for a token.",
+        help="Default: 127.0.0.1:8321, or the next free port. Any address but the loopback requires a token.",
         show_default=False,
     ),
 ]
@@ -53,17 +53,17 @@ def command(
         typer.Option(
             "--host",
             metavar="NAME",
-            help="A name, or NAME:PORT, that it also goes by; may be repeated.",
+            help="Another NAME or NAME:PORT under which it is reached; may be repeated.",
             show_default=False,
         ),
     ] = None,
-    token: Annotated[bool, typer.Option("--token", help="Ask for a token on the loopback, too.")] = False,
+    token: Annotated[bool, typer.Option("--token", help="Require a token on the loopback as well.")] = False,
     open_: OpenOption = False,
     node: Node = None,
 ) -> None:
     """The web page over recordings: cores, heat map, flame graph, diagnosis.
 
-    It listens on this machine only, reads only, and changes nothing. On any other address it asks for a token, which is
+    It listens on this machine only, reads only, and changes nothing. On any other address it requires a token, which is
     made anew and shown once.
     """
     chosen: list[str] | list[None] = directories or [None]
@@ -72,7 +72,7 @@ def command(
         if not place.exists():
             raise Failure(f"there is no recording at {place}", "'zombiescope up' starts one")
     where = listen or listen_address.DEFAULT
-    made = bind(where, asked=listen is not None)
+    made = bind(where, exact=listen is not None)
     port = listen_address.port_of(made)
     secret = listen_address.new_token() if token or not where.loopback else None
     url = listen_address.url(where, port, secret)
@@ -87,10 +87,10 @@ def command(
                        open_url=shown))  # fmt: skip
 
 
-def bind(where: ListenAddress, *, asked: bool) -> socket.socket:
+def bind(where: ListenAddress, *, exact: bool) -> socket.socket:
     """The socket; where nobody asked for this port, the next free one will do, and that is said."""
     try:
-        made = listen_address.bound(where, or_next=not asked)
+        made = listen_address.bound(where, or_next=not exact)
     except OSError as error:
         raise Failure(
             f"{where.shown}:{where.port} cannot be listened on: {error.strerror}", "name another with --listen"
@@ -104,7 +104,7 @@ def say_token(where: ListenAddress, token: str | None) -> None:
     if token is None:
         return
     who = "Whoever reaches this address" if not where.loopback else "Whoever is on this machine"
-    note(f"{who} needs the token behind #; it is shown here once, and a new one is made at the next start.")
+    note(f"{who} needs the token after #; it is shown here once, and a new one is made at the next start.")
 
 
 def may_show(url: str) -> bool:

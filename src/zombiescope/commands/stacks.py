@@ -41,7 +41,7 @@ def command(question: StacksQuestion, directory: Dir = None, node: Node = None, 
             return
         console().print(found.profile.title, style="bold")
         if not found.functions:
-            picture.say_empty(found.profile.filters)
+            picture.say_empty(found.profile.filters, directory)
             return
         _print(found)
 

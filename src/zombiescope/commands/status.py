@@ -27,7 +27,8 @@ def command(json_: Json = False) -> None:
 
     found = answer()
     if found.unread is not None:
-        note(f"zombiescope: only that much is known: {one_line(found.unread)}")
+        fix = "; run as the recorder's user" if isinstance(found.unread, PermissionError) else ""
+        note(f"zombiescope: the recording cannot be read: {one_line(found.unread)}{fix}")
     if json_:
         print_document("status", found.document)
     else:

@@ -24,7 +24,7 @@ def command(
     directory: record.Dir = None,
     open_: OpenOption = False,
     listen: ListenOption = None,
-    page: Annotated[bool, typer.Option("--page/--no-page", help="With the web page, or without.")] = True,
+    page: Annotated[bool, typer.Option("--page/--no-page", help="Start the web page, or do not.")] = True,
 ) -> None:
     """Record this node, diagnose it meanwhile, and show it on a web page.
 

@@ -18,18 +18,18 @@ from zombiescope.questions.views import AuditQuestion
 class AuditAnswer:
     question: AuditQuestion
     audit: Audit
-    split: BaselineDiff
+    review: BaselineDiff
 
     @property
     def shown(self) -> list[Finding]:
-        return [each for each in self.split.new if rank(each.severity) >= rank(self.question.at_least)]
+        return [each for each in self.review.new if rank(each.severity) >= rank(self.question.at_least)]
 
     def at_least(self, severity: str) -> bool:
         """Whether any finding that is not accepted is at least this severe."""
-        return any(rank(each.severity) >= rank(severity) for each in self.split.new)
+        return any(rank(each.severity) >= rank(severity) for each in self.review.new)
 
     def document(self) -> dict[str, Any]:
-        audit, split = self.audit, self.split
+        audit, review = self.audit, self.review
         return {
             "root": audit.root,
             "live": audit.live,
@@ -37,8 +37,8 @@ class AuditAnswer:
             "units": audit.units,
             "services_started": audit.enabled,
             "findings": [finding.document() for finding in self.shown],
-            "allowed": [{**finding.document(), "reason": line.reason} for finding, line in split.allowed],
-            "stale": [{"id": line.id, "line": line.line, "reason": line.reason} for line in split.stale],
+            "allowed": [{**finding.document(), "reason": line.reason} for finding, line in review.allowed],
+            "stale": [{"id": line.id, "line": line.line, "reason": line.reason} for line in review.stale],
             "missing": [item.document() for item in audit.missing],
         }
 

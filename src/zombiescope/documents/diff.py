@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from zombiescope.documents.flamegraph import Reference
 from zombiescope.documents.selection import selected
+from zombiescope.profile import flame
 from zombiescope.profile.comparison import Comparison, FunctionChange, OwnerChange, compare
+from zombiescope.profile.flame import Tree
 from zombiescope.profile.selection import Selection
 from zombiescope.questions.filters import words
 from zombiescope.questions.views import DiffQuestion
@@ -62,6 +65,13 @@ class Difference:
         """What it is now, over the stacks of both."""
         now = self.after.selection
         return Selection(now.recording, *now.span, now.filters, self.found.stacks)
+
+    def tree(self) -> Tree:
+        """The differential flame graph."""
+        return flame.fold(self.found.stacks, self.found.counts_after, self.found.counts_before)
+
+    def reference(self) -> Reference:
+        return Reference(self.before.window, self.found.counts_before)
 
     def document(self) -> dict[str, Any]:
         found, top = self.found, self.question.top

@@ -28,7 +28,7 @@ _FRAME_BYTES = 5_000
 
 
 @dataclass(frozen=True, slots=True)
-class Baseline:
+class Reference:
     """How often each stack was sampled in another window, and when that was."""
 
     window: Window
@@ -43,7 +43,7 @@ class Flamegraph:
     window: Window
     selection: Selection
     title: str
-    baseline: Baseline | None = None
+    reference: Reference | None = None
 
     @cached_property
     def tree(self) -> Tree:
@@ -70,10 +70,10 @@ class Flamegraph:
 
     @property
     def _other(self) -> Window | None:
-        return None if self.baseline is None else self.baseline.window
+        return None if self.reference is None else self.reference.window
 
     def _folded(self, below_ratio: float) -> Tree:
-        base = None if self.baseline is None else self.baseline.counts
+        base = None if self.reference is None else self.reference.counts
         counts = self.selection.counts()
         return flame.fold(self.selection.stacks, counts, base, invert=self.question.invert, below_ratio=below_ratio)
 
@@ -91,7 +91,7 @@ def answer(
     selection, counts = _both(found, there, against, load)
     named = "" if there is recording else f"{there.name}  "
     title = f"{found.title}  against {named}{against.heading()}"
-    return Flamegraph(question, found.window, selection, title, Baseline(against, counts))
+    return Flamegraph(question, found.window, selection, title, Reference(against, counts))
 
 
 def _both(found: Profile, there: Recording, other: Window, load: Load) -> tuple[Selection, Ints]:

@@ -23,22 +23,20 @@ _ID = {"metavar": "N", "panel": _PANEL, "low": 0, "foreign_high": 2**31 - 1, "mo
 class FilterQuestion(Question):
     """The filters as they were written. A new filter is a field here and its meaning in Filters."""
 
-    cpu: tuple[str, ...] = parameter((), "On these cores: 3, or 0-3,8.", metavar="LIST", panel=_PANEL)
-    pid: tuple[int, ...] = parameter((), "Of this process.", **_ID)
-    tid: tuple[int, ...] = parameter((), "Of this thread.", **_ID)
-    comm: tuple[str, ...] = parameter((), "Of tasks of this name; * and ? match.", metavar="NAME", panel=_PANEL)
-    unit: tuple[str, ...] = parameter((), "Of this systemd unit; * and ? match.", metavar="NAME", panel=_PANEL)
+    cpu: tuple[str, ...] = parameter((), "Only these cores: 3, or 0-3,8.", metavar="LIST", panel=_PANEL)
+    pid: tuple[int, ...] = parameter((), "Only this process.", **_ID)
+    tid: tuple[int, ...] = parameter((), "Only this thread.", **_ID)
+    comm: tuple[str, ...] = parameter((), "Only tasks of this name; * and ? match.", metavar="NAME", panel=_PANEL)
+    unit: tuple[str, ...] = parameter((), "Only this systemd unit; * and ? match.", metavar="NAME", panel=_PANEL)
     container: tuple[str, ...] = parameter(
-        (), "Of this container; the start of the id is enough.", metavar="ID", panel=_PANEL
+        (), "Only this container; the start of the id is enough.", metavar="ID", panel=_PANEL
     )
     mode: Literal["kernel", "user"] | None = parameter(
-        None, "Taken inside the kernel, or outside of it.", panel=_PANEL, flags=True
+        None, "Only samples taken inside the kernel, or outside of it.", panel=_PANEL, flags=True
     )
-    match: str | None = parameter(None, "Stacks with a function matching RE.", metavar="RE", panel=_PANEL)
-    event: str | None = parameter(
-        None, "Samples of this event, where an import holds several.", metavar="NAME", panel=_PANEL
-    )
-    idle: bool = parameter(False, "Idle cores too, which an import keeps.", panel=_PANEL)
+    match: str | None = parameter(None, "Only stacks with a function matching RE.", metavar="RE", panel=_PANEL)
+    event: str | None = parameter(None, "Only this event, where an import holds several.", metavar="NAME", panel=_PANEL)
+    idle: bool = parameter(False, "Include idle cores, which an import keeps.", panel=_PANEL)
     foreign: bool = False
     """Whether somebody else wrote it: then an expression must be one that cannot take for ever."""
 

@@ -21,7 +21,7 @@ class Question:
     """What all questions derive from; each is a frozen dataclass."""
 
 
-Asked = TypeVar("Asked", bound=Question)
+AnyQuestion = TypeVar("AnyQuestion", bound=Question)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def declared(question: type[Question], face: Face) -> Iterator[Declared]:
             yield Declared(each.name, hint, default, each.metadata[_KEY])
 
 
-def filled(question: type[Asked], given: Mapping[str, Any]) -> Asked:
+def filled(question: type[AnyQuestion], given: Mapping[str, Any]) -> AnyQuestion:
     """The question with what was given, by the names of fields; the rest has its default."""
     hints = _hints(cast("Hashable", question))
     values: dict[str, Any] = {}

@@ -17,14 +17,14 @@ from zombiescope.questions.parameter import Declared, Question, declared, filled
 _FAR_US = 366 * 86_400_000_000
 POLICY: dict[str, Any] = {"foreign": True, "reach_us": _FAR_US}
 
-Asked = TypeVar("Asked", bound=Question)
+AnyQuestion = TypeVar("AnyQuestion", bound=Question)
 
 
-def query(question: type[Asked]) -> Callable[..., Asked]:
+def query(question: type[AnyQuestion]) -> Callable[..., AnyQuestion]:
     """What FastAPI is to depend on: a function with a parameter for each that the question declares."""
     known = list(declared(question, "web"))
 
-    def fill(**values: Any) -> Asked:
+    def fill(**values: Any) -> AnyQuestion:
         """Raises QuestionError."""
         return filled(question, POLICY | {each.field: _value(each, values[each.field]) for each in known})
 

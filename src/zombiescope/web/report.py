@@ -18,7 +18,7 @@ from zombiescope.documents import info as info_documents
 from zombiescope.documents import lanes as lane_documents
 from zombiescope.documents import strip as strip_documents
 from zombiescope.documents import worst as worst_documents
-from zombiescope.documents.flamegraph import Baseline
+from zombiescope.documents.flamegraph import Reference
 from zombiescope.profile import heatmap, sample_table, stacks
 from zombiescope.profile.selection import Selection
 from zombiescope.questions.window import Window
@@ -66,7 +66,7 @@ def of_selection(
     opens: dict[str, str],
     *,
     rows: int = heatmap.DEFAULT_ROWS,
-    base: Baseline | None = None,
+    base: Reference | None = None,
 ) -> str:
     """Raises NotBuiltError."""
     built = Built.found()

@@ -63,7 +63,7 @@ def test_window_and_filters_choose(cli: Cli, written: Written) -> None:
 def test_nothing_selected_is_said(cli: Cli, written: Written) -> None:
     done = cli("export", str(written.dir), "--format", "collapsed", "--comm", "nobody")
     assert (done.code, done.out) == (0, "")
-    assert "no sample with comm nobody" in done.err
+    assert "no samples with comm nobody" in done.err
 
 
 def test_a_name_that_ends_in_gz_is_compressed(cli: Cli, written: Written) -> None:

@@ -52,7 +52,7 @@ def test_a_whole_node_is_asked_for_what_concerns_it(monkeypatch: pytest.MonkeyPa
 
 def test_it_does_nothing_without_a_yes(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(requirements, "lacks", lambda _: [])
-    with pytest.raises(Failure, match="--yes says yes"):
+    with pytest.raises(Failure, match="add --yes"):
         scenarios.run("mount-storm")
 
 

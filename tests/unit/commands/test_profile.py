@@ -125,7 +125,7 @@ def test_a_place_that_cannot_be_written_is_one_line(cli: Cli, written: Written, 
 def test_nothing_selected_is_an_answer_and_said(cli: Cli, written: Written, name: str) -> None:
     done = cli(name, str(written.dir), "--comm", "nobody")
     assert done.code == 0
-    assert "no sample with comm nobody" in done.err
+    assert "no samples with comm nobody" in done.err
     far = cli(name, str(written.dir), "--from", "+9h", "--to", "+10h", "--json")
     assert (far.code, far.document["schema"]) == (0, f"zombiescope.{name}/1")
     early = cli(name, str(written.dir), "--from", "1000000000", "--json")

@@ -12,7 +12,7 @@ from zombiescope.recorder.stage import Barrier, Stage
 from zombiescope.recorder.tick import Tick
 from zombiescope.recording import schema
 from zombiescope.recording.batch import Batch
-from zombiescope.recording.log import Frame, SegmentReader
+from zombiescope.recording.log import LogFrame, SegmentReader
 from zombiescope.recording.segment_writer import HOLDING_SEGMENT_US, SegmentWriter
 
 SECOND_US = 1_000_000
@@ -26,7 +26,7 @@ class Bench:
         barrier = Barrier(self.sources, lambda: START_US, lambda: 0.0)
         self.segments = Segments(self.writer, self.batch, self.sources, barrier, {"format": schema.FORMAT})
 
-    def read(self) -> list[tuple[dict[str, object], list[Frame]]]:
+    def read(self) -> list[tuple[dict[str, object], list[LogFrame]]]:
         self.writer.close(START_US)
         found = []
         for path in sorted(self.directory.iterdir()):

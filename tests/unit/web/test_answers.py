@@ -203,7 +203,7 @@ def test_an_incident_has_its_page_and_its_reports(server: PageServer) -> None:
         assert html.body.lower().startswith(b"<!doctype html>")
         assert first["id"].encode() in html.body
     else:
-        assert (html.status, html.error["mend"]) == (503, "make setup builds it; Markdown needs no page")
+        assert (html.status, html.error["fix"]) == (503, "make setup builds it; Markdown needs no page")
     text = server.api(f"incidents/{first['id']}/report", format="md")
     assert text.headers["content-disposition"] == 'attachment; filename="incident.md"'
     assert first["causes"][0]["summary"].encode() in text.body

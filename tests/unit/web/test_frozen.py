@@ -17,7 +17,7 @@ from tests.conftest import Needs
 from tests.helpers.recordings import SECOND, START_US, Written, write_recording
 
 from zombiescope.diagnosis.diagnose import diagnose
-from zombiescope.documents.flamegraph import Baseline
+from zombiescope.documents.flamegraph import Reference
 from zombiescope.profile import sample_table
 from zombiescope.profile.selection import Filters, Selection
 from zombiescope.questions.window import Window
@@ -187,7 +187,7 @@ def test_a_window_to_compare_with_comes_with_the_file(written: Written, browser:
         selection = Selection(recording, recording.start_us, recording.end_us + 1)
         base = Selection(recording, START_US, START_US + 5 * SECOND, known=selection.stacks).counts()
         window = Window(selection.start_us, selection.end_us, UTC)
-        compared = Baseline(Window(START_US - 90 * SECOND, START_US - 85 * SECOND, UTC), base)
+        compared = Reference(Window(START_US - 90 * SECOND, START_US - 85 * SECOND, UTC), base)
         text = report.of_selection(selection, "lab", window, {"inv": "1"}, base=compared)
     assert f"before {int(base.sum()):,}" in browser(text, "")[0].text
 
@@ -247,7 +247,7 @@ def test_a_diagnosis_holds_samples_around_what_it_found(written: Written, monkey
         spans.append(table.scalars["held"])
         return table
 
-    monkeypatch.setattr(sample_table, "portable", seen)
+    monkeypatch.setattr(sample_table, "sample_table", seen)
     text = told(written)
     incident = written.incident
     assert incident is not None

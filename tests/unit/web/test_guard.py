@@ -42,7 +42,7 @@ def test_a_name_that_somebody_pointed_here_is_refused(server: PageServer, host: 
     got = server.ask(path, Host=said.encode().decode("latin-1", "replace"))
     assert got.status in (400, 421)
     if got.status == 421:
-        assert "--host" in got.error["mend"]
+        assert "--host" in got.error["fix"]
 
 
 def test_two_hosts_are_none(server: PageServer) -> None:
@@ -108,7 +108,7 @@ def test_no_path_of_a_request_becomes_a_file(server: PageServer, path: str) -> N
 def test_a_recording_is_a_key_and_never_a_path(server: PageServer, name: str, value: str) -> None:
     got = server.api("flamegraph", **{name: value, "against": "+0s..+5s"})
     assert got.status == 404
-    assert got.error["mend"] == "GET /api/v1/recordings lists them"
+    assert got.error["fix"] == "GET /api/v1/recordings lists them"
 
 
 @pytest.mark.parametrize("against", ["/etc@+0s..+5s", "../x", "/etc/passwd", "DIR", ".."])
@@ -116,7 +116,7 @@ def test_the_other_window_is_no_path_either(server: PageServer, against: str) ->
     """On the command line --against may name a directory."""
     got = server.api("flamegraph", against=against)
     assert got.status == 400
-    assert "etc" not in (got.error["mend"] or "")
+    assert "etc" not in (got.error["fix"] or "")
 
 
 @pytest.mark.parametrize("path", ["/", "/api/v1/info", "/api/v1/nothing", "/api/v1/heatmap", "/api/v1/cores?last=x"])

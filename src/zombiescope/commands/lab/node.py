@@ -26,7 +26,7 @@ _UNTIL_IT_ENDS_S = 30 * 86_400.0
 
 
 def node(
-    command: Annotated[list[str] | None, typer.Argument(help="What to run in it; a shell if nothing.")] = None,
+    command: Annotated[list[str] | None, typer.Argument(help="What to run in it. Default: a shell.")] = None,
     cgroup: Annotated[Literal["v1", "v2"], typer.Option("--cgroup", help="Cgroup hierarchy of the node.")] = "v2",
     kernel: Annotated[str, typer.Option("--kernel", help="Debian suite: bookworm, trixie or bullseye.")] = "bookworm",
     bare: Annotated[bool, typer.Option("--bare", help="Without zombiescope in it.")] = False,

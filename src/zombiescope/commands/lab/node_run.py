@@ -27,8 +27,9 @@ def perform_all(
 
     note("booting; the first time builds the image, which takes some minutes")
     with boot(Plan(cgroup, kernel), note) as booted:
-        where = f"lab node, Linux {booted.image.release}, cgroup {cgroup}"
-        note(f"up: {where.partition(', ')[2]}")
+        machine = f"Linux {booted.image.release}, cgroup {cgroup}"
+        where = f"lab node, {machine}"
+        note(f"up: {machine}")
         for scenario in chosen:
             try:
                 yield _perform(booted, scenario, where)

@@ -34,7 +34,7 @@ Keep = Annotated[
 
 
 def list_(json_: Json = False) -> None:
-    """What can be done to this machine, and what each scenario needs."""
+    """Which faults can be started on this machine, and what each scenario needs."""
     from zombiescope.lab.requirements import lacks, only_in_a_node
     from zombiescope.lab.scenario import every
 
@@ -72,16 +72,20 @@ def _listed(one: Scenario) -> dict[str, object]:
 def run(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A scenario of `lab list`.")],
     yes: Yes = False,
-    in_node: Annotated[bool, typer.Option("--in-node", help="In a machine of `lab node`, not on this one.")] = False,
-    cgroup: Annotated[Literal["v1", "v2"], typer.Option("--cgroup", help="Of that machine.")] = "v2",
-    kernel: Annotated[str, typer.Option("--kernel", help="Of that machine: bookworm, trixie, bullseye.")] = "bookworm",
+    in_node: Annotated[
+        bool, typer.Option("--in-node", help="Run it in a machine of `lab node`, not on this one.")
+    ] = False,
+    cgroup: Annotated[Literal["v1", "v2"], typer.Option("--cgroup", help="Cgroup version of that machine.")] = "v2",
+    kernel: Annotated[
+        str, typer.Option("--kernel", help="Kernel of that machine: bookworm, trixie, bullseye.")
+    ] = "bookworm",
     keep: Keep = None,
     json_: Json = False,
 ) -> int:
     """Start a fault, record and diagnose it, end it, and compare what was found with the truth.
 
     Says what it will do and asks first. Works only in cgroups, namespaces and directories of its own, and removes them
-    however it ends. Exits with 3 when the diagnosis was wrong.
+    however it ends. Exits 3 when the diagnosis was wrong.
     """
     from zombiescope.lab.failure import LabError
 
@@ -133,7 +137,7 @@ def ask(chosen: list[Scenario], yes: bool, healthy_s: float | None = None) -> No
     if yes:
         return
     if not sys.stdin.isatty():
-        raise Failure("it asks before it does this, and there is nobody to ask", "--yes says yes")
+        raise Failure("this asks for confirmation, and there is no terminal to ask on", "add --yes")
     typer.confirm("Go on?", abort=True, err=True)
 
 

@@ -32,18 +32,20 @@ _MARKS = {"right": ("✔", "green"), "wrong": ("✘", "bold red"), "not run": ("
 
 def command(
     only: Annotated[
-        str | None, typer.Option("--only", metavar="NAMES", help="These scenarios, with commas between.")
+        str | None, typer.Option("--only", metavar="NAMES", help="Only these scenarios, separated by commas.")
     ] = None,
     healthy_minutes: Annotated[
         float,
-        typer.Option("--healthy-minutes", metavar="N", min=0.1, help="Healthy loads together.", show_default=True),
+        typer.Option(
+            "--healthy-minutes", metavar="N", min=0.1, help="Minutes of healthy loads in all.", show_default=True
+        ),
     ] = 4.0,
     node: Annotated[
         bool, typer.Option("--node/--no-node", help="Also those that only run in a machine of `lab node`.")
     ] = True,
     whole_node: Annotated[
         bool,
-        typer.Option("--whole-node", help="Also in a machine of `lab node` what concerns systemd and cgroup v2."),
+        typer.Option("--whole-node", help="Also run what concerns systemd and cgroup v2 in a machine of `lab node`."),
     ] = False,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the JSON there.", show_default=False)
@@ -57,7 +59,7 @@ def command(
 ) -> int:
     """Run every scenario that this machine is fit for, and count what was named.
 
-    Prints the table: first pattern, culprit, seconds from the onset to a named cause, false alarms. Exits with 3 when
+    Prints the table: first pattern, culprit, seconds from the onset to a named cause, false alarms. Exits 3 when
     a fault was named wrongly or a healthy load raised a critical alarm.
     """
     from zombiescope.lab.score import page_of, score

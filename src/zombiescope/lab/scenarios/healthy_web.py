@@ -6,7 +6,7 @@ from zombiescope.lab.scenario import MB, Needs, Scenario, Truth
 
 SCRIPT = r"""
 import http.client, http.server, socket
-class Answer(http.server.BaseHTTPRequestHandler):
+class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     def do_GET(self):
         body = b"x" * 2048

@@ -23,35 +23,39 @@ def routes(responder: Responder) -> APIRouter:
     router = APIRouter(tags=["time"])
 
     @router.get("/strip", **says("cores", binary=True))
-    def strip(request: Request, asked: Series, rec: Rec = None) -> Response:
+    def strip(request: Request, question: Series, rec: Rec = None) -> Response:
         """Every core over the window: the worst tick of each core in each column, and the mean over all of them."""
         return responder.answer(
-            request, "strip", rec, lambda _, recording: strip_documents.answer(recording, asked), asked.window
+            request, "strip", rec, lambda _, recording: strip_documents.answer(recording, question), question.window
         )
 
     @router.get("/lanes", **says("events --json, cgroups --json, info --json"))
-    def lanes(request: Request, asked: Series, rec: Rec = None) -> Response:
+    def lanes(request: Request, question: Series, rec: Rec = None) -> Response:
         """Events (the worst 2,000), memory cgroups, pressure, and where the recording is blind."""
         return responder.answer(
-            request, "lanes", rec, lambda _, recording: lane_documents.answer(recording, asked), asked.window
+            request, "lanes", rec, lambda _, recording: lane_documents.answer(recording, question), question.window
         )
 
     @router.get("/cores", **says("cores --json"))
-    def cores(request: Request, asked: Cores, rec: Rec = None) -> Response:
+    def cores(request: Request, question: Cores, rec: Rec = None) -> Response:
         """How each core spent its time, and how long the kernel held it without a break."""
         return responder.answer(
-            request, "cores", rec, lambda _, recording: core_documents.answer(recording, asked).document(), asked.window
+            request,
+            "cores",
+            rec,
+            lambda _, recording: core_documents.answer(recording, question).document(),
+            question.window,
         )
 
     @router.get("/events", **says("events --json"))
-    def events(request: Request, asked: Events, rec: Rec = None) -> Response:
+    def events(request: Request, question: Events, rec: Rec = None) -> Response:
         """Everything that happened in the window."""
         return responder.answer(
             request,
             "events",
             rec,
-            lambda _, recording: event_documents.answer(recording, asked).document(),
-            asked.window,
+            lambda _, recording: event_documents.answer(recording, question).document(),
+            question.window,
         )
 
     return router

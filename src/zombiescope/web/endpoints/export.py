@@ -42,17 +42,17 @@ def routes(responder: Responder) -> APIRouter:
 
     @router.get("/export", **says("export"))
     def export(
-        asked: Export,
-        format: Annotated[Format, Query(description="What to write.")],  # noqa: A002
+        question: Export,
+        format: Annotated[Format, Query(description="The format to write.")],  # noqa: A002
         rec: Rec = None,
     ) -> StreamingResponse:
         """The samples, as `zombiescope export` writes them."""
-        asked = replace(asked, every_event=format in EVERY_EVENT)
+        question = replace(question, every_event=format in EVERY_EVENT)
         with responder.recordings.named(rec).apart() as recording:
-            found = export_documents.answer(recording, asked)
+            found = export_documents.answer(recording, question)
             file = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115  closed when it is sent
             try:
-                writer(format, found.title, by=asked.by)(ExportSamples(found.selection), cast("BinaryIO", file))
+                writer(format, found.title, by=question.by)(ExportSamples(found.selection), cast("BinaryIO", file))
             except BaseException:
                 file.close()
                 raise
@@ -63,13 +63,15 @@ def routes(responder: Responder) -> APIRouter:
 
     @router.get("/page", **says("flamegraph -o FILE.html"))
     def page(
-        asked: Profile,
+        question: Profile,
         rec: Rec = None,
-        opens: Annotated[str, Query(max_length=2000, description="What the file shows first, as in an address.")] = "",
+        opens: Annotated[
+            str, Query(max_length=2000, description="What the file shows first, as in the page's address.")
+        ] = "",
     ) -> Response:
         """This page frozen into one file: the window, its samples, and everything that can be asked of them."""
         with responder.recordings.named(rec).apart() as recording:
-            found = profile(recording, asked)
+            found = profile(recording, question)
             try:
                 text = of_selection(found.selection, found.title, found.window, dict(parse_qsl(opens)))
             except NotBuiltError as error:

@@ -22,7 +22,7 @@ from zombiescope.web.responder import Rec, Responder, says
 
 WITHOUT_DOCTOR = "10m"
 """What is looked at of a recording that is being written and that nobody diagnoses meanwhile (`record`, not `up`)."""
-Asked = Annotated[DiagnoseQuestion, Depends(query(DiagnoseQuestion))]
+Diagnose = Annotated[DiagnoseQuestion, Depends(query(DiagnoseQuestion))]
 Id = Annotated[str, Path(max_length=200, description="The incident's id.")]
 
 
@@ -30,35 +30,35 @@ def routes(responder: Responder) -> APIRouter:
     router = APIRouter(tags=["diagnosis"])
 
     @router.get("/incidents", **says("diagnose --json"))
-    def incidents(request: Request, asked: Asked, rec: Rec = None) -> Response:
+    def incidents(request: Request, question: Diagnose, rec: Rec = None) -> Response:
         """Every incident, the worst first. Of a recording that is being written: what its doctor noted, unless a window
         is named; without a doctor the last ten minutes, and otherwise all of it, are diagnosed now."""
         return responder.long_answer(
-            request, "diagnose", rec, lambda held, recording: _found(held, recording, asked), asked.window
+            request, "diagnose", rec, lambda held, recording: _found(held, recording, question), question.window
         )
 
     @router.get("/incidents/{id}", **says("diagnose --json"))
-    def incident(request: Request, id: Id, asked: Asked, rec: Rec = None) -> Response:  # noqa: A002
+    def incident(request: Request, id: Id, question: Diagnose, rec: Rec = None) -> Response:  # noqa: A002
         """One of them; the window is where to look for it, if it is not known yet."""
 
         def made(held: HeldRecording, recording: Recording) -> dict[str, Any]:
-            everything = _found(held, recording, asked)
+            everything = _found(held, recording, question)
             one = _named(everything["incidents"], id)
             return {**one, "node": everything["node"], "window": everything["window"]}
 
-        return responder.long_answer(request, "incident", rec, made, asked.window)
+        return responder.long_answer(request, "incident", rec, made, question.window)
 
     @router.get("/incidents/{id}/report", **says("diagnose -o report.html"))
     def report(
         id: Id,  # noqa: A002
-        asked: Asked,
+        question: Diagnose,
         rec: Rec = None,
         format: Annotated[Literal["html", "md"], Query(description="HTML with pictures, or Markdown.")] = "html",  # noqa: A002
     ) -> Response:
         """The report of one incident, to be kept or sent."""
         held = responder.recordings.named(rec)
         with held.apart() as recording:
-            known = _found(held, recording, asked)
+            known = _found(held, recording, question)
             text = _report(recording, _named(known["incidents"], id), format)
         media = "text/html" if format == "html" else "text/markdown"
         headers = {"Content-Disposition": f'attachment; filename="incident.{format}"', "Cache-Control": "no-store"}
@@ -67,12 +67,12 @@ def routes(responder: Responder) -> APIRouter:
     return router
 
 
-def _found(held: HeldRecording, recording: Recording, asked: DiagnoseQuestion) -> dict[str, Any]:
-    if held.live and not asked.window.given:
+def _found(held: HeldRecording, recording: Recording, question: DiagnoseQuestion) -> dict[str, Any]:
+    if held.live and not question.window.given:
         if recording.node.get("diagnosed"):
             return incident_documents.noted(recording, WHOLE.choose(recording))
-        asked = replace(asked, window=WindowQuestion(last=WITHOUT_DOCTOR))
-    found = incident_documents.answer(recording, asked, live=held.live)
+        question = replace(question, window=WindowQuestion(last=WITHOUT_DOCTOR))
+    found = incident_documents.answer(recording, question, live=held.live)
     assert found is not None, "a request names no job and no pod"
     return found.document()
 

@@ -51,31 +51,31 @@ def routes(responder: Responder) -> APIRouter:
         return responder.plain(request, "status", status_documents.answer().document)
 
     @router.get("/worst", **says("top, cores"))
-    def worst(request: Request, asked: Window, rec: Rec = None) -> Response:
+    def worst(request: Request, question: Window, rec: Rec = None) -> Response:
         """The worst second of the window: the core that the kernel held most, who ran there, and what the mean of all
         cores looked like meanwhile."""
         return responder.long_answer(
-            request, "worst", rec, lambda _, recording: worst_documents.answer(recording, asked), asked
+            request, "worst", rec, lambda _, recording: worst_documents.answer(recording, question), question
         )
 
     @router.get("/cgroups", **says("cgroups --json"))
-    def cgroups(request: Request, asked: Window, rec: Rec = None) -> Response:
+    def cgroups(request: Request, question: Window, rec: Rec = None) -> Response:
         """The census of memory cgroups at the end of the window, who leaks them, and what that will cost when."""
         return responder.answer(
-            request, "cgroups", rec, lambda _, recording: cgroup_documents.answer(recording, asked), asked
+            request, "cgroups", rec, lambda _, recording: cgroup_documents.answer(recording, question), question
         )
 
     @router.get("/history", **says("history --last 30d --json"))
     def history(
         request: Request,
         rec: Rec = None,
-        days: Annotated[float, Query(gt=0, le=3660, description="So many days up to the last row.")] = 30,
+        days: Annotated[float, Query(gt=0, le=3660, description="How many days, up to the last row.")] = 30,
         step: Annotated[int | None, Query(ge=60, le=30 * 86400, description="Seconds of a point.")] = None,
     ) -> Response:
         """A month in rollups, across reboots."""
-        asked = HistoryQuestion(WindowQuestion(last=f"{days:f}d"), step)
+        question = HistoryQuestion(WindowQuestion(last=f"{days:f}d"), step)
         return responder.answer(
-            request, "history", rec, lambda _, recording: history_documents.answer(recording, asked)
+            request, "history", rec, lambda _, recording: history_documents.answer(recording, question)
         )
 
     @router.get("/audit", **says("audit --json"))

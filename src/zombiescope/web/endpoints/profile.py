@@ -31,35 +31,35 @@ def routes(responder: Responder) -> APIRouter:
     router = APIRouter(tags=["profile"])
 
     @router.get("/heatmap", **says("heatmap --json", binary=True))
-    def heat(request: Request, asked: Heatmap, rec: Rec = None) -> Response:
+    def heat(request: Request, question: Heatmap, rec: Rec = None) -> Response:
         """Samples over time: by part of the second, or by core."""
 
         def made(held: HeldRecording, recording: Recording) -> Columns:
-            return heat_documents.answer(recording, asked, held.stacks).columns()
+            return heat_documents.answer(recording, question, held.stacks).columns()
 
-        filtered = asked.paint is not None or asked.filters.chosen() != EVERYTHING
-        return responder.answer(request, "heatmap", rec, made, asked.window, samples=filtered)
+        filtered = question.paint is not None or question.filters.chosen() != EVERYTHING
+        return responder.answer(request, "heatmap", rec, made, question.window, samples=filtered)
 
     @router.get("/flamegraph", **says("flamegraph --json", binary=True))
-    def graph(request: Request, asked: Flamegraph, rec: Rec = None, against_rec: AgainstRec = None) -> Response:
+    def graph(request: Request, question: Flamegraph, rec: Rec = None, against_rec: AgainstRec = None) -> Response:
         """Where the time went; with `against`, how that differs from another window."""
 
         def made(held: HeldRecording, recording: Recording) -> Columns:
             there = held if against_rec is None else responder.recordings.named(against_rec)
-            if asked.against is None or there is held:
-                return flame_documents.answer(recording, asked, load=held.stacks).columns()
+            if question.against is None or there is held:
+                return flame_documents.answer(recording, question, load=held.stacks).columns()
             with there.apart() as other:
-                return flame_documents.answer(recording, asked, other=other, load=held.stacks).columns()
+                return flame_documents.answer(recording, question, other=other, load=held.stacks).columns()
 
-        return responder.answer(request, "flamegraph", rec, made, asked.window, samples=True)
+        return responder.answer(request, "flamegraph", rec, made, question.window, samples=True)
 
     @router.get("/flamechart", **says("flamegraph --cpu N", binary=True))
-    def chart(request: Request, asked: Flamechart, rec: Rec = None) -> Response:
+    def chart(request: Request, question: Flamechart, rec: Rec = None) -> Response:
         """What one core or one thread did, in the order of time."""
 
         def made(held: HeldRecording, recording: Recording) -> Columns:
-            return chart_documents.answer(recording, asked, held.stacks)
+            return chart_documents.answer(recording, question, held.stacks)
 
-        return responder.answer(request, "flamechart", rec, made, asked.window, samples=True)
+        return responder.answer(request, "flamechart", rec, made, question.window, samples=True)
 
     return router

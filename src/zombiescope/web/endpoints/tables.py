@@ -26,19 +26,19 @@ def routes(responder: Responder) -> APIRouter:
     router = APIRouter(tags=["profile"])
 
     @router.get("/functions", **says("stacks --json"))
-    def functions(request: Request, asked: Stacks, rec: Rec = None) -> Response:
+    def functions(request: Request, question: Stacks, rec: Rec = None) -> Response:
         """The hottest functions and stacks."""
 
         def made(held: HeldRecording, recording: Recording) -> dict[str, Any]:
-            return stack_documents.answer(recording, asked, held.stacks).document()
+            return stack_documents.answer(recording, question, held.stacks).document()
 
-        return responder.answer(request, "stacks", rec, made, asked.window, samples=True)
+        return responder.answer(request, "stacks", rec, made, question.window, samples=True)
 
     @router.get("/diff", **says("diff A B --json"))
     def diff(
         request: Request,
         window: Window,
-        asked: Diff,
+        question: Diff,
         against: Annotated[str, Query(max_length=200, description="FROM..TO: what it was.")],
         rec: Rec = None,
         against_rec: AgainstRec = None,
@@ -48,7 +48,7 @@ def routes(responder: Responder) -> APIRouter:
 
         def compared(base: Recording, recording: Recording) -> dict[str, Any]:
             before, after = (base, side.choose(base)), (recording, window.choose(recording))
-            return diff_documents.answer(before, after, asked).document()
+            return diff_documents.answer(before, after, question).document()
 
         def made(_: HeldRecording, recording: Recording) -> dict[str, Any]:
             if against_rec is None:
