@@ -22,9 +22,9 @@ ROOMS = {
     # Recordings hold names as the linker knows them; symbols makes them readable when they are shown (0008).
     "profile": {"profile", "recording", "symbols"},
     "exporting": {"exporting", "profile", "views", "recording"},
-    "diagnosis": {"diagnosis", "profile", "views", "recording", "kernel"},
+    # Findings have one shape, and `check` is a diagnosis beside the audit of the node.
+    "diagnosis": {"diagnosis", "audit", "profile", "views", "recording", "systemd", "kernel"},
     "audit": {"audit", "systemd", "kernel", "recording"},
-    "checkup": {"checkup", "audit", "views", "recording", "systemd", "kernel"},
     "lab": {"lab", "recorder", "recording", "symbols", "systemd", "kernel", "_mark", ""},
     "documents": {
         "documents", "importing", "exporting", "diagnosis", "audit", "lab", "profile", "views", "recorder", "recording",
@@ -33,7 +33,7 @@ ROOMS = {
     # What a page shows is a document; the other rooms are for making one of a selection that is held open.
     "web": {"web", "documents", "exporting", "diagnosis", "audit", "profile", "views", "recording"},
     "commands": {
-        "commands", "documents", "web", "importing", "exporting", "diagnosis", "audit", "checkup", "lab", "profile",
+        "commands", "documents", "web", "importing", "exporting", "diagnosis", "audit", "lab", "profile",
         "views", "recorder", "recording", "symbols", "systemd", "kernel", "_mark", "",
     },
 }  # fmt: skip

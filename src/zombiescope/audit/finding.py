@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from zombiescope._severity import rank
+from zombiescope.systemd.show import RunningUnit
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,8 @@ class Audit:
     """Services among them that are started without anybody asking."""
     platform: str | None = None
     """What the node is for, as far as its files tell: kubernetes, ecs, ...; None where nothing does."""
+    running: dict[str, RunningUnit] | None = None
+    """What systemd has loaded now, by name; None where it was not asked."""
 
 
 def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:

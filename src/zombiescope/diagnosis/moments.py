@@ -19,6 +19,8 @@ import numpy.typing as npt
 
 from zombiescope._time import SECOND_US
 from zombiescope.diagnosis.spans import runs
+from zombiescope.diagnosis.symptoms.steal import STOLEN_RATIO
+from zombiescope.diagnosis.time_holes import HOLE_US
 from zombiescope.recording import columns
 from zombiescope.recording.event import Event
 from zombiescope.recording.reader import Recording
@@ -32,8 +34,6 @@ QUIET_LOOKS = 4
 BRIDGE_S = 10
 STEP_CORES = 0.8
 STEP_DEVIATIONS = 6.0
-HOLE_US = 100_000
-STOLEN_RATIO = 0.3
 WEIGHTS = {"critical": 100.0, "warning": 30.0}
 KNOWN = {"critical": 100.0, "warning": 40.0, "info": 10.0}
 OFTEN = 5

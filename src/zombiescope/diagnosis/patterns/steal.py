@@ -6,8 +6,7 @@ from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix, advice, command
 from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured
 from zombiescope.diagnosis.symptoms.steal import STOLEN_RATIO
-
-LITTLE_RATIO = 0.05
+from zombiescope.diagnosis.time_holes import LITTLE_STOLEN
 
 
 def examine(case: Case) -> Finding:
@@ -35,7 +34,7 @@ def _stolen(case: Case) -> Measurement:
     if ratio is None:
         return Measurement("stolen time was not measured", None, "ratio", "cores", "nothing")
     stolen = case.of_kind("steal")
-    says = True if stolen and ratio >= STOLEN_RATIO / 2 else False if ratio < LITTLE_RATIO else None
+    says = True if stolen and ratio >= STOLEN_RATIO / 2 else False if ratio < LITTLE_STOLEN else None
     return measured(
         f"{ratio * 100:.1f} % of the core was stolen by the hypervisor", round(ratio, 4), "ratio", "cores", says
     )

@@ -42,6 +42,7 @@ EXPLAINED = 0.8
 """A smaller group that has this much of a larger one's kernel time explains it."""
 
 EVERYBODY = "everybody"
+MIGRATING = "migrating-kernel-hog"
 LEVELS: tuple[tuple[str, Callable[[Task], str | None]], ...] = (
     ("thread", lambda task: None if not task.tid else f"tid {task.tid}"),
     ("comm", lambda task: None if not task.tid else task.comm),
@@ -161,6 +162,7 @@ def _symptom(grid: SampleGrid, hog: _Hog) -> Symptom:
             "comm": who,
             "moderate": hog.moderate,
         },
+        finding="kernel-crowd" if hog.level != "thread" else "kernel-hog" if len(hog.cpus) == 1 else MIGRATING,
     )
 
 

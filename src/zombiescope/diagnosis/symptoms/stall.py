@@ -105,6 +105,7 @@ def _symptom(grid: SampleGrid, cpu: int, task: int, stalls: list[_Stall]) -> Sym
             "longest_us": longest.length_us,
             "waited_us": max(waited, default=None),
         },
+        finding="core-held",
     )
 
 
@@ -122,6 +123,7 @@ def _interrupts_off(hole: Hole) -> Symptom:
             "samples": hole.samples,
             "interrupts_off": True,
         },
+        finding="core-stalled",
     )
 
 
