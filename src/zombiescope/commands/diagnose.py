@@ -21,7 +21,7 @@ from zombiescope.recording import locate
 
 if TYPE_CHECKING:
     from zombiescope.diagnosis.diagnose import Diagnosis
-    from zombiescope.diagnosis.subject import Kind
+    from zombiescope.diagnosis.workload import WorkloadKind
     from zombiescope.recording.reader import Recording
 
 EXAMPLES = examples(
@@ -89,7 +89,7 @@ def command(
     explains each with the numbers that prove it.
     """
     _check(fail_on, output, alone=live is None or not (directories or span.given), both=bool(ray_job and pod))
-    subject: tuple[Kind, str] | None = ("Ray job", ray_job) if ray_job else ("pod", pod) if pod else None
+    subject: tuple[WorkloadKind, str] | None = ("Ray job", ray_job) if ray_job else ("pod", pod) if pod else None
     places = [(None, node)] if live is not None else _places(directories or [None], node)
     if output is not None and len(places) > 1:
         raise typer.BadParameter(f"--output: a report is of one node, and here are {len(places)}; choose with --node")
@@ -152,25 +152,27 @@ def _places(directories: Sequence[str | None], node: str | None) -> list[tuple[s
     return found
 
 
-def _look(recording: Recording, window: Window, subject: tuple[Kind, str] | None, *, live: bool) -> _Looked | None:
+def _look(
+    recording: Recording, window: Window, subject: tuple[WorkloadKind, str] | None, *, live: bool
+) -> _Looked | None:
     """None: this recording knows nothing of the job or pod that was asked for."""
-    from zombiescope.diagnosis import subject as subjects
+    from zombiescope.diagnosis import workload as workloads
     from zombiescope.diagnosis.diagnose import diagnose
-    from zombiescope.diagnosis.known import named_as_before
+    from zombiescope.diagnosis.incident_ids import with_known_ids
     from zombiescope.views.incidents import incidents
 
     about = None
     if subject is not None:
-        about = subjects.find(recording, *subject, window.start_us, window.end_us)
+        about = workloads.find(recording, *subject, window.start_us, window.end_us)
         if about is None:
             return None
         # Causes come before what they cause, and what is told of the end is told after it.
         start, end = max(window.start_us, about.from_us - AROUND_US), min(window.end_us, about.to_us + AROUND_US)
         window = Window(start, end, window.zone)
-    found = named_as_before(diagnose(recording, window.start_us, window.end_us, live=live), incidents(recording))
+    found = with_known_ids(diagnose(recording, window.start_us, window.end_us, live=live), incidents(recording))
     heading = f"{recording.name}  {window.heading()}"
     if subject is not None and about is not None:
-        found = replace(found, incidents=subjects.only(found, about))
+        found = replace(found, incidents=workloads.only(found, about))
         heading += f"  {subject[0]} {subject[1]}: {about.tasks} tasks on {len(about.cpus)} cores, {about.events} events"
     return _Looked(found, window, heading)
 

@@ -1,12 +1,8 @@
-"""One incident under examination: its time, who was the hog, and what the kernel did on its behalf.
-
-The hog is who burnt the core. Waiters are neither hog nor culprit: a task that spins for a lock or waits for other
-cores to answer is the victim of the one that is not waiting, so that one is looked for.
-"""
+"""One incident under examination: its time, who was the hog, what the kernel did on its behalf, and the numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 
@@ -15,25 +11,18 @@ import numpy as np
 from zombiescope._time import SECOND_US
 from zombiescope.diagnosis.core_grid import Grid
 from zombiescope.diagnosis.facts import Count, Facts
+from zombiescope.diagnosis.hog import HogSearch
 from zombiescope.diagnosis.incident import Actor
 from zombiescope.diagnosis.incidents import Group
-from zombiescope.diagnosis.sample_grid import KernelProfile, Task, kernel_functions
+from zombiescope.diagnosis.kernel_profile import KernelProfile
+from zombiescope.diagnosis.sample_index import SampledTask, expanded
 from zombiescope.diagnosis.symptom import Symptom
 from zombiescope.diagnosis.symptoms.above_baseline import baselines
-from zombiescope.diagnosis.symptoms.kernel_hog import EVERYBODY, LEVELS
 from zombiescope.recording.columns import Ints, Mask
 from zombiescope.recording.stacks import hottest_path
 from zombiescope.views.cgroups import CgroupsView
 
-WAITING = frozenset(
-    {
-        "native_queued_spin_lock_slowpath", "__pv_queued_spin_lock_slowpath", "queued_spin_lock_slowpath",
-        "queued_read_lock_slowpath", "queued_write_lock_slowpath", "multi_cpu_stop", "smp_call_function_many_cond",
-        "smp_call_function_single", "rwsem_spin_on_owner", "rwsem_optimistic_spin", "rwsem_down_read_slowpath",
-        "rwsem_down_write_slowpath", "mutex_spin_on_owner", "osq_lock", "csd_lock_wait",
-    }
-)  # fmt: skip
-MOSTLY = 0.6
+SENDS = ("udp_sendmsg", "udpv6_sendmsg", "tcp_sendmsg", "tcp_connect", "raw_sendmsg", "packet_sendmsg")
 MANY_RUNS = 5
 SHORT_US = 2_000_000
 LED_TO_US = 10_000_000
@@ -78,7 +67,7 @@ class Case:
 
     @property
     def stolen(self) -> float | None:
-        """How much of the core the hypervisor took, where that alone was felt and nobody held it."""
+        """How much of the core the hypervisor took, where that is the only symptom and nobody held it."""
         taken = [float(symptom.facts["ratio"]) for symptom in self.of_kind("steal")]
         return max(taken) if taken and not self._onsets else None
 
@@ -96,86 +85,10 @@ class Case:
     @cached_property
     def hog_samples(self) -> Mask:
         """Which samples are the hog's."""
-        chosen = self._suspect()
-        if self._waits(chosen):
-            worker = self._who_does_not_wait()
-            if worker is not None:
-                return worker
-        return chosen
-
-    def _suspect(self) -> Mask:
-        grid = self.facts.samples
-        if self.primary.detector.is_stopped:  # whoever ran meanwhile has nothing to do with it
-            group, names = grid.groups(lambda task: task.cgroup)
-            here = names.index(self.primary.group) if self.primary.group in names else -2
-            stopped: Mask = self.in_span & (group == here)
-            return stopped
-        whose = self._whose()
-        if whose is not None:
-            return self._members(whose)
-        cores = {symptom.cpu for symptom in self.group.symptoms if symptom.detector.core_is_held} - {None}
-        chosen = self.in_span & grid.in_kernel
-        if cores:
-            chosen &= np.isin(grid.cpu, sorted(cpu for cpu in cores if cpu is not None))
-        return self._largest_thread(chosen)
-
-    def _whose(self) -> Symptom | None:
-        """The symptom that names the hog: the one that the incident is about, else one by whoever held the core that
-        was lost, with all its threads. Only if nobody held it may it be any hog of that time."""
-        named = [
-            symptom
-            for symptom in self.group.symptoms
-            if symptom.group not in (None, EVERYBODY) and symptom.detector.names_hog
-        ]
-        if self.primary in named:
-            return self.primary
-        holder = self._holder(self.primary)
-        if holder is None:
-            return named[0] if named else None
-        own = [one for one in named if one.facts.get("comm") == holder.comm or one.group in (holder.unit, holder.comm)]
-        return max(own, key=lambda one: one.seconds * float(one.facts.get("ratio") or 0), default=None)
-
-    def _holder(self, lost: Symptom) -> Task | None:
-        """The thread that had most of the core's kernel time, if one had."""
-        grid = self.facts.samples
-        if lost.cpu is None:
-            return None
-        there = grid.where(lost.from_us, lost.to_us, lost.cpu) & grid.in_kernel
-        hottest = grid.hottest_task(there)
-        if hottest is None or hottest[1] < MOSTLY * max(int(there.sum()), 0.5 * grid.hz * lost.seconds):
-            return None
-        return hottest[0]
-
-    def _members(self, symptom: Symptom) -> Mask:
-        grid = self.facts.samples
-        for _, key in (*LEVELS, ("any", lambda task: task.unit or task.container or task.comm)):
-            group, names = grid.groups(key)
-            if symptom.group in names:
-                members: Mask = self.in_span & (group == names.index(symptom.group))
-                return members
-        return np.zeros(len(grid), bool)
-
-    def _largest_thread(self, chosen: Mask) -> Mask:
-        tasks, counts = np.unique(self.facts.samples.task[chosen], return_counts=True)
-        if not len(tasks):
-            return chosen
-        thread: Mask = self.in_span & (self.facts.samples.task == tasks[np.argmax(counts)])
-        return thread
-
-    def _waits(self, chosen: Mask) -> bool:
-        profile = kernel_functions(self.facts.samples, chosen)
-        return profile.kernel_samples > 0 and profile.total(*WAITING) >= MOSTLY * profile.kernel_samples
-
-    def _who_does_not_wait(self) -> Mask | None:
-        grid = self.facts.samples
-        working = self.in_span & grid.in_kernel & ~grid.with_function(*WAITING)
-        hottest = grid.hottest_task(working)
-        if hottest is None or hottest[1] < 0.5 * grid.hz * self.seconds:
-            return None
-        return self._largest_thread(working)
+        return HogSearch(self.facts.samples, self.in_span, self.seconds, self.group).samples()
 
     @cached_property
-    def hog_task(self) -> Task | None:
+    def hog_task(self) -> SampledTask | None:
         hottest = self.facts.samples.hottest_task(self.hog_samples)
         return None if hottest is None else hottest[0]
 
@@ -199,7 +112,7 @@ class Case:
     @cached_property
     def profile(self) -> KernelProfile:
         """The hog's."""
-        return kernel_functions(self.facts.samples, self.hog_samples)
+        return self.facts.samples.profile(self.hog_samples)
 
     @cached_property
     def core_profile(self) -> KernelProfile:
@@ -207,17 +120,17 @@ class Case:
         chosen = self.in_span
         if self.cpus:
             chosen = chosen & np.isin(self.facts.samples.cpu, self.cpus)
-        return kernel_functions(self.facts.samples, chosen)
+        return self.facts.samples.profile(chosen)
 
     @cached_property
     def node_profile(self) -> KernelProfile:
-        return kernel_functions(self.facts.samples, self.in_span)
+        return self.facts.samples.profile(self.in_span)
 
     @cached_property
     def frames(self) -> tuple[str, ...]:
         """The hog's hottest kernel path, outermost first."""
         paths = self.profile.paths
-        # Repeating a path by its weight is what hottest_path counts; a few hundred are enough to tell shares.
+        # Repeating a path by its weight is what hottest_path counts; a few hundred are enough for the shares.
         scale = max(1, self.profile.kernel_samples // 2000)
         return hottest_path(path for path, count in paths.items() for _ in range(max(1, count // scale)))
 
@@ -225,10 +138,10 @@ class Case:
 
     @cached_property
     def cgroups(self) -> CgroupsView:
-        """As they were when it stopped hurting: whoever mends a leak removes the evidence. Where they were counted only
+        """As they were when the symptoms ended: whoever fixes a leak removes the evidence. Where they were counted only
         later, as in an imported copy of /proc/cgroups, that is better than nothing."""
-        hurt = max((one.to_us for one in self._onsets), default=self.to_us)
-        then = self.facts.cgroups_at(min(self.to_us, hurt))
+        ended_us = max((one.to_us for one in self._onsets), default=self.to_us)
+        then = self.facts.cgroups_at(min(self.to_us, ended_us))
         return then if then.memory is not None else self.facts.cgroups
 
     # --- numbers -----------------------------------------------------------------------------------------------------
@@ -276,34 +189,46 @@ class Case:
         cores = round(count / self.facts.hz / self.seconds, 3)
         return self._behind(chosen, task, cores) or task.actor(cores)
 
-    def _behind(self, chosen: Mask, task: Task, cores: float) -> Actor | None:
+    def sender(self) -> Actor | None:
+        """Who sends most packets, of the tasks of this node."""
+        return self.caller(*SENDS)
+
+    def _behind(self, chosen: Mask, task: SampledTask, cores: float) -> Actor | None:
         """Who starts it, where it is a program that is run again and again (iptables-restore, conntrack, mount): the
         parent, and not the last of its children."""
         grid = self.facts.samples
         mine, names = grid.groups(lambda other: other.comm)
         own = chosen & (mine == names.index(task.comm)) if task.comm in names else chosen
-        started = grid.starters(own)
-        if started.tasks < MANY_RUNS or not started.by_pid or np.median(grid.lifetimes_us(own)) > SHORT_US:
+        starter = grid.starter(own)
+        if starter is None or starter.tasks < MANY_RUNS or np.median(grid.lifetimes_us(own)) > SHORT_US:
             return None
-        pid, count = started.by_pid.most_common(1)[0]
-        parent = grid.task_with_pid(pid)
-        return parent.actor(cores) if parent is not None and count >= MOSTLY * started.by_pid.total() else None
+        return starter.task.actor(cores) if starter.task is not None and starter.started_most else None
 
     def cores_of(self, *comms: str) -> float:
         """CPU, in cores, of all tasks with one of these names; a name may end in *."""
         grid = self.facts.samples
-        known = {task.comm for number in np.unique(grid.task).tolist() if (task := grid.task_of(number)).comm}
-        wanted = expand(frozenset(comms), (comm for comm in known if comm))
+        wanted = expanded(frozenset(comms), grid.comms)
         mine, names = grid.groups(lambda task: task.comm if task.comm in wanted else None)
         return int(np.count_nonzero(self.in_span & (mine >= 0))) / grid.hz / self.seconds if names else 0.0
+
+    def busiest_of(self, *comms: str) -> Actor | None:
+        """The one of these programs that used most CPU, if any ran."""
+        wanted = expanded(frozenset(comms), self.facts.samples.comms)
+        return self.busiest(lambda task: task.comm if task.comm in wanted else None)
+
+    def busiest(self, key: Callable[[SampledTask], str | None]) -> Actor | None:
+        """The group with most samples, by the busiest of its tasks and with what all of it used."""
+        grid = self.facts.samples
+        best = grid.hottest_group(self.in_span, key)
+        return None if best is None else best[0].actor(round(best[1] / grid.hz / self.seconds, 3))
 
     def seconds_of_cores(self) -> tuple[int, int] | None:
         """[first, last) of the incident in the grid of cores."""
         cores = self.facts.cores
         if cores is None:
             return None
-        first = max(0, (self.from_us - cores.start_us) // SECOND_US)
-        return first, max(first + 1, -(-(self.to_us - cores.start_us) // SECOND_US))
+        first = max(0, cores.second(self.from_us))
+        return first, max(first + 1, cores.second(self.to_us - 1) + 1)
 
     def core_rows(self) -> list[int]:
         """Rows of the cores that the symptoms name; of all when they name none."""
@@ -335,11 +260,5 @@ class Case:
         return None if cores is None or span is None else cores.mean(grid, *span)
 
 
-def is_kernel_thread(task: Task) -> bool:
+def is_kernel_thread(task: SampledTask) -> bool:
     return not task.pid or task.pid == 2 or task.ppid == 2
-
-
-def expand(names: frozenset[str], known: Iterable[str]) -> frozenset[str]:
-    """Names that end in * stand for all known ones that begin so."""
-    starts = tuple(name[:-1] for name in names if name.endswith("*"))
-    return names if not starts else names | {name for name in known if name.startswith(starts)}

@@ -1,7 +1,7 @@
 """Each core in each second of a window, as arrays [core, second]; nan is "not measured".
 
 From the table `cores`, where there is one. A recording that was imported from a profile alone has none: there the
-samples themselves tell how busy a core was, because idle samples were kept (`of_samples`), and nothing else is known.
+samples themselves show how busy a core was, because idle samples were kept (`of_samples`), and nothing else is known.
 """
 
 from __future__ import annotations
@@ -79,11 +79,15 @@ class CoreGrid:
         expected = np.maximum(np.nan_to_num(self.counts["expected_samples"]), 1)
         seen = np.nan_to_num(self.counts["idle_samples"] / expected, nan=1.0)  # not counted: then it explains nothing
         unseen_us = np.maximum(idle - seen, 0) * SECOND_US
-        unseen_us[:, 1:] += unseen_us[:, :-1].copy()  # a gap is told when it ends, and may have begun a second before
+        unseen_us[:, 1:] += unseen_us[:, :-1].copy()  # a gap is reported when it ends, and may begin a second before
         gaps = np.nan_to_num(self.max_gap_us)
         explained = unseen_us >= np.minimum(gaps, LONG_GAP_US) - GAP_SLACK_US
         holes: Grid = np.where(explained, 0.0, gaps)
         return holes
+
+    def second(self, at_us: int) -> int:
+        """Which second of the grid it is in; outside of the window it is below 0, or beyond the last."""
+        return (at_us - self.start_us) // SECOND_US
 
     def at_us(self, second: int) -> int:
         return self.start_us + second * SECOND_US

@@ -12,13 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from zombiescope.diagnosis.incident import Actor
-from zombiescope.diagnosis.sample_grid import KTHREADD, SampleGrid
+from zombiescope.diagnosis.sample_grid import KTHREADD, MOSTLY, SampleGrid
 from zombiescope.recording.columns import Mask
 
 LEAST_TASKS = 3
 LEAST_SHARE = 0.05
 """Of the core, of each: who runs for a moment now and then may well have been there by chance."""
-MOSTLY = 0.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +46,9 @@ def crowd_on(grid: SampleGrid, cpu: int, from_us: int, to_us: int) -> Crowd | No
 def who_keeps_them(grid: SampleGrid, crowd: Crowd, seconds: float) -> Actor | None:
     """The process that started most of them, which is where they have their affinity from; else the busiest."""
     cores = round(np.count_nonzero(crowd.samples) / grid.hz / max(seconds, 1e-6), 3)
-    started = grid.starters(crowd.samples)
-    if started.by_pid:
-        pid, count = started.by_pid.most_common(1)[0]
-        starter = grid.task_with_pid(pid)
-        if starter is not None and count >= MOSTLY * np.count_nonzero(crowd.samples):
-            return starter.actor(cores)
+    starter = grid.starter(crowd.samples)
+    if starter is not None and starter.task is not None and starter.started_most:
+        return starter.task.actor(cores)
     busiest = grid.hottest_task(crowd.samples)
     return None if busiest is None else busiest[0].actor(cores)
 

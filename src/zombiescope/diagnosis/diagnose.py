@@ -99,10 +99,10 @@ def _looks(whole: Facts) -> tuple[list[_Look], str | None]:
     chosen = moments.choose(seconds, whole.events, whole.start_us, whole.end_us, known)
     looks = [_Look(Facts(whole.recording, one.from_us, one.to_us, whole), one.goes_on_us) for one in chosen.moments]
     seen_s = sum(look.facts.seconds for look in looks)
-    said = f"samples: of {whole.seconds / 60:,.0f} minutes, {seen_s / 60:.0f} were looked at in detail"
+    said = f"samples: {seen_s / 60:.0f} of {whole.seconds / 60:,.0f} minutes were examined in detail"
     if chosen.left_out:
-        said += f"; {chosen.left_out:,} of {chosen.suspicious:,} suspicious moments, the least so, were not"
-    return looks, said + " (--from and --to look at all of a shorter window)"
+        said += f"; {chosen.left_out:,} of {chosen.suspicious:,} suspicious moments (the least suspicious) were not"
+    return looks, said + "; a shorter window (--from and --to) is examined completely"
 
 
 def _examined(look: _Look, found: list[Symptom], live: bool) -> Iterator[Incident]:
@@ -153,7 +153,7 @@ def _recurring(found: list[Incident]) -> list[Incident]:
     """The same cause by the same hog and culprit again is the same incident."""
     first: dict[tuple[str, ...], int] = {}
     kept: list[Incident] = []
-    # What was felt stands for what only was there, whichever began first.
+    # A symptom stands for what merely was there, whichever began first.
     for incident in sorted(found, key=lambda incident: (is_moderate(incident.symptoms), incident.from_us)):
         key = _sameness(incident)
         if key is None or key not in first:
@@ -188,7 +188,7 @@ def _rank(incident: Incident) -> int:
 
 
 def _is_explained(incident: Incident) -> bool:
-    """By something that was measured. One fault may show in two places, and then the one that tells comes first."""
+    """By something that was measured. One fault may show in two places, and then the explained one comes first."""
     return bool(incident.causes) and incident.causes[0].confidence > ranking.UNCONFIRMED_MOST
 
 
@@ -223,13 +223,13 @@ def _not_checked(facts: Facts, looks: list[_Look]) -> Iterator[str]:
     for entry in facts.missing:
         yield f"{entry.get('source')}: {entry.get('why')}"
     if _is_blind(looks):
-        yield "cores and stacks: nothing of them was recorded in this window"
+        yield "cores and stacks: neither was recorded in this window"
     elif all(look.facts.cores is None for look in looks):
         yield "cores: no per-core counters in this window, so what each core did is known from its samples alone"
     if facts.cgroups.memory is None:
-        yield "memory cgroups: they were not counted in this window"
+        yield "memory cgroups: not counted in this window"
     if facts.kernel is None:
-        yield "kernel: its version is not known, so signatures of every kernel were tried"
-    told = {str(entry.get("source")) for entry in facts.missing}
-    for gap in [gap for gap in facts.gaps if gap.source not in told][:5]:
+        yield "kernel: version unknown, so the signatures of all kernels were tried"
+    reported = {str(entry.get("source")) for entry in facts.missing}
+    for gap in [gap for gap in facts.gaps if gap.source not in reported][:5]:
         yield f"{gap.source}: blind for {(gap.to_us - gap.from_us) / 1e6:.0f} s ({gap.why})"

@@ -33,7 +33,7 @@ Three = tuple[columns.Ints, columns.Ints, columns.Ints]
 """Time, series and value."""
 
 LATE_US = 15 * SECOND_US
-"""A dear source is read every ten seconds; a reading that comes later than this tells nothing about a span."""
+"""A dear source is read every ten seconds; a reading that comes later than this says nothing about a span."""
 
 
 @dataclass(frozen=True, slots=True)

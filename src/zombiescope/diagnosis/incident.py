@@ -18,12 +18,12 @@ State = Literal["open", "closed"]
 KNOWN: dict[Proof, str] = {
     "kernel": "seen on a real kernel",
     "golden": "known from a documented case",
-    "literature": "only read about",
+    "literature": "known only from literature",
 }
 """How we know a pattern, as every report says it."""
 
-NOTHING_FOUND = "nothing wrong was found in this window, on what could be seen"
-NOTHING_SEEN = "nothing can be said of this window: neither cores nor stacks were recorded in it"
+NOTHING_FOUND = "no problem was found in this window, as far as it was recorded"
+NOTHING_SEEN = "this window cannot be judged: neither cores nor stacks were recorded in it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class FixStep:
     """Of a fix: a command to paste, with what it is for; or advice, in words."""
 
     kind: Literal["command", "advice"]
@@ -82,18 +82,18 @@ class Step:
         return f"{self.text}   # {self.comment}" if self.comment else self.text
 
 
-def command(text: str, comment: str = "") -> Step:
-    return Step("command", text, comment)
+def command(text: str, comment: str = "") -> FixStep:
+    return FixStep("command", text, comment)
 
 
-def advice(text: str) -> Step:
-    return Step("advice", text)
+def advice(text: str) -> FixStep:
+    return FixStep("advice", text)
 
 
 @dataclass(frozen=True, slots=True)
 class Fix:
     summary: str
-    steps: tuple[Step, ...] = ()
+    steps: tuple[FixStep, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

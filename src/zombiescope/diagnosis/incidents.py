@@ -41,7 +41,7 @@ class Group:
 
     @property
     def is_moderate(self) -> bool:
-        """Nothing was felt but that somebody had half a CPU in the kernel, as many healthy programs have."""
+        """No symptom but that somebody used half a CPU in the kernel, as many healthy programs have."""
         return is_moderate(self.symptoms)
 
     @property
@@ -59,7 +59,7 @@ class Group:
 
     def identity(self, node: str, boot: str) -> str:
         """The same live and offline, and through any window that holds its beginning: of the node, the boot, and the
-        place and the second in which the first of its telling symptoms began."""
+        place and the second in which the first of its onsets, or else of its other symptoms, began."""
         first = min(self.symptoms, key=lambda symptom: (_anchors(symptom), symptom.from_us // SECOND_US, symptom.kind,
                                                         str(symptom.cpu), str(symptom.group)))  # fmt: skip
         # A hog that leaves its core, or brings more threads, is still that hog.
@@ -94,7 +94,7 @@ def group(found: Sequence[Symptom]) -> list[Group]:
 
 
 def _without_echoes(found: Sequence[Symptom]) -> list[Symptom]:
-    """Short stalls by a task that is told as a hog at the same time say nothing new."""
+    """Short stalls by a task that is reported as a hog at the same time say nothing new."""
     hogs = [symptom for symptom in found if _is_migrating(symptom)]
     return [
         symptom
@@ -149,7 +149,7 @@ def _followed_another(one: Symptom, other: Symptom, onsets: Sequence[Symptom]) -
 
 
 def _is_moderate(symptom: Symptom) -> bool:
-    """What many healthy programs do is no part of what was felt."""
+    """What many healthy programs do is no part of an incident."""
     return bool(symptom.facts.get("moderate"))
 
 
@@ -164,7 +164,7 @@ def _one_after_another(earlier: Symptom, later: Symptom) -> bool:
 
 
 def _migrates(spread: Symptom, placed: Symptom) -> bool:
-    """A hog on many cores, and what was felt on one of them. A throttled cgroup does not run at all."""
+    """A hog on many cores, and a symptom on one of them. A throttled cgroup does not run at all."""
     stopped = spread.detector.is_stopped or placed.detector.is_stopped
     return (_is_migrating(spread) or _is_migrating(placed)) and not stopped
 

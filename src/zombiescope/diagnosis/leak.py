@@ -39,7 +39,7 @@ class Culprit:
 
 
 def attribute(facts: Facts, view: CgroupsView) -> Culprit | None:
-    """The best rung that holds; None when nothing tells."""
+    """The best rung that holds; None when nothing shows it."""
     return _by_ledger(view) or _by_parent(facts, view) or _by_rhythm(facts, view)
 
 

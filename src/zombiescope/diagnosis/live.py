@@ -19,7 +19,7 @@ from typing import Any
 
 from zombiescope.diagnosis.diagnose import Diagnosis, diagnose
 from zombiescope.diagnosis.incident import Incident
-from zombiescope.diagnosis.known import named_as_before
+from zombiescope.diagnosis.incident_ids import with_known_ids
 from zombiescope.diagnosis.report.document import incident as to_document
 from zombiescope.recording import incident_file
 from zombiescope.recording.freeze import freeze, list_frozen, thaw
@@ -34,7 +34,7 @@ def look(node_dir: Path, from_us: int) -> list[dict[str, Any]]:
     with open_recording(node_dir) as recording:
         end_us = recording.end_us
         before = incident_file.read(node_dir)
-        found = named_as_before(diagnose(recording, from_us, end_us + 1, live=True), before)
+        found = with_known_ids(diagnose(recording, from_us, end_us + 1, live=True), before)
     known = merged(before, found, end_us)
     incident_file.write(node_dir, known, end_us)
     _tell({str(entry.get("id")) for entry in before}, found)

@@ -1,7 +1,7 @@
 """Where to look in a long window: the moments in which something may have happened, the worst first, and not too many.
 
 Samples of twelve hours on a large node are a hundred million, so they are read around suspicious moments only. What is
-suspicious is told by what is small: the table `cores` of all of the window, reduced to one row a second, its events,
+suspicious is known from what is small: the table `cores` of all of the window, reduced to one row a second, its events,
 and the incidents that the live doctor found, who also sees what neither of them shows (a CPU quota, cores that
 interrupt each other). A node on which some core is always busy has suspicious moments everywhere, hence the limits; a
 few looks are kept for quiet times, because a hog that is always there shows no step. What was not looked at is said.
@@ -19,12 +19,11 @@ import numpy.typing as npt
 
 from zombiescope._time import SECOND_US
 from zombiescope.diagnosis.spans import runs
-from zombiescope.diagnosis.symptoms.steal import STOLEN_RATIO
-from zombiescope.diagnosis.time_holes import HOLE_US
 from zombiescope.recording import columns
 from zombiescope.recording.event import Event
 from zombiescope.recording.reader import Recording
 from zombiescope.recording.saturation import KERNEL_MODES, SATURATED_RATIO
+from zombiescope.recording.thresholds import HOLE_US, STOLEN_RATIO
 
 AROUND_US = 15 * SECOND_US
 HEAD_US, TAIL_US = 45 * SECOND_US, 15 * SECOND_US
@@ -37,7 +36,7 @@ STEP_DEVIATIONS = 6.0
 WEIGHTS = {"critical": 100.0, "warning": 30.0}
 KNOWN = {"critical": 100.0, "warning": 40.0, "info": 10.0}
 OFTEN = 5
-"""An event of a kind that comes again and again is a rhythm, and each of them tells less."""
+"""An event of a kind that comes again and again is a rhythm, and each of them says less."""
 
 Floats = npt.NDArray[np.float64]
 
@@ -53,7 +52,7 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class Choice:
     moments: tuple[Moment, ...]
     """In the order of time; none touches another."""
     suspicious: int
@@ -97,13 +96,13 @@ def scan(recording: Recording, start_us: int, end_us: int) -> Seconds | None:
 
 def choose(
     seconds: Seconds | None, events: Iterable[Event], start_us: int, end_us: int, known: Iterable[Moment] = ()
-) -> Chosen:
-    seen = _seen(seconds) if seconds is not None else ()
-    suspicious = sorted([*_told(events), *seen, *known], key=lambda one: -one.weight)
+) -> Choice:
+    seen = _of_seconds(seconds) if seconds is not None else ()
+    suspicious = sorted([*_of_events(events), *seen, *known], key=lambda one: -one.weight)
     taken, left_out = _within_reach(suspicious)
     every_us = (end_us - start_us) // QUIET_LOOKS
     quiet = [Moment(at, at + 1, 0.0) for at in range(start_us + every_us // 2, end_us, every_us)]
-    return Chosen(tuple(_merged([*taken, *quiet], start_us, end_us)), len(suspicious), left_out)
+    return Choice(tuple(_merged([*taken, *quiet], start_us, end_us)), len(suspicious), left_out)
 
 
 def found_before(incidents: Iterable[dict[str, Any]], start_us: int, end_us: int) -> Iterator[Moment]:
@@ -115,15 +114,15 @@ def found_before(incidents: Iterable[dict[str, Any]], start_us: int, end_us: int
             yield Moment(from_us, max(to_us, from_us + 1), KNOWN.get(str(one.get("severity")), KNOWN["info"]))
 
 
-def _told(events: Iterable[Event]) -> Iterator[Moment]:
-    told = [event for event in events if event.severity != "info"]
-    often = Counter(event.kind for event in told)
-    for event in told:
+def _of_events(events: Iterable[Event]) -> Iterator[Moment]:
+    serious = [event for event in events if event.severity != "info"]
+    often = Counter(event.kind for event in serious)
+    for event in serious:
         weight = WEIGHTS.get(event.severity, WEIGHTS["critical"]) / max(1.0, often[event.kind] / OFTEN)
         yield Moment(event.at_us, event.at_us + 1, weight)
 
 
-def _seen(seconds: Seconds) -> Iterator[Moment]:
+def _of_seconds(seconds: Seconds) -> Iterator[Moment]:
     above = seconds.kernel - np.median(seconds.kernel)
     deviation = max(1.4826 * float(np.median(np.abs(above))), 1e-6)
     step = (above >= STEP_CORES) & (above >= STEP_DEVIATIONS * deviation)

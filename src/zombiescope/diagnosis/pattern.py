@@ -17,7 +17,7 @@ from typing import Literal
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.facts import Count
 from zombiescope.diagnosis.incident import Actor, Fix, Proof
-from zombiescope.diagnosis.sample_grid import KernelProfile
+from zombiescope.diagnosis.kernel_profile import KernelProfile
 
 FALLBACK = "unknown-kernel-hog"
 """What is said where no pattern fits."""
@@ -40,7 +40,7 @@ class Signature:
     since: Version | None = None
     before: Version | None = None
     means: str = ""
-    """What the pair tells, for the chain: "memory.numa_stat is read"."""
+    """What the pair means, for the chain: "memory.numa_stat is read"."""
 
     def applies(self, kernel: Version | None) -> bool:
         if kernel is None:
@@ -71,7 +71,7 @@ class Measurement:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Evidence:
     """What a pattern found in a case."""
 
     measurements: tuple[Measurement, ...]
@@ -89,11 +89,11 @@ class Pattern:
     confirmed_by: str
     refuted_by: str
     remedy: str
-    examine: Callable[[Case], Finding]
+    examine: Callable[[Case], Evidence]
     hog: str = "The task whose samples hold the frames."
     culprit: str = "The hog itself."
     suspected_first: bool = False
-    """People think of it first, whatever the evidence; so it is among the first that are told to be ruled out."""
+    """People think of it first, whatever the evidence; so it is among the first that are shown as ruled out."""
     known_from: str = ""
     """Where the frames and the thresholds come from: a report, a commit, a measurement."""
     signatures: tuple[Signature, ...] = ()
@@ -102,7 +102,7 @@ class Pattern:
     least_share: float = 0.2
     """Of the kernel samples in that scope; below it the frames do not speak for the pattern."""
     symptoms: frozenset[str] = frozenset()
-    """A pattern without frames is only thought of when one of these symptoms is there."""
+    """A pattern without frames is only considered when one of these symptoms is there."""
 
     @property
     def reason(self) -> str:

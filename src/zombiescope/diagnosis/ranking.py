@@ -1,6 +1,6 @@
 """From patterns to causes: how sure, in which order, and what was ruled out.
 
-    confidence = 0.05                                     it was thought of at all
+    confidence = 0.05                                     it was considered at all
                + 0.35 x min(1, share / 0.6)               how much of the kernel time its frames explain
                + 0.35 x confirmed                         its own measurement, or none
                + 0.15 x culprit named
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from zombiescope._severity import SEVERITIES
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Cause, Fix, Link, RuledOut
-from zombiescope.diagnosis.pattern import FALLBACK, Finding, Measurement, Pattern, Signature
+from zombiescope.diagnosis.pattern import FALLBACK, Evidence, Measurement, Pattern, Signature
 from zombiescope.diagnosis.symptom import Symptom
 
 UNCONFIRMED_MOST = 0.5
@@ -32,22 +32,22 @@ MOST_SYMPTOMS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class Assessment:
     pattern: Pattern
     share: float
     signature: Signature | None
-    finding: Finding
+    finding: Evidence
     confirmed: bool
     confidence: float
 
 
 def rank(case: Case, patterns: list[Pattern]) -> tuple[tuple[Cause, ...], tuple[RuledOut, ...]]:
     """Causes, best first, and every pattern that was considered and refuted, with the number that did it."""
-    judged: list[Judged] = []
+    judged: list[Assessment] = []
     ruled_out: list[RuledOut] = []
     for pattern in patterns:
         verdict = judge(case, pattern)
-        if isinstance(verdict, Judged):
+        if isinstance(verdict, Assessment):
             judged.append(verdict)
         elif verdict is not None:
             ruled_out.append(verdict)
@@ -65,7 +65,7 @@ def _suspected(case: Case, pattern: Pattern) -> tuple[float, bool, str]:
     return -round(pattern.share(case)[0], 1), not pattern.suspected_first, pattern.id
 
 
-def judge(case: Case, pattern: Pattern) -> Judged | RuledOut | None:
+def judge(case: Case, pattern: Pattern) -> Assessment | RuledOut | None:
     """None: the pattern has nothing to do with this case."""
     share, signature = pattern.share(case)
     if not pattern.considers(case):
@@ -78,22 +78,22 @@ def judge(case: Case, pattern: Pattern) -> Judged | RuledOut | None:
         because = f"nobody held the core: {case.stolen * 100:.0f} % of it was stolen by the hypervisor"
         return RuledOut(pattern.id, because, round(case.stolen, 4), "ratio")
     if pattern.signatures and share < pattern.least_share:
-        because = f"its frames hold {share * 100:.1f} % of the kernel time"
+        because = f"its functions account for {share * 100:.1f} % of the kernel time"
         return RuledOut(pattern.id, because, round(share, 4), "ratio")
     cores = pattern.cores(case, signature) if signature else 0.0
     if pattern.signatures and cores < LEAST_CORES:
-        return RuledOut(pattern.id, f"its frames took {cores:.3f} of a CPU", round(cores, 4), "cores")
+        return RuledOut(pattern.id, f"its functions used {cores:.3f} of a CPU", round(cores, 4), "cores")
     confirmed = any(one.says == "confirms" for one in finding.measurements)
     if not pattern.signatures and not confirmed and pattern.id != FALLBACK:
         return None
-    return Judged(pattern, share, signature, finding, confirmed, _confidence(pattern, share, finding, confirmed))
+    return Assessment(pattern, share, signature, finding, confirmed, _confidence(pattern, share, finding, confirmed))
 
 
 def _refuted(pattern: Pattern, against: Measurement) -> RuledOut:
     return RuledOut(pattern.id, against.fact, against.value, against.value_unit)
 
 
-def _confidence(pattern: Pattern, share: float, finding: Finding, confirmed: bool) -> float:
+def _confidence(pattern: Pattern, share: float, finding: Evidence, confirmed: bool) -> float:
     frames = min(1.0, share / FULL_SHARE) if pattern.signatures else float(pattern.id != FALLBACK)
     complete = all(one.value is not None for one in finding.measurements)
     confidence = 0.05 + 0.35 * frames + 0.35 * confirmed + 0.15 * (finding.culprit is not None) + 0.05 * complete
@@ -104,7 +104,7 @@ def _confidence(pattern: Pattern, share: float, finding: Finding, confirmed: boo
     return round(min(confidence, 1.0), 3)
 
 
-def _cause(case: Case, one: Judged) -> Cause:
+def _cause(case: Case, one: Assessment) -> Cause:
     finding = one.finding
     return Cause(
         one.pattern.id,
@@ -119,7 +119,7 @@ def _cause(case: Case, one: Judged) -> Cause:
     )
 
 
-def _chain(case: Case, one: Judged) -> list[Link]:
+def _chain(case: Case, one: Assessment) -> list[Link]:
     shown = sorted(case.group.symptoms, key=_weight)[:MOST_SYMPTOMS]
     links = [
         Link("symptom", symptom.text, round(symptom.seconds, 3), "s", symptom.from_us, symptom.detector.source)

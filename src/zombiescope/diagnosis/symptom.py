@@ -62,7 +62,7 @@ class Detector:
     has_hog: bool = True
     """Some task did it: where no pattern fits, that task is named."""
     core_rank: int | None = None
-    """How well it tells which core was lost, 0 the best."""
+    """How well it shows which core was lost, 0 the best."""
     core_is_held: bool = False
     """Who ran on its core in the kernel is suspected."""
     is_stopped: bool = False
@@ -125,7 +125,7 @@ class Symptom:
 
     @property
     def victim(self) -> str | None:
-        """Whom it hurt; None where it does not tell."""
+        """Whom it hurt; None where it does not say."""
         if self.detector.victim:
             return None if self.cpu is None else self.detector.victim.format(cpu=self.cpu)
         return self.group if self.detector.role == "victim" else None

@@ -15,10 +15,8 @@ import numpy as np
 
 from zombiescope.diagnosis.core_grid import CoreGrid
 from zombiescope.recording.columns import Mask
+from zombiescope.recording.thresholds import HOLE_US, LITTLE_STOLEN
 
-HOLE_US = 100_000
-LITTLE_STOLEN = 0.05
-"""Less than this explains nothing."""
 ALIKE_RATIO = 0.8
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from zombiescope.diagnosis.diagnose import Diagnosis, diagnose
-from zombiescope.diagnosis.known import named_as_before
+from zombiescope.diagnosis.incident_ids import with_known_ids
 from zombiescope.diagnosis.report.document import document
 from zombiescope.documents.window import Window
 from zombiescope.recording.reader import Recording
@@ -14,7 +14,7 @@ from zombiescope.views.incidents import incidents
 
 def diagnosed(recording: Recording, window: Window, *, live: bool = False) -> Diagnosis:
     """Under the ids that the doctor gave them, where it saw them too."""
-    return named_as_before(diagnose(recording, window.start_us, window.end_us, live=live), incidents(recording))
+    return with_known_ids(diagnose(recording, window.start_us, window.end_us, live=live), incidents(recording))
 
 
 def of_diagnosis(found: Diagnosis) -> dict[str, Any]:

@@ -15,23 +15,25 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from zombiescope.recording.saturation import SATURATED_RATIO
+from zombiescope.recording.thresholds import (
+    CALLS_PER_CORE_PER_S,
+    HOG_RATIO,
+    HOLE_US,
+    MODERATE_OF_ALL,
+    MODERATE_RATIO,
+    MOSTLY_KERNEL,
+    NODE_RATIO,
+    REAL_TIME_RATIO,
+    THROTTLED_PERIODS,
+)
 
 FIRST_LOOK_US = 3_000_000
 LOOKS_US = (7_000_000, 20_000_000, 60_000_000, 300_000_000, 600_000_000)
 OVER_US = 12_000_000
-HOG_RATIO = 0.9
-MODERATE_RATIO = 0.4
-MODERATE_OF_ALL = 0.05
 MODERATE_S = 4
 MODERATE_AGAIN_US = 600_000_000
 MODERATE_NAMES = 256
-NODE_RATIO = 0.25
-MOSTLY_KERNEL = 0.5
-REAL_TIME_RATIO = 0.85
 CROWD_WAITED, CROWD_FULL, CROWD_ROOM = 0.5, 0.95, 0.7
-THROTTLED_PERIODS = 0.2
-HOLE_US = 100_000
-CALLS_PER_CORE_PER_S = 5_000
 _NO_ALARM = frozenset({"mark", "cgroup_churn", "unit_restart", "clock_step", "lookup_stuck", "helper_failed"})
 
 

@@ -101,12 +101,12 @@ def test_a_window_without_a_recording_is_not_called_well(cli: Cli, recording: st
     assert (done.code, done.out) == (1, "")
     assert "nothing was recorded in 2025-04-01 04:59:00 – 05:01:01 UTC; choose a window of 2025-04-01 02:0" in done.err
     empty = cli("diagnose", recording, "--from", "+0s", "--to", "+1s")
-    assert empty.out.splitlines()[2].startswith("nothing can be said of this window: neither cores nor stacks")
+    assert empty.out.splitlines()[2].startswith("this window cannot be judged: neither cores nor stacks")
     for name in ("empty.md", "empty.html"):
         assert cli("diagnose", recording, "--from", "+0s", "--to", "+1s", "-o", name).code == 0
-        assert "nothing can be said of this window" in (cli.home / name).read_text()
+        assert "this window cannot be judged" in (cli.home / name).read_text()
     quiet = cli("diagnose", recording, "--last", "3s")
-    assert quiet.out.splitlines()[2].startswith("nothing wrong was found in this window")
+    assert quiet.out.splitlines()[2].startswith("no problem was found in this window")
 
 
 def test_a_wrong_length_of_live_is_named(cli: Cli) -> None:

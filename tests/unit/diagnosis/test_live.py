@@ -13,7 +13,7 @@ from tests.scenes import Scene
 from zombiescope.diagnosis import live, symptoms
 from zombiescope.diagnosis.diagnose import Diagnosis
 from zombiescope.diagnosis.incident import Actor, Cause, Fix, Incident
-from zombiescope.diagnosis.known import named_as_before
+from zombiescope.diagnosis.incident_ids import with_known_ids
 from zombiescope.diagnosis.symptom import Symptom
 from zombiescope.recording import incident_file
 from zombiescope.recording.freeze import list_frozen
@@ -67,7 +67,7 @@ def test_a_closed_one_is_not_opened_by_another() -> None:
 
 
 def test_a_later_look_that_sees_another_beginning_means_the_same_incident() -> None:
-    (same,) = named_as_before(found(incident("new", 92, 100)), known(incident("old", 90, 95))).incidents
+    (same,) = with_known_ids(found(incident("new", 92, 100)), known(incident("old", 90, 95))).incidents
     assert same.id == "old"
 
 
@@ -77,20 +77,20 @@ def test_a_later_look_that_sees_another_beginning_means_the_same_incident() -> N
     ids=["other hog on another core", "another time"],
 )
 def test_what_is_not_the_same_keeps_its_id(other: Incident) -> None:
-    (named,) = named_as_before(found(other), known(incident("old", 90, 96))).incidents
+    (named,) = with_known_ids(found(other), known(incident("old", 90, 96))).incidents
     assert named.id == "new"
 
 
 def test_two_incidents_never_get_one_id() -> None:
     both = found(incident("x", 90, 95), incident("y", 91, 96))
-    ids = [each.id for each in named_as_before(both, known(incident("old", 90, 95))).incidents]
+    ids = [each.id for each in with_known_ids(both, known(incident("old", 90, 95))).incidents]
     assert len(set(ids)) == 2
     assert "old" in ids
 
 
 def test_a_known_id_is_not_given_to_a_second_one() -> None:
     both = found(incident("old", 90, 95), incident("y", 91, 96))
-    assert [each.id for each in named_as_before(both, known(incident("old", 90, 95))).incidents] == ["old", "y"]
+    assert [each.id for each in with_known_ids(both, known(incident("old", 90, 95))).incidents] == ["old", "y"]
 
 
 # --- a look ------------------------------------------------------------------------------------------------------

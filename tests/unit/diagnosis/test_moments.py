@@ -12,7 +12,7 @@ from tests.scenes import Scene
 from zombiescope.diagnosis import diagnose as long_windows
 from zombiescope.diagnosis import moments
 from zombiescope.diagnosis.diagnose import diagnose
-from zombiescope.diagnosis.moments import AROUND_US, MOST_MOMENTS, QUIET_LOOKS, Chosen, Seconds, choose
+from zombiescope.diagnosis.moments import AROUND_US, MOST_MOMENTS, QUIET_LOOKS, Choice, Seconds, choose
 from zombiescope.recording.event import Event
 from zombiescope.recording.reader import open_recording
 
@@ -30,15 +30,15 @@ def event(at_s: float, kind: str, severity: str) -> Event:
     return Event(START + int(at_s * SECOND), kind, "kmsg", severity, kind, {})
 
 
-def chosen(found: Seconds | None, *events: Event, count: int = HOURS) -> Chosen:
+def chosen(found: Seconds | None, *events: Event, count: int = HOURS) -> Choice:
     return choose(found, events, START, START + count * SECOND)
 
 
-def holds(found: Chosen, from_s: float, to_s: float) -> bool:
+def holds(found: Choice, from_s: float, to_s: float) -> bool:
     return any(one.from_us <= START + from_s * SECOND and START + to_s * SECOND <= one.to_us for one in found.moments)
 
 
-def looked_s(found: Chosen) -> float:
+def looked_s(found: Choice) -> float:
     return sum(one.to_us - one.from_us for one in found.moments) / SECOND
 
 
@@ -130,5 +130,5 @@ def test_a_long_window_finds_the_same_incident_and_says_what_it_left_out(
     assert [(each.id, each.from_us, each.to_us) for each in piecewise.incidents] == [
         (each.id, each.from_us, each.to_us) for each in whole.incidents
     ]
-    assert any("were looked at in detail" in said for said in piecewise.not_checked)
-    assert not any("were looked at in detail" in said for said in whole.not_checked)
+    assert any("were examined in detail" in said for said in piecewise.not_checked)
+    assert not any("were examined in detail" in said for said in whole.not_checked)

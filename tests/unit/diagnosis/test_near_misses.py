@@ -341,7 +341,7 @@ def test_a_crowd_on_one_core_is_told_without_counters_of_waiting(tmp_path: Path)
     (incident,) = crowd(a=0.25, b=0.25, c=0.25, d=0.25).diagnose(tmp_path).incidents
     cause = incident.causes[0]
     assert (incident.severity, cause.pattern) == ("warning", "scheduler-contention")
-    assert cause.summary.startswith("4 tasks of loader have to share core 1 while others have room")
+    assert cause.summary.startswith("4 tasks of loader must share core 1 while others have room")
     assert cause.culprit is not None
     assert cause.culprit.pid == 700
 
@@ -376,7 +376,7 @@ def test_the_report_below_a_kill_is_no_symptom_of_its_own(tmp_path: Path) -> Non
             scene.event("kernel_log", f"Call Trace line {line}", at_s - 0.2, severity="warning")
     (incident,) = scene.diagnose(tmp_path).incidents
     assert [symptom.facts["event"] for symptom in incident.symptoms] == ["oom_kill"]
-    assert incident.causes[0].summary == "the machine ran out of memory 4 times, and the kernel killed job for it"
+    assert incident.causes[0].summary == "the machine ran out of memory 4 times, and the kernel killed job"
 
 
 def test_kills_that_come_again_and_again_are_the_trouble_and_not_their_reports(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from tests.scenes import SYSCALL, Scene
 
 from zombiescope.diagnosis import symptoms
 from zombiescope.diagnosis.diagnose import Diagnosis
-from zombiescope.diagnosis.incident import Cause, Incident, Link, Step
+from zombiescope.diagnosis.incident import Cause, FixStep, Incident, Link
 from zombiescope.diagnosis.report.markdown import markdown
 from zombiescope.diagnosis.symptom import Symptom
 
@@ -116,8 +116,8 @@ def test_on_a_kernel_that_does_not_walk_reading_is_said_to_be_cheap(tmp_path: Pa
 
 def test_a_plan_tells_commands_from_advice(tmp_path: Path) -> None:
     cause = cause_of(new().leak("/system.slice/ecs.service", 68_000, 500, 500, "systemd", "ecs.service"), tmp_path)
-    assert Step("command", "systemctl disable --now ecs.service") in cause.fix.steps
-    assert Step("command", "zombiescope cgroups", "do they still grow?") in cause.fix.steps
+    assert FixStep("command", "systemctl disable --now ecs.service") in cause.fix.steps
+    assert FixStep("command", "zombiescope cgroups", "do they still grow?") in cause.fix.steps
     assert [step.kind for step in cause.fix.steps if "release them" in step.text] == ["advice"]
     assert "1. release them" in markdown(Diagnosis("lab", 0, 1, (incident_of(cause),), ()), "x", str)
 

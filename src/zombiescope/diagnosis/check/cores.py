@@ -10,7 +10,7 @@ from zombiescope.diagnosis import core_grid
 from zombiescope.diagnosis.core_grid import CoreGrid
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.incident import Actor
-from zombiescope.diagnosis.sample_grid import SampleGrid, kernel_functions
+from zombiescope.diagnosis.sample_grid import SampleGrid
 from zombiescope.recording.columns import Mask
 from zombiescope.recording.stacks import hottest_path
 from zombiescope.views.cores import Core, Modes, cores
@@ -101,7 +101,7 @@ def holder(grid: SampleGrid, chosen: Mask) -> Holder | None:
     if hottest is None:
         return None
     task = hottest[0]
-    profile = kernel_functions(grid, chosen)
+    profile = grid.profile(chosen)
     path = hottest_path(path for path, count in profile.paths.items() for _ in range(count))
     spent_s = int(np.count_nonzero(chosen)) / grid.hz
     return Holder(task.actor(), task.tid, spent_s, profile.kernel_samples / grid.hz, path, task.rt_priority)

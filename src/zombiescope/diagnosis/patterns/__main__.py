@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from zombiescope.diagnosis import pages, patterns
+from zombiescope.diagnosis import pattern_pages, patterns
 
 if __name__ == "__main__":
-    pages.write(Path(sys.argv[1] if len(sys.argv) > 1 else "docs/patterns"), patterns.every())
+    pattern_pages.write(Path(sys.argv[1] if len(sys.argv) > 1 else "docs/patterns"), patterns.every())

@@ -1,10 +1,10 @@
-"""Every system call is audited: rules are matched and records written for calls that nobody wants to know of."""
+"""Every system call is audited: rules are matched and records written for calls that interest nobody."""
 
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix, advice, command
-from zombiescope.diagnosis.pattern import Finding, Pattern, cpu_below, measured, signature
+from zombiescope.diagnosis.pattern import Evidence, Pattern, cpu_below, measured, signature
 
 _AUDIT = (
     "__audit_syscall_exit __audit_syscall_entry audit_filter_syscall audit_filter_rules audit_filter_inodes "
@@ -15,21 +15,21 @@ _AUDIT = (
 LITTLE_CORES = 0.05
 
 
-def examine(case: Case) -> Finding:
-    told = [event for event in case.facts.events if event.kind == "audit_backlog"]
+def examine(case: Case) -> Evidence:
+    backlogs = [event for event in case.facts.events if event.kind == "audit_backlog"]
     cores = case.cores_in(*_AUDIT.split())
     found = [cpu_below(case, "auditing", _AUDIT, confirms_from=1e9)]
-    if told:
-        text = f"{len(told)} times the kernel said that audit records pile up"
-        found.append(measured(text, len(told), "lines", "events", True, at_us=told[0].at_us))
+    if backlogs:
+        text = f"the kernel reported {len(backlogs)} times that audit records pile up"
+        found.append(measured(text, len(backlogs), "lines", "events", True, at_us=backlogs[0].at_us))
     elif cores is not None and cores < LITTLE_CORES:
         found.append(measured(f"auditing took {cores:.3f} of a CPU", round(cores, 4), "cores", "samples", False))
     else:
         found.append(measured("whether audit records piled up is not known", None, "lines", "events", None))
-    return Finding(
+    return Evidence(
         tuple(found),
         case.hog if case.hog_task is not None else None,
-        f"the system calls of {case.hog.name} are audited one by one",
+        f"every system call of {case.hog.name} is audited",
         Fix(
             "audit fewer system calls",
             (
@@ -43,7 +43,7 @@ def examine(case: Case) -> Finding:
 
 PATTERN = Pattern(
     id="audit-flood",
-    title="System calls are audited one by one",
+    title="Every system call is audited",
     proof="literature",
     looks_like="Tasks with many system calls spend their kernel time in audit functions, and kauditd cannot send the "
     "records as fast as they come.",

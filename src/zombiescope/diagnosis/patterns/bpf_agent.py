@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Actor, Fix, advice, command
-from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured, signature
+from zombiescope.diagnosis.incident import Fix, advice, command
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured, signature
 
 CORES = 0.3
 AGENTS = (
-    "falco", "tetragon", "tracee", "cilium-agent", "datadog-agent", "system-probe", "security-agent", "sysdig",
-    "dragent", "osqueryd", "pixie*", "parca-agent", "beyla", "inspektor*", "kubearmor", "falcon-sensor*", "bpftrace",
+    "falco*", "tetragon*", "tracee*", "cilium-agent*", "datadog-agent*", "system-probe*", "security-agent*", "sysdig*",
+    "dragent*", "osqueryd*", "pixie*", "parca-agent*", "beyla*", "inspektor*", "kubearmor*", "falcon-sensor*",
+    "bpftrace*",
 )  # fmt: skip
 _PROGRAMS = (
     "bpf_prog_* __bpf_prog_run* trace_call_bpf bpf_trace_run* __bpf_trace_* kprobe_ftrace_handler bpf_overflow_handler"
@@ -22,9 +21,9 @@ _HELPERS = (
 )
 
 
-def examine(case: Case) -> Finding:
-    agent = _agent(case)
-    return Finding(
+def examine(case: Case) -> Evidence:
+    agent = case.busiest_of(*AGENTS)
+    return Evidence(
         tuple(_programs(case)),
         agent,
         "BPF programs run at every event" + (f"; {agent.name} is the agent that listens" if agent else ""),
@@ -60,26 +59,12 @@ def _programs(case: Case) -> list[Measurement]:
     return found
 
 
-def _agent(case: Case) -> Actor | None:
-    grid = case.facts.samples
-    known = {task.comm for number in np.unique(grid.task).tolist() if (task := grid.task_of(number)).comm}
-    running = [name for name in AGENTS if any((comm or "").startswith(name.rstrip("*")) for comm in known)]
-    if not running:
-        return None
-    best = grid.hottest_group(
-        case.in_span,
-        lambda task: task.comm if (task.comm or "").startswith(tuple(n.rstrip("*") for n in running)) else None,
-    )
-    return None if best is None else best[0].actor(round(best[1] / grid.hz / case.seconds, 3))
-
-
 PATTERN = Pattern(
     id="bpf-agent",
     title="BPF programs of an agent run all the time",
     proof="literature",
-    looks_like="Kernel time in bpf_prog_ functions, map lookups and ring buffers, charged to whatever program "
-    "happened to "
-    "make the system call.",
+    looks_like="Kernel time in bpf_prog_ functions, map lookups and ring buffers, charged to whatever program happened "
+    "to make the system call.",
     confirmed_by="0.3 of a CPU or more in BPF programs and their helpers, with the program's name.",
     refuted_by="Less than 0.05 of a CPU in them.",
     remedy="Narrow the agent's events, or switch off the probe that costs most (bpftool prog, run_time_ns).",

@@ -1,13 +1,13 @@
-"""A cgroup that its CPU quota stops: nothing is in the samples, for who is stopped does not run."""
+"""A cgroup that its CPU quota stops: nothing is in the samples, because a throttled task does not run."""
 
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Actor, Fix, advice, command
 from zombiescope.diagnosis.leak import unit_of
-from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured
 from zombiescope.diagnosis.symptom import Symptom
-from zombiescope.diagnosis.symptoms.throttled import THROTTLED_PERIODS
+from zombiescope.recording.thresholds import THROTTLED_PERIODS
 
 _UNTHROTTLE = (
     "sched_cfs_period_timer distribute_cfs_runtime unthrottle_cfs_rq tg_unthrottle_up walk_tg_tree_from "
@@ -15,21 +15,21 @@ _UNTHROTTLE = (
 )
 
 
-def examine(case: Case) -> Finding:
+def examine(case: Case) -> Evidence:
     stopped = case.of_kind("throttled")
     if not stopped:
-        return Finding((_nobody(case),))
+        return Evidence((_nobody(case),))
     worst = max(stopped, key=lambda symptom: float(symptom.facts["ratio"]))
     unthrottling = case.cores_in(*_UNTHROTTLE.split())
     found = [_periods(worst), _stood(worst)]
     if unthrottling:
-        text = f"letting cgroups run again took {unthrottling:.2f} of a CPU"
+        text = f"unthrottling cgroups took {unthrottling:.2f} of a CPU"
         found.append(measured(text, round(unthrottling, 4), "cores", "samples", None))
     cgroup = worst.group or ""
-    return Finding(
+    return Evidence(
         tuple(found),
         _actor(case, cgroup),
-        f"the CPU quota of {cgroup} stopped it in {worst.facts['ratio'] * 100:.0f} % of its periods",
+        f"the CPU quota of {cgroup} throttled it in {worst.facts['ratio'] * 100:.0f} % of its periods",
         Fix(
             f"raise or remove the CPU limit of {cgroup}",
             (
@@ -44,13 +44,17 @@ def examine(case: Case) -> Finding:
 def _periods(worst: Symptom) -> Measurement:
     throttled, periods = int(worst.facts["throttled"]), int(worst.facts["periods"])
     return measured(
-        f"{worst.group} was stopped in {throttled:,} of {periods:,} periods", throttled, "periods", "cgroup_stats", True
+        f"{worst.group} was throttled in {throttled:,} of {periods:,} periods",
+        throttled,
+        "periods",
+        "cgroup_stats",
+        True,
     )
 
 
 def _stood(worst: Symptom) -> Measurement:
     us = int(worst.facts["throttled_us"])
-    return measured(f"its tasks stood still for {us / 1e6:.1f} s, added up over cores", us, "us", "cgroup_stats", None)
+    return measured(f"its tasks were stopped for {us / 1e6:.1f} s, summed over cores", us, "us", "cgroup_stats", None)
 
 
 def _nobody(case: Case) -> Measurement:
@@ -59,33 +63,28 @@ def _nobody(case: Case) -> Measurement:
         return Measurement("no cgroup with a CPU quota was sampled", None, "periods", "cgroup_stats", "nothing")
     worst = max(rows, key=lambda row: (row["nr_throttled"] or 0) / row["nr_periods"])
     stopped = worst["nr_throttled"] or 0
-    text = (
-        f"no CPU limit was in the way: {worst['cgroup']} was stopped in {stopped:,} of {worst['nr_periods']:,} periods"
-    )
+    periods = f"{stopped:,} of {worst['nr_periods']:,} periods"
+    text = f"no CPU limit was in the way: {worst['cgroup']} was throttled in {periods}"
     often = stopped >= THROTTLED_PERIODS * worst["nr_periods"]
     return measured(text, stopped, "periods", "cgroup_stats", None if often else False)
 
 
 def _actor(case: Case, cgroup: str) -> Actor:
-    grid = case.facts.samples
-    best = grid.hottest_group(case.in_span, lambda task: task.comm if task.cgroup == cgroup else None)
-    if best is not None:
-        return best[0].actor(round(best[1] / grid.hz / case.seconds, 3))
-    return Actor(unit=unit_of(cgroup), cgroup=cgroup)
+    busiest = case.busiest(lambda task: task.comm if task.cgroup == cgroup else None)
+    return busiest or Actor(unit=unit_of(cgroup), cgroup=cgroup)
 
 
 PATTERN = Pattern(
     id="cfs-throttle",
-    title="A CPU limit stops a cgroup",
+    title="A CPU limit throttles a cgroup",
     proof="kernel",
-    looks_like="A container stands still for tens of milliseconds at a time although cores are idle. No core is "
-    "busy and no "
-    "kernel function is hot.",
-    confirmed_by="Stopped in 20 % or more of its periods (nr_throttled of cpu.stat).",
-    refuted_by="Cgroups with a quota were looked at, and none was stopped in 20 % of its periods.",
+    looks_like="A container stands still for tens of milliseconds at a time although cores are idle. No core is busy "
+    "and no kernel function is hot.",
+    confirmed_by="Throttled in 20 % or more of its periods (nr_throttled of cpu.stat).",
+    refuted_by="Cgroups with a quota were looked at, and none was throttled in 20 % of its periods.",
     remedy="Raise or remove the CPU limit; keep the request.",
     examine=examine,
-    hog="Nobody: who is stopped does not run.",
+    hog="Nobody: a throttled task does not run.",
     culprit="The cgroup whose quota is too small.",
     suspected_first=True,
     known_from="cpu.stat of the kernel; measured on 6.18 (48 of 48 periods)",

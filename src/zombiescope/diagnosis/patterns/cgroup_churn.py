@@ -1,11 +1,11 @@
-"""Cgroups are made and removed all the time; none is left behind, and the making itself is the work."""
+"""Cgroups are constantly created and removed; none is left behind, and creating them is the work."""
 
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Actor, Fix, advice, command
 from zombiescope.diagnosis.leak import unit_of
-from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured, signature
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured, signature
 from zombiescope.views.cgroups import Leak
 
 MANY_PER_S = 20.0
@@ -19,18 +19,18 @@ _REMOVES = (
 )
 
 
-def examine(case: Case) -> Finding:
+def examine(case: Case) -> Evidence:
     line = max(case.cgroups.leaks, key=lambda one: min(one.created or 0, one.removed or 0), default=None)
     culprit = _culprit(case, line)
-    return Finding(
+    return Evidence(
         (_rate(case),),
         culprit,
-        f"{culprit.name if culprit else 'somebody'} makes and removes cgroups all the time",
+        f"{culprit.name if culprit else 'somebody'} constantly creates and removes cgroups",
         Fix(
             "start fewer containers, scopes or sandboxes: let one do the work of many",
             (
-                command("zombiescope cgroups", "where they are made, and by whom"),
-                advice("jobs of a second each belong into one container that lives longer"),
+                command("zombiescope cgroups", "where they are created, and by whom"),
+                advice("run jobs of about a second each in one container that lives longer"),
             ),
         ),
     )
@@ -43,7 +43,7 @@ def _rate(case: Case) -> Measurement:
         return Measurement("cgroups were not counted", None, "cgroups", "census", "nothing")
     made, removed = census
     rate = min(made.rate, removed.rate)
-    text = f"{made.rate:,.0f} cgroups a second were made, and {removed.rate:,.0f} removed"
+    text = f"{made.rate:,.0f} cgroups a second were created, and {removed.rate:,.0f} removed"
     return measured(text, made.added, "cgroups", "census", _says(rate))
 
 
@@ -62,16 +62,16 @@ def _culprit(case: Case, line: Leak | None) -> Actor | None:
 
 PATTERN = Pattern(
     id="cgroup-churn",
-    title="Cgroups are made and removed all the time",
+    title="Cgroups are constantly created and removed",
     proof="kernel",
-    looks_like="Kernel time in making and removing cgroups, in whoever asks for it and in kworkers that take them "
-    "apart (cgroup_destroy, cgroup_free). Each one has a structure for every controller and every core.",
-    confirmed_by="20 or more cgroups a second made, and as many removed.",
+    looks_like="Kernel time in creating and removing cgroups, in the task that asks for it and in kworkers that clean "
+    "up (cgroup_destroy, cgroup_free). Each one has a structure for every controller and every core.",
+    confirmed_by="20 or more cgroups a second created, and as many removed.",
     refuted_by="Less than one a second.",
     remedy="Start fewer containers, scopes or sandboxes.",
     examine=examine,
-    signatures=(signature(f"{_MAKES} {_REMOVES}", means="cgroups are made and taken apart"),),
+    signatures=(signature(f"{_MAKES} {_REMOVES}", means="cgroups are created and removed"),),
     scope="node",
-    culprit="Who makes them.",
+    culprit="Who creates them.",
     known_from="measured on 6.18",
 )

@@ -6,7 +6,7 @@ from __future__ import annotations
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Actor, Fix, command
 from zombiescope.diagnosis.leak import unit_of
-from zombiescope.diagnosis.pattern import Finding, Pattern, level, measured, signature
+from zombiescope.diagnosis.pattern import Evidence, Pattern, level, measured, signature
 
 MANY = 5_000
 """182,000 directories were reported where 3,000 are normal (Alibaba ACK); 10,000 hold a core on 6.18."""
@@ -19,7 +19,7 @@ _KERNFS = (
 )
 
 
-def examine(case: Case) -> Finding:
+def examine(case: Case) -> Evidence:
     memory = case.cgroups.memory
     live = memory.live if memory else None
     litter = max(
@@ -36,17 +36,17 @@ def examine(case: Case) -> Finding:
             litter.creator.comm, litter.creator.pid, litter.creator.unit or unit_of(litter.path), litter.path
         )
         text = (
-            f"{litter.created:,} were made at {litter.path} and {litter.removed or 0:,} removed since the "
+            f"{litter.created:,} were created at {litter.path} and {litter.removed or 0:,} removed since the "
             "recorder started"
         )
         found.append(measured(text, litter.created, "cgroups", "leaks", None, step="litter"))
-    return Finding(
+    return Evidence(
         tuple(found),
         culprit or (case.hog if case.hog_task is not None else None),
         f"{case.hog.name} walks {'too many' if live is None else f'{live:,}'} cgroup directories"
         + (f"; most are left behind at {culprit.cgroup}" if culprit else ""),
         Fix(
-            "remove the directories that nothing uses, and mend what leaves them behind",
+            "remove the directories that nothing uses, and fix what leaves them behind",
             (
                 command(
                     "find /sys/fs/cgroup -type d | sed 's|/[^/]*$||' | sort | uniq -c | sort -rn | head",
@@ -67,12 +67,11 @@ PATTERN = Pattern(
     id="cgroup-litter",
     title="Too many live cgroup directories are walked",
     proof="kernel",
-    looks_like="kubelet, cAdvisor or systemd spends its time opening and listing cgroup directories. Unlike "
-    "zombies these "
-    "still have a directory, and removing it is all that is needed.",
+    looks_like="kubelet, cAdvisor or systemd spends its time opening and listing cgroup directories. Unlike zombies "
+    "these still have a directory, and removing it is all that is needed.",
     confirmed_by="5,000 or more memory cgroups with a directory.",
     refuted_by="Fewer than 3,000: a busy Kubernetes node has that many.",
-    remedy="Remove the empty directories (stop the leftover scopes), and mend or upgrade what leaves them behind.",
+    remedy="Remove the empty directories (stop the leftover scopes), and fix or upgrade what leaves them behind.",
     examine=examine,
     signatures=(signature(_KERNFS, means="cgroup or sysfs directories are listed and opened"),),
     culprit="Who made the directories, if the recorder saw it; else whoever walks them.",

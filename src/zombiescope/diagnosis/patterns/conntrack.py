@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from zombiescope.diagnosis.case import Case
+from zombiescope.diagnosis.case import GAUGE_EVERY_US, Case
 from zombiescope.diagnosis.incident import Fix, advice, command
-from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured, signature
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured, signature
 
 FULL_RATIO = 0.85
 """Entries are dropped early from here on; at 1.0 packets are."""
@@ -28,16 +28,12 @@ _DUMPS = (
 )
 
 
-def examine(case: Case) -> Finding:
+def examine(case: Case) -> Evidence:
     tracking, dumping = case.cores_in(*_TRACKS.split()), case.cores_in(*_DUMPS.split())
     dumps = dumping is not None and dumping > (tracking or 0)
-    culprit = (
-        case.caller(*_DUMPS.split())
-        if dumps
-        else case.caller("raw_sendmsg", "udp_sendmsg", "tcp_connect", "tcp_sendmsg")
-    )
+    culprit = case.caller(*_DUMPS.split()) if dumps else case.sender()
     found = [_dump(dumping or 0)] if dumps else [*_table(case), *_churn(case)]
-    return Finding(
+    return Evidence(
         tuple(found),
         culprit or (case.hog if dumps and case.hog_task else None),
         f"{culprit.name if culprit else 'somebody'} dumps the connection table"
@@ -45,7 +41,7 @@ def examine(case: Case) -> Finding:
         else "connections are made faster than connection tracking forgets them"
         + (f"; {culprit.name} sends most" if culprit else ""),
         Fix(
-            "make room in the table, or have less tracked",
+            "make room in the table, or track less",
             (
                 command("conntrack -S; cat /proc/sys/net/netfilter/nf_conntrack_count"),
                 command("sysctl -w net.netfilter.nf_conntrack_max=1048576"),
@@ -56,10 +52,11 @@ def examine(case: Case) -> Finding:
 
 
 def _table(case: Case) -> list[Measurement]:
-    count, most = case.peak("conntrack", "count"), case.facts.gauge("conntrack", "max", case.to_us + 11_000_000)
+    count = case.peak("conntrack", "count")
+    most = case.facts.gauge("conntrack", "max", case.to_us + GAUGE_EVERY_US)
     full = [event for event in case.facts.events if event.kind == "conntrack_full"]
     found = (
-        [measured(f"{len(full)} times the kernel said that the table is full", len(full), "lines", "events", True)]
+        [measured(f"the kernel reported {len(full)} times that the table is full", len(full), "lines", "events", True)]
         if full
         else []
     )
@@ -105,12 +102,11 @@ PATTERN = Pattern(
     id="conntrack",
     title="Connection tracking is full or is dumped",
     proof="kernel",
-    looks_like="Softirq time in nf_conntrack_in and early_drop: the table is full and each new connection looks "
-    "for one "
-    "to drop. Or an agent lists the whole table for every pod that goes.",
-    confirmed_by="The table is 85 % full, the kernel said that it is full or drops entries early, making and dropping "
+    looks_like="Softirq time in nf_conntrack_in and early_drop: the table is full and each new connection looks for "
+    "one to drop. Or an agent lists the whole table for every pod that goes.",
+    confirmed_by="The table is 85 % full, the kernel reported it full or drops entries early, making and dropping "
     "entries takes 0.15 of a CPU, or dumping the table takes 0.3.",
-    refuted_by="Less than 30 % full, never said to be full, and entries are hardly made (the table of another network "
+    refuted_by="Less than 30 % full, never reported full, and entries are hardly made (the table of another network "
     "namespace is not counted, but making entries there is seen).",
     remedy="Raise nf_conntrack_max, do not track what needs no tracking, and delete entries with filters.",
     examine=examine,

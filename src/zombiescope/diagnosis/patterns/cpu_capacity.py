@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix, command
-from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, counted, measured
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, counted, measured
 
 FULL_RATIO = 0.95
 ROOM_RATIO = 0.85
 MOSTLY = 0.5
 
 
-def examine(case: Case) -> Finding:
+def examine(case: Case) -> Evidence:
     waited = counted(
         "us in which a task waited for a CPU", "pressure", case.count("pressure", "some_us", "cpu"), "counters"
     )
     found = [*_busy(case), waited]
-    return Finding(
+    return Evidence(
         tuple(found),
         None,
         "all cores are busy: the node has too little CPU for its work",

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Actor, Fix, advice, command
-from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, counted, measured, signature
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, counted, measured, signature
 
 MANY_PER_S = 50
 """A process costs about a millisecond of CPU to start and end; nodes without a storm start one to twenty a second."""
@@ -22,10 +22,10 @@ _EXEC = (
 _EXIT = "do_exit do_group_exit exit_mmap mmput release_task wait_consider_task"
 
 
-def examine(case: Case) -> Finding:
+def examine(case: Case) -> Evidence:
     made = case.count("stat", "processes")
     culprit, what = _starter(case)
-    return Finding(
+    return Evidence(
         tuple(_measurements(case)),
         culprit,
         f"{culprit.name if culprit else 'somebody'} starts {what} all the time"
@@ -58,16 +58,13 @@ def _measurements(case: Case) -> list[Measurement]:
 
 def _starter(case: Case) -> tuple[Actor | None, str]:
     """Storms are made of children; who started most of those that were sampled is to blame."""
-    grid = case.facts.samples
-    started = grid.starters(case.hog_samples)
-    what = "threads" if started.threads > started.by_pid.total() / 2 else "processes"
-    if started.tasks < FEW_TASKS or not started.by_pid:
+    starter = case.facts.samples.starter(case.hog_samples)
+    what = "threads" if starter is not None and starter.are_threads else "processes"
+    if starter is None or starter.tasks < FEW_TASKS:
         return case.hog if case.hog_task is not None else None, what
-    pid, count = started.by_pid.most_common(1)[0]
-    own = grid.task_with_pid(pid)
-    if own is not None:
-        return own.actor(round(count / grid.hz / case.seconds, 3)), what
-    hog = case.hog
+    if starter.task is not None:
+        return starter.task.actor(round(starter.samples / case.facts.hz / case.seconds, 3)), what
+    hog, pid = case.hog, starter.pid
     if not case.cores_in(*_EXEC.split(), chosen=case.hog_samples):  # who only forks gives its children its own name
         return replace(hog, pid=pid), what
     return Actor(pid=pid, unit=hog.unit, cgroup=hog.cgroup, container=hog.container, pod=hog.pod), what
@@ -77,9 +74,8 @@ PATTERN = Pattern(
     id="fork-storm",
     title="Processes are started all the time",
     proof="kernel",
-    looks_like="Kernel time in fork, exec and exit, spread over hundreds of processes that live for milliseconds, "
-    "so that "
-    "no list of processes shows them. Or a process with gigabytes forks, which copies its page tables.",
+    looks_like="Kernel time in fork, exec and exit, spread over hundreds of processes that live for milliseconds, so "
+    "that no list of processes shows them. Or a process with gigabytes forks, which copies its page tables.",
     confirmed_by="50 or more new processes a second; or 0.5 of a CPU in copying and dropping address spaces.",
     refuted_by="Less than one new process a second (threads count as processes).",
     remedy="Do the work in one process or in batches; start helpers by vfork or posix_spawn.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case, is_kernel_thread
 from zombiescope.diagnosis.incident import Actor, Fix, advice, command
-from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, counted, measured, signature
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, counted, measured, signature
 
 SCANNED_PER_S = 25_000
 """100 MB of pages looked at in a second; a node with free memory looks at none."""
@@ -25,35 +25,33 @@ _ALLOCATES = (
 )
 
 
-def examine(case: Case) -> Finding:
+def examine(case: Case) -> Evidence:
     by_kswapd, direct = case.count("vmstat", "pgscan_kswapd"), case.count("vmstat", "pgscan_direct")
     by_hand = case.count("vmstat", "pgscan_proactive")
     scans = (by_kswapd, direct, by_hand)
     nothing = all(scan is not None and scan.added == 0 for scan in scans)
     found = [
         counted(
-            "pages looked at by kswapd",
+            "pages scanned by kswapd",
             "pgscan_kswapd",
             by_kswapd,
             "counters",
             confirms_from=SCANNED_PER_S,
             refutes_below=1e-9 if nothing else None,
         ),
-        counted(
-            "pages looked at by allocating tasks", "pgscan_direct", direct, "counters", confirms_from=SCANNED_PER_S
-        ),
-        counted("pages looked at by hand", "pgscan_proactive", by_hand, "counters", confirms_from=SCANNED_PER_S),
+        counted("pages scanned by allocating tasks", "pgscan_direct", direct, "counters", confirms_from=SCANNED_PER_S),
+        counted("pages scanned on request", "pgscan_proactive", by_hand, "counters", confirms_from=SCANNED_PER_S),
         _work(case),
-        counted("allocations that had to wait", "allocstall", case.count("vmstat", "allocstall"), "counters"),
+        counted("allocations that waited for reclaim", "allocstall", case.count("vmstat", "allocstall"), "counters"),
     ]
     available = case.peak("meminfo", "mem_available_bytes")
     if available is not None:
         found.append(measured(f"{available:,} bytes of memory were available", available, "bytes", "counters", None))
     culprit = _culprit(case)
-    return Finding(
+    return Evidence(
         tuple(found),
         culprit,
-        f"the node is short of memory and {case.hog.name} reclaims it"
+        f"the node is short of memory and {case.hog.name} spends its time reclaiming it"
         + (f"; {culprit.name} allocates most" if culprit and culprit.name != case.hog.name else ""),
         Fix(
             "limit what fills memory, and let kswapd begin sooner",
@@ -71,7 +69,7 @@ def _work(case: Case) -> Measurement:
     samples = profile.under(frozenset(_WHOLE_NODE.split()), frozenset(_LISTS.split()))
     cores = samples / case.facts.hz / case.seconds
     enough = True if cores >= RECLAIM_CORES else None
-    text = f"looking at pages for the whole node took {cores:.2f} of a CPU"
+    text = f"scanning pages for the whole node took {cores:.2f} of a CPU"
     return measured(text, round(cores, 4), "cores", "samples", enough)
 
 
@@ -87,9 +85,9 @@ PATTERN = Pattern(
     title="The node reclaims memory",
     proof="kernel",
     looks_like="kswapd, or the tasks that allocate (direct reclaim), scan page lists for pages that can be freed.",
-    confirmed_by="25,000 or more pages scanned a second (100 MB/s), by kswapd, by allocating tasks or by hand; or 0.3 "
-    "of a CPU spent on page lists for the whole node.",
-    refuted_by="No page scanned: then what shrinks is a cgroup at its limit, or a cache that is dropped by hand.",
+    confirmed_by="25,000 or more pages scanned a second (100 MB/s), by kswapd, by allocating tasks or on request; or "
+    "0.3 of a CPU spent on page lists for the whole node.",
+    refuted_by="No page scanned: then what shrinks is a cgroup at its limit, or a cache that somebody drops.",
     remedy="Limit what fills memory; raise vm.min_free_kbytes so that kswapd begins before tasks have to wait.",
     examine=examine,
     signatures=(
@@ -102,7 +100,7 @@ PATTERN = Pattern(
         signature(
             "user_proactive_reclaim reclaim_store __node_reclaim node_reclaim",
             _SHRINK,
-            means="a node is reclaimed by hand",
+            means="a node is reclaimed on request",
         ),
     ),
     scope="node",

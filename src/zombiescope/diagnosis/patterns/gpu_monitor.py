@@ -1,10 +1,10 @@
-"""GPU monitoring asks the driver so often, or a driver without persistence so slowly, that a core is lost to it."""
+"""GPU monitoring queries the driver so often, or a driver without persistence so slowly, that a core is lost to it."""
 
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix, advice, command
-from zombiescope.diagnosis.pattern import Finding, Pattern, counted, measured, signature
+from zombiescope.diagnosis.pattern import Evidence, Pattern, counted, measured, signature
 
 MONITORS = (
     "nvidia-smi",
@@ -29,16 +29,13 @@ _DRIVER = (
 )
 
 
-def examine(case: Case) -> Finding:
+def examine(case: Case) -> Evidence:
     used = case.cores_of(*MONITORS)
     driver = case.cores_in(*_DRIVER.split())
     sampled = len(case.facts.samples) > 0
     says = True if used >= CORES else False if used < LITTLE_CORES else None
-    culprit = case.facts.samples.hottest_group(
-        case.in_span,
-        lambda task: task.comm if (task.comm or "").startswith(tuple(n.rstrip("*") for n in MONITORS)) else None,
-    )
-    return Finding(
+    culprit = case.busiest_of(*MONITORS)
+    return Evidence(
         (
             measured(
                 f"GPU monitors used {used:.2f} of a CPU", round(used, 4) if sampled else None, "cores", "samples", says
@@ -48,12 +45,12 @@ def examine(case: Case) -> Finding:
             ),
             counted("new processes", "processes", case.count("stat", "processes"), "counters"),
         ),
-        culprit[0].actor(round(culprit[1] / case.facts.hz / case.seconds, 3)) if culprit else None,
-        f"{culprit[0].comm if culprit else 'a GPU monitor'} keeps the GPU driver busy",
+        culprit,
+        f"{culprit.comm if culprit else 'a GPU monitor'} keeps the GPU driver busy",
         Fix(
-            "ask the GPU less often, and keep its driver loaded",
+            "query the GPU less often, and keep its driver loaded",
             (
-                command("nvidia-smi -pm 1", "persistence mode: the driver is not started for each question"),
+                command("nvidia-smi -pm 1", "persistence mode: the driver is not started for each query"),
                 command("dcgm-exporter --collect-interval 30000"),
                 advice("no nvidia-smi in loops or probes: read DCGM instead"),
             ),
@@ -71,7 +68,7 @@ PATTERN = Pattern(
     refuted_by="GPU monitors used less than 0.05 of a CPU: then the driver works for the job itself.",
     remedy="Turn persistence mode on, and scrape more slowly.",
     examine=examine,
-    signatures=(signature(_DRIVER, means="the GPU driver is asked"),),
+    signatures=(signature(_DRIVER, means="the GPU driver is queried"),),
     hog="The monitor.",
     culprit="The monitor.",
     known_from="dcgm-exporter 311, k8s-device-plugin 77 and 341",

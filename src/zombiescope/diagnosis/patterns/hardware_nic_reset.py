@@ -6,7 +6,7 @@ import numpy as np
 
 from zombiescope.diagnosis.case import LED_TO_US, Case
 from zombiescope.diagnosis.incident import Fix, advice, command
-from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured
 from zombiescope.diagnosis.symptom import Symptom
 
 IDLE_RATIO = 0.5
@@ -15,17 +15,17 @@ EVENTS = ("nic_reset", "nic_tx_timeout", "nic_event", "link_down")
 _DEVICE = frozenset({"keep_alive_to", "admin_to", "device_request", "miss_interrupt"})
 
 
-def examine(case: Case) -> Finding:
+def examine(case: Case) -> Evidence:
     reset = case.event(*EVENTS)
     if reset is None:
-        return Finding(())
-    return Finding(
+        return Evidence(())
+    return Evidence(
         (_busiest(case, reset), *_said(case)),
         None,
         "the network card was reset although every core had time for it: look at the card and its host, not at "
         "this node",
         Fix(
-            "look outside of the node: card, host, firmware, driver",
+            "look outside the node: card, host, firmware, driver",
             (
                 command("dmesg -T | grep -iE 'ena|mlx|nic|link|pcie'"),
                 command("ethtool -i eth0; ethtool -S eth0 | grep -iE 'reset|timeout|err'"),
@@ -40,8 +40,8 @@ def _busiest(case: Case, reset: Symptom) -> Measurement:
     cores = case.facts.cores
     if cores is None:
         return Measurement("what the cores did before the reset was not measured", None, "ratio", "cores", "nothing")
-    last = max(1, (reset.from_us - cores.start_us) // 1_000_000 + 1)
-    first = max(0, (reset.from_us - LED_TO_US - cores.start_us) // 1_000_000)
+    last = max(1, cores.second(reset.from_us) + 1)
+    first = max(0, cores.second(reset.from_us - LED_TO_US))
     part = np.where(cores.measured, cores.busy, np.nan)[:, first:last]
     if not part.size or np.isnan(part).all():
         return Measurement("what the cores did before the reset was not measured", None, "ratio", "cores", "nothing")
@@ -66,7 +66,7 @@ def _said(case: Case) -> list[Measurement]:
             continue
         reason, scheduled = symptom.facts.get("reset_reason"), symptom.facts.get("napi_scheduled")
         if scheduled == 1:
-            text = "the driver said that its poll loop was scheduled and did not run: it was starved"
+            text = "the driver reported that its poll loop was scheduled and did not run: it was starved"
             found.append(Measurement(text, 1, None, "events", "refutes", symptom.from_us))
         elif reason in _DEVICE:
             text = f"the driver named the device as the reason ({reason})"
@@ -80,9 +80,8 @@ PATTERN = Pattern(
     proof="literature",
     looks_like="The driver resets the card, or the link goes down, and nothing on the node was busy before.",
     confirmed_by="No core was more than half busy in the ten seconds before; or the driver names the device "
-    "(keep-alive, "
-    "admin queue, lost interrupt, device request).",
-    refuted_by="A core was 90 % busy before the reset, or the driver says that its poll loop was scheduled and did "
+    "(keep-alive, admin queue, lost interrupt, device request).",
+    refuted_by="A core was 90 % busy before the reset, or the driver reports that its poll loop was scheduled and did "
     "not run.",
     remedy="Look at the card, its firmware, the host and the provider; nothing on the node explains it.",
     examine=examine,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix, advice, command
-from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured, signature
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured, signature
 
 LONG_US = 4.0
 """CPU a packet inside the rules: a few dozen rules take well below a microsecond, 2,000 took more than 10 on 6.18."""
@@ -19,15 +19,11 @@ _RELOADS = (
 )
 
 
-def examine(case: Case) -> Finding:
+def examine(case: Case) -> Evidence:
     passing, reloading = case.cores_in(*_PACKETS.split()), case.cores_in(*_RELOADS.split())
     reloads = reloading is not None and passing is not None and reloading > passing
-    culprit = (
-        case.caller(*_RELOADS.split())
-        if reloads
-        else case.caller("udp_sendmsg", "tcp_sendmsg", "raw_sendmsg", "packet_sendmsg")
-    )
-    return Finding(
+    culprit = case.caller(*_RELOADS.split()) if reloads else case.sender()
+    return Evidence(
         (_reload(reloading) if reloads else _cost(case, passing),),
         culprit,
         f"{culprit.name if culprit else 'somebody'} replaces firewall rules"
@@ -74,8 +70,7 @@ PATTERN = Pattern(
     title="Packets pass thousands of firewall rules",
     proof="kernel",
     looks_like="Softirq time in ipt_do_table or nft_do_chain: every packet is held against thousands of rules, one "
-    "after "
-    "the other. Or a task replaces the whole rule set again and again.",
+    "after the other. Or a task replaces the whole rule set again and again.",
     confirmed_by="Four microseconds or more of CPU a packet inside the rules, or 0.3 of a CPU in replacing them.",
     refuted_by="Fewer than 100 packets a second on those cores.",
     remedy="Shorten the chains (ipsets, maps, nftables or eBPF), and replace rules less often.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Actor, Fix, advice, command
-from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, cpu_below, measured, signature
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_below, measured, signature
 
 SOFTIRQ_RATIO = 0.1
 """50 to 200 ms of every two seconds were reported: 2.5 to 10 % of the core, and all of it while it lasts."""
@@ -13,7 +13,7 @@ _TIMER = "estimation_timer"
 _THREAD = "ip_vs_estimation_kthread ip_vs_chain_estimation ip_vs_tick_estimation"
 
 
-def examine(case: Case) -> Finding:
+def examine(case: Case) -> Evidence:
     thread = case.cores_in(*_THREAD.split())
     found = [cpu_below(case, "the IPVS estimator", f"{_TIMER} {_THREAD}", confirms_from=1e9)]
     if not thread:
@@ -22,7 +22,7 @@ def examine(case: Case) -> Finding:
         found.append(
             measured(f"its own thread used {thread:.2f} of a CPU", round(thread, 4), "cores", "samples", thread >= 0.2)
         )
-    return Finding(
+    return Evidence(
         tuple(found),
         Actor(comm="kube-proxy") if case.cores_of("kube-proxy") else None,
         "the IPVS rate estimator holds a core: it visits every service and every core in one timer",
@@ -49,9 +49,8 @@ PATTERN = Pattern(
     id="ipvs-estimator",
     title="The IPVS rate estimator holds a core",
     proof="literature",
-    looks_like="Every two seconds one core spends 50 to 200 ms in a timer of ip_vs, in softirq: packets and tasks "
-    "of that "
-    "core wait. Many services times many cores make it long.",
+    looks_like="Every two seconds one core spends 50 to 200 ms in a timer of ip_vs, in softirq: packets and tasks of "
+    "that core wait. Many services times many cores make it long.",
     confirmed_by="At least 10 % softirq time on the core whose samples show the estimator (or 0.2 of a CPU in its "
     "thread).",
     refuted_by="Hardly any softirq time on that core (below 0.5 %).",

@@ -6,7 +6,7 @@ import numpy as np
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix, command
-from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured, signature
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured, signature
 
 ONE_CORE_SHARE = 0.8
 SPREAD_SHARE = 0.5
@@ -16,7 +16,6 @@ MOSTLY_ITS_OWN = 0.8
 BUSY_PER_S = 1_000
 """NET_RX softirqs or packets a second below which packets are not what keeps a core busy."""
 
-_SENDS = ("udp_sendmsg", "udpv6_sendmsg", "tcp_sendmsg", "raw_sendmsg", "packet_sendmsg")
 _LEAVES = ("ip_finish_output2", "ip6_finish_output2", "__dev_queue_xmit", "packet_sendmsg")
 _POLL = (
     "net_rx_action __napi_poll napi_poll process_backlog ena_io_poll mlx5e_napi_poll virtnet_poll bnxt_poll ixgbe_poll"
@@ -24,7 +23,7 @@ _POLL = (
 )
 
 
-def examine(case: Case) -> Finding:
+def examine(case: Case) -> Evidence:
     found = [*_shares(case), *_rules(case), *_its_own(case)]
     squeezed = case.core_count("softnet_squeezed")
     if squeezed is not None:
@@ -33,9 +32,9 @@ def examine(case: Case) -> Finding:
         )
     busiest = _busiest(case)
     place = "one core" if busiest is None else f"core {busiest[0]}"
-    return Finding(
+    return Evidence(
         tuple(found),
-        case.caller(*_SENDS) or (case.hog if case.hog_task else None),
+        case.sender() or (case.hog if case.hog_task else None),
         f"{place} polls the network card alone while the others have room",
         Fix(
             "spread the card's queues over the cores",
@@ -113,8 +112,7 @@ PATTERN = Pattern(
     title="One core takes all packets",
     proof="kernel",
     looks_like="ksoftirqd of one core, or whatever runs there, spends its time in net_rx_action; softirq time, not "
-    "system "
-    "time, fills that core while the others are idle.",
+    "system time, fills that core while the others are idle.",
     confirmed_by="One core takes 80 % of all packets and spends half of its time in softirqs.",
     refuted_by="Packets are spread over the cores, or there are fewer than 1,000 a second; firewall rules take half of "
     "the polling, which is iptables-storm; or the senders take the packets themselves, as on the loopback.",

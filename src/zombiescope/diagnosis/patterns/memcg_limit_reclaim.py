@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import NamedTuple
 
-from zombiescope.diagnosis.case import Case
+from zombiescope.diagnosis.case import GAUGE_EVERY_US, Case
 from zombiescope.diagnosis.incident import Actor, Fix, advice, command
 from zombiescope.diagnosis.leak import unit_of
-from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured, signature
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured, signature
 
 HITS_PER_S = 50.0
 """Each time the limit is hit at least 32 pages are reclaimed; 400,000 a second were measured on 6.18."""
@@ -28,14 +28,14 @@ class _Limited(NamedTuple):
     pressure_us: int | None
 
 
-def examine(case: Case) -> Finding:
+def examine(case: Case) -> Evidence:
     worst = _worst(case)
     culprit = _culprit(case, worst)
     where = culprit.cgroup if culprit and culprit.cgroup else "a cgroup"
-    return Finding(
+    return Evidence(
         (_hits(worst), *_walks_instead(case)),
         culprit,
-        f"{where} is at its memory limit, and {case.hog.name} has to free pages for each one that it takes",
+        f"{where} is at its memory limit, and {case.hog.name} must free a page for each one it allocates",
         Fix(
             f"raise the memory limit of {where}, or read with less cache in it",
             (
@@ -55,14 +55,14 @@ def _worst(case: Case) -> _Limited | None:
     pressure: dict[str, list[int | None]] = defaultdict(list)
     for row in case.facts.cgroup_stats:
         known = [row[name] for name in ("memory_max_events", "memory_high_events") if row[name] is not None]
-        if known and row["has_memory_limit"] != 0 and case.from_us <= row["time"] <= case.to_us + 11_000_000:
+        if known and row["has_memory_limit"] != 0 and case.from_us <= row["time"] <= case.to_us + GAUGE_EVERY_US:
             hits[row["cgroup"] or ""].append(max(known))
             pressure[row["cgroup"] or ""].append(row["memory_some_us"])
     if not hits:
         return None
     cgroup = max(hits, key=lambda name: sum(hits[name]))
-    felt = [us for us in pressure[cgroup] if us is not None]
-    return _Limited(cgroup, sum(hits[cgroup]), 10.0 * len(hits[cgroup]), sum(felt) if felt else None)
+    known = [us for us in pressure[cgroup] if us is not None]
+    return _Limited(cgroup, sum(hits[cgroup]), 10.0 * len(hits[cgroup]), sum(known) if known else None)
 
 
 def _hits(worst: _Limited | None) -> Measurement:
@@ -102,8 +102,7 @@ PATTERN = Pattern(
     title="A cgroup reclaims at its memory limit",
     proof="kernel",
     looks_like="Tasks of one container spend their time in try_charge and reclaim: the container is at its memory "
-    "limit, "
-    "and every page that it takes has to be freed from its own cache first.",
+    "limit, and every page that it takes has to be freed from its own cache first.",
     confirmed_by="The cgroup hit its limit 50 times a second or more (memory.events max or high; memory.failcnt on "
     "v1).",
     refuted_by="The limit was not hit and nobody in it waited for memory; or reclaim walks thousands of dying cgroups "

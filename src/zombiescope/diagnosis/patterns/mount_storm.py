@@ -1,10 +1,10 @@
-"""The table of mounts is long and is read, or changed, again and again."""
+"""The mount table is long and is read, or changed, again and again."""
 
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix, advice, command
-from zombiescope.diagnosis.pattern import Finding, Pattern, cpu_below, signature
+from zombiescope.diagnosis.pattern import Evidence, Pattern, cpu_below, signature
 
 LEAST_CORES = 0.4
 """A line of mountinfo takes 1 to 2 us, so this is a table of 1,000 mounts read 200 times a second, or the like."""
@@ -16,18 +16,18 @@ _CHANGES = (
 )
 
 
-def examine(case: Case) -> Finding:
+def examine(case: Case) -> Evidence:
     reader, changer = case.caller(*_READS.split()), case.caller(*_CHANGES.split())
     culprit = case.hog if case.hog_task is not None else reader or changer
-    return Finding(
+    return Evidence(
         (
-            cpu_below(case, "reading the table of mounts", _READS, confirms_from=LEAST_CORES),
+            cpu_below(case, "reading the mount table", _READS, confirms_from=LEAST_CORES),
             cpu_below(case, "mounting and unmounting", _CHANGES, confirms_from=LEAST_CORES),
         ),
         culprit,
-        f"{culprit.name if culprit else 'somebody'} keeps the kernel busy with the table of mounts",
+        f"{culprit.name if culprit else 'somebody'} keeps the kernel busy with the mount table",
         Fix(
-            "have fewer mounts, and fewer that read all of them",
+            "reduce the number of mounts, and of programs that read all of them",
             (
                 command("wc -l < /proc/1/mountinfo"),
                 command("findmnt -rno TARGET | sed 's|/[^/]*$||' | sort | uniq -c | sort -rn | head", "where they are"),
@@ -39,12 +39,11 @@ def examine(case: Case) -> Finding:
 
 PATTERN = Pattern(
     id="mount-storm",
-    title="The table of mounts is read all the time",
+    title="The mount table is read all the time",
     proof="kernel",
     looks_like="pid 1 and every other reader of /proc/self/mountinfo format thousands of lines at each change of a "
-    "mount; "
-    "exec probes that mount and unmount make them do it again.",
-    confirmed_by="0.4 of a CPU or more in formatting or changing the table of mounts; these functions do nothing else.",
+    "mount; exec probes that mount and unmount make them do it again.",
+    confirmed_by="0.4 of a CPU or more in formatting or changing the mount table; these functions do nothing else.",
     refuted_by="Its frames hold less than a fifth of the hog's kernel time.",
     remedy="Unmount what is left over, run fewer exec probes, and take a runc that does not mount for each of them.",
     examine=examine,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix, command
-from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, level, measured, signature
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, level, measured, signature
 
 MANY = 200_000
 """A million makes one inotify_add_watch take 62 ms on 6.18; below a fifth of that a walk is short."""
@@ -17,9 +17,9 @@ _WALKS = (
 )
 
 
-def examine(case: Case) -> Finding:
+def examine(case: Case) -> Evidence:
     negative = case.peak("dentry", "negative", fresh=True)
-    return Finding(
+    return Evidence(
         (
             level(
                 "{} names that do not exist are cached (negative dentries)",

@@ -1,11 +1,11 @@
-"""Network namespaces are made and torn down all the time: setup in the caller, cleanup in a kworker, both under
+"""Network namespaces are constantly created and torn down: setup in the caller, cleanup in a kworker, both under
 rtnl."""
 
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix, command
-from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured, signature
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured, signature
 
 LEAST_CORES = 0.1
 """Each side; 0.5 of a CPU in the caller and 0.4 in the kworker were measured on 6.18."""
@@ -17,22 +17,22 @@ _CLEANUP = (
 )
 
 
-def examine(case: Case) -> Finding:
+def examine(case: Case) -> Evidence:
     caller = case.caller("copy_net_ns", "setup_net", "ops_init")
     waits = [event for event in case.facts.events if event.kind == "netdev_unregister_wait"]
     found = [_both(case)]
     if waits:
         text = f"{len(waits)} times the kernel waited for a device of a dead namespace"
         found.append(measured(text, len(waits), "lines", "events", True, at_us=waits[0].at_us))
-    return Finding(
+    return Evidence(
         tuple(found),
         caller,
-        f"{caller.name if caller else 'somebody'} makes network namespaces, and a kworker tears them down",
+        f"{caller.name if caller else 'somebody'} creates network namespaces, and a kworker tears them down",
         Fix(
-            "make fewer network namespaces: longer lived pods, no sandbox for each short job",
+            "create fewer network namespaces: longer-lived pods, no sandbox for each short job",
             (
                 command("lsns -t net | wc -l"),
-                command("perf trace -e unshare,clone -a -- sleep 5", "who makes them"),
+                command("perf trace -e unshare,clone -a -- sleep 5", "who creates them"),
             ),
         ),
     )
@@ -50,19 +50,19 @@ def _both(case: Case) -> Measurement:
 
 PATTERN = Pattern(
     id="netns-churn",
-    title="Network namespaces are made and torn down all the time",
+    title="Network namespaces are constantly created and torn down",
     proof="kernel",
     looks_like="A kworker (netns) in cleanup_net and a caller in copy_net_ns share the kernel time; both hold the rtnl "
     "lock, so everything that configures the network waits.",
     confirmed_by="At least 0.1 of a CPU in setting namespaces up and 0.1 in tearing them down, in the same seconds.",
     refuted_by="Nobody sets one up: then it is the teardown of a single large namespace.",
-    remedy="Make fewer of them, or find who keeps them (dead pods, leaked file descriptors).",
+    remedy="Create fewer of them, or find who keeps them (dead pods, leaked file descriptors).",
     examine=examine,
     signatures=(
         signature(_CLEANUP, means="network namespaces are torn down"),
         signature(_SETUP, means="network namespaces are set up"),
     ),
     hog="The kworker or the caller, whichever used more.",
-    culprit="The caller that makes them, not the kworker.",
+    culprit="The caller that creates them, not the kworker.",
     known_from="moby 32090 and 41136; measured on 6.18",
 )

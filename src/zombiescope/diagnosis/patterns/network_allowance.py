@@ -1,4 +1,4 @@
-"""The cloud's own limits: packets are queued or dropped by the instance's network allowance, outside of this node."""
+"""The cloud's own limits: packets are queued or dropped by the instance's network allowance, outside this node."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.facts import Count
 from zombiescope.diagnosis.incident import Fix, advice, command
-from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured
 
 COUNTERS = {
     "bw_in_allowance_exceeded": "incoming bandwidth",
@@ -22,7 +22,7 @@ EXCEEDED_PER_S = 10.0
 _NETWORK = ("packet_loss", "nic_starved")
 
 
-def examine(case: Case) -> Finding:
+def examine(case: Case) -> Evidence:
     counts = {name: _count(case, name) for name in COUNTERS}
     network = (
         bool(case.of_kind(*_NETWORK)) or case.event("nic_reset", "nic_tx_timeout", "nic_event", "link_down") is not None
@@ -32,10 +32,10 @@ def examine(case: Case) -> Finding:
         found = [one for one in found if one.says != "refutes"]
     elif not all(one.says == "refutes" for one in found):
         found = [one for one in found if one.says == "nothing"]
-    return Finding(
+    return Evidence(
         tuple(found),
         None,
-        "the instance's network allowance is used up: the cloud drops packets outside of this node",
+        "the instance's network allowance is used up: the cloud drops packets outside this node",
         Fix(
             "take a larger instance, or send less",
             (
@@ -77,9 +77,9 @@ PATTERN = Pattern(
     id="network-allowance",
     title="The instance's network allowance is used up",
     proof="literature",
-    looks_like="Packets are lost and TCP sends them again, but neither the card nor a core of this node dropped them.",
-    confirmed_by="Ten or more packets a second beyond an allowance, as the ENA driver counts them, with loss on "
-    "the node.",
+    looks_like="Packets are lost and TCP retransmits them, but neither the card nor a core of this node dropped them.",
+    confirmed_by="Ten or more packets a second beyond an allowance, as the ENA driver counts them, with loss on the "
+    "node.",
     refuted_by="All five counters stood still.",
     remedy="A larger instance, fewer packets, cached DNS, longer-lived connections.",
     examine=examine,

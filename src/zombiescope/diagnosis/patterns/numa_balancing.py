@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix, command
-from zombiescope.diagnosis.pattern import Finding, Pattern, counted, signature
+from zombiescope.diagnosis.pattern import Evidence, Pattern, counted, signature
 
 UPDATED_PER_S = 50_000
 """Page table entries: 200 MB of address space marked in a second, which is the kernel's usual step of 256 MB."""
 FAULTS_PER_S = 10_000
 
 
-def examine(case: Case) -> Finding:
+def examine(case: Case) -> Evidence:
     updated, faults = case.count("vmstat", "numa_pte_updates"), case.count("vmstat", "numa_hint_faults")
     still = updated is not None and faults is not None and updated.added == 0 and faults.added == 0
-    return Finding(
+    return Evidence(
         (
             counted(
                 "page table entries marked",
@@ -25,7 +25,7 @@ def examine(case: Case) -> Finding:
                 refutes_below=1e-9 if still else None,
             ),
             counted(
-                "faults to learn where a page is used",
+                "hinting faults",
                 "numa_hint_faults",
                 faults,
                 "counters",
@@ -49,9 +49,8 @@ PATTERN = Pattern(
     id="numa-balancing",
     title="Automatic NUMA balancing moves pages",
     proof="literature",
-    looks_like="Tasks with much memory spend 8 to 31 ms at a time in task_numa_work, which unmaps pages on "
-    "purpose, and "
-    "then fault them back in and move them.",
+    looks_like="Tasks with much memory spend 8 to 31 ms at a time in task_numa_work, which unmaps pages on purpose, "
+    "and then fault them back in and move them.",
     confirmed_by="50,000 or more page table entries marked, or 10,000 hinting faults, in a second.",
     refuted_by="numa_pte_updates and numa_hint_faults did not move.",
     remedy="Set kernel.numa_balancing=0 and bind the job to its node.",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Actor, Fix, advice, command
-from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured
+from zombiescope.recording.thresholds import HOLE_US
 
-HOLE_US = 100_000
 SERIAL = ("ttyS", "ttyAMA", "hvc", "ttyUSB", "ttyMSM")
 OOM = ("oom_kill", "oom_invoked", "oom_summary", "memcg_oom")
 _PRINTS = (
@@ -16,16 +16,16 @@ _PRINTS = (
 AROUND_US = 15_000_000
 
 
-def examine(case: Case) -> Finding:
-    told = [event for event in case.facts.events if event.kind in OOM and _near(case, event.at_us)]
-    found = [_console(case), _oom(len(told), told[0].at_us if told else None), *_hole(case)]
+def examine(case: Case) -> Evidence:
+    reports = [event for event in case.facts.events if event.kind in OOM and _near(case, event.at_us)]
+    found = [_console(case), _oom(len(reports), reports[0].at_us if reports else None), *_hole(case)]
     printing = case.cores_in(*_PRINTS.split())
     if printing:
         found.append(
             measured(f"console functions took {printing:.2f} of a CPU", round(printing, 4), "cores", "samples", None)
         )
-    victim = next((event.fields.get("comm") for event in told if event.fields.get("comm")), None)
-    return Finding(
+    victim = next((event.fields.get("comm") for event in reports if event.fields.get("comm")), None)
+    return Evidence(
         tuple(found),
         Actor(comm=victim) if isinstance(victim, str) else None,
         "the kernel prints an OOM report to a serial console, with interrupts off while each line goes out",
@@ -60,7 +60,7 @@ def _oom(count: int, at_us: int | None) -> Measurement:
 
 
 def _hole(case: Case) -> list[Measurement]:
-    """Interrupts were off: no clock can look inside, so the gap itself is what is seen."""
+    """Interrupts were off: no sampling clock can look inside, so the gap itself is the evidence."""
     holes = [symptom for symptom in case.of_kind("stall") if symptom.facts.get("interrupts_off")]
     if not holes:
         known = case.facts.cores is not None
@@ -86,8 +86,7 @@ PATTERN = Pattern(
     looks_like="After an OOM kill the kernel prints a line for every task to a serial line at 115,200 baud. It does so "
     "with interrupts off: cores stand still for seconds, and profiles show a hole rather than a function.",
     confirmed_by="A hole of 100 ms or more in the interrupts of a core within fifteen seconds of an OOM kill, on a "
-    "node "
-    "with a serial console.",
+    "node with a serial console.",
     refuted_by="No OOM kill near, or no serial console on the kernel's command line.",
     remedy="Set vm.oom_dump_tasks=0 and a lower console log level, or drop the serial console.",
     examine=examine,

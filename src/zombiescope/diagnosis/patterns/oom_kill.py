@@ -1,4 +1,4 @@
-"""Memory ran out, of a cgroup or of the machine, and the kernel killed somebody for it."""
+"""Memory ran out, of a cgroup or of the machine, and the kernel killed a process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Actor, Fix, advice, command
 from zombiescope.diagnosis.leak import unit_of
-from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured
 from zombiescope.recording.event import Event
 
 KILLS = ("oom_kill",)
@@ -18,24 +18,26 @@ AROUND_US = 1_000_000
 LOOP_KILLS = 3
 
 
-def examine(case: Case) -> Finding:
-    told = [event for event in case.facts.events if case.group.from_us <= event.at_us <= case.group.to_us + AROUND_US]
-    kills = [event for event in told if event.kind in KILLS]
-    limited, victim = _victim(case, told, kills)
+def examine(case: Case) -> Evidence:
+    reports = [
+        event for event in case.facts.events if case.group.from_us <= event.at_us <= case.group.to_us + AROUND_US
+    ]
+    kills = [event for event in reports if event.kind in KILLS]
+    limited, victim = _victim(case, reports, kills)
     # Of a flood only some lines are kept, and each of those says how many it stands for.
     count = sum(1 + int(event.fields.get("held") or 0) for event in kills)
-    return Finding(
+    return Evidence(
         (_kills(case, count, kills), *_cgroup(limited)), victim, _summary(victim, limited, count), _fix(victim, limited)
     )
 
 
-def _victim(case: Case, told: list[Event], kills: list[Event]) -> tuple[str | None, Actor | None]:
+def _victim(case: Case, reports: list[Event], kills: list[Event]) -> tuple[str | None, Actor | None]:
     """The cgroup whose limit was reached, None for the machine's memory; and who was killed most often."""
     names = Counter(str(event.fields["comm"]) for event in kills if event.fields.get("comm"))
     if not names:
         return None, None
     comm = names.most_common(1)[0][0]
-    own = [event.fields for event in told if event.kind in SUMMARIES and event.fields.get("comm") == comm]
+    own = [event.fields for event in reports if event.kind in SUMMARIES and event.fields.get("comm") == comm]
     limited = next((str(one["oom_memcg"]) for one in own if one.get("oom_memcg")), None)
     place = next((str(one["task_memcg"]) for one in own if one.get("task_memcg")), None)
     pid = next((event.fields.get("pid") for event in reversed(kills) if event.fields.get("comm") == comm), None)
@@ -47,10 +49,10 @@ def _victim(case: Case, told: list[Event], kills: list[Event]) -> tuple[str | No
 
 
 def _kills(case: Case, count: int, kills: list[Event]) -> Measurement:
-    """Where cores were lost too, a single kill is not what hurt: it may have been its report, or the reclaim before it.
+    """Where cores were lost too, a single kill is not the trouble: that may be its report, or the reclaim before it.
     Kills that come again and again are the trouble themselves, whatever their reports cost."""
     at_us = kills[0].at_us if kills else None
-    text = f"the kernel killed a process for its memory {count:,} times"
+    text = f"the OOM killer killed a process {count:,} times"
     more = count < LOOP_KILLS and case.of_kind("core_saturated", "stall", "nic_starved")
     return measured(text, count, "kills", "events", False if not count else None if more else True, at_us=at_us)
 
@@ -65,7 +67,7 @@ def _summary(victim: Actor | None, limited: str | None, count: int) -> str:
     who = victim.name if victim else "a process"
     often = "" if count <= 1 else f" {count:,} times"
     whose = "the machine ran out of memory" if limited is None else f"{limited} reached its memory limit"
-    return f"{whose}{often}, and the kernel killed {who} for it"
+    return f"{whose}{often}, and the kernel killed {who}"
 
 
 def _fix(victim: Actor | None, limited: str | None) -> Fix:
@@ -89,10 +91,10 @@ def _fix(victim: Actor | None, limited: str | None) -> Fix:
 
 PATTERN = Pattern(
     id="oom-kill",
-    title="Killed for want of memory",
+    title="Memory ran out, and the kernel killed a process",
     proof="kernel",
-    looks_like="Processes die with SIGKILL and no word of their own; the kernel says so in its log. Started again, "
-    "they grow and die again: a loop that shows as restarts, not as CPU.",
+    looks_like="Processes die with SIGKILL and log nothing themselves; the kernel log has it. Started again, they grow "
+    "and die again: a loop that shows as restarts, not as CPU.",
     confirmed_by="The kernel's own lines about the kill, which name the process and the cgroup at its limit.",
     refuted_by="No such line during the incident.",
     remedy="Raise the limit, or find out what grows; without a limit, find out who has the memory.",

@@ -1,11 +1,11 @@
-"""Memory is mapped, touched and given back so fast that faults fill a core; or many threads wait for one
+"""Memory is mapped, touched and released so fast that faults fill a core; or many threads wait for one
 address space."""
 
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix, command
-from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, counted, measured, signature
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, counted, measured, signature
 
 FAULTS_PER_S = 100_000
 """A fault takes 0.5 to 2 us: from here on faults take 5 to 20 % of a core, and the frames say whose."""
@@ -17,17 +17,17 @@ FAULTS_A_PROCESS = 3_000
 """A process that starts and ends makes some hundred faults."""
 
 
-def examine(case: Case) -> Finding:
+def examine(case: Case) -> Evidence:
     faults, huge = case.count("vmstat", "pgfault"), case.count("vmstat", "thp_fault_alloc")
     few = None if huge is not None and huge.rate >= HUGE_PER_S else FEW_PER_S
-    return Finding(
+    return Evidence(
         (
             counted("page faults", "pgfault", faults, "counters", confirms_from=FAULTS_PER_S, refutes_below=few),
             counted("huge pages cleared", "thp_fault_alloc", huge, "counters", confirms_from=HUGE_PER_S),
             *_by_new_processes(case),
         ),
         case.hog if case.hog_task is not None else None,
-        f"{case.hog.name} takes page faults all the time: it maps, touches and gives back memory",
+        f"{case.hog.name} takes page faults all the time: it maps, touches and releases memory",
         Fix(
             f"let {case.hog.name} keep its memory: an allocator that does not return it at once, or fewer workers",
             (
@@ -53,8 +53,7 @@ PATTERN = Pattern(
     title="Page faults fill the kernel time",
     proof="kernel",
     looks_like="A program that allocates and frees large blocks, or many threads of one address space that map and "
-    "unmap: "
-    "handle_mm_fault, clear_page and waits for mmap_lock.",
+    "unmap: handle_mm_fault, clear_page and waits for mmap_lock.",
     confirmed_by="100,000 or more page faults a second, or 100 huge pages cleared.",
     refuted_by="Fewer than 20,000 page faults a second; or they are the faults of new processes.",
     remedy="Keep memory in the allocator (jemalloc, thresholds of glibc), use huge pages for large buffers, fewer "
@@ -70,7 +69,7 @@ PATTERN = Pattern(
         signature(
             "__x64_sys_munmap __do_sys_munmap __vm_munmap do_munmap __x64_sys_madvise do_madvise",
             "unmap_page_range zap_pte_range zap_page_range zap_page_range_single unmap_vmas free_pages_and_swap_cache",
-            means="memory is given back",
+            means="memory is released",
         ),
         signature(
             "down_read down_write mmap_read_lock lock_mm_and_find_vma vm_mmap_pgoff __vm_munmap do_mprotect_pkey",

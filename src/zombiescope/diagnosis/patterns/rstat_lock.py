@@ -6,7 +6,7 @@ import numpy as np
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix, advice, command
-from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, cpu_below, measured, signature
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_below, measured, signature
 
 CORES = 2
 """Waiting needs two; Cloudflare saw twelve kswapd threads at it."""
@@ -23,9 +23,9 @@ _SPIN = (
 )
 
 
-def examine(case: Case) -> Finding:
+def examine(case: Case) -> Evidence:
     readers = case.caller(*_FLUSH.split())
-    return Finding(
+    return Evidence(
         (_waiting(case), cpu_below(case, "flushing cgroup statistics", _FLUSH, confirms_from=1e9)),
         readers or (case.hog if case.hog_task is not None else None),
         "cores wait for the lock of cgroup statistics" + (f"; {readers.name} reads them most" if readers else ""),
@@ -44,7 +44,7 @@ def _waiting(case: Case) -> Measurement:
     grid = case.facts.samples
     spinning = case.below(*_FLUSH.split()) & case.below(*_SPIN.split())
     if not len(grid) or (grid.cpu < 0).all():
-        return Measurement("on which cores it was waited for is not known", None, "cores", "samples", "nothing")
+        return Measurement("which cores waited for it is not known", None, "cores", "samples", "nothing")
     cpus, counts = np.unique(grid.cpu[spinning], return_counts=True)
     busy = int(np.count_nonzero(counts >= LEAST_SHARE_OF_CORE * grid.hz * case.seconds))
     text = f"{busy} cores spun for the lock of cgroup statistics"

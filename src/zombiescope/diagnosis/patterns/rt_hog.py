@@ -1,4 +1,4 @@
-"""A real-time task does not give its core back: nothing else runs there, softirqs in ksoftirqd included."""
+"""A real-time task does not yield its core: nothing else runs there, softirqs in ksoftirqd included."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import numpy as np
 
 from zombiescope.diagnosis.case import Case, is_kernel_thread
 from zombiescope.diagnosis.incident import Actor, Fix, command
-from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured
-from zombiescope.diagnosis.symptoms.rt_hog import HOG_RATIO, REAL_TIME
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured
+from zombiescope.diagnosis.symptoms.rt_hog import REAL_TIME
+from zombiescope.recording.thresholds import REAL_TIME_RATIO
 
 
-def examine(case: Case) -> Finding:
+def examine(case: Case) -> Evidence:
     hogs = case.of_kind("rt_hog")
     if not hogs:
-        return Finding((_none(case),))
+        return Evidence((_none(case),))
     worst = max(hogs, key=lambda symptom: float(symptom.facts["ratio"]))
     policy = REAL_TIME.get(int(worst.facts["policy"] or 0), "a real-time policy")
     ratio = float(worst.facts["ratio"])
@@ -26,18 +27,23 @@ def examine(case: Case) -> Finding:
             True,
         )
     ]
-    told = [event for event in case.facts.events if event.kind == "rt_throttling"]
-    if told:
+    throttling = [event for event in case.facts.events if event.kind == "rt_throttling"]
+    if throttling:
         found.append(
             measured(
-                "the kernel had to throttle real-time tasks", len(told), "lines", "events", None, at_us=told[0].at_us
+                "the kernel throttled real-time tasks",
+                len(throttling),
+                "lines",
+                "events",
+                None,
+                at_us=throttling[0].at_us,
             )
         )
     actor = _actor(case, worst.facts["pid"]) or case.hog
-    return Finding(
+    return Evidence(
         tuple(found),
         actor,
-        f"{actor.name} runs at real-time priority and does not give its core back",
+        f"{actor.name} runs at real-time priority and does not yield its core",
         Fix(
             f"run {actor.name} without real-time priority, or let it sleep",
             (
@@ -77,7 +83,7 @@ def _none(case: Case) -> Measurement:
         round(used, 4),
         "cores",
         "samples",
-        False if used < HOG_RATIO / 2 else None,
+        False if used < REAL_TIME_RATIO / 2 else None,
     )
 
 
@@ -86,8 +92,7 @@ PATTERN = Pattern(
     title="A real-time task keeps a core for itself",
     proof="kernel",
     looks_like="A task with SCHED_FIFO or SCHED_RR runs without sleeping. It may never enter the kernel; the tasks "
-    "that "
-    "share its core, and ksoftirqd up to kernel 6.4, wait.",
+    "that share its core, and ksoftirqd up to kernel 6.4, wait.",
     confirmed_by="A task with a real-time policy that used 0.85 of a CPU or more (throttling leaves 5 % to the "
     "others).",
     refuted_by="No real-time task used 0.4 of a CPU.",

@@ -7,22 +7,22 @@ import numpy as np
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.crowd import Crowd, crowd_on, who_keeps_them
 from zombiescope.diagnosis.incident import Fix, advice, command
-from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured
 
 LITTLE_US_PER_S = 200_000
 """Waiting, added up over the tasks of a core; a second and more each second is a symptom of its own."""
 
 
-def examine(case: Case) -> Finding:
+def examine(case: Case) -> Evidence:
     crowd = _crowd(case)
     who = None if crowd is None else who_keeps_them(case.facts.samples, crowd, case.seconds)
     core = "CORE" if crowd is None else str(crowd.cpu)
-    return Finding(
+    return Evidence(
         (*_waited(case), *_shared(case, crowd)),
         who,
         "tasks wait for one core while others have room: affinity or a cpuset keeps them there"
         if crowd is None or who is None
-        else f"{crowd.tasks} tasks of {who.name} have to share core {core} while others have room: affinity or a "
+        else f"{crowd.tasks} tasks of {who.name} must share core {core} while others have room: affinity or a "
         "cpuset keeps them there",
         Fix(
             "let the tasks of that core run elsewhere",
@@ -51,7 +51,7 @@ def _shared(case: Case, crowd: Crowd | None) -> list[Measurement]:
         return []
     held = bool(case.of_kind("kernel_hog", "rt_hog", "core_saturated", "throttled"))
     text = (
-        f"{crowd.tasks} tasks had {crowd.share * 100:.0f} % of core {crowd.cpu}, and not one was seen on another core"
+        f"{crowd.tasks} tasks had {crowd.share * 100:.0f} % of core {crowd.cpu}, and none of them ran on another core"
     )
     return [measured(text, crowd.tasks, "tasks", "samples", None if held else True)]
 
@@ -67,7 +67,7 @@ def _waited(case: Case) -> list[Measurement]:
     says = (
         False if total / seconds < LITTLE_US_PER_S else True if case.of_kind("run_queue_delay") and not held else None
     )
-    text = f"tasks waited {total / 1e6:.2f} s for core {cores.cpus[row]} in {seconds} s, added up"
+    text = f"tasks waited {total / 1e6:.2f} s for core {cores.cpus[row]} in {seconds} s in total"
     return [measured(text, total, "us", "cores", says)]
 
 
@@ -77,7 +77,7 @@ PATTERN = Pattern(
     proof="kernel",
     looks_like="Run queue delay on one core, nothing of the kernel is hot there, and other cores are idle.",
     confirmed_by="Tasks waited a second or more in each second for one core, nobody held it in the kernel, and the "
-    "node had room; or three tasks or more had to share it and were never seen on another.",
+    "node had room; or three tasks or more shared it and never ran on another.",
     refuted_by="Waiting below 0.2 s a second on every core: neither affinity nor the scheduler is in the way.",
     remedy="Widen the affinity or the cpuset of what waits.",
     examine=examine,

@@ -6,7 +6,7 @@ import re
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Actor, Fix, advice, command
-from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured
 
 MANY = 500
 """Thousands of abandoned sessions kept pid 1 at 50 to 90 % (systemd 37880)."""
@@ -16,7 +16,7 @@ WHO = ("systemd", "systemd-logind", "(sd-pam)", "dbus-daemon", "dbus-broker", "e
 _SESSION = re.compile(r"(session-|user-|run-r|run-u|run-p|user@)[^/]*\.(scope|slice|service)")
 
 
-def examine(case: Case) -> Finding:
+def examine(case: Case) -> Evidence:
     used = case.cores_of(*WHO)
     sampled = len(case.facts.samples) > 0
     says = None if used >= LITTLE_CORES else False
@@ -32,12 +32,12 @@ def examine(case: Case) -> Finding:
     left = _left_behind(case)
     if left is not None and used >= CORES:
         found.append(left)
-    return Finding(
+    return Evidence(
         tuple(found),
         Actor(comm="systemd", pid=1, unit="init.scope", cores=round(used, 3)),
         "systemd and D-Bus are busy with sessions and scopes that were left behind",
         Fix(
-            "end the sessions that nobody uses, and mend what opens them",
+            "end the sessions that nobody uses, and fix what opens them",
             (
                 command("loginctl list-sessions --no-legend | wc -l; ls /run/systemd/transient | wc -l"),
                 command("loginctl list-sessions --no-legend | awk '{print $1}' | xargs -r loginctl terminate-session"),
@@ -54,7 +54,7 @@ def _left_behind(case: Case) -> Measurement | None:
         return None
     worst = max(lines, key=lambda line: (line.created or 0) - (line.removed or 0))
     left = (worst.created or 0) - (worst.removed or 0)
-    text = f"{worst.created:,} scopes were made at {worst.path}, {left:,} of them are still there"
+    text = f"{worst.created:,} scopes were created at {worst.path}, {left:,} of them still exist"
     return measured(text, worst.created, "cgroups", "leaks", True if left >= MANY else None)
 
 
@@ -64,10 +64,10 @@ PATTERN = Pattern(
     proof="literature",
     looks_like="pid 1 at 50 to 90 % of a core, D-Bus calls that time out, thousands of sessions in state closing: each "
     "login by ssh or cron left a scope behind.",
-    confirmed_by="500 or more session scopes that were made and not removed, with systemd, logind and D-Bus at 0.4 "
-    "of a CPU.",
+    confirmed_by="500 or more session scopes that were made and not removed, with systemd, logind and D-Bus at 0.4 of "
+    "a CPU.",
     refuted_by="systemd, logind and D-Bus together used less than 0.1 of a CPU.",
-    remedy="Terminate the sessions, and mend what opens them (monitoring by ssh, cron).",
+    remedy="Terminate the sessions, and fix what opens them (monitoring by ssh, cron).",
     examine=examine,
     hog="systemd (pid 1), systemd-logind or the D-Bus daemon.",
     culprit="systemd carries them; who logs in is in the journal.",

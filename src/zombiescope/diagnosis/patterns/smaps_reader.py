@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix, command
-from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, cpu_below, level, signature
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_below, level, signature
 
 LARGE_BYTES = 1 << 30
 """A walk costs 14 ms a GB on 6.18 and 22 ms on older kernels (process-exporter 246), so below one GB it is short."""
@@ -18,8 +18,8 @@ _WALK = (
 _FILES = "show_smaps_rollup show_smap show_smaps show_numa_map pagemap_read clear_refs_write"
 
 
-def examine(case: Case) -> Finding:
-    return Finding(
+def examine(case: Case) -> Evidence:
+    return Evidence(
         (_mapped(case), cpu_below(case, "reading smaps", _FILES, confirms_from=1e9)),
         case.hog if case.hog_task is not None else None,
         f"{case.hog.name} reads the page tables of a large process (smaps, smaps_rollup or pagemap)",

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix, advice, command
-from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured
-from zombiescope.diagnosis.symptoms.steal import STOLEN_RATIO
-from zombiescope.diagnosis.time_holes import LITTLE_STOLEN
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured
+from zombiescope.recording.thresholds import LITTLE_STOLEN, STOLEN_RATIO
 
 
-def examine(case: Case) -> Finding:
-    return Finding(
+def examine(case: Case) -> Evidence:
+    return Evidence(
         (_stolen(case),),
         None,
         "the hypervisor took the core away; nothing on this node is to blame",
@@ -45,9 +44,8 @@ PATTERN = Pattern(
     title="The hypervisor takes the core away",
     proof="literature",
     looks_like="Tasks are ready and do not run, samples have holes, and no kernel function is hot.",
-    confirmed_by="30 % or more of a core stolen for two seconds or longer (steal of /proc/stat); or no interrupt "
-    "on any core "
-    "for the same 500 ms or more, which nothing on the node does to all of them.",
+    confirmed_by="30 % or more of a core stolen for two seconds or longer (steal of /proc/stat); or no interrupt on "
+    "any core for the same 500 ms or more, which nothing on the node does to all of them.",
     refuted_by="Less than 5 % stolen on the cores of the incident.",
     remedy="Move the node or take another instance type; nothing on the node helps.",
     examine=examine,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case, is_kernel_thread
 from zombiescope.diagnosis.incident import Fix, command
-from zombiescope.diagnosis.pattern import Finding, Pattern, counted, signature
+from zombiescope.diagnosis.pattern import Evidence, Pattern, counted, signature
 
 SCANNED_PER_S = 50_000
 """200 MB of pages looked at in a second. One compaction took 113 ms in the example of bcc's compactsnoop."""
@@ -15,7 +15,7 @@ _COMPACT = (
 )
 
 
-def examine(case: Case) -> Finding:
+def examine(case: Case) -> Evidence:
     scanned, stalls = case.count("vmstat", "compact_migrate_scanned"), case.count("vmstat", "compact_stall")
     still = scanned is not None and stalls is not None and scanned.added == 0 and stalls.added == 0
     found = (
@@ -27,26 +27,26 @@ def examine(case: Case) -> Finding:
             refutes_below=1e-9 if still else None,
         ),
         counted(
-            "pages looked at for compaction",
+            "pages scanned for compaction",
             "compact_migrate_scanned",
             scanned,
             "counters",
             confirms_from=SCANNED_PER_S,
         ),
         counted(
-            "huge pages that could not be had",
+            "huge pages that could not be allocated",
             "thp_fault_fallback",
             case.count("vmstat", "thp_fault_fallback"),
             "counters",
         ),
     )
     own = case.hog_task is not None and not is_kernel_thread(case.hog_task)
-    return Finding(
+    return Evidence(
         found,
         case.hog if own else case.caller("__alloc_pages_direct_compact", "do_huge_pmd_anonymous_page"),
         f"{case.hog.name} compacts memory for huge pages",
         Fix(
-            "let huge pages be made in the background, or only for programs that ask for them",
+            "make huge pages in the background, or only for programs that ask for them",
             (
                 command("cat /sys/kernel/mm/transparent_hugepage/defrag"),
                 command("echo defer+madvise > /sys/kernel/mm/transparent_hugepage/defrag"),
@@ -71,7 +71,7 @@ PATTERN = Pattern(
         signature(
             "sysctl_compaction_handler compact_store compact_nodes compact_node",
             _COMPACT,
-            means="memory is compacted by hand",
+            means="memory is compacted on request",
         ),
         signature(
             "khugepaged collapse_huge_page hpage_collapse_scan_pmd khugepaged_scan_pmd",

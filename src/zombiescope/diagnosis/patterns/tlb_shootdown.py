@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix, advice, command
-from zombiescope.diagnosis.pattern import Finding, Pattern, counted, signature
+from zombiescope.diagnosis.pattern import Evidence, Pattern, counted, signature
 
 MANY_PER_S = 10_000
 """An interrupt on another core takes 1 to 5 us there, and the sender waits for the slowest."""
@@ -21,8 +21,8 @@ _SEND = (
 )
 
 
-def examine(case: Case) -> Finding:
-    return Finding(
+def examine(case: Case) -> Evidence:
+    return Evidence(
         (
             counted(
                 "TLB shootdowns",
@@ -51,13 +51,12 @@ PATTERN = Pattern(
     title="Unmapping memory interrupts other cores",
     proof="kernel",
     looks_like="munmap, madvise or mprotect of a program with many threads waits until every core that runs one of "
-    "them "
-    "has forgotten the pages.",
+    "them has flushed the pages from its TLB.",
     confirmed_by="10,000 or more TLB shootdowns a second.",
     refuted_by="Fewer than 1,000 a second: then one core does not answer, and it is the one to look at.",
     remedy="Keep memory in the allocator; batch what is unmapped; fewer threads an address space.",
     examine=examine,
-    signatures=(signature(_FLUSH, _SEND, means="other cores are told to forget pages"),),
+    signatures=(signature(_FLUSH, _SEND, means="other cores are made to flush pages from their TLB"),),
     least_share=0.12,
     culprit="The program that unmaps.",
     known_from="kubernetes 65142 (the victim of a stuck core); measured on 6.18",

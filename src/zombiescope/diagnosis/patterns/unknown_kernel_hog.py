@@ -8,22 +8,22 @@ from collections.abc import Iterator
 
 from zombiescope._time import SECOND_US
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Fix, Step, advice, command
-from zombiescope.diagnosis.pattern import FALLBACK, Finding, Pattern
+from zombiescope.diagnosis.incident import Fix, FixStep, advice, command
+from zombiescope.diagnosis.pattern import FALLBACK, Evidence, Pattern
 
 MOST_GRANTS = 4
 _CALL = re.compile(r"(?:__(?:x64|ia32|arm64|s390x|se|do)_sys_|ksys_|__sys_|SyS_)([a-z0-9_]+?)(?:\.|$)")
 
 
-def examine(case: Case) -> Finding:
-    return Finding(
+def examine(case: Case) -> Evidence:
+    return Evidence(
         (), None, _summary(case), Fix("look at what it does, and record more next time", tuple(_steps(case)))
     )
 
 
 def _summary(case: Case) -> str:
     if case.hog_task is None:
-        return "the cause is not known: nothing ran there that was sampled"
+        return "the cause is not known: no task was sampled there"
     if not case.frames:
         return f"the cause is not known; {case.hog.name} was busy"
     asked = system_call(case.frames)
@@ -43,7 +43,7 @@ def system_call(frames: tuple[str, ...]) -> str | None:
     return None
 
 
-def _steps(case: Case) -> list[Step]:
+def _steps(case: Case) -> list[FixStep]:
     steps = [*_pictures(case)]
     # Sources that were missing, with what they need.
     for entry in case.facts.missing[:MOST_GRANTS]:
@@ -56,7 +56,7 @@ def _steps(case: Case) -> list[Step]:
     return steps
 
 
-def _pictures(case: Case) -> Iterator[Step]:
+def _pictures(case: Case) -> Iterator[FixStep]:
     """Where to look; as quiet counts the time directly before it, or after it, for as long."""
     recording = case.facts.recording
     place = recording.store.place

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from zombiescope.diagnosis import leak
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Actor, Fix, Step, advice, command
+from zombiescope.diagnosis.incident import Actor, Fix, FixStep, advice, command
 from zombiescope.diagnosis.leak import Culprit
-from zombiescope.diagnosis.pattern import Finding, Measurement, Pattern, measured, signature
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured, signature
 from zombiescope.kernel.release import NUMA_STAT_WALKS_BEFORE
 
 MANY = 1_000
@@ -28,7 +28,7 @@ LIMIT = signature(
     "try_charge try_charge_memcg", _WALK, means="a limited parent is full, and reclaim walks its children"
 )
 EMPTY = signature(
-    "mem_cgroup_force_empty mem_cgroup_force_empty_write memory_reclaim", _WALK, means="memory is reclaimed by hand"
+    "mem_cgroup_force_empty mem_cgroup_force_empty_write memory_reclaim", _WALK, means="memory is reclaimed on request"
 )
 RECLAIM = signature(
     "shrink_node shrink_node_memcgs shrink_many do_try_to_free_pages try_to_free_mem_cgroup_pages balance_pgdat", _WALK,
@@ -39,11 +39,11 @@ SLAB = signature(
 )
 
 
-def examine(case: Case) -> Finding:
+def examine(case: Case) -> Evidence:
     memory = case.cgroups.memory
     dying, live = (memory.dying, memory.live) if memory else (None, None)
     culprit = leak.attribute(case.facts, case.cgroups)
-    return Finding(
+    return Evidence(
         tuple(_measurements(case, dying, live, culprit)),
         culprit.actor if culprit else None,
         _summary(case, dying, live, culprit),
@@ -139,7 +139,7 @@ def _summary(case: Case, dying: int | None, live: int | None, culprit: Culprit |
 
 
 def _fix(case: Case, culprit: Actor | None) -> Fix:
-    steps: list[Step] = []
+    steps: list[FixStep] = []
     if culprit is not None and culprit.unit is not None and culprit.unit.endswith(".service"):
         steps.append(command(f"systemctl disable --now {culprit.unit}"))
     elif culprit is not None:
@@ -152,7 +152,7 @@ def _fix(case: Case, culprit: Actor | None) -> Fix:
     return Fix(f"stop {who}, then release the zombies", tuple(steps))
 
 
-def _release(pinned: _Pinned | None) -> Step:
+def _release(pinned: _Pinned | None) -> FixStep:
     """Reclaim cannot free tmpfs without swap: one write took seven seconds of a core for 20,000 of them, in vain."""
     if pinned is not None and pinned.shmem > pinned.file:
         return advice(

@@ -33,7 +33,7 @@ def _incident(incident: Incident, clock: Clock) -> Iterator[str]:
     yield f"## {incident.severity}: {_title(incident)}"
     yield ""
     times = f"{clock(incident.from_us)} to {clock(incident.to_us)} ({incident.seconds:.1f} s), incident `{incident.id}`"
-    again = f", and again {len(incident.recurrences)} times" if incident.recurrences else ""
+    again = f", recurred {len(incident.recurrences)} times" if incident.recurrences else ""
     yield f"{times}{again}"
     yield ""
     for number, cause in enumerate(incident.causes):

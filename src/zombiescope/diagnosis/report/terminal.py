@@ -20,7 +20,7 @@ MANY_RULED_OUT = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ReportLine:
     head: tuple[Piece, ...] = ()
     text: tuple[Piece, ...] = ()
     trunk: str = ""
@@ -32,49 +32,49 @@ class Line:
         return ((f"{self.trunk:<{width}}", "dim"),)
 
 
-def lines(found: Diagnosis, clock: Clock, *, wordy: bool = False) -> Iterator[Line]:
+def lines(found: Diagnosis, clock: Clock, *, wordy: bool = False) -> Iterator[ReportLine]:
     if not found.incidents:
         said = (NOTHING_SEEN, "bold yellow") if found.blind else (NOTHING_FOUND, "bold green")
-        yield Line(text=(said,))
+        yield ReportLine(text=(said,))
     for incident in found.incidents:
         yield from _incident(incident, clock, wordy)
-        yield Line()
+        yield ReportLine()
     for text in found.noted:
-        yield Line((("worth knowing  ", "cyan"),), ((text, ""),))
+        yield ReportLine((("worth knowing  ", "cyan"),), ((text, ""),))
     for text in found.not_checked:
-        yield Line((("not checked  ", "dim"),), ((text, "dim"),))
+        yield ReportLine((("not checked  ", "dim"),), ((text, "dim"),))
 
 
-def _incident(incident: Incident, clock: Clock, wordy: bool) -> Iterator[Line]:
+def _incident(incident: Incident, clock: Clock, wordy: bool) -> Iterator[ReportLine]:
     style = STYLES[incident.severity]
     best = incident.causes[0] if incident.causes else None
     head = f"{incident.severity.upper()}  "
-    yield Line(((head, style),), ((best.summary if best else incident.symptoms[0].text, "bold"),))
-    again = f", again {len(incident.recurrences)} times since" if incident.recurrences else ""
-    still = ", still going on" if incident.state == "open" else ""
+    yield ReportLine(((head, style),), ((best.summary if best else incident.symptoms[0].text, "bold"),))
+    again = f", recurred {len(incident.recurrences)} times" if incident.recurrences else ""
+    still = ", ongoing" if incident.state == "open" else ""
     when = f"{clock(incident.from_us)} to {clock(incident.to_us)}, {incident.seconds:.1f} s{still}{again}"
-    yield Line(((" " * len(head), ""),), ((f"{when}   {incident.id}", "dim"),))
+    yield ReportLine(((" " * len(head), ""),), ((f"{when}   {incident.id}", "dim"),))
     if best is None:
         return
-    yield Line()
+    yield ReportLine()
     yield from _chain(best, clock)
-    yield Line()
+    yield ReportLine()
     yield from _fix(best)
     others = incident.causes[1:]
     if others:
         named = ", ".join(f"{one.pattern} {one.confidence:.2f}" for one in others)
-        yield Line((("  less likely  ", "dim"),), ((named, "dim"),))
+        yield ReportLine((("  less likely  ", "dim"),), ((named, "dim"),))
     yield from _ruled_out(incident, wordy)
 
 
-def _chain(cause: Cause, clock: Clock) -> Iterator[Line]:
+def _chain(cause: Cause, clock: Clock) -> Iterator[ReportLine]:
     sure = f"  confidence {cause.confidence:.2f}, {KNOWN[cause.proof]}"
-    yield Line(text=((f"  {cause.pattern}", "bold magenta"), (sure, "dim")))
+    yield ReportLine(text=((f"  {cause.pattern}", "bold magenta"), (sure, "dim")))
     last = len(cause.chain) - 1
     width = max((len(link.step) for link in cause.chain), default=0)
     for number, link in enumerate(cause.chain):
         head = (("  └─ " if number == last else "  ├─ ", "dim"), (f"{link.step:<{width}}  ", "cyan"))
-        yield Line(head, ((link.fact, ""), (_where(link, clock), "dim")), "" if number == last else "  │")
+        yield ReportLine(head, ((link.fact, ""), (_where(link, clock), "dim")), "" if number == last else "  │")
 
 
 def _where(link: Link, clock: Clock) -> str:
@@ -82,22 +82,22 @@ def _where(link: Link, clock: Clock) -> str:
     return f" · {' '.join(parts)}" if parts else ""
 
 
-def _fix(cause: Cause) -> Iterator[Line]:
-    yield Line((("  fix  ", "bold green"),), ((cause.fix.summary, ""),))
+def _fix(cause: Cause) -> Iterator[ReportLine]:
+    yield ReportLine((("  fix  ", "bold green"),), ((cause.fix.summary, ""),))
     for step in cause.fix.steps:
         is_command = step.kind == "command"
-        yield Line((("       ", ""),), ((str(step), "green" if is_command else ""),), whole=is_command)
+        yield ReportLine((("       ", ""),), ((str(step), "green" if is_command else ""),), whole=is_command)
 
 
-def _ruled_out(incident: Incident, wordy: bool) -> Iterator[Line]:
+def _ruled_out(incident: Incident, wordy: bool) -> Iterator[ReportLine]:
     shown = incident.ruled_out if wordy else incident.ruled_out[:MANY_RULED_OUT]
     if not shown:
         return
-    yield Line()
-    yield Line(text=(("  ruled out", "bold"),))
+    yield ReportLine()
+    yield ReportLine(text=(("  ruled out", "bold"),))
     width = max(len(one.pattern) for one in shown)
     for one in shown:
-        yield Line(((f"    {one.pattern:<{width}}  ", ""),), ((one.because, "dim"),))
+        yield ReportLine(((f"    {one.pattern:<{width}}  ", ""),), ((one.because, "dim"),))
     if len(shown) < len(incident.ruled_out):
         rest = f"    and {len(incident.ruled_out) - len(shown)} more; --verbose shows them"
-        yield Line(text=((rest, "dim"),))
+        yield ReportLine(text=((rest, "dim"),))

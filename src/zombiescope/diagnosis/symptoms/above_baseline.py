@@ -38,8 +38,8 @@ def find(facts: Facts) -> Iterator[Symptom]:
                 DETECTOR,
                 facts.start_us,
                 facts.end_us,
-                f"{name} uses {cores:.2f} cores; in the last thirty days its busiest hours (95th percentile) had "
-                f"{usual[name]:.2f}",
+                f"{name} uses {cores:.2f} cores; in its busiest hours of the last thirty days (95th percentile) it "
+                f"used {usual[name]:.2f}",
                 "warning",
                 group=name,
                 facts={"cores": float(cores), "baseline_cores": usual[name]},

@@ -2,7 +2,7 @@
 
 Each takes 1 to 5 us from a core that was doing something else, and the sender waits for the slowest. No task need be in
 the kernel for long: measured, 21,000 a second on two cores with 0.6 of a CPU in the sender. TLB counts are a part of
-CAL on some kernels and beside it on others, so the larger of the two is told and not their sum.
+CAL on some kernels and beside it on others, so the larger of the two is reported and not their sum.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ import numpy as np
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.spans import runs
 from zombiescope.diagnosis.symptom import Detector, Symptom
+from zombiescope.recording.thresholds import CALLS_PER_CORE_PER_S
 
-PER_CORE_PER_S = 5_000
 LEAST_US = 2_000_000
 _NAMES = {"TLB": "TLB shootdowns", "CAL": "function calls"}
 
 
 def find(facts: Facts) -> Iterator[Symptom]:
-    told: list[Symptom] = []
+    found: list[Symptom] = []
     for label in _NAMES:
         for symptom in _storms(facts, label):
-            if not any(one.from_us < symptom.to_us and symptom.from_us < one.to_us for one in told):
-                told.append(symptom)
-    yield from told
+            if not any(one.from_us < symptom.to_us and symptom.from_us < one.to_us for one in found):
+                found.append(symptom)
+    yield from found
 
 
 def _storms(facts: Facts, label: str) -> Iterator[Symptom]:
@@ -35,7 +35,7 @@ def _storms(facts: Facts, label: str) -> Iterator[Symptom]:
         return
     span_us = np.diff(times)
     per_s = counts[1:] / np.maximum(span_us, 1) * 1e6
-    for first, last in runs(per_s >= PER_CORE_PER_S * max(facts.cpus, 1), bridge=1):
+    for first, last in runs(per_s >= CALLS_PER_CORE_PER_S * max(facts.cpus, 1), bridge=1):
         from_us, to_us = int(times[first]), int(times[last])
         if to_us - from_us < LEAST_US:
             continue

@@ -36,8 +36,8 @@ _HARMLESS = frozenset({"mark", "cgroup_churn", "unit_restart"})
 
 
 def find(facts: Facts) -> Iterator[Symptom]:
-    told = _without_reports([one for one in facts.events if one.severity != "info" and one.kind not in _HARMLESS])
-    for (kind, cpu), same in groupby(sorted(told, key=_place), key=_place):
+    serious = _without_reports([one for one in facts.events if one.severity != "info" and one.kind not in _HARMLESS])
+    for (kind, cpu), same in groupby(sorted(serious, key=_place), key=_place):
         for burst in _bursts(list(same)):
             first, last = burst[0], burst[-1]
             more = f" (and {len(burst) - 1} more)" if len(burst) > 1 else ""
@@ -55,10 +55,10 @@ def find(facts: Facts) -> Iterator[Symptom]:
             )
 
 
-def _without_reports(told: list[Event]) -> list[Event]:
-    logs = {one.source for one in told if one.kind == REPORT}
-    known = np.array(sorted(one.at_us for one in told if one.kind != REPORT and one.source in logs), np.int64)
-    return [one for one in told if one.kind != REPORT or one.severity == "critical" or not _near(known, one.at_us)]
+def _without_reports(events: list[Event]) -> list[Event]:
+    logs = {one.source for one in events if one.kind == REPORT}
+    known = np.array(sorted(one.at_us for one in events if one.kind != REPORT and one.source in logs), np.int64)
+    return [one for one in events if one.kind != REPORT or one.severity == "critical" or not _near(known, one.at_us)]
 
 
 def _near(known: Ints, at_us: int) -> bool:

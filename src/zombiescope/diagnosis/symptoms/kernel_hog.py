@@ -1,17 +1,17 @@
 """A task, or a group of tasks, that spent 0.9 of a CPU or more inside the kernel for a second, on whatever cores.
 
 Hogs migrate, so no single core need be saturated; and storms are made of processes that live for a millisecond, so the
-samples are added up by thread, by name, by unit or cgroup, and by parent. A group is told only when no smaller one
+samples are added up by thread, by name, by unit or cgroup, and by parent. A group is reported only when no smaller one
 explains it, and only when most of its own time is the kernel's: sixty training processes with a little kernel time
 each are no hog.
 
 Work that one task starts and others do (a caller makes network namespaces, kworkers tear them down) fills cores without
-a hog among the tasks: measured, 0.8 and 0.6 of a CPU. So the last group is everybody, told when there is no other and
-when it is a good part of the node: on a large one the kernel always has a core's worth to do.
+a hog among the tasks: measured, 0.8 and 0.6 of a CPU. So the last group is everybody, reported when there is no other
+and when it is a good part of the node: on a large one the kernel always has a core's worth to do.
 
 Nearly half a CPU in the kernel for five seconds is a *moderate* hog: a shell that starts processes, an agent in Python
 that reads a thousand files of cgroups. So is every busy web server. It is looked for where there is no other, and is
-told only when a pattern is confirmed that explains it (diagnose.py).
+reported only when a pattern is confirmed that explains it (diagnose.py).
 """
 
 from __future__ import annotations
@@ -20,37 +20,31 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from zombiescope.diagnosis.facts import Facts
-from zombiescope.diagnosis.sample_grid import BIN_US, SampleGrid, Task
+from zombiescope.diagnosis.sample_grid import BIN_US, SECOND_BINS, SampleGrid, moving_sum
+from zombiescope.diagnosis.sample_index import SampledTask
 from zombiescope.diagnosis.spans import runs
 from zombiescope.diagnosis.symptom import Detector, Symptom
+from zombiescope.recording.columns import Ints
+from zombiescope.recording.thresholds import HOG_RATIO, MODERATE_OF_ALL, MODERATE_RATIO, MOSTLY_KERNEL, NODE_RATIO
 
-HOG_RATIO = 0.9
 GROUP_RATIO = 0.02
 """Of all cores: on a large node many tasks of one name together are in the kernel for a core's worth at any time."""
-EVERYBODY_RATIO = 0.25
-"""Of all cores, of which every healthy node uses some for the kernel."""
-MODERATE_RATIO = 0.4
-MODERATE_OF_ALL = 0.05
-"""Of all cores: half a CPU is a quarter of a small machine, and next to nothing of a large one."""
-SECOND_BINS = 1_000_000 // BIN_US
 MODERATE_BINS = 5 * SECOND_BINS
-MOSTLY_KERNEL = 0.5
 EXPLAINED = 0.8
 """A smaller group that has this much of a larger one's kernel time explains it."""
 
 EVERYBODY = "everybody"
 MIGRATING = "migrating-kernel-hog"
-LEVELS: tuple[tuple[str, Callable[[Task], str | None]], ...] = (
+LEVELS: tuple[tuple[str, Callable[[SampledTask], str | None]], ...] = (
     ("thread", lambda task: None if not task.tid else f"tid {task.tid}"),
     ("comm", lambda task: None if not task.tid else task.comm),
     ("owner", lambda task: task.unit or task.container or (task.cgroup if task.cgroup != "/" else None)),
     ("parent", lambda task: None if not task.ppid or task.ppid <= 2 else f"children of {task.ppid}"),
     (EVERYBODY, lambda _: EVERYBODY),
 )
-OF_ALL_CORES = {"thread": 0.0, EVERYBODY: EVERYBODY_RATIO}
+OF_ALL_CORES = {"thread": 0.0, EVERYBODY: NODE_RATIO}
 
 
 class _Hog(NamedTuple):
@@ -61,44 +55,55 @@ class _Hog(NamedTuple):
     samples: int
     ratio: float
     peak: float
-    task: Task
+    task: SampledTask
     cpus: tuple[int, ...]
     moderate: bool = False
 
 
+class _Grouped(NamedTuple):
+    """All samples by one level: the group of each, and [group, quarter of a second] counts."""
+
+    level: str
+    names: list[str]
+    group: Ints
+    kernel: Ints
+    everything: Ints
+
+
 def find(facts: Facts) -> Iterator[Symptom]:
     grid = facts.samples
-    told = _told(facts, HOG_RATIO, SECOND_BINS)
-    moderate = [
-        hog._replace(moderate=True)
-        for hog in _told(facts, max(MODERATE_RATIO, MODERATE_OF_ALL * facts.cpus), MODERATE_BINS)
-        if not any(_is_part_of(hog, other) for other in told)
-    ]
-    for hog in (*told, *moderate):
+    full: list[_Hog] = []
+    moderate: list[_Hog] = []
+    for level, key in LEVELS:  # one at a time: on a large node each takes a hundred megabytes
+        grouped = _grouped(grid, level, key)
+        _add(facts, full, grouped, HOG_RATIO, SECOND_BINS)
+        _add(facts, moderate, grouped, max(MODERATE_RATIO, MODERATE_OF_ALL * facts.cpus), MODERATE_BINS)
+    for hog in full:
         yield _symptom(grid, hog)
+    for hog in moderate:
+        if not any(_is_part_of(hog, other) for other in full):
+            yield _symptom(grid, hog._replace(moderate=True))
 
 
-def _told(facts: Facts, least: float, bins: int) -> list[_Hog]:
-    """Hogs that were in the kernel on so many cores for so long, without groups that a smaller one explains."""
-    told: list[_Hog] = []
-    for level, key in LEVELS:
-        enough = max(least, OF_ALL_CORES.get(level, GROUP_RATIO) * facts.cpus)
-        for hog in _hogs(facts.samples, level, key, enough, bins):
-            if not any(_explains(smaller, hog) for smaller in told):
-                told.append(hog)
-    return told
-
-
-def _hogs(grid: SampleGrid, level: str, key: Callable[[Task], str | None], least: float, bins: int) -> Iterator[_Hog]:
+def _grouped(grid: SampleGrid, level: str, key: Callable[[SampledTask], str | None]) -> _Grouped:
     group, names = grid.groups(key)
+    kernel = grid.per_bin(group, len(names), grid.in_kernel)
+    return _Grouped(level, names, group, kernel, grid.per_bin(group, len(names), np.ones(len(grid), bool)))
+
+
+def _add(facts: Facts, found: list[_Hog], grouped: _Grouped, least: float, bins: int) -> None:
+    """Hogs that were in the kernel on so many cores for so long, without groups that a smaller one explains."""
+    enough = max(least, OF_ALL_CORES.get(grouped.level, GROUP_RATIO) * facts.cpus)
+    for hog in _hogs(facts.samples, grouped, enough, bins):
+        if not any(_explains(smaller, hog) for smaller in found):
+            found.append(hog)
+
+
+def _hogs(grid: SampleGrid, grouped: _Grouped, least: float, bins: int) -> Iterator[_Hog]:
+    level, names, group, kernel, everything = grouped
     if not names:
         return
-    kernel = grid.per_bin(group, len(names), grid.in_kernel)
-    everything = grid.per_bin(group, len(names), np.ones(len(grid), bool))
-    if kernel.shape[1] < bins:
-        return
-    summed = np.cumsum(np.pad(kernel, ((0, 0), (1, 0))), axis=1)
-    in_a_window = summed[:, bins:] - summed[:, :-bins]
+    in_a_window = moving_sum(kernel, bins)
     enough = least * grid.hz * bins / SECOND_BINS
     for number in np.flatnonzero((in_a_window >= enough).any(axis=1)).tolist():
         for first, last in runs(in_a_window[number] >= enough, bridge=SECOND_BINS):
@@ -117,7 +122,7 @@ def _hogs(grid: SampleGrid, level: str, key: Callable[[Task], str | None], least
             yield _Hog(level, names[number], first, end, samples, ratio, peak, hottest[0], cpus)
 
 
-def _trimmed(kernel: npt.NDArray[np.int64], first: int, last: int, least: float) -> tuple[int, int]:
+def _trimmed(kernel: Ints, first: int, last: int, least: float) -> tuple[int, int]:
     """Without the quarters at both ends in which it was not yet, or no longer, hot: the moving second took them in."""
     hot = np.flatnonzero(kernel[first:last] >= least)
     return (first + int(hot[0]), first + int(hot[-1]) + 1) if len(hot) else (first, last)
@@ -139,17 +144,24 @@ def _overlap(one: _Hog, other: _Hog) -> bool:
     return min(one.last, other.last) > max(one.first, other.first)
 
 
+def _name(grid: SampleGrid, hog: _Hog) -> str:
+    who = hog.task.comm or hog.name
+    if hog.level == "parent":
+        parent = grid.task_with_pid(hog.task.ppid or 0)
+        known = f"{parent.comm} (pid {hog.task.ppid})" if parent is not None else f"pid {hog.task.ppid}"
+        return f"the processes that {known} started"
+    names = {"thread": who, "comm": f"{hog.name} (all its threads)", EVERYBODY: f"{who} together with others"}
+    return names.get(hog.level, f"{hog.name} (all its tasks)")
+
+
 def _symptom(grid: SampleGrid, hog: _Hog) -> Symptom:
     seconds = (hog.last - hog.first) * BIN_US / 1e6
-    who = hog.task.comm or hog.name
-    names = {"thread": who, "comm": f"{hog.name} (all its threads)", EVERYBODY: f"{who} with others"}
-    name = names.get(hog.level, f"{hog.name} (many tasks)")
     where = f"core {hog.cpus[0]}" if len(hog.cpus) == 1 else f"{len(hog.cpus)} cores"
     return Symptom(
         DETECTOR,
         grid.start_us + hog.first * BIN_US,
         grid.start_us + hog.last * BIN_US,
-        f"{name} was in the kernel on {hog.ratio:.2f} cores for {seconds:.1f} s, on {where}",
+        f"{_name(grid, hog)} used {hog.ratio:.2f} cores in the kernel for {seconds:.1f} s, on {where}",
         "info",
         hog.cpus[0] if len(hog.cpus) == 1 else None,
         hog.name,
@@ -159,7 +171,7 @@ def _symptom(grid: SampleGrid, hog: _Hog) -> Symptom:
             "peak": hog.peak,
             "pid": hog.task.pid,
             "tid": hog.task.tid,
-            "comm": who,
+            "comm": hog.task.comm or hog.name,
             "moderate": hog.moderate,
         },
         finding="kernel-crowd" if hog.level != "thread" else "kernel-hog" if len(hog.cpus) == 1 else MIGRATING,

@@ -17,6 +17,7 @@ from zombiescope.diagnosis.core_grid import CoreGrid
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.spans import runs
 from zombiescope.diagnosis.symptom import DRIVER_PATIENCE_S, Detector, Symptom
+from zombiescope.kernel.cpu import parse_list
 
 KSOFTIRQD_TELLS_BEFORE = (6, 5)
 DELAY_US = 500_000
@@ -105,13 +106,7 @@ def _ksoftirqd(cores: CoreGrid) -> Iterator[Symptom]:
 
 def _served_cores(facts: Facts) -> set[int]:
     """Cores that serve a queue of a card; empty when that was not recorded."""
-    served: set[int] = set()
-    for row in facts.queues:
-        for part in (row["cpus"] or "").split(","):
-            first, _, last = part.partition("-")
-            if first.isdigit():
-                served.update(range(int(first), int(last or first) + 1))
-    return served
+    return {cpu for row in facts.queues for cpu in parse_list((row["cpus"] or "").encode())}
 
 
 DETECTOR = Detector(

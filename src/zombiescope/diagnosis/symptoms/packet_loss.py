@@ -1,4 +1,4 @@
-"""Packets that were lost on this node: a card or its queue dropped them, or TCP had to send them again."""
+"""Packets that were lost on this node: a card or its queue dropped them, or TCP retransmitted them."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ LEAST_RESENT = 200
 
 
 def find(facts: Facts) -> Iterator[Symptom]:
-    for name, what in (("rx_drop", "received"), ("tx_drop", "sent"), ("rx_fifo", "received")):
+    for name, which in (("rx_drop", "received"), ("tx_drop", "outgoing"), ("rx_fifo", "received")):
         dropped = facts.added("netdev", name)
         if dropped is not None and dropped / max(facts.seconds, 1) >= DROPS_PER_S:
             yield Symptom(
                 DETECTOR,
                 facts.start_us,
                 facts.end_us,
-                f"network cards dropped {dropped:,} packets that were {what} ({name})",
+                f"network cards dropped {dropped:,} {which} packets ({name})",
                 facts={"counter": name, "count": dropped},
             )
     resent, sent = facts.added("snmp", "TcpRetransSegs"), facts.added("snmp", "TcpOutSegs")
@@ -29,7 +29,7 @@ def find(facts: Facts) -> Iterator[Symptom]:
             DETECTOR,
             facts.start_us,
             facts.end_us,
-            f"TCP sent {resent:,} of {sent:,} segments again",
+            f"TCP retransmitted {resent:,} of {sent:,} segments",
             facts={"counter": "TcpRetransSegs", "count": resent, "ratio": resent / sent},
         )
 
@@ -37,7 +37,7 @@ def find(facts: Facts) -> Iterator[Symptom]:
 DETECTOR = Detector(
     kind="packet_loss",
     title="packets were lost",
-    reported_when="network cards dropped 100 packets a second or more, or TCP sent 2 % of its segments again",
+    reported_when="network cards dropped 100 packets a second or more, or TCP retransmitted 2 % of its segments",
     find=find,
     source="counters",
     role="victim",

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from zombiescope.diagnosis.facts import Facts
-from zombiescope.diagnosis.sample_grid import BIN_US, Task
+from zombiescope.diagnosis.sample_grid import BIN_US, SECOND_BINS, moving_sum
+from zombiescope.diagnosis.sample_index import SampledTask
 from zombiescope.diagnosis.spans import runs
 from zombiescope.diagnosis.symptom import Detector, Symptom
+from zombiescope.recording.thresholds import REAL_TIME_RATIO
 
 REAL_TIME = {1: "SCHED_FIFO", 2: "SCHED_RR", 6: "SCHED_DEADLINE"}
-HOG_RATIO = 0.85
-"""Real-time throttling leaves 5 % to the others."""
 
 
 def find(facts: Facts) -> Iterator[Symptom]:
@@ -26,14 +26,10 @@ def find(facts: Facts) -> Iterator[Symptom]:
     if not names:
         return
     counted = grid.per_bin(group, len(names), np.ones(len(grid), bool))
-    bins = 1_000_000 // BIN_US
-    if counted.shape[1] < bins:
-        return
-    summed = np.cumsum(np.pad(counted, ((0, 0), (1, 0))), axis=1)
-    in_a_second = summed[:, bins:] - summed[:, :-bins]
+    in_a_second = moving_sum(counted, SECOND_BINS)
     for number, name in enumerate(names):
-        for first, last in runs(in_a_second[number] >= HOG_RATIO * grid.hz, bridge=bins):
-            from_us, to_us = grid.start_us + first * BIN_US, grid.start_us + (last + bins - 1) * BIN_US
+        for first, last in runs(in_a_second[number] >= REAL_TIME_RATIO * grid.hz, bridge=SECOND_BINS):
+            from_us, to_us = grid.start_us + first * BIN_US, grid.start_us + (last + SECOND_BINS - 1) * BIN_US
             chosen = grid.where(from_us, to_us) & (group == number)
             hottest = grid.hottest_task(chosen)
             if hottest is None:
@@ -45,8 +41,8 @@ def find(facts: Facts) -> Iterator[Symptom]:
                 DETECTOR,
                 from_us,
                 to_us,
-                f"{task.comm} (pid {task.pid}, {REAL_TIME[task.policy or 1]} {task.rt_priority}) ran for "
-                f"{ratio:.2f} of a CPU; ordinary tasks of its core waited",
+                f"{task.comm} (pid {task.pid}, {REAL_TIME[task.policy or 1]} {task.rt_priority}) used "
+                f"{ratio:.2f} of a CPU; ordinary tasks on its core waited",
                 "warning",
                 int(cpus[0]) if len(cpus) == 1 else None,
                 name,
@@ -61,7 +57,7 @@ def find(facts: Facts) -> Iterator[Symptom]:
             )
 
 
-def _real_time(task: Task) -> str | None:
+def _real_time(task: SampledTask) -> str | None:
     kernel_thread = task.ppid == 2 or (task.pid is not None and task.pid <= 2)
     return f"tid {task.tid}" if task.policy in REAL_TIME and task.tid and not kernel_thread else None
 

@@ -1,8 +1,8 @@
 """Tasks that were ready to run and waited for one core while others had room.
 
 From /proc/schedstat: how long tasks waited in the run queue of a core. On a node whose cores are all busy waiting is
-the rule and tells nothing. Kernels without CONFIG_SCHEDSTATS do not count it; there a full core that several tasks
-share, none of which is seen elsewhere, says the same.
+the rule and says nothing. Kernels without CONFIG_SCHEDSTATS do not count it; there a full core that several tasks
+share, none of which runs elsewhere, shows the same.
 """
 
 from __future__ import annotations

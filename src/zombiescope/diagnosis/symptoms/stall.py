@@ -2,8 +2,8 @@
 
 Seen in the stacks: sample after sample of one task on one core, all in the kernel. That alone is any busy program; it
 is a stall when somebody waited meanwhile: ksoftirqd (its run delay) or the run queue of that core. Where waiting was
-not measured (imported profiles), one that is long, or that comes again and again, is told. All stalls of a core by one
-task in a window are one symptom.
+not measured (imported profiles), one that is long, or that comes again and again, is reported. All stalls of a core by
+one task in a window are one symptom.
 
 No sample at all for so long, and the core was not stolen, is code that ran with interrupts off (time_holes.py); no
 clock can look inside it.
@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from zombiescope._time import SECOND_US
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.sample_grid import SampleGrid
 from zombiescope.diagnosis.symptom import Detector, Symptom
@@ -26,8 +27,8 @@ STALL_US = 100_000
 LONG_UNSEEN_US = 300_000
 OFTEN_UNSEEN = 3
 WAITED_US = 100_000
-ENOUGH_US = 1_000_000
-"""From here on it is a kernel hog or a saturated core, which other detectors tell."""
+ENOUGH_US = SECOND_US
+"""From here on it is a kernel hog or a saturated core, which other detectors report."""
 
 
 class _Stall(NamedTuple):
@@ -52,9 +53,9 @@ def _held(facts: Facts) -> Iterator[Symptom]:
         if STALL_US <= to_us - from_us < ENOUGH_US and facts.samples.task_of(task).tid:
             found[cpu, task].append(_Stall(from_us, to_us, _waited(facts, cpu, from_us, to_us)))
     for (cpu, task), stalls in sorted(found.items(), key=lambda item: item[1][0].from_us):
-        hurt = _that_hurt(stalls)
-        if hurt:
-            yield _symptom(facts.samples, cpu, task, hurt)
+        noticed = _noticeable(stalls)
+        if noticed:
+            yield _symptom(facts.samples, cpu, task, noticed)
 
 
 def _runs(grid: SampleGrid) -> Iterator[tuple[int, int, int, int]]:
@@ -73,12 +74,12 @@ def _runs(grid: SampleGrid) -> Iterator[tuple[int, int, int, int]]:
         yield int(cpu[first]), int(task[first]), int(time[first]), int(time[last] + period_us)
 
 
-def _that_hurt(stalls: list[_Stall]) -> list[_Stall]:
-    hurt = [stall for stall in stalls if stall.waited_us is not None and stall.waited_us >= WAITED_US]
+def _noticeable(stalls: list[_Stall]) -> list[_Stall]:
+    noticed = [stall for stall in stalls if stall.waited_us is not None and stall.waited_us >= WAITED_US]
     unseen = [stall for stall in stalls if stall.waited_us is None]
     if len(unseen) >= OFTEN_UNSEEN or any(stall.length_us >= LONG_UNSEEN_US for stall in unseen):
-        hurt += unseen
-    return sorted(hurt)
+        noticed += unseen
+    return sorted(noticed)
 
 
 def _symptom(grid: SampleGrid, cpu: int, task: int, stalls: list[_Stall]) -> Symptom:
@@ -86,7 +87,7 @@ def _symptom(grid: SampleGrid, cpu: int, task: int, stalls: list[_Stall]) -> Sym
     longest = max(stalls, key=lambda stall: stall.length_us)
     waited = [stall.waited_us for stall in stalls if stall.waited_us is not None]
     times = "once" if len(stalls) == 1 else f"{len(stalls)} times"
-    text = f"core {cpu} was held in the kernel by {who.comm} {times}, for up to {longest.length_us / 1000:.0f} ms"
+    text = f"{who.comm} held core {cpu} in the kernel {times}, for up to {longest.length_us / 1000:.0f} ms"
     if waited:
         text += f" while others waited up to {max(waited) / 1000:.0f} ms for it"
     return Symptom(
@@ -133,7 +134,7 @@ def _waited(facts: Facts, cpu: int, from_us: int, to_us: int) -> int | None:
     row = cores.row(cpu) if cores is not None else None
     if cores is None or row is None:
         return None
-    first, last = (max(0, min(cores.seconds - 1, (at - cores.start_us) // 1_000_000)) for at in (from_us, to_us))
+    first, last = (max(0, min(cores.seconds - 1, cores.second(at))) for at in (from_us, to_us))
     known = [
         float(np.nanmax(part))
         for name in ("ksoftirqd_delay_us", "wait_us")

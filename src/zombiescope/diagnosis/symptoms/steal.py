@@ -14,8 +14,8 @@ from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.spans import runs
 from zombiescope.diagnosis.symptom import Detector, Symptom
 from zombiescope.diagnosis.time_holes import Pause, pauses
+from zombiescope.recording.thresholds import STOLEN_RATIO
 
-STOLEN_RATIO = 0.3
 LEAST_S = 2
 MACHINE_US = 500_000
 """Virtual machines are stopped for 100 to 200 ms now and then, and nobody notices."""

@@ -12,8 +12,8 @@ from typing import Any
 
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.symptom import Detector, Symptom
+from zombiescope.recording.thresholds import THROTTLED_PERIODS
 
-THROTTLED_PERIODS = 0.2
 THROTTLED_RATIO = 0.05
 
 

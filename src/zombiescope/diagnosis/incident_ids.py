@@ -16,7 +16,7 @@ from zombiescope.diagnosis.incident import Incident
 NEAR_S = 5.0
 
 
-def named_as_before(found: Diagnosis, known: list[dict[str, Any]]) -> Diagnosis:
+def with_known_ids(found: Diagnosis, known: list[dict[str, Any]]) -> Diagnosis:
     """The same diagnosis, with the ids under which incidents are known already."""
     taken = {str(entry.get("id")) for entry in known} & {each.id for each in found.incidents}
     named = []

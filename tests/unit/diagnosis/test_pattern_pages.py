@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from zombiescope.diagnosis import pages, patterns
+from zombiescope.diagnosis import pattern_pages, patterns
 from zombiescope.diagnosis.pattern import Pattern
 
 DOCS = Path(__file__).parents[3] / "docs" / "patterns"
@@ -15,12 +15,12 @@ DOCS = Path(__file__).parents[3] / "docs" / "patterns"
 @pytest.mark.parametrize("pattern", patterns.every(), ids=lambda pattern: pattern.id)
 def test_the_page_is_up_to_date(pattern: Pattern) -> None:
     written = (DOCS / f"{pattern.id}.md").read_text()
-    assert written == pages.page(pattern), "run: python -m zombiescope.diagnosis.patterns"
+    assert written == pattern_pages.page(pattern), "run: python -m zombiescope.diagnosis.patterns"
 
 
 def test_there_are_no_other_pages() -> None:
     assert {path.stem for path in DOCS.glob("*.md")} == {pattern.id for pattern in patterns.every()} | {"index"}
-    assert (DOCS / "index.md").read_text() == pages.index(patterns.every())
+    assert (DOCS / "index.md").read_text() == pattern_pages.index(patterns.every())
 
 
 @pytest.mark.parametrize("pattern", patterns.every(), ids=lambda pattern: pattern.id)

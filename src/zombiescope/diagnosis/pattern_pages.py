@@ -12,9 +12,9 @@ from zombiescope.diagnosis.incident import Proof
 from zombiescope.diagnosis.pattern import Pattern, Signature
 
 PROOF: dict[Proof, str] = {
-    "kernel": "made to happen on a real kernel, recorded and named",
+    "kernel": "reproduced on a real kernel, recorded and diagnosed",
     "golden": "replayed from a documented case",
-    "literature": "only read about; its confidence stays at or below 0.6",
+    "literature": "known only from literature; its confidence stays at or below 0.6",
 }
 _SCOPES = {
     "hog": "the hog's kernel samples",
@@ -31,7 +31,7 @@ def page(pattern: Pattern) -> str:
         f"**Confirmed by** {_lower(pattern.confirmed_by)}",
         f"**Refuted by** {_lower(pattern.refuted_by)}",
         f"**Hog**: {pattern.hog}  \n**Culprit**: {pattern.culprit}",
-        "## What to do",
+        "## How to fix it",
         pattern.remedy,
         "## Frames",
         _frames(pattern),
@@ -49,7 +49,7 @@ def index(patterns: Sequence[Pattern]) -> str:
         [
             "# Root-cause patterns",
             "",
-            "Made from the files in `diagnosis/patterns/`, one each. How they are weighed is told in "
+            "Generated from the files in `diagnosis/patterns/`, one each. How they are weighed is described in "
             "[diagnosis](../diagnosis.md).",
             "",
             "| pattern | what happens | confirmed by | proof |",
@@ -73,8 +73,8 @@ def write(directory: Path, patterns: Sequence[Pattern]) -> None:
 
 def _frames(pattern: Pattern) -> str:
     if not pattern.signatures:
-        return "None: who does not run, or does not enter the kernel, is not in a profile of it."
-    rows = ["| called by | hot | kernels | tells |", "|---|---|---|---|"]
+        return "None: a task that does not run, or does not enter the kernel, is not in a kernel profile."
+    rows = ["| called by | hot | kernels | meaning |", "|---|---|---|---|"]
     rows += [
         f"| {_names(one.outer)} | {_names(one.inner) or 'itself'} | {_kernels(one)} | {one.means} |"
         for one in pattern.signatures

@@ -1,7 +1,7 @@
 """A Ray job or a pod, as far as a recording knows it: when it was there, which tasks were its own, on which cores.
 
 Known by events that carry its id, in their fields or their text, and by tasks whose pod, container or command line
-does. A pod is named by its name or its uid; events that tell of the name may tell the uid, by which tasks know it.
+does. A pod is named by its name or its uid; events with the name may have the uid, by which tasks know it.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from zombiescope.recording.event import Event
 from zombiescope.recording.reader import Recording
 from zombiescope.views.events import events
 
-Kind = Literal["Ray job", "pod"]
+WorkloadKind = Literal["Ray job", "pod"]
 _UIDS = ("uid", "pod_uid", "container", "container_id")
 _LEAST_ID = 8
 """Container ids are shortened by people; less than this is chance."""
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class Workload:
     from_us: int
     to_us: int
     events: int
@@ -34,34 +34,34 @@ class Subject:
     cpus: frozenset[int]
 
     def concerns(self, incident: Incident) -> bool:
-        """Whether an incident was felt in its time or on a core that it ran on."""
+        """Whether an incident happened in its time or on a core that it ran on."""
         in_time = incident.from_us <= self.to_us and self.from_us <= incident.to_us
         return in_time or any(symptom.cpu in self.cpus for symptom in incident.symptoms)
 
 
-def find(recording: Recording, kind: Kind, name: str, start_us: int, end_us: int) -> Subject | None:
+def find(recording: Recording, kind: WorkloadKind, name: str, start_us: int, end_us: int) -> Workload | None:
     """None: nothing in the window knows it."""
-    told = [event for event in events(recording, start_us, end_us) if _tells(event, name)]
-    ids = {name, *(str(event.fields[key]) for event in told for key in _UIDS if event.fields.get(key))}
+    own = [event for event in events(recording, start_us, end_us) if _names(event, name)]
+    ids = {name, *(str(event.fields[key]) for event in own for key in _UIDS if event.fields.get(key))}
     tasks = _tasks(recording, kind, ids, start_us, end_us)
     times, cpus = _samples(recording, tasks, start_us, end_us)
-    moments = [event.at_us for event in told] + times
+    moments = [event.at_us for event in own] + times
     if not moments:
         return None
-    return Subject(min(moments), max(moments), len(told), len(tasks), frozenset(cpus))
+    return Workload(min(moments), max(moments), len(own), len(tasks), frozenset(cpus))
 
 
-def only(found: Diagnosis, subject: Subject) -> tuple[Incident, ...]:
-    return tuple(incident for incident in found.incidents if subject.concerns(incident))
+def only(found: Diagnosis, workload: Workload) -> tuple[Incident, ...]:
+    return tuple(incident for incident in found.incidents if workload.concerns(incident))
 
 
-def _tells(event: Event, name: str) -> bool:
-    """A name is a whole word: job-1 is not told by job-12."""
+def _names(event: Event, name: str) -> bool:
+    """A name is a whole word: job-12 does not name job-1."""
     word = re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w.-]*\w)")
     return any(word.search(str(value)) for value in (event.text, *event.fields.values()))
 
 
-def _tasks(recording: Recording, kind: Kind, ids: set[str], start_us: int, end_us: int) -> list[int]:
+def _tasks(recording: Recording, kind: WorkloadKind, ids: set[str], start_us: int, end_us: int) -> list[int]:
     rows = columns.records(recording.table("tasks", start_us, end_us, ("task", "pod", "container", "cmdline")))
     wanted = []
     for row in rows:

@@ -1,0 +1,116 @@
+"""Which samples of an incident are the hog's: of who burnt the core.
+
+Waiters are neither hog nor culprit: a task that spins for a lock or waits for other cores to answer is the victim of
+the one that is not waiting, so that one is looked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from zombiescope.diagnosis.incidents import Group
+from zombiescope.diagnosis.sample_grid import MOSTLY, SampleGrid
+from zombiescope.diagnosis.sample_index import SampledTask
+from zombiescope.diagnosis.symptom import Symptom
+from zombiescope.diagnosis.symptoms.kernel_hog import EVERYBODY, LEVELS
+from zombiescope.recording.columns import Mask
+
+WAITING = frozenset(
+    {
+        "native_queued_spin_lock_slowpath", "__pv_queued_spin_lock_slowpath", "queued_spin_lock_slowpath",
+        "queued_read_lock_slowpath", "queued_write_lock_slowpath", "multi_cpu_stop", "smp_call_function_many_cond",
+        "smp_call_function_single", "rwsem_spin_on_owner", "rwsem_optimistic_spin", "rwsem_down_read_slowpath",
+        "rwsem_down_write_slowpath", "mutex_spin_on_owner", "osq_lock", "csd_lock_wait",
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class HogSearch:
+    """Among the samples `in_span`, which are those of so many seconds."""
+
+    grid: SampleGrid
+    in_span: Mask
+    seconds: float
+    group: Group
+
+    def samples(self) -> Mask:
+        chosen = self._suspect()
+        if self._waits(chosen):
+            worker = self._who_does_not_wait()
+            if worker is not None:
+                return worker
+        return chosen
+
+    def _suspect(self) -> Mask:
+        grid = self.grid
+        if self.group.primary.detector.is_stopped:  # whoever ran meanwhile has nothing to do with it
+            group, names = grid.groups(lambda task: task.cgroup)
+            here = names.index(self.group.primary.group) if self.group.primary.group in names else -2
+            stopped: Mask = self.in_span & (group == here)
+            return stopped
+        whose = self._whose()
+        if whose is not None:
+            return self._members(whose)
+        cores = {symptom.cpu for symptom in self.group.symptoms if symptom.detector.core_is_held} - {None}
+        chosen = self.in_span & grid.in_kernel
+        if cores:
+            chosen &= np.isin(grid.cpu, sorted(cpu for cpu in cores if cpu is not None))
+        return self._largest_thread(chosen)
+
+    def _whose(self) -> Symptom | None:
+        """The symptom that names the hog: the one that the incident is about, else one by whoever held the core that
+        was lost, with all its threads. Only if nobody held it may it be any hog of that time."""
+        named = [
+            symptom
+            for symptom in self.group.symptoms
+            if symptom.group not in (None, EVERYBODY) and symptom.detector.names_hog
+        ]
+        if self.group.primary in named:
+            return self.group.primary
+        holder = self._holder(self.group.primary)
+        if holder is None:
+            return named[0] if named else None
+        own = [one for one in named if one.facts.get("comm") == holder.comm or one.group in (holder.unit, holder.comm)]
+        return max(own, key=lambda one: one.seconds * float(one.facts.get("ratio") or 0), default=None)
+
+    def _holder(self, lost: Symptom) -> SampledTask | None:
+        """The thread that had most of the core's kernel time, if one had."""
+        grid = self.grid
+        if lost.cpu is None:
+            return None
+        there = grid.where(lost.from_us, lost.to_us, lost.cpu) & grid.in_kernel
+        hottest = grid.hottest_task(there)
+        if hottest is None or hottest[1] < MOSTLY * max(int(there.sum()), 0.5 * grid.hz * lost.seconds):
+            return None
+        return hottest[0]
+
+    def _members(self, symptom: Symptom) -> Mask:
+        grid = self.grid
+        for _, key in (*LEVELS, ("any", lambda task: task.unit or task.container or task.comm)):
+            group, names = grid.groups(key)
+            if symptom.group in names:
+                members: Mask = self.in_span & (group == names.index(symptom.group))
+                return members
+        return np.zeros(len(grid), bool)
+
+    def _largest_thread(self, chosen: Mask) -> Mask:
+        tasks, counts = np.unique(self.grid.task[chosen], return_counts=True)
+        if not len(tasks):
+            return chosen
+        thread: Mask = self.in_span & (self.grid.task == tasks[np.argmax(counts)])
+        return thread
+
+    def _waits(self, chosen: Mask) -> bool:
+        profile = self.grid.profile(chosen)
+        return profile.kernel_samples > 0 and profile.total(*WAITING) >= MOSTLY * profile.kernel_samples
+
+    def _who_does_not_wait(self) -> Mask | None:
+        grid = self.grid
+        working = self.in_span & grid.in_kernel & ~grid.with_function(*WAITING)
+        hottest = grid.hottest_task(working)
+        if hottest is None or hottest[1] < 0.5 * grid.hz * self.seconds:
+            return None
+        return self._largest_thread(working)

@@ -1,0 +1,66 @@
+"""What the kernel did in some samples: how often each stack was there, and the functions on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from zombiescope.diagnosis.sample_index import SampleIndex
+from zombiescope.recording.columns import Ints
+
+
+@dataclass(frozen=True)
+class KernelProfile:
+    """How often each stack was seen in the kernel, and how many samples that is out of."""
+
+    known: SampleIndex
+    counts: Ints
+    samples: int
+
+    @cached_property
+    def paths(self) -> dict[tuple[str, ...], int]:
+        """Kernel paths, outermost first, without leaves that only look hot."""
+        paths: dict[tuple[str, ...], int] = {}
+        for row in np.flatnonzero(self.counts).tolist():
+            path = self.known.kernel_path(row)
+            paths[path] = paths.get(path, 0) + int(self.counts[row])
+        return paths
+
+    @cached_property
+    def kernel_samples(self) -> int:
+        return int(self.counts.sum())
+
+    def total(self, *names: str) -> int:
+        """Samples in which one of the functions is on the stack. A name that ends in * stands for all that begin so,
+        here and below."""
+        return int(self.counts[self.known.with_function(frozenset(names))].sum())
+
+    def totals(self, *names: str) -> dict[str, int]:
+        """Function -> samples in which it is on the stack, without those that were not seen."""
+        counted = {name: self.total(name) for name in self.known.expanded(frozenset(names))}
+        return {name: count for name, count in counted.items() if count}
+
+    def own(self, *names: str) -> int:
+        """Samples in which one of the functions is the innermost."""
+        wanted = frozenset(names)
+        return sum(count for path, count in self.paths.items() if path and path[-1] in wanted)
+
+    def under(self, outer: frozenset[str], inner: frozenset[str]) -> int:
+        """Samples in which one of `inner` was called, directly or not, by one of `outer`."""
+        callers, called = self.known.expanded(outer), self.known.expanded(inner)
+        both = (self.counts > 0) & self.known.with_function(outer) & self.known.with_function(inner)
+        rows = np.flatnonzero(both).tolist()
+        return sum(int(self.counts[row]) for row in rows if _calls(self.known.kernel_path(row), callers, called))
+
+    def share(self, count: int) -> float:
+        """Of all samples taken in the kernel."""
+        return count / self.kernel_samples if self.kernel_samples else 0.0
+
+
+def _calls(path: tuple[str, ...], outer: frozenset[str], inner: frozenset[str]) -> bool:
+    for at, name in enumerate(path):
+        if name in outer:
+            return not inner or not inner.isdisjoint(path[at:])
+    return False

@@ -1,0 +1,112 @@
+"""What samples point to: the tasks, and the stacks that occur, with an index of the kernel's functions on them.
+
+Stacks are few where samples are millions, so whether a function is on a stack is asked of the stacks once and kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from zombiescope.diagnosis.incident import Actor
+from zombiescope.profile.stacks import Stacks
+from zombiescope.recording.columns import Ints, Mask
+from zombiescope.recording.stacks import KERNEL_KINDS, kernel_path
+
+
+@dataclass(frozen=True, slots=True)
+class SampledTask:
+    pid: int | None
+    tid: int | None
+    comm: str | None
+    ppid: int | None
+    policy: int | None
+    rt_priority: int | None
+    cgroup: str | None
+    unit: str | None
+    container: str | None
+    pod: str | None
+
+    def actor(self, cores: float | None = None) -> Actor:
+        return Actor(self.comm, self.pid, self.unit, self.cgroup, self.container, self.pod, cores)
+
+
+NOBODY = SampledTask(None, None, None, None, None, None, None, None, None, None)
+TASK_COLUMNS = ("pid", "tid", "comm", "ppid", "policy", "rt_priority", "cgroup", "unit", "container", "pod")
+
+
+class SampleIndex:
+    """What samples point to: stacks, of which only those that occur are kept, and tasks."""
+
+    def __init__(self, stacks: Stacks, tasks: dict[int, SampledTask]) -> None:
+        self.stacks = stacks
+        self.tasks = tasks
+        self._paths: dict[int, tuple[str, ...]] = {}
+        self._expanded: dict[frozenset[str], frozenset[str]] = {}
+        self._with: dict[frozenset[str], Mask] = {}
+
+    @cached_property
+    def in_kernel(self) -> Mask:
+        kernel = self.stacks.in_kernel()
+        kernel[-1] = False
+        return kernel
+
+    def kernel_path(self, row: int) -> tuple[str, ...]:
+        path = self._paths.get(row)
+        if path is None:
+            path = self._paths[row] = kernel_path(self.stacks.of(row))  # type: ignore[arg-type]  # as NamedFrame
+        return path
+
+    def expanded(self, names: frozenset[str]) -> frozenset[str]:
+        """Names that end in * stand for all that begin so."""
+        found = self._expanded.get(names)
+        if found is None:
+            found = self._expanded[names] = expanded(names, self._by_name)
+        return found
+
+    def with_function(self, names: frozenset[str]) -> Mask:
+        """Stacks on which one of the kernel's functions is."""
+        found = self._with.get(names)
+        if found is None:
+            found = self._with[names] = np.zeros(self.stacks.count, bool)
+            for name in self.expanded(names):
+                for number in self._by_name[name]:
+                    found[self._rows[self._firsts[number] : self._firsts[number + 1]]] = True
+        return found
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[int]]:
+        """The kernel's functions: name -> numbers."""
+        numbers: dict[str, list[int]] = {}
+        for number in np.flatnonzero(np.diff(self._firsts)).tolist():
+            numbers.setdefault(self.stacks.functions[number].name, []).append(number)
+        return numbers
+
+    @property
+    def _rows(self) -> Ints:
+        return self._index[0]
+
+    @property
+    def _firsts(self) -> Ints:
+        return self._index[1]
+
+    @cached_property
+    def _index(self) -> tuple[Ints, Ints]:
+        """The stacks of each of the kernel's functions, one function after the other, and where each begins."""
+        functions = self.stacks.functions
+        kernel = np.fromiter((function.kind in KERNEL_KINDS for function in functions), bool, len(functions))
+        places = np.flatnonzero(kernel[self.stacks.flat])
+        of = self.stacks.flat[places]
+        row_at = np.repeat(np.arange(self.stacks.count), self.stacks.ends - self.stacks.starts)[places]
+        firsts = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=len(functions)))])
+        return row_at[np.argsort(of, kind="stable")], firsts
+
+
+def expanded(names: frozenset[str], known: Collection[str]) -> frozenset[str]:
+    """Those of the known names that are meant; one that ends in * stands for all that begin so."""
+    starts = tuple(name[:-1] for name in names if name.endswith("*"))
+    more = (name for name in known if name.startswith(starts)) if starts else ()
+    return frozenset({*(name for name in names if name in known), *more})
