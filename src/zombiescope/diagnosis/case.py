@@ -107,6 +107,16 @@ class Case:
             baseline_cpu_ratio=None if usual is None else min(usual / all_cores, 1.0),
         )
 
+    @property
+    def known_hog(self) -> Actor | None:
+        """None where nobody was sampled."""
+        return None if self.hog_task is None else self.hog
+
+    @property
+    def hog_program(self) -> Actor | None:
+        """None where it is a kernel thread, which works for somebody else."""
+        return None if self.hog_task is None or is_kernel_thread(self.hog_task) else self.hog
+
     # --- what the kernel did -----------------------------------------------------------------------------------------
 
     @cached_property

@@ -182,9 +182,14 @@ def cpu_below(case: Case, what: str, names: str, *, confirms_from: float) -> Mea
     if cores is None:
         return Measurement(f"{what} was not sampled", None, "cores", "samples", "nothing")
     enough = True if cores >= confirms_from else None
-    return measured(
-        f"{what} took {cores:.2f} of a CPU for {case.seconds:.1f} s", round(cores, 4), "cores", "samples", enough
-    )
+    return cpu_used(f"{what} took {{}} for {case.seconds:.1f} s", cores, enough)
+
+
+def cpu_used(what: str, cores: float | None, confirms: bool | None) -> Measurement:
+    """CPU that some samples stand for: `what` is a sentence with {} where "0.42 of a CPU" goes."""
+    value = None if cores is None else round(cores, 4)
+    # Not format(): a sentence may hold the name of a task, and those may hold anything.
+    return measured(what.replace("{}", f"{cores or 0:.2f} of a CPU"), value, "cores", "samples", confirms)
 
 
 def level(

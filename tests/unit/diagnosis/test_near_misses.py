@@ -396,3 +396,10 @@ def test_of_two_places_in_which_a_fault_shows_the_one_that_tells_comes_first(tmp
     scene.hog(f"{CALL} vfs_read seq_read memcg_numa_stat_show mem_cgroup_nr_lru_pages", "kubelet", from_s=5, to_s=12)
     found = scene.diagnose(tmp_path).incidents
     assert [incident.causes[0].pattern for incident in found] == ["zombie-memcg", "unknown-kernel-hog"]
+
+
+def test_a_task_may_have_any_name(tmp_path: Path) -> None:
+    scene = Scene().vmstat().hog("", "{0}{x", policy=1, rt_priority=50)
+    (incident,) = scene.diagnose(tmp_path).incidents
+    assert incident.causes[0].pattern == "rt-hog"
+    assert any(link.fact.startswith("{0}{x runs with SCHED_FIFO 50 and used ") for link in incident.causes[0].chain)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix, advice, command
-from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured, signature
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, measured, signature
 
 CORES = 0.3
 AGENTS = (
@@ -45,11 +45,9 @@ def _programs(case: Case) -> list[Measurement]:
         return [Measurement("BPF programs were not sampled", None, "cores", "samples", "nothing")]
     counted = case.node_profile.totals("bpf_prog_*")
     found = [
-        measured(
-            f"BPF programs and their helpers took {cores:.2f} of a CPU",
-            round(cores, 4),
-            "cores",
-            "samples",
+        cpu_used(
+            "BPF programs and their helpers took {}",
+            cores,
             True if cores >= CORES and counted else False if cores < 0.05 else None,
         )
     ]

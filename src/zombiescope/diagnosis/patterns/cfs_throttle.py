@@ -5,7 +5,7 @@ from __future__ import annotations
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Actor, Fix, advice, command
 from zombiescope.diagnosis.leak import unit_of
-from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, measured
 from zombiescope.diagnosis.symptom import Symptom
 from zombiescope.recording.thresholds import THROTTLED_PERIODS
 
@@ -23,8 +23,7 @@ def examine(case: Case) -> Evidence:
     unthrottling = case.cores_in(*_UNTHROTTLE.split())
     found = [_periods(worst), _stood(worst)]
     if unthrottling:
-        text = f"unthrottling cgroups took {unthrottling:.2f} of a CPU"
-        found.append(measured(text, round(unthrottling, 4), "cores", "samples", None))
+        found.append(cpu_used("unthrottling cgroups took {}", unthrottling, None))
     cgroup = worst.group or ""
     return Evidence(
         tuple(found),

@@ -42,7 +42,7 @@ def examine(case: Case) -> Evidence:
         found.append(measured(text, litter.created, "cgroups", "leaks", None, step="litter"))
     return Evidence(
         tuple(found),
-        culprit or (case.hog if case.hog_task is not None else None),
+        culprit or case.known_hog,
         f"{case.hog.name} walks {'too many' if live is None else f'{live:,}'} cgroup directories"
         + (f"; most are left behind at {culprit.cgroup}" if culprit else ""),
         Fix(

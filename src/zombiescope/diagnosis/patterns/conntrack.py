@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zombiescope.diagnosis.case import GAUGE_EVERY_US, Case
 from zombiescope.diagnosis.incident import Fix, advice, command
-from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured, signature
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, measured, signature
 
 FULL_RATIO = 0.85
 """Entries are dropped early from here on; at 1.0 packets are."""
@@ -35,7 +35,7 @@ def examine(case: Case) -> Evidence:
     found = [_dump(dumping or 0)] if dumps else [*_table(case), *_churn(case)]
     return Evidence(
         tuple(found),
-        culprit or (case.hog if dumps and case.hog_task else None),
+        culprit or (case.known_hog if dumps else None),
         f"{culprit.name if culprit else 'somebody'} dumps the connection table"
         if dumps
         else "connections are made faster than connection tracking forgets them"
@@ -78,24 +78,14 @@ def _churn(case: Case) -> list[Measurement]:
     churn, dropping = case.cores_in(*_CHURN.split()), case.cores_in("early_drop")
     if churn is None or dropping is None:
         return []
-    found = [
-        measured(f"making and dropping entries took {churn:.2f} of a CPU", round(churn, 4), "cores", "samples",
-                 True if churn >= CHURN_CORES else None)
-    ]  # fmt: skip
+    found = [cpu_used("making and dropping entries took {}", churn, True if churn >= CHURN_CORES else None)]
     if dropping >= DROP_CORES:
-        text = f"dropping others early, because the table is full, took {dropping:.2f} of a CPU"
-        found.append(measured(text, round(dropping, 4), "cores", "samples", True))
+        found.append(cpu_used("dropping others early, because the table is full, took {}", dropping, True))
     return found
 
 
 def _dump(cores: float) -> Measurement:
-    return measured(
-        f"dumping the connection table took {cores:.2f} of a CPU",
-        round(cores, 4),
-        "cores",
-        "samples",
-        True if cores >= DUMP_CORES else None,
-    )
+    return cpu_used("dumping the connection table took {}", cores, True if cores >= DUMP_CORES else None)
 
 
 PATTERN = Pattern(

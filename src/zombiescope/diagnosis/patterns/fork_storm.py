@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Actor, Fix, advice, command
-from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, counted, measured, signature
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, counted, cpu_used, signature
 
 MANY_PER_S = 50
 """A process costs about a millisecond of CPU to start and end; nodes without a storm start one to twenty a second."""
@@ -48,11 +48,9 @@ def _measurements(case: Case) -> list[Measurement]:
     if copying is not None and made is not None and made.added:
         # Forks of a process with gigabytes are few and take a tenth of a second each.
         enough = True if copying >= LARGE_CORES and made.rate >= FEW_PER_S else None
-        text = (
-            f"copying and dropping address spaces took {copying:.2f} of a CPU, {copying / made.rate * 1000:.1f} "
-            "ms a process"
-        )
-        found.append(measured(text, round(copying, 4), "cores", "samples", enough))
+        each_ms = copying / made.rate * 1000
+        text = f"copying and dropping address spaces took {{}}, {each_ms:.1f} ms a process"
+        found.append(cpu_used(text, copying, enough))
     return found
 
 
@@ -61,7 +59,7 @@ def _starter(case: Case) -> tuple[Actor | None, str]:
     starter = case.facts.samples.starter(case.hog_samples)
     what = "threads" if starter is not None and starter.are_threads else "processes"
     if starter is None or starter.tasks < FEW_TASKS:
-        return case.hog if case.hog_task is not None else None, what
+        return case.known_hog, what
     if starter.task is not None:
         return starter.task.actor(round(starter.samples / case.facts.hz / case.seconds, 3)), what
     hog, pid = case.hog, starter.pid

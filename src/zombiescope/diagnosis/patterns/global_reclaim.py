@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from zombiescope.diagnosis.case import Case, is_kernel_thread
+from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Actor, Fix, advice, command
-from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, counted, measured, signature
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, counted, cpu_used, measured, signature
 
 SCANNED_PER_S = 25_000
 """100 MB of pages looked at in a second; a node with free memory looks at none."""
@@ -69,15 +69,11 @@ def _work(case: Case) -> Measurement:
     samples = profile.under(frozenset(_WHOLE_NODE.split()), frozenset(_LISTS.split()))
     cores = samples / case.facts.hz / case.seconds
     enough = True if cores >= RECLAIM_CORES else None
-    text = f"scanning pages for the whole node took {cores:.2f} of a CPU"
-    return measured(text, round(cores, 4), "cores", "samples", enough)
+    return cpu_used("scanning pages for the whole node took {}", cores, enough)
 
 
 def _culprit(case: Case) -> Actor | None:
-    allocates = case.caller(*_ALLOCATES.split())
-    if allocates is not None:
-        return allocates
-    return case.hog if case.hog_task is not None and not is_kernel_thread(case.hog_task) else None
+    return case.caller(*_ALLOCATES.split()) or case.hog_program
 
 
 PATTERN = Pattern(

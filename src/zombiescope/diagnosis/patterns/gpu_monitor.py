@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix, advice, command
-from zombiescope.diagnosis.pattern import Evidence, Pattern, counted, measured, signature
+from zombiescope.diagnosis.pattern import Evidence, Pattern, counted, cpu_used, signature
 
 MONITORS = (
     "nvidia-smi",
@@ -37,12 +37,8 @@ def examine(case: Case) -> Evidence:
     culprit = case.busiest_of(*MONITORS)
     return Evidence(
         (
-            measured(
-                f"GPU monitors used {used:.2f} of a CPU", round(used, 4) if sampled else None, "cores", "samples", says
-            ),
-            measured(
-                f"the GPU driver took {driver or 0:.2f} of a CPU", driver and round(driver, 4), "cores", "samples", None
-            ),
+            cpu_used("GPU monitors used {}", used if sampled else None, says),
+            cpu_used("the GPU driver took {}", driver, None),
             counted("new processes", "processes", case.count("stat", "processes"), "counters"),
         ),
         culprit,

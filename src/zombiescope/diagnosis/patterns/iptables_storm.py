@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix, advice, command
-from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured, signature
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, measured, signature
 
 LONG_US = 4.0
 """CPU a packet inside the rules: a few dozen rules take well below a microsecond, 2,000 took more than 10 on 6.18."""
@@ -56,13 +56,7 @@ def _cost(case: Case, cores: float | None) -> Measurement:
 
 
 def _reload(cores: float | None) -> Measurement:
-    return measured(
-        f"replacing rules took {cores or 0:.2f} of a CPU",
-        round(cores or 0, 4),
-        "cores",
-        "samples",
-        True if (cores or 0) >= RELOAD_CORES else None,
-    )
+    return cpu_used("replacing rules took {}", cores or 0.0, True if (cores or 0) >= RELOAD_CORES else None)
 
 
 PATTERN = Pattern(

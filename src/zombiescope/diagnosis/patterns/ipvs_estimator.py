@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Actor, Fix, advice, command
-from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_below, measured, signature
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_below, cpu_used, measured, signature
 
 SOFTIRQ_RATIO = 0.1
 """50 to 200 ms of every two seconds were reported: 2.5 to 10 % of the core, and all of it while it lasts."""
@@ -19,9 +19,7 @@ def examine(case: Case) -> Evidence:
     if not thread:
         found.append(_softirq(case))
     else:
-        found.append(
-            measured(f"its own thread used {thread:.2f} of a CPU", round(thread, 4), "cores", "samples", thread >= 0.2)
-        )
+        found.append(cpu_used("its own thread used {}", thread, thread >= 0.2))
     return Evidence(
         tuple(found),
         Actor(comm="kube-proxy") if case.cores_of("kube-proxy") else None,

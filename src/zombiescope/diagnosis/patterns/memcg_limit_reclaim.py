@@ -94,7 +94,7 @@ def _culprit(case: Case, worst: _Limited | None) -> Actor | None:
     if worst is not None and worst.hits > 0:
         mine = case.hog.cgroup == worst.cgroup
         return case.hog if mine else Actor(unit=unit_of(worst.cgroup), cgroup=worst.cgroup)
-    return case.hog if case.hog_task is not None else None
+    return case.known_hog
 
 
 PATTERN = Pattern(

@@ -18,7 +18,7 @@ _CHANGES = (
 
 def examine(case: Case) -> Evidence:
     reader, changer = case.caller(*_READS.split()), case.caller(*_CHANGES.split())
-    culprit = case.hog if case.hog_task is not None else reader or changer
+    culprit = case.known_hog or reader or changer
     return Evidence(
         (
             cpu_below(case, "reading the mount table", _READS, confirms_from=LEAST_CORES),

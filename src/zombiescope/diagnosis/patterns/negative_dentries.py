@@ -31,7 +31,7 @@ def examine(case: Case) -> Evidence:
             ),
             *_all(case),
         ),
-        case.hog if case.hog_task is not None else None,
+        case.known_hog,
         f"{case.hog.name} makes the kernel walk {'many' if negative is None else f'{negative:,}'} cached names that "
         "do not "
         "exist",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Actor, Fix, advice, command
-from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, measured
 from zombiescope.recording.thresholds import HOLE_US
 
 SERIAL = ("ttyS", "ttyAMA", "hvc", "ttyUSB", "ttyMSM")
@@ -21,9 +21,7 @@ def examine(case: Case) -> Evidence:
     found = [_console(case), _oom(len(reports), reports[0].at_us if reports else None), *_hole(case)]
     printing = case.cores_in(*_PRINTS.split())
     if printing:
-        found.append(
-            measured(f"console functions took {printing:.2f} of a CPU", round(printing, 4), "cores", "samples", None)
-        )
+        found.append(cpu_used("console functions took {}", printing, None))
     victim = next((event.fields.get("comm") for event in reports if event.fields.get("comm")), None)
     return Evidence(
         tuple(found),

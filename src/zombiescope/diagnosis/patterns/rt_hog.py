@@ -6,7 +6,7 @@ import numpy as np
 
 from zombiescope.diagnosis.case import Case, is_kernel_thread
 from zombiescope.diagnosis.incident import Actor, Fix, command
-from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, measured
 from zombiescope.diagnosis.symptoms.rt_hog import REAL_TIME
 from zombiescope.recording.thresholds import REAL_TIME_RATIO
 
@@ -19,13 +19,7 @@ def examine(case: Case) -> Evidence:
     policy = REAL_TIME.get(int(worst.facts["policy"] or 0), "a real-time policy")
     ratio = float(worst.facts["ratio"])
     found = [
-        measured(
-            f"{worst.facts['comm']} runs with {policy} {worst.facts['rt_priority']} and used {ratio:.2f} of a CPU",
-            round(ratio, 4),
-            "cores",
-            "samples",
-            True,
-        )
+        cpu_used(f"{worst.facts['comm']} runs with {policy} {worst.facts['rt_priority']} and used {{}}", ratio, True)
     ]
     throttling = [event for event in case.facts.events if event.kind == "rt_throttling"]
     if throttling:
@@ -78,13 +72,7 @@ def _none(case: Case) -> Measurement:
         case.in_span, lambda t: f"{t.tid}" if t.policy in REAL_TIME and not is_kernel_thread(t) else None
     )
     used = 0.0 if best is None else best[1] / grid.hz / case.seconds
-    return measured(
-        f"no real-time task used more than {used:.2f} of a CPU",
-        round(used, 4),
-        "cores",
-        "samples",
-        False if used < REAL_TIME_RATIO / 2 else None,
-    )
+    return cpu_used("no real-time task used more than {}", used, False if used < REAL_TIME_RATIO / 2 else None)
 
 
 PATTERN = Pattern(

@@ -6,7 +6,7 @@ import re
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Actor, Fix, advice, command
-from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, measured
 
 MANY = 500
 """Thousands of abandoned sessions kept pid 1 at 50 to 90 % (systemd 37880)."""
@@ -20,15 +20,7 @@ def examine(case: Case) -> Evidence:
     used = case.cores_of(*WHO)
     sampled = len(case.facts.samples) > 0
     says = None if used >= LITTLE_CORES else False
-    found = [
-        measured(
-            f"systemd, logind and D-Bus used {used:.2f} of a CPU",
-            round(used, 4) if sampled else None,
-            "cores",
-            "samples",
-            says,
-        )
-    ]
+    found = [cpu_used("systemd, logind and D-Bus used {}", used if sampled else None, says)]
     left = _left_behind(case)
     if left is not None and used >= CORES:
         found.append(left)

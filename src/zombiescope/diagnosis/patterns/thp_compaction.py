@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zombiescope.diagnosis.case import Case, is_kernel_thread
+from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix, command
 from zombiescope.diagnosis.pattern import Evidence, Pattern, counted, signature
 
@@ -40,10 +40,9 @@ def examine(case: Case) -> Evidence:
             "counters",
         ),
     )
-    own = case.hog_task is not None and not is_kernel_thread(case.hog_task)
     return Evidence(
         found,
-        case.hog if own else case.caller("__alloc_pages_direct_compact", "do_huge_pmd_anonymous_page"),
+        case.hog_program or case.caller("__alloc_pages_direct_compact", "do_huge_pmd_anonymous_page"),
         f"{case.hog.name} compacts memory for huge pages",
         Fix(
             "make huge pages in the background, or only for programs that ask for them",

@@ -33,7 +33,7 @@ def examine(case: Case) -> Evidence:
                 refutes_below=FEW_PER_S,
             ),
         ),
-        case.hog if case.hog_task is not None else None,
+        case.known_hog,
         f"{case.hog.name} unmaps memory that its threads share, and interrupts their cores for it",
         Fix(
             "unmap less: keep memory in the allocator, or use processes instead of threads",
