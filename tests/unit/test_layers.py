@@ -22,9 +22,9 @@ ROOMS = {
     # Recordings hold names as the linker knows them; symbols makes them readable when they are shown (0008).
     "profile": {"profile", "recording", "symbols"},
     "exporting": {"exporting", "profile", "views", "recording"},
-    "diagnosis": {"diagnosis", "profile", "views", "recording", "kernel"},
+    # Findings have one shape, and `check` is a diagnosis beside the audit of the node.
+    "diagnosis": {"diagnosis", "audit", "profile", "views", "recording", "systemd", "kernel"},
     "audit": {"audit", "systemd", "kernel", "recording"},
-    "checkup": {"checkup", "audit", "views", "recording", "systemd", "kernel"},
     "lab": {"lab", "importing", "recorder", "recording", "symbols", "systemd", "kernel", "_mark", ""},
     # What may be asked: only how filters are read needs another room.
     "questions": {"questions", "profile"},
@@ -34,7 +34,7 @@ ROOMS = {
     # What a page shows is a document; the other rooms are for making one of a selection that is held open.
     "web": {"web", "documents", "questions", "exporting", "diagnosis", "lab", "profile", "views", "recording"},
     "commands": {
-        "commands", "documents", "questions", "web", "importing", "exporting", "diagnosis", "audit", "checkup", "lab",
+        "commands", "documents", "questions", "web", "importing", "exporting", "diagnosis", "audit", "lab",
         "profile", "views", "recording", "kernel", "_mark",
     },
 }  # fmt: skip

@@ -15,6 +15,7 @@ from zombiescope.audit import kernel_facts, platform, rules
 from zombiescope.audit.catalogue import CatalogueError
 from zombiescope.audit.finding import Audit, Evidence, Finding, worst_first
 from zombiescope.audit.node import Node
+from zombiescope.audit.surroundings import Surroundings, Watch
 from zombiescope.systemd import unit_files
 from zombiescope.systemd.root import Root
 from zombiescope.systemd.show import RunningUnit, running_units
@@ -33,16 +34,23 @@ def examine(
     *,
     catalogue: Iterable[Path] = (),
     bus_address: str | None = None,
+    surroundings: Surroundings | None = None,
 ) -> Audit:
     """Look at the node (`root` is /) or at a root directory.
 
     `live` asks the running systemd over D-Bus as well; None asks it when the root is that of this machine.
+    `surroundings` are read here, of this machine, unless somebody has read them already.
     OSError when the root cannot be opened, CatalogueError when an entry of the catalogue cannot be used.
     """
     with Root(root) as place:
         asks = place.is_this_machine if live is None else live
+        watch = Watch() if surroundings is None and asks and place.is_this_machine else None
         running, missing = _ask(bus_address, place) if asks else (None, [])
         node = look(place, running, catalogue)
+        if watch is not None:
+            surroundings = watch.end()
+            missing += surroundings.missing
+        node.surroundings = surroundings or Surroundings()
         findings = worst_first(finding for rule in rules.every() for finding in rule.find(node))
         missing += _unknown(node)
         return Audit(
@@ -53,6 +61,7 @@ def examine(
             units=len(set(node.files.names)),
             enabled=sum(1 for name in node.starts if name.endswith(".service")),
             platform=node.platform.name,
+            running=running,
         )
 
 

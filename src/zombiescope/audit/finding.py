@@ -8,6 +8,7 @@ from typing import Any
 
 from zombiescope._missing import Missing
 from zombiescope._severity import rank
+from zombiescope.systemd.show import RunningUnit
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,8 @@ class Audit:
     """Services among them that are started without anybody asking."""
     platform: str | None = None
     """What the node is for, as far as its files show: kubernetes, ecs, ...; None where nothing does."""
+    running: dict[str, RunningUnit] | None = None
+    """What systemd has loaded now, by name; None where it was not asked."""
 
 
 def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:

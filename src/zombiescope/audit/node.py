@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from zombiescope.audit.catalogue import Catalogue
 from zombiescope.audit.finding import Evidence
 from zombiescope.audit.kernel_facts import KernelFacts
 from zombiescope.audit.platform import Platform
+from zombiescope.audit.surroundings import Surroundings
 from zombiescope.systemd.root import Root
 from zombiescope.systemd.show import RunningUnit
 from zombiescope.systemd.unit_files import Service, UnitFiles, exit_status
@@ -41,6 +42,8 @@ class Node:
     kernel: KernelFacts
     platform: Platform
     catalogue: Catalogue
+    surroundings: Surroundings = field(default_factory=Surroundings)
+    """Of a running node; nothing of an image."""
 
     def started_services(self) -> Iterator[Service]:
         """Services that start without anybody asking, and on a running node those that are loaded and not idle."""

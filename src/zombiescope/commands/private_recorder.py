@@ -1,4 +1,4 @@
-"""A recorder of a command's own, in a temporary directory, small, and gone afterwards.
+"""A recorder of a command's own, in memory where there is room, small, and gone afterwards.
 
 It does not touch a recorder that runs on this machine: it writes a directory of its own, its rings are its own, and it
 announces itself in a runtime directory of its own.
@@ -26,6 +26,7 @@ from zombiescope.recording import locate
 _MAX_BYTES = 64 * 10**6
 _START_S = 60.0
 _STOP_S = 10.0
+_SHM = "/dev/shm"  # noqa: S108  a private directory is made in it
 _libc = ctypes.CDLL(None)
 
 
@@ -55,13 +56,23 @@ class PrivateRecorder:
 @contextmanager
 def private_recorder(name: str, **changes: Any) -> Iterator[PrivateRecorder]:
     """A recorder that has begun to write when this is entered; `changes` are to what `record` does by itself."""
-    home = Path(tempfile.mkdtemp(prefix=f"zombiescope-{name}-"))
+    home = Path(tempfile.mkdtemp(prefix=f"zombiescope-{name}-", dir=_memory()))
     try:
         with _started(home, changes) as recorder:
             _wait_for_data(recorder)
             yield recorder
     finally:
         shutil.rmtree(home, ignore_errors=True)
+
+
+def _memory() -> str | None:
+    """A directory that is held in memory and has room; None: the usual temporary one, as where TMPDIR names it."""
+    try:
+        there = os.statvfs(_SHM)
+    except OSError:
+        return None
+    room = there.f_bavail * there.f_frsize >= 2 * _MAX_BYTES and os.access(_SHM, os.W_OK | os.X_OK)
+    return _SHM if room and "TMPDIR" not in os.environ else None
 
 
 @contextmanager

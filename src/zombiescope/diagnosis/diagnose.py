@@ -6,10 +6,11 @@ samples are read around those moments only.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from zombiescope._severity import Severity
+from zombiescope._severity import Severity, rank
 from zombiescope._time import SECOND_US
 from zombiescope.diagnosis import moments, patterns, ranking, symptoms
 from zombiescope.diagnosis.case import Case
@@ -18,6 +19,7 @@ from zombiescope.diagnosis.incident import Cause, Incident, State
 from zombiescope.diagnosis.incidents import Group, group, is_moderate
 from zombiescope.diagnosis.pattern import FALLBACK
 from zombiescope.diagnosis.symptom import Symptom
+from zombiescope.diagnosis.symptoms import memory_cgroups
 from zombiescope.recording.reader import Recording
 from zombiescope.views.incidents import incidents as found_live
 
@@ -25,7 +27,7 @@ LONG_US = 600 * SECOND_US
 """Windows up to this are looked at whole."""
 MAX_INCIDENTS = 50
 OPEN_US = 5 * SECOND_US
-MANY_ZOMBIES = 1_000
+NOTED_OF_A_KIND = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,25 +41,42 @@ class Diagnosis:
     """Neither cores nor stacks were recorded: that nothing was found means nothing."""
     noted: tuple[str, ...] = ()
     """What a reader should know although it is no incident."""
+    remarks: tuple[Symptom, ...] = ()
+    """Symptoms that are part of no incident, the worst of each kind and place."""
 
 
 def diagnose(recording: Recording, start_us: int, end_us: int, *, live: bool = False) -> Diagnosis:
     """Every incident of the window, the worst first."""
-    whole = Facts(recording, start_us, end_us)
+    return examine(Facts(recording, start_us, end_us), live=live)
+
+
+def examine(whole: Facts, *, beside: Sequence[Symptom] = (), live: bool = False) -> Diagnosis:
+    """As `diagnose`; `beside` are symptoms that no recording holds and that somebody saw meanwhile."""
     looks, unseen = _looks(whole)
-    incidents = _recurring([incident for look in looks for incident in _examined(look, live)])
+    found = [symptoms.find(look.facts) for look in looks]
+    if found:
+        found[0] += _not_found(beside, found[0])
+    examined = zip(looks, found, strict=True)
+    incidents = _recurring([incident for look, each in examined for incident in _examined(look, each, live)])
     incidents.sort(key=lambda incident: (-_rank(incident), not _is_explained(incident), incident.from_us))
     not_checked = [*_not_checked(whole, looks), *([unseen] if unseen else [])]
     kept = tuple(incidents[:MAX_INCIDENTS])
+    remarks = _worst_of_each([symptom for each in found for symptom in each if symptom.is_remark])
     return Diagnosis(
-        recording.name,
+        whole.recording.name,
         whole.start_us,
         whole.end_us,
         kept,
         tuple(not_checked),
         _is_blind(looks),
-        tuple(_noted(whole, kept)),
+        tuple(_noted(remarks, kept)),
+        remarks,
     )
+
+
+def _not_found(beside: Sequence[Symptom], found: list[Symptom]) -> list[Symptom]:
+    known = {(symptom.kind, symptom.cpu, symptom.group) for symptom in found}
+    return [symptom for symptom in beside if (symptom.kind, symptom.cpu, symptom.group) not in known]
 
 
 # --- long windows ------------------------------------------------------------------------------------------------
@@ -86,8 +105,8 @@ def _looks(whole: Facts) -> tuple[list[_Look], str | None]:
     return looks, said + "; a shorter window (--from and --to) is examined completely"
 
 
-def _examined(look: _Look, live: bool) -> Iterator[Incident]:
-    for each in group(symptoms.find(look.facts)):
+def _examined(look: _Look, found: list[Symptom], live: bool) -> Iterator[Incident]:
+    for each in group([symptom for symptom in found if not symptom.is_remark]):
         incident = _incident(look.facts, each, live)
         if each.is_moderate and not _is_explained(incident):
             continue
@@ -144,10 +163,12 @@ def _recurring(found: list[Incident]) -> list[Incident]:
             continue
         before = kept[first[key]]
         goes_on = incident.from_us <= before.to_us
+        adds = goes_on and not is_moderate(incident.symptoms)
         kept[first[key]] = replace(
             before,
             severity=before.severity if _rank(before) >= _rank(incident) else incident.severity,
             state=incident.state,
+            symptoms=(*before.symptoms, *incident.symptoms) if adds else before.symptoms,
             to_us=max(before.to_us, incident.to_us) if goes_on else before.to_us,
             recurrences=before.recurrences if goes_on else (*before.recurrences, incident.from_us),
         )
@@ -163,7 +184,7 @@ def _sameness(incident: Incident) -> tuple[str, ...] | None:
 
 
 def _rank(incident: Incident) -> int:
-    return ("info", "warning", "critical").index(incident.severity)
+    return rank(incident.severity)
 
 
 def _is_explained(incident: Incident) -> bool:
@@ -176,12 +197,26 @@ def _is_blind(looks: list[_Look]) -> bool:
     return all(look.facts.cores is None and not len(look.facts.samples) for look in looks)
 
 
-def _noted(facts: Facts, incidents: tuple[Incident, ...]) -> Iterator[str]:
-    """Zombies that are many and walked by nobody: a count is not a cause, and it is not nothing either."""
-    memory = facts.cgroups.memory
+def _worst_of_each(remarks: list[Symptom]) -> tuple[Symptom, ...]:
+    worst: dict[tuple[object, ...], Symptom] = {}
+    for one in remarks:
+        key = (one.kind, one.cpu, one.group, one.facts.get("counter"))
+        if key not in worst or rank(one.severity) > rank(worst[key].severity):
+            worst[key] = one
+    return tuple(sorted(worst.values(), key=lambda one: -rank(one.severity)))
+
+
+def _noted(remarks: tuple[Symptom, ...], incidents: tuple[Incident, ...]) -> Iterator[str]:
+    """Of remarks the serious ones, a few of each kind. Zombies that are many and walked by nobody are always one."""
     walked = any(cause.pattern == "zombie-memcg" for incident in incidents for cause in incident.causes[:1])
-    if memory is not None and (memory.dying or 0) >= MANY_ZOMBIES and not walked:
-        yield f"memory cgroups: {facts.cgroups.why}; nobody was seen walking them ({facts.cgroups.verdict})"
+    shown: Counter[str] = Counter()
+    for one in remarks:
+        shown[one.kind] += 1
+        if one.detector is memory_cgroups.DETECTOR:
+            if not walked and (one.facts["dying"] or 0) >= memory_cgroups.MANY_ZOMBIES:
+                yield f"{one.text}; nobody was seen walking them"
+        elif one.severity != "info" and shown[one.kind] <= NOTED_OF_A_KIND:
+            yield one.text
 
 
 def _not_checked(facts: Facts, looks: list[_Look]) -> Iterator[str]:

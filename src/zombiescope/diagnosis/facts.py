@@ -24,6 +24,7 @@ from zombiescope.recording.event import Event
 from zombiescope.recording.gaps import Gap
 from zombiescope.recording.reader import Recording
 from zombiescope.views.cgroups import CgroupHistory, CgroupsView
+from zombiescope.views.counter_sums import CounterSums
 from zombiescope.views.events import events
 from zombiescope.views.series import last_by_key, last_value
 
@@ -168,6 +169,11 @@ class Facts:
         rows = self.recording.table(table, self.start_us, end_us, names)
         first, second, third = (columns.numbers(rows.column(name)) for name in names)
         return first, second, third
+
+    @property
+    def sums(self) -> CounterSums:
+        """What each counter added in the window."""
+        return self._keep("sums", lambda: CounterSums(self._series, *self._counters[1:]))
 
     def has_source(self, source: str) -> bool:
         """Whether any number of this source was recorded in the window."""

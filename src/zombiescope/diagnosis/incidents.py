@@ -113,9 +113,12 @@ def _echoes(stall: Symptom, hog: Symptom) -> bool:
 def _pairs(symptoms: Sequence[Symptom]) -> Iterator[tuple[int, int]]:
     order = sorted(range(len(symptoms)), key=lambda number: symptoms[number].from_us)
     hogs = [symptom for symptom in symptoms if _is_migrating(symptom)]
+    onsets = [symptom for symptom in symptoms if symptom.detector.is_onset and not _is_moderate(symptom)]
     for at, number in enumerate(order):
         for other in order[at + 1 :]:
             if symptoms[other].from_us - symptoms[number].to_us > FOLLOWS_US:
+                continue
+            if _followed_another(symptoms[number], symptoms[other], onsets):
                 continue
             if _belong(symptoms[number], symptoms[other], hogs):
                 yield number, other
@@ -135,6 +138,14 @@ def _belong(earlier: Symptom, later: Symptom, hogs: Sequence[Symptom]) -> bool:
         return same_core or same_group
     spread, placed = (earlier, later) if earlier.cpu is None else (later, earlier)
     return _migrates(spread, placed) and not _held_by_another(spread, placed, hogs)
+
+
+def _followed_another(one: Symptom, other: Symptom, onsets: Sequence[Symptom]) -> bool:
+    """What has no place, beside a cgroup that stood still, while somebody else took the CPU: it followed from that."""
+    event, stopped = (one, other) if _nowhere(one) else (other, one)
+    if not (_nowhere(event) and stopped.detector.is_stopped):
+        return False
+    return any(onset.from_us <= event.to_us + NEAR_US and event.from_us - onset.to_us <= FOLLOWS_US for onset in onsets)
 
 
 def _is_moderate(symptom: Symptom) -> bool:

@@ -71,6 +71,8 @@ class Detector:
     """With a confirmed cause it is critical once it lasts this long."""
     victim: str = ""
     """Whom it hurts, with {cpu}; its group without."""
+    is_remark: bool = False
+    """Worth knowing, and no incident by itself unless it is critical: healthy nodes have that at times."""
 
     @property
     def is_onset(self) -> bool:
@@ -97,6 +99,12 @@ class Symptom:
     facts: dict[str, Any] = field(default_factory=dict)
     heading: str = ""
     """In place of the title of its kind."""
+    finding: str = ""
+    """The rule by which `check` reports it, in place of its kind."""
+
+    @property
+    def rule(self) -> str:
+        return self.finding or self.kind.replace("_", "-")
 
     @property
     def kind(self) -> str:
@@ -109,6 +117,11 @@ class Symptom:
     @property
     def seconds(self) -> float:
         return (self.to_us - self.from_us) / 1e6
+
+    @property
+    def is_remark(self) -> bool:
+        """No part of an incident."""
+        return self.detector.is_remark and self.severity != "critical"
 
     @property
     def victim(self) -> str | None:

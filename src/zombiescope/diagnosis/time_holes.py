@@ -3,7 +3,7 @@
 The clock of the sampler is an interrupt. While interrupts are off it cannot fire, and /proc/stat loses the time too. A
 hypervisor that took the core away makes the same gap, so time that was stolen rules a hole out, and so does idle time
 that some machines do not sample. Not every hypervisor reports what it took: a hole in all cores at once is the whole
-machine standing still, and no code of its own does that to all of them.
+machine standing still, and no code of its own does that to all of them. (To more than half: one that idles shows none.)
 """
 
 from __future__ import annotations
@@ -30,11 +30,12 @@ class Hole(NamedTuple):
 
 
 class Pause(NamedTuple):
-    """All cores at once."""
+    """More than half of the cores at once."""
 
     from_us: int
     to_us: int
     gap_us: int
+    cores: int
 
 
 def holes(cores: CoreGrid) -> Iterator[Hole]:
@@ -48,9 +49,10 @@ def holes(cores: CoreGrid) -> Iterator[Hole]:
 
 def pauses(cores: CoreGrid) -> Iterator[Pause]:
     """Of the whole machine."""
-    for second in np.flatnonzero(_at_once(cores, _found(cores))).tolist():
-        gap_us = int(np.nan_to_num(cores.max_gap_us[:, second]).max())
-        yield Pause(cores.at_us(second), cores.at_us(second + 1), gap_us)
+    found = _found(cores)
+    for second in np.flatnonzero(_at_once(cores, found)).tolist():
+        gap_us = int(cores.max_gap_us[found[:, second], second].max())
+        yield Pause(cores.at_us(second), cores.at_us(second + 1), gap_us, int(found[:, second].sum()))
 
 
 def _found(cores: CoreGrid) -> Mask:
@@ -59,10 +61,11 @@ def _found(cores: CoreGrid) -> Mask:
 
 
 def _at_once(cores: CoreGrid, found: Mask) -> Mask:
-    """Seconds in which every core, of two or more, has a hole, and all are about as long."""
+    """Seconds in which most cores, two or more, have a hole, and all are about as long."""
     gaps = np.nan_to_num(cores.max_gap_us)
-    alike: Mask = gaps.min(axis=0) >= ALIKE_RATIO * gaps.max(axis=0)
-    together: Mask = found.all(axis=0) & alike & (len(cores.cpus) > 1)
+    shortest, longest = np.where(found, gaps, np.inf).min(axis=0), np.where(found, gaps, 0).max(axis=0)
+    most = found.sum(axis=0)
+    together: Mask = (most >= 2) & (2 * most > len(cores.cpus)) & (shortest >= ALIKE_RATIO * longest)
     return together
 
 

@@ -82,6 +82,7 @@ class CgroupHistory:
 
     def __init__(self, recording: Recording, start_us: int | None, end_us: int) -> None:
         self._recording = recording
+        self._end_us = end_us
         self._boot = recording.boot_at(end_us)
         self._leaks = recording.table("leaks", start_us, end_us + 1, boot=self._boot)
         self._census = _largest_hierarchy(recording.table("census", start_us, end_us + 1, boot=self._boot))
@@ -100,7 +101,7 @@ class CgroupHistory:
         dying_per_hour, total_per_hour = (_growth(times, window.column(name)) for name in ("dying", "total"))
         load = Load(census.at_us, census.total, census.live, census.dying, dying_per_hour, total_per_hour)
         if self._leaf_cost is None:
-            self._leaf_cost = _leaf_cost(self._recording, at_us)
+            self._leaf_cost = _leaf_cost(self._recording, self._end_us)
         verdict = judge(self._recording.node.get("kernel"), load, self._leaf_cost)
         return CgroupsView(census, dying_per_hour, verdict.verdict, verdict.why, found, verdict.forecast)
 

@@ -10,18 +10,18 @@ from tempfile import TemporaryDirectory
 import pytest
 from rich.console import Console
 from tests.helpers.recordings import write_recording
-from tests.unit.checkup.looks import checked, core
+from tests.unit.diagnosis.check.looks import checked, core
 
 from zombiescope._missing import Missing
 from zombiescope.audit.finding import Evidence, Finding
-from zombiescope.checkup.around import Surroundings
-from zombiescope.checkup.checkup import Audited, Checkup
-from zombiescope.checkup.defunct import Defunct, Parent
-from zombiescope.checkup.examine import examine
-from zombiescope.checkup.quotas import Throttled
+from zombiescope.audit.surroundings import Surroundings
+from zombiescope.audit.surroundings.defunct import Defunct, Parent
+from zombiescope.audit.surroundings.quotas import Throttled
 from zombiescope.commands.check.document import document
 from zombiescope.commands.check.progress import picture
 from zombiescope.commands.check.screen import compose
+from zombiescope.diagnosis.check.check import Audited, Check
+from zombiescope.diagnosis.check.examine import examine
 from zombiescope.recording import schema
 from zombiescope.recording.log import Block, LogFrame
 from zombiescope.recording.reader import open_recording
@@ -41,17 +41,17 @@ AUDIT = Audited(
 
 
 @cache
-def founding(cpus: int) -> Checkup:
+def founding(cpus: int) -> Check:
     with TemporaryDirectory() as place:
         write_recording(place, cpus=cpus, seconds=12, busy=0.1)
         with open_recording(Path(place)) as recording:
-            checkup = examine(recording, AROUND, AUDIT)
-    assert checkup is not None
-    return checkup
+            check = examine(recording, AROUND, AUDIT)
+    assert check is not None
+    return check
 
 
-def page(checkup: Checkup, width: int, height: int | None) -> list[str]:
-    lines = compose(checkup, UTC, width, height)
+def page(check: Check, width: int, height: int | None) -> list[str]:
+    lines = compose(check, UTC, width, height)
     assert all(line.cell_len <= width for line in lines)
     return [line.plain.rstrip() for line in lines]
 
@@ -62,7 +62,7 @@ def test_it_fits(cpus: int, width: int, height: int) -> None:
     lines = page(founding(cpus), width, height)
     assert len(lines) <= height
     assert lines[0].startswith(" zombiescope check  lab")
-    assert lines[1].startswith(f" CRITICAL  core {cpus - 1} was in the")
+    assert lines[1].startswith(f" CRITICAL  core {cpus - 1} spent 100")
 
 
 def test_at_80_by_24_every_subject_and_the_saturated_core_of_192_are_seen() -> None:
@@ -71,7 +71,7 @@ def test_at_80_by_24_every_subject_and_the_saturated_core_of_192_are_seen() -> N
     subjects = {"cores", "pressure", "memory", "cgroups", "network", "units", "audit", "defunct", "blind to"}
     assert subjects <= labels
     # what else was found stays, while the audit, which can be asked again, has given way to its worst
-    assert sum(line[:1] in ("✗", "!") and not line[1:11].strip() for line in lines) == 4
+    assert sum(line[:1] in ("✗", "!") and not line[1:11].strip() for line in lines) == 3
     assert lines[-4].startswith("✗audit     critical: ecs.service: reason 0")
     # one character a core, the last of them full
     rows = [line for line in lines if line.split() and line.split()[0] in ("0", "64", "128")]
@@ -104,14 +104,14 @@ def test_marks_hold_without_colour() -> None:
 
 
 def test_a_quiet_node_says_so_and_on_how_much_that_rests(tmp_path: Path) -> None:
-    lines = page(checked(tmp_path, around=Surroundings(units=())), 80, 23)
+    lines = page(checked(tmp_path, audit=Audited(running={})), 80, 23)
     assert lines[1].startswith(" OK        nothing wrong seen in these 10 seconds, on what could be seen:")
     assert not [line for line in lines if line[:1] in ("✗", "!")]
 
 
 def test_a_quiet_node_that_was_not_wholly_seen_is_not_simply_fine(tmp_path: Path) -> None:
     lacking = [{"source": "stack samples", "why": "denied", "grant": "CAP_PERFMON"}]
-    lines = page(checked(tmp_path, around=Surroundings(units=()), missing=lacking), 80, 23)
+    lines = page(checked(tmp_path, audit=Audited(running={}), missing=lacking), 80, 23)
     assert lines[1].startswith(" OK?       nothing wrong seen in these 10 seconds, on what could be seen: 12 of")
     assert lines[2].strip() == "14 sources"
 

@@ -294,6 +294,7 @@ def test_check_wants_a_length_and_a_severity(cli: Cli) -> None:
 def test_check_ends_when_its_recorder_does_not_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     code = "import sys; sys.exit('zombiescope: this kernel has no /proc')"
     monkeypatch.setattr(private_recorder, "recorder_arguments", lambda _: [sys.executable, "-c", code])
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     assert main.run(["check", "--for", "1s"]) == 1
     assert not list(tmp_path.iterdir())
@@ -309,6 +310,7 @@ def test_check_ends_when_its_recorder_breaks_off(
     monkeypatch.setattr(
         private_recorder, "recorder_arguments", lambda config: [sys.executable, "-c", code, json.dumps(config)]
     )
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     assert main.run(["check", "--for", "5s"]) == 1
     assert capsys.readouterr().err == "zombiescope: the recorder ended early: killed by somebody\n"
@@ -317,20 +319,22 @@ def test_check_ends_when_its_recorder_breaks_off(
 
 def test_what_a_boot_would_make_is_no_question_to_a_node_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     from zombiescope import audit
-    from zombiescope.commands.check import looking
+    from zombiescope.audit.surroundings import Surroundings
+    from zombiescope.commands.check import window
 
     missing = (audit.Missing("generator: x-generator", "unknown", "boot it"), audit.Missing("systemd", "no bus", "y"))
     found = audit.Audit(root="/", live=False, findings=(), missing=missing, units=0, enabled=0, platform=None)
-    monkeypatch.setattr(audit, "examine", lambda: found)
-    assert [one.source for one in looking._audited().missing] == ["systemd"]
+    monkeypatch.setattr(audit, "examine", lambda **_: found)
+    assert [one.source for one in window._audited(Surroundings()).missing] == ["systemd"]
 
 
 def test_an_audit_that_breaks_off_is_missing_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     from zombiescope import audit
-    from zombiescope.commands.check import looking
+    from zombiescope.audit.surroundings import Surroundings
+    from zombiescope.commands.check import window
 
-    monkeypatch.setattr(audit, "examine", lambda: 1 / 0)
-    audited = looking._audited()
+    monkeypatch.setattr(audit, "examine", lambda **_: 1 / 0)
+    audited = window._audited(Surroundings())
     assert audited.findings == ()
     (missing,) = audited.missing
     assert (missing.source, missing.why) == ("audit", "it broke off: division by zero (ZeroDivisionError)")

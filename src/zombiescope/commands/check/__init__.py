@@ -1,6 +1,6 @@
 """`zombiescope check`: ten seconds of this node on one screen.
 
-looking.py      a private recorder for the window, and the look around it
+window.py       a private recorder for the window, and what is watched beside it
 progress.py     what a person sees meanwhile
 screen.py       the page: the verdict, the panels, how they share the room
 panels.py       one panel per subject
@@ -66,18 +66,17 @@ def command(
 
     Nothing has to be recorded before. Without root it shows what it may see, and says what it may not.
     """
-    from zombiescope._severity import SEVERITIES
-    from zombiescope.checkup.checkup import rank
-    from zombiescope.commands.check.looking import look
+    from zombiescope._severity import SEVERITIES, rank
+    from zombiescope.commands.check.window import look
 
-    checkup = look(for_s)
+    check = look(for_s)
     if json_:
         from zombiescope.commands.check.document import document
 
-        print_document("check", document(checkup))
+        print_document("check", document(check))
     else:
         from zombiescope.commands.check.screen import show
 
-        show(checkup, console(), utc=utc)
-    worst = max((rank(finding) for finding in checkup.all_findings()), default=-1)
+        show(check, console(), utc=utc)
+    worst = max((rank(finding.severity) for finding in check.all_findings()), default=-1)
     return _FOUND if worst >= SEVERITIES.index(fail_on) else 0

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from zombiescope.checkup.wording import inner
 from zombiescope.commands.check.styles import NOT_MEASURED, STYLES
 from zombiescope.commands.quantities import human_s
 from zombiescope.commands.top.strips import heat_row, strip
+from zombiescope.diagnosis.check.findings import inner
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from zombiescope.checkup.checkup import Checkup
-    from zombiescope.checkup.cores import CoreSeen
+    from zombiescope.diagnosis.check.check import Check
+    from zombiescope.diagnosis.check.cores import HeldCore
     from zombiescope.views.cores import Modes
     from zombiescope.views.recent import CoreTick
 
@@ -40,8 +40,8 @@ class Strips:
     spare: tuple[int, ...]
 
 
-def strips(checkup: Checkup, width: int) -> Strips:
-    seen = checkup.cores
+def strips(check: Check, width: int) -> Strips:
+    seen = check.cores
     if not seen.cores:
         return Strips([Text("no core was measured", NOT_MEASURED)], ())
     few = len(seen.cores) <= _FEW
@@ -53,9 +53,9 @@ def strips(checkup: Checkup, width: int) -> Strips:
     made = [_row("average", label, seen.average_strip, stretch, seen.aggregate, modes)]
     made += [_core(one, label, stretch, modes, width - _INDENT) for one in shown]
     if few:
-        return Strips([*made, _stalls(checkup)], (len(made),))
+        return Strips([*made, _stalls(check)], (len(made),))
     # The mean, the worst core and the row of all stay; the stalls, which are findings too, and the next worst go.
-    made += [_stalls(checkup), *_everyone(checkup, width)]
+    made += [_stalls(check), *_everyone(check, width)]
     return Strips(made, (4, 3, 2, 2))
 
 
@@ -91,7 +91,7 @@ def _strip(cells: Sequence[CoreTick | None], stretch: int) -> Text:
     return strip(wide, len(wide))
 
 
-def _core(one: CoreSeen, label: int, stretch: int, names: dict[str, str], room: int) -> Text:
+def _core(one: HeldCore, label: int, stretch: int, names: dict[str, str], room: int) -> Text:
     """What does not fit whole is left out: the verdict says who, and where."""
     text = _row(f"core {one.core.cpu}", label, one.strip, stretch, one.core.modes, names)
     held_s = one.core.longest_saturation_s or 0.0
@@ -99,9 +99,9 @@ def _core(one: CoreSeen, label: int, stretch: int, names: dict[str, str], room: 
     if held_s >= _HELD_S:
         text.stylize(f"bold {STYLES['critical']}", 0, label - 1)
         more.append(Text(f"  held {human_s(held_s)}", STYLES["critical"]))
-    if one.hog is not None and one.hog.comm:
+    if one.hog is not None and one.hog.actor.comm:
         path = inner(one.hog.path)
-        more.append(Text(f"  {one.hog.comm}", "bold" if held_s >= _HELD_S else "dim"))
+        more.append(Text(f"  {one.hog.actor.comm}", "bold" if held_s >= _HELD_S else "dim"))
         more += [Text(f" in {path[-1]}", "dim")] if path else []
     for part in more:
         if text.cell_len + part.cell_len > room:
@@ -110,9 +110,9 @@ def _core(one: CoreSeen, label: int, stretch: int, names: dict[str, str], room: 
     return text
 
 
-def _everyone(checkup: Checkup, width: int) -> list[Text]:
+def _everyone(check: Check, width: int) -> list[Text]:
     """Every core in its worst second, so that a second lost among many is seen."""
-    cores = checkup.cores.cores
+    cores = check.cores.cores
     digits = len(str(cores[-1].core.cpu))
     per_row = next((count for count in _PER_ROW if count <= width - _INDENT - digits - 1), 8)
     rows = []
@@ -134,13 +134,16 @@ def _worst_cell(cells: Sequence[CoreTick | None]) -> CoreTick | None:
     return max(known, key=lambda cell: (cell.kernel, cell.busy), default=None)
 
 
-def _stalls(checkup: Checkup) -> Text:
-    if not checkup.sources["stack samples"]:
+def _stalls(check: Check) -> Text:
+    if not check.sources["stack samples"]:
         return _whole("stalls, and who held a core, cannot be seen without stack samples", NOT_MEASURED)
-    if not checkup.stalls:
+    if not check.stalls:
         return _whole("no stall of 100 ms or more", "dim")
-    said = [f"core {one.cpu} {human_s(one.seconds)} ({_KINDS.get(one.kind, one.kind)})" for one in checkup.stalls[:4]]
-    more = f", and {len(checkup.stalls) - 4} more" if len(checkup.stalls) > 4 else ""
+    said = [
+        f"{'all cores' if one.cpu is None else f'core {one.cpu}'} {human_s(one.seconds)} ({_KINDS[one.kind]})"
+        for one in check.stalls[:4]
+    ]
+    more = f", and {len(check.stalls) - 4} more" if len(check.stalls) > 4 else ""
     return _whole(f"stalls: {', '.join(said)}{more}", "")
 
 
@@ -148,4 +151,4 @@ def _whole(text: str, style: str) -> Text:
     return Text(text, style, no_wrap=True)
 
 
-_KINDS = {"no_samples": "interrupts off", "ksoftirqd": "ksoftirqd waited"}
+_KINDS = {"no_samples": "interrupts off", "ksoftirqd": "ksoftirqd waited", "held": "held in the kernel"}

@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from zombiescope.checkup.checkup import rank
-from zombiescope.checkup.defunct import ANOTHER_KIND
-from zombiescope.checkup.wording import ago
+from zombiescope._severity import rank
+from zombiescope.audit.rules.kernel_log import ago
+from zombiescope.audit.surroundings.defunct import ANOTHER_KIND
 from zombiescope.commands.check import core_strips
 from zombiescope.commands.check.styles import NOT_MEASURED, STYLES
 from zombiescope.commands.quantities import human_count, human_s
+from zombiescope.diagnosis.check.units import restarts_of
 
 if TYPE_CHECKING:
     from zombiescope._missing import Missing
-    from zombiescope.checkup.checkup import Checkup
-    from zombiescope.checkup.network import Card
+    from zombiescope.diagnosis.check.check import Check
     from zombiescope.views.cgroups import Leak
+    from zombiescope.views.network import Card
 
 _VERDICTS = {"costly": STYLES["critical"], "watch": STYLES["warning"], "harmless": "green"}
 _AUDIT_SHOWN = 3
@@ -40,11 +41,25 @@ class Panel:
 
 
 _PANELS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
-    ("cores", 4, ("core-", "kernel-", "machine-", "real-time", "stolen", "ksoftirqd")),
+    (
+        "cores",
+        4,
+        (
+            "core-",
+            "kernel-hog",
+            "kernel-crowd",
+            "migrating-",
+            "machine-",
+            "real-time",
+            "stolen",
+            "run-queue",
+            "interrupt-",
+        ),
+    ),
     ("pressure", 6, ("pressure-", "throttled")),
     ("memory", 6, ("reclaim", "drop-caches", "oom_kill")),
     ("cgroups", 5, ("memory-cgroups", "dying-", "cgroup-churn")),
-    ("network", 6, ("card-", "softnet-", "nic_")),
+    ("network", 6, ("card-", "softnet-", "nic", "packet-loss", "ksoftirqd")),
     ("units", 6, ("unit-",)),
     ("audit", 8, ()),
     ("defunct", 7, ("defunct",)),
@@ -53,22 +68,22 @@ _PANELS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
 """Label, how soon it gives way, and how the rules begin that are about it."""
 
 
-def panels(checkup: Checkup, width: int) -> list[Panel]:
+def panels(check: Check, width: int) -> list[Panel]:
     texts: dict[str, Callable[[], list[Text]]] = {
-        "pressure": lambda: _pressure(checkup),
-        "memory": lambda: _memory(checkup),
-        "cgroups": lambda: _cgroups(checkup),
-        "network": lambda: _network(checkup),
-        "units": lambda: _units(checkup),
-        "audit": lambda: _audit(checkup),
-        "defunct": lambda: _defunct(checkup),
-        "blind to": lambda: _blind(checkup),
+        "pressure": lambda: _pressure(check),
+        "memory": lambda: _memory(check),
+        "cgroups": lambda: _cgroups(check),
+        "network": lambda: _network(check),
+        "units": lambda: _units(check),
+        "audit": lambda: _audit(check),
+        "defunct": lambda: _defunct(check),
+        "blind to": lambda: _blind(check),
     }
     made = []
     for label, gives_way, rules in _PANELS:
-        severity = _severity(checkup, label, rules)
+        severity = _severity(check, label, rules)
         if label == "cores":
-            strips = core_strips.strips(checkup, width)
+            strips = core_strips.strips(check, width)
             least = len(strips.lines) - len(strips.spare)
             made.append(Panel(label, strips.lines, severity, gives_way, least, strips.spare))
         else:
@@ -76,15 +91,14 @@ def panels(checkup: Checkup, width: int) -> list[Panel]:
     return made
 
 
-def _severity(checkup: Checkup, label: str, rules: tuple[str, ...]) -> str | None:
-    found = checkup.audit.findings if label == "audit" else checkup.findings
-    about = (
-        [one for one in found if label == "audit" or one.rule.startswith(rules)] if rules or label == "audit" else []
-    )
-    worst = max(about, key=rank, default=None)
+def _severity(check: Check, label: str, rules: tuple[str, ...]) -> str | None:
     if label == "blind to":
-        return "warning" if checkup.missing else None
-    return worst.severity if worst is not None else None
+        return "warning" if check.missing else None
+    if label == "audit":
+        about = list(check.audit.findings)
+    else:
+        about = [one for one in check.all_findings() if rules and one.rule.startswith(rules)]
+    return max((one.severity for one in about), key=rank, default=None)
 
 
 def _joined(parts: Sequence[Text | str]) -> Text:
@@ -94,16 +108,14 @@ def _joined(parts: Sequence[Text | str]) -> Text:
     return text
 
 
-def _pressure(checkup: Checkup) -> list[Text]:
-    if all(found.some is None and found.full is None for found in checkup.pressure.values()):
+def _pressure(check: Check) -> list[Text]:
+    if all(found.some is None and found.full is None for found in check.pressure.values()):
         lines = [Text("not measured by this kernel", NOT_MEASURED)]
     else:
         lines = [
-            Text()
-            .append("some/full: ", "dim")
-            .append_text(_joined([_resource(checkup, one) for one in checkup.pressure]))
+            Text().append("some/full: ", "dim").append_text(_joined([_resource(check, one) for one in check.pressure]))
         ]
-    throttled = checkup.around.throttled
+    throttled = check.surroundings.throttled
     if throttled is None:
         lines.append(Text("CPU quotas cannot be read", NOT_MEASURED))
     elif throttled:
@@ -120,8 +132,8 @@ def _pressure(checkup: Checkup) -> list[Text]:
     return lines
 
 
-def _resource(checkup: Checkup, name: str) -> Text:
-    found = checkup.pressure[name]
+def _resource(check: Check, name: str) -> Text:
+    found = check.pressure[name]
     if found.some is None and found.full is None:
         return Text().append(f"{name} ", "dim").append("?", NOT_MEASURED)
     shown = "/".join("-" if ratio is None else f"{ratio * 100:.0f}" for ratio in (found.some, found.full))
@@ -129,10 +141,10 @@ def _resource(checkup: Checkup, name: str) -> Text:
     return Text().append(f"{name} ", "dim").append(f"{shown} %", "bold" if loud else "")
 
 
-def _memory(checkup: Checkup) -> list[Text]:
-    if checkup.reclaim is None:
+def _memory(check: Check) -> list[Text]:
+    if check.reclaim is None:
         return [Text("reclaim is not measured", NOT_MEASURED)]
-    rates, counts = checkup.reclaim.per_second, checkup.reclaim.counts
+    rates, counts = check.reclaim.per_second, check.reclaim.counts
     names = {
         "pgscan_direct": "direct scans",
         "allocstall": "allocation stalls",
@@ -148,10 +160,11 @@ def _memory(checkup: Checkup) -> list[Text]:
     return [_joined(moved)]
 
 
-def _cgroups(checkup: Checkup) -> list[Text]:
-    seen, memory = checkup.cgroups, checkup.cgroups.memory
+def _cgroups(check: Check) -> list[Text]:
+    seen, view = check.cgroups, check.cgroups.view
+    memory = view.memory
     if memory is None:
-        return [Text(seen.why, NOT_MEASURED)]
+        return [Text(view.why, NOT_MEASURED)]
     line = Text().append(human_count(memory.total), "bold").append(f" memory cgroups tracked ({memory.hierarchy}), ")
     if memory.live is None:
         line.append("in use: not counted in this time", NOT_MEASURED)
@@ -164,12 +177,12 @@ def _cgroups(checkup: Checkup) -> list[Text]:
             f"; dying {growth.dying:+,} in {growth.seconds:.0f} s (extrapolated: {growth.dying_per_hour:+,.0f} an hour)"
         )
         line.append(said, style)
-    lines = [line, Text.assemble((f"{seen.verdict}: ", _VERDICTS.get(seen.verdict or "", "")), seen.why)]
-    return [*lines, *_makers(checkup)] if not seen.makers else [lines[0], *_makers(checkup), lines[1]]
+    lines = [line, Text.assemble((f"{view.verdict}: ", _VERDICTS.get(view.verdict or "", "")), view.why)]
+    return [*lines, *_makers(check)] if not seen.makers else [lines[0], *_makers(check), lines[1]]
 
 
-def _makers(checkup: Checkup) -> list[Text]:
-    makers = checkup.cgroups.makers
+def _makers(check: Check) -> list[Text]:
+    makers = check.cgroups.makers
     if makers is None:
         return [Text("who makes and removes cgroups cannot be seen", NOT_MEASURED)]
     lines = [_maker(line) for line in makers[:2]]
@@ -191,29 +204,29 @@ def _maker(line: Leak) -> Text:
     return text.append(f", by {' '.join(names)}" if names else ", made before we looked", "" if names else "dim")
 
 
-def _network(checkup: Checkup) -> list[Text]:
-    cards, softnet = checkup.network.cards, checkup.network.softnet
+def _network(check: Check) -> list[Text]:
+    cards, softnet = check.network.cards, check.network.softnet
     parts: list[Text | str] = []
     if cards is None:
         parts.append(Text("cards cannot be read", NOT_MEASURED))
     elif not cards:
         parts.append(Text("no physical card here", "dim"))
     else:
-        parts += [_card(card, checkup.window.seconds) for card in cards[:2]]
+        parts += [_card(card, check.window.seconds) for card in cards[:2]]
     if softnet is None:
         parts.append(Text("softnet ?", NOT_MEASURED))
     else:
         dropped, squeezed = sum(core.dropped for core in softnet), sum(core.squeezed for core in softnet)
         parts.append(Text(f"softnet dropped {dropped:,}, squeezed {squeezed:,}", "" if dropped or squeezed else "dim"))
-    log = checkup.around.log
+    log = check.surroundings.log
     resets = [one for one in log.kinds if one.kind.startswith("nic_")] if log else []
     lines = [_joined(parts)]
-    now = [event for event in checkup.events if event.kind.startswith("nic_")]
+    now = [event for event in check.events if event.kind.startswith("nic_")]
     lines += [Text(f"{event.kind}: {' '.join(event.text.split())}", STYLES["critical"]) for event in now[-2:]]
     if log is None:
         lines[0].append(" · ", "dim").append("kernel log closed", NOT_MEASURED)
     for one in resets:
-        when = ago(checkup.window.end_us / 1e6 - one.last_us / 1e6)
+        when = ago(check.window.end_us / 1e6 - one.last_us / 1e6)
         lines.append(Text(f"kernel log since boot: {one.kind} {one.count}×, last {when}", STYLES["warning"]))
     if log is not None and not resets:
         lines[0].append(" · ", "dim").append("no reset logged since boot", "dim")
@@ -229,8 +242,8 @@ def _card(card: Card, seconds: float) -> Text:
     return text.append(", " + ", ".join(f"{name} +{count:,}" for name, count in trouble[:3]), STYLES["warning"])
 
 
-def _units(checkup: Checkup) -> list[Text]:
-    units = checkup.units
+def _units(check: Check) -> list[Text]:
+    units = check.units
     if units is None:
         return [Text("systemd cannot be asked", NOT_MEASURED)]
     lines = [
@@ -239,24 +252,24 @@ def _units(checkup: Checkup) -> list[Text]:
     ]
     told = {one.unit for one in units.restarted}
     lines += [
-        Text(f"{one.unit} waits in auto-restart ({human_count(one.n_restarts)} restarts so far)")
+        Text(f"{one.name} waits in auto-restart ({human_count(restarts_of(one))} restarts so far)")
         for one in units.waiting[:3]
-        if one.unit not in told
+        if one.name not in told
     ]
     lines += [Text(text) for text in units.failed[:2]]
     if not lines:
         lines = [Text(f"none of {units.services} services restarted or waits for it", "dim")]
-    elsewhere = [one for one in units.often if one.unit not in told and one not in units.waiting]
+    elsewhere = [one for one in units.often if one.name not in told and one not in units.waiting]
     if elsewhere:
-        most = ", ".join(f"{one.unit} {one.n_restarts}×" for one in elsewhere[:3])
+        most = ", ".join(f"{one.name} {restarts_of(one)}×" for one in elsewhere[:3])
         lines.append(Text(f"restarted earlier: {most}", "dim"))
     return lines
 
 
-def _audit(checkup: Checkup) -> list[Text]:
-    if not checkup.sources["audit"]:
+def _audit(check: Check) -> list[Text]:
+    if not check.sources["audit"]:
         return [Text("not examined", NOT_MEASURED)]
-    found = checkup.audit.findings
+    found = check.audit.findings
     if not found:
         return [Text("nothing found in the configuration of this node", "dim")]
     lines = [_audited(one.severity, one.unit, one.why) for one in found[:_AUDIT_SHOWN]]
@@ -270,8 +283,8 @@ def _audited(severity: str, unit: str | None, why: str) -> Text:
     return text.append(why if unit is None or unit in why else f"{unit}: {why}")
 
 
-def _defunct(checkup: Checkup) -> list[Text]:
-    found = checkup.around.defunct
+def _defunct(check: Check) -> list[Text]:
+    found = check.surroundings.defunct
     if found is None:
         return [Text("processes cannot be listed", NOT_MEASURED)]
     if not found.lasting:
@@ -284,10 +297,10 @@ def _defunct(checkup: Checkup) -> list[Text]:
     return [line.append(f"; {ANOTHER_KIND}", "dim")]
 
 
-def _blind(checkup: Checkup) -> list[Text]:
-    missing = checkup.missing
+def _blind(check: Check) -> list[Text]:
+    missing = check.missing
     if not missing:
-        return [Text(f"nothing: all {len(checkup.sources)} sources were seen", "dim")]
+        return [Text(f"nothing: all {len(check.sources)} sources were seen", "dim")]
     if len(missing) == 1:
         return [Text().append(missing[0].source, NOT_MEASURED).append(f": {missing[0].why}; {missing[0].grant}", "dim")]
     lines = [Text().append(", ".join(one.source for one in missing), NOT_MEASURED)]

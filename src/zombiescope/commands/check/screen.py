@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from zombiescope.checkup.verdict import verdict
 from zombiescope.commands.check.panels import Panel, panels
 from zombiescope.commands.check.styles import MARKS, NOT_MEASURED, STYLES, WORDS
 from zombiescope.commands.window import clock, zone_of
+from zombiescope.diagnosis.check.check import verdict
 
 if TYPE_CHECKING:
     from datetime import tzinfo
@@ -23,27 +23,27 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from zombiescope.audit.finding import Finding
-    from zombiescope.checkup.checkup import Checkup
+    from zombiescope.diagnosis.check.check import Check
 
 LABEL = 11
 _NARROWEST = 40
 _ALSO = 4
 
 
-def show(checkup: Checkup, console: Console, *, utc: bool) -> None:
+def show(check: Check, console: Console, *, utc: bool) -> None:
     zone = zone_of({}, utc)
     height = console.height - 1 if console.is_terminal else None
-    for line in compose(checkup, zone, max(_NARROWEST, console.width), height):
+    for line in compose(check, zone, max(_NARROWEST, console.width), height):
         console.print(line, no_wrap=True, overflow="crop", crop=True)
 
 
-def compose(checkup: Checkup, zone: tzinfo, width: int, height: int | None) -> list[Text]:
+def compose(check: Check, zone: tzinfo, width: int, height: int | None) -> list[Text]:
     """Lines of at most `width` columns; at most `height` of them, if that is given."""
-    head = [_title(checkup, zone, width)]
-    foot = [_foot(checkup, width)]
-    said = _Block(_verdict(checkup, width), 1, 2)
-    also = _Block(_also(checkup, width, None if height is None else _ALSO), 3, 0, marked=False)
-    blocks = [_block(panel, width) for panel in panels(checkup, width)]
+    head = [_title(check, zone, width)]
+    foot = [_foot(check, width)]
+    said = _Block(_verdict(check, width), 1, 2)
+    also = _Block(_also(check, width, None if height is None else _ALSO), 3, 0, marked=False)
+    blocks = [_block(panel, width) for panel in panels(check, width)]
     room = None if height is None else height - len(head) - len(foot)
     _fit([said, also, *blocks], room, width)
     top = [*said.lines, *also.lines]
@@ -92,13 +92,13 @@ def _mark_cut(line: Text, width: int) -> None:
     line.append(" …", "dim")
 
 
-def _title(checkup: Checkup, zone: tzinfo, width: int) -> Text:
+def _title(check: Check, zone: tzinfo, width: int) -> Text:
     left = Text.assemble(
         (" zombiescope check ", "bold reverse"),
-        (f" {checkup.node}", "bold"),
-        (f"  {checkup.kernel or '?'}  {len(checkup.cores.cores)} cores", "dim"),
+        (f" {check.node}", "bold"),
+        (f"  {check.kernel or '?'}  {len(check.cores.cores)} cores", "dim"),
     )
-    right = Text(f"{checkup.window.seconds:.1f} s until {clock(checkup.window.end_us, zone)} ", "dim")
+    right = Text(f"{check.window.seconds:.1f} s until {clock(check.window.end_us, zone)} ", "dim")
     space = width - left.cell_len - right.cell_len
     if space < 1:
         left.truncate(width, overflow="ellipsis")
@@ -106,18 +106,18 @@ def _title(checkup: Checkup, zone: tzinfo, width: int) -> Text:
     return left.append(" " * space).append_text(right)
 
 
-def _verdict(checkup: Checkup, width: int) -> list[Text]:
-    said = verdict(checkup)
-    blind = said.severity == "ok" and not all(checkup.sources.values())
+def _verdict(check: Check, width: int) -> list[Text]:
+    said = verdict(check)
+    blind = said.severity == "ok" and not all(check.sources.values())
     word, style = ("OK?", NOT_MEASURED) if blind else (WORDS[said.severity], STYLES[said.severity])
     label = Text(f" {word}".ljust(LABEL), f"bold {style}")
     return _hanging(label, [Text(said.text, "bold")], width)
 
 
-def _also(checkup: Checkup, width: int, most: int | None) -> list[Text]:
+def _also(check: Check, width: int, most: int | None) -> list[Text]:
     """The other findings of the window that are no mere notes, a line each."""
-    first = verdict(checkup).finding
-    others = [one for one in checkup.findings if one is not first and one.severity != "info"]
+    first = verdict(check).finding
+    others = [one for one in check.findings if one is not first and one.severity != "info"]
     shown = others if most is None else others[:most]
     lines = []
     for one in shown:
@@ -165,15 +165,15 @@ def _wrap(text: Text, width: int) -> list[Text]:
     return list(wrapped)
 
 
-def _foot(checkup: Checkup, width: int) -> Text:
+def _foot(check: Check, width: int) -> Text:
     counts = {
-        severity: sum(one.severity == severity for one in checkup.all_findings())
+        severity: sum(one.severity == severity for one in check.all_findings())
         for severity in ("critical", "warning", "info")
     }
     words = {"critical": ("critical", "critical"), "warning": ("warning", "warnings"), "info": ("note", "notes")}
     said = (f"{count} {words[severity][count > 1]}" for severity, count in counts.items() if count)
     found = ", ".join(said) or "no findings"
-    cost = checkup.cost.cpu_ratio if checkup.cost else None
+    cost = check.cost.cpu_ratio if check.cost else None
     own = "" if cost is None else f" · looking took {cost * 100:.1f} % of a core"
     line = Text(f" {found}{own} · --json has every figure", "dim")
     line.truncate(width, overflow="ellipsis")

@@ -1,7 +1,7 @@
-"""A core that the kernel held for a second or more while the node as a whole had room.
+"""A core that the kernel held for a second or more.
 
-Read from the table `cores`: system, irq and softirq time by elapsed time, second by second. A node whose cores are all
-busy is not this: there, everybody waits for everybody.
+Read from the table `cores`: system, irq and softirq time by elapsed time, second by second. On a node whose cores are
+all busy everybody waits for everybody, and a second of it is nothing; two in a row are.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from zombiescope.diagnosis.symptom import DRIVER_PATIENCE_S, Detector, Symptom
 from zombiescope.recording.saturation import SATURATED_RATIO
 
 NODE_BUSY_RATIO = 0.9
+LEAST_BUSY_S = 2
+"""On a node that is busy as a whole."""
 _MODES = ("system", "softirq", "irq")
 
 
@@ -23,11 +25,12 @@ def find(facts: Facts) -> Iterator[Symptom]:
     cores = facts.cores
     if cores is None:
         return
-    kernel = cores.kernel
-    room = cores.node_busy() < NODE_BUSY_RATIO
+    kernel, room = cores.kernel, cores.node_busy() < NODE_BUSY_RATIO
     for row, cpu in enumerate(cores.cpus):
-        for first, last in runs((kernel[row] >= SATURATED_RATIO) & room, least=1, bridge=1):
+        for first, last in runs(kernel[row] >= SATURATED_RATIO, bridge=1):
             seconds = last - first
+            if seconds < LEAST_BUSY_S and not room[first:last].any():
+                continue
             shares = {mode: float(np.nanmean(cores.ratios[mode][row, first:last])) for mode in _MODES}
             mode = max(shares, key=lambda mode: shares[mode])
             average = cores.mean(cores.busy, first, last)
@@ -46,7 +49,8 @@ def find(facts: Facts) -> Iterator[Symptom]:
 DETECTOR = Detector(
     kind="core_saturated",
     title="a core was lost",
-    reported_when="the kernel held one core for 95 % of a second or more while all cores together were below 90 %",
+    reported_when="the kernel held one core for 95 % of a second or more; of two, where all cores together were 90 % "
+    "busy",
     find=find,
     source="cores",
     role="core",

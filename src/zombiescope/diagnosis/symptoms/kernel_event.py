@@ -51,6 +51,7 @@ def find(facts: Facts) -> Iterator[Symptom]:
                 cpu if cpu >= 0 else None,
                 facts={"event": kind, "source": first.source, "count": len(burst), **first.fields},
                 heading=_TITLES.get(kind, kind.replace("_", " ")),
+                finding=kind.replace("unit_", "unit-"),
             )
 
 

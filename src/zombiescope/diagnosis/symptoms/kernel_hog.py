@@ -36,6 +36,7 @@ EXPLAINED = 0.8
 """A smaller group that has this much of a larger one's kernel time explains it."""
 
 EVERYBODY = "everybody"
+MIGRATING = "migrating-kernel-hog"
 LEVELS: tuple[tuple[str, Callable[[SampledTask], str | None]], ...] = (
     ("thread", lambda task: None if not task.tid else f"tid {task.tid}"),
     ("comm", lambda task: None if not task.tid else task.comm),
@@ -173,6 +174,7 @@ def _symptom(grid: SampleGrid, hog: _Hog) -> Symptom:
             "comm": hog.task.comm or hog.name,
             "moderate": hog.moderate,
         },
+        finding="kernel-crowd" if hog.level != "thread" else "kernel-hog" if len(hog.cpus) == 1 else MIGRATING,
     )
 
 

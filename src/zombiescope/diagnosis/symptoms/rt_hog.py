@@ -1,7 +1,7 @@
 """A real-time task that kept a core for itself: whatever else was to run there waited.
 
-Told by the scheduling policy of the task (SCHED_FIFO 1, SCHED_RR 2), not by kernel frames: it may never enter the
-kernel.
+Told by the scheduling policy of the task (SCHED_FIFO 1, SCHED_RR 2, SCHED_DEADLINE 6), not by kernel frames: it may
+never enter the kernel.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from zombiescope.diagnosis.spans import runs
 from zombiescope.diagnosis.symptom import Detector, Symptom
 from zombiescope.recording.thresholds import REAL_TIME_RATIO
 
-REAL_TIME = {1: "SCHED_FIFO", 2: "SCHED_RR"}
+REAL_TIME = {1: "SCHED_FIFO", 2: "SCHED_RR", 6: "SCHED_DEADLINE"}
 
 
 def find(facts: Facts) -> Iterator[Symptom]:
@@ -53,6 +53,7 @@ def find(facts: Facts) -> Iterator[Symptom]:
                     "pid": task.pid,
                     "comm": task.comm,
                 },
+                finding="real-time-hog",
             )
 
 

@@ -106,6 +106,7 @@ def _symptom(grid: SampleGrid, cpu: int, task: int, stalls: list[_Stall]) -> Sym
             "longest_us": longest.length_us,
             "waited_us": max(waited, default=None),
         },
+        finding="core-held",
     )
 
 
@@ -123,6 +124,7 @@ def _interrupts_off(hole: Hole) -> Symptom:
             "samples": hole.samples,
             "interrupts_off": True,
         },
+        finding="core-stalled",
     )
 
 

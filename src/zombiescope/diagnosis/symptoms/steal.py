@@ -40,6 +40,7 @@ def _counted(cores: CoreGrid) -> Iterator[Symptom]:
                 "warning",
                 cpu,
                 facts={"ratio": ratio},
+                finding="stolen",
             )
 
 
@@ -48,19 +49,21 @@ def _machine(cores: CoreGrid, pause: Pause) -> Symptom:
         DETECTOR,
         pause.from_us,
         pause.to_us,
-        f"all {len(cores.cpus)} cores took no interrupt for {pause.gap_us / 1000:.0f} ms at once: "
+        f"{'all' if pause.cores == len(cores.cpus) else f'{pause.cores} of'} {len(cores.cpus)} cores took no interrupt "
+        f"for {pause.gap_us / 1000:.0f} ms at once: "
         "the machine stood still",
         "warning",
         group="the machine",
         facts={"ratio": min(pause.gap_us / 1e6, 1.0), "gap_us": pause.gap_us, "at_once": True},
+        finding="machine-stalled",
     )
 
 
 DETECTOR = Detector(
     kind="steal",
     title="the hypervisor took time",
-    reported_when="the hypervisor took 30 % of a core for two seconds; or no core took an interrupt for the same half "
-    "second or more",
+    reported_when="the hypervisor took 30 % of a core for two seconds; or most cores took no interrupt for the "
+    "same half second or more",
     find=find,
     source="cores",
     role="victim",

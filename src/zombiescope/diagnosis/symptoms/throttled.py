@@ -26,19 +26,26 @@ def find(facts: Facts) -> Iterator[Symptom]:
         periods = sum(row["nr_periods"] for row in rows)
         throttled = sum(row["nr_throttled"] or 0 for row in rows)
         stood_us = sum(row["throttled_us"] or 0 for row in rows)
-        ratio = throttled / periods
         span_us = max(rows[-1]["time"] - rows[0]["time"], 0) + 10_000_000
-        if ratio < THROTTLED_PERIODS or stood_us / span_us < THROTTLED_RATIO:
-            continue
-        yield Symptom(
-            DETECTOR,
-            max(facts.start_us, rows[0]["time"] - 10_000_000),
-            rows[-1]["time"],
-            f"{cgroup} was stopped by its CPU quota in {ratio * 100:.0f} % of its periods, for {stood_us / 1e6:.1f} s",
-            "warning",
-            group=cgroup,
-            facts={"periods": periods, "throttled": throttled, "throttled_us": stood_us, "ratio": ratio},
-        )
+        from_us = max(facts.start_us, rows[0]["time"] - 10_000_000)
+        yield from stopped(cgroup, periods, throttled, stood_us, span_us, (from_us, rows[-1]["time"]))
+
+
+def stopped(
+    cgroup: str, periods: int, throttled: int, stood_us: int, span_us: int, window: tuple[int, int]
+) -> Iterator[Symptom]:
+    """What cpu.stat counted of a cgroup in a span, if that is enough to be noticed."""
+    ratio = throttled / max(periods, 1)
+    if ratio < THROTTLED_PERIODS or stood_us / max(span_us, 1) < THROTTLED_RATIO:
+        return
+    yield Symptom(
+        DETECTOR,
+        *window,
+        f"{cgroup} was stopped by its CPU quota in {ratio * 100:.0f} % of its periods, for {stood_us / 1e6:.1f} s",
+        "warning",
+        group=cgroup,
+        facts={"periods": periods, "throttled": throttled, "throttled_us": stood_us, "ratio": ratio},
+    )
 
 
 DETECTOR = Detector(

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import os
+import time
+from dataclasses import replace
 from pathlib import Path
 
-from zombiescope.checkup import defunct, quotas, since_boot
+import pytest
+
+from zombiescope.audit import Finding, examine
+from zombiescope.audit.surroundings import Surroundings, defunct, kernel_log, quotas
 from zombiescope.kernel.cgroup_leaf import CpuQuota, cpu_quota
 
 
@@ -36,8 +41,6 @@ def test_a_child_that_nobody_waited_for_is_defunct_and_stays(tmp_path: Path) -> 
 
 def test_a_number_used_again_is_another_process() -> None:
     one = next(iter((defunct.look() or {}).values()))
-    from dataclasses import replace
-
     dead = replace(one, state="Z")
     again = replace(dead, start_time_ticks=dead.start_time_ticks + 1)
     found = defunct.defunct({dead.pid: dead}, {dead.pid: again})
@@ -95,4 +98,41 @@ def test_no_cpu_controller_is_said(tmp_path: Path) -> None:
 
 
 def test_a_log_that_may_not_be_read_says_why(tmp_path: Path) -> None:
-    assert since_boot.read(str(tmp_path / "kmsg")) == f"{tmp_path / 'kmsg'}: No such file or directory"
+    assert kernel_log.read(str(tmp_path / "kmsg")) == f"{tmp_path / 'kmsg'}: No such file or directory"
+
+
+# --- what the audit makes of them -----------------------------------------------------------------------------------
+
+
+def found(tmp_path: Path, surroundings: Surroundings) -> list[Finding]:
+    """Of a root that has nothing else to find."""
+    tmp_path.mkdir(exist_ok=True)
+    rules = {"defunct", "kernel-log"}
+    return [one for one in examine(tmp_path, surroundings=surroundings).findings if one.rule in rules]
+
+
+@pytest.mark.parametrize(
+    ("kind", "hours", "severity"), [("nic_reset", 2, "warning"), ("nic_reset", 30, "info"), ("oom_kill", 2, "info")]
+)
+def test_what_the_kernel_logged_since_boot(tmp_path: Path, kind: str, hours: int, severity: str) -> None:
+    last_us = round((time.time() - hours * 3600) * 1e6)
+    log = kernel_log.KernelLog((kernel_log.LogKind(kind, 3, last_us, "ena eth0: resetting"),), 900, 0)
+    (finding,) = found(tmp_path, Surroundings(log=log))
+    assert (finding.id, finding.severity) == (f"kernel-log:{kind}", severity)
+    assert f"{kind} 3 times since boot, last" in finding.why
+
+
+def test_defunct_processes_are_called_another_kind_of_zombie(tmp_path: Path) -> None:
+    few = defunct.Defunct(
+        9, 5, (defunct.Parent(812, "shim", 4), defunct.Parent(1, "systemd", 1)), 300, others_hidden=False
+    )
+    (finding,) = found(tmp_path, Surroundings(defunct=few))
+    assert finding.severity == "info"
+    assert finding.why == f"5 defunct processes, 4 of them left by shim (pid 812); {defunct.ANOTHER_KIND}"
+    assert "another kind of zombie than dying cgroups" in finding.why
+    assert found(tmp_path, Surroundings(defunct=replace(few, lasting=100)))[0].severity == "warning"
+
+
+def test_an_image_has_no_surroundings(tmp_path: Path) -> None:
+    assert not found(tmp_path, Surroundings())
+    assert not [one for one in examine(tmp_path).missing if "log" in one.source]

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from zombiescope.checkup.cores import Window
-from zombiescope.checkup.counted import Counted
 from zombiescope.recording.columns import numbers, present
 from zombiescope.recording.reader import Recording
+from zombiescope.views.counter_sums import CounterSums
 
 _TROUBLE = re.compile(
     r"drop|discard|missed|_miss(_|$)|timeout|reset|wd_expired|no_?buf|no_desc|exceeded|fifo|overrun|err(?!upt)|stuck|fail"
@@ -38,23 +36,8 @@ class Softnet:
     squeezed: int
 
 
-@dataclass(frozen=True, slots=True)
-class Network:
-    """None: not measured."""
-
-    cards: tuple[Card, ...] | None
-    softnet: tuple[Softnet, ...] | None
-
-
-def network(recording: Recording, window: Window, counted: Counted, lacking: Collection[str]) -> Network:
-    return Network(
-        None if "netdev" in lacking else _cards(recording.node, counted),
-        None if "softnet" in lacking else _softnet(recording, window),
-    )
-
-
-def _cards(node: dict[str, Any], counted: Counted) -> tuple[Card, ...]:
-    sources = {source: counted.by_key(source) for source in ("netdev", "ethtool", "tx_timeout")}
+def cards(node: dict[str, Any], sums: CounterSums) -> tuple[Card, ...]:
+    sources = {source: sums.by_key(source) for source in ("netdev", "ethtool", "tx_timeout")}
     names = set(node.get("nics") or ()).union(*sources.values()) - {"lo"}
     return tuple(_card(name, *(found.get(name, {}) for found in sources.values())) for name in sorted(names))
 
@@ -66,8 +49,9 @@ def _card(name: str, kernel: dict[str, int], driver: dict[str, int], timeouts: d
     return Card(name, kernel.get("rx_packets", 0), kernel.get("tx_packets", 0), trouble)
 
 
-def _softnet(recording: Recording, window: Window) -> tuple[Softnet, ...] | None:
-    rows = recording.table("cores", window.start_us + 1, window.end_us + 1, _COLUMNS)
+def softnet(recording: Recording, start_us: int, end_us: int) -> tuple[Softnet, ...] | None:
+    """None: not measured."""
+    rows = recording.table("cores", start_us + 1, end_us + 1, _COLUMNS)
     known = present(rows.column("softnet_processed"))
     if not known.any():
         return None

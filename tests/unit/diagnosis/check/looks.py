@@ -9,10 +9,10 @@ from typing import Any
 
 from tests.helpers.recordings import SECOND, START_US, write_segment
 
-from zombiescope.audit.finding import Finding
-from zombiescope.checkup.around import Surroundings
-from zombiescope.checkup.checkup import Audited, Checkup
-from zombiescope.checkup.examine import examine
+from zombiescope.audit.surroundings import Surroundings
+from zombiescope.diagnosis.check.check import Audited, Check
+from zombiescope.diagnosis.check.examine import examine
+from zombiescope.diagnosis.check.findings import WindowFinding
 from zombiescope.recording.reader import open_recording
 from zombiescope.recording.schema import SOFTIRQS
 
@@ -83,16 +83,16 @@ def checked(
     audit: Audited = NOTHING,
     kernel: str = "5.4.0-1024-aws",
     missing: list[dict[str, str]] | None = None,
-) -> Checkup:
+) -> Check:
     """A check-up of ten quiet seconds with some tables in place of theirs."""
     path = write_segment(place, {"cores": quiet(), **(tables or {})}, kernel=kernel)
     described = path.parent.parent / "node.json"
     described.write_text(json.dumps(json.loads(described.read_text()) | {"missing": missing or [], "hz": HZ}))
     with open_recording(place) as recording:
-        checkup = examine(recording, around or Surroundings(units=()), audit)
-    assert checkup is not None
-    return checkup
+        check = examine(recording, around or Surroundings(), audit)
+    assert check is not None
+    return check
 
 
-def found(checkup: Checkup, rule: str) -> list[Finding]:
-    return [finding for finding in checkup.findings if finding.rule == rule]
+def found(check: Check, rule: str) -> list[WindowFinding]:
+    return [finding for finding in check.findings if finding.rule == rule]

@@ -1,6 +1,6 @@
 """How much of the window tasks waited for a resource (PSI), and what memory reclaim did meanwhile.
 
-"some" is the part of the time in which at least one task waited, "full" that in which nobody who wanted to run could.
+"some" is the part of the time in which at least one task waited, "full" that in which every runnable task did.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from zombiescope.checkup.counted import Counted
+from zombiescope.views.counter_sums import CounterSums
 
 RESOURCES = ("cpu", "memory", "io", "irq")
 
@@ -35,25 +35,26 @@ class Reclaim:
     counts: dict[str, int]
 
 
-def pressure(counted: Counted, lacking: Collection[str]) -> dict[str, Pressure]:
+def pressure(sums: CounterSums, seconds: float, lacking: Collection[str] = ()) -> dict[str, Pressure]:
+    """`lacking`: sources that could not be read."""
     if "pressure" in lacking:
         return {resource: Pressure(None, None) for resource in RESOURCES}
-    return {resource: _of(counted, resource) for resource in RESOURCES}
+    return {resource: _of(sums, seconds, resource) for resource in RESOURCES}
 
 
-def _of(counted: Counted, resource: str) -> Pressure:
+def _of(sums: CounterSums, seconds: float, resource: str) -> Pressure:
     some, full = (
-        min(1.0, counted.total("pressure", name, resource) / 1e6 / counted.seconds) for name in ("some_us", "full_us")
+        min(1.0, sums.total("pressure", name, resource) / 1e6 / max(seconds, 1e-6)) for name in ("some_us", "full_us")
     )
     if resource == "irq":  # since 6.1, and it has no "some"; where it never moved it may as well not be there
-        return Pressure(None, full if counted.known("pressure", "full_us", "irq") else None)
+        return Pressure(None, full if sums.known("pressure", "full_us", "irq") else None)
     return Pressure(some, full)
 
 
-def reclaim(counted: Counted, lacking: Collection[str]) -> Reclaim | None:
+def reclaim(sums: CounterSums, seconds: float, lacking: Collection[str] = ()) -> Reclaim | None:
     if "vmstat" in lacking:
         return None
     return Reclaim(
-        {name: counted.per_second("vmstat", name) for name in RATES},
-        {name: counted.total("vmstat", name) for name in COUNTS},
+        {name: sums.total("vmstat", name) / max(seconds, 1e-6) for name in RATES},
+        {name: sums.total("vmstat", name) for name in COUNTS},
     )

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.helpers.recordings import SECOND, START_US
-from tests.unit.checkup.looks import checked, core, counters, event, found
+from tests.unit.diagnosis.check.looks import checked, core, counters, event, found
 
 from zombiescope._missing import Missing
 from zombiescope.audit.finding import Evidence, Finding
-from zombiescope.checkup.around import Surroundings
-from zombiescope.checkup.checkup import Audited
-from zombiescope.checkup.defunct import ANOTHER_KIND, Defunct, Parent
-from zombiescope.checkup.quotas import Throttled
-from zombiescope.checkup.since_boot import LogKind, SinceBoot
-from zombiescope.checkup.verdict import verdict
-from zombiescope.systemd.units import UnitState
+from zombiescope.audit.surroundings import Surroundings
+from zombiescope.audit.surroundings.quotas import Throttled
+from zombiescope.diagnosis.check.check import Audited, verdict
+from zombiescope.diagnosis.check.findings import WindowFinding
+from zombiescope.systemd.show import RunningUnit
 
 END_US = START_US + 10 * SECOND
 
@@ -37,19 +34,19 @@ END_US = START_US + 10 * SECOND
     ],
 )
 def test_pressure(tmp_path: Path, resource: str, kind: str, added_us: int, severity: str | None) -> None:
-    checkup = checked(tmp_path, counters({("pressure", kind, resource): added_us}))
-    findings = found(checkup, f"pressure-{resource}")
+    check = checked(tmp_path, counters({("pressure", kind, resource): added_us}))
+    findings = found(check, f"pressure-{resource}")
     assert [finding.severity for finding in findings] == ([severity] if severity else [])
-    measured = checkup.pressure[resource]
+    measured = check.pressure[resource]
     assert (measured.some if kind == "some_us" else measured.full) == pytest.approx(added_us / 1e7)
 
 
 def test_pressure_that_is_not_measured_is_unknown_not_zero(tmp_path: Path) -> None:
     lacking = [{"source": "pressure", "why": "psi=0", "grant": "boot with psi=1"}]
-    checkup = checked(tmp_path, missing=lacking)
-    assert {(one.some, one.full) for one in checkup.pressure.values()} == {(None, None)}
-    assert not checkup.sources["pressure"]
-    assert "13 of 14 sources" in verdict(checkup).text
+    check = checked(tmp_path, missing=lacking)
+    assert {(one.some, one.full) for one in check.pressure.values()} == {(None, None)}
+    assert not check.sources["pressure"]
+    assert "13 of 14 sources" in verdict(check).text
 
 
 @pytest.mark.parametrize(
@@ -63,10 +60,10 @@ def test_pressure_that_is_not_measured_is_unknown_not_zero(tmp_path: Path) -> No
     ],
 )
 def test_reclaim(tmp_path: Path, name: str, added: int, severity: str | None) -> None:
-    checkup = checked(tmp_path, counters({("vmstat", name, ""): added}))
-    assert [finding.severity for finding in found(checkup, "reclaim")] == ([severity] if severity else [])
-    assert checkup.reclaim is not None
-    assert checkup.reclaim.per_second[name] == pytest.approx(added / 10)
+    check = checked(tmp_path, counters({("vmstat", name, ""): added}))
+    assert [finding.severity for finding in found(check, "reclaim")] == ([severity] if severity else [])
+    assert check.reclaim is not None
+    assert check.reclaim.per_second[name] == pytest.approx(added / 10)
 
 
 def test_an_oom_kill_is_critical(tmp_path: Path) -> None:
@@ -77,10 +74,11 @@ def test_an_oom_kill_is_critical(tmp_path: Path) -> None:
 def test_throttling_names_the_cgroup_and_the_part_of_its_periods(tmp_path: Path) -> None:
     hard = Throttled("/kubepods/a", 2.0, 100, 44, 3.1)
     mild = Throttled("/kubepods/b", 2.0, 100, 3, 0.1)
-    checkup = checked(tmp_path, around=Surroundings(throttled=(hard, mild)))
-    (finding,) = found(checkup, "throttled")
-    assert "/kubepods/a used up its quota of 2 cores in 44 of 100 periods and stood still for 3.1 s" in finding.why
-    assert "44 %; threshold 10 %" in finding.evidence[0].text.replace(" of the periods", "")
+    check = checked(tmp_path, around=Surroundings(throttled=(hard, mild)))
+    (finding,) = found(check, "throttled")
+    assert "/kubepods/a was stopped by its CPU quota in 44 % of its periods, for 3.1 s" in finding.why
+    assert "reported when a CPU quota stopped a cgroup in 20 % of its periods" in finding.evidence[0].text
+    assert finding.pattern == "cfs-throttle"
 
 
 # --- cgroups ----------------------------------------------------------------------------------------------------
@@ -97,7 +95,7 @@ def test_a_count_that_costs_is_told_with_why_on_this_kernel(tmp_path: Path) -> N
     tables |= {"series": series, "counters": [(START_US + SECOND, 0, 70_000)]}
     old, new = checked(tmp_path / "old", tables), checked(tmp_path / "new", tables, kernel="6.18.0")
     (finding,) = found(old, "memory-cgroups")
-    assert finding.severity == "critical"
+    assert finding.severity == "warning"  # a count alone is no incident
     assert "68,680 memory cgroups are tracked and 240 are in use: one read" in finding.why
     assert "kernel 5.4 walks all of them" in finding.why
     assert found(new, "memory-cgroups")[0].severity == "warning"
@@ -105,18 +103,18 @@ def test_a_count_that_costs_is_told_with_why_on_this_kernel(tmp_path: Path) -> N
 
 def test_growth_is_said_as_extrapolated(tmp_path: Path) -> None:
     tables = {"census": [census(second, 100 + 2 * second) for second in range(10)]}
-    checkup = checked(tmp_path, tables, kernel="6.18.0")
-    assert (checkup.cgroups.growth.dying, checkup.cgroups.growth.total) == (18, 18)
-    (finding,) = found(checkup, "dying-cgroups-grow")
+    check = checked(tmp_path, tables, kernel="6.18.0")
+    assert (check.cgroups.growth.dying, check.cgroups.growth.total) == (18, 18)
+    (finding,) = found(check, "dying-cgroups-grow")
     assert finding.severity == "warning"
     assert "18 more dying memory cgroups" in finding.why
     assert "6,480 an hour if it went on like this, which 10 s cannot tell" in finding.why
 
 
 def test_growth_that_was_not_counted_is_unknown(tmp_path: Path) -> None:
-    checkup = checked(tmp_path, {"census": [census(second, 100, live=None) for second in range(10)]})
-    assert checkup.cgroups.growth.dying is None
-    assert checkup.cgroups.growth.dying_per_hour is None
+    check = checked(tmp_path, {"census": [census(second, 100, live=None) for second in range(10)]})
+    assert check.cgroups.growth.dying is None
+    assert check.cgroups.growth.dying_per_hour is None
 
 
 def test_who_makes_and_removes_cgroups(tmp_path: Path) -> None:
@@ -134,7 +132,7 @@ def test_who_makes_and_removes_cgroups(tmp_path: Path) -> None:
 
 
 def test_drops_of_a_card_count_against_its_packets(tmp_path: Path) -> None:
-    def card(drops: int, **more: int) -> list[Finding]:
+    def card(drops: int, **more: int) -> list[WindowFinding]:
         figures = {("netdev", "rx_packets", "eth0"): 100_000, ("netdev", "rx_drop", "eth0"): drops}
         figures |= {("ethtool", name, "eth0"): count for name, count in more.items()}
         return found(checked(tmp_path / f"{drops}{more}", counters(figures)), "card-trouble")
@@ -160,47 +158,30 @@ def test_what_the_kernel_logged_in_the_window(tmp_path: Path) -> None:
         event(4, "kernel_log", "warning", "something else"),
         event(5, "mark", "info", "epoch 12"),
     ]
-    checkup = checked(tmp_path, {"events": events})
-    (finding,) = found(checkup, "nic_reset")
-    assert (finding.severity, finding.why) == ("critical", "nic_reset: 2 times, last ena eth0: resetting again")
-    assert len(checkup.findings) == 1
-
-
-@pytest.mark.parametrize(
-    ("kind", "hours", "severity"), [("nic_reset", 2, "warning"), ("nic_reset", 30, "info"), ("oom_kill", 2, "info")]
-)
-def test_what_the_kernel_logged_since_boot(tmp_path: Path, kind: str, hours: int, severity: str) -> None:
-    log = SinceBoot((LogKind(kind, 3, END_US - hours * 3600 * SECOND, "ena eth0: resetting"),), 900, 0)
-    (finding,) = found(checked(tmp_path, around=Surroundings(log=log)), kind)
-    assert finding.severity == severity
-    assert f"{kind} 3 times since boot, last" in finding.why
+    check = checked(tmp_path, {"events": events})
+    (finding,) = found(check, "nic_reset")
+    assert (finding.severity, finding.pattern) == ("critical", "hardware-nic-reset")
+    assert finding.why.startswith("ena eth0: resetting (and 1 more)")
+    assert len(check.findings) == 1
 
 
 def test_units_that_restarted_and_units_that_wait(tmp_path: Path) -> None:
     restart = event(2, "unit_restart", "warning", "ecs.service restarted", unit="ecs.service", delta=2, n_restarts=812)
     again = event(6, "unit_restart", "warning", "ecs.service restarted", unit="ecs.service", delta=1, n_restarts=813)
-    waiting = UnitState("slow.service", "activating", "auto-restart", n_restarts=44)
-    fine = UnitState("fine.service", "active", "running", n_restarts=0)
-    checkup = checked(tmp_path, {"events": [restart, again]}, around=Surroundings(units=(waiting, fine)))
-    (restarted,) = found(checkup, "unit-restarted")
+    waiting = RunningUnit("slow.service", "loaded", "activating", "auto-restart", {"NRestarts": 44})
+    fine = RunningUnit("fine.service", "loaded", "active", "running", {"NRestarts": 0})
+    running = {unit.name: unit for unit in (waiting, fine)}
+    check = checked(tmp_path, {"events": [restart, again]}, audit=Audited(running=running))
+    (restarted,) = found(check, "unit-restarted")
     assert "ecs.service was restarted 3 times in 10 s, 813 times so far" in restarted.why
-    (waits,) = found(checkup, "unit-waits")
-    assert "slow.service ended and waits to be started again (auto-restart), restarted 44 times" in waits.why
-    assert {restarted.severity, waits.severity} == {"warning"}
+    assert restarted.severity == "warning"
+    # AND that one waits is a finding of the audit, and shown with the others
+    assert check.units is not None
+    assert (check.units.waiting, check.units.often, check.units.services) == ((waiting,), (waiting,), 2)
 
 
 def test_units_that_cannot_be_asked_are_unknown(tmp_path: Path) -> None:
-    assert checked(tmp_path, around=Surroundings(units=None)).units is None
-
-
-def test_defunct_processes_are_called_another_kind_of_zombie(tmp_path: Path) -> None:
-    few = Defunct(9, 5, (Parent(812, "shim", 4), Parent(1, "systemd", 1)), 300, others_hidden=False)
-    (finding,) = found(checked(tmp_path / "few", around=Surroundings(defunct=few)), "defunct")
-    assert finding.severity == "info"
-    assert finding.why == f"5 defunct processes, 4 of them left by shim (pid 812); {ANOTHER_KIND}"
-    assert "another kind of zombie than dying cgroups" in finding.why
-    many = replace(few, lasting=100)
-    assert found(checked(tmp_path / "many", around=Surroundings(defunct=many)), "defunct")[0].severity == "warning"
+    assert checked(tmp_path).units is None
 
 
 # --- the audit, what is missing, the order -----------------------------------------------------------------------
@@ -209,10 +190,10 @@ RULE = Finding("f1", "restart-always", "x.service", "critical", "restarts for ev
 
 
 def test_the_audit_is_no_verdict_on_these_seconds(tmp_path: Path) -> None:
-    checkup = checked(tmp_path, audit=Audited((RULE,)))
-    assert verdict(checkup).severity == "ok"
-    assert "the audit has 1 things that may break later" in verdict(checkup).text
-    assert checkup.all_findings() == [RULE]
+    check = checked(tmp_path, audit=Audited((RULE,)))
+    assert verdict(check).severity == "ok"
+    assert "the audit has 1 things that may break later" in verdict(check).text
+    assert check.all_findings() == [RULE]
 
 
 def test_what_is_missing_is_told_once_and_in_order(tmp_path: Path) -> None:
@@ -223,16 +204,16 @@ def test_what_is_missing_is_told_once_and_in_order(tmp_path: Path) -> None:
         {"source": "stack samples", "why": "denied", "grant": "CAP_PERFMON"},
     ]
     around = Surroundings(missing=(Missing("kernel log since boot", "denied", "CAP_SYSLOG"),))
-    checkup = checked(tmp_path, around=around, missing=said)
-    assert [one.source for one in checkup.missing] == ["stack samples", "kernel log"]
-    lacking = {source for source, seen in checkup.sources.items() if not seen}
+    check = checked(tmp_path, around=around, missing=said)
+    assert [one.source for one in check.missing] == ["stack samples", "kernel log"]
+    lacking = {source for source, seen in check.sources.items() if not seen}
     assert lacking == {"stack samples", "cgroup tracepoints", "kernel log"}
 
 
 def test_the_worst_comes_first(tmp_path: Path) -> None:
     rows = [core(at, cpu, system=1000 if cpu else 0) for at in range(10) for cpu in (0, 1)]
     tables = {"cores": rows, **counters({("pressure", "some_us", "cpu"): 9_000_000, ("vmstat", "allocstall", ""): 99})}
-    checkup = checked(tmp_path, tables, audit=Audited((RULE,)))
-    severities = [finding.severity for finding in checkup.all_findings()]
-    assert severities == ["critical", "critical", "warning", "info"]
-    assert checkup.all_findings()[1] is RULE
+    check = checked(tmp_path, tables, audit=Audited((RULE,)))
+    severities = [finding.severity for finding in check.all_findings()]
+    assert severities == ["critical", "warning", "warning", "info"]
+    assert check.all_findings()[0] is RULE

@@ -1,0 +1,51 @@
+"""Cgroups that are made in quick succession at one path, with who makes them. Where the making itself takes a core,
+that is an incident of its own; without that it is worth knowing, because each may stay as a zombie."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from zombiescope.diagnosis.facts import Facts
+from zombiescope.diagnosis.symptom import Detector, Symptom
+from zombiescope.views.cgroup_growth import makers
+from zombiescope.views.cgroups import Leak
+
+PER_SECOND = 2.0
+
+
+def find(facts: Facts) -> Iterator[Symptom]:
+    before = {line.path: line.created or 0 for line in facts.cgroups_at(facts.start_us).leaks}
+    for line in makers(facts.cgroups.leaks):
+        made = (line.created or 0) - before.get(line.path, 0)
+        if made >= PER_SECOND * facts.seconds:
+            yield _symptom(facts, line, made)
+
+
+def _symptom(facts: Facts, line: Leak, made: int) -> Symptom:
+    creator = line.creator
+    least = "" if line.exact in (True, None) else "at least "
+    names = [name for name in (creator.comm, creator.unit or creator.container) if name]
+    by = f" by {' of '.join(names)}" if names else ""
+    return Symptom(
+        DETECTOR,
+        facts.start_us,
+        facts.end_us,
+        f"{least}{made:,} cgroups were made{by} and {line.removed or 0:,} removed in {facts.seconds:.0f} s at "
+        f"{line.path or 'many paths'}; {line.dying:,} removed ones are kept",
+        "warning",
+        group=line.path or "many paths",
+        facts={"created": made, "comm": creator.comm, "pid": creator.pid, "unit": creator.unit},
+    )
+
+
+DETECTOR = Detector(
+    kind="cgroup_churn",
+    title="cgroups are made in quick succession",
+    reported_when="two cgroups a second or more are made at one path",
+    find=find,
+    source="leaks",
+    role="hog",
+    begins="window",
+    has_hog=False,
+    is_remark=True,
+)
