@@ -247,7 +247,7 @@ def test_a_diagnosis_holds_samples_around_what_it_found(written: Written, monkey
         spans.append(table.scalars["held"])
         return table
 
-    monkeypatch.setattr(sample_table, "sample_table", seen)
+    monkeypatch.setattr(sample_table, "build", seen)
     text = told(written)
     incident = written.incident
     assert incident is not None
