@@ -23,7 +23,7 @@ _PREFIXES = ("sudo", "$")
 _OPERATORS = re.compile(r"[|&;<>()]+")
 _QUOTED = re.compile(r"[`']((?:sudo )?zombiescope [^`']+)[`']")
 _COMMANDS = "|".join(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
-_BARE = re.compile(rf"(?:^|: )((?:sudo )?zombiescope (?:{_COMMANDS})(?: .*)?)$")
+_BARE = re.compile(rf"(?:^|: |use )((?:sudo )?zombiescope (?:{_COMMANDS})(?: .*)?)$")
 
 
 def words(line: str) -> list[str]:
