@@ -5,9 +5,9 @@ What holds for every test
     limits            a test that goes wrong ends, and the run goes on
 
 Recordings and nodes that never existed
-    recordings        a node that trains and leaks memory cgroups, with one bad minute; segments and rollups by hand
+    made              the maker that the next two are built of; recordings of exactly the samples that a test names
+    recordings        a node that trains and leaks memory cgroups, with one bad minute; its rollups
     scenes            a node of twenty seconds made to measure: exactly these tasks, counters and events
-    made              recordings of exactly the samples that a test names
     replay            a documented case, replayed into the real recorder as its kernel would have shown it
     truth             what a recording holds, read without the code under test
 
@@ -15,6 +15,9 @@ Bytes as other programs write them
     records           perf records as the kernel lays them out
     perf_file         perf.data files around such records
     perf_script       what `perf script` prints of a file, as an oracle
+
+What the product says
+    printed           command lines as help, documents and messages print them
 
 Programs that run beside a test
     cli               the command line in a process of its own
