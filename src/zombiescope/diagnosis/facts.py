@@ -60,6 +60,7 @@ class Facts:
         # Whole seconds, so that the same incident begins at the same moment whatever window it is looked at through.
         self.start_us = max(start_us, recording.start_us) // SECOND_US * SECOND_US
         self.end_us = max(self.start_us + 1, min(end_us, recording.end_us + 1))
+        self._asked_us = min(max(start_us, self.start_us), self.end_us - 1)
 
     def during(self, from_us: int, to_us: int) -> Facts:
         """The same facts, but of the samples only those of a span: most questions are about one incident."""
@@ -86,7 +87,8 @@ class Facts:
 
     @property
     def seconds(self) -> float:
-        return (self.end_us - self.start_us) / 1e6
+        """Without the part of the first second that was not asked for."""
+        return (self.end_us - self._asked_us) / 1e6
 
     @property
     def kernel(self) -> tuple[int, int] | None:

@@ -38,7 +38,7 @@ def find(facts: Facts) -> Iterator[Symptom]:
             f"for {ratio * facts.seconds:.1f} s of {facts.seconds:.0f} s {words}",
             severity,
             group=resource,
-            facts={"measured": kind, "ratio": ratio, "threshold": least},
+            facts={"counter": kind, "ratio": ratio, "threshold": least},
             finding=f"pressure-{resource}",
         )
 

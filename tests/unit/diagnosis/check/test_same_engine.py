@@ -10,6 +10,7 @@ from tests.helpers.recordings import write_recording
 from tests.unit.diagnosis.check.looks import NOTHING, Stacks, checked, core
 
 from zombiescope.audit.surroundings import Surroundings
+from zombiescope.audit.surroundings.quotas import Throttled
 from zombiescope.diagnosis.check.check import Check
 from zombiescope.diagnosis.check.examine import examine
 from zombiescope.diagnosis.diagnose import Diagnosis, diagnose
@@ -83,3 +84,15 @@ def test_they_name_the_same_hog_pattern_and_severity(tmp_path: Path, case: Case)
     assert bool(expected) == (case is not quiet)
     # AND what is worth knowing besides is the same
     assert [remark.text for remark in check.diagnosis.remarks] == [remark.text for remark in found.remarks]
+
+
+def test_a_cgroup_that_stood_still_is_an_incident_beside_the_hog_that_reset_the_card(tmp_path: Path) -> None:
+    # GIVEN a core that is lost until the card is reset, and all the time a cgroup that has used up its quota
+    write_recording(tmp_path, cpus=16, seconds=12, busy=0.1)
+    stopped = Throttled("/kubepods/a", 2.0, 100, 44, 3.1)
+    with open_recording(tmp_path) as recording:
+        check = examine(recording, Surroundings(throttled=(stopped,)), NOTHING)
+    assert check is not None
+    # THEN the reset belongs to the hog, and the quota is a cause of its own
+    patterns = {one.rule: one.pattern for one in check.findings if one.incident is not None}
+    assert patterns == {"core-saturated": "zombie-memcg", "nic_reset": "zombie-memcg", "throttled": "cfs-throttle"}
