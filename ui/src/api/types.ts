@@ -1,7 +1,7 @@
 // Made from docs/api.json by `npm run types`: change src/zombiescope/web/shapes, not this file.
 
 export interface ErrorAnswer {
-  error: { what: string; mend: string | null };
+  error: { what: string; fix: string | null; mend: string | null };
 }
 
 export interface Actor {
@@ -106,7 +106,7 @@ export interface Cgroups {
   forecast: Forecast;
 }
 
-/** `path`: kernel functions, outermost first; `means`: what they are there for. Older recorders noted neither. */
+/** `path` are kernel functions, outermost first, and `means` is what they are for; older recorders noted neither. */
 export interface ChainLink {
   step: string;
   fact: string;
