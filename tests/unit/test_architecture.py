@@ -1,0 +1,37 @@
+"""docs/architecture.md shows the house as it is: its rooms are the folders, its walks name files that exist, and no walk
+enters a room twice."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "zombiescope"
+PAGE = (ROOT / "docs" / "architecture.md").read_text()
+LONGEST = 24
+"""Files of a walk; the first walk was about thirty once."""
+
+_STEP = re.compile(r"^\| `([\w./-]+\.(?:py|pxi|tsx?))` \|", re.M)
+WALKS = {part.partition("\n")[0]: _STEP.findall(part) for part in PAGE.split("\n## ")[1:]}
+
+
+def test_there_are_three_walks() -> None:
+    assert sum(bool(files) for files in WALKS.values()) == 3
+
+
+def test_every_room_is_on_the_page() -> None:
+    rooms = {path.name for path in SOURCE.iterdir() if (path / "__init__.py").exists()}
+    assert {room for room in rooms if f"`{room}/`" not in PAGE} == set()
+
+
+@pytest.mark.parametrize("walk", [walk for walk, files in WALKS.items() if files])
+def test_a_walk_names_files_that_exist_and_enters_no_room_twice(walk: str) -> None:
+    files = WALKS[walk]
+    assert [name for name in files if not (SOURCE / name).exists() and not (ROOT / name).exists()] == []
+    rooms = [name.split("/")[0] for name in files]
+    entered = [room for before, room in zip([None, *rooms], rooms, strict=False) if room != before]
+    assert len(entered) == len(set(entered)), entered
+    assert len(files) <= LONGEST
