@@ -15,6 +15,10 @@ cdef struct TextSample:
     uint32_t event
     uint32_t stack                  # 0: none
 
+cdef struct TextSamples:
+    TextSample* items
+    size_t used, room
+
 
 _UNTIMED = __import__("re").compile(
     rb"(?P<who>\S.*?)(?:\s+\[(?P<cpu>\d{1,6})\](?:\s+[A-Za-z]{1,6}(?=\s|$))?)?(?:\s+(?P<period>\d{1,18}))?"
@@ -34,19 +38,15 @@ cdef class PerfScriptText:
     cdef ScriptFrames frames
     cdef TextTable tasks
     cdef StackInterner stacks
-    cdef TextSample* samples
-    cdef size_t count, room
-    cdef uint32_t* chain            # frames of the sample being read, leaf first; 1 is the first frame
-    cdef uint32_t* run
-    cdef size_t depth, chain_room
-    cdef uint8_t* idle_of           # by stack number
-    cdef size_t idle_room
+    cdef TextSamples samples
+    cdef Words chain                # frames of the sample being read, leaf first; 1 is the first frame
+    cdef Words run                  # the same, outermost first
+    cdef Bytes idle_of              # by stack number
     cdef list task_rows, event_names
     cdef dict task_numbers, event_numbers
     cdef bytes last_event
     cdef uint32_t last_event_number
-    cdef uint8_t* rest              # the beginning of a line whose end is in the next chunk
-    cdef size_t rest_used, rest_room
+    cdef Bytes rest                 # the beginning of a line whose end is in the next chunk
     cdef bint too_long              # the rest of this line is to be skipped
     cdef TextSample sample
     cdef bint pending, ignoring, bare
@@ -71,11 +71,11 @@ cdef class PerfScriptText:
         self._start_numbers()
 
     def __dealloc__(self):
-        PyMem_Free(self.samples)
-        PyMem_Free(self.chain)
-        PyMem_Free(self.run)
-        PyMem_Free(self.idle_of)
-        PyMem_Free(self.rest)
+        zs_free(&self.samples)
+        zs_free(&self.chain)
+        zs_free(&self.run)
+        zs_free(&self.idle_of)
+        zs_free(&self.rest)
 
     cdef void _start_numbers(self):
         self.frames.clear()
@@ -84,13 +84,13 @@ cdef class PerfScriptText:
         self.task_rows, self.event_names = [], []
         self.task_numbers, self.event_numbers = {}, {}
         self.last_event = None
-        self.count = self.idle = 0
+        self.samples.used = self.idle = 0
 
     # --- lines -------------------------------------------------------------------------------------------------------
 
     @property
     def full(self):
-        return self.count >= self.limit
+        return self.samples.used >= self.limit
 
     def feed(self, const uint8_t[::1] chunk not None, size_t offset=0):
         """Reads the chunk from `offset` on, and says how far: short of its end when take() is due."""
@@ -103,23 +103,23 @@ cdef class PerfScriptText:
             return length
         start = &chunk[0]
         at, end = start + offset, start + length
-        if self.rest_used or self.too_long:
+        if self.rest.used or self.too_long:
             newline = <const uint8_t*>memchr(at, 10, end - at)
             self._keep(at, (newline if newline != NULL else end) - at)
             if newline == NULL:
                 return length
             at = newline + 1
             if not self.too_long:
-                self._line(self.rest, self.rest + self.rest_used)
-            self.rest_used, self.too_long = 0, False
+                self._line(self.rest.items, self.rest.items + self.rest.used)
+            self.rest.used, self.too_long = 0, False
         while at < end:
             newline = <const uint8_t*>memchr(at, 10, end - at)
             if newline == NULL:
                 self._keep(at, end - at)
                 return length
-            if self.count + self.pending >= self.limit and self._begins_sample(at, newline):
+            if self.samples.used + self.pending >= self.limit and self._begins_sample(at, newline):
                 self._commit()
-                if self.count >= self.limit:
+                if self.samples.used >= self.limit:
                     return at - start
             self._line(at, newline)
             at = newline + 1
@@ -127,24 +127,18 @@ cdef class PerfScriptText:
 
     cdef bint _begins_sample(self, const uint8_t* at, const uint8_t* end) noexcept:
         """A line before which the rows may be cut."""
-        return at == end or (at[0] != 9 and at[0] != 32) or (self.depth == 0 and self._time(at, end, NULL, NULL) != NULL)
+        return at == end or (at[0] != 9 and at[0] != 32) or (self.chain.used == 0 and self._time(at, end, NULL, NULL) != NULL)
 
     cdef int _keep(self, const uint8_t* at, size_t length) except -1:
-        cdef void* grown
         if self.too_long:
             return 0
-        if self.rest_used + length > LONGEST_LINE:
+        if self.rest.used + length > LONGEST_LINE:
             self.too_long = True
             self._skip("lines longer than 1 MB")
             return 0
-        if self.rest_used + length > self.rest_room:
-            grown = PyMem_Realloc(self.rest, (self.rest_used + length) * 2)
-            if grown == NULL:
-                raise MemoryError
-            self.rest = <uint8_t*>grown
-            self.rest_room = (self.rest_used + length) * 2
-        memcpy(self.rest + self.rest_used, at, length)
-        self.rest_used += length
+        zs_reserve(&self.rest, length)
+        memcpy(self.rest.items + self.rest.used, at, length)
+        self.rest.used += length
         return 0
 
     cdef int _line(self, const uint8_t* at, const uint8_t* end) except -1:
@@ -162,7 +156,7 @@ cdef class PerfScriptText:
             if (self.pending or self.ignoring) and self._time(at, end, NULL, NULL) == NULL:
                 if self._looks_like_frame(at, end):
                     return self._chain_line(at, end)
-                if self.depth or self.ignoring:
+                if self.chain.used or self.ignoring:
                     return 0         # the source line of the frame above
         elif at[0] == 35 and (end - at == 1 or at[1] == 32):
             self._commit()
@@ -302,16 +296,15 @@ cdef class PerfScriptText:
 
     cdef int _task(self, const uint8_t* at, const uint8_t* end) except -1:
         cdef uint64_t hash
-        cdef TextSlot* slot
+        cdef uint32_t number
         if end <= at:
             return 0
-        hash = zs_hash_text(at, end - at, 0)
-        slot = self.tasks.find(at, end - at, hash)
-        if slot.value == 0:
-            self.sample.task = <int32_t>self._new_task(<bytes>at[:end - at])
-            self.tasks.add(at, end - at, hash, <uint32_t>self.sample.task + 1)
-        else:
-            self.sample.task = <int32_t>slot.value - 1
+        hash = zs_hash_bytes(at, end - at, 0)
+        number = self.tasks.find(at, end - at, at, 0, hash)
+        if number == 0:
+            number = <uint32_t>self._new_task(<bytes>at[:end - at]) + 1
+            self.tasks.set(at, end - at, at, 0, hash, number)
+        self.sample.task = <int32_t>number - 1
         return 0
 
     cdef _new_task(self, bytes text):
@@ -443,47 +436,29 @@ cdef class PerfScriptText:
     # --- frames ------------------------------------------------------------------------------------------------------
 
     cdef int _chain_line(self, const uint8_t* at, const uint8_t* end) except -1:
-        cdef size_t room
-        cdef void* grown
         if not self.pending:
             if not self.ignoring:
                 self._skip("stacks without a line that says whose they are")
                 self.ignoring = True
             return 0
-        if self.depth == self.chain_room:
-            room = self.chain_room * 2 + 256
-            grown = PyMem_Realloc(self.chain, room * sizeof(uint32_t))
-            if grown == NULL:
-                raise MemoryError
-            self.chain = <uint32_t*>grown
-            grown = PyMem_Realloc(self.run, room * sizeof(uint32_t))
-            if grown == NULL:
-                raise MemoryError
-            self.run = <uint32_t*>grown
-            self.chain_room = room
-        self.chain[self.depth] = self.frames.number(at, end)
-        self.depth += 1
+        zs_reserve(&self.chain, 1)
+        self.chain.items[self.chain.used] = self.frames.number(at, end)
+        self.chain.used += 1
         return 0
 
     # --- samples -----------------------------------------------------------------------------------------------------
 
     cdef int _commit(self) except -1:
         """The sample being read is whole."""
-        cdef void* grown
         if not self.pending:
             return 0
         self.pending = False
-        if self.bare and self.depth == 0 and self.tail == 0:
+        if self.bare and self.chain.used == 0 and self.tail == 0:
             return self._skip("lines that are no perf script text")
-        if self.count == self.room:
-            grown = PyMem_Realloc(self.samples, (self.room * 2 + 4096) * sizeof(TextSample))
-            if grown == NULL:
-                raise MemoryError
-            self.samples = <TextSample*>grown
-            self.room = self.room * 2 + 4096
+        zs_reserve(&self.samples, 1)
         self.sample.stack = self._stack()
-        self.samples[self.count] = self.sample
-        self.count += 1
+        self.samples.items[self.samples.used] = self.sample
+        self.samples.used += 1
         if self.sample.time_us < 0:
             self.untimed += 1
         else:
@@ -493,62 +468,57 @@ cdef class PerfScriptText:
         return 0
 
     cdef uint32_t _stack(self) except? 0:
-        cdef size_t i, before
-        cdef uint32_t number, frame
-        cdef uint32_t outer = 0
-        cdef uint32_t* run = self.run
-        if self.depth == 0:
+        cdef size_t i, before = self.stacks.count()
+        cdef uint32_t number, frame, outer = 0
+        if self.chain.used == 0:
             if self.tail == 0:
                 self.without_stack += 1
                 return 0
-            run, self.depth = &self.tail, 1
-        else:
-            for i in range(self.depth):
-                frame = self.chain[self.depth - 1 - i]
-                if self.frames.flags[frame] & FRAME_INLINED:
-                    if outer:
-                        frame = self.frames.placed(frame, outer)
-                else:
-                    outer = frame
-                run[i] = frame
-        before = self.stacks.count
-        number = self.stacks.put(run, self.depth)
-        if self.stacks.count > before:
-            self._note_idle(number, run, self.depth)
-        self.idle += self.idle_of[number]
-        self.depth = 0
+            zs_reserve(&self.chain, 1)
+            self.chain.items[0], self.chain.used = self.tail, 1
+        self.run.used = 0
+        zs_reserve(&self.run, self.chain.used)
+        self.run.used = self.chain.used
+        for i in range(self.chain.used):
+            frame = self.chain.items[self.chain.used - 1 - i]
+            if self.frames.flags.items[frame] & FRAME_INLINED:
+                if outer:
+                    frame = self.frames.placed(frame, outer)
+            else:
+                outer = frame
+            self.run.items[i] = frame
+        number = self.stacks.put(self.run.items, self.run.used * sizeof(uint32_t))
+        if self.stacks.count() > before:
+            self._note_idle(number)
+        self.idle += self.idle_of.items[number]
+        self.chain.used = 0
         return number
 
-    cdef int _note_idle(self, uint32_t number, const uint32_t* run, size_t depth) except -1:
+    cdef int _note_idle(self, uint32_t number) except -1:
         """From the leaf outwards, the first frame that tells decides: an interrupt on top of the idle loop is work."""
         cdef uint8_t said = 0
-        cdef void* grown
-        if number >= self.idle_room:
-            grown = PyMem_Realloc(self.idle_of, number * 2 + 4096)
-            if grown == NULL:
-                raise MemoryError
-            self.idle_of = <uint8_t*>grown
-            self.idle_room = number * 2 + 4096
+        cdef size_t depth = self.run.used
+        zs_extend(&self.idle_of, <size_t>number + 1)
         while depth and not said:
             depth -= 1
-            said = self.frames.flags[run[depth]] & (ZS_IDLE | ZS_INTERRUPT)
-        self.idle_of[number] = said == ZS_IDLE
+            said = self.frames.flags.items[self.run.items[depth]] & (ZS_IDLE | ZS_INTERRUPT)
+        self.idle_of.items[number] = said == ZS_IDLE
         return 0
 
     def finish(self, bint cut=False):
         """The text is over. `cut`: it is known not to be whole, so the last stack is not either."""
         cdef bint frame
-        if self.rest_used and not self.too_long:
-            whole = self.rest[self.rest_used - 1] == 41
-            frame = self.rest[0] == 9
+        if self.rest.used and not self.too_long:
+            whole = self.rest.items[self.rest.used - 1] == 41
+            frame = self.rest.items[0] == 9
             if not whole and self.frames.saw_dso and frame:
                 cut = True
-            self._line(self.rest, self.rest + self.rest_used)
+            self._line(self.rest.items, self.rest.items + self.rest.used)
             if self.last_is_event and self.tail == 0:
                 cut = True
-        self.rest_used, self.too_long = 0, False
+        self.rest.used, self.too_long = 0, False
         if cut and self.pending:
-            self.pending, self.depth = False, 0
+            self.pending, self.chain.used = False, 0
             self._skip("a last stack that is cut short")
         self.open_end = self.pending and self.saw_blank
         self._commit()
@@ -558,18 +528,18 @@ cdef class PerfScriptText:
         the frames, tasks and events that their numbers mean, and how many samples are idle. -1 is "not said"."""
         cdef size_t i
         cdef int64_t[::1] time_view, cpu_view, task_view, stack_view, period_view, event_view
-        times, cpus, tasks, stacks, periods, events = (_array("q", bytes(8 * self.count)) for _ in range(6))
+        times, cpus, tasks, stacks, periods, events = (_array("q", bytes(8 * self.samples.used)) for _ in range(6))
         cdef bint has_period = False
-        if self.count:
+        if self.samples.used:
             time_view, cpu_view, task_view, stack_view, period_view, event_view = times, cpus, tasks, stacks, periods, events
-            for i in range(self.count):
-                time_view[i] = self.samples[i].time_us
-                cpu_view[i] = self.samples[i].cpu
-                task_view[i] = self.samples[i].task
-                stack_view[i] = <int64_t>self.samples[i].stack - 1
-                period_view[i] = self.samples[i].period if self.samples[i].period >= 0 else 1
-                event_view[i] = self.samples[i].event
-                has_period |= self.samples[i].period >= 0
+            for i in range(self.samples.used):
+                time_view[i] = self.samples.items[i].time_us
+                cpu_view[i] = self.samples.items[i].cpu
+                task_view[i] = self.samples.items[i].task
+                stack_view[i] = <int64_t>self.samples.items[i].stack - 1
+                period_view[i] = self.samples.items[i].period if self.samples.items[i].period >= 0 else 1
+                event_view[i] = self.samples.items[i].event
+                has_period |= self.samples.items[i].period >= 0
         _, lengths, flat = self.stacks.take_new()
         cdef int64_t[::1] flat_view
         if len(flat):
@@ -589,4 +559,4 @@ cdef class PerfScriptText:
         return None if self.low_us < 0 else (self.low_us, self.high_us)
 
     def __len__(self):
-        return self.count
+        return self.samples.used
