@@ -69,7 +69,7 @@ cdef class _Fold:
 
     cdef inline uint32_t branch(self, uint64_t key) except 0:
         """The branch of this level with that key, made if it is not there; from 1."""
-        cdef uint64_t hash = zs_hash_pair(key, 0)
+        cdef uint64_t hash = zs_hash_word(key)
         cdef size_t at = hash
         cdef uint32_t number = zs_probe(&self.table, hash, &at)
         while number and self.branches.items[number - 1].key != key:

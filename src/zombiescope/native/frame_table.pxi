@@ -14,7 +14,7 @@ cdef uint32_t FRAME_NONE = 0xFFFFFFFF
 
 cdef inline uint32_t _frame_hash(uint32_t space, uint64_t address) noexcept nogil:
     """Another one for each space of one address: address and hash are the whole key, in a slot of 16 bytes."""
-    return <uint32_t>zs_hash_pair(address, 0) ^ space * <uint32_t>0x9E3779B1
+    return <uint32_t>zs_hash_word(address) ^ space * <uint32_t>0x9E3779B1
 
 
 @cython.final

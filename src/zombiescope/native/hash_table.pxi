@@ -23,9 +23,7 @@ cdef extern from *:
         unsigned __int128 product = (unsigned __int128)a * b;
         return (uint64_t)product ^ (uint64_t)(product >> 64);
     }
-    static inline uint64_t zs_hash_pair(uint64_t a, uint64_t b) {
-        return zs_fold(zs_fold(a ^ zs_secret[0], b ^ zs_secret[1]) ^ zs_secret[2], zs_secret[1]);
-    }
+    static inline uint64_t zs_hash_word(uint64_t word) { return zs_fold(word ^ zs_secret[0], zs_secret[1]); }
     static inline uint64_t zs_hash_step(const uint8_t *at, uint64_t secret, uint64_t hash) {
         uint64_t a, b;
         memcpy(&a, at, 8);
@@ -168,7 +166,7 @@ cdef extern from *:
     }
     """
     uint64_t zs_secret[3]
-    uint64_t zs_hash_pair(uint64_t a, uint64_t b) noexcept nogil
+    uint64_t zs_hash_word(uint64_t word) noexcept nogil
     uint64_t zs_hash_bytes(const void* data, size_t length, uint64_t seed) noexcept nogil
 
     ctypedef struct zs_slot:

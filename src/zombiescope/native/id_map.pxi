@@ -24,7 +24,7 @@ cdef class IdMap:
 
     cdef const uint32_t* find(self, uint64_t key) noexcept nogil:
         """The value, or NULL."""
-        cdef uint64_t hash = zs_hash_pair(key, 0)
+        cdef uint64_t hash = zs_hash_word(key)
         cdef size_t at = hash
         cdef uint32_t number = self._number(key, hash, &at)
         return &self.values.items[number - 1] if number else NULL
@@ -35,7 +35,7 @@ cdef class IdMap:
         return None if value == NULL else value[0]
 
     def set(self, uint64_t key, uint32_t value):
-        cdef uint64_t hash = zs_hash_pair(key, 0)
+        cdef uint64_t hash = zs_hash_word(key)
         cdef size_t at = hash
         cdef uint32_t number = self._number(key, hash, &at)
         if number:
@@ -51,7 +51,7 @@ cdef class IdMap:
 
     def pop(self, uint64_t key):
         """Removes the key; its value, or None."""
-        cdef uint64_t hash = zs_hash_pair(key, 0)
+        cdef uint64_t hash = zs_hash_word(key)
         cdef size_t at = hash, last = self.keys.used
         cdef uint32_t number = self._number(key, hash, &at), value
         if number == 0:
@@ -59,7 +59,7 @@ cdef class IdMap:
         value = self.values.items[number - 1]
         zs_renumber(&self.table, hash, number, 0)
         if number != last:           # the last one moves into its place
-            zs_renumber(&self.table, zs_hash_pair(self.keys.items[last - 1], 0), <uint32_t>last, number)
+            zs_renumber(&self.table, zs_hash_word(self.keys.items[last - 1]), <uint32_t>last, number)
             self.keys.items[number - 1] = self.keys.items[last - 1]
             self.values.items[number - 1] = self.values.items[last - 1]
         self.keys.used -= 1

@@ -76,7 +76,7 @@ cdef class TaskTable:
 
     cdef inline Task* get(self, uint32_t tid) noexcept:
         """The task, or NULL. tid 0 (idle) is never in the table."""
-        cdef uint64_t hash = zs_hash_pair(tid, 0)
+        cdef uint64_t hash = zs_hash_word(tid)
         cdef size_t at = hash
         cdef uint32_t number = zs_probe(&self.table, hash, &at)
         while number and self.tasks.items[number - 1].tid != tid:
@@ -103,7 +103,7 @@ cdef class TaskTable:
         return task
 
     cdef int _index(self, uint32_t tid, uint32_t number) except -1:
-        cdef uint64_t hash = zs_hash_pair(tid, 0)
+        cdef uint64_t hash = zs_hash_word(tid)
         cdef size_t at = hash
         while zs_probe(&self.table, hash, &at):
             pass
