@@ -1,4 +1,4 @@
-"""Vectors and the hash table, as far as they can be seen from outside: growth, keys that look alike, removal, bad sizes."""
+"""Vectors and the hash table, as seen from outside: growth, keys that look alike, removal, sizes that lie."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_texts_are_one_function_only_if_they_are_cut_at_the_same_place() -> None
 def test_a_name_and_its_file_are_cut_at_the_same_place_in_text() -> None:
     places: list[tuple[bytes, bytes | None]] = []
 
-    def place(name: bytes, dso: bytes | None, high: bool) -> tuple[str, str, str]:  # noqa: ARG001
+    def place(name: bytes, dso: bytes | None, high: bool) -> tuple[str, str, str]:
         places.append((name, dso))
         return name.decode(), "" if dso is None else dso.decode(), "user"
 
