@@ -31,7 +31,7 @@ class KernelSymbols:
 def plain_name(name: str) -> str: ...
 def context_of(name: str) -> int: ...
 
-# interner.pxi
+# runs.pxi
 @final
 class StackInterner:
     def clear(self) -> None: ...
@@ -41,6 +41,7 @@ class StackInterner:
     @property
     def nbytes(self) -> int: ...
 
+# id_map.pxi
 @final
 class IdMap:
     def get(self, key: int) -> int | None: ...
@@ -164,7 +165,7 @@ class PerfData(PerfStream):
     @property
     def waiting_rows(self) -> int: ...
 
-# elf.pxi
+# elf_layout.pxi, elf_program.pxi, elf.pxi
 class ElfError(ValueError): ...
 
 @final

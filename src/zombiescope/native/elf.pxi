@@ -1,34 +1,13 @@
 # ELF function symbols: 12 bytes a function in memory, names left in the file until somebody asks.
 #
-# elf_layout.pxi reads the file and checks what it says; here symbols are chosen, ordered and looked up.
-
-cimport cython
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free, malloc, qsort, realloc
-from libc.string cimport memchr
-from posix.unistd cimport pread
-
-include "elf_layout.pxi"
-include "process_memory.pxi"
+# elf_layout.pxi reads the file and checks what it says, elf_program.pxi finds its code; here symbols are chosen, ordered and looked up.
 
 cdef enum:
     ELF_MAX_SYMTAB_BYTES = 128 << 20  # 5.6 million symbols; an unstripped browser has two
-    ELF_MAX_SEGMENTS = 8  # executable ones; linkers make one, or two with a separate .plt
-    ELF_MAX_SECTIONS = 32  # executable ones; they only bound symbols that have no size
     ELF_MAX_ALIASES = 32  # identical-code folding puts thousands of names on one address
     ELF_MAX_OUTWARD = 64  # functions stepped over when looking for one that encloses them
     ELF_MAX_NAME_BYTES = 4096
     ELF_NAME_STEP_BYTES = 256
-    ELF_MAX_SECTION_NAMES_BYTES = 1 << 20
-    ELF_MAX_LOADS = 16
-    ELF_MAX_RELAS = 4
-    ELF_MAX_RELA_BYTES = 128 << 20
-    # Sections known by name, as positions in SymbolTable.named.
-    ELF_GOPCLNTAB = 0
-    ELF_GO_MARK = 1
-    ELF_DEBUGDATA = 2
-    ELF_DEBUGLINK = 3
-    ELF_NAMED = 4
     # The name word of a symbol: rank, then flags, then the offset of the name in its string table.
     ELF_RANK_SHIFT = 30  # 0 global or weak function, 1 local function, 2 sized label of assembly code
     ELF_OPEN = 1 << 29  # the file gives no size: it reaches to the next symbol
@@ -40,26 +19,14 @@ cdef struct ElfSymbol:
     uint32_t size
     uint32_t name
 
-cdef struct ElfSegment:
-    uint64_t offset, file_size, vaddr, memory_size
-
-cdef struct ElfLoad:
-    uint64_t offset, file_size, vaddr
-    bint writable
-
-cdef struct ElfExtent:
-    uint64_t offset, size
-
 cdef struct ElfStrings:
     uint64_t offset, size
     uint8_t* kept
 
 
-cdef class SymbolTable
-
-
-include "elf_sections.pxi"
-include "go_functions.pxi"
+cdef struct ElfSymbols:
+    ElfSymbol* items
+    size_t used, room
 
 
 cdef int elf_by_address(const void* left, const void* right) noexcept nogil:
@@ -72,41 +39,8 @@ cdef int elf_by_address(const void* left, const void* right) noexcept nogil:
     return (a.size < b.size) - (a.size > b.size)
 
 
-def elf_build_id(source):
-    """The GNU build id of an open ELF file (a descriptor) or image (bytes): three or four small reads.
-
-    None when the file has none; ElfError when it is not an ELF file.
-    """
-    cdef SymbolTable table = SymbolTable.__new__(SymbolTable)
-    cdef const char* fault
-    table._open(source)
-    table.any_code = True
-    with nogil:
-        fault = elf_header(&table.source, &table.header)
-        if fault == NULL:
-            fault = table._segments_and_notes()
-        if fault == NULL and table.id_size == 0:
-            fault = elf_sections(table)
-    table._finish(fault)
-    return table.build_id
-
-
-def elf_load_address(source):
-    """The lowest address that the linker gave to a file: 0 in position-independent ones. ElfError as above."""
-    cdef SymbolTable table = SymbolTable.__new__(SymbolTable)
-    cdef const char* fault
-    table._open(source)
-    table.any_code = True
-    with nogil:
-        fault = elf_header(&table.source, &table.header)
-        if fault == NULL:
-            fault = table._segments_and_notes()
-    table._finish(fault)
-    return table.lowest if table.lowest != <uint64_t>-1 else 0
-
-
 @cython.final
-cdef class SymbolTable:
+cdef class SymbolTable(ElfProgram):
     """Function symbols of one ELF file, given as a file descriptor (read, not kept) or as bytes (kept).
 
     .symtab is read, and .dynsym where the former is absent or the smaller one, and the pclntab of a Go program without
@@ -116,30 +50,9 @@ cdef class SymbolTable:
     A file of symbols only has no code and offsets that are nowhere: `program` is the table of the file with the code.
     """
 
-    cdef ElfSource source
-    cdef ElfHeader header
-    cdef ElfCursor cursor
-    cdef ElfSymbol* symbols
-    cdef uint32_t count, capacity
-    cdef ElfSegment segments[ELF_MAX_SEGMENTS]
-    cdef uint32_t segment_count
-    cdef ElfExtent sections[ELF_MAX_SECTIONS]
-    cdef uint32_t section_count
-    cdef ElfSection tables[2]  # .symtab, .dynsym
-    cdef ElfLoad loads[ELF_MAX_LOADS]
-    cdef uint32_t load_count
-    cdef ElfExtent named[ELF_NAMED]
-    cdef ElfExtent relas[ELF_MAX_RELAS]
-    cdef uint32_t rela_count
+    cdef ElfSymbols symbols
     cdef GoFunctions go
-    cdef bint any_code  # segments of code are not looked at: for the build id alone, or taken from another file
     cdef ElfStrings strings[2]
-    cdef uint64_t base, limit, lowest
-    cdef uint8_t id_bytes[64]
-    cdef int id_size
-    cdef readonly bytes build_id
-    cdef bytes image
-    cdef bint opened
 
     def __init__(
         self,
@@ -162,109 +75,14 @@ cdef class SymbolTable:
                 fault = elf_sections(self)
             if fault == NULL:
                 fault = self._load(max_symbols, keep_names_bytes)
+        if fault != NULL:
+            self.symbols.used = 0
         self._finish(fault)
 
     def __dealloc__(self):
-        free(self.symbols)
-        free(self.cursor.buffer)
+        zs_free(&self.symbols)
         free(self.strings[0].kept)
         free(self.strings[1].kept)
-
-    cdef object _open(self, source):
-        if self.opened:
-            raise TypeError("a symbol table is read once")
-        self.opened = True
-        self.image = elf_source(source, &self.source)
-        self.cursor.source = &self.source
-        self.cursor.buffer = <uint8_t*>malloc(ELF_READ_BYTES)
-        if self.cursor.buffer == NULL:
-            raise MemoryError
-
-    cdef object _finish(self, const char* fault):
-        free(self.cursor.buffer)
-        self.cursor.buffer = NULL
-        self.source.fd = -1  # the descriptor stays the caller's
-        if fault != NULL:
-            self.count = 0
-            raise ElfError((<bytes>fault).decode())
-        if self.id_size:
-            self.build_id = self.id_bytes[: self.id_size]
-
-    cdef const char* _segments_and_notes(self) noexcept nogil:
-        cdef Elf64_Phdr segment
-        cdef const uint8_t* raw
-        cdef uint64_t notes[8][3]
-        cdef uint32_t note_count = 0, i
-        if self.header.phnum == 0:
-            return "it has no program headers"
-        self.lowest = <uint64_t>-1
-        elf_rewind(&self.cursor, self.header.phoff, self.header.phnum, self.header.phentsize)
-        raw = elf_next(&self.cursor)
-        while raw != NULL:
-            elf_segment_from(raw, self.header.wide, &segment)
-            if segment.p_type == PT_NOTE and note_count < 8:
-                notes[note_count][0], notes[note_count][1] = segment.p_offset, segment.p_filesz
-                notes[note_count][2] = segment.p_align
-                note_count += 1
-            if segment.p_type == PT_LOAD:
-                self.lowest = min(self.lowest, segment.p_vaddr)
-            if segment.p_type == PT_LOAD and not segment.p_flags & PF_X:
-                self._add_load(&segment)
-            elif segment.p_type == PT_LOAD and segment.p_memsz and not self.any_code:
-                if not self._add_segment(&segment):
-                    return "an executable segment of it lies outside the address space or the file"
-            raw = elf_next(&self.cursor)
-        if self.cursor.fault != NULL:
-            return self.cursor.fault
-        for i in range(note_count):
-            if self.id_size == 0:
-                self.id_size = elf_note_at(
-                    &self.source, self.cursor.buffer, notes[i][0], notes[i][1], notes[i][2], self.id_bytes
-                )
-        return self._span()
-
-    cdef bint _add_segment(self, const Elf64_Phdr* segment) noexcept nogil:
-        cdef ElfSegment* out
-        if segment.p_filesz > segment.p_memsz or segment.p_memsz > (<uint64_t>-1) - segment.p_vaddr:
-            return False
-        if segment.p_offset > self.source.size:
-            return False
-        if self.segment_count == ELF_MAX_SEGMENTS:
-            return True
-        out = &self.segments[self.segment_count]
-        out.offset, out.file_size = segment.p_offset, segment.p_filesz
-        out.vaddr, out.memory_size = segment.p_vaddr, segment.p_memsz
-        self.segment_count += 1
-        return True
-
-    cdef void _add_load(self, const Elf64_Phdr* segment) noexcept nogil:
-        cdef ElfLoad* out = &self.loads[self.load_count]
-        if self.load_count == ELF_MAX_LOADS or segment.p_offset > self.source.size:
-            return
-        out.offset, out.vaddr = segment.p_offset, segment.p_vaddr
-        out.file_size = min(segment.p_filesz, self.source.size - segment.p_offset)
-        out.writable = segment.p_flags & PF_W != 0
-        if out.file_size <= (<uint64_t>-1) - out.vaddr:
-            self.load_count += 1
-
-    cdef void _take_code_of(self, SymbolTable program) noexcept nogil:
-        cdef uint32_t i
-        for i in range(program.segment_count):
-            self.segments[i] = program.segments[i]
-        self.segment_count = program.segment_count
-        self.base, self.limit = program.base, program.limit
-
-    cdef const char* _span(self) noexcept nogil:
-        cdef uint32_t i
-        cdef ElfSegment* segment
-        self.base = <uint64_t>-1 if self.segment_count else 0
-        for i in range(self.segment_count):
-            segment = &self.segments[i]
-            self.base = min(self.base, segment.vaddr)
-            self.limit = max(self.limit, segment.vaddr + segment.memory_size)
-        if self.segment_count and self.limit - self.base > <uint64_t>0xFFFFFFFF:
-            return "its code spans more than 4 GB"
-        return NULL
 
     cdef const char* _load(self, uint32_t max_symbols, uint64_t keep_names_bytes) noexcept nogil:
         cdef uint32_t i
@@ -322,7 +140,7 @@ cdef class SymbolTable:
         cdef uint8_t kind = symbol.st_info & 15
         cdef uint32_t rank
         cdef uint64_t end
-        cdef ElfSymbol* out
+        cdef ElfSymbol out
         if symbol.st_shndx == SHN_UNDEF or symbol.st_name == 0 or symbol.st_name >= self.strings[which].size:
             return NULL
         if kind == STT_FUNC or kind == STT_GNU_IFUNC:
@@ -336,9 +154,6 @@ cdef class SymbolTable:
         end = self._segment_end(symbol.st_value)
         if end == 0:
             return NULL
-        if not self._room(max_symbols):
-            return "it has more functions than the cache of symbols may hold"
-        out = &self.symbols[self.count]
         out.start = <uint32_t>(symbol.st_value - self.base)
         out.size = <uint32_t>min(symbol.st_size, end - symbol.st_value)
         out.name = rank << ELF_RANK_SHIFT | symbol.st_name
@@ -347,38 +162,14 @@ cdef class SymbolTable:
             out.name |= ELF_OPEN
         if which:
             out.name |= ELF_DYNAMIC
-        self.count += 1
+        return self._add(out, max_symbols)
+
+    cdef const char* _add(self, ElfSymbol symbol, uint32_t max_symbols) noexcept nogil:
+        if self.symbols.used >= max_symbols or not zs_try_reserve(&self.symbols, 1):
+            return "it has more functions than the cache of symbols may hold"
+        self.symbols.items[self.symbols.used] = symbol
+        self.symbols.used += 1
         return NULL
-
-    cdef bint _room(self, uint32_t max_symbols) noexcept nogil:
-        cdef ElfSymbol* grown
-        cdef uint64_t capacity
-        if self.count < self.capacity:
-            return True
-        if self.count >= max_symbols:
-            return False
-        capacity = min(<uint64_t>max_symbols, 256 + <uint64_t>self.capacity * 2)
-        grown = <ElfSymbol*>realloc(self.symbols, capacity * sizeof(ElfSymbol))
-        if grown == NULL:
-            return False
-        self.symbols, self.capacity = grown, <uint32_t>capacity
-        return True
-
-    cdef uint64_t _segment_end(self, uint64_t vaddr) noexcept nogil:
-        cdef uint32_t i
-        for i in range(self.segment_count):
-            if vaddr >= self.segments[i].vaddr and vaddr - self.segments[i].vaddr < self.segments[i].memory_size:
-                return self.segments[i].vaddr + self.segments[i].memory_size
-        return 0
-
-    cdef uint64_t _section_end(self, uint64_t vaddr) noexcept nogil:
-        cdef uint32_t i
-        for i in range(self.section_count):
-            if vaddr >= self.sections[i].offset and vaddr - self.sections[i].offset < self.sections[i].size:
-                # Cannot wrap below vaddr unless the header lies; the segment's end then bounds the symbol.
-                if self.sections[i].size <= (<uint64_t>-1) - self.sections[i].offset:
-                    return self.sections[i].offset + self.sections[i].size
-        return <uint64_t>-1
 
     cdef const char* _keep_names(self, uint32_t which, uint64_t keep_names_bytes) noexcept nogil:
         cdef ElfStrings* strings = &self.strings[which]
@@ -391,44 +182,45 @@ cdef class SymbolTable:
 
     cdef void _settle(self) noexcept nogil:
         # Sorts, and keeps of each address the names of the best rank, each with the largest extent known for it.
-        cdef uint32_t at = 0, end, kept = 0, aliases, i, size, rank
-        cdef ElfSymbol* shrunk
-        if self.count == 0:
+        cdef size_t at = 0, end, kept = 0, count = self.symbols.used, i
+        cdef uint32_t aliases, size, rank
+        cdef ElfSymbol* symbols = self.symbols.items
+        if count == 0:
             return
-        qsort(self.symbols, self.count, sizeof(ElfSymbol), elf_by_address)
-        while at < self.count:
+        qsort(symbols, count, sizeof(ElfSymbol), elf_by_address)
+        while at < count:
             end = at + 1
-            while end < self.count and self.symbols[end].start == self.symbols[at].start:
+            while end < count and symbols[end].start == symbols[at].start:
                 end += 1
             size = self._extent(at, end)
-            rank = self.symbols[at].name >> ELF_RANK_SHIFT
+            rank = symbols[at].name >> ELF_RANK_SHIFT
             aliases = 0
             for i in range(at, end):
-                if self.symbols[i].name >> ELF_RANK_SHIFT != rank or aliases == ELF_MAX_ALIASES:
+                if symbols[i].name >> ELF_RANK_SHIFT != rank or aliases == ELF_MAX_ALIASES:
                     break
-                self.symbols[kept] = self.symbols[i]
-                self.symbols[kept].size = size
+                symbols[kept] = symbols[i]
+                symbols[kept].size = size
                 kept += 1
                 aliases += 1
             at = end
-        self.count = self.capacity = kept
-        shrunk = <ElfSymbol*>realloc(self.symbols, kept * sizeof(ElfSymbol))
-        if shrunk != NULL:
-            self.symbols = shrunk
+        self.symbols.used = kept
+        zs_shrink(&self.symbols)
 
-    cdef uint32_t _extent(self, uint32_t at, uint32_t end) noexcept nogil:
-        cdef uint32_t i, sized = 0, open_ended = 0
+    cdef uint32_t _extent(self, size_t at, size_t end) noexcept nogil:
+        cdef size_t i
+        cdef uint32_t sized = 0, open_ended = 0
+        cdef ElfSymbol* symbols = self.symbols.items
         for i in range(at, end):
-            if self.symbols[i].name & ELF_OPEN:
-                open_ended = max(open_ended, self.symbols[i].size)
+            if symbols[i].name & ELF_OPEN:
+                open_ended = max(open_ended, symbols[i].size)
             else:
-                sized = max(sized, self.symbols[i].size)
-        if sized == 0 and end < self.count:
-            return min(open_ended, self.symbols[end].start - self.symbols[at].start)
+                sized = max(sized, symbols[i].size)
+        if sized == 0 and end < self.symbols.used:
+            return min(open_ended, symbols[end].start - symbols[at].start)
         return sized if sized else open_ended
 
     def __len__(self):
-        return self.count
+        return self.symbols.used
 
     @property
     def nbytes(self):
@@ -438,7 +230,7 @@ cdef class SymbolTable:
         for i in range(2):
             if self.strings[i].kept != NULL:
                 names += self.strings[i].size + 1
-        return object.__sizeof__(self) + self.count * sizeof(ElfSymbol) + names + (len(self.image) if self.image else 0)
+        return object.__sizeof__(self) + self.symbols.used * sizeof(ElfSymbol) + names + (len(self.image) if self.image else 0)
 
     @property
     def names_kept(self):
@@ -459,31 +251,11 @@ cdef class SymbolTable:
         """How many functions the Go runtime's table names."""
         return self.go.count
 
-    @property
-    def debugdata(self):
-        """Offset and size in the file of .gnu_debugdata, or None."""
-        cdef ElfExtent* section = &self.named[ELF_DEBUGDATA]
-        return (section.offset, section.size) if section.size else None
-
-    @property
-    def debuglink(self):
-        """Offset and size in the file of .gnu_debuglink, or None."""
-        cdef ElfExtent* section = &self.named[ELF_DEBUGLINK]
-        return (section.offset, section.size) if section.size else None
-
     def start(self, int64_t index):
         """The address of function `index`."""
-        if index < 0 or index >= self.count:
+        if index < 0 or <uint64_t>index >= self.symbols.used:
             raise IndexError("no function has this number")
-        return self.base + self.symbols[index].start
-
-    def vaddr(self, uint64_t offset):
-        """The address the linker gave to the code at this offset of the file, or None where no code is loaded from."""
-        cdef uint32_t i
-        for i in range(self.segment_count):
-            if offset >= self.segments[i].offset and offset - self.segments[i].offset < self.segments[i].file_size:
-                return self.segments[i].vaddr + (offset - self.segments[i].offset)
-        return None
+        return self.base + self.symbols.items[index].start
 
     def find(self, uint64_t vaddr):
         """The number of the innermost function that holds this address, for name(); -1 when none does."""
@@ -498,7 +270,7 @@ cdef class SymbolTable:
         return -1
 
     cdef int64_t _find(self, uint64_t vaddr) noexcept nogil:
-        cdef uint32_t low = 0, high = self.count, middle
+        cdef size_t low = 0, high = self.symbols.used, middle
         cdef int outward
         cdef uint64_t at
         if vaddr < self.base or vaddr >= self.limit:
@@ -506,7 +278,7 @@ cdef class SymbolTable:
         at = vaddr - self.base
         while low < high:
             middle = low + (high - low) // 2
-            if self.symbols[middle].start <= at:
+            if self.symbols.items[middle].start <= at:
                 low = middle + 1
             else:
                 high = middle
@@ -514,10 +286,10 @@ cdef class SymbolTable:
             if low == 0:
                 return -1
             low -= 1
-            while low > 0 and self.symbols[low - 1].start == self.symbols[low].start:
+            while low > 0 and self.symbols.items[low - 1].start == self.symbols.items[low].start:
                 low -= 1
-            if at - self.symbols[low].start < self.symbols[low].size:
-                return low
+            if at - self.symbols.items[low].start < self.symbols.items[low].size:
+                return <int64_t>low
         return -1
 
     def name(self, int64_t index, int fd=-1):
@@ -528,11 +300,11 @@ cdef class SymbolTable:
         """
         cdef bytes best = None, one
         cdef int64_t i = index
-        if index < 0 or index >= self.count:
+        if index < 0 or <uint64_t>index >= self.symbols.used:
             raise IndexError("no function has this number")
-        while i < self.count and self.symbols[i].start == self.symbols[index].start:
-            one = self._name_at(self.symbols[i].name, fd)
-            if one and self.symbols[i].name >> ELF_RANK_SHIFT == GO_RANK:
+        while <uint64_t>i < self.symbols.used and self.symbols.items[i].start == self.symbols.items[index].start:
+            one = self._name_at(self.symbols.items[i].name, fd)
+            if one and self.symbols.items[i].name >> ELF_RANK_SHIFT == GO_RANK:
                 return one
             if one and (best is None or elf_name_order(one) < elf_name_order(best)):
                 best = one
@@ -546,7 +318,7 @@ cdef class SymbolTable:
 
     def starts(self):
         """The address and the size of every function, in order of address; one entry for each name kept."""
-        return [(self.base + self.symbols[i].start, self.symbols[i].size) for i in range(self.count)]
+        return [(self.base + self.symbols.items[i].start, self.symbols.items[i].size) for i in range(self.symbols.used)]
 
     cdef bytes _name_at(self, uint32_t word, int fd):
         cdef ElfStrings* strings = &self.strings[1 if word & ELF_DYNAMIC else 0]

@@ -6,8 +6,7 @@
 # Files are read in this machine's byte order: no other order can run here.
 
 from libc.errno cimport EINTR, errno
-from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.string cimport memcmp, memcpy
+from libc.stdlib cimport free, malloc, qsort
 from posix.stat cimport S_ISREG, fstat, struct_stat
 from posix.unistd cimport pread
 

@@ -11,9 +11,9 @@
 # the start of .text where C code was linked in. Before 1.18 functab has whole addresses, and in position-independent
 # programs of an external linker the loader writes them: there they are read from its relocations.
 
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free
-from libc.string cimport memcpy
+from libc.stdlib cimport calloc
+
+cdef class SymbolTable(ElfProgram)
 
 cdef enum:
     GO_MAX_FUNCTIONS = 1 << 24
@@ -217,7 +217,7 @@ cdef const char* go_load(SymbolTable table, uint32_t max_symbols) noexcept nogil
     # known of the file.
     cdef GoFunctions* go = &table.go
     cdef uint8_t raw[8]
-    cdef uint32_t before = table.count
+    cdef size_t before = table.symbols.used
     cdef const char* fault
     if not go_find(table, go):
         go.count = 0
@@ -232,7 +232,7 @@ cdef const char* go_load(SymbolTable table, uint32_t max_symbols) noexcept nogil
     elif fault == NULL:
         fault = go_add_all(table, go, go_number(raw, go.field), NULL, max_symbols)
     if fault != NULL:
-        table.count, go.count = before, 0
+        table.symbols.used, go.count = before, 0
         return fault if before == 0 else NULL
     return NULL
 
@@ -291,17 +291,13 @@ cdef const char* go_add(
     SymbolTable table, uint64_t address, uint64_t size, uint64_t record, uint32_t max_symbols
 ) noexcept nogil:
     cdef uint64_t end = table._segment_end(address)
-    cdef ElfSymbol* out
+    cdef ElfSymbol symbol
     if end == 0 or size == 0 or record > ELF_NAME_MASK:
         return NULL
-    if not table._room(max_symbols):
-        return "it has more functions than the cache of symbols may hold"
-    out = &table.symbols[table.count]
-    out.start = <uint32_t>(address - table.base)
-    out.size = <uint32_t>min(size, end - address)
-    out.name = <uint32_t>GO_RANK << ELF_RANK_SHIFT | <uint32_t>record
-    table.count += 1
-    return NULL
+    symbol.start = <uint32_t>(address - table.base)
+    symbol.size = <uint32_t>min(size, end - address)
+    symbol.name = <uint32_t>GO_RANK << ELF_RANK_SHIFT | <uint32_t>record
+    return table._add(symbol, max_symbols)
 
 
 cdef bytes go_name(SymbolTable table, uint32_t word, int fd):

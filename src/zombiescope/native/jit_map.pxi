@@ -3,10 +3,6 @@
 # 24 bytes an entry; names stay in the file that told of them. Code comes and goes: of entries that cover an address
 # the latest is right. When the map is full the oldest quarter goes.
 
-from libc.stdint cimport uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free, qsort, realloc
-from libc.string cimport memchr
-
 cdef enum:
     JIT_MAP_MAX_NAME_BYTES = 4095
     JIT_MAP_NAME_SHIFT = 12
@@ -18,6 +14,10 @@ cdef struct JitEntry:
     uint64_t name  # offset in the file, and the length in the lowest bits
     uint32_t size
     uint32_t order
+
+cdef struct JitEntries:
+    JitEntry* items
+    size_t used, room
 
 
 cdef int jit_by_address(const void* left, const void* right) noexcept nogil:
@@ -63,8 +63,8 @@ cdef int jit_hex(const uint8_t** at, const uint8_t* end, uint64_t* out) noexcept
 cdef class JitMap:
     """Entries (start, size, where the name is), at most max_entries of them."""
 
-    cdef JitEntry* entries
-    cdef uint32_t count, capacity, limit, order
+    cdef JitEntries entries
+    cdef uint32_t limit, order
     cdef bint settled
     cdef readonly uint64_t malformed
 
@@ -73,15 +73,15 @@ cdef class JitMap:
         self.settled = True
 
     def __dealloc__(self):
-        free(self.entries)
+        zs_free(&self.entries)
 
     def __len__(self):
-        return self.count
+        return self.entries.used
 
     @property
     def nbytes(self):
         """Bytes of memory this map holds."""
-        return object.__sizeof__(self) + self.capacity * sizeof(JitEntry)
+        return object.__sizeof__(self) + self.entries.room * sizeof(JitEntry)
 
     def add(self, uint64_t start, uint64_t size, uint64_t name_offset, uint64_t name_length):
         """Take the latest word about code at an address."""
@@ -125,51 +125,41 @@ cdef class JitMap:
             return False
         if self.order == <uint32_t>0xFFFFFFFF or not self._room():
             return False
-        out = &self.entries[self.count]
+        out = &self.entries.items[self.entries.used]
         out.start, out.size, out.order = start, <uint32_t>size, self.order
         out.name = name_offset << JIT_MAP_NAME_SHIFT | min(name_length, <uint64_t>JIT_MAP_MAX_NAME_BYTES)
         self.order += 1
-        self.count += 1
+        self.entries.used += 1
         self.settled = False
         return True
 
     cdef bint _room(self) noexcept nogil:
-        cdef uint32_t capacity
-        cdef JitEntry* grown
-        if self.count < self.capacity:
-            return True
-        if self.capacity == self.limit:
+        if self.entries.used == self.limit:
             self._settle()
-            if self.count > self.limit // 4 * 3:
+            if self.entries.used > self.limit // 4 * 3:
                 self._forget_oldest()
-            return True
-        capacity = min(self.limit, 256 + self.capacity * 2)
-        grown = <JitEntry*>realloc(self.entries, capacity * sizeof(JitEntry))
-        if grown == NULL:
-            return False
-        self.entries, self.capacity = grown, capacity
-        return True
+        return zs_try_reserve(&self.entries, 1)
 
     cdef void _forget_oldest(self) noexcept nogil:
-        cdef uint32_t i, gone = self.limit // 4
-        qsort(self.entries, self.count, sizeof(JitEntry), jit_by_order)
-        for i in range(gone, self.count):
-            self.entries[i - gone] = self.entries[i]
-        self.count -= gone
+        cdef size_t i, gone = self.limit // 4
+        qsort(self.entries.items, self.entries.used, sizeof(JitEntry), jit_by_order)
+        for i in range(gone, self.entries.used):
+            self.entries.items[i - gone] = self.entries.items[i]
+        self.entries.used -= gone
         self.settled = False
         self._settle()
 
     cdef void _settle(self) noexcept nogil:
-        cdef uint32_t i, kept = 0
-        if self.settled or self.count == 0:
+        cdef size_t i, kept = 0
+        if self.settled or self.entries.used == 0:
             return
-        qsort(self.entries, self.count, sizeof(JitEntry), jit_by_address)
-        for i in range(self.count):
-            if i + 1 < self.count and self.entries[i + 1].start == self.entries[i].start:
+        qsort(self.entries.items, self.entries.used, sizeof(JitEntry), jit_by_address)
+        for i in range(self.entries.used):
+            if i + 1 < self.entries.used and self.entries.items[i + 1].start == self.entries.items[i].start:
                 continue
-            self.entries[kept] = self.entries[i]
+            self.entries.items[kept] = self.entries.items[i]
             kept += 1
-        self.count = kept
+        self.entries.used = kept
         self.settled = True
 
     def find(self, uint64_t address):
@@ -181,16 +171,16 @@ cdef class JitMap:
             at = self._find(address)
         if at < 0:
             return None
-        found = &self.entries[at]
+        found = &self.entries.items[at]
         return found.start, found.size, found.name >> JIT_MAP_NAME_SHIFT, found.name & JIT_MAP_MAX_NAME_BYTES
 
     cdef int64_t _find(self, uint64_t address) noexcept nogil:
-        cdef uint32_t low = 0, high = self.count, middle
+        cdef size_t low = 0, high = self.entries.used, middle
         cdef int64_t best = -1
         cdef int outward
         while low < high:
             middle = low + (high - low) // 2
-            if self.entries[middle].start <= address:
+            if self.entries.items[middle].start <= address:
                 low = middle + 1
             else:
                 high = middle
@@ -198,7 +188,7 @@ cdef class JitMap:
             if low == 0:
                 break
             low -= 1
-            if address - self.entries[low].start < self.entries[low].size:
-                if best < 0 or self.entries[low].order > self.entries[best].order:
+            if address - self.entries.items[low].start < self.entries.items[low].size:
+                if best < 0 or self.entries.items[low].order > self.entries.items[best].order:
                     best = low
         return best

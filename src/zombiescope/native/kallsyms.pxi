@@ -49,20 +49,21 @@ cdef extern from *:
     uint8_t ZS_IDLE
     uint8_t ZS_INTERRUPT
 
-from libc.string cimport memchr, strlen
+cdef struct Symbols:
+    zs_symbol* items
+    size_t used, room
 
 # An address this far behind the last symbol before it lies in a hole (between modules, past the text), not in a function.
 cdef uint64_t MAX_FUNCTION_BYTES = 1 << 18
 
 
+@cython.final
 cdef class KernelSymbols:
     """Feed the text of /proc/kallsyms in pieces, then finish(); lookup() answers (name, module)."""
 
-    cdef zs_symbol* symbols
-    cdef uint32_t* frame_of      # frame id of each symbol in the current segment; 0 = none yet
-    cdef size_t count, room
-    cdef char* names
-    cdef size_t names_used, names_room
+    cdef Symbols symbols
+    cdef Words frame_of          # frame id of each symbol in the current segment; 0 = none yet
+    cdef Bytes names
     cdef bytes rest
     cdef list modules
     cdef dict module_numbers
@@ -77,9 +78,9 @@ cdef class KernelSymbols:
         self.hidden = False
 
     def __dealloc__(self):
-        PyMem_Free(self.symbols)
-        PyMem_Free(self.frame_of)
-        PyMem_Free(self.names)
+        zs_free(&self.symbols)
+        zs_free(&self.frame_of)
+        zs_free(&self.names)
 
     def feed(self, bytes chunk not None):
         """Takes the next piece of the file, cut anywhere."""
@@ -145,73 +146,63 @@ cdef class KernelSymbols:
         return number
 
     cdef int _append(self, uint64_t address, const char* name, size_t length, uint16_t module, uint8_t rank) except -1:
-        cdef void* grown
-        if self.count == self.room:
-            self.room = self.room * 2 if self.room else 65536
-            grown = PyMem_Realloc(self.symbols, self.room * sizeof(zs_symbol))
-            if grown == NULL:
-                raise MemoryError
-            self.symbols = <zs_symbol*>grown
-        if self.names_used + length + 1 > self.names_room:
-            self.names_room = (self.names_room * 3 // 2 if self.names_room else 1 << 20) + length + 1
-            grown = PyMem_Realloc(self.names, self.names_room)
-            if grown == NULL:
-                raise MemoryError
-            self.names = <char*>grown
-        cdef char* copy = self.names + self.names_used
+        cdef uint8_t* copy
+        zs_reserve(&self.symbols, 1 if self.symbols.used else 65536)
+        zs_reserve(&self.names, length + 1 if self.names.used else length + (1 << 20))
+        if self.names.used > 0xFFFFFFFF:
+            raise MemoryError
+        copy = self.names.items + self.names.used
         memcpy(copy, name, length)
         copy[length] = 0
-        self.symbols[self.count] = zs_symbol(
-            address=address, name=<uint32_t>self.names_used, module=module, flags=zs_symbol_flags(copy), rank=rank
+        self.symbols.items[self.symbols.used] = zs_symbol(
+            address=address, name=<uint32_t>self.names.used, module=module, flags=zs_symbol_flags(<const char*>copy), rank=rank
         )
-        self.names_used += length + 1
-        self.count += 1
+        self.names.used += length + 1
+        self.symbols.used += 1
         return 0
 
     def finish(self):
         """Sorts what was fed and gives back spare memory."""
         cdef size_t i, kept = 0
+        cdef zs_symbol* symbols = self.symbols.items
         self.rest = b""
-        self.hidden = self.count == 0
-        if self.count == 0:
+        self.hidden = self.symbols.used == 0
+        if self.hidden:
             return
-        zs_sort_symbols(self.symbols, self.count)
-        for i in range(self.count):
-            if kept and self.symbols[kept - 1].address == self.symbols[i].address:
-                self.symbols[kept - 1].flags |= self.symbols[i].flags
+        zs_sort_symbols(symbols, self.symbols.used)
+        for i in range(self.symbols.used):
+            if kept and symbols[kept - 1].address == symbols[i].address:
+                symbols[kept - 1].flags |= symbols[i].flags
                 continue
-            self.symbols[kept] = self.symbols[i]
+            symbols[kept] = symbols[i]
             kept += 1
-        self.count = self.room = kept
-        self.symbols = <zs_symbol*>PyMem_Realloc(self.symbols, kept * sizeof(zs_symbol))
-        self.names = <char*>PyMem_Realloc(self.names, self.names_used)
-        self.names_room = self.names_used
-        PyMem_Free(self.frame_of)
-        self.frame_of = <uint32_t*>PyMem_Malloc(kept * sizeof(uint32_t))
-        if self.frame_of == NULL:
-            raise MemoryError
-        self._forget_frames()
+        self.symbols.used = kept
+        zs_shrink(&self.symbols)
+        zs_shrink(&self.names)
+        self.frame_of.used = 0
+        zs_extend(&self.frame_of, kept)
+        zs_shrink(&self.frame_of)
 
     cdef void _forget_frames(self) noexcept:
-        if self.frame_of != NULL:
-            memset(self.frame_of, 0, self.count * sizeof(uint32_t))
+        if self.frame_of.used:
+            memset(self.frame_of.items, 0, self.frame_of.used * sizeof(uint32_t))
 
     cdef Py_ssize_t _find(self, uint64_t address) noexcept nogil:
         """Index of the symbol that holds the address, or -1."""
-        cdef size_t low = 0, high = self.count, middle
+        cdef size_t low = 0, high = self.symbols.used, middle
         while low < high:
             middle = (low + high) >> 1
-            if self.symbols[middle].address <= address:
+            if self.symbols.items[middle].address <= address:
                 low = middle + 1
             else:
                 high = middle
-        if low == 0 or address - self.symbols[low - 1].address > MAX_FUNCTION_BYTES:
+        if low == 0 or address - self.symbols.items[low - 1].address > MAX_FUNCTION_BYTES:
             return -1
         return <Py_ssize_t>low - 1
 
     cdef tuple _name(self, size_t index):
-        cdef zs_symbol* symbol = &self.symbols[index]
-        return plain_name((<bytes>(self.names + symbol.name)).decode("utf-8", "replace")), self.modules[symbol.module]
+        cdef zs_symbol* symbol = &self.symbols.items[index]
+        return plain_name((<bytes><const char*>(self.names.items + symbol.name)).decode("utf-8", "replace")), self.modules[symbol.module]
 
     def lookup(self, uint64_t address):
         """(name, module) of the function that holds the address, or None. `module` is "" for the kernel itself."""
@@ -231,11 +222,11 @@ cdef class KernelSymbols:
         self.extra.pop(address, None)
 
     def __len__(self):
-        return self.count + len(self.extra)
+        return self.symbols.used + len(self.extra)
 
     @property
     def nbytes(self):
-        return self.room * sizeof(zs_symbol) + self.names_room + self.count * sizeof(uint32_t)
+        return self.symbols.room * sizeof(zs_symbol) + self.names.room + self.frame_of.room * sizeof(uint32_t)
 
 
 _CLONE_SUFFIX = __import__("re").compile(r"\.(?:isra|constprop|part|cold|lto_priv|llvm)(?:\.\d+)?(?=\.|$)")

@@ -3,6 +3,11 @@
 # Functions have one number through the whole file; tasks and stacks are numbered anew in each batch of rows, and so are the
 # functions when a batch is taken, so that a batch can be read alone.
 
+cdef enum:
+    MANY_CPUS = 8192
+
+
+@cython.final
 cdef class PerfData(PerfStacks):
     """`meaning` answers also:
 
@@ -21,8 +26,7 @@ cdef class PerfData(PerfStacks):
     cdef list task_rows
     cdef dict cgroups, counts
     cdef int32_t idle_task
-    cdef readonly uint64_t lost, throttled, user_stacks, timeless, samples
-    cdef uint64_t last_time
+    cdef readonly uint64_t user_stacks, timeless, samples
 
     def __cinit__(self, meaning, size_t max_rows):
         self.cgroups, self.counts = {}, {}
@@ -46,131 +50,45 @@ cdef class PerfData(PerfStacks):
 
     # --- records -------------------------------------------------------------------------------------------------------
 
-    cdef int _record(self, const uint8_t* at, uint32_t kind, size_t size, uint64_t time, uint32_t number) except -1:
-        cdef const Layout* layout = &self.layouts[number]
-        cdef const uint8_t* body = at + HEAD_BYTES
-        cdef uint16_t misc = zs_u16(at + 4)
-        cdef size_t length = size - HEAD_BYTES
-        if time and time != NO_TIME:
-            self.last_time = time
-        if kind == RECORD_SAMPLE:
-            return self._sample(at, misc, size, time, layout)
-        if length < layout.trailer:
-            self.malformed += 1
-            return 0
-        length -= layout.trailer
-        if kind == RECORD_MMAP2 or kind == RECORD_MMAP:
-            return self._mapped(body, length, misc, kind)
-        if kind == RECORD_COMM:
-            self.malformed += not self.tasks.read_comm(body, length, misc, self.rounds)
-        elif kind == RECORD_FORK or kind == RECORD_EXIT:
-            return self._forked(body, length, misc, kind)
-        elif kind == RECORD_LOST and length >= 16:
-            self.lost += zs_u64(body + 8)
-        elif kind == RECORD_LOST_SAMPLES and length >= 8:
-            self.lost += zs_u64(body)
-        elif kind == RECORD_THROTTLE:
-            self.throttled += 1
-        elif kind == RECORD_KSYMBOL:
-            return self._ksymbol(body, length)
-        elif kind == RECORD_CGROUP and length > 8:
-            self.cgroups[zs_u64(body)] = _text(body + 8, length - 8).decode("utf-8", "replace")
+    cdef int _kernel_mapped(self, uint64_t start, uint64_t length, uint64_t pgoff, tuple file) except -1:
+        self.meaning.kernel_map(start, length, pgoff, file[0], file[1])
         return 0
 
-    cdef int _forked(self, const uint8_t* body, size_t length, uint16_t misc, uint32_t kind) except -1:
-        cdef Task* task
-        if length < 24:
-            self.malformed += 1
-            return 0
-        if kind == RECORD_FORK:
-            return self.tasks.forked(
-                zs_u32(body), zs_u32(body + 4), zs_u32(body + 8), zs_u32(body + 12), self.rounds, not misc & MISC_FORK_EXEC
-            )
-        task = self.tasks.get(zs_u32(body + 8))
-        if task != NULL:
-            task.exited_in = self.rounds
-        if self.tasks.used > MAX_TASKS // 2 and self.rounds > 2:
-            self.tasks.sweep(self.rounds - 1, 0)
-        return 0
-
-    cdef int _mapped(self, const uint8_t* body, size_t length, uint16_t misc, uint32_t kind) except -1:
-        cdef uint32_t pid
-        if length < (65 if kind == RECORD_MMAP2 else 33):
-            self.malformed += 1
-            return 0
-        pid = zs_u32(body)
-        if pid == NOBODY or (misc & MISC_CPUMODE) == MISC_KERNEL:
-            if kind == RECORD_MMAP2:
-                path, build_id = _mapped_file(body, length, misc)[:2]
-            else:
-                path, build_id = _text(body + 32, length - 32), None
-            self.meaning.kernel_map(zs_u64(body + 8), zs_u64(body + 16), zs_u64(body + 24), path, build_id)
-            return 0
-        if kind == RECORD_MMAP2:
-            self.tasks.read_mmap2(body, length, misc)
-        elif not misc & MISC_MMAP_DATA:
-            key = (_text(body + 32, length - 32), None, 0, 0, 0)
-            self.tasks.mapped(pid, zs_u64(body + 8), zs_u64(body + 16), zs_u64(body + 24), key)
-        return 0
-
-    cdef int _ksymbol(self, const uint8_t* body, size_t length) except -1:
-        cdef uint64_t address
-        cdef uint32_t size
-        if length < 17:
-            self.malformed += 1
-            return 0
-        address, size = zs_u64(body), zs_u32(body + 8)
-        if zs_u16(body + 14) & 1:
+    cdef int _kernel_symbol(self, uint64_t address, uint32_t length, str name) except -1:
+        if name is None:
             self.symbols.remove(address)
         else:
-            self.symbols.add(address, size, _text(body + 16, length - 16).decode("utf-8", "replace"))
+            self.symbols.add(address, length, name)
             self.extra_start = min(self.extra_start, address)
-            self.extra_end = max(self.extra_end, address + size)
+            self.extra_end = max(self.extra_end, address + length)
         return self._kernel_changed() if self.samples else 0
+
+    cdef int _cgroup(self, uint64_t number, bytes path) except -1:
+        self.cgroups[number] = path.decode("utf-8", "replace")
+        return 0
 
     # --- samples -------------------------------------------------------------------------------------------------------
 
-    cdef int _sample(self, const uint8_t* at, uint16_t misc, size_t size, uint64_t time, const Layout* layout) except -1:
-        cdef uint32_t pid = NOBODY, tid = NOBODY
-        cdef int32_t cpu = -1, task, stack
-        cdef size_t place = layout.rest, chain = 0, depth = 0, values = 0
-        cdef uint64_t cgroup = 0, period = layout.period
-        if size < place:
+    cdef int _sample(self, const uint8_t* at, size_t size, uint64_t time, const Layout* layout, uint32_t source) except -1:
+        cdef Sample sample
+        cdef int32_t task, stack
+        cdef size_t cgroup
+        if not read_sample(layout, at, size, &sample):
             self.malformed += 1
             return 0
-        if layout.tid:
-            pid, tid = zs_u32(at + layout.tid), zs_u32(at + layout.tid + 4)
-        if layout.cpu:
-            cpu = <int32_t>min(zs_u32(at + layout.cpu), <uint32_t>0x7FFFFFFF)
-        if layout.period_at:
-            period = zs_u64(at + layout.period_at)
-        if layout.sample_type & SAMPLE_READ:
-            values = place
-            place = _behind_read(layout, at, place, size)
-        if place and layout.sample_type & SAMPLE_CALLCHAIN:
-            if size < place + 8 or zs_u64(at + place) > (size - place - 8) >> 3:
-                self.malformed += 1
-                return 0
-            depth, chain = <size_t>zs_u64(at + place), place + 8
-            place = chain + 8 * depth
-        if place == 0:
-            self.malformed += 1
-            return 0
-        if layout.sample_type & SAMPLE_CGROUP:
-            place = _find_cgroup(layout, at, place, size)
-            cgroup = zs_u64(at + place) if place else 0
         if self.samples == 0:
             self.meaning.first_sample()
-        self.user_stacks += (layout.sample_type & SAMPLE_STACK_USER) != 0
+        self.user_stacks += (layout.sample_type & PERF_SAMPLE_STACK_USER) != 0
         self.samples += 1
         if time == 0 or time == NO_TIME:
             self.timeless += 1
             time = self.last_time
-        task = self._task(pid, tid, cgroup)
-        stack = self._stack(at, misc, layout.ip, at + chain, min(depth, <size_t>MAX_CHAIN - 1), pid, tid)
-        if values and layout.read_format & READ_ID:
-            return self._members(layout, at, values, time, cpu, task, stack)
-        return self._row(time, period, cpu, task, stack, layout.event)
+        cgroup = find_cgroup(layout, at, sample.rest, size)
+        task = self._task(sample.pid, sample.tid, zs_u64(at + cgroup) if cgroup else 0)
+        stack = self._stack(at, layout.ip, &sample)
+        if sample.values and layout.read_format & PERF_FORMAT_ID:
+            return self._members(layout, at, &sample, time, task, stack)
+        return self._row(time, sample.period, sample.cpu, task, stack, layout.event)
 
     cdef int _row(self, uint64_t time, uint64_t period, int32_t cpu, int32_t task, int32_t stack, uint32_t event) except -1:
         cdef size_t at = self.row_count
@@ -201,28 +119,28 @@ cdef class PerfData(PerfStacks):
         self.row_room = room
         return 0
 
-    cdef int _members(self, const Layout* layout, const uint8_t* at, size_t place, uint64_t time, int32_t cpu, int32_t task,
+    cdef int _members(self, const Layout* layout, const uint8_t* at, const Sample* sample, uint64_t time, int32_t task,
                       int32_t stack) except -1:
         """A sample that reads counters stands for a sample of each that moved since it was read last."""
         cdef uint64_t count = 1, i, value, number
-        cdef size_t step = 16 + (8 if layout.read_format & READ_LOST else 0)
-        cdef size_t clocks = 8 * ((layout.read_format & READ_ENABLED) != 0) + 8 * ((layout.read_format & READ_RUNNING) != 0)
-        cdef Py_ssize_t slot
-        if layout.read_format & READ_GROUP:
+        cdef size_t place = sample.values, clocks = clock_bytes(layout.read_format)
+        cdef size_t step = 16 + (8 if layout.read_format & PERF_FORMAT_LOST else 0)
+        cdef const uint32_t* member
+        if layout.read_format & PERF_FORMAT_GROUP:
             count = zs_u64(at + place)
             place += 8 + clocks
         for i in range(count):
             value = zs_u64(at + place)
-            number = zs_u64(at + place + 8 + (0 if layout.read_format & READ_GROUP else clocks))
+            number = zs_u64(at + place + 8 + (0 if layout.read_format & PERF_FORMAT_GROUP else clocks))
             place += step
-            slot = self.ids._find(number)
-            if slot < 0:
+            member = self.ids.find(number)
+            if member == NULL:
                 self.unknown_events += 1
                 continue
             before = self.counts.get(number, 0)
             self.counts[number] = value
             if value > before:
-                self._row(time, value - <uint64_t>before, cpu, task, stack, self.layouts[self.ids.slots[slot].value].event)
+                self._row(time, value - <uint64_t>before, sample.cpu, task, stack, self.layouts.items[member[0]].event)
         return 0
 
     # --- who -----------------------------------------------------------------------------------------------------------

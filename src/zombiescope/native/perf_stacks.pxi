@@ -1,5 +1,16 @@
 # From a call chain to the number of a stack: functions by address, program image and moment.
 
+cdef enum:
+    MAX_CHAIN = 8192
+    MAX_INLINED = 256
+    AHEAD = 12
+    AHEAD_ROOM = 16
+
+cdef size_t MANY_FRAMES = 1 << 22
+cdef uint32_t FRAME_MASK = 0x3FFFFFFF
+cdef Py_ssize_t MAX_FRAMES = 0x3FFFFFF0
+
+
 cdef struct Foreseen:
     const uint8_t* record
     uint64_t key, hash
@@ -20,12 +31,11 @@ cdef class PerfStacks(PerfStream):
     cdef uint64_t text_start, text_end   # `symbols` hold for these addresses
     cdef uint64_t extra_start, extra_end # KSYMBOL records told of something between
     cdef uint32_t kernel_space
-    cdef TaskTable tasks
     cdef StackInterner stacks, tails     # a tail is a stack without its leaf
     cdef ChainCache chains
-    cdef UserFrames pairs                # (tail, leaf) -> stack
-    cdef UserFrames addresses            # (space, address) -> frame
-    cdef UserFrames offsets              # (file, offset) -> frame
+    cdef FrameTable pairs                # (tail, leaf) -> stack
+    cdef FrameTable addresses            # (space, address) -> frame
+    cdef FrameTable offsets              # (file, offset) -> frame
     cdef list frames
     cdef dict frame_numbers
     cdef dict inlined                    # frame that stands for several -> those, innermost first
@@ -41,7 +51,7 @@ cdef class PerfStacks(PerfStream):
         self.tasks = TaskTable(True)
         self.stacks, self.tails = StackInterner(), StackInterner()
         self.chains = ChainCache()
-        self.addresses, self.offsets, self.pairs = UserFrames(), UserFrames(), UserFrames()
+        self.addresses, self.offsets, self.pairs = FrameTable(), FrameTable(), FrameTable()
         self.frames, self.frame_numbers, self.inlined = [], {}, {}
         self.kernel_space = KERNEL_SPACE
         self.extra_start = NO_TIME
@@ -70,8 +80,7 @@ cdef class PerfStacks(PerfStream):
             self.chains.clear()
         return 0
 
-    cdef int32_t _stack(self, const uint8_t* at, uint16_t misc, uint32_t ip, const uint8_t* chain, size_t depth,
-                        uint32_t pid, uint32_t tid) except -2:
+    cdef int32_t _stack(self, const uint8_t* at, uint32_t ip, const Sample* sample) except -2:
         """Number of the stack; counts it if the CPU idles in it."""
         cdef Task* leader = NULL
         cdef uint64_t key = 0, hash
@@ -79,22 +88,22 @@ cdef class PerfStacks(PerfStream):
         cdef ChainHead* known
         cdef uint32_t frame, tail
         cdef uint8_t context = 0
-        if not _split(chain, depth, &parts):
+        if not _split(sample.chain, min(sample.depth, <size_t>MAX_CHAIN - 1), &parts):
             if ip == 0:
                 return -1
             # The chain is empty or was not asked for: the address alone is the stack.
-            parts.leaf, parts.mode = zs_u64(at + ip), _context_of_mode(misc)
-        if pid != NOBODY and pid:
-            leader = self.tasks.make(pid, pid)
+            parts.leaf, parts.mode = zs_u64(at + ip), _context_of_mode(zs_u16(at + 4))
+        if sample.pid != NOBODY and sample.pid:
+            leader = self.tasks.make(sample.pid, sample.pid)
         self.chains.prepare()
         hash = self._hash(at, &parts, leader, &key)
         known = self.chains.find(hash, key, parts.callers, parts.depth)
         if known == NULL:
             tail = self._read_tail(parts.callers, parts.depth, parts.mode, leader, &context)
-            known = self.chains.store(key, parts.callers, parts.depth, tail, context, self.tail_has_user)
+            known = self.chains.store(hash, key, parts.callers, parts.depth, tail, context, self.tail_has_user)
         frame = self._frame_at(parts.mode, parts.leaf, leader)
-        context = <uint8_t>(frame >> 30) if parts.mode == CONTEXT_KERNEL and frame >> 30 else known.context
-        if tid == 0 and pid == 0 and not known.has_user and parts.mode != CONTEXT_USER and (
+        context = <uint8_t>(frame >> 30) if parts.mode == PERF_CONTEXT_KERNEL and frame >> 30 else known.context
+        if sample.tid == 0 and sample.pid == 0 and not known.has_user and parts.mode != PERF_CONTEXT_USER and (
             context == ZS_IDLE or self.symbols.hidden
         ):
             self.idle_samples += 1
@@ -113,37 +122,37 @@ cdef class PerfStacks(PerfStream):
         cdef const Foreseen* seen = &self.foreseen[self.foreseen_at % AHEAD_ROOM]
         cdef bint is_foreseen = seen.record == at
         key[0] = self._key(parts, leader, seen.has_user if is_foreseen else _has_user(parts))
-        return seen.hash if is_foreseen and seen.key == key[0] else _hash_chain(key[0], parts.callers, parts.depth)
+        return seen.hash if is_foreseen and seen.key == key[0] else zs_hash_bytes(parts.callers, 8 * parts.depth, key[0])
 
     cdef void _foresee(self, size_t at) noexcept:
         # Tables of many megabytes are hit at random by every sample: fetch what the next ones will need while this one is
         # worked on. A wrong guess costs nothing but time.
         cdef size_t soon = at + 2 * AHEAD, line = 0
         if soon < self.flush_end:
-            while line < self.index[soon].size and line < 384:
-                zs_fetch(self._place_of(&self.index[soon]) + line)
+            while line < self.index.items[soon].size and line < 384:
+                zs_fetch(self._place_of(&self.index.items[soon]) + line)
                 line += 64
         soon = at + AHEAD
         if at == 0:
             memset(self.foreseen, 0, sizeof(self.foreseen))
         if soon < self.flush_end:
-            self._foresee_sample(&self.index[soon], &self.foreseen[soon % AHEAD_ROOM])
+            self._foresee_sample(&self.index.items[soon], &self.foreseen[soon % AHEAD_ROOM])
         soon = at + AHEAD // 2
-        if soon < self.flush_end and self.foreseen[soon % AHEAD_ROOM].record == self._place_of(&self.index[soon]):
+        if soon < self.flush_end and self.foreseen[soon % AHEAD_ROOM].record == self._place_of(&self.index.items[soon]):
             self.chains.fetch_entry(self.foreseen[soon % AHEAD_ROOM].hash)
         self.foreseen_at = at
 
     cdef void _foresee_sample(self, const zs_record* entry, Foreseen* seen) noexcept:
         cdef const uint8_t* at = self._place_of(entry)
-        cdef const Layout* layout = &self.layouts[entry.cpu]
+        cdef const Layout* layout = &self.layouts.items[entry.source]
         cdef size_t place = layout.rest
         cdef Chain parts
         cdef uint32_t pid
         cdef Task* leader
         seen.record = NULL
-        if zs_u32(at) != RECORD_SAMPLE or layout.tid == 0 or entry.size < place + 16 or (
-            layout.sample_type & (SAMPLE_READ | SAMPLE_CALLCHAIN)
-        ) != SAMPLE_CALLCHAIN or zs_u64(at + place) > (entry.size - place - 8) >> 3:
+        if zs_u32(at) != PERF_RECORD_SAMPLE or layout.tid == 0 or entry.size < place + 16 or (
+            layout.sample_type & (PERF_SAMPLE_READ | PERF_SAMPLE_CALLCHAIN)
+        ) != PERF_SAMPLE_CALLCHAIN or zs_u64(at + place) > (entry.size - place - 8) >> 3:
             return
         if not _split(at + place + 8, <size_t>zs_u64(at + place), &parts):
             return
@@ -151,21 +160,20 @@ cdef class PerfStacks(PerfStream):
         leader = self.tasks.get(pid) if pid else NULL
         seen.record, seen.has_user = at, _has_user(&parts)
         seen.key = self._key(&parts, leader, seen.has_user)
-        seen.hash = _hash_chain(seen.key, parts.callers, parts.depth)
+        seen.hash = zs_hash_bytes(parts.callers, 8 * parts.depth, seen.key)
         self.chains.fetch_slot(seen.hash)
-        if parts.mode == CONTEXT_KERNEL:
-            self.addresses.fetch(self.kernel_space, parts.leaf)
-        elif leader != NULL:
-            self.addresses.fetch(leader.space, parts.leaf)
+        if parts.mode == PERF_CONTEXT_KERNEL or leader != NULL:
+            self.addresses.fetch(
+                self.kernel_space if parts.mode == PERF_CONTEXT_KERNEL else leader.space, parts.leaf
+            )
 
     cdef uint32_t _join(self, uint32_t tail, uint32_t leaf) except? 0:
-        cdef UserFrame* known = self.pairs.find(tail, leaf)
+        cdef uint32_t stack = self.pairs.find(tail, leaf)
         cdef size_t length
-        cdef uint32_t stack
-        if known.space:
-            return known.frame
-        length = self.tails.start[tail + 1] - self.tails.start[tail]
-        memcpy(self.run, self.tails.arena + self.tails.start[tail], length * sizeof(uint32_t))
+        if stack != FRAME_NONE:
+            return stack
+        length = self.tails.length(tail) // sizeof(uint32_t)
+        memcpy(self.run, self.tails.run(tail), length * sizeof(uint32_t))
         if self.inlined and leaf in self.inlined:
             for one in reversed(self.inlined[leaf]):
                 self.run[length] = one
@@ -173,9 +181,8 @@ cdef class PerfStacks(PerfStream):
         else:
             self.run[length] = leaf
             length += 1
-        stack = self.stacks.put(self.run, length)
-        known.space, known.address, known.frame = tail, leaf, stack
-        self.pairs.used += 1
+        stack = self.stacks.put(self.run, length * sizeof(uint32_t))
+        self.pairs.set(tail, leaf, stack)
         return stack
 
     cdef uint32_t _read_tail(self, const uint8_t* chain, size_t depth, uint64_t mode, Task* leader,
@@ -192,21 +199,21 @@ cdef class PerfStacks(PerfStream):
                 mode = address
                 is_leaf = True
                 continue
-            if mode == CONTEXT_USER_DEFERRED:        # what follows is a number, not an address
+            if mode == PERF_CONTEXT_USER_DEFERRED:        # what follows is a number, not an address
                 continue
             # Only a leaf is where the CPU was; the others are return addresses, which may belong to the next function.
             if not is_leaf and address:
                 address -= 1
             is_leaf = False
             frame = self._frame_at(mode, address, leader)
-            self.tail_has_user |= mode == CONTEXT_USER
+            self.tail_has_user |= mode == PERF_CONTEXT_USER
             # From the leaf outwards, the first that says something decides: an interrupt is work on top of idle.
-            if mode == CONTEXT_KERNEL and context[0] == 0:
+            if mode == PERF_CONTEXT_KERNEL and context[0] == 0:
                 context[0] = <uint8_t>(frame >> 30)
             used = self._put_frame(frame & FRAME_MASK, used)
         for i in range(used):
             self.run[MAX_CHAIN + i] = self.run[used - 1 - i]
-        return self.tails.put(self.run + MAX_CHAIN, used)
+        return self.tails.put(self.run + MAX_CHAIN, used * sizeof(uint32_t))
 
     cdef size_t _put_frame(self, uint32_t frame, size_t used) except? 0:
         """Puts a frame into `run`, and what was inlined there before it: the run goes outwards."""
@@ -222,29 +229,24 @@ cdef class PerfStacks(PerfStream):
         return used
 
     cdef uint32_t _frame_at(self, uint64_t mode, uint64_t address, Task* leader) except? 0:
-        if mode == CONTEXT_KERNEL:
+        if mode == PERF_CONTEXT_KERNEL:
             return self._kernel_frame(address)
-        if mode == CONTEXT_USER:
+        if mode == PERF_CONTEXT_USER:
             return self._user_frame(leader, address)
-        return self.frame("[hypervisor]" if mode == CONTEXT_HYPERVISOR else "[guest]", "", "unknown")
+        return self.frame("[hypervisor]" if mode == PERF_CONTEXT_HV else "[guest]", "", "unknown")
 
     cdef uint32_t _kernel_frame(self, uint64_t address) except? 0:
-        cdef UserFrame* known = self._known(self.kernel_space, address)
-        cdef uint32_t frame
-        if known.space:
-            return known.frame
-        frame = self._resolve_kernel(address)
-        return self._remember(known, self.kernel_space, address, frame)
+        cdef uint32_t frame = self.addresses.find(self.kernel_space, address)
+        return self._remember(self.kernel_space, address, self._resolve_kernel(address)) if frame == FRAME_NONE else frame
 
     cdef uint32_t _user_frame(self, Task* leader, uint64_t address) except? 0:
-        cdef UserFrame* known
         cdef CodeMap* code
         cdef uint32_t frame
         if leader == NULL:
             return self.frame("[unknown]", "", "unknown")
-        known = self._known(leader.space, address)
-        if known.space:
-            return known.frame
+        frame = self.addresses.find(leader.space, address)
+        if frame != FRAME_NONE:
+            return frame
         code = self.tasks.find_map(leader, address)
         if code == NULL:
             leader.has_holes = True
@@ -253,7 +255,7 @@ cdef class PerfStacks(PerfStream):
             frame = self._made_code_frame(leader, code, address)
         else:
             frame = self._file_frame(code.file, address - code.start + code.pgoff)
-        return self._remember(known, leader.space, address, frame)
+        return self._remember(leader.space, address, frame)
 
     cdef uint32_t _made_code_frame(self, Task* leader, CodeMap* code, uint64_t address) except? 0:
         """Of code that no file holds, the process itself may have told the name."""
@@ -263,12 +265,11 @@ cdef class PerfStacks(PerfStream):
         return self.frame(name, "[jit]", "jit")
 
     cdef uint32_t _file_frame(self, uint32_t file, uint64_t offset) except? 0:
-        cdef UserFrame* known = self.offsets.find(file + 1, offset)
-        if known.space == 0:
-            known.space, known.address = file + 1, offset
-            known.frame = self._one_of(self.meaning.user_frames(self.tasks.files[file], offset))
-            self.offsets.used += 1
-        return known.frame
+        cdef uint32_t frame = self.offsets.find(file, offset)
+        if frame == FRAME_NONE:
+            frame = self._one_of(self.meaning.user_frames(self.tasks.files[file], offset))
+            self.offsets.set(file, offset, frame)
+        return frame
 
     cdef uint32_t _one_of(self, list found) except? 0:
         """One number for some functions that were inlined into one another."""
@@ -279,14 +280,10 @@ cdef class PerfStacks(PerfStream):
         self.inlined[number] = numbers
         return number
 
-    cdef UserFrame* _known(self, uint32_t space, uint64_t address) except NULL:
-        if self.addresses.used > MANY_FRAMES:
+    cdef uint32_t _remember(self, uint32_t space, uint64_t address, uint32_t frame) except? 0:
+        if self.addresses.table.used > MANY_FRAMES:
             self.addresses.clear()
-        return self.addresses.find(space, address)
-
-    cdef uint32_t _remember(self, UserFrame* slot, uint32_t space, uint64_t address, uint32_t frame) noexcept:
-        slot.space, slot.address, slot.frame = space, address, frame
-        self.addresses.used += 1
+        self.addresses.set(space, address, frame)
         return frame
 
     cdef uint32_t _resolve_kernel(self, uint64_t address) except? 0:
@@ -298,12 +295,12 @@ cdef class PerfStacks(PerfStream):
                     return self.frame(name, "bpf", "bpf")
         if self.text_start <= address < self.text_end:
             index = self.symbols._find(address - self.kernel_shift)
-        if index < 0 or self.symbols.symbols[index].module:
+        if index < 0 or self.symbols.symbols.items[index].module:
             name, module, kind = self.meaning.kernel_frame(address)
             return self.frame(name, module, kind)
-        if self.symbols.frame_of[index] == 0:
-            self.symbols.frame_of[index] = <uint32_t>self.frame(self.symbols._name(index)[0], "", "kernel") + 1
-        return (self.symbols.frame_of[index] - 1) | <uint32_t>self.symbols.symbols[index].flags << 30
+        if self.symbols.frame_of.items[index] == 0:
+            self.symbols.frame_of.items[index] = <uint32_t>self.frame(self.symbols._name(index)[0], "", "kernel") + 1
+        return (self.symbols.frame_of.items[index] - 1) | <uint32_t>self.symbols.symbols.items[index].flags << 30
 
     cdef uint32_t frame(self, str name, str module, str kind) except? 0:
         """The number of a function, from 0."""

@@ -1,8 +1,6 @@
 # System calls that Python has no name for, about files and memory of other processes.
 
 from libc.errno cimport ENOENT, errno
-from libc.stdint cimport uint32_t, uint64_t
-from libc.string cimport memset
 
 cdef extern from *:
     """

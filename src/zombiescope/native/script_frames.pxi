@@ -1,31 +1,41 @@
 # Frame lines of `perf script`: "address symbol+0x1c (dso)". What stands behind the address is looked up whole, without the offset;
 # it is handed to Python only when it is new.
 
+cdef extern from *:
+    """
+    static inline int zs_is_digit(uint8_t c) { return (uint8_t)(c - '0') < 10; }
+    static inline int zs_is_hex(uint8_t c) { return zs_is_digit(c) || (uint8_t)((c | 32) - 'a') < 6; }
+    """
+    bint zs_is_digit(uint8_t c) noexcept nogil
+    bint zs_is_hex(uint8_t c) noexcept nogil
+    const void* memrchr(const void* text, int byte, size_t length) noexcept nogil
+
 cdef enum:
     MOST_CACHED_LINES = 1 << 19
     FRAME_INLINED = 4               # beside ZS_IDLE and ZS_INTERRUPT
 
 
+@cython.final
 cdef class ScriptFrames:
     """Numbers functions from 1; `flags` and `places` are by that number."""
 
     cdef object place
-    cdef TextTable lines, functions, inlined
-    cdef uint8_t* flags
-    cdef uint32_t* places           # which (module, kind)
-    cdef size_t room
+    cdef TextTable lines, functions
+    cdef FrameTable inlined         # (frame, place of the outer one) -> frame
+    cdef Bytes flags
+    cdef Words places               # which (module, kind)
     cdef list rows
     cdef dict numbers, place_numbers
     cdef bint saw_dso
 
     def __cinit__(self, place not None):
         self.place = place
-        self.lines, self.functions, self.inlined = TextTable(), TextTable(), TextTable()
+        self.lines, self.functions, self.inlined = TextTable(), TextTable(), FrameTable()
         self.clear()
 
     def __dealloc__(self):
-        PyMem_Free(self.flags)
-        PyMem_Free(self.places)
+        zs_free(&self.flags)
+        zs_free(&self.places)
 
     cdef void clear(self):
         self.lines.clear()
@@ -59,17 +69,16 @@ cdef class ScriptFrames:
 
     cdef uint32_t _odd_frame(self, const uint8_t* at, const uint8_t* end, bint high) except 0:
         """A line without a DSO, or with one that holds spaces or brackets."""
-        cdef uint64_t hash = zs_hash_text(at, end - at, high)
-        cdef TextSlot* slot = self.lines.find(at, end - at, hash)
+        cdef uint64_t hash = zs_hash_bytes(at, end - at, high)
+        cdef uint32_t number = self.lines.find(at, end - at, at, 0, hash)
         cdef const uint8_t* dso
-        cdef uint32_t number
-        if slot.value:
-            return slot.value
+        if number:
+            return number
         dso = self._dso(at, end)
         number = self._function(at, end if dso == NULL else dso, end if dso == NULL else dso, end, high)
-        if self.lines.used > MOST_CACHED_LINES:
+        if self.lines.count() > MOST_CACHED_LINES:
             self.lines.clear()
-        self.lines.add(at, end - at, hash, number)
+        self.lines.set(at, end - at, at, 0, hash, number)
         return number
 
     cdef inline uint32_t _function(
@@ -79,7 +88,7 @@ cdef class ScriptFrames:
         of them, and the table stays in the cache."""
         cdef const uint8_t* digits
         cdef uint64_t hash
-        cdef TextSlot* slot
+        cdef uint32_t number
         while name_end > name and (name_end - 1)[0] == 32:
             name_end -= 1
         digits = name_end
@@ -87,21 +96,20 @@ cdef class ScriptFrames:
             digits -= 1
         if digits < name_end and digits - name > 3 and memcmp(digits - 3, b"+0x", 3) == 0:
             name_end = digits - 3
-        hash = zs_hash_text(dso, dso_end - dso, zs_hash_text(name, name_end - name, high))
-        slot = self.functions.find2(name, name_end - name, dso, dso_end - dso, hash)
-        if slot.value:
-            return slot.value
+        hash = zs_hash_bytes(dso, dso_end - dso, zs_hash_bytes(name, name_end - name, high))
+        number = self.functions.find(name, name_end - name, dso, dso_end - dso, hash)
+        if number:
+            return number
         return self._new_function(<bytes>name[:name_end - name], <bytes>dso[:dso_end - dso], high, hash)
 
     cdef uint32_t _new_function(self, bytes name, bytes dso, bint high, uint64_t hash) except 0:
-        cdef bytes key = name + dso
         cdef uint32_t number
         where = dso[1:len(dso) - 1] if dso else None
         if where is not None:
             self.saw_dso = True
         shown, module, kind = self.place(name, where, high)
         number = self._new_frame(shown, module, kind, where == b"inlined")
-        self.functions.add(key, len(key), hash, number)
+        self.functions.set(name, len(name), dso, len(dso), hash, number)
         return number
 
     cdef const uint8_t* _dso(self, const uint8_t* at, const uint8_t* end) noexcept nogil:
@@ -129,7 +137,6 @@ cdef class ScriptFrames:
 
     cdef uint32_t _new_frame(self, str name, str module, str kind, bint inlined) except 0:
         cdef uint32_t number
-        cdef void* grown
         key = (name, module, kind, inlined)
         known = self.numbers.get(key)
         if known is not None:
@@ -137,34 +144,20 @@ cdef class ScriptFrames:
         self.rows.append((name, module, kind))
         number = <uint32_t>len(self.rows)
         self.numbers[key] = number
-        if number >= self.room:
-            self.room = number * 2 + 1024
-            grown = PyMem_Realloc(self.flags, self.room)
-            if grown == NULL:
-                raise MemoryError
-            self.flags = <uint8_t*>grown
-            grown = PyMem_Realloc(self.places, self.room * sizeof(uint32_t))
-            if grown == NULL:
-                raise MemoryError
-            self.places = <uint32_t*>grown
-        self.flags[number] = FRAME_INLINED if inlined else 0
+        zs_extend(&self.flags, <size_t>number + 1)
+        zs_extend(&self.places, <size_t>number + 1)
+        self.flags.items[number] = FRAME_INLINED if inlined else 0
         if kind in ("kernel", "module", "bpf"):
-            self.flags[number] |= <uint8_t>context_of(name)
-        self.places[number] = self.place_numbers.setdefault((module, kind), len(self.place_numbers))
+            self.flags.items[number] |= <uint8_t>context_of(name)
+        self.places.items[number] = self.place_numbers.setdefault((module, kind), len(self.place_numbers))
         return number
 
     cdef uint32_t placed(self, uint32_t frame, uint32_t outer) except 0:
         """An inlined function is where the function is that it was put into, which stands below it in the text."""
-        cdef uint64_t key[2]
-        cdef uint64_t hash
-        cdef TextSlot* slot
-        cdef uint32_t number
-        key[0], key[1] = frame, self.places[outer]
-        hash = zs_hash_text(<const uint8_t*>key, sizeof(key), 1)
-        slot = self.inlined.find(<const uint8_t*>key, sizeof(key), hash)
-        if slot.value:
-            return slot.value
+        cdef uint32_t number = self.inlined.find(frame, self.places.items[outer])
+        if number != FRAME_NONE:
+            return number
         _, module, kind = self.rows[outer - 1]
         number = self._new_frame(self.rows[frame - 1][0], module, kind, False)
-        self.inlined.add(<const uint8_t*>key, sizeof(key), hash, number)
+        self.inlined.set(frame, self.places.items[outer], number)
         return number

@@ -3,9 +3,6 @@
 cdef enum:
     MAX_DEPTH = 512
 
-cdef uint64_t CONTEXT_MAX = <uint64_t>-4095
-cdef uint64_t CONTEXT_USER = <uint64_t>-512
-cdef uint64_t CONTEXT_KERNEL = <uint64_t>-128
 cdef uint32_t KERNEL_SPACE = 0xFFFFFFFE
 
 
@@ -19,18 +16,21 @@ cdef struct Pending:
     uint16_t kernel
     uint16_t user
 
+cdef struct PendingRows:
+    Pending* items
+    size_t used, room
 
+
+@cython.final
 cdef class StackRows:
     """Numbers functions and stacks within a segment, and gives out samples as arrays of numbers."""
 
     cdef KernelSymbols symbols
     cdef readonly StackInterner stacks
-    cdef UserFrames frames
+    cdef FrameTable frames
     cdef bint has_period
-    cdef Pending* pending
-    cdef size_t pending_used, pending_room
-    cdef uint64_t* pending_frames
-    cdef size_t pending_frames_used, pending_frames_room
+    cdef PendingRows pending
+    cdef Longs pending_frames
     cdef size_t chain_kernel, chain_user     # the chain read last, not yet committed
     cdef uint32_t next_frame
     cdef uint32_t blanks[8]                  # frames of kind "unknown": a run of one of them says no more than one
@@ -42,13 +42,13 @@ cdef class StackRows:
     def __cinit__(self, KernelSymbols symbols not None, bint has_period):
         self.symbols = symbols
         self.stacks = StackInterner()
-        self.frames = UserFrames()
+        self.frames = FrameTable()
         self.has_period = has_period
         self._start_numbers()
 
     def __dealloc__(self):
-        PyMem_Free(self.pending)
-        PyMem_Free(self.pending_frames)
+        zs_free(&self.pending)
+        zs_free(&self.pending_frames)
 
     cdef void _start_numbers(self):
         self.next_frame = 1
@@ -65,12 +65,13 @@ cdef class StackRows:
         cdef bint leaf = True
         cdef uint8_t flags = 0, seen = 0
         depth = min(depth, <size_t>MAX_DEPTH)
-        self._room_for_pending(depth)
+        zs_reserve(&self.pending, 1)
+        zs_reserve(&self.pending_frames, depth)
         self.chain_kernel = self.chain_user = 0
-        out = self.pending_frames + self.pending_frames_used
+        out = self.pending_frames.items + self.pending_frames.used
         for i in range(depth):
-            memcpy(&address, chain + 8 * i, 8)
-            if address >= CONTEXT_MAX:
+            address = zs_u64(chain + 8 * i)
+            if address >= PERF_CONTEXT_MAX:
                 context = address
                 leaf = True
                 continue
@@ -78,13 +79,13 @@ cdef class StackRows:
             if not leaf and address:
                 address -= 1
             leaf = False
-            if context == CONTEXT_KERNEL:
+            if context == PERF_CONTEXT_KERNEL:
                 out[self.chain_kernel] = self._kernel_frame(address, &flags)
                 self.chain_kernel += 1
                 # From the leaf outwards, the first of the two decides: an interrupt frame is work on top of idle.
                 if seen == 0:
                     seen = flags
-            elif context == CONTEXT_USER:
+            elif context == PERF_CONTEXT_USER:
                 out[self.chain_kernel + self.chain_user] = address
                 self.chain_user += 1
         return seen
@@ -92,43 +93,25 @@ cdef class StackRows:
     cdef int commit(self, uint64_t time, uint64_t period, uint32_t cpu, uint32_t task, uint32_t pid,
                     uint32_t space) except -1:
         """Makes a sample of the chain read last."""
-        cdef Pending* row = &self.pending[self.pending_used]
+        cdef Pending* row = &self.pending.items[self.pending.used]
         if self.chain_user:
-            self._ask_for(pid, space, self.pending_frames + self.pending_frames_used + self.chain_kernel, self.chain_user)
+            self._ask_for(pid, space, self.pending_frames.items + self.pending_frames.used + self.chain_kernel, self.chain_user)
         row.time, row.period, row.cpu = time, period, cpu
-        row.task, row.space, row.first = task, space, <uint32_t>self.pending_frames_used
+        row.task, row.space, row.first = task, space, <uint32_t>self.pending_frames.used
         row.kernel, row.user = <uint16_t>self.chain_kernel, <uint16_t>self.chain_user
-        self.pending_used += 1
-        self.pending_frames_used += self.chain_kernel + self.chain_user
-        return 0
-
-    cdef int _room_for_pending(self, size_t depth) except -1:
-        cdef void* grown
-        if self.pending_used == self.pending_room:
-            grown = PyMem_Realloc(self.pending, (self.pending_room * 2 + 512) * sizeof(Pending))
-            if grown == NULL:
-                raise MemoryError
-            self.pending = <Pending*>grown
-            self.pending_room = self.pending_room * 2 + 512
-        if self.pending_frames_used + depth > self.pending_frames_room:
-            grown = PyMem_Realloc(self.pending_frames, ((self.pending_frames_used + depth) * 2 + 4096) * sizeof(uint64_t))
-            if grown == NULL:
-                raise MemoryError
-            self.pending_frames = <uint64_t*>grown
-            self.pending_frames_room = (self.pending_frames_used + depth) * 2 + 4096
+        self.pending.used += 1
+        self.pending_frames.used += self.chain_kernel + self.chain_user
         return 0
 
     cdef uint32_t _kernel_frame(self, uint64_t address, uint8_t* flags) except? 0:
         """The frame number of a kernel address; `flags` says whether it means idle or interrupt."""
-        cdef UserFrame* known = self.frames.find(KERNEL_SPACE, address)
-        if known.space == 0:
-            known.space, known.address, known.frame = KERNEL_SPACE, address, FRAME_PENDING
-            self.frames.used += 1
-        if known.frame == FRAME_PENDING:
-            known.frame = self._resolve_kernel(address)
+        cdef uint32_t frame = self.frames.find(KERNEL_SPACE, address)
+        if frame >= FRAME_PENDING:
+            frame = self._resolve_kernel(address)
+            self.frames.set(KERNEL_SPACE, address, frame)
         # Two flags fit above a frame number; frames are far fewer than 2^30.
-        flags[0] = <uint8_t>(known.frame >> 30)
-        return known.frame & 0x3FFFFFFF
+        flags[0] = <uint8_t>(frame >> 30)
+        return frame & 0x3FFFFFFF
 
     cdef uint32_t _resolve_kernel(self, uint64_t address) except? 0:
         cdef Py_ssize_t index
@@ -139,23 +122,20 @@ cdef class StackRows:
         if index < 0:
             self.unresolved_kernel += 1
             return self.frame("[kernel]" if self.symbols.hidden else "[unknown kernel code]", "", "kernel")
-        if self.symbols.frame_of[index] == 0:
+        if self.symbols.frame_of.items[index] == 0:
             name, module = self.symbols._name(index)
-            self.symbols.frame_of[index] = self.frame(
+            self.symbols.frame_of.items[index] = self.frame(
                 name, module, "kernel" if not module else "bpf" if module == "bpf" else "module"
             )
-        return self.symbols.frame_of[index] | <uint32_t>self.symbols.symbols[index].flags << 30
+        return self.symbols.frame_of.items[index] | <uint32_t>self.symbols.symbols.items[index].flags << 30
 
     cdef int _ask_for(self, uint32_t pid, uint32_t space, const uint64_t* addresses, size_t count) except -1:
-        cdef UserFrame* known
         cdef size_t i
         if space == 0:
             return 0
         for i in range(count):
-            known = self.frames.find(space, addresses[i])
-            if known.space == 0:
-                known.space, known.address, known.frame = space, addresses[i], FRAME_PENDING
-                self.frames.used += 1
+            if self.frames.find(space, addresses[i]) == FRAME_NONE:
+                self.frames.set(space, addresses[i], FRAME_PENDING)
                 entry = self.wanted.get(space)
                 if entry is None:
                     entry = self.wanted[space] = (pid, [])
@@ -188,9 +168,8 @@ cdef class StackRows:
 
     def answer(self, uint32_t space, uint64_t address, frame):
         """Tells what an address is: a frame number, or None for an address in no mapping (dropped from stacks)."""
-        cdef UserFrame* known = self.frames.find(space, address)
-        if known.space:
-            known.frame = FRAME_GARBAGE if frame is None else frame
+        if self.frames.find(space, address) != FRAME_NONE:
+            self.frames.set(space, address, FRAME_GARBAGE if frame is None else frame)
 
     def take_samples(self, int64_t offset_ns, uint64_t give_up_before_ns):
         """Rows whose frames are all known, or that were taken before `give_up_before_ns`: arrays of time_us, cpu, task,
@@ -198,10 +177,10 @@ cdef class StackRows:
         cdef size_t i, kept = 0, kept_frames = 0, out = 0, j, ready = 0
         cdef Pending* row
         cdef uint32_t* stack = NULL
-        for i in range(self.pending_used):
-            ready += self._is_ready(&self.pending[i], give_up_before_ns)
+        for i in range(self.pending.used):
+            ready += self._is_ready(&self.pending.items[i], give_up_before_ns)
         times, cpus, tasks, stacks, periods = (_array("q", bytes(8 * ready)) for _ in range(5))
-        if self.pending_used == 0:
+        if self.pending.used == 0:
             return times, cpus, tasks, stacks, (periods if self.has_period else None)
         cdef int64_t[::1] time_view, cpu_view, task_view, stack_view, period_view
         if ready:
@@ -210,8 +189,8 @@ cdef class StackRows:
         if stack == NULL:
             raise MemoryError
         try:
-            for i in range(self.pending_used):
-                row = &self.pending[i]
+            for i in range(self.pending.used):
+                row = &self.pending.items[i]
                 if self._is_ready(row, give_up_before_ns):
                     time_view[out] = (<int64_t>row.time + offset_ns) // 1000
                     cpu_view[out] = row.cpu
@@ -222,15 +201,15 @@ cdef class StackRows:
                     continue
                 # Held back: close the ranks, in place.
                 for j in range(row.kernel + row.user):
-                    self.pending_frames[kept_frames + j] = self.pending_frames[row.first + j]
-                self.pending[kept] = row[0]
-                self.pending[kept].first = <uint32_t>kept_frames
+                    self.pending_frames.items[kept_frames + j] = self.pending_frames.items[row.first + j]
+                self.pending.items[kept] = row[0]
+                self.pending.items[kept].first = <uint32_t>kept_frames
                 kept_frames += row.kernel + row.user
                 kept += 1
         finally:
             PyMem_Free(stack)
-        self.pending_used = kept
-        self.pending_frames_used = kept_frames
+        self.pending.used = kept
+        self.pending_frames.used = kept_frames
         return times, cpus, tasks, stacks, (periods if self.has_period else None)
 
     cdef bint _is_ready(self, Pending* row, uint64_t give_up_before_ns) except -1:
@@ -238,19 +217,19 @@ cdef class StackRows:
         if row.time < give_up_before_ns or row.space == 0:
             return True
         for i in range(row.user):
-            if self.frames.find(row.space, self.pending_frames[row.first + row.kernel + i]).frame == FRAME_PENDING:
+            if self.frames.find(row.space, self.pending_frames.items[row.first + row.kernel + i]) == FRAME_PENDING:
                 return False
         return True
 
     cdef uint32_t _intern(self, Pending* row, uint32_t* stack) except? 0:
         cdef size_t i, used = 0
         cdef uint32_t frame
-        cdef uint64_t* frames = self.pending_frames + row.first
+        cdef uint64_t* frames = self.pending_frames.items + row.first
         for i in range(row.user):
             frame = FRAME_PENDING
             if row.space:
-                frame = self.frames.find(row.space, frames[row.kernel + row.user - 1 - i]).frame
-            if frame == FRAME_PENDING:
+                frame = self.frames.find(row.space, frames[row.kernel + row.user - 1 - i])
+            if frame >= FRAME_PENDING:
                 frame = self._unresolved()
             if frame == FRAME_GARBAGE:
                 self.garbage_frames += 1
@@ -262,7 +241,7 @@ cdef class StackRows:
         for i in range(row.kernel):
             stack[used] = <uint32_t>frames[row.kernel - 1 - i]
             used += 1
-        return self.stacks.put(stack, used)
+        return self.stacks.put(stack, used * sizeof(uint32_t))
 
     cdef uint32_t _unresolved(self) except? 0:
         return self.frame("[unresolved]", "", "unknown")
@@ -281,14 +260,14 @@ cdef class StackRows:
 
     def replace_symbols(self, KernelSymbols symbols not None):
         """Uses another reading of kallsyms (a module was loaded); only right before next_segment."""
-        if self.pending_used:
+        if self.pending.used:
             raise RuntimeError("samples are pending")
         symbols.extra.update(self.symbols.extra)
         self.symbols = symbols
         self.unresolved_kernel = 0
 
     cdef int next_segment(self) except -1:
-        if self.pending_used:
+        if self.pending.used:
             raise RuntimeError("samples are pending")
         self.stacks.clear()
         self.frames.clear()
@@ -298,11 +277,11 @@ cdef class StackRows:
 
     def __len__(self):
         """Samples that still wait."""
-        return self.pending_used
+        return self.pending.used
 
     @property
     def nbytes(self):
         return (
-            self.stacks.nbytes + (self.frames.mask + 1) * sizeof(UserFrame) + self.pending_room * sizeof(Pending)
-            + self.pending_frames_room * sizeof(uint64_t)
+            self.stacks.nbytes + zs_table_bytes(&self.frames.table) + self.pending.room * sizeof(Pending)
+            + self.pending_frames.room * sizeof(uint64_t)
         )

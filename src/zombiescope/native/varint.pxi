@@ -2,9 +2,7 @@
 # seven bits a byte with the high bit meaning "more follows". A column that rises slowly costs a byte a row.
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.string cimport memcmp, memcpy, memset
+from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc
 
 from array import array as _array
 
