@@ -67,7 +67,7 @@ def _waited(case: Case) -> list[Measurement]:
     says = (
         False if total / seconds < LITTLE_US_PER_S else True if case.of_kind("run_queue_delay") and not held else None
     )
-    text = f"tasks waited {total / 1e6:.2f} s for core {cores.cpus[row]} in {seconds} s in total"
+    text = f"tasks waited {total / 1e6:.2f} s in total for core {cores.cpus[row]} in {seconds} s"
     return [measured(text, total, "us", "cores", says)]
 
 
