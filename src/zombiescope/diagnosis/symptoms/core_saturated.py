@@ -28,12 +28,12 @@ def find(facts: Facts) -> Iterator[Symptom]:
     kernel, room = cores.kernel, cores.node_busy() < NODE_BUSY_RATIO
     for row, cpu in enumerate(cores.cpus):
         for first, last in runs(kernel[row] >= SATURATED_RATIO, bridge=1):
-            seconds = last - first
-            if seconds < LEAST_BUSY_S and not room[first:last].any():
+            if last - first < LEAST_BUSY_S and not room[first:last].any():
                 continue
             shares = {mode: float(np.nanmean(cores.ratios[mode][row, first:last])) for mode in _MODES}
             mode = max(shares, key=lambda mode: shares[mode])
             average = cores.mean(cores.busy, first, last)
+            seconds = min(last - first, max(1, round(facts.seconds)))  # the first and the last may have been cut
             yield Symptom(
                 DETECTOR,
                 cores.at_us(first),
