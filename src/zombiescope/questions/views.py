@@ -20,9 +20,7 @@ NO_FILTERS = FilterQuestion()
 MOST_NODES = 1_000_000
 _MONTH_S = 30 * 86_400
 _AGAINST = "Show how the window differs from FROM..TO (on the command line also from DIR or DIR@FROM..TO)."
-_PRUNE = (
-    "Leave out what is narrower; 0 keeps everything. Default: what nobody could see, or what keeps a file below 1 MB."
-)
+_PRUNE = "Leave out what is narrower; 0 keeps everything. Default: what cannot be seen, or keeps a file below 1 MB."
 _NODES = "At most so many; the answer says what is left out."
 _STEP = "The time of one point. Default: as fits."
 _LIVE = "Ask the running systemd over D-Bus, or do not; without either it is asked when the root is /."
