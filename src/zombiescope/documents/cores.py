@@ -20,7 +20,14 @@ class CoresAnswer:
     shown: Sequence[Core]
 
     def document(self) -> dict[str, Any]:
-        return document(self.recording, self.window, self.view, self.shown)
+        return {
+            "node": self.recording.name,
+            "from": self.window.start_us / 1e6,
+            "to": self.window.end_us / 1e6,
+            "interval_s": self.view.interval_s,
+            "aggregate": _modes(self.view.aggregate),
+            "cores": [_core(core) for core in self.shown],
+        }
 
 
 def answer(recording: Recording, question: CoresQuestion) -> CoresAnswer:
@@ -42,25 +49,14 @@ def _kernel(modes: Modes) -> float:
     return (modes.system or 0) + (modes.irq or 0) + (modes.softirq or 0)
 
 
-def document(recording: Recording, window: Window, view: CoresView, shown: Sequence[Core]) -> dict[str, Any]:
+def _core(core: Core) -> dict[str, Any]:
+    busiest = core.busiest
     return {
-        "node": recording.name,
-        "from": window.start_us / 1e6,
-        "to": window.end_us / 1e6,
-        "interval_s": view.interval_s,
-        "aggregate": _modes(view.aggregate),
-        "cores": [
-            {
-                "cpu": core.cpu,
-                **_modes(core.modes),
-                "longest_saturation_s": core.longest_saturation_s,
-                "longest_busy_s": core.longest_busy_s,
-                "busiest": None
-                if core.busiest is None
-                else {"at": core.busiest.at_us / 1e6, "busy": core.busiest.busy},
-            }
-            for core in shown
-        ],
+        "cpu": core.cpu,
+        **_modes(core.modes),
+        "longest_saturation_s": core.longest_saturation_s,
+        "longest_busy_s": core.longest_busy_s,
+        "busiest": None if busiest is None else {"at": busiest.at_us / 1e6, "busy": busiest.busy},
     }
 
 

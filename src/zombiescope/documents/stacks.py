@@ -10,7 +10,6 @@ from zombiescope.documents.selection import Load, Profile, load_stacks, profile
 from zombiescope.profile import top
 from zombiescope.profile.top import HotFunction, HotStack
 from zombiescope.questions.views import StacksQuestion
-from zombiescope.questions.window import Window
 from zombiescope.recording.reader import Recording
 
 
@@ -22,7 +21,18 @@ class HotStacks:
     stacks: Sequence[HotStack]
 
     def document(self) -> dict[str, Any]:
-        return document(self.profile.recording.name, self.profile.window, self.total, self.functions, self.stacks)
+        window = self.profile.window
+        return {
+            "node": self.profile.recording.name,
+            "from": window.start_us / 1e6,
+            "to": window.end_us / 1e6,
+            "total": self.total,
+            "functions": [_function(hot) for hot in self.functions],
+            "stacks": [
+                {"value": hot.samples, "ratio": hot.ratio, "frames": [frame._asdict() for frame in hot.frames]}
+                for hot in self.stacks
+            ],
+        }
 
 
 def answer(recording: Recording, question: StacksQuestion, load: Load = load_stacks) -> HotStacks:
@@ -33,26 +43,11 @@ def answer(recording: Recording, question: StacksQuestion, load: Load = load_sta
     return HotStacks(found, int(counts.sum()), functions, hottest)
 
 
-def document(
-    node: str, window: Window, total: int, functions: Sequence[HotFunction], stacks: Sequence[HotStack]
-) -> dict[str, Any]:
+def _function(hot: HotFunction) -> dict[str, Any]:
     return {
-        "node": node,
-        "from": window.start_us / 1e6,
-        "to": window.end_us / 1e6,
-        "total": total,
-        "functions": [
-            {
-                **hot.function._asdict(),
-                "self": hot.self_samples,
-                "total": hot.total_samples,
-                "self_ratio": hot.self_ratio,
-                "total_ratio": hot.total_ratio,
-            }
-            for hot in functions
-        ],
-        "stacks": [
-            {"value": hot.samples, "ratio": hot.ratio, "frames": [frame._asdict() for frame in hot.frames]}
-            for hot in stacks
-        ],
+        **hot.function._asdict(),
+        "self": hot.self_samples,
+        "total": hot.total_samples,
+        "self_ratio": hot.self_ratio,
+        "total_ratio": hot.total_ratio,
     }

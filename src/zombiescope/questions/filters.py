@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _CPUS = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?")
 _MAX_CPU = 65_535
 _PANEL = "Filters"
+_NAME = {"metavar": "NAME", "panel": _PANEL}
 _ID = {"metavar": "N", "panel": _PANEL, "low": 0, "foreign_high": 2**31 - 1, "most": 1_000}
 
 
@@ -26,16 +27,14 @@ class FilterQuestion(Question):
     cpu: tuple[str, ...] = parameter((), "Only these cores: 3, or 0-3,8.", metavar="LIST", panel=_PANEL)
     pid: tuple[int, ...] = parameter((), "Only this process.", **_ID)
     tid: tuple[int, ...] = parameter((), "Only this thread.", **_ID)
-    comm: tuple[str, ...] = parameter((), "Only tasks of this name; * and ? match.", metavar="NAME", panel=_PANEL)
-    unit: tuple[str, ...] = parameter((), "Only this systemd unit; * and ? match.", metavar="NAME", panel=_PANEL)
-    container: tuple[str, ...] = parameter(
-        (), "Only this container; the start of the id is enough.", metavar="ID", panel=_PANEL
-    )
+    comm: tuple[str, ...] = parameter((), "Only tasks of this name; * and ? match.", **_NAME)
+    unit: tuple[str, ...] = parameter((), "Only this systemd unit; * and ? match.", **_NAME)
+    container: tuple[str, ...] = parameter((), "Only this container; the start of the id is enough.", **_NAME)
     mode: Literal["kernel", "user"] | None = parameter(
         None, "Only samples taken inside the kernel, or outside of it.", panel=_PANEL, flags=True
     )
     match: str | None = parameter(None, "Only stacks with a function matching RE.", metavar="RE", panel=_PANEL)
-    event: str | None = parameter(None, "Only this event, where an import holds several.", metavar="NAME", panel=_PANEL)
+    event: str | None = parameter(None, "Only this event, where an import holds several.", **_NAME)
     idle: bool = parameter(False, "Include idle cores, which an import keeps.", panel=_PANEL)
     foreign: bool = False
     """Whether somebody else wrote it: then an expression must be one that cannot take for ever."""

@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 
 NO_FILTERS = FilterQuestion()
 MOST_NODES = 1_000_000
-_DAY_S = 86_400
+_MONTH_S = 30 * 86_400
+_AGAINST = "Show how the window differs from FROM..TO (on the command line also from DIR or DIR@FROM..TO)."
+_PRUNE = "Leave out what is narrower; 0 keeps everything. Default: what cannot be seen, or keeps a file below 1 MB."
+_NODES = "At most so many; the answer says what is left out."
+_STEP = "The time of one point. Default: as fits."
+_LIVE = "Ask the running systemd over D-Bus, or do not; without either it is asked when the root is /."
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,29 +38,15 @@ class ProfileQuestion(Question):
 class FlamegraphQuestion(ProfileQuestion):
     invert: bool = parameter(False, "Start from where the time was spent.")
     against: Side | None = parameter(
-        None,
-        "Show how the window differs from FROM..TO (on the command line also from DIR or DIR@FROM..TO).",
-        metavar="FROM..TO",
-        longest=200,
-        parse=sides.side,
-        foreign=sides.window,
+        None, _AGAINST, metavar="FROM..TO", longest=200, parse=sides.side, foreign=sides.window
     )
-    prune: float | None = parameter(
-        None,
-        "Leave out what is narrower; 0 keeps everything. Default: what nobody could see, or what keeps a file below "
-        "1 MB.",
-        metavar="RATIO",
-        low=0,
-        high=1,
-    )
-    nodes: int = parameter(
-        100_000, "At most so many; the answer says what is left out.", low=1, high=MOST_NODES, only="web"
-    )
+    prune: float | None = parameter(None, _PRUNE, metavar="RATIO", low=0, high=1)
+    nodes: int = parameter(100_000, _NODES, low=1, high=MOST_NODES, only="web")
 
 
 @dataclass(frozen=True, slots=True)
 class FlamechartQuestion(ProfileQuestion):
-    nodes: int = parameter(100_000, "At most so many; the answer says what is left out.", low=1, high=MOST_NODES)
+    nodes: int = parameter(100_000, _NODES, low=1, high=MOST_NODES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +104,7 @@ class EventsQuestion(Question):
 @dataclass(frozen=True, slots=True)
 class HistoryQuestion(Question):
     window: WindowQuestion = WHOLE
-    step: float | None = parameter(
-        None,
-        "The time of one point (in a request: its seconds). Default: as fits.",
-        metavar="DURATION",
-        low=60,
-        high=30 * _DAY_S,
-        parse=duration.between(60, 30 * _DAY_S, "1m to 30d"),
-    )
+    step: float | None = parameter(None, _STEP, metavar="DURATION", parse=duration.between(60, _MONTH_S, "1m to 30d"))
 
     @property
     def step_us(self) -> int | None:
@@ -152,17 +136,9 @@ class DiagnoseQuestion(Question):
 
 @dataclass(frozen=True, slots=True)
 class AuditQuestion(Question):
-    """A request asks only for the machine that the server runs on."""
+    """Only the command line asks this; a server examines the machine that it runs on."""
 
-    root: Path = parameter(
-        Path("/"), "The root directory to examine: an unpacked image.", metavar="PATH", only="command"
-    )
-    allow: Path | None = parameter(
-        None, "Findings that are accepted: an id and a reason a line.", metavar="FILE", only="command"
-    )
-    at_least: Severity = parameter("info", "Leave out what is less severe.", only="command")
-    live: bool | None = parameter(
-        None,
-        "Ask the running systemd over D-Bus, or do not; without either it is asked when the root is /.",
-        only="command",
-    )
+    root: Path = parameter(Path("/"), "The root directory to examine: an unpacked image.", metavar="PATH")
+    allow: Path | None = parameter(None, "Findings that are accepted: an id and a reason a line.", metavar="FILE")
+    at_least: Severity = parameter("info", "Leave out what is less severe.")
+    live: bool | None = parameter(None, _LIVE)

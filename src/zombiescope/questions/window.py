@@ -25,7 +25,7 @@ _OFFSET = re.compile(r"([+-])(\d{2}):?(\d{2})")
 
 
 _PANEL = "Window"
-_LONGEST = 64
+_TEXT = {"metavar": "T", "panel": _PANEL, "longest": 64}
 
 
 class Recorded(Protocol):
@@ -83,21 +83,12 @@ def clock(at_us: int, zone: tzinfo, digits: int = 0) -> str:
 class WindowQuestion(Question):
     """The window as it was written."""
 
-    last: str | None = parameter(
-        None, "The last 30s, 5m, 2h ... of the recording.", metavar="DURATION", panel=_PANEL, longest=_LONGEST
-    )
+    last: str | None = parameter(None, "The last 30s, 5m, 2h ... of the recording.", **_TEXT | {"metavar": "DURATION"})
     from_: str | None = parameter(
-        None,
-        "From 12:03:22, an ISO time, Unix seconds, or +30s after the start.",
-        name="from",
-        metavar="T",
-        panel=_PANEL,
-        longest=_LONGEST,
+        None, "From 12:03:22, an ISO time, Unix seconds, or +30s after the start.", name="from", **_TEXT
     )
-    to: str | None = parameter(None, "Up to T, written the same way.", metavar="T", panel=_PANEL, longest=_LONGEST)
-    at: str | None = parameter(
-        None, "The one second (or tick, if longer) at T.", metavar="T", panel=_PANEL, longest=_LONGEST
-    )
+    to: str | None = parameter(None, "Up to T, written the same way.", **_TEXT)
+    at: str | None = parameter(None, "The one second (or tick, if longer) at T.", **_TEXT)
     utc: bool = parameter(False, "Read and print times in UTC, not in the node's zone.", panel=_PANEL, only="command")
     reach_us: int | None = None
     """How far beside the recording it may reach; more is cut off."""

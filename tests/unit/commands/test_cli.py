@@ -129,7 +129,7 @@ def test_cores_shows_the_core_that_the_mean_hides(cli: Cli, written: Written) ->
 
 @pytest.mark.parametrize(
     "moment",
-    ["10:53:52", f"{START + 32}", "+32s", "2025-10-09T10:53:52", "2025-10-09T08:53:52Z"],
+    ["10:53:52", f"{START + 32}", f"@{START + 32}", "+32s", "2025-10-09T10:53:52", "2025-10-09T08:53:52Z"],
 )
 def test_at_is_that_second_in_every_way_to_say_it(cli: Cli, written: Written, moment: str) -> None:
     # GIVEN a recording of Berlin whose last core is lost from 10:53:50 to 10:53:56

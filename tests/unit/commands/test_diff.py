@@ -79,10 +79,10 @@ def test_a_person_reads_who_and_where(cli: Cli, good: Written, bad: Written) -> 
 @pytest.mark.parametrize(
     ("sides", "says"),
     [
-        (("nowhere", "+0s..+1s"), "no such recording"),
+        (("nowhere", "+0s..+1s"), "is neither a recording nor a window"),
         (("+0s..", "+0s..+1s"), "is not FROM..TO"),
         (("+5s..+1s", "+0s..+1s"), "ends before it starts"),
-        (("+0s..+1s", "+90000s..+90001s"), "lies outside of the recording"),
+        (("+0s..+1s", "+90000s..+90001s"), "is outside of the recording"),
         (("then..now", "+0s..+1s"), "is not a time"),
     ],
 )

@@ -92,7 +92,10 @@ def test_a_terminal_gets_no_binary(cli: Cli, written: Written) -> None:
         os.close(theirs)
         os.close(ours)
     assert done.returncode == 1
-    assert done.stderr == "zombiescope: pprof is no text for a terminal; name a file with -o, or use a pipe\n"
+    assert (
+        done.stderr
+        == "zombiescope: pprof is binary and would garble the terminal; name a file with -o, or use a pipe\n"
+    )
 
 
 def test_a_place_that_cannot_be_written_is_one_line(cli: Cli, written: Written) -> None:

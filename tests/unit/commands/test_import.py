@@ -189,7 +189,7 @@ def test_why_nothing_of_it_can_be_used(cli: Cli, tmp_path: Path) -> None:
     assert "the compressed stream is damaged" in cli("import", damaged, "rec").err
     assert "folder is a folder without files" in cli("import", "folder", "rec").err
     done = cli("import", write(tmp_path / "perf.txt", text(3)), "rec", "--symbols", "absent")
-    assert (done.code, done.err.count("\n"), "absent is no directory" in done.err) == (1, 1, True)
+    assert (done.code, done.err.count("\n"), "absent is not a directory" in done.err) == (1, 1, True)
 
 
 def test_a_full_place_for_temporary_files_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,7 +243,7 @@ def test_where_a_recorder_runs_or_ran_nothing_is_imported(cli: Cli, tmp_path: Pa
     assert done.code == 1
     assert "made by the recorder" in done.err
     done = cli("import", name, name)
-    assert (done.code, "is no directory" in done.err) == (1, True)
+    assert (done.code, "is not a directory" in done.err) == (1, True)
 
 
 def test_files_of_two_nodes_are_not_mixed(cli: Cli, tmp_path: Path) -> None:
