@@ -1,5 +1,5 @@
-"""docs/architecture.md shows the house as it is: its rooms are the folders, its walks name files that exist, and no walk
-enters a room twice."""
+"""docs/architecture.md shows the house as it is: its rooms are the folders, its walks name files that exist, and no
+walk enters a room twice."""
 
 from __future__ import annotations
 
