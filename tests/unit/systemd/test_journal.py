@@ -91,12 +91,12 @@ def read_until(follower: JournalFollower, count: int) -> list[str]:
 
 
 def test_lines_are_read_whole_even_when_they_come_in_pieces(followers: list[JournalFollower]) -> None:
-    script = """printf '{"MESSAGE":"one"}\\n{"MESS'; sleep 0.2; printf 'AGE":"two"}\\n'; sleep 60"""
+    script = """printf '{"MESSAGE":"one"}\\n{"MESS'; sleep 0.2; printf 'AGE":"two"}\\n'; exec sleep 60"""
     assert read_until(follow(followers, script), 2) == ["one", "two"]
 
 
 def test_reading_does_not_wait(followers: list[JournalFollower]) -> None:
-    follower = follow(followers, "sleep 60")
+    follower = follow(followers, "exec sleep 60")
     begin = time.monotonic()
     assert follower.read() == ([], 0)
     assert time.monotonic() - begin < 1
