@@ -317,7 +317,7 @@ def _write_segment(segment: _Segment, machine: _Node, ticks: range, *, closes: b
 
 
 def write_rollups(node_dir: Path, until_us: int, *, days: int, boot: str = BOOT, cpus: int = 2) -> None:
-    """Rollups of the `days` before until_us: kubelet at 1 %, a leak, one saturated minute a day."""
+    """Rollups of the `days` before until_us: kubelet at 1%, a leak, one saturated minute a day."""
     (node_dir / "rollup").mkdir(exist_ok=True)
     hour_us = 3600 * SECOND
     first_us = (until_us // hour_us - days * 24) * hour_us

@@ -20,7 +20,7 @@ import pytest
 
 from tests.helpers import records
 from zombiescope.recorder import clock, counters, kernel_log, recorder
-from zombiescope.recorder.config import Config
+from zombiescope.recorder.config import RecorderConfig
 from zombiescope.recorder.recorder import Recorder
 from zombiescope.systemd.units import UnitBook
 
@@ -165,7 +165,7 @@ class Replay:
     def record(self, seconds: int, happens: Callable[[Replay, Recorder, int], None], **config: Any) -> Path:
         """So many seconds through the recorder; `happens` is called in each, before its counters are read."""
         place = self.directory / "recording"
-        made = Recorder(Config(dir=str(place), node="replayed", hz=self.hz, **config), root=str(self.root))
+        made = Recorder(RecorderConfig(dir=str(place), node="replayed", hz=self.hz, **config), root=str(self.root))
         made.rings.sampler.register(records.CLOCK_ID, 0)
         for name, kind in made.rings.kinds.items():
             made.rings.sampler.register(self._event_ids[name], kind)

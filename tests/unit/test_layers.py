@@ -24,8 +24,8 @@ ROOMS = {
     "exporting": {"exporting", "profile", "views", "recording"},
     # Findings have one shape, and `check` is a diagnosis beside the audit of the node.
     "diagnosis": {"diagnosis", "audit", "profile", "views", "recording", "systemd", "kernel"},
-    "audit": {"audit", "systemd", "kernel", "recording"},
-    "lab": {"lab", "importing", "recorder", "recording", "symbols", "systemd", "kernel", "_mark", ""},
+    "audit": {"audit", "systemd", "kernel"},
+    "lab": {"lab", "importing", "kernel", ""},
     # What may be asked: only how filters are read needs another room.
     "questions": {"questions", "profile"},
     "documents": {
@@ -67,6 +67,12 @@ def test_a_room_imports_only_from_rooms_before_it(room: str) -> None:
     for path in modules:
         strange = imported_rooms(path) - ROOMS[room] - EVERYWHERE
         assert not strange, f"{path.relative_to(SOURCE)} imports {sorted(strange)}"
+
+
+@pytest.mark.parametrize("room", sorted(ROOMS))
+def test_no_permission_is_left_unused(room: str) -> None:
+    used = set().union(*(imported_rooms(path) for path in (SOURCE / room).rglob("*.py")))
+    assert ROOMS[room] - used - {room} == set()
 
 
 def test_every_room_is_listed() -> None:

@@ -12,7 +12,7 @@ from zombiescope.systemd.show import RunningUnit
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class EvidenceLine:
     """A place in a file of the audited root, or what the running node answered."""
 
     file: str
@@ -32,7 +32,7 @@ class Finding:
     """info, warning or critical."""
     why: str
     """One or two plain sentences with the numbers."""
-    evidence: tuple[Evidence, ...]
+    evidence: tuple[EvidenceLine, ...]
     fix: tuple[str, ...]
     """Command lines, in order; a line that starts with # is for the reader."""
 

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 
 from zombiescope.audit.catalogue import HierarchyDefault, Kernel
-from zombiescope.audit.finding import Evidence
+from zombiescope.audit.finding import EvidenceLine
 from zombiescope.kernel import cgroup
 from zombiescope.kernel.host import parse_os_release
 from zombiescope.systemd.root import Root
@@ -27,25 +27,25 @@ _RELEASE = re.compile(r"\d+\.\d+")
 @dataclass(frozen=True, slots=True)
 class KernelFacts:
     running: bool
-    releases: tuple[tuple[str, Evidence], ...]
-    words: tuple[tuple[str, Evidence], ...]
+    releases: tuple[tuple[str, EvidenceLine], ...]
+    words: tuple[tuple[str, EvidenceLine], ...]
     """Of the command line, in order; the last of several wins."""
     memory_hierarchy: int | None
     """1 or 2; None where it cannot be seen."""
-    memory_evidence: Evidence | None
+    memory_evidence: EvidenceLine | None
     os: dict[str, str] = field(default_factory=dict)
-    sysctls: dict[str, tuple[str, Evidence]] = field(default_factory=dict)
+    sysctls: dict[str, tuple[str, EvidenceLine]] = field(default_factory=dict)
 
-    def covered(self, entry: Kernel) -> list[tuple[str, Evidence]]:
+    def covered(self, entry: Kernel) -> list[tuple[str, EvidenceLine]]:
         """The releases that an entry of the catalogue is about."""
         return [(release, where) for release, where in self.releases if entry.covers(release)]
 
-    def values(self, key: str) -> list[tuple[str, Evidence]]:
+    def values(self, key: str) -> list[tuple[str, EvidenceLine]]:
         """Every KEY=value of the command line."""
         start = f"{key}="
         return [(word[len(start) :], where) for word, where in self.words if word.startswith(start)]
 
-    def has(self, word: str) -> Evidence | None:
+    def has(self, word: str) -> EvidenceLine | None:
         return next((where for each, where in self.words if each == word), None)
 
 
@@ -55,7 +55,7 @@ def read(root: Root, defaults: tuple[HierarchyDefault, ...], sysctls: tuple[str,
     system = _os_release(root)
     if release:
         words = _running_words(root)
-        where = Evidence("/proc/sys/kernel/osrelease", None, release)
+        where = EvidenceLine("/proc/sys/kernel/osrelease", None, release)
         values = {name: value for name in sysctls if (value := _running_sysctl(root, name)) is not None}
         version, evidence = _running_hierarchy(root)
         return KernelFacts(True, ((release, where),), words, version, evidence, system, values)
@@ -70,41 +70,41 @@ def _os_release(root: Root) -> dict[str, str]:
     return parse_os_release(data)
 
 
-def _running_words(root: Root) -> tuple[tuple[str, Evidence], ...]:
+def _running_words(root: Root) -> tuple[tuple[str, EvidenceLine], ...]:
     text = root.text("/proc/cmdline") or ""
-    return tuple((word, Evidence("/proc/cmdline", 1, word)) for word in text.split())
+    return tuple((word, EvidenceLine("/proc/cmdline", 1, word)) for word in text.split())
 
 
-def _running_sysctl(root: Root, name: str) -> tuple[str, Evidence] | None:
+def _running_sysctl(root: Root, name: str) -> tuple[str, EvidenceLine] | None:
     path = f"/proc/sys/{name.replace('.', '/')}"
     value = root.text(path)
-    return None if value is None else (value, Evidence(path, 1, value))
+    return None if value is None else (value, EvidenceLine(path, 1, value))
 
 
-def _running_hierarchy(root: Root) -> tuple[int | None, Evidence | None]:
+def _running_hierarchy(root: Root) -> tuple[int | None, EvidenceLine | None]:
     memory = cgroup.parse_cgroups(root.read("/proc/cgroups") or b"").get("memory")
     if memory is not None and memory.hierarchy:
-        return 1, Evidence("/proc/cgroups", None, f"memory is on hierarchy {memory.hierarchy}")
+        return 1, EvidenceLine("/proc/cgroups", None, f"memory is on hierarchy {memory.hierarchy}")
     membership = cgroup.parse_membership(root.read("/proc/self/cgroup") or b"")
     if 0 in membership:
-        return 2, Evidence("/proc/self/cgroup", None, "memory is on cgroup2")
+        return 2, EvidenceLine("/proc/self/cgroup", None, "memory is on cgroup2")
     return None, None
 
 
-def _installed(root: Root) -> tuple[tuple[str, Evidence], ...]:
-    found: dict[str, Evidence] = {}
+def _installed(root: Root) -> tuple[tuple[str, EvidenceLine], ...]:
+    found: dict[str, EvidenceLine] = {}
     for directory in ("/usr/lib/modules", "/lib/modules"):
         for name in root.names(directory):
             if _RELEASE.match(name):
-                found.setdefault(name, Evidence(f"{directory}/{name}", None, f"kernel {name} is installed"))
+                found.setdefault(name, EvidenceLine(f"{directory}/{name}", None, f"kernel {name} is installed"))
     for name in root.names("/boot"):
         release = name.removeprefix("vmlinuz-")
         if release != name and _RELEASE.match(release):
-            found.setdefault(release, Evidence(f"/boot/{name}", None, f"kernel {release} is installed"))
+            found.setdefault(release, EvidenceLine(f"/boot/{name}", None, f"kernel {release} is installed"))
     return tuple(sorted(found.items()))
 
 
-def _image_words(root: Root) -> tuple[tuple[str, Evidence], ...]:
+def _image_words(root: Root) -> tuple[tuple[str, EvidenceLine], ...]:
     """From the generated configuration of the boot loader if there is one, else from what it is generated of."""
     entries = [f"/boot/loader/entries/{name}" for name in root.names("/boot/loader/entries") if name.endswith(".conf")]
     for path in ("/boot/grub/grub.cfg", "/boot/grub2/grub.cfg", *entries):
@@ -114,31 +114,31 @@ def _image_words(root: Root) -> tuple[tuple[str, Evidence], ...]:
     sources = [_GRUB[0], *conf_files(root, [_GRUB[1]], ".cfg")]
     found = [word for path in sources for word in _words_of_grub_default(root, path)]
     text = root.text("/etc/kernel/cmdline") or ""
-    found += [(word, Evidence("/etc/kernel/cmdline", 1, word)) for word in text.split()]
+    found += [(word, EvidenceLine("/etc/kernel/cmdline", 1, word)) for word in text.split()]
     return tuple(found)
 
 
-def _words_of_boot_file(root: Root, path: str) -> tuple[tuple[str, Evidence], ...]:
+def _words_of_boot_file(root: Root, path: str) -> tuple[tuple[str, EvidenceLine], ...]:
     for number, line in _lines(root, path):
         found = _BOOT_LINES.match(line)
         if found:
-            return tuple((word, Evidence(path, number, word)) for word in found[1].split())
+            return tuple((word, EvidenceLine(path, number, word)) for word in found[1].split())
     return ()
 
 
-def _words_of_grub_default(root: Root, path: str) -> list[tuple[str, Evidence]]:
-    found: list[tuple[str, Evidence]] = []
+def _words_of_grub_default(root: Root, path: str) -> list[tuple[str, EvidenceLine]]:
+    found: list[tuple[str, EvidenceLine]] = []
     for number, line in _lines(root, path):
         assigned = _GRUB_KEYS.match(line)
         if assigned:
             words = assigned[2].strip().strip("\"'").split()
-            found += [(word, Evidence(path, number, word)) for word in words if not word.startswith("$")]
+            found += [(word, EvidenceLine(path, number, word)) for word in words if not word.startswith("$")]
     return found
 
 
 def _image_hierarchy(
-    words: tuple[tuple[str, Evidence], ...], system: dict[str, str], defaults: tuple[HierarchyDefault, ...]
-) -> tuple[int | None, Evidence | None]:
+    words: tuple[tuple[str, EvidenceLine], ...], system: dict[str, str], defaults: tuple[HierarchyDefault, ...]
+) -> tuple[int | None, EvidenceLine | None]:
     for word, where in reversed(words):
         key, _, value = word.partition("=")
         if key == "systemd.unified_cgroup_hierarchy":
@@ -149,19 +149,19 @@ def _image_hierarchy(
     for default in defaults:
         if default.applies(name, version):
             text = f"{system.get('PRETTY_NAME') or name}: memory is on cgroup v{default.hierarchy} by default"
-            return default.hierarchy, Evidence("/etc/os-release", None, text)
+            return default.hierarchy, EvidenceLine("/etc/os-release", None, text)
     return None, None
 
 
-def _image_sysctls(root: Root) -> dict[str, tuple[str, Evidence]]:
+def _image_sysctls(root: Root) -> dict[str, tuple[str, EvidenceLine]]:
     """sysctl.d, by file name; /etc/sysctl.conf comes last, as on Debian (99-sysctl.conf) and with procps."""
-    found: dict[str, tuple[str, Evidence]] = {}
+    found: dict[str, tuple[str, EvidenceLine]] = {}
     for path in (*conf_files(root, list(_SYSCTL), ".conf"), "/etc/sysctl.conf"):
         for number, line in _lines(root, path):
             name, equals, value = line.partition("=")
             name = name.strip().lstrip("-").replace("/", ".")
             if equals and name and name[0] not in "#;":
-                found[name] = (value.strip(), Evidence(path, number, line.strip()))
+                found[name] = (value.strip(), EvidenceLine(path, number, line.strip()))
     return found
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from zombiescope.audit.catalogue import Catalogue
-from zombiescope.audit.finding import Evidence
+from zombiescope.audit.finding import EvidenceLine
 from zombiescope.audit.kernel_facts import KernelFacts
 from zombiescope.audit.platform import Platform
 from zombiescope.audit.surroundings import Surroundings
@@ -64,12 +64,12 @@ class Node:
             return service
         return _as_running(service or Service(name), unit.properties)
 
-    def evidence_of(self, name: str) -> tuple[Evidence, ...]:
+    def evidence_of(self, name: str) -> tuple[EvidenceLine, ...]:
         """Why the unit starts, as evidence; nothing for what was started by hand."""
         start = self.starts.get(name)
         if start is None or not start.file:
             return ()
-        return (Evidence(start.file, start.line, start.text),)
+        return (EvidenceLine(start.file, start.line, start.text),)
 
     def systemctl(self, *arguments: str) -> str:
         """The command that acts on this root."""
@@ -104,11 +104,11 @@ class Node:
         return inside if self.root.is_this_machine else self.root.path.rstrip("/") + inside
 
 
-def shown(assignment: Assignment) -> Evidence:
+def shown(assignment: Assignment) -> EvidenceLine:
     text = f"{assignment.key}={assignment.value}"
     if len(text) > TEXT_MAX:
         text = f"{text[:TEXT_MAX]}... ({len(text):,} characters)"
-    return Evidence(assignment.file, assignment.line, text)
+    return EvidenceLine(assignment.file, assignment.line, text)
 
 
 def _as_running(service: Service, properties: dict[str, Any]) -> Service:

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 
 from zombiescope.audit.catalogue import Hint
-from zombiescope.audit.finding import Evidence
+from zombiescope.audit.finding import EvidenceLine
 from zombiescope.audit.kernel_facts import KernelFacts
 from zombiescope.systemd.root import Root
 from zombiescope.systemd.unit_files.starts import Start
@@ -17,20 +17,20 @@ from zombiescope.systemd.unit_files.starts import Start
 
 @dataclass(frozen=True, slots=True)
 class Platform:
-    orchestrators: dict[str, Evidence]
+    orchestrators: dict[str, EvidenceLine]
     """kubernetes, ecs, ... -> the evidence. There may be several."""
-    clouds: dict[str, Evidence]
+    clouds: dict[str, EvidenceLine]
 
     @property
     def name(self) -> str | None:
         return next(iter(self.orchestrators), None)
 
-    def of_kind(self, kind: str) -> dict[str, Evidence]:
+    def of_kind(self, kind: str) -> dict[str, EvidenceLine]:
         return self.clouds if kind == "cloud" else self.orchestrators
 
 
 def detect(root: Root, starts: dict[str, Start], kernel: KernelFacts, hints: tuple[Hint, ...]) -> Platform:
-    found: dict[str, dict[str, Evidence]] = {"orchestrator": {}, "cloud": {}}
+    found: dict[str, dict[str, EvidenceLine]] = {"orchestrator": {}, "cloud": {}}
     for hint in hints:
         known = found[hint.kind]
         if hint.platform not in known:
@@ -40,10 +40,10 @@ def detect(root: Root, starts: dict[str, Start], kernel: KernelFacts, hints: tup
     return Platform(found["orchestrator"], found["cloud"])
 
 
-def _evidence(hint: Hint, root: Root, starts: dict[str, Start], kernel: KernelFacts) -> Evidence | None:
+def _evidence(hint: Hint, root: Root, starts: dict[str, Start], kernel: KernelFacts) -> EvidenceLine | None:
     if hint.unit:
         start = starts.get(hint.unit)
-        return Evidence(start.file, start.line, f"{hint.unit} is started here") if start else None
+        return EvidenceLine(start.file, start.line, f"{hint.unit} is started here") if start else None
     if hint.kernel:
         for release, where in kernel.releases:
             if re.search(hint.kernel, release):
@@ -52,12 +52,12 @@ def _evidence(hint: Hint, root: Root, starts: dict[str, Start], kernel: KernelFa
     if hint.holds:
         return _line_with(root, hint.path, hint.holds)
     found = root.status(hint.path) is not None
-    return Evidence(hint.path, None, f"{hint.path} exists") if found else None
+    return EvidenceLine(hint.path, None, f"{hint.path} exists") if found else None
 
 
-def _line_with(root: Root, path: str, pattern: str) -> Evidence | None:
+def _line_with(root: Root, path: str, pattern: str) -> EvidenceLine | None:
     text = (root.read(path) or b"").decode("utf-8", "replace")
     for number, line in enumerate(text.splitlines(), 1):
         if re.search(pattern, line):
-            return Evidence(path, number, line.strip())
+            return EvidenceLine(path, number, line.strip())
     return None

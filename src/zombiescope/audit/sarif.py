@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from zombiescope.audit import rules
 from zombiescope.audit.baseline import Allowed
-from zombiescope.audit.finding import Audit, Evidence, Finding
+from zombiescope.audit.finding import Audit, EvidenceLine, Finding
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVELS = {"info": "note", "warning": "warning", "critical": "error"}
@@ -56,7 +56,7 @@ def document(
 def _result(finding: Finding, positions: dict[str, int], line: Allowed | None) -> dict[str, Any]:
     places = [_location(item) for item in finding.evidence if item.file.startswith("/")]
     unit = finding.unit or "system.conf"
-    places = places or [_location(Evidence(f"/etc/systemd/system/{unit}", None, ""))]
+    places = places or [_location(EvidenceLine(f"/etc/systemd/system/{unit}", None, ""))]
     result: dict[str, Any] = {
         "ruleId": finding.rule,
         "ruleIndex": positions[finding.rule],
@@ -77,7 +77,7 @@ def _message(finding: Finding) -> str:
     return "\n".join([f"{unit}{finding.why}", *finding.fix])
 
 
-def _location(item: Evidence) -> dict[str, Any]:
+def _location(item: EvidenceLine) -> dict[str, Any]:
     name = item.file.lstrip("/").encode("utf-8", "surrogateescape")
     place: dict[str, Any] = {"artifactLocation": {"uri": quote(name), "uriBaseId": "ROOT"}}
     place["region"] = {"startLine": item.line or 1}  # code hosts leave out results without a line

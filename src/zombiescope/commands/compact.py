@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from zombiescope.commands.failure import Failure
 from zombiescope.commands.output import Json, console, examples, print_document
 from zombiescope.commands.quantities import human_bytes, human_count
 from zombiescope.commands.recording_argument import Dir, Node, node_dir
@@ -19,12 +18,9 @@ def command(directory: Dir = None, node: Node = None, json_: Json = False) -> No
     A running recorder does this by itself every 15 minutes. Other programs read Parquet.
     """
     with node_dir(directory, node) as path:
-        from zombiescope.recording.compact import BusyError, compact
+        from zombiescope.recording.compact import compact
 
-        try:
-            done = compact(path)
-        except BusyError as error:
-            raise Failure(str(error)) from error
+        done = compact(path)
     rows = sum(facts.rows for part in done.parts for facts in part.tables.values())
     size = sum(facts.bytes for part in done.parts for facts in part.tables.values())
     if json_:

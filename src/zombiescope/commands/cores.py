@@ -30,7 +30,7 @@ def command(question: CoresQuestion, directory: Dir = None, node: Node = None, j
 
     How each core spent its time, and how long the kernel held it without a break.
 
-    Ratios are of elapsed time. A core is saturated while system, irq and softirq fill 95 % of each tick.
+    Ratios are of elapsed time. A core is saturated while system, irq and softirq fill 95% of each tick.
     """
     with opened(directory, node) as recording:
         from zombiescope.documents.cores import answer

@@ -119,6 +119,6 @@ def _show(place: Path, guilty: str) -> None:
     url = listen_address.url(listen_address.DEFAULT, listen_address.port_of(made), path=guilty)
     note(f"{url}\nCtrl-C stops it.")
     from zombiescope.web.recordings import Place
-    from zombiescope.web.server import Config, serve
+    from zombiescope.web.server import ServerConfig, serve
 
-    serve(made, Config((Place(place),), listen_address.DEFAULT, open_url=url))
+    serve(made, ServerConfig((Place(place),), listen_address.DEFAULT, open_url=url))

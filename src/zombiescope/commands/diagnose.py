@@ -138,7 +138,7 @@ def _recorded(directory: str | None, node: str | None, live_s: float | None) -> 
         note(f"recording this machine for {live_s:g} s")
         while not recorder.ended():
             time.sleep(0.1)
-        with open_recording(recorder.home) as recording:
+        with open_recording(recorder.home, temporary=True) as recording:
             yield recording
 
 

@@ -25,14 +25,11 @@ _SHOWN = 8
 
 
 def perform(names: Sequence[str], directory: str, options: Options, *, as_json: bool) -> None:
-    """Imports, and prints what came of it. Raises Failure and OSError."""
-    from zombiescope.importing.session import NotImportedError, Session
+    """Imports, and prints what came of it. Raises UserError and OSError."""
+    from zombiescope.importing.session import Session
 
     with Bar() as bar:
-        try:
-            result = Session(_place(directory), options, bar).run(names)
-        except NotImportedError as error:
-            raise Failure(str(error)) from error
+        result = Session(_place(directory), options, bar).run(names)
         compacted = result.outcome.samples > COMPACTED_FROM and _compact(result.path, bar)
     if as_json:
         document = {"schema": "zombiescope.import/1", **_document(result, directory, compacted)}

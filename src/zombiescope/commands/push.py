@@ -87,15 +87,12 @@ def command(
     timeout_s = duration_s(timeout)
     with opened(directory, node) as recording:
         from zombiescope.documents.export import answer
-        from zombiescope.exporting.peer import Peer, PushError
+        from zombiescope.exporting.peer import Peer
         from zombiescope.exporting.samples import ExportSamples
 
         found = answer(recording, ExportQuestion(question.window, question.filters, every_event=target == "otlp"))
         samples = ExportSamples(found.selection)
-        try:
-            sent = _push(samples, target, Peer(url, headers, timeout_s), name, labels, every_us)
-        except PushError as error:
-            raise Failure(str(error)) from error
+        sent = _push(samples, target, Peer(url, headers, timeout_s), name, labels, every_us)
     if not sent.requests:
         picture.say_empty(found.filters, directory)
     if json_:

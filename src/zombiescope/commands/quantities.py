@@ -73,5 +73,5 @@ def human_count(number: float | None) -> str:
 
 
 def percent(ratio: float | None, digits: int = 0) -> str:
-    """A ratio 0..1 as "9 %"; not measured is "?"."""
-    return "?" if ratio is None else f"{ratio * 100:.{digits}f} %"
+    """A ratio 0..1 as "9%"; not measured is "?"."""
+    return "?" if ratio is None else f"{ratio * 100:.{digits}f}%"

@@ -59,13 +59,10 @@ def node_of(directory: str | None, node: str | None) -> str | None:
 def opened(directory: str | None, node: str | None = None) -> Iterator[Recording]:
     """The recording, open; what of it could not be read is said at the end."""
     from zombiescope.recording.reader import open_recording
-    from zombiescope.recording.store import NotARecordingError
 
     place = place_of(directory)
     try:
         recording = open_recording(place, node_of(directory, node))
-    except NotARecordingError as error:
-        raise Failure(str(error)) from error
     except PermissionError as error:
         what = error.filename or place
         raise Failure(f"{what} may not be read by this user", "run as the recorder's user") from error

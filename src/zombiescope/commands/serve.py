@@ -80,11 +80,11 @@ def command(
     say_token(where, secret)
     note("Ctrl-C stops it.")
     from zombiescope.web.recordings import Place
-    from zombiescope.web.server import Config, serve
+    from zombiescope.web.server import ServerConfig, serve
 
     shown = url if open_ and may_show(url) else None
-    serve(made, Config(tuple(Place(Path(place), name) for place, name in places), where, tuple(names or ()), secret,
-                       open_url=shown))  # fmt: skip
+    opened = tuple(Place(Path(place), name) for place, name in places)
+    serve(made, ServerConfig(opened, where, tuple(names or ()), secret, open_url=shown))
 
 
 def bind(where: ListenAddress, *, exact: bool) -> socket.socket:

@@ -79,7 +79,7 @@ def _frames(pattern: Pattern) -> str:
         f"| {_names(one.outer)} | {_names(one.inner) or 'itself'} | {_kernels(one)} | {one.means} |"
         for one in pattern.signatures
     ]
-    least = f"At least {pattern.least_share * 100:.0f} % of {_SCOPES[pattern.scope]}."
+    least = f"At least {pattern.least_share * 100:.0f}% of {_SCOPES[pattern.scope]}."
     return least + "\n\n" + "\n".join(rows)
 
 

@@ -75,10 +75,10 @@ def judge(case: Case, pattern: Pattern) -> Assessment | RuledOut | None:
     if against is not None:
         return _refuted(pattern, against)
     if pattern.signatures and case.stolen is not None:
-        because = f"nobody held the core: {case.stolen * 100:.0f} % of it was stolen by the hypervisor"
+        because = f"nobody held the core: {case.stolen * 100:.0f}% of it was stolen by the hypervisor"
         return RuledOut(pattern.id, because, round(case.stolen, 4), "ratio")
     if pattern.signatures and share < pattern.least_share:
-        because = f"its functions account for {share * 100:.1f} % of the kernel time"
+        because = f"its functions account for {share * 100:.1f}% of the kernel time"
         return RuledOut(pattern.id, because, round(share, 4), "ratio")
     cores = pattern.cores(case, signature) if signature else 0.0
     if pattern.signatures and cores < LEAST_CORES:
@@ -128,7 +128,7 @@ def _chain(case: Case, one: Assessment) -> list[Link]:
     hog = case.hog
     if case.hog_task is not None:
         used = hog.cores or 0.0
-        fact = f"{hog.name} used {used:.2f} cores, {used / max(case.facts.cpus, 1) * 100:.1f} % of the node"
+        fact = f"{hog.name} used {used:.2f} cores, {used / max(case.facts.cpus, 1) * 100:.1f}% of the node"
         if hog.baseline_cores is not None:
             fact += f" (usually {hog.baseline_cores:.2f} cores)"
         links.append(Link("hog", fact, hog.cores, "cores", case.from_us, "samples"))

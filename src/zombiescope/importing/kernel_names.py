@@ -31,7 +31,7 @@ _MODULE_FILE = re.compile(r"\.ko(\.\w+)?$")
 
 
 @dataclass(slots=True)
-class Recorded:
+class RecordedKernel:
     """What a recording says of its kernel."""
 
     host: str | None = None
@@ -65,7 +65,7 @@ class KernelNames:
         self.complaint: str | None = None
         """Why the file that the caller named was not used."""
 
-    def find(self, recorded: Recorded) -> ShiftedKernel | None:
+    def find(self, recorded: RecordedKernel) -> ShiftedKernel | None:
         """The symbols of a recording's kernel, or None."""
         here = self.is_here(recorded)
         if self._kallsyms is not None:
@@ -81,7 +81,7 @@ class KernelNames:
                     return kernel
         return self._try(Path("/proc/kallsyms"), recorded, here) if here else None
 
-    def is_here(self, recorded: Recorded) -> bool:
+    def is_here(self, recorded: RecordedKernel) -> bool:
         """Whether the recording is of the kernel that runs here."""
         if recorded.build_id:
             return build_id_paths.same_build(recorded.build_id, running_build_id())
@@ -91,7 +91,7 @@ class KernelNames:
         loaded = self._load(Path("/proc/kallsyms"))
         return loaded is not None and loaded[1].get(recorded.reference) == recorded.reference_at
 
-    def _try(self, path: Path, recorded: Recorded, here: bool) -> ShiftedKernel | None:
+    def _try(self, path: Path, recorded: RecordedKernel, here: bool) -> ShiftedKernel | None:
         loaded = self._load(path)
         if loaded is None:
             return None

@@ -13,7 +13,7 @@ from typing import Any
 
 from zombiescope._native import PerfData, PerfStream
 from zombiescope.importing import perf_header
-from zombiescope.importing.kernel_names import KernelNames, Recorded, ShiftedKernel, module_name
+from zombiescope.importing.kernel_names import KernelNames, RecordedKernel, ShiftedKernel, module_name
 from zombiescope.importing.perf_header import Attr, PerfHeader
 from zombiescope.importing.rows import FrameRow, ImportReport, SampleRows, TaskRow
 from zombiescope.importing.writer import MAX_ROWS
@@ -138,7 +138,7 @@ class PerfSession(HeaderRecords):
         self._perf_maps: dict[int, FinishedCodeFile | None] = {}
         self._is_here = False
         self._kernel: ShiftedKernel | None = None
-        self._recorded = Recorded()
+        self._recorded = RecordedKernel()
         self._modules: list[tuple[int, int, str]] = []
         self._same_inode: dict[MappedFile, bool] = {}
 

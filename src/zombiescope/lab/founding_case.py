@@ -1,7 +1,7 @@
 """The founding case: a GPU node whose core 39 was lost for six seconds, with the figures that were published.
 
 96 cores and kernel 5.4. kubelet reads memory.numa_stat, for which that kernel walks every memory cgroup: 68,680 of
-them, of which 240 are in use. kubelet takes 6.5 % of all CPU; core 39 never lets go for six seconds, its network queue
+them, of which 240 are in use. kubelet takes 6.5% of all CPU; core 39 never lets go for six seconds, its network queue
 is not polled, and the ENA driver resets the card. ecs.service, which came with the image and which nobody uses, crashes
 and is started again every eleven seconds; each round leaks a memory cgroup.
 """

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from zombiescope._errors import QuestionError
-from zombiescope.questions.window import WHOLE, Recorded, Window, moment, zone_of
+from zombiescope.questions.window import WHOLE, RecordedSpan, Window, moment, zone_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Side:
     ends: tuple[str, str] | None
     option: str
 
-    def choose(self, recording: Recorded, utc: bool = False) -> Window:
+    def choose(self, recording: RecordedSpan, utc: bool = False) -> Window:
         """Raises QuestionError."""
         if self.ends is None:
             whole = WHOLE.choose(recording)

@@ -28,7 +28,7 @@ _PANEL = "Window"
 _TEXT = {"metavar": "T", "panel": _PANEL, "longest": 64}
 
 
-class Recorded(Protocol):
+class RecordedSpan(Protocol):
     """What a window is cut from: a recording knows who it is of, and from when to when."""
 
     @property
@@ -106,7 +106,7 @@ class WindowQuestion(Question):
             return None
         return _unix_us(self.to or "")
 
-    def choose(self, recording: Recorded) -> Window:
+    def choose(self, recording: RecordedSpan) -> Window:
         """The window that is meant; all of the recording where none is given. Raises QuestionError."""
         chosen = self._chosen(recording)
         if self.reach_us is None:
@@ -115,7 +115,7 @@ class WindowQuestion(Question):
         start = min(max(chosen.start_us, low), high - 1)
         return Window(start, max(min(chosen.end_us, high), start + 1), chosen.zone)
 
-    def _chosen(self, recording: Recorded) -> Window:
+    def _chosen(self, recording: RecordedSpan) -> Window:
         zone = zone_of(recording.node, self.utc)
         if self.at is not None and (self.last or self.from_ or self.to):
             raise QuestionError("names a window of its own", "leave out last, from and to", option="at")
@@ -141,11 +141,11 @@ class WindowQuestion(Question):
 WHOLE = WindowQuestion()
 
 
-def _tick_us(recording: Recorded) -> int:
+def _tick_us(recording: RecordedSpan) -> int:
     return round(float(recording.node.get("interval_s") or 1) * 1e6)
 
 
-def moment(text: str, recording: Recorded, zone: tzinfo, option: str) -> int:
+def moment(text: str, recording: RecordedSpan, zone: tzinfo, option: str) -> int:
     """Unix microseconds of a moment as a person writes it. Raises QuestionError."""
     text = text.strip()
     if text.startswith("+"):
@@ -169,7 +169,7 @@ def _unix_us(text: str) -> int:
     return round(float(text.removeprefix("@")) * 1e6)
 
 
-def _time_of_day(wanted: time, recording: Recorded, zone: tzinfo) -> int:
+def _time_of_day(wanted: time, recording: RecordedSpan, zone: tzinfo) -> int:
     last_day = datetime.fromtimestamp(recording.end_us / 1e6, zone).date()
     today = _us(datetime.combine(last_day, wanted, zone))
     day_before = _us(datetime.combine(last_day - timedelta(days=1), wanted, zone))

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from zombiescope.recorder import announce
-from zombiescope.recorder.config import Config, parse
+from zombiescope.recorder.config import RecorderConfig, parse
 from zombiescope.recorder.loop import Loop
 from zombiescope.recorder.recorder import Recorder
 from zombiescope.recording import locate
@@ -54,7 +54,7 @@ def _withdraw(path: Path | None) -> None:
                 path.unlink()
 
 
-def record(config: Config) -> int:
+def record(config: RecorderConfig) -> int:
     try:
         recorder = Recorder(config)
     except AlreadyRecordingError as error:

@@ -44,5 +44,5 @@ def ended(result: RecorderResult) -> Iterator[str]:
     share = 100 * result.cpu_seconds / result.seconds if result.seconds else 0.0
     yield f"recorded {result.seconds:.0f} s into {result.recording}: {result.samples} samples, {result.events} events"
     resident, disk = f"{result.max_rss_bytes / 1e6:.0f} MB resident", f"{result.bytes / 1e3:.0f} kB on disk"
-    yield f"  cost {share:.2f} % of one CPU, {resident}, {disk}"
+    yield f"  cost {share:.2f}% of one CPU, {resident}, {disk}"
     yield f"  {result.lost} records lost, {result.ticks_late} of {result.ticks} ticks late"

@@ -74,7 +74,7 @@ class Churn:
             self._reported_us.pop(path, None)
 
 
-class Cgroups:
+class CgroupTracker:
     """Everything the recorder does about cgroups."""
 
     def __init__(

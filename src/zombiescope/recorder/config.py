@@ -9,7 +9,7 @@ from zombiescope._time import DEFAULT_HZ
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
+class RecorderConfig:
     dir: str
     node: str | None = None
     for_s: float | None = None
@@ -29,11 +29,11 @@ class Config:
     """CPU that the process used before it became the recorder."""
 
 
-def parse(text: str) -> Config:
-    """The argument as a Config. Raises ValueError for a key that is not known."""
+def parse(text: str) -> RecorderConfig:
+    """The argument as a RecorderConfig. Raises ValueError for a key that is not known."""
     given = json.loads(text)
-    known = {one.name for one in fields(Config)}
+    known = {one.name for one in fields(RecorderConfig)}
     strange = sorted(set(given) - known)
     if strange:
         raise ValueError(f"not a setting of the recorder: {', '.join(strange)}")
-    return Config(**given)
+    return RecorderConfig(**given)

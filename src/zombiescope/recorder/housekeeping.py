@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from zombiescope.recorder import state
-from zombiescope.recorder.cgroups import Cgroups
+from zombiescope.recorder.cgroups import CgroupTracker
 from zombiescope.recorder.kernel_log import KernelLog
 from zombiescope.recorder.node import NodeFile
 from zombiescope.recorder.sources import Sources
@@ -24,7 +24,7 @@ class StateFile:
     """state.json of this run, every ten minutes and at the end."""
 
     def __init__(
-        self, node_dir: Path, boot_id: str | None, cgroups: Cgroups, kernel_log: KernelLog, now_us: int
+        self, node_dir: Path, boot_id: str | None, cgroups: CgroupTracker, kernel_log: KernelLog, now_us: int
     ) -> None:
         self._node_dir = node_dir
         self._boot_id = boot_id

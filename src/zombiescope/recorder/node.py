@@ -14,7 +14,7 @@ from zombiescope._missing import Missing
 from zombiescope.kernel import cpu, host, kconfig
 from zombiescope.kernel.host import Host
 from zombiescope.kernel.stat import USER_HZ
-from zombiescope.recorder.config import Config
+from zombiescope.recorder.config import RecorderConfig
 from zombiescope.recording.schema import FORMAT
 
 
@@ -34,7 +34,7 @@ def _zone_link() -> str:
 
 
 def describe(
-    config: Config, here: Host, online: tuple[int, ...], possible: int, more: dict[str, Any], root: str = "/"
+    config: RecorderConfig, here: Host, online: tuple[int, ...], possible: int, more: dict[str, Any], root: str = "/"
 ) -> dict[str, Any]:
     """Everything a reader on another machine needs to know about this one."""
     kernel = kconfig.read(root, here.release)

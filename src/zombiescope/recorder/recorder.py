@@ -18,10 +18,10 @@ from zombiescope.kernel import cpu
 from zombiescope.kernel.perf_event import Clock, monotonic_ns
 from zombiescope.recorder import node, result, rings, state
 from zombiescope.recorder.alarm_feed import AlarmFeed
-from zombiescope.recorder.cgroups import Cgroups
+from zombiescope.recorder.cgroups import CgroupTracker
 from zombiescope.recorder.clock import WallClock
 from zombiescope.recorder.compactor import Compactor
-from zombiescope.recorder.config import Config
+from zombiescope.recorder.config import RecorderConfig
 from zombiescope.recorder.cores import Cores
 from zombiescope.recorder.cost import CostBook
 from zombiescope.recorder.counters import Counters
@@ -59,7 +59,7 @@ class Recorder:
     records are fed to the sampler and unit events put into the intake by whoever replays.
     """
 
-    def __init__(self, config: Config, root: str = "/") -> None:
+    def __init__(self, config: RecorderConfig, root: str = "/") -> None:
         self.config = config
         self.clock = WallClock()
         now = self.started_us = self.clock.now_us()
@@ -119,7 +119,7 @@ class Recorder:
         sampling = Clock(self.config.event, self.config.hz)
         self.rings = rings.PerfRings(sampling, possible, self.sources, host_pids=host_pids, now_us=now_us, root=root)
         self.kernel_log = KernelLog(self.clock, self.sources, saved.get("kmsg_seq"), now_us, root)
-        self.cgroups = Cgroups(self.batch, self.sources, self.rings.sampler.comm, now_us, root)
+        self.cgroups = CgroupTracker(self.batch, self.sources, self.rings.sampler.comm, now_us, root)
         self.rings.trace([TX_TIMEOUT, *self.cgroups.tracepoints(), *self.kernel_log.tracepoints()], now_us)
         self.kernel_log.settle(console=CONSOLE in self.rings.kinds, now_us=now_us)
         self.rings.follow(self.online.cpus, now_us)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from zombiescope.recorder.compactor import Compactor
-from zombiescope.recorder.config import Config
+from zombiescope.recorder.config import RecorderConfig
 from zombiescope.recorder.sources import Sources
 from zombiescope.recording import retention
 from zombiescope.recording.event import Event
@@ -23,7 +23,7 @@ class Upkeep:
     def __init__(
         self,
         node_dir: Path,
-        config: Config,
+        config: RecorderConfig,
         sources: Sources,
         writer: SegmentWriter,
         compactor: Compactor,

@@ -40,12 +40,13 @@ MAX_HELD_SEGMENTS = 128
 """Segments kept open; compaction runs every quarter of an hour, so there are about eight."""
 
 
-def open_recording(path: Path | str, node: str | None = None) -> Recording:
-    """One node at `path`: a directory, a node's folder in it, or a pack. Raises NotARecordingError."""
+def open_recording(path: Path | str, node: str | None = None, *, temporary: bool = False) -> Recording:
+    """One node at `path`: a directory, a node's folder in it, or a pack; `temporary`: it is removed when this is over,
+    so nobody is sent there. Raises NotARecordingError."""
     store = open_store(path)
     try:
         prefix, name = _find_node(store, node)
-        return Recording(store, prefix, name)
+        return Recording(store, prefix, name, temporary=temporary)
     except BaseException:
         store.close()
         raise
@@ -72,8 +73,9 @@ def _find_node(store: Store, wanted: str | None) -> tuple[str, str]:
 class Recording:
     """One node's recording. Made by open_recording()."""
 
-    def __init__(self, store: Store, prefix: str, name: str) -> None:
+    def __init__(self, store: Store, prefix: str, name: str, *, temporary: bool = False) -> None:
         self.store = store
+        self.temporary = temporary
         self.prefix = prefix
         self.name = name
         self._segments: list[SegmentPart] = []

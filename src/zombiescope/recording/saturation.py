@@ -1,8 +1,8 @@
 """When a core counts as saturated: the one rule for the rollups, `cores` and `top`.
 
-A tick is saturated when the kernel (system, irq and softirq time together) held the core for 95 % of it.
+A tick is saturated when the kernel (system, irq and softirq time together) held the core for 95% of it.
 Time is divided by what elapsed, not by the sum of the modes: with tick accounting /proc/stat loses time.
-Its steps are a timer tick long, so a core at 100 % reads 0.90 to 1.10 over a tenth of a second and 0.99 to
+Its steps are a timer tick long, so a core at 100% reads 0.90 to 1.10 over a tenth of a second and 0.99 to
 1.01 over a second: ticks shorter than half a second are judged together until they make up half a second.
 """
 

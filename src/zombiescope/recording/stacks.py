@@ -2,8 +2,8 @@
 
 A timer interrupt that comes while interrupts are off is taken when they are switched on again, so the
 sample points to the function that does that and not to the one that took the time: such leaves (skid) are
-charged to their callers. Measured with cpu-clock on 6.18: _raw_spin_unlock_irqrestore showed 48 % self,
-finish_task_switch 21 to 36 %, handle_softirqs 34 %.
+charged to their callers. Measured with cpu-clock on 6.18: _raw_spin_unlock_irqrestore showed 48% self,
+finish_task_switch 21 to 36%, handle_softirqs 34%.
 """
 
 from __future__ import annotations

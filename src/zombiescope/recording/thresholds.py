@@ -17,7 +17,7 @@ NODE_RATIO = 0.25
 MOSTLY_KERNEL = 0.5
 """Of a group's own time; sixty training processes with a little kernel time each are no hog."""
 REAL_TIME_RATIO = 0.85
-"""Of one CPU; real-time throttling leaves 5 % to the others."""
+"""Of one CPU; real-time throttling leaves 5% to the others."""
 THROTTLED_PERIODS = 0.2
 """Of the periods of a CPU quota."""
 HOLE_US = 100_000

@@ -19,7 +19,7 @@ from zombiescope._in_root import place_in_root
 from zombiescope._native import ElfError, SymbolTable, elf_build_id
 
 if TYPE_CHECKING:
-    from zombiescope.symbols.separate_debug import BinaryPlace, FunctionTable, SeparateDebug
+    from zombiescope.symbols.separate_debug import BinaryPlace, FunctionLookup, SeparateDebug
 
 SYMBOL_BYTES = 12
 KEEP_NAMES_BYTES = 1 << 16  # with names, a table of libc or of a Debian python3 is twice its size
@@ -91,7 +91,7 @@ class ElfCache:
         self.evicted = 0
         self.failures: Counter[str] = Counter()
         self._apart = apart
-        self._tables: OrderedDict[ElfKey, FunctionTable] = OrderedDict()
+        self._tables: OrderedDict[ElfKey, FunctionLookup] = OrderedDict()
         self._failed: OrderedDict[ElfKey, str] = OrderedDict()
         self._keys: OrderedDict[FileIdentity, ElfKey] = OrderedDict()
         self._max_failures = max_failures
@@ -102,7 +102,7 @@ class ElfCache:
     def __len__(self) -> int:
         return len(self._tables)
 
-    def get(self, key: ElfKey) -> FunctionTable | None:
+    def get(self, key: ElfKey) -> FunctionLookup | None:
         """The table, if it is held."""
         table = self._tables.get(key)
         if table is not None:
@@ -123,7 +123,7 @@ class ElfCache:
             _remember(self._keys, file, key, self._max_failures)
         return key
 
-    def load(self, fd: int, place: BinaryPlace | None = None) -> tuple[ElfKey, FunctionTable | None]:
+    def load(self, fd: int, place: BinaryPlace | None = None) -> tuple[ElfKey, FunctionLookup | None]:
         """The table of an open file, read now if it is not held; None when it has none (see failure()).
 
         `place` is where it was found, for symbols that are beside it.
@@ -137,7 +137,7 @@ class ElfCache:
             table = self._read_within_allowance(key, fd, place)
         return key, table
 
-    def _read_within_allowance(self, key: ElfKey, fd: int, place: BinaryPlace | None) -> FunctionTable | None:
+    def _read_within_allowance(self, key: ElfKey, fd: int, place: BinaryPlace | None) -> FunctionLookup | None:
         now_s = time.monotonic()
         self._allowance_s = min(BURST_S, self._allowance_s + SHARE * (now_s - self._allowed_at_s))
         self._allowed_at_s = now_s
@@ -149,9 +149,9 @@ class ElfCache:
         self._allowance_s -= time.thread_time() - before_s
         return table
 
-    def _read(self, key: ElfKey, fd: int, place: BinaryPlace | None) -> FunctionTable | None:
+    def _read(self, key: ElfKey, fd: int, place: BinaryPlace | None) -> FunctionLookup | None:
         self.misses += 1
-        table: FunctionTable
+        table: FunctionLookup
         try:
             # Three quarters for symbols, so that one table with its names never exceeds the whole.
             most = self.max_bytes * 3 // 4 // SYMBOL_BYTES

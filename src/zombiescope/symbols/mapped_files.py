@@ -17,7 +17,7 @@ from zombiescope._native import ElfError
 from zombiescope.symbols.elf import ElfCache, ElfKey
 from zombiescope.symbols.maps import Mapping
 from zombiescope.symbols.process import LiveProcess, Tally, open_ours
-from zombiescope.symbols.separate_debug import BinaryPlace, FunctionTable
+from zombiescope.symbols.separate_debug import BinaryPlace, FunctionLookup
 
 KNOWN_FOR_S = 60.0
 UNKNOWN_FOR_S = 10.0
@@ -29,7 +29,7 @@ class MappedFile(NamedTuple):
     """A mapping's file in the cache."""
 
     key: ElfKey
-    table: FunctionTable
+    table: FunctionLookup
 
 
 class _Known(NamedTuple):

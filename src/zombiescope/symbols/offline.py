@@ -26,7 +26,7 @@ from zombiescope._native import ElfError, SymbolTable, elf_build_id
 from zombiescope.symbols import build_id_paths
 from zombiescope.symbols.frame import Frame, FrameKind, printable
 from zombiescope.symbols.maps import Mapping, recorded
-from zombiescope.symbols.separate_debug import BinaryPlace, FunctionTable, SeparateDebug
+from zombiescope.symbols.separate_debug import BinaryPlace, FunctionLookup, SeparateDebug
 from zombiescope.symbols.store import SymbolStore
 from zombiescope.symbols.vdso import Vdso
 
@@ -48,7 +48,7 @@ Binary = tuple[bytes, bytes | None]
 
 
 class _Loaded(NamedTuple):
-    table: FunctionTable
+    table: FunctionLookup
     path: Path
 
 
@@ -204,7 +204,7 @@ class OfflineSymbols:
                 yield from build_id_paths.cached_by_perf(build_id, self._caches, name)
             yield from build_id_paths.separate(build_id, self._debug_roots)
 
-    def _read(self, path: Path, build_id: bytes | None) -> FunctionTable:
+    def _read(self, path: Path, build_id: bytes | None) -> FunctionLookup:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
         try:
             if build_id is not None and not build_id_paths.same_build(build_id, elf_build_id(fd)):

@@ -35,7 +35,7 @@ class BinaryPlace(NamedTuple):
     root: str = "/"
 
 
-class FunctionTable(Protocol):
+class FunctionLookup(Protocol):
     """Functions of one binary, by their offset in its file."""
 
     @property
@@ -116,7 +116,7 @@ class SeparateDebug:
 
     def table(
         self, fd: int, program: SymbolTable, place: BinaryPlace | None, max_symbols: int, keep_names_bytes: int
-    ) -> FunctionTable:
+    ) -> FunctionLookup:
         """The program's table with what is known elsewhere laid under it; ElfError when that is damaged."""
         if program.has_symtab or program.go_functions or program.build_id is None:
             return program
@@ -144,7 +144,7 @@ class SeparateDebug:
         for path in build_id_paths.cached_by_perf(program.build_id, self._caches, "debug"):
             yield BinaryPlace(str(path))
 
-    def _unpacked(self, fd: int, program: SymbolTable, max_symbols: int, keep_names_bytes: int) -> FunctionTable:
+    def _unpacked(self, fd: int, program: SymbolTable, max_symbols: int, keep_names_bytes: int) -> FunctionLookup:
         key, store = program.build_id, self._store
         assert key is not None
         if store is not None:
@@ -159,7 +159,7 @@ class SeparateDebug:
                     os.close(other)
         return self._unpacked_in_memory(fd, program, max_symbols)
 
-    def _unpacked_in_memory(self, fd: int, program: SymbolTable, max_symbols: int) -> FunctionTable:
+    def _unpacked_in_memory(self, fd: int, program: SymbolTable, max_symbols: int) -> FunctionLookup:
         most = min(MAX_IN_MEMORY_BYTES, self._max_unpacked_bytes)
         other = os.memfd_create("debugdata", os.MFD_CLOEXEC)
         try:

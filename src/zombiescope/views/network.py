@@ -27,7 +27,7 @@ class Card:
 
 
 @dataclass(frozen=True, slots=True)
-class Softnet:
+class SoftnetCore:
     """A core's packets: dropped because its backlog was full; squeezed is a poll that ran out of its time."""
 
     cpu: int
@@ -49,7 +49,7 @@ def _card(name: str, kernel: dict[str, int], driver: dict[str, int], timeouts: d
     return Card(name, kernel.get("rx_packets", 0), kernel.get("tx_packets", 0), trouble)
 
 
-def softnet(recording: Recording, start_us: int, end_us: int) -> tuple[Softnet, ...] | None:
+def softnet(recording: Recording, start_us: int, end_us: int) -> tuple[SoftnetCore, ...] | None:
     """None: not measured."""
     rows = recording.table("cores", start_us + 1, end_us + 1, _COLUMNS)
     known = present(rows.column("softnet_processed"))
@@ -57,6 +57,6 @@ def softnet(recording: Recording, start_us: int, end_us: int) -> tuple[Softnet, 
         return None
     cpus, *figures = (numbers(rows.column(name)) for name in _COLUMNS)
     return tuple(
-        Softnet(cpu, *(int(values[known & (cpus == cpu)].sum()) for values in figures))
+        SoftnetCore(cpu, *(int(values[known & (cpus == cpu)].sum()) for values in figures))
         for cpu in sorted(set(cpus[known].tolist()))
     )

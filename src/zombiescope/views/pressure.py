@@ -20,7 +20,7 @@ COUNTS = ("oom_kill", "drop_pagecache", "drop_slab")
 
 
 @dataclass(frozen=True, slots=True)
-class Pressure:
+class WindowPressure:
     """Parts of the window, 0 to 1; None where the kernel does not measure it."""
 
     some: float | None
@@ -35,20 +35,20 @@ class Reclaim:
     counts: dict[str, int]
 
 
-def pressure(sums: CounterSums, seconds: float, lacking: Collection[str] = ()) -> dict[str, Pressure]:
+def pressure(sums: CounterSums, seconds: float, lacking: Collection[str] = ()) -> dict[str, WindowPressure]:
     """`lacking`: sources that could not be read."""
     if "pressure" in lacking:
-        return {resource: Pressure(None, None) for resource in RESOURCES}
+        return {resource: WindowPressure(None, None) for resource in RESOURCES}
     return {resource: _of(sums, seconds, resource) for resource in RESOURCES}
 
 
-def _of(sums: CounterSums, seconds: float, resource: str) -> Pressure:
+def _of(sums: CounterSums, seconds: float, resource: str) -> WindowPressure:
     some, full = (
         min(1.0, sums.total("pressure", name, resource) / 1e6 / max(seconds, 1e-6)) for name in ("some_us", "full_us")
     )
     if resource == "irq":  # since 6.1, and it has no "some"; where it never moved it may as well not be there
-        return Pressure(None, full if sums.known("pressure", "full_us", "irq") else None)
-    return Pressure(some, full)
+        return WindowPressure(None, full if sums.known("pressure", "full_us", "irq") else None)
+    return WindowPressure(some, full)
 
 
 def reclaim(sums: CounterSums, seconds: float, lacking: Collection[str] = ()) -> Reclaim | None:

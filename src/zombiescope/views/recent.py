@@ -56,7 +56,7 @@ class CoreTick:
 
 
 @dataclass(frozen=True, slots=True)
-class Tick:
+class NodeTick:
     """All cores over one tick that ends at `at_us`."""
 
     at_us: int
@@ -101,14 +101,14 @@ class Recent:
 
     def __init__(self, keep_s: float = 600) -> None:
         self._keep_us = int(keep_s * 1e6)
-        self.ticks: deque[Tick] = deque()
+        self.ticks: deque[NodeTick] = deque()
         self.events: deque[Event] = deque(maxlen=_EVENTS_KEPT)
         self._census: deque[CgroupCount] = deque()
         self._leaks: dict[str, TopLeak] = {}
         self._costs: deque[tuple[int, dict[str, Any]]] = deque()
         self._lost = 0
         self._saturated_us: dict[int, int] = {}
-        self._unjudged: list[Tick] = []
+        self._unjudged: list[NodeTick] = []
         self.newest_us: int | None = None
 
     def update(self, frame: LogFrame) -> None:
@@ -136,7 +136,7 @@ class Recent:
         cpu = max(cores, key=lambda cpu: (self._saturated_us.get(cpu, 0), cores[cpu].kernel, cores[cpu].busy, -cpu))
         return Hottest(cpu, cores[cpu], self._saturated_us.get(cpu, 0) / 1e6)
 
-    def slots(self, count: int) -> list[Tick | None]:
+    def slots(self, count: int) -> list[NodeTick | None]:
         """The newest ticks as equal steps of time, newest last, at most `count`; None where nothing was
         recorded.
 
@@ -145,7 +145,7 @@ class Recent:
         if not self.ticks:
             return []
         joined = self._joined(count)
-        steps: list[Tick | None] = []
+        steps: list[NodeTick | None] = []
         for before, tick in zip([None, *joined], joined, strict=False):
             if before is not None:
                 missing = round((tick.at_us - before.at_us) / max(tick.interval_us, 1)) - 1
@@ -153,13 +153,13 @@ class Recent:
             steps.append(tick)
         return steps[-count:]
 
-    def _joined(self, count: int) -> list[Tick]:
+    def _joined(self, count: int) -> list[NodeTick]:
         interval_us = self.ticks[-1].interval_us
         per_slot = max(1, SECOND_US // max(interval_us, 1))
         newest = list(islice(reversed(self.ticks), count * per_slot + per_slot))[::-1]
         if per_slot == 1:
             return newest[-count:]
-        seconds: dict[int, list[Tick]] = {}
+        seconds: dict[int, list[NodeTick]] = {}
         for tick in newest:
             seconds.setdefault((tick.at_us - 1) // SECOND_US, []).append(tick)
         joined = [_join(ticks, (second + 1) * SECOND_US, SECOND_US) for second, ticks in seconds.items()]
@@ -201,11 +201,11 @@ class Recent:
             if core is not None:
                 by_time.setdefault((times[row], intervals[row]), {})[cpus[row]] = core
         for (at_us, interval_us), cores in sorted(by_time.items()):
-            tick = Tick(at_us, interval_us, cores)
+            tick = NodeTick(at_us, interval_us, cores)
             self._judge(tick)
             self.ticks.append(tick)
 
-    def _judge(self, tick: Tick) -> None:
+    def _judge(self, tick: NodeTick) -> None:
         """Count for how long each core has been saturated; a hole in time ends every count."""
         if self.ticks and tick.at_us - self.ticks[-1].at_us > 3 * tick.interval_us:
             self._saturated_us.clear()
@@ -247,7 +247,7 @@ class Recent:
             self._costs.popleft()
 
 
-def heat(slots: Sequence[Tick | None]) -> dict[int, float]:
+def heat(slots: Sequence[NodeTick | None]) -> dict[int, float]:
     """Per core, how much it stood out. Squares make six saturated seconds weigh more than a minute at a
     third; user time counts for a quarter, because a core that computes is a core that works."""
     heat: dict[int, float] = {}
@@ -277,10 +277,10 @@ def mean(ticks: Sequence[CoreTick]) -> CoreTick | None:
     return CoreTick(*(sum(getattr(tick, name) for tick in ticks) / len(ticks) for name in names))
 
 
-def _join(ticks: Sequence[Tick], at_us: int, interval_us: int) -> Tick:
+def _join(ticks: Sequence[NodeTick], at_us: int, interval_us: int) -> NodeTick:
     """Several ticks as one that ends at `at_us`."""
     if len(ticks) == 1:
-        return Tick(at_us, interval_us, ticks[0].cores)
+        return NodeTick(at_us, interval_us, ticks[0].cores)
     cpus = {cpu for tick in ticks for cpu in tick.cores}
     means = {cpu: mean([tick.cores[cpu] for tick in ticks if cpu in tick.cores]) for cpu in cpus}
-    return Tick(at_us, interval_us, {cpu: core for cpu, core in means.items() if core is not None})
+    return NodeTick(at_us, interval_us, {cpu: core for cpu, core in means.items() if core is not None})

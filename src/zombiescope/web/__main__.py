@@ -11,7 +11,7 @@ from pathlib import Path
 
 from zombiescope.web.listen_address import ListenAddress
 from zombiescope.web.recordings import Place
-from zombiescope.web.server import Config, serve
+from zombiescope.web.server import ServerConfig, serve
 
 NICE = 10
 
@@ -23,7 +23,7 @@ def main() -> int:
     given = {**json.loads(sys.argv[1]), **json.load(sys.stdin)}
     os.nice(NICE)
     made = socket.socket(fileno=given["socket"])
-    config = Config(
+    config = ServerConfig(
         places=(Place(Path(given["dir"]), given["node"]),),
         listen=ListenAddress(*given["listen"]),
         token=given["token"],

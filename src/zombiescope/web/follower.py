@@ -22,7 +22,7 @@ from zombiescope.recording import incident_file, locate, schema
 from zombiescope.recording.log import LogFrame
 from zombiescope.recording.tail import POLL_S, Tail
 from zombiescope.views.events import of_frame
-from zombiescope.views.recent import Recent, Tick
+from zombiescope.views.recent import NodeTick, Recent
 
 MOST_WAITING = 200
 """Messages that a client may be behind; then it is let go, and comes again."""
@@ -150,7 +150,7 @@ class _Round:
         self._samples = 0
         return said
 
-    def _tick(self, tick: Tick, samples: int | None) -> dict[str, Any]:
+    def _tick(self, tick: NodeTick, samples: int | None) -> dict[str, Any]:
         cpus = self._recent.cpus()
         cores = [tick.cores.get(cpu) for cpu in cpus]
         mean, census = tick.average(), self._recent.census()

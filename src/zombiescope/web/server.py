@@ -28,7 +28,7 @@ _USUAL_COLUMNS = 1_200
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
+class ServerConfig:
     places: tuple[Place, ...]
     listen: ListenAddress
     names: tuple[str, ...] = ()
@@ -40,7 +40,7 @@ class Config:
     """Shown in a browser once it answers."""
 
 
-def serve(made: socket.socket, config: Config) -> None:
+def serve(made: socket.socket, config: ServerConfig) -> None:
     """Answers requests until SIGINT or SIGTERM."""
     # Commands die of it, as a pipe expects (`| head`); a server would die of every browser that leaves in the middle.
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from zombiescope.audit import baseline, examine, rules, sarif
-from zombiescope.audit.finding import Audit, Evidence, Finding
+from zombiescope.audit.finding import Audit, EvidenceLine, Finding
 
 ROOTS = Path(__file__).parents[2] / "fixtures" / "roots"
 
@@ -100,7 +100,7 @@ def test_what_is_in_no_file_gets_a_place_too() -> None:
         "a b.service",
         "critical",
         "why",
-        (Evidence("systemd: a", None, "x"),),
+        (EvidenceLine("systemd: a", None, "x"),),
         (),
     )
     audit = Audit("/", True, (finding,), ())

@@ -116,7 +116,7 @@ def found(tmp_path: Path, surroundings: Surroundings) -> list[Finding]:
 )
 def test_what_the_kernel_logged_since_boot(tmp_path: Path, kind: str, hours: int, severity: str) -> None:
     last_us = round((time.time() - hours * 3600) * 1e6)
-    log = kernel_log.KernelLog((kernel_log.LogKind(kind, 3, last_us, "ena eth0: resetting"),), 900, 0)
+    log = kernel_log.LogSinceBoot((kernel_log.LogKind(kind, 3, last_us, "ena eth0: resetting"),), 900, 0)
     (finding,) = found(tmp_path, Surroundings(log=log))
     assert (finding.id, finding.severity) == (f"kernel-log:{kind}", severity)
     assert f"{kind} 3 times since boot, last" in finding.why

@@ -13,7 +13,7 @@ from tests.helpers.recordings import write_recording
 from tests.unit.diagnosis.check.looks import checked, core
 
 from zombiescope._missing import Missing
-from zombiescope.audit.finding import Evidence, Finding
+from zombiescope.audit.finding import EvidenceLine, Finding
 from zombiescope.audit.surroundings import Surroundings
 from zombiescope.audit.surroundings.defunct import Defunct, Parent
 from zombiescope.audit.surroundings.quotas import Throttled
@@ -34,7 +34,7 @@ AROUND = Surroundings(
 )
 AUDIT = Audited(
     tuple(
-        Finding(f"a{place}", "restart", "ecs.service", severity, f"reason {place}", (Evidence("/x", 1, "y"),), ())
+        Finding(f"a{place}", "restart", "ecs.service", severity, f"reason {place}", (EvidenceLine("/x", 1, "y"),), ())
         for place, severity in enumerate(("critical", "warning", "warning", "info", "info"))
     )
 )

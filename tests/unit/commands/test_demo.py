@@ -123,7 +123,7 @@ def test_the_page_shows_no_average_where_nothing_was_measured(cli: Cli, recordin
     _, arrays = decoded(gzip.decompress(base64.b64decode(packed)))
     busy = arrays["average_busy"]
     assert np.isnan(busy).any(), "nothing was measured before the profile began"
-    assert 0.25 < np.nanmin(busy) < np.nanmax(busy) < 0.35, "the node was 28 to 33 % busy all the time"
+    assert 0.25 < np.nanmin(busy) < np.nanmax(busy) < 0.35, "the node was 28 to 33% busy all the time"
 
 
 def test_a_tree_without_a_page_is_one_line(tmp_path: Path) -> None:

@@ -322,7 +322,8 @@ def test_what_a_boot_would_make_is_no_question_to_a_node_that_runs(monkeypatch: 
     from zombiescope.audit.surroundings import Surroundings
     from zombiescope.commands.check import window
 
-    missing = (audit.Missing("generator: x-generator", "unknown", "boot it"), audit.Missing("systemd", "no bus", "y"))
+    unknown = audit.Missing("generator: x-generator", "unknown", "boot it", until_boot=True)
+    missing = (unknown, audit.Missing("systemd", "no bus", "y"))
     found = audit.Audit(root="/", live=False, findings=(), missing=missing, units=0, enabled=0, platform=None)
     monkeypatch.setattr(audit, "examine", lambda **_: found)
     assert [one.source for one in window._audited(Surroundings()).missing] == ["systemd"]

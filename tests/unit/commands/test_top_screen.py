@@ -57,9 +57,9 @@ def test_a_frame_fills_the_terminal_and_never_more(cpus: int, width: int, height
 @pytest.mark.parametrize("cpus", [2, 96, 192])
 def test_the_average_stands_beside_the_core_that_it_hides(cpus: int) -> None:
     shown = text_of(view_of(cpus))
-    assert f"core {cpus - 1} is at 100 % system for 6 s" in shown
+    assert f"core {cpus - 1} is at 100% system for 6 s" in shown
     assert "the average says" in shown
-    assert "100 % sys" in shown
+    assert "100% sys" in shown
 
 
 @pytest.mark.parametrize(("cpus", "width", "height"), [(96, 80, 24), (192, 80, 24), (96, 120, 40)])

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 from tests.helpers.scenes import SYSCALL, Scene
 
+from zombiescope.diagnosis.diagnose import diagnose
 from zombiescope.diagnosis.patterns.unknown_kernel_hog import system_call
+from zombiescope.recording.reader import open_recording
 
 CALL = " ".join(SYSCALL)
 
@@ -22,7 +24,8 @@ def test_zombies_that_nobody_walks_are_no_incident(tmp_path: Path) -> None:
     found = scene.diagnose(tmp_path)
     assert found.incidents == ()
     # AND it is said that they are there, and that they are harmless here
-    said = next(text for text in found.noted if "walking" in text)
+    churn, said = found.noted
+    assert "/ecs/*" in churn
     assert "70,000" in said
     assert "on kernel 6.18 reading statistics is cheap" in said
     assert "nobody was seen walking them" in said
@@ -87,6 +90,14 @@ def test_the_commands_that_are_printed_for_an_unknown_hog_run_as_printed(tmp_pat
         )
         assert done.returncode == 0, (line, done.stderr)
         assert "offset_readdir" in done.stdout
+
+
+def test_nobody_is_sent_to_a_recording_that_is_removed_afterwards(tmp_path: Path) -> None:
+    scene = Scene().vmstat().hog(f"{CALL} __x64_sys_getdents64 iterate_dir offset_readdir", "lister")
+    with open_recording(scene.write(tmp_path), temporary=True) as recording:
+        (incident,) = diagnose(recording, recording.start_us, recording.end_us + 1).incidents
+    (step,) = [step for step in incident.causes[0].fix.steps if step.kind == "command"]
+    assert step.text == "zombiescope up"
 
 
 def test_a_card_that_is_reset_with_every_core_idle_is_hardware(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from zombiescope.recorder.child import Ended
-from zombiescope.recorder.config import Config
+from zombiescope.recorder.config import RecorderConfig
 from zombiescope.recorder.sources import Sources
 from zombiescope.recorder.upkeep import RETENTION_US, Upkeep
 from zombiescope.recording import retention
@@ -29,7 +29,7 @@ class Bench:
             start_if_due=lambda _, segments: self.offered.append(segments),
         )
         writer: Any = SimpleNamespace(in_use={"3.seg"})
-        config = Config(dir=str(node_dir))
+        config = RecorderConfig(dir=str(node_dir))
         self.upkeep = Upkeep(node_dir, config, self.sources, writer, compactor, self.events.append)  # type: ignore[arg-type]
 
 

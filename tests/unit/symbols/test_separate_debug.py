@@ -20,7 +20,7 @@ from zombiescope.symbols.elf import ElfCache
 from zombiescope.symbols.maps import recorded
 from zombiescope.symbols.offline import OfflineSymbols
 from zombiescope.symbols.resolver import Frame, UserSymbols
-from zombiescope.symbols.separate_debug import BinaryPlace, FunctionTable, LayeredTable, SeparateDebug
+from zombiescope.symbols.separate_debug import BinaryPlace, FunctionLookup, LayeredTable, SeparateDebug
 from zombiescope.symbols.store import SymbolStore
 
 Build = Callable[..., Path]
@@ -78,7 +78,7 @@ def debug_root(folder: Path, file: Path, build_id: bytes) -> Path:
     return folder
 
 
-def table_of(path: Path, apart: SeparateDebug, keep_names_bytes: int = 0) -> FunctionTable:
+def table_of(path: Path, apart: SeparateDebug, keep_names_bytes: int = 0) -> FunctionLookup:
     fd = os.open(path, os.O_RDONLY)
     try:
         return apart.table(fd, SymbolTable(fd), BinaryPlace(str(path)), 1 << 16, keep_names_bytes)
@@ -86,7 +86,7 @@ def table_of(path: Path, apart: SeparateDebug, keep_names_bytes: int = 0) -> Fun
         os.close(fd)
 
 
-def name_at(table: FunctionTable, offset: int) -> bytes | None:
+def name_at(table: FunctionLookup, offset: int) -> bytes | None:
     index = table.find_offset(offset)
     return None if index < 0 else table.name(index)
 

@@ -10,7 +10,7 @@ from tests.helpers.recordings import SECOND, START_US, Written, write_recording
 
 from zombiescope.recording import schema
 from zombiescope.recording.log import SegmentReader, decode_frame, encode_rows
-from zombiescope.views.recent import CoreTick, Recent, Tick, core_tick, heat, mean
+from zombiescope.views.recent import CoreTick, NodeTick, Recent, core_tick, heat, mean
 
 
 def fed(written: Written, until_us: int | None = None) -> Recent:
@@ -84,7 +84,7 @@ def test_ticks_shorter_than_a_second_are_shown_as_seconds() -> None:
 
 
 def test_short_ticks_are_judged_together_because_one_alone_reads_low() -> None:
-    # GIVEN a core at 100 % system that tick accounting shows as 0.90 and 1.10 by turns
+    # GIVEN a core at 100% system that tick accounting shows as 0.90 and 1.10 by turns
     recent = Recent()
     for number in range(1, 21):
         at_us = START_US + number * SECOND // 10
@@ -96,7 +96,7 @@ def test_short_ticks_are_judged_together_because_one_alone_reads_low() -> None:
 
 
 def test_ratios_are_of_elapsed_time_and_never_above_one() -> None:
-    # 30 % of a tick lost with interrupts off: busy is what was seen of the whole second
+    # 30% of a tick lost with interrupts off: busy is what was seen of the whole second
     assert core_tick([500, 0, 200, 0, 0, 0, 0], SECOND) == CoreTick(0.5, 0.2, 0, 0, 0, 0)
     over = core_tick([700, 700, 0, 0, 0, 0, 0], SECOND)
     assert over is not None
@@ -107,7 +107,7 @@ def test_ratios_are_of_elapsed_time_and_never_above_one() -> None:
 
 def test_six_saturated_seconds_are_hotter_than_a_minute_at_a_third() -> None:
     quiet, third, full = (CoreTick(0, ratio, 0, 0, 0, 0) for ratio in (0.0, 0.3, 1.0))
-    slots = [Tick(n * SECOND, SECOND, {0: third, 1: full if n < 6 else quiet}) for n in range(60)]
+    slots = [NodeTick(n * SECOND, SECOND, {0: third, 1: full if n < 6 else quiet}) for n in range(60)]
     hot = heat([*slots, None])
     assert hot[1] > hot[0]
 

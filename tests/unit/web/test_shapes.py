@@ -15,7 +15,7 @@ from tests.helpers.recordings import Written, write_recording
 
 from zombiescope._missing import Missing
 from zombiescope.audit.baseline import Allowed, BaselineDiff
-from zombiescope.audit.finding import Audit, Evidence, Finding
+from zombiescope.audit.finding import Audit, EvidenceLine, Finding
 from zombiescope.diagnosis.report.document import incident
 from zombiescope.documents import audit as audit_documents
 from zombiescope.documents import incidents as incident_documents
@@ -164,7 +164,7 @@ def of_unsound_recording(written: Written) -> Iterator[Answer]:
         found = replace(info_of(recording), gaps=(Gap(1, 2, "samples", "why"),), damage=(Damage("file", "what"),))
     for name in ("gaps", "damage"):
         yield name, SCHEMAS["Info"]["properties"][name], info_documents._document(found)[name]
-    finding = Finding("a:b", "a", "b", "warning", "why", (Evidence("/etc/x", 3, "text"),), ("true",))
+    finding = Finding("a:b", "a", "b", "warning", "why", (EvidenceLine("/etc/x", 3, "text"),), ("true",))
     line = Allowed("a:b", "reason", 7)
     audit = Audit("/", True, (finding,), (Missing("systemd", "why", "grant"),))
     split = BaselineDiff((finding,), ((finding, line),), (line,))

@@ -7,7 +7,7 @@ import shlex
 import time
 from collections.abc import Iterator
 
-from zombiescope.audit.finding import Evidence, Finding
+from zombiescope.audit.finding import EvidenceLine, Finding
 from zombiescope.audit.node import Node
 from zombiescope.systemd.show import RunningUnit
 from zombiescope.systemd.unit_files.timespan import human
@@ -49,7 +49,7 @@ def _finding(node: Node, unit: RunningUnit, restarts: int, waits: bool) -> Findi
         severity=_severity(loops, endless or restarts >= MANY_RESTARTS, age_s),
         why=f"{state}{f', {times}' if known else ''}{ending}.{loop}",
         evidence=(
-            Evidence(f"systemd: {unit.name}", None, f"{unit.active_state} ({unit.sub_state}){counted}"),
+            EvidenceLine(f"systemd: {unit.name}", None, f"{unit.active_state} ({unit.sub_state}){counted}"),
             *node.evidence_of(unit.name),
         ),
         fix=(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from zombiescope.audit.catalogue import Kernel
-from zombiescope.audit.finding import Evidence, Finding
+from zombiescope.audit.finding import EvidenceLine, Finding
 from zombiescope.audit.node import Node
 
 ID = "cgroup-v1"
@@ -22,7 +22,7 @@ def find(node: Node) -> Iterator[Finding]:
                 yield _finding(node, entry, covered)
 
 
-def _finding(node: Node, entry: Kernel, covered: list[tuple[str, Evidence]]) -> Finding:
+def _finding(node: Node, entry: Kernel, covered: list[tuple[str, EvidenceLine]]) -> Finding:
     names = ", ".join(release for release, _ in covered)
     on_kubernetes = "kubernetes" in node.platform.orchestrators
     memory = node.kernel.memory_evidence

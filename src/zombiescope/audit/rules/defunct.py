@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.audit.finding import Evidence, Finding
+from zombiescope.audit.finding import EvidenceLine, Finding
 from zombiescope.audit.node import Node
 from zombiescope.audit.surroundings.defunct import ANOTHER_KIND
 
@@ -28,8 +28,6 @@ def find(node: Node) -> Iterator[Finding]:
         unit=None,
         severity="warning" if found.lasting >= MANY else "info",
         why=f"{found.lasting} defunct processes, {parent.defunct} of them left by {who}; {ANOTHER_KIND}",
-        evidence=(
-            Evidence("/proc/PID/stat", None, f"{found.lasting} in state Z twice in a row; a warning from {MANY} on"),
-        ),
+        evidence=(EvidenceLine("/proc/PID/stat", None, f"{found.lasting} in state Z twice; a warning from {MANY} on"),),
         fix=(f"# the parent has to wait for them: fix or restart {who}",),
     )

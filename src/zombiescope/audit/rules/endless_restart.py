@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from math import ceil
 
 from zombiescope.audit.catalogue import Agent
-from zombiescope.audit.finding import Evidence, Finding
+from zombiescope.audit.finding import EvidenceLine, Finding
 from zombiescope.audit.node import Node, shown
 from zombiescope.systemd.unit_files import Service
 from zombiescope.systemd.unit_files.timespan import human
@@ -77,7 +77,7 @@ def _why(service: Service, agent: Agent | None) -> str:
     return text
 
 
-def _evidence(node: Node, service: Service) -> tuple[Evidence, ...]:
+def _evidence(node: Node, service: Service) -> tuple[EvidenceLine, ...]:
     found = [shown(service.where[key]) for key in _SETTINGS if key in service.where]
     default = node.files.defaults.source(
         "DefaultStartLimitIntervalSec", "DefaultStartLimitInterval", "DefaultRestartSec"
@@ -86,7 +86,7 @@ def _evidence(node: Node, service: Service) -> tuple[Evidence, ...]:
         found.append(shown(default))
     unit = (node.running or {}).get(service.name)
     if not found and unit is not None:
-        found.append(Evidence(f"systemd: {service.name}", None, f"Restart={service.restart}"))
+        found.append(EvidenceLine(f"systemd: {service.name}", None, f"Restart={service.restart}"))
     return (*found, *node.evidence_of(service.name))
 
 

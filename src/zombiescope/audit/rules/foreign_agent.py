@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from zombiescope.audit.catalogue import Agent
-from zombiescope.audit.finding import Evidence, Finding
+from zombiescope.audit.finding import EvidenceLine, Finding
 from zombiescope.audit.node import Node
 from zombiescope.systemd.unit_files import Service
 from zombiescope.systemd.unit_files.timespan import human
@@ -38,7 +38,7 @@ def _is_started(node: Node, unit: str) -> bool:
     return unit in node.starts or (running is not None and running.active_state != "inactive")
 
 
-def _finding(node: Node, agent: Agent, platform: str, shown_by: Evidence) -> Finding:
+def _finding(node: Node, agent: Agent, platform: str, shown_by: EvidenceLine) -> Finding:
     service = node.service(agent.unit)
     statuses = agent.terminal_status or (None,)
     endless = service is not None and any(service.is_endless(status) for status in statuses)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from zombiescope.audit.finding import Evidence, Finding
+from zombiescope.audit.finding import EvidenceLine, Finding
 from zombiescope.audit.node import Node
 from zombiescope.audit.surroundings.kernel_log import LogKind
 
@@ -33,7 +33,7 @@ def _finding(one: LogKind, since_s: float) -> Finding:
         severity="warning" if since_s < RECENT_S and one.kind in STILL_SERIOUS else "info",
         why=f"the kernel log has {one.kind} {times} since boot, last {ago(since_s)}: {' '.join(one.text.split())}",
         evidence=(
-            Evidence(
+            EvidenceLine(
                 "/dev/kmsg",
                 None,
                 f"{one.count} lines; a warning if the last is a reset or a lockup, and less than a day old",

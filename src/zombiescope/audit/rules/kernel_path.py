@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from zombiescope.audit.catalogue import Kernel
-from zombiescope.audit.finding import Evidence, Finding
+from zombiescope.audit.finding import EvidenceLine, Finding
 from zombiescope.audit.node import Node
 
 ID = "kernel-path"
@@ -22,7 +22,7 @@ def find(node: Node) -> Iterator[Finding]:
             yield _finding(entry, covered, unsure)
 
 
-def _finding(entry: Kernel, covered: list[tuple[str, Evidence]], unsure: bool) -> Finding:
+def _finding(entry: Kernel, covered: list[tuple[str, EvidenceLine]], unsure: bool) -> Finding:
     names = ", ".join(release for release, _ in covered)
     maybe = " This applies where memory is on cgroup v1; whether it is cannot be seen here." if unsure else ""
     return Finding(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.audit.finding import Evidence, Finding
+from zombiescope.audit.finding import EvidenceLine, Finding
 from zombiescope.audit.node import Node
 
 ID = "late-watchdog"
@@ -40,7 +40,7 @@ def find(node: Node) -> Iterator[Finding]:
     yield _finding(node, "info", why, where)
 
 
-def _finding(node: Node, severity: str, why: str, where: Evidence) -> Finding:
+def _finding(node: Node, severity: str, why: str, where: EvidenceLine) -> Finding:
     return Finding(
         id=ID,
         rule=ID,
@@ -55,7 +55,7 @@ def _finding(node: Node, severity: str, why: str, where: Evidence) -> Finding:
     )
 
 
-def _switched_off(node: Node) -> Evidence | None:
+def _switched_off(node: Node) -> EvidenceLine | None:
     for name in ("kernel.watchdog", "kernel.soft_watchdog"):
         value = node.kernel.sysctls.get(name)
         if value is not None:
@@ -66,11 +66,11 @@ def _switched_off(node: Node) -> Evidence | None:
     return None
 
 
-def _threshold(node: Node) -> tuple[int, Evidence] | None:
+def _threshold(node: Node) -> tuple[int, EvidenceLine] | None:
     """None where the running kernel does not show it."""
     value = node.kernel.sysctls.get("kernel.watchdog_thresh")
     if value is not None and value[0].isdecimal():
         return int(value[0]), value[1]
     if node.kernel.running:
         return None
-    return _DEFAULT_S, Evidence("/etc/sysctl.d", None, "kernel.watchdog_thresh is set nowhere: 10 by default")
+    return _DEFAULT_S, EvidenceLine("/etc/sysctl.d", None, "kernel.watchdog_thresh is set nowhere: 10 by default")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.audit.finding import Evidence, Finding
+from zombiescope.audit.finding import EvidenceLine, Finding
 from zombiescope.audit.node import Node
 from zombiescope.kernel import cpu, nic_queue
 from zombiescope.kernel.nic_queue import NicQueue
@@ -51,7 +51,7 @@ def _finding(card: str, queues: list[NicQueue], core: int, cpus: int, steered: b
         why=f"Core {core} of {cpus} serves {count} of {card}: while the kernel holds that core nothing is received."
         f"{spread}",
         evidence=tuple(
-            Evidence(f"/proc/irq/{queue.irq}/effective_affinity_list", 1, f"{queue.action}: core {core}")
+            EvidenceLine(f"/proc/irq/{queue.irq}/effective_affinity_list", 1, f"{queue.action}: core {core}")
             for queue in queues
         ),
         fix=(more if len(queues) == 1 else move,),

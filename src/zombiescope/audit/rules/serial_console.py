@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from zombiescope.audit.finding import Evidence, Finding
+from zombiescope.audit.finding import EvidenceLine, Finding
 from zombiescope.audit.node import Node
 
 ID = "serial-console"
@@ -56,12 +56,12 @@ def _dumps_tasks(node: Node) -> bool:
     return value is None or value[0] != "0"
 
 
-def _dump_evidence(node: Node) -> tuple[Evidence, ...]:
+def _dump_evidence(node: Node) -> tuple[EvidenceLine, ...]:
     value = node.kernel.sysctls.get("vm.oom_dump_tasks")
     return () if value is None else (value[1],)
 
 
-def _console_level(node: Node) -> tuple[int, tuple[Evidence, ...]]:
+def _console_level(node: Node) -> tuple[int, tuple[EvidenceLine, ...]]:
     """What is printed has a lower number than this. The kernel's default is 7, with quiet 4."""
     value = node.kernel.sysctls.get("kernel.printk")
     if value is not None and value[0].split() and value[0].split()[0].isdecimal():

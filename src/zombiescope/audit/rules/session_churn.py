@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from zombiescope.audit.finding import Evidence, Finding
+from zombiescope.audit.finding import EvidenceLine, Finding
 from zombiescope.audit.node import Node
 from zombiescope.systemd.root import Root
 
@@ -43,7 +43,7 @@ def _scopes(node: Node) -> Iterator[Finding]:
         severity="warning",
         why=f"{len(scopes):,} session scopes exist, {len(abandoned):,} of them abandoned: each is a cgroup that "
         "kubelet and systemd walk, and pid 1 slows down with them (systemd 37880).",
-        evidence=(Evidence("systemd: session scopes", None, f"{len(scopes)} loaded, {len(abandoned)} abandoned"),),
+        evidence=(EvidenceLine("systemd: session scopes", None, f"{len(scopes)} loaded, {len(abandoned)} abandoned"),),
         fix=("loginctl list-sessions", "systemctl list-units --type=scope --state=abandoned"),
     )
 
@@ -71,14 +71,14 @@ def _cron(node: Node) -> Iterator[Finding]:
     )
 
 
-def _entries(root: Root) -> list[tuple[Evidence, float]]:
+def _entries(root: Root) -> list[tuple[EvidenceLine, float]]:
     paths = ["/etc/crontab", *(f"/etc/cron.d/{name}" for name in root.names("/etc/cron.d") if "." not in name)]
     found = []
     for path in paths:
         for number, line in enumerate((root.read(path) or b"").decode("utf-8", "replace").splitlines(), 1):
             runs = _runs_per_day(line)
             if runs is not None:
-                found.append((Evidence(path, number, line.strip()), runs))
+                found.append((EvidenceLine(path, number, line.strip()), runs))
     return found
 
 
@@ -105,7 +105,7 @@ def _count(text: str, width: int) -> int | None:
     return len(values)
 
 
-def _opens_session(root: Root, path: str, depth: int) -> Evidence | None:
+def _opens_session(root: Root, path: str, depth: int) -> EvidenceLine | None:
     """The line of PAM by which cron's jobs get a session of logind; None where they do not."""
     if depth > _PAM_DEPTH_MAX:
         return None
@@ -116,7 +116,7 @@ def _opens_session(root: Root, path: str, depth: int) -> Evidence | None:
         elif len(words) >= 3 and words[0].lstrip("-") == "session" and words[1] in ("include", "substack"):
             found = _opens_session(root, f"/etc/pam.d/{words[2]}", depth + 1)
         elif words and words[0].lstrip("-") == "session" and "pam_systemd.so" in words:
-            found = Evidence(path, number, line.strip())
+            found = EvidenceLine(path, number, line.strip())
         else:
             found = None
         if found is not None:

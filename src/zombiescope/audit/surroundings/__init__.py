@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from zombiescope._missing import Missing
 from zombiescope.audit.surroundings import defunct, kernel_log, quotas
 from zombiescope.audit.surroundings.defunct import Defunct
-from zombiescope.audit.surroundings.kernel_log import KernelLog
+from zombiescope.audit.surroundings.kernel_log import LogSinceBoot
 from zombiescope.audit.surroundings.quotas import Quotas, Throttled
 
 LOG_GRANT = "CAP_SYSLOG, or sysctl kernel.dmesg_restrict=0"
@@ -24,7 +24,7 @@ class Surroundings:
 
     defunct: Defunct | None = None
     throttled: tuple[Throttled, ...] | None = None
-    log: KernelLog | None = None
+    log: LogSinceBoot | None = None
     missing: tuple[Missing, ...] = field(default=())
 
 
@@ -43,7 +43,7 @@ class Watch:
         return Surroundings(
             defunct=found,
             throttled=throttled,
-            log=log if isinstance(log, KernelLog) else None,
+            log=log if isinstance(log, LogSinceBoot) else None,
             missing=(*_missing(found, log), *missing),
         )
 
@@ -60,7 +60,7 @@ def _cut_short(quota: Quotas) -> Missing:
     return Missing("cgroups with a CPU quota", quota.why or "", grant)
 
 
-def _missing(found: Defunct | None, log: KernelLog | str) -> list[Missing]:
+def _missing(found: Defunct | None, log: LogSinceBoot | str) -> list[Missing]:
     missing = []
     if isinstance(log, str):
         missing.append(Missing("kernel log since boot", log, LOG_GRANT))

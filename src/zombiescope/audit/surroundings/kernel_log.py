@@ -27,7 +27,7 @@ class LogKind:
 
 
 @dataclass(frozen=True, slots=True)
-class KernelLog:
+class LogSinceBoot:
     """`overwritten`: older lines that the log no longer holds."""
 
     kinds: tuple[LogKind, ...]
@@ -35,7 +35,7 @@ class KernelLog:
     overwritten: int
 
 
-def read(path: str = "/dev/kmsg") -> KernelLog | str:
+def read(path: str = "/dev/kmsg") -> LogSinceBoot | str:
     """The log, or why it cannot be read."""
     try:
         reader = KmsgReader(path, after_seq=_FROM_THE_FIRST)
@@ -60,4 +60,4 @@ def read(path: str = "/dev/kmsg") -> KernelLog | str:
         return f"{path}: {error.strerror}"
     finally:
         reader.close()
-    return KernelLog(tuple(sorted(found.values(), key=lambda one: -one.last_us)), lines, overwritten)
+    return LogSinceBoot(tuple(sorted(found.values(), key=lambda one: -one.last_us)), lines, overwritten)

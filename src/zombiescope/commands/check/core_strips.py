@@ -69,7 +69,7 @@ def _row(
     name: str, label: int, cells: Sequence[CoreTick | None], stretch: int, modes: Modes, names: dict[str, str]
 ) -> Text:
     text = Text(name.ljust(label)).append_text(_strip(cells, stretch))
-    busy = "?" if modes.busy is None else f"{modes.busy * 100:.0f} %"
+    busy = "?" if modes.busy is None else f"{modes.busy * 100:.0f}%"
     text.append(f"{busy:>6} ", "bold")
     for mode, short in names.items():
         ratio = _ratio(modes, mode)

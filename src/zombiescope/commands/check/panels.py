@@ -138,7 +138,7 @@ def _resource(check: Check, name: str) -> Text:
         return Text().append(f"{name} ", "dim").append("?", NOT_MEASURED)
     shown = "/".join("-" if ratio is None else f"{ratio * 100:.0f}" for ratio in (found.some, found.full))
     loud = max(found.some or 0, found.full or 0) >= 0.1
-    return Text().append(f"{name} ", "dim").append(f"{shown} %", "bold" if loud else "")
+    return Text().append(f"{name} ", "dim").append(f"{shown}%", "bold" if loud else "")
 
 
 def _memory(check: Check) -> list[Text]:

@@ -174,7 +174,7 @@ def _foot(check: Check, width: int) -> Text:
     said = (f"{count} {words[severity][count > 1]}" for severity, count in counts.items() if count)
     found = ", ".join(said) or "no findings"
     cost = check.cost.cpu_ratio if check.cost else None
-    own = "" if cost is None else f" · looking took {cost * 100:.1f} % of a core"
+    own = "" if cost is None else f" · looking took {cost * 100:.1f}% of a core"
     line = Text(f" {found}{own} · --json has every figure", "dim")
     line.truncate(width, overflow="ellipsis")
     return line

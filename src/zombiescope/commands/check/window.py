@@ -32,7 +32,7 @@ def look(for_s: float) -> Check:
         with private_recorder("check", **settings) as recorder:
             wait(recorder, for_s)
             surroundings = watch.end()
-            with open_recording(recorder.home) as recording:
+            with open_recording(recorder.home, temporary=True) as recording:
                 check = examine(recording, surroundings, _audited(surroundings))
         if check is None:
             raise Failure("no core was measured: the recorder wrote no tick", "see 'zombiescope record --for 10s'")
@@ -45,7 +45,7 @@ def _audited(surroundings: Surroundings) -> Audited:
 
         found = audit.examine(surroundings=surroundings)
         # What a boot would make is a question to an image; here it runs, or systemd does not.
-        missing = tuple(one for one in found.missing if not one.source.startswith("generator: "))
+        missing = tuple(one for one in found.missing if not one.until_boot)
         return Audited(found.findings, missing, found.running)
     except Exception as error:  # noqa: BLE001  what was seen in the window is worth showing all the same
         why = f"it broke off: {one_line(error)} ({type(error).__name__})"

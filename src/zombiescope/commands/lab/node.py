@@ -45,15 +45,11 @@ def node(
 
     The image is built once, as root, from apt's own Debian mirror, and kept in ~/.cache/zombiescope.
     """
-    from zombiescope.lab.failure import LabError
     from zombiescope.lab.node import Plan
 
     # SIGTERM is to power the machine off as Ctrl-C does.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        return _booted(Plan(cgroup, kernel, not bare), command or [], _pairs(put), _pairs(get), json_)
-    except LabError as error:
-        raise Failure(str(error)) from error
+    return _booted(Plan(cgroup, kernel, not bare), command or [], _pairs(put), _pairs(get), json_)
 
 
 def _pairs(given: list[str] | None) -> list[tuple[str, str]]:

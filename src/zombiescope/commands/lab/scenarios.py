@@ -87,23 +87,18 @@ def run(
     Says what it will do and asks first. Works only in cgroups, namespaces and directories of its own, and removes them
     however it ends. Exits 3 when the diagnosis was wrong.
     """
-    from zombiescope.lab.failure import LabError
-
     scenario = named(name)
     end_in_order()
-    try:
-        if in_node:
-            from zombiescope.commands.lab import node_run
+    if in_node:
+        from zombiescope.commands.lab import node_run
 
-            outcome = node_run.perform(scenario, cgroup, kernel)
-        else:
-            allowed(scenario)
-            ask([scenario], yes)
-            from zombiescope.commands.lab.scenario_run import perform
+        outcome = node_run.perform(scenario, cgroup, kernel)
+    else:
+        allowed(scenario)
+        ask([scenario], yes)
+        from zombiescope.commands.lab.scenario_run import perform
 
-            outcome = perform(scenario, keep=keep)
-    except LabError as error:
-        raise Failure(str(error)) from error
+        outcome = perform(scenario, keep=keep)
     if json_:
         print_document("lab", outcome.document())
     else:

@@ -27,7 +27,7 @@ from zombiescope.commands.top.strips import (
 )
 from zombiescope.commands.window import clock
 from zombiescope.recording.saturation import SATURATED_RATIO
-from zombiescope.views.recent import CoreTick, Hottest, Recent, Tick, heat
+from zombiescope.views.recent import CoreTick, Hottest, NodeTick, Recent, heat
 from zombiescope.views.worst import Worst
 
 _NARROWEST_STRIP = 12
@@ -109,10 +109,10 @@ def _contrast(view: View, width: int) -> list[Text]:
 def _sentence(average: CoreTick | None, hottest: Hottest) -> Text:
     core, cpu = hottest.tick, hottest.cpu
     if core.kernel < SATURATED_RATIO:
-        most = f"at most {core.kernel * 100:.0f} % of core {cpu}"
+        most = f"at most {core.kernel * 100:.0f}% of core {cpu}"
         return Text().append(f"no core is lost to the kernel now: {most}", "dim")
-    mean = "?" if average is None else f"{average.busy * 100:.0f} %"
-    share = f"{core.kernel * 100:.0f} % {core.mode()}"
+    mean = "?" if average is None else f"{average.busy * 100:.0f}%"
+    share = f"{core.kernel * 100:.0f}% {core.mode()}"
     lost = f"core {cpu} is at {share} for {hottest.saturated_s:.0f} s"
     return Text.assemble((lost, f"bold {colour(core.mode())}"), f" · the average says {mean}")
 
@@ -201,7 +201,7 @@ def _grid(view: View, cpus: Sequence[int], width: int, rows: int, columns: int) 
     return lines
 
 
-def _core_lines(cpu: int, slots: Sequence[Tick | None], space: int, label: int, tall: int) -> list[Text]:
+def _core_lines(cpu: int, slots: Sequence[NodeTick | None], space: int, label: int, tall: int) -> list[Text]:
     ticks = [tick.cores.get(cpu) if tick is not None else None for tick in slots]
     *above, base = tall_strip(ticks, space, tall)
     empty = [Text(" " * label).append_text(line).append(" " * LEVEL_WIDTH) for line in above]

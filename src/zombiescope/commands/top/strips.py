@@ -114,11 +114,11 @@ def _append_runs(text: Text, cells: Iterable[tuple[str, str]]) -> Text:
 
 
 def level(core: CoreTick | None) -> Text:
-    """A tick in words, LEVEL_WIDTH columns wide: " 100 % sys"."""
+    """A tick in words, LEVEL_WIDTH columns wide: " 100% sys"."""
     if core is None:
         return Text().append("    ?".ljust(LEVEL_WIDTH), NOT_MEASURED)
     mode = core.mode()
-    text = f"{core.busy * 100:4.0f} % {SHORT[mode] if core.busy >= _QUIET_RATIO else ''}".ljust(LEVEL_WIDTH)
+    text = f"{core.busy * 100:4.0f}% {SHORT[mode] if core.busy >= _QUIET_RATIO else ''}".ljust(LEVEL_WIDTH)
     if core.kernel >= SATURATED_RATIO:
         return Text().append(text, f"bold {colour(mode)}")
     return Text().append(text, "" if core.busy >= _LOUD_RATIO else "dim")

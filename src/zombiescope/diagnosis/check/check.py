@@ -8,7 +8,7 @@ from zombiescope._missing import Missing
 from zombiescope._severity import rank
 from zombiescope.audit.finding import Finding
 from zombiescope.audit.surroundings import Surroundings
-from zombiescope.diagnosis.check.cores import HeldCores, Holder, Window
+from zombiescope.diagnosis.check.cores import HeldCores, Holder, TickSpan
 from zombiescope.diagnosis.check.findings import WindowFinding
 from zombiescope.diagnosis.check.units import Units
 from zombiescope.diagnosis.diagnose import Diagnosis
@@ -17,8 +17,8 @@ from zombiescope.systemd.show import RunningUnit
 from zombiescope.views.cgroup_growth import Growth
 from zombiescope.views.cgroups import CgroupsView, Leak
 from zombiescope.views.cost import Cost
-from zombiescope.views.network import Card, Softnet
-from zombiescope.views.pressure import Pressure, Reclaim
+from zombiescope.views.network import Card, SoftnetCore
+from zombiescope.views.pressure import Reclaim, WindowPressure
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Hogs:
 
 
 @dataclass(frozen=True, slots=True)
-class Cgroups:
+class CgroupState:
     """`makers`: paths at which cgroups came or went, most first; None without tracepoints."""
 
     view: CgroupsView
@@ -65,7 +65,7 @@ class Network:
     """None: not measured."""
 
     cards: tuple[Card, ...] | None
-    softnet: tuple[Softnet, ...] | None
+    softnet: tuple[SoftnetCore, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +74,14 @@ class Check:
 
     node: str
     kernel: str | None
-    window: Window
+    window: TickSpan
     diagnosis: Diagnosis
     cores: HeldCores
     stalls: tuple[Stall, ...]
     hogs: Hogs
-    pressure: dict[str, Pressure]
+    pressure: dict[str, WindowPressure]
     reclaim: Reclaim | None
-    cgroups: Cgroups
+    cgroups: CgroupState
     network: Network
     units: Units | None
     events: tuple[Event, ...]

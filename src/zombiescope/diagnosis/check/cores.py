@@ -23,7 +23,7 @@ _MODES = ("user", "nice", "system", "irq", "softirq", "steal", "iowait")
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class TickSpan:
     """From the start of the first tick to the end of the last."""
 
     start_us: int
@@ -73,7 +73,7 @@ class HeldCores:
         return sorted(self.cores, key=lambda held: held.heat, reverse=True)
 
 
-def held_cores(facts: Facts, window: Window) -> HeldCores:
+def held_cores(facts: Facts, window: TickSpan) -> HeldCores:
     view = cores(facts.recording, window.start_us, window.end_us)
     strips = _strips(core_grid.load(facts.recording, window.start_us, window.end_us, _MODES, ()), window)
     plain = [HeldCore(core, strips.get(core.cpu, ()), None) for core in view.cores]
@@ -107,7 +107,7 @@ def holder(grid: SampleGrid, chosen: Mask) -> Holder | None:
     return Holder(task.actor(), task.tid, spent_s, profile.kernel_samples / grid.hz, path, task.rt_priority)
 
 
-def _strips(grid: CoreGrid | None, window: Window) -> dict[int, tuple[CoreTick | None, ...]]:
+def _strips(grid: CoreGrid | None, window: TickSpan) -> dict[int, tuple[CoreTick | None, ...]]:
     """Per core one cell a second, oldest first; a cell without a tick is None. Less than half a second is no cell."""
     if grid is None:
         return {}

@@ -10,8 +10,8 @@ import numpy as np
 from zombiescope._missing import Missing
 from zombiescope.audit.surroundings import Surroundings
 from zombiescope.diagnosis import diagnose
-from zombiescope.diagnosis.check.check import Audited, Cgroups, Check, Hogs, Network, Stall
-from zombiescope.diagnosis.check.cores import Holder, Window, held_cores, holder
+from zombiescope.diagnosis.check.check import Audited, CgroupState, Check, Hogs, Network, Stall
+from zombiescope.diagnosis.check.cores import Holder, TickSpan, held_cores, holder
 from zombiescope.diagnosis.check.findings import findings
 from zombiescope.diagnosis.check.sources import gathered, seen
 from zombiescope.diagnosis.check.units import units
@@ -66,16 +66,16 @@ def examine(recording: Recording, around: Surroundings, audit: Audited) -> Check
     )
 
 
-def window_of(recording: Recording) -> Window | None:
+def window_of(recording: Recording) -> TickSpan | None:
     """What the ticks cover; None when there is no tick."""
     rows = recording.table("cores", columns=("time", "interval_us"))
     if not len(rows):
         return None
     ends = numbers(rows.column("time"))
-    return Window(int((ends - numbers(rows.column("interval_us"))).min()), int(ends.max()))
+    return TickSpan(int((ends - numbers(rows.column("interval_us"))).min()), int(ends.max()))
 
 
-def _stopped(around: Surroundings, window: Window) -> list[Symptom]:
+def _stopped(around: Surroundings, window: TickSpan) -> list[Symptom]:
     """The recorder reads quotas too seldom for ten seconds; so they were read before and after."""
     span_us = window.end_us - window.start_us
     return [
@@ -87,10 +87,10 @@ def _stopped(around: Surroundings, window: Window) -> list[Symptom]:
     ]
 
 
-def _cgroups(facts: Facts, window: Window, *, traced: bool) -> Cgroups:
+def _cgroups(facts: Facts, window: TickSpan, *, traced: bool) -> CgroupState:
     view = facts.cgroups
     grown = growth(facts.recording, view.memory, window.start_us, window.end_us)
-    return Cgroups(view, grown, makers(view.leaks) if traced else None)
+    return CgroupState(view, grown, makers(view.leaks) if traced else None)
 
 
 def _without_what_happened_now(audit: Audited, happened: tuple[Event, ...]) -> Audited:

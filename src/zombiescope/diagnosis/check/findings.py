@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from zombiescope._severity import rank
-from zombiescope.audit.finding import Evidence, Finding
+from zombiescope.audit.finding import EvidenceLine, Finding
 from zombiescope.diagnosis.diagnose import Diagnosis
 from zombiescope.diagnosis.incident import Actor, Cause, Incident
 from zombiescope.diagnosis.incidents import Group
@@ -65,7 +65,7 @@ def _about(primary: Symptom, incident: Incident, cause: Cause | None, sampled: b
         return made
     if not _is_confirmed(cause):
         return replace(made, unit=cause.hog.unit, fix=_look_closer(primary))
-    measured = (Evidence(_place(link.source), None, link.fact) for link in cause.chain if link.step != "symptom")
+    measured = (EvidenceLine(_place(link.source), None, link.fact) for link in cause.chain if link.step != "symptom")
     steps = (f"# {step}" if step.kind == "advice" else str(step) for step in cause.fix.steps)
     why = f"{made.why}; {cause.summary}"
     return replace(made, unit=cause.hog.unit, why=why, evidence=(*made.evidence, *measured), fix=tuple(steps))
@@ -80,7 +80,7 @@ def _of_symptom(symptom: Symptom, by: str = "") -> WindowFinding:
         unit=symptom.facts.get("unit"),
         severity=symptom.severity,
         why=text + by,
-        evidence=(Evidence(_place(symptom.detector.source), None, shown),),
+        evidence=(EvidenceLine(_place(symptom.detector.source), None, shown),),
         fix=(),
     )
 

@@ -53,4 +53,5 @@ def _rank(name: str) -> int:
 
 
 def _missing(one: dict[str, Any]) -> Missing:
-    return Missing(*(str(one.get(key) or "") for key in ("source", "why", "grant")))
+    source, why, grant = (str(one.get(key) or "") for key in ("source", "why", "grant"))
+    return Missing(source, why, grant)

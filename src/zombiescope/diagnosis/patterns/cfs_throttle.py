@@ -28,7 +28,7 @@ def examine(case: Case) -> Evidence:
     return Evidence(
         tuple(found),
         _actor(case, cgroup),
-        f"the CPU quota of {cgroup} throttled it in {worst.facts['ratio'] * 100:.0f} % of its periods",
+        f"the CPU quota of {cgroup} throttled it in {worst.facts['ratio'] * 100:.0f}% of its periods",
         Fix(
             f"raise or remove the CPU limit of {cgroup}",
             (
@@ -79,8 +79,8 @@ PATTERN = Pattern(
     proof="kernel",
     looks_like="A container stands still for tens of milliseconds at a time although cores are idle. No core is busy "
     "and no kernel function is hot.",
-    confirmed_by="Throttled in 20 % or more of its periods (nr_throttled of cpu.stat).",
-    refuted_by="Cgroups with a quota were looked at, and none was throttled in 20 % of its periods.",
+    confirmed_by="Throttled in 20% or more of its periods (nr_throttled of cpu.stat).",
+    refuted_by="Cgroups with a quota were looked at, and none was throttled in 20% of its periods.",
     remedy="Raise or remove the CPU limit; keep the request.",
     examine=examine,
     hog="Nobody: a throttled task does not run.",

@@ -94,9 +94,9 @@ PATTERN = Pattern(
     proof="kernel",
     looks_like="Softirq time in nf_conntrack_in and early_drop: the table is full and each new connection looks for "
     "one to drop. Or an agent lists the whole table for every pod that goes.",
-    confirmed_by="The table is 85 % full, the kernel reported it full or drops entries early, making and dropping "
+    confirmed_by="The table is 85% full, the kernel reported it full or drops entries early, making and dropping "
     "entries takes 0.15 of a CPU, or dumping the table takes 0.3.",
-    refuted_by="Less than 30 % full, never reported full, and entries are hardly made (the table of another network "
+    refuted_by="Less than 30% full, never reported full, and entries are hardly made (the table of another network "
     "namespace is not counted, but making entries there is seen).",
     remedy="Raise nf_conntrack_max, do not track what needs no tracking, and delete entries with filters.",
     examine=examine,

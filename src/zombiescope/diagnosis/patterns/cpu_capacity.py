@@ -36,7 +36,7 @@ def _busy(case: Case) -> list[Measurement]:
     # A task that holds a core in the kernel, or at real-time priority, is not explained by the others being busy too.
     by_programs = kernel < MOSTLY * busy and not case.of_kind("kernel_hog", "core_saturated", "rt_hog", "stall")
     says = True if busy >= FULL_RATIO and by_programs else False if busy < ROOM_RATIO else None
-    text = f"all cores together were {busy * 100:.0f} % busy, {kernel * 100:.0f} % in the kernel"
+    text = f"all cores together were {busy * 100:.0f}% busy, {kernel * 100:.0f}% in the kernel"
     return [measured(text, round(busy, 4), "ratio", "cores", says)]
 
 
@@ -45,8 +45,8 @@ PATTERN = Pattern(
     title="The node has too little CPU",
     proof="literature",
     looks_like="Everything is slow and every core is busy, mostly in the programs themselves.",
-    confirmed_by="All cores together 95 % busy or more, less than half of it in the kernel, and nobody holds a core.",
-    refuted_by="All cores together below 85 %: there is room, and more cores would not help.",
+    confirmed_by="All cores together 95% busy or more, less than half of it in the kernel, and nobody holds a core.",
+    refuted_by="All cores together below 85%: there is room, and more cores would not help.",
     remedy="More cores, or less work on the node.",
     examine=examine,
     hog="Everybody.",

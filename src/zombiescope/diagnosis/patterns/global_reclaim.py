@@ -57,7 +57,7 @@ def examine(case: Case) -> Evidence:
             "limit what fills memory, and let kswapd begin sooner",
             (
                 command("ps -eo pid,rss,comm --sort=-rss | head"),
-                command("sysctl vm.min_free_kbytes", "1 to 3 % of memory lets kswapd begin before tasks have to wait"),
+                command("sysctl vm.min_free_kbytes", "1 to 3% of memory lets kswapd begin before tasks have to wait"),
                 advice("set memory.high for the cgroups that read large files"),
             ),
         ),

@@ -49,7 +49,7 @@ def _busiest(case: Case, reset: Symptom) -> Measurement:
     most = float(np.nanmax(part))
     says = True if most < IDLE_RATIO else False if most >= HELD_RATIO else None
     return measured(
-        f"the busiest core before the reset, {cores.cpus[row]}, was {most * 100:.0f} % busy in its worst second",
+        f"the busiest core before the reset, {cores.cpus[row]}, was {most * 100:.0f}% busy in its worst second",
         round(most, 4),
         "ratio",
         "cores",
@@ -81,7 +81,7 @@ PATTERN = Pattern(
     looks_like="The driver resets the card, or the link goes down, and nothing on the node was busy before.",
     confirmed_by="No core was more than half busy in the ten seconds before; or the driver names the device "
     "(keep-alive, admin queue, lost interrupt, device request).",
-    refuted_by="A core was 90 % busy before the reset, or the driver reports that its poll loop was scheduled and did "
+    refuted_by="A core was 90% busy before the reset, or the driver reports that its poll loop was scheduled and did "
     "not run.",
     remedy="Look at the card, its firmware, the host and the provider; nothing on the node explains it.",
     examine=examine,

@@ -7,7 +7,7 @@ from zombiescope.diagnosis.incident import Actor, Fix, advice, command
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_below, cpu_used, measured, signature
 
 SOFTIRQ_RATIO = 0.1
-"""50 to 200 ms of every two seconds were reported: 2.5 to 10 % of the core, and all of it while it lasts."""
+"""50 to 200 ms of every two seconds were reported: 2.5 to 10% of the core, and all of it while it lasts."""
 LITTLE_RATIO = 0.005
 _TIMER = "estimation_timer"
 _THREAD = "ip_vs_estimation_kthread ip_vs_chain_estimation ip_vs_tick_estimation"
@@ -40,7 +40,7 @@ def _softirq(case: Case) -> Measurement:
     if ratio is None:
         return Measurement("softirq time was not measured", None, "ratio", "cores", "nothing")
     says = True if ratio >= SOFTIRQ_RATIO else False if ratio < LITTLE_RATIO else None
-    return measured(f"softirqs took {ratio * 100:.1f} % of the core", round(ratio, 4), "ratio", "cores", says)
+    return measured(f"softirqs took {ratio * 100:.1f}% of the core", round(ratio, 4), "ratio", "cores", says)
 
 
 PATTERN = Pattern(
@@ -49,9 +49,9 @@ PATTERN = Pattern(
     proof="literature",
     looks_like="Every two seconds one core spends 50 to 200 ms in a timer of ip_vs, in softirq: packets and tasks of "
     "that core wait. Many services times many cores make it long.",
-    confirmed_by="At least 10 % softirq time on the core whose samples show the estimator (or 0.2 of a CPU in its "
+    confirmed_by="At least 10% softirq time on the core whose samples show the estimator (or 0.2 of a CPU in its "
     "thread).",
-    refuted_by="Hardly any softirq time on that core (below 0.5 %).",
+    refuted_by="Hardly any softirq time on that core (below 0.5%).",
     remedy="Set net.ipv4.vs.run_estimation=0, use fewer services a node, or a kernel from 6.2 on.",
     examine=examine,
     signatures=(

@@ -57,7 +57,7 @@ def _rules(case: Case) -> list[Measurement]:
     if not polling or not rules:
         return []
     share = rules / polling
-    text = f"firewall rules took {share * 100:.0f} % of the polling"
+    text = f"firewall rules took {share * 100:.0f}% of the polling"
     return [measured(text, round(share, 4), "ratio", "samples", False if share >= MOSTLY_RULES else None)]
 
 
@@ -69,7 +69,7 @@ def _its_own(case: Case) -> list[Measurement]:
     if not inside:
         return []
     share = inside / polling
-    text = f"{share * 100:.0f} % of the polling is done inside calls that send"
+    text = f"{share * 100:.0f}% of the polling is done inside calls that send"
     return [measured(text, round(share, 4), "ratio", "samples", False if share >= MOSTLY_ITS_OWN else None)]
 
 
@@ -98,12 +98,10 @@ def _shares(case: Case) -> list[Measurement]:
         says = False
     elif share >= ONE_CORE_SHARE and many > 1 and (ratio or 0) >= SOFTIRQ_RATIO:
         says = True
-    text = f"core {cpu} took {share * 100:.0f} % of {per_s:,.0f} packets a second"
+    text = f"core {cpu} took {share * 100:.0f}% of {per_s:,.0f} packets a second"
     found = [measured(text, round(share, 4), "ratio", "cores", says)]
     if ratio is not None:
-        found.append(
-            measured(f"softirqs took {ratio * 100:.0f} % of the core", round(ratio, 4), "ratio", "cores", None)
-        )
+        found.append(measured(f"softirqs took {ratio * 100:.0f}% of the core", round(ratio, 4), "ratio", "cores", None))
     return found
 
 
@@ -113,7 +111,7 @@ PATTERN = Pattern(
     proof="kernel",
     looks_like="ksoftirqd of one core, or whatever runs there, spends its time in net_rx_action; softirq time, not "
     "system time, fills that core while the others are idle.",
-    confirmed_by="One core takes 80 % of all packets and spends half of its time in softirqs.",
+    confirmed_by="One core takes 80% of all packets and spends half of its time in softirqs.",
     refuted_by="Packets are spread over the cores, or there are fewer than 1,000 a second; firewall rules take half of "
     "the polling, which is iptables-storm; or the senders take the packets themselves, as on the loopback.",
     remedy="Use more queues, spread their interrupts (irqbalance), or spread packets by RPS.",

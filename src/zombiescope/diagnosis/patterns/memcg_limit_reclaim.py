@@ -84,8 +84,8 @@ def _walks_instead(case: Case) -> list[Measurement]:
     against = False if walks > frees and case.profile.own(*_WALK) > 0 else None
     share = case.profile.share(walks)
     text = (
-        f"reclaim walks {memory.dying:,} dying cgroups: {share * 100:.0f} % of the kernel time against "
-        f"{case.profile.share(frees) * 100:.0f} % that frees pages"
+        f"reclaim walks {memory.dying:,} dying cgroups: {share * 100:.0f}% of the kernel time against "
+        f"{case.profile.share(frees) * 100:.0f}% that frees pages"
     )
     return [measured(text, round(share, 4), "ratio", "samples", against)]
 

@@ -8,7 +8,7 @@ from zombiescope.diagnosis.incident import Fix, advice, command
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, counted, measured, signature
 
 FAULTS_PER_S = 100_000
-"""A fault takes 0.5 to 2 us: from here on faults take 5 to 20 % of a core, and the frames say whose."""
+"""A fault takes 0.5 to 2 us: from here on faults take 5 to 20% of a core, and the frames say whose."""
 FEW_PER_S = 20_000
 HUGE_PER_S = 100
 """Clearing a huge page takes about 100 us."""

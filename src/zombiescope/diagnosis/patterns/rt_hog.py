@@ -42,7 +42,7 @@ def examine(case: Case) -> Evidence:
             f"run {actor.name} without real-time priority, or let it sleep",
             (
                 command(f"chrt -o -p 0 {worst.facts['pid']}"),
-                command("sysctl kernel.sched_rt_runtime_us", "950000: real-time tasks get 95 % of a core at most"),
+                command("sysctl kernel.sched_rt_runtime_us", "950000: real-time tasks get 95% of a core at most"),
             ),
         ),
     )
@@ -81,8 +81,7 @@ PATTERN = Pattern(
     proof="kernel",
     looks_like="A task with SCHED_FIFO or SCHED_RR runs without sleeping. It may never enter the kernel; the tasks "
     "that share its core, and ksoftirqd up to kernel 6.4, wait.",
-    confirmed_by="A task with a real-time policy that used 0.85 of a CPU or more (throttling leaves 5 % to the "
-    "others).",
+    confirmed_by="A task with a real-time policy that used 0.85 of a CPU or more (throttling leaves 5% to the others).",
     refuted_by="No real-time task used 0.4 of a CPU.",
     remedy="Take its real-time priority away, or let it sleep; keep kernel.sched_rt_runtime_us below its period.",
     examine=examine,

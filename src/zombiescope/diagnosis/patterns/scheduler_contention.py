@@ -49,9 +49,7 @@ def _shared(case: Case, crowd: Crowd | None) -> list[Measurement]:
     if crowd is None:
         return []
     held = bool(case.of_kind("kernel_hog", "rt_hog", "core_saturated", "throttled"))
-    text = (
-        f"{crowd.tasks} tasks had {crowd.share * 100:.0f} % of core {crowd.cpu}, and none of them ran on another core"
-    )
+    text = f"{crowd.tasks} tasks had {crowd.share * 100:.0f}% of core {crowd.cpu}, and none of them ran on another core"
     return [measured(text, crowd.tasks, "tasks", "samples", None if held else True)]
 
 

@@ -9,7 +9,7 @@ from zombiescope.diagnosis.incident import Actor, Fix, advice, command
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, measured
 
 MANY = 500
-"""Thousands of abandoned sessions kept pid 1 at 50 to 90 % (systemd 37880)."""
+"""Thousands of abandoned sessions kept pid 1 at 50 to 90% (systemd 37880)."""
 CORES = 0.4
 LITTLE_CORES = 0.1
 WHO = ("systemd", "systemd-logind", "(sd-pam)", "dbus-daemon", "dbus-broker", "elogind-daemon")
@@ -54,7 +54,7 @@ PATTERN = Pattern(
     id="session-leak",
     title="Abandoned login sessions keep systemd busy",
     proof="literature",
-    looks_like="pid 1 at 50 to 90 % of a core, D-Bus calls that time out, thousands of sessions in state closing: each "
+    looks_like="pid 1 at 50 to 90% of a core, D-Bus calls that time out, thousands of sessions in state closing: each "
     "login by ssh or cron left a scope behind.",
     confirmed_by="500 or more session scopes that were made and not removed, with systemd, logind and D-Bus at 0.4 of "
     "a CPU.",

@@ -35,7 +35,7 @@ def _stolen(case: Case) -> Measurement:
     stolen = case.of_kind("steal")
     says = True if stolen and ratio >= STOLEN_RATIO / 2 else False if ratio < LITTLE_STOLEN else None
     return measured(
-        f"{ratio * 100:.1f} % of the core was stolen by the hypervisor", round(ratio, 4), "ratio", "cores", says
+        f"{ratio * 100:.1f}% of the core was stolen by the hypervisor", round(ratio, 4), "ratio", "cores", says
     )
 
 
@@ -44,9 +44,9 @@ PATTERN = Pattern(
     title="The hypervisor takes the core away",
     proof="literature",
     looks_like="Tasks are ready and do not run, samples have holes, and no kernel function is hot.",
-    confirmed_by="30 % or more of a core stolen for two seconds or longer (steal of /proc/stat); or no interrupt on "
+    confirmed_by="30% or more of a core stolen for two seconds or longer (steal of /proc/stat); or no interrupt on "
     "any core for the same 500 ms or more, which nothing on the node does to all of them.",
-    refuted_by="Less than 5 % stolen on the cores of the incident.",
+    refuted_by="Less than 5% stolen on the cores of the incident.",
     remedy="Move the node or take another instance type; nothing on the node helps.",
     examine=examine,
     hog="Nobody on this node.",

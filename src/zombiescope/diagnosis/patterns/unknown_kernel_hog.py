@@ -59,6 +59,9 @@ def _steps(case: Case) -> list[FixStep]:
 def _pictures(case: Case) -> Iterator[FixStep]:
     """Where to look; as quiet counts the time directly before it, or after it, for as long."""
     recording = case.facts.recording
+    if recording.temporary:
+        yield command("zombiescope up", "keeps a recording, so that such seconds can be looked at afterwards")
+        return
     place = recording.store.place
     from_s, to_s = case.from_us // SECOND_US, -(-case.to_us // SECOND_US)
     window = f"--from {from_s} --to {to_s}"

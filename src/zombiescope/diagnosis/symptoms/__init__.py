@@ -1,7 +1,7 @@
 """The kinds of symptoms, one file each; a file that is here is used, and nothing has to be registered.
 
 Detectors do not know causes, and none of them looks at averages over cores: one core, one task or one group is enough
-(measured: a hog that migrates shows as 27 % and 78 % on two cores, a storm of short processes as 61 % and 49 %).
+(measured: a hog that migrates shows as 27% and 78% on two cores, a storm of short processes as 61% and 49%).
 """
 
 from __future__ import annotations

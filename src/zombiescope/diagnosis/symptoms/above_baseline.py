@@ -1,6 +1,6 @@
 """A unit that uses far more CPU than it did in the last thirty days, even though no core is saturated.
 
-"kubelet is normally under 1 %" is known from the rollups: CPU of each unit hour by hour, across reboots. A unit without
+"kubelet is normally under 1%" is known from the rollups: CPU of each unit hour by hour, across reboots. A unit without
 a day of history has no baseline and is not judged.
 """
 

@@ -43,7 +43,7 @@ def _symptom(facts: Facts, card: Card) -> Symptom:
 DETECTOR = Detector(
     kind="card_trouble",
     title="a network card counts trouble",
-    reported_when="a card counts one error or drop a second and for 0.1 % of its packets, or any timeout or reset; "
+    reported_when="a card counts one error or drop a second and for 0.1% of its packets, or any timeout or reset; "
     "fewer are a note",
     find=find,
     source="counters",

@@ -38,8 +38,8 @@ def find(facts: Facts) -> Iterator[Symptom]:
                 DETECTOR,
                 cores.at_us(first),
                 cores.at_us(last),
-                f"core {cpu} spent {shares[mode] * 100:.0f} % of {seconds} s in {mode}"
-                + ("" if average is None else f" while all cores together were {average * 100:.0f} % busy"),
+                f"core {cpu} spent {shares[mode] * 100:.0f}% of {seconds} s in {mode}"
+                + ("" if average is None else f" while all cores together were {average * 100:.0f}% busy"),
                 "warning",
                 cpu,
                 facts={"mode": mode, "ratio": float(np.nanmean(kernel[row, first:last])), "node_busy_ratio": average},
@@ -49,7 +49,7 @@ def find(facts: Facts) -> Iterator[Symptom]:
 DETECTOR = Detector(
     kind="core_saturated",
     title="a core was lost",
-    reported_when="the kernel held one core for 95 % of a second or more; of two, where all cores together were 90 % "
+    reported_when="the kernel held one core for 95% of a second or more; of two, where all cores together were 90% "
     "busy",
     find=find,
     source="cores",

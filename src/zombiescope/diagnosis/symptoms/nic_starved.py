@@ -65,7 +65,7 @@ def _standing_still(facts: Facts, cores: CoreGrid) -> Iterator[Symptom]:
                 cores.at_us(first),
                 cores.at_us(last),
                 f"core {cpu} polled its network queue {polled:,.0f} times in {last - first} s (usually {usual:,.0f} a"
-                f" second) while the kernel kept it {busy * 100:.0f} % busy elsewhere",
+                f" second) while the kernel kept it {busy * 100:.0f}% busy elsewhere",
                 "critical",
                 cpu,
                 facts={"net_rx": polled, "usual_per_s": usual},

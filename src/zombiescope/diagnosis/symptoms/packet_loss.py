@@ -37,7 +37,7 @@ def find(facts: Facts) -> Iterator[Symptom]:
 DETECTOR = Detector(
     kind="packet_loss",
     title="packets were lost",
-    reported_when="network cards dropped 100 packets a second or more, or TCP retransmitted 2 % of its segments",
+    reported_when="network cards dropped 100 packets a second or more, or TCP retransmitted 2% of its segments",
     find=find,
     source="counters",
     role="victim",

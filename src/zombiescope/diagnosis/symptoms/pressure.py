@@ -46,8 +46,8 @@ def find(facts: Facts) -> Iterator[Symptom]:
 DETECTOR = Detector(
     kind="pressure",
     title="tasks waited",
-    reported_when="memory stalled some task for 10 % of the time or every runnable task for 5 % (critical from 30 % "
-    "on), a disk every runnable task for 30 %, or interrupts for 10 %; a core for 50 % is a note",
+    reported_when="memory stalled some task for 10% of the time or every runnable task for 5% (critical from 30% "
+    "on), a disk every runnable task for 30%, or interrupts for 10%; a core for 50% is a note",
     find=find,
     source="counters",
     role="victim",

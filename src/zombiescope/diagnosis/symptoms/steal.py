@@ -36,7 +36,7 @@ def _counted(cores: CoreGrid) -> Iterator[Symptom]:
                 DETECTOR,
                 cores.at_us(first),
                 cores.at_us(last),
-                f"{ratio * 100:.0f} % of core {cpu} was stolen by the hypervisor for {last - first} s",
+                f"{ratio * 100:.0f}% of core {cpu} was stolen by the hypervisor for {last - first} s",
                 "warning",
                 cpu,
                 facts={"ratio": ratio},
@@ -62,7 +62,7 @@ def _machine(cores: CoreGrid, pause: Pause) -> Symptom:
 DETECTOR = Detector(
     kind="steal",
     title="the hypervisor took time",
-    reported_when="the hypervisor took 30 % of a core for two seconds; or most cores took no interrupt for the "
+    reported_when="the hypervisor took 30% of a core for two seconds; or most cores took no interrupt for the "
     "same half second or more",
     find=find,
     source="cores",

@@ -41,7 +41,7 @@ def stopped(
     yield Symptom(
         DETECTOR,
         *window,
-        f"{cgroup} was stopped by its CPU quota in {ratio * 100:.0f} % of its periods, for {stood_us / 1e6:.1f} s",
+        f"{cgroup} was stopped by its CPU quota in {ratio * 100:.0f}% of its periods, for {stood_us / 1e6:.1f} s",
         "warning",
         group=cgroup,
         facts={"periods": periods, "throttled": throttled, "throttled_us": stood_us, "ratio": ratio},
@@ -51,7 +51,7 @@ def stopped(
 DETECTOR = Detector(
     kind="throttled",
     title="stopped by its CPU limit",
-    reported_when="a CPU quota stopped a cgroup in 20 % of its periods",
+    reported_when="a CPU quota stopped a cgroup in 20% of its periods",
     find=find,
     source="cgroup_stats",
     role="victim",

@@ -27,7 +27,7 @@ SCENARIO = Scenario(
     does="makes and removes memory cgroups one after the other, as fast as it can",
     truth=Truth("cgroup-churn", "sandboxes", "sandboxes"),
     script=SCRIPT,
-    frames="6.18: cgroup_mkdir 52 % in total, cgroup_addrm_files 50 %, cgroup_rmdir 31 %",
+    frames="6.18: cgroup_mkdir 52% in total, cgroup_addrm_files 50%, cgroup_rmdir 31%",
     needs=Needs(controllers=("memory",)),
     prepare=prepare,
 )

@@ -30,6 +30,6 @@ SCENARIO = Scenario(
     does="sends packets with random sources to itself in a network namespace of its own that tracks connections",
     truth=Truth("conntrack", "connecter", "connecter"),
     script=SCRIPT,
-    frames="6.18: nf_conntrack_in 23 % in total, __nf_conntrack_confirm 9 %, early_drop 9 %",
+    frames="6.18: nf_conntrack_in 23% in total, __nf_conntrack_confirm 9%, early_drop 9%",
     needs=Needs(512 * MB, programs=(("nft", "nftables"), ("ip", "iproute2"))),
 )

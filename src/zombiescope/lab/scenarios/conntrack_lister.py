@@ -23,6 +23,6 @@ SCENARIO = Scenario(
     does="asks for the connection table of a network namespace of its own, over and over",
     truth=Truth("conntrack", "ct-lister", "ct-lister"),
     script=SCRIPT,
-    frames="6.18: ctnetlink_dump_table 87 %, even when the table is empty",
+    frames="6.18: ctnetlink_dump_table 87%, even when the table is empty",
     needs=Needs(),
 )

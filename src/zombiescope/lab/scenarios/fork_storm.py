@@ -25,7 +25,7 @@ SCENARIO = Scenario(
     does="starts hundreds of processes a second from one with 200 MB, on one core, one after the other",
     truth=Truth("fork-storm", "forker", "forker"),
     script=SCRIPT,
-    frames="6.18: copy_page_range 33 %, unmap_page_range 29 % < dup_mmap < copy_process, exec_mmap",
+    frames="6.18: copy_page_range 33%, unmap_page_range 29% < dup_mmap < copy_process, exec_mmap",
     needs=Needs(512 * MB, files=("/bin/true",)),
     cpu=0,
 )

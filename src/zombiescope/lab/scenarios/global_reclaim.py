@@ -46,7 +46,7 @@ SCENARIO = Scenario(
     truth=Truth("global-reclaim", "", "reader"),
     script=SCRIPT,
     comm="reader",
-    frames="6.1, emulated: shrink_folio_list 27 % in total, below balance_pgdat in kswapd0 and do_try_to_free_pages",
+    frames="6.1, emulated: shrink_folio_list 27% in total, below balance_pgdat in kswapd0 and do_try_to_free_pages",
     needs=Needs(64 << 40, node=True),
     prepare=prepare,
     seconds=50.0,

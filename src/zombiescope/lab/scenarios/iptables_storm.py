@@ -9,5 +9,5 @@ SCENARIO = flood(
     "iptables-storm",
     rules=2_000,
     title="Thousands of firewall rules for every packet",
-    frames="6.18: nft_do_chain 77 % < nf_hook_slow < ip_rcv, 90 % softirq",
+    frames="6.18: nft_do_chain 77% < nf_hook_slow < ip_rcv, 90% softirq",
 )

@@ -33,7 +33,7 @@ SCENARIO = Scenario(
     does=f"makes {COUNT:,} mounts in a mount namespace of its own and reads its mount table over and over",
     truth=Truth("mount-storm", "mount-reader", "mount-reader"),
     script=SCRIPT,
-    frames="6.18: show_mountinfo 91 % in total, mangle_path 13 %, prepend_path 9 %",
+    frames="6.18: show_mountinfo 91% in total, mangle_path 13%, prepend_path 9%",
     needs=Needs(),
     prepare=prepare,
 )

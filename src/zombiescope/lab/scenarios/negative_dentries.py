@@ -29,7 +29,7 @@ SCENARIO = Scenario(
     does=f"asks for {COUNT:,} files that are not there, and watches their directory over and over",
     truth=Truth("negative-dentries", "watcher", "watcher"),
     script=SCRIPT,
-    frames="6.18: fsnotify_set_children_dentry_flags 98 % < fsnotify_add_mark_locked < inotify_add_watch",
+    frames="6.18: fsnotify_set_children_dentry_flags 98% < fsnotify_add_mark_locked < inotify_add_watch",
     needs=Needs(1024 * MB),
     prepare=prepare,
 )

@@ -16,6 +16,6 @@ SCENARIO = Scenario(
     does="makes network namespaces one after the other; the kernel removes them afterwards",
     truth=Truth("netns-churn", "sandboxer", "sandboxer"),
     script=SCRIPT,
-    frames="6.18: setup_net 53 % in total < copy_net_ns; cleanup_net 40 % in a kworker",
+    frames="6.18: setup_net 53% in total < copy_net_ns; cleanup_net 40% in a kworker",
     needs=Needs(1024 * MB),
 )

@@ -9,5 +9,5 @@ SCENARIO = flood(
     "irq-imbalance",
     rules=150,
     title="One core processes all packets",
-    frames="6.18: process_backlog < __napi_poll < net_rx_action < handle_softirqs in ksoftirqd/0, 94 % softirq",
+    frames="6.18: process_backlog < __napi_poll < net_rx_action < handle_softirqs in ksoftirqd/0, 94% softirq",
 )

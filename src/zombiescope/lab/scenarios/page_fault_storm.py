@@ -29,7 +29,7 @@ SCENARIO = Scenario(
     does="maps, touches and unmaps 64 MB in each of four threads, over and over",
     truth=Truth("page-fault-storm", "toucher", "toucher"),
     script=SCRIPT,
-    frames="6.18: handle_mm_fault 63 % in total, exc_page_fault 16 %, clear_page_erms 12 %, rwsem_down_write_slowpath",
+    frames="6.18: handle_mm_fault 63% in total, exc_page_fault 16%, clear_page_erms 12%, rwsem_down_write_slowpath",
     needs=Needs(512 * MB),
     many=True,
 )

@@ -1,4 +1,4 @@
-"""A busy loop with SCHED_FIFO on one core. Real-time throttling stays on: the others keep 5 % of it."""
+"""A busy loop with SCHED_FIFO on one core. Real-time throttling stays on: the others keep 5% of it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ while True:
 SCENARIO = Scenario(
     id="rt-hog",
     title="A real-time loop keeps a core for itself",
-    does="runs a SCHED_FIFO busy loop on one core; everything else there gets 5 % of it in the meantime",
+    does="runs a SCHED_FIFO busy loop on one core; everything else there gets 5% of it in the meantime",
     truth=Truth("rt-hog", "fifo-loop", "fifo-loop"),
     script=SCRIPT,
-    frames="6.18: none, 97 % user; ksoftirqd of that core waits 0.9 s a second",
+    frames="6.18: none, 97% user; ksoftirqd of that core waits 0.9 s a second",
     needs=Needs(cores=2, real_time=True),
     cpu=1,
 )

@@ -29,6 +29,6 @@ SCENARIO = Scenario(
     does="fills 2 GB of memory, and reads smaps_rollup of that process over and over",
     truth=Truth("smaps-reader", "smaps-agent", "smaps-agent"),
     script=SCRIPT,
-    frames="6.18: smaps_pte_range 39 %, vm_normal_page 32 %, smaps_account 16 % < show_smaps_rollup",
+    frames="6.18: smaps_pte_range 39%, vm_normal_page 32%, smaps_account 16% < show_smaps_rollup",
     needs=Needs(2 * GB + 256 * MB),
 )

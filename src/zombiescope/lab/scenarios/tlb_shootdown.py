@@ -27,6 +27,6 @@ SCENARIO = Scenario(
     does="changes the protection of 1 MB tens of thousands of times a second while a second thread computes",
     truth=Truth("tlb-shootdown", "unmapper", "unmapper"),
     script=SCRIPT,
-    frames="6.18: smp_call_function_many_cond 25 % in total, native_write_msr 14 % < flush_tlb_mm_range",
+    frames="6.18: smp_call_function_many_cond 25% in total, native_write_msr 14% < flush_tlb_mm_range",
     needs=Needs(256 * MB, cores=2),
 )

@@ -40,7 +40,7 @@ SCENARIO = Scenario(
     truth=Truth("zombie-memcg", "reader", "leaky"),
     script=SCRIPT,
     comm="reader",
-    frames="6.18: mem_cgroup_iter 40 %, shrink_lruvec 23 % < shrink_node < try_to_free_mem_cgroup_pages < "
+    frames="6.18: mem_cgroup_iter 40%, shrink_lruvec 23% < shrink_node < try_to_free_mem_cgroup_pages < "
     "try_charge_memcg",
     needs=Needs(512 * MB, controllers=("memory",)),
     prepare=prepare,

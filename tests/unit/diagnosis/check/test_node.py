@@ -10,7 +10,7 @@ from tests.helpers.recordings import SECOND, START_US
 from tests.unit.diagnosis.check.looks import checked, core, counters, event, found
 
 from zombiescope._missing import Missing
-from zombiescope.audit.finding import Evidence, Finding
+from zombiescope.audit.finding import EvidenceLine, Finding
 from zombiescope.audit.surroundings import Surroundings
 from zombiescope.audit.surroundings.quotas import Throttled
 from zombiescope.diagnosis.check.check import Audited, verdict
@@ -76,8 +76,8 @@ def test_throttling_names_the_cgroup_and_the_part_of_its_periods(tmp_path: Path)
     mild = Throttled("/kubepods/b", 2.0, 100, 3, 0.1)
     check = checked(tmp_path, around=Surroundings(throttled=(hard, mild)))
     (finding,) = found(check, "throttled")
-    assert "/kubepods/a was stopped by its CPU quota in 44 % of its periods, for 3.1 s" in finding.why
-    assert "reported when a CPU quota stopped a cgroup in 20 % of its periods" in finding.evidence[0].text
+    assert "/kubepods/a was stopped by its CPU quota in 44% of its periods, for 3.1 s" in finding.why
+    assert "reported when a CPU quota stopped a cgroup in 20% of its periods" in finding.evidence[0].text
     assert finding.pattern == "cfs-throttle"
 
 
@@ -186,7 +186,7 @@ def test_units_that_cannot_be_asked_are_unknown(tmp_path: Path) -> None:
 
 # --- the audit, what is missing, the order -----------------------------------------------------------------------
 
-RULE = Finding("f1", "restart-always", "x.service", "critical", "restarts for ever", (Evidence("/x", 1, "a"),), ())
+RULE = Finding("f1", "restart-always", "x.service", "critical", "restarts for ever", (EvidenceLine("/x", 1, "a"),), ())
 
 
 def test_the_audit_is_no_verdict_on_these_seconds(tmp_path: Path) -> None:
