@@ -15,8 +15,6 @@ class Missing:
     source: str
     why: str
     grant: str
-    until_boot: bool = False
-    """Files alone do not show it; a node that runs does."""
 
     def document(self) -> dict[str, str]:
         return {"source": self.source, "why": self.why, "grant": self.grant}

@@ -133,7 +133,7 @@ def test_statuses_that_end_a_loop_are_read_from_the_bus(machine: BootedSystemd) 
     machine.run("systemctl", "start", "ends.service")
     finding = found(audit_of(machine), "endless-restart:ends.service")
     assert finding is not None
-    assert "stay down after status 5, SIGKILL" in finding.why
+    assert "stay stopped after status 5, SIGKILL" in finding.why
     machine.run("systemctl", "stop", "ends.service")
 
 

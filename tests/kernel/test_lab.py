@@ -172,7 +172,7 @@ def test_a_run_that_is_killed_takes_everything_with_it(needs: Needs, machine: Ma
     wait_for("everything but the recording is gone", lambda: not Machine.now().processes)
     assert not leftovers.find().cgroups
     left = leftovers.find()
-    assert [path.parent for path in left.directories] == [Path("/tmp")], "only the recording, which has no owner now"
+    assert [path.parent for path in left.directories] == [Path("/dev/shm")], "only the recording: it has no owner now"
     leftovers.remove(left)
     assert Machine.now() == machine
 

@@ -13,7 +13,7 @@ from zombiescope._missing import Missing
 from zombiescope.audit import catalogue as catalogues
 from zombiescope.audit import kernel_facts, platform, rules
 from zombiescope.audit.catalogue import CatalogueError
-from zombiescope.audit.finding import Audit, EvidenceLine, Finding, worst_first
+from zombiescope.audit.finding import Audit, EvidenceLine, Finding, MissingUntilBoot, worst_first
 from zombiescope.audit.node import Node
 from zombiescope.audit.surroundings import Surroundings, Watch
 from zombiescope.systemd import unit_files
@@ -101,9 +101,7 @@ def _unknown(node: Node) -> list[Missing]:
         )
     for item in generators.unknown(root, node.files):
         grant = "boot it, and run zombiescope audit on the node"
-        found.append(
-            Missing(f"generator: {item.source}", f"unknown until it boots: {item.why}", grant, until_boot=True)
-        )
+        found.append(MissingUntilBoot(f"generator: {item.source}", f"unknown until it boots: {item.why}", grant))
     for path in node.files.tree.odd_names:
         shown = path.encode("utf-8", "backslashreplace").decode()
         found.append(Missing(shown, "systemd does not accept this as the name of a unit", "rename or remove it"))

@@ -12,6 +12,11 @@ from zombiescope.systemd.show import RunningUnit
 
 
 @dataclass(frozen=True, slots=True)
+class MissingUntilBoot(Missing):
+    """Files alone do not show it; a node that runs does."""
+
+
+@dataclass(frozen=True, slots=True)
 class EvidenceLine:
     """A place in a file of the audited root, or what the running node answered."""
 

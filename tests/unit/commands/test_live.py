@@ -319,10 +319,11 @@ def test_check_ends_when_its_recorder_breaks_off(
 
 def test_what_a_boot_would_make_is_no_question_to_a_node_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     from zombiescope import audit
+    from zombiescope.audit.finding import MissingUntilBoot
     from zombiescope.audit.surroundings import Surroundings
     from zombiescope.commands.check import window
 
-    unknown = audit.Missing("generator: x-generator", "unknown", "boot it", until_boot=True)
+    unknown = MissingUntilBoot("generator: x-generator", "unknown", "boot it")
     missing = (unknown, audit.Missing("systemd", "no bus", "y"))
     found = audit.Audit(root="/", live=False, findings=(), missing=missing, units=0, enabled=0, platform=None)
     monkeypatch.setattr(audit, "examine", lambda **_: found)

@@ -42,10 +42,11 @@ def look(for_s: float) -> Check:
 def _audited(surroundings: Surroundings) -> Audited:
     try:
         from zombiescope import audit
+        from zombiescope.audit.finding import MissingUntilBoot
 
         found = audit.examine(surroundings=surroundings)
         # What a boot would make is a question to an image; here it runs, or systemd does not.
-        missing = tuple(one for one in found.missing if not one.until_boot)
+        missing = tuple(one for one in found.missing if not isinstance(one, MissingUntilBoot))
         return Audited(found.findings, missing, found.running)
     except Exception as error:  # noqa: BLE001  what was seen in the window is worth showing all the same
         why = f"it broke off: {one_line(error)} ({type(error).__name__})"
