@@ -140,7 +140,9 @@ def test_the_core_that_the_kernel_held_is_named_with_who_and_where(told: dict[st
 def test_zombie_cgroups_are_counted_with_who_made_them(told: dict[str, Any]) -> None:
     (line,) = [line for line in told["cgroups"]["makers"] if FARM in line["path"] and line["creator"]["comm"]]
     assert line["creator"]["comm"] == "leaky"
-    assert line["created"] >= line["removed"] >= 10
+    # The window may begin between the two: then a removal is seen whose creation was before it.
+    assert line["created"] >= 10
+    assert line["removed"] >= 10
     assert line["dying"] >= 10
     assert told["cgroups"]["growth"]["dying"] >= 10
     memory = told["cgroups"]["memory"]

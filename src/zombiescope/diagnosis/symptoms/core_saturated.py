@@ -1,7 +1,7 @@
 """A core that the kernel held for a second or more.
 
 Read from the table `cores`: system, irq and softirq time by elapsed time, second by second. On a node whose cores are
-all busy everybody waits for everybody, and a second of it is nothing; two in a row are.
+all busy everybody waits for everybody, and a few seconds of it are nothing; as many as a network driver waits for are.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ from zombiescope.diagnosis.symptom import DRIVER_PATIENCE_S, Detector, Symptom
 from zombiescope.recording.saturation import SATURATED_RATIO
 
 NODE_BUSY_RATIO = 0.9
-LEAST_BUSY_S = 2
-"""On a node that is busy as a whole."""
 _MODES = ("system", "softirq", "irq")
 
 
@@ -26,9 +24,10 @@ def find(facts: Facts) -> Iterator[Symptom]:
     if cores is None:
         return
     kernel, room = cores.kernel, cores.node_busy() < NODE_BUSY_RATIO
+    least_busy_s = min(DRIVER_PATIENCE_S, max(2, int(facts.seconds)))  # all of a window that is shorter
     for row, cpu in enumerate(cores.cpus):
         for first, last in runs(kernel[row] >= SATURATED_RATIO, bridge=1):
-            if last - first < LEAST_BUSY_S and not room[first:last].any():
+            if last - first < least_busy_s and not room[first:last].any():
                 continue
             shares = {mode: float(np.nanmean(cores.ratios[mode][row, first:last])) for mode in _MODES}
             mode = max(shares, key=lambda mode: shares[mode])
@@ -49,8 +48,8 @@ def find(facts: Facts) -> Iterator[Symptom]:
 DETECTOR = Detector(
     kind="core_saturated",
     title="a core was lost",
-    reported_when="the kernel held one core for 95% of a second or more; of two, where all cores together were 90% "
-    "busy",
+    reported_when="the kernel held one core for 95% of a second or more; of five seconds, where all cores together "
+    "were 90% busy",
     find=find,
     source="cores",
     role="core",
