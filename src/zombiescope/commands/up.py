@@ -22,6 +22,7 @@ EXAMPLES = examples(
 
 def command(
     directory: record.Dir = None,
+    for_s: record.For = None,
     open_: OpenOption = False,
     listen: ListenOption = None,
     page: Annotated[bool, typer.Option("--page/--no-page", help="Start the web page, or do not.")] = True,
@@ -38,7 +39,7 @@ def command(
             f"a recorder (pid {recorder.pid}) already records this node into {recorder.recording}",
             "watch it with 'zombiescope serve' or 'zombiescope top', or stop it first",
         )
-    config = record.configuration(dir=record.writable_dir(directory), diagnose=True)
+    config = record.configuration(dir=record.writable_dir(directory), for_s=for_s, diagnose=True)
     note(f"The last {human_s(config['keep_s'])} are kept, at most {human_bytes(config['max_bytes'])}.")
     note(f"In another terminal: '{called()} top' shows it live, '{called()} cores --last 5m' the past.")
     note("Ctrl-C stops it.")

@@ -236,6 +236,7 @@ def test_up_records_as_record_does_and_calls_the_doctor(
         del config["startup_cpu_s"]
     assert recorded == record.configuration(dir=str(tmp_path / "flight"))
     assert upped == recorded | {"diagnose": True}
+    assert became("up", "--no-page", "--for", "20s")["for_s"] == 20
 
 
 def test_a_file_is_nothing_to_record_into(cli: Cli) -> None:
