@@ -94,18 +94,29 @@ def test_softirq_work_on_top_of_idle_is_kept(needs: Needs, tmp_path: Path) -> No
     needs.binary("ip", "iproute2")
     if (os.cpu_count() or 1) < 2:
         needs.lack("needs two CPUs")
-    with steered_flood(f"zs{os.getpid()}", seconds=6), recording(tmp_path / "r") as recorder:
+    # Once packets come too fast the kernel hands them to ksoftirqd, and then none is left on top of idle: try again.
+    for attempt in range(4):
+        on_idle, packets = flooded(tmp_path / f"r{attempt}", f"zs{os.getpid()}{attempt}")
+        if any({"handle_softirqs", "__do_softirq"} & set(stack) for stack in on_idle):
+            break
+    assert any({"handle_softirqs", "__do_softirq"} & set(stack) for stack in on_idle)
+    assert all({"do_idle", "cpu_startup_entry"} & set(stack) for stack in on_idle)
+    assert packets > 1000
+
+
+def flooded(place: Path, name: str) -> tuple[list[list[str]], int]:
+    """The stacks of the idle task while packets come, and how many softirqs CPU 0 had for them."""
+    with steered_flood(name, seconds=6), recording(place) as recorder:
         recorder.wait_for_frames(3)
         recorder.stop()
-    with open_recording(tmp_path / "r") as opened:
+    with open_recording(place) as opened:
         frames = {row["frame"]: row["name"] for row in opened.table("frames").to_pylist()}
         stacks = {row["stack"]: [frames[one] for one in row["frames"]] for row in opened.table("stacks").to_pylist()}
         idle_task = {row["task"] for row in opened.table("tasks").to_pylist() if row["tid"] == 0}
         cores = [row for row in opened.table("cores").to_pylist() if row["cpu"] == 0]
-        on_idle = [stacks[row["stack"]] for row in opened.table("samples").to_pylist() if row["task"] in idle_task]
-    assert any({"handle_softirqs", "__do_softirq"} & set(stack) for stack in on_idle)
-    assert all({"do_idle", "cpu_startup_entry"} & set(stack) for stack in on_idle)
-    assert sum(row["softirq_net_rx"] for row in cores) > 1000
+        samples = opened.table("samples").to_pylist()
+    on_idle = [stacks[row["stack"]] for row in samples if row["task"] in idle_task]
+    return on_idle, sum(row["softirq_net_rx"] for row in cores)
 
 
 @contextmanager
