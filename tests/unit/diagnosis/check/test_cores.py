@@ -108,6 +108,7 @@ def test_a_storm_of_short_processes_is_found_by_their_name(tmp_path: Path) -> No
         stacks.run(stacks.task(1000 + number, "sh", "ci.service"), fork, (0, 1), number * 0.1, number * 0.1 + 0.1)
     check = checked(tmp_path, stacks.tables)
     (finding,) = found(check, "kernel-crowd")
+    assert finding.severity == "info"
     assert "used 1.01 cores in the kernel for 5.0 s, on 2 cores" in finding.why
     assert ": sh (pid 1000, ci.service) in copy_process" in finding.why
     (crowd,) = check.hogs.crowds
