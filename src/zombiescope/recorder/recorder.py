@@ -153,20 +153,19 @@ class Recorder:
     # --- the stages ---------------------------------------------------------------------------------------------
 
     def _stages_of_a_tick(self) -> list[Stage]:
-        stages = [
+        alarm = [] if self.alarm is None else [Stage("alarm", self.alarm.tick)]
+        return [
             Stage("stack samples (counts)", self._count_samples),
             Stage("per-core time (reader)", self.cores.tick, self.cores.forget),
             Stage("rollups", self.rollup.tick),
             Stage("counters", self.counters.tick),
+            *alarm,
             Stage("memory cgroups (reader)", self._take_census),
             Stage("cgroup statistics", self._read_leaves, self.cgroups.forget_leaves),
             Stage("cgroup gauges", self._read_levels),
             Stage("lost records", self._report_lost),
             Stage("cost", self.cost.tick),
         ]
-        if self.alarm is not None:
-            stages.insert(4, Stage("alarm", self.alarm.tick))
-        return stages
 
     def _stages_of_a_write(self) -> list[Stage]:
         return [
