@@ -101,6 +101,10 @@ class Node:
         counts = {"dying": dying, "created": created, "removed": removed, "released": 0, "exact": 1}
         self.add("leaks", time=at_us, path=path, **counts, **creator)
 
+    def container(self, at_us: int, id: str, **known: Any) -> None:  # noqa: A002 - as the column is called
+        """A container, as the recorder learnt of it: name, image, pod, namespace, requester ..."""
+        self.add("containers", time=at_us, id=id, **known)
+
 
 # --- written ---------------------------------------------------------------------------------------------------------
 

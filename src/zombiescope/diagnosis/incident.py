@@ -35,7 +35,13 @@ class Actor:
     unit: str | None = None
     cgroup: str | None = None
     container: str | None = None
+    """Its whole id."""
     pod: str | None = None
+    """Its name where that is known, else its uid."""
+    container_name: str | None = None
+    image: str | None = None
+    namespace: str | None = None
+    """The pod's, of Kubernetes."""
     cores: float | None = None
     baseline_cores: float | None = None
     """In its busier hours of the last thirty days."""
@@ -72,18 +78,36 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class FixStep:
-    """Of a fix: a command to paste, with what it is for; or advice, in words."""
+    """Of a fix: a command to paste, with what it is for; or advice, in words.
+
+    A command that only looks has no more than that. One that changes the node says what it touches, how it is undone
+    and how to see that it worked; without all three it cannot be made.
+    """
 
     kind: Literal["command", "advice"]
     text: str
     comment: str = ""
+    touches: str = ""
+    """What it changes, in words: empty where it changes nothing."""
+    undo: str = ""
+    """The command that takes it back; or in words why nothing needs to, or nothing can."""
+    check: str = ""
+    """The command that shows whether it worked."""
 
     def __str__(self) -> str:
         return f"{self.text}   # {self.comment}" if self.comment else self.text
 
 
 def command(text: str, comment: str = "") -> FixStep:
+    """One that only looks."""
     return FixStep("command", text, comment)
+
+
+def change(text: str, comment: str = "", *, touches: str, undo: str, check: str) -> FixStep:
+    """A command that changes the node."""
+    if not (touches and undo and check):
+        raise ValueError(f"a change says what it touches, how it is undone and how it is checked: {text}")
+    return FixStep("command", text, comment, touches, undo, check)
 
 
 def advice(text: str) -> FixStep:

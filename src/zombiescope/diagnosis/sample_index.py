@@ -31,7 +31,7 @@ class SampledTask:
     pod: str | None
 
     def actor(self, cores: float | None = None) -> Actor:
-        return Actor(self.comm, self.pid, self.unit, self.cgroup, self.container, self.pod, cores)
+        return Actor(self.comm, self.pid, self.unit, self.cgroup, self.container, self.pod, cores=cores)
 
 
 NOBODY = SampledTask(None, None, None, None, None, None, None, None, None, None)

@@ -241,6 +241,7 @@ class CgroupTracker:
                 wall_us, line.path, line.dying, line.created, line.removed, line.released, exact,
                 who.comm if who else None, who.pid if who else None,
                 place.unit or (who.unit if who else None), place.container or (who.container if who else None),
+                None,
             )  # fmt: skip
             self._batch.add(schema.LEAKS, row)
 

@@ -107,11 +107,13 @@ CENSUS = _table(
 """Memory cgroups: how many there are, and how many were made, removed and released since the recorder started."""
 
 LEAKS = _table(
-    11, "leaks", time="time", path="text", dying="int", created="int", removed="int", released="int", exact="int",
-    comm="text", pid="int", unit="text", container="text",
+    24, "leaks", time="time", path="text", dying="int", created="int", removed="int", released="int", exact="int",
+    comm="text", pid="int", unit="text", container="text", names="int",
 )  # fmt: skip
 """The ledger's line for one normalised path when it changed; the last line at or before a moment holds there.
-`exact` 0: events were lost, so the numbers of this path are a lower bound. The path "" is the sum of the tail."""
+`exact` 0: events were lost, so the numbers of this path are a lower bound. The path "" is the sum of the tail.
+`names`: how many different paths those that were created had, up to a bound; 25 created under one name are one
+container that is restarted, 25 names are 25 containers."""
 
 CGROUP_STATS = _table(
     12, "cgroup_stats", time="time", cgroup="text", nr_periods="int", nr_throttled="int", throttled_us="int",
@@ -119,6 +121,16 @@ CGROUP_STATS = _table(
     has_cpu_quota="int", has_memory_limit="int",
 )  # fmt: skip
 """At most 64 leaf cgroups that appear in the samples, every ten seconds; what was added since their last row."""
+
+CONTAINERS = _table(
+    17, "containers", time="time", id="text", name="text", image="text", runtime="text", namespace="text", pod="text",
+    pod_uid="text", cgroup="text", started="time", exited="time", code="int", runs="int", restarts="int",
+    restart_policy="text", requester="text", requester_pid="int", requester_unit="text", requester_command="text",
+)  # fmt: skip
+"""A container, as far as its bundle, its runtime's files and its pod's directory said; a later row of the same id
+replaces the earlier one, and every segment says those that are there again. `runs`: how often its cgroup was made while
+the recorder watched; `restarts`: what the runtime counts; `requester`: who ran the client (docker run) that asked for
+it. `id` is the whole id, `pod` the pod's name."""
 
 QUEUES = _table(13, "queues", time="time", nic="text", queue="text", irq="int", cpus="text")
 """Which cores serve a NIC queue's interrupt (cpus as in "0-3,8"); written when it changes and at segment start."""
@@ -151,14 +163,20 @@ UNIT_HOURS = _table(21, "unit_hours", time="time", boot="text", unit="text", cpu
 """CPU of one unit (or container, or comm where there is none) in one hour: the baseline of the next incident."""
 
 TABLES = (
-    SAMPLES, STACKS, FRAMES, TASKS, CORES, SERIES, COUNTERS, INTERRUPTS, EVENTS, CENSUS, LEAKS, CGROUP_STATS, QUEUES,
-    GAPS, COST,
+    SAMPLES, STACKS, FRAMES, TASKS, CORES, SERIES, COUNTERS, INTERRUPTS, EVENTS, CENSUS, LEAKS, CGROUP_STATS,
+    CONTAINERS, QUEUES, GAPS, COST,
 )  # fmt: skip
 ROLLUPS = (MINUTES, UNIT_HOURS)
 SUMMARIES = (HEAT, STACK_COUNTS)
 """Samples counted when a part was compacted (summary.py): never in the log, and not in every part."""
 
-RETIRED = {1: _table(1, "samples", time="time", cpu="int", task="int", stack="int", period="int")}
+RETIRED = {
+    1: _table(1, "samples", time="time", cpu="int", task="int", stack="int", period="int"),
+    11: _table(
+        11, "leaks", time="time", path="text", dying="int", created="int", removed="int", released="int", exact="int",
+        comm="text", pid="int", unit="text", container="text",
+    ),
+}  # fmt: skip
 """Blocks of older segments: read into the table that has their name now; columns they lack have no values."""
 
 BY_NUMBER = {table.number: table for table in TABLES + ROLLUPS}

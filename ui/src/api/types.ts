@@ -11,6 +11,9 @@ export interface Actor {
   cgroup: string | null;
   container: string | null;
   pod: string | null;
+  container_name?: string | null;
+  image?: string | null;
+  namespace?: string | null;
   cores: number | null;
   baseline_cores: number | null;
   cpu_ratio: number | null;
@@ -231,6 +234,9 @@ export interface FixStep {
   kind: "command" | "advice";
   text: string;
   comment: string;
+  touches?: string;
+  undo?: string;
+  check?: string;
 }
 
 /** Arrays name, module, kind, depth, start, end, samples. */

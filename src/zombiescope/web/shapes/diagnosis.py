@@ -17,6 +17,9 @@ class Actor(TypedDict):
     cgroup: str | None
     container: str | None
     pod: str | None
+    container_name: NotRequired[str | None]
+    image: NotRequired[str | None]
+    namespace: NotRequired[str | None]
     cores: float | None
     baseline_cores: float | None
     cpu_ratio: float | None
@@ -63,6 +66,9 @@ class FixStep(TypedDict):
     kind: Literal["command", "advice"]
     text: str
     comment: str
+    touches: NotRequired[str]
+    undo: NotRequired[str]
+    check: NotRequired[str]
 
 
 class Fix(TypedDict):

@@ -1,0 +1,41 @@
+"""Who only carries out what others ask for, and is therefore never to blame.
+
+pid 1, container runtimes and kubelet make cgroups, processes, namespaces and mounts for others; the culprit is whoever
+asked: a pod, a restart policy, a script that runs `docker run`. And no plan touches them: disabling containerd takes
+the runtime away from every job of the node, also after a reboot.
+"""
+
+from __future__ import annotations
+
+import re
+
+CARRIERS = frozenset(
+    {
+        "systemd", "init", "systemd-executo", "(sd-executor)", "runc", "runc:[0:PARENT]", "runc:[1:CHILD]",
+        "runc:[2:INIT]", "crun", "youki", "runsc", "kata-runtime", "containerd", "dockerd", "docker-proxy",
+        "docker-init", "tini", "crio", "conmon", "conmonrs", "podman", "kubelet", "buildkitd", "lxc-start", "lxd",
+        "incusd",
+    }
+)  # fmt: skip
+"""Names of programs, as the kernel has them: at most fifteen characters."""
+_SHIM = re.compile(r"containerd-shim|docker-containe|shim-runc|conmon")
+
+CARRIER_UNITS = frozenset(
+    {
+        "init.scope", "containerd.service", "docker.service", "docker.socket", "crio.service", "cri-o.service",
+        "podman.service", "podman.socket", "kubelet.service", "k3s.service", "k3s-agent.service", "rke2-agent.service",
+        "rke2-server.service", "microk8s.service", "snap.microk8s.daemon-containerd.service", "cri-docker.service",
+        "cri-docker.socket", "lxd.service", "incus.service", "snap.docker.dockerd.service",
+    }
+)  # fmt: skip
+
+
+def carries_out(comm: str | None, pid: int | None = None) -> bool:
+    """Whether a process makes things for others."""
+    if pid == 1:
+        return True
+    return comm is not None and (comm in CARRIERS or _SHIM.match(comm) is not None)
+
+
+def is_carrier_unit(unit: str | None) -> bool:
+    return unit in CARRIER_UNITS
