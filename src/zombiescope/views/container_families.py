@@ -1,4 +1,4 @@
-"""Containers that are one thing to a person: the pods of a Deployment, the runs of a loop, a container that is restarted.
+"""Containers that are one thing to a person: the pods of a Deployment, the runs of a loop, what is restarted.
 
 An id lives once; what restarts for ever has many. Of one family are, in this order,
     a pod's container    containers of one name in pods of one owner: the pod's name without what its controller adds
@@ -108,7 +108,7 @@ def _family(key: tuple[str | None, ...], members: list[Container]) -> Family:
     lives = [(one.exited_us - one.started_us) / 1e6 for one in gone if one.exited_us and one.started_us]
     return Family(
         kind=key[0],  # type: ignore[arg-type]  # _key gives no other
-        name=_name(key, newest),
+        name=_name(key),
         namespace=newest.namespace,
         image=newest.image,
         requester=newest.requester,
@@ -130,7 +130,7 @@ def _family(key: tuple[str | None, ...], members: list[Container]) -> Family:
     )
 
 
-def _name(key: tuple[str | None, ...], newest: Container) -> str:
+def _name(key: tuple[str | None, ...]) -> str:
     if key[0] == "pod":
         return "/".join(part for part in (key[1], key[3]) if part)
     return str(key[1])

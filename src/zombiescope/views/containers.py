@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from zombiescope._time import HOUR_US
-from zombiescope.recording import columns
+from zombiescope.recording import columns, schema
 from zombiescope.recording.reader import Recording
 
 SHORT_ID = 12
@@ -72,7 +72,8 @@ class Container:
         return self.name or (f"pod {pod}" if pod else None) or self.image or self.id[:SHORT_ID]
 
 
-_RENAMED = {"started": "started_us", "exited": "exited_us", "time": "at_us"}
+_COLUMNS = ("id", *(name for name in schema.CONTAINERS.names if name not in ("id", "time")), "time")
+"""In the order of Container's fields."""
 
 
 def containers(recording: Recording, start_us: int | None, end_us: int | None) -> dict[str, Container]:
@@ -80,14 +81,13 @@ def containers(recording: Recording, start_us: int | None, end_us: int | None) -
     since_us = None if start_us is None else start_us - HOUR_US
     starts = _Starts(start_us or 0)
     last = _last_of_each(
-        starts.counted(rows) for rows in recording.batches("containers", since_us, end_us) if len(rows)
+        starts.counted(rows) for rows in recording.batches("containers", since_us, end_us, _COLUMNS) if len(rows)
     )
-    made: dict[str, Container] = {}
-    for row in [] if last is None else columns.records(_in_window(last, start_us)):
-        if row["id"]:
-            known = {_RENAMED.get(name, name): value for name, value in row.items()}
-            made[row["id"]] = Container(**known, starts=starts.of(row["id"]), first_us=starts.first_us(row["id"]))
-    return made
+    if last is None:
+        return {}
+    there = _in_window(last, start_us)
+    values = zip(*(_list(there, name) for name in _COLUMNS), strict=True)
+    return {row[0]: Container(*row, starts.of(row[0]), starts.first_us(row[0])) for row in values if row[0]}
 
 
 def _last_of_each(pieces: Iterator[pa.Table]) -> pa.Table | None:
@@ -162,7 +162,7 @@ class _Starts:
 
 def _list(rows: pa.Table, name: str) -> list[Any]:
     column = rows.column(name)
-    if name == "id":
+    if pa.types.is_string(column.type):
         return columns.texts(column)
     values: list[Any] = columns.numbers(column).tolist()
     if column.null_count:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from tests.helpers.made import SECOND, START_US, Node, write_segment
+
 from zombiescope.recording.reader import open_recording
 from zombiescope.views.container_families import families, pod_owner
 from zombiescope.views.containers import Container, containers
