@@ -16,10 +16,8 @@ import pyarrow as pa
 
 from zombiescope._time import HOUR_US
 from zombiescope.recording import columns, schema
+from zombiescope.recording.container_names import SHORT_ID, ContainerName
 from zombiescope.recording.reader import Recording
-
-SHORT_ID = 12
-"""As many digits of an id as the runtimes print."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +64,7 @@ class Container:
     @property
     def label(self) -> str:
         """What a person calls it: its name with its pod's, else its image, else the start of its id."""
-        pod = f"{self.namespace}/{self.pod}" if self.namespace and self.pod else self.pod
-        if pod and self.name:
-            return f"{self.name} of pod {pod}"
-        return self.name or (f"pod {pod}" if pod else None) or self.image or self.id[:SHORT_ID]
+        return ContainerName(self.name, self.image, self.pod, self.namespace).label or self.id[:SHORT_ID]
 
 
 _COLUMNS = ("id", *(name for name in schema.CONTAINERS.names if name not in ("id", "time")), "time")
