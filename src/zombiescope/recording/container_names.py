@@ -73,7 +73,7 @@ class ContainerNames:
         return self.of(container, pod_uid).label or container, "container"
 
 
-NOBODYS = ContainerNames({}, {})
+NO_NAMES = ContainerNames({}, {})
 
 
 def read(
@@ -145,11 +145,11 @@ def _forms(image: str) -> list[str]:
     """The ways in which people write an image."""
     parts = image.split("/")
     ends = ["/".join(parts[first:]) for first in range(len(parts))]
-    return [form for end in ends for form in (end, _untagged(end))]
+    return [form for end in ends for form in (end, split_tag(end)[0])]
 
 
-def _untagged(image: str) -> str:
-    """Without tag and digest; a port of the registry stays."""
-    name = image.partition("@")[0]
-    head, slash, last = name.rpartition("/")
-    return head + slash + last.partition(":")[0]
+def split_tag(image: str) -> tuple[str, str]:
+    """The image's name and its tag; a port of the registry is no tag, and a digest is neither."""
+    head, slash, last = image.partition("@")[0].rpartition("/")
+    name, _, tag = last.partition(":")
+    return head + slash + name, tag
