@@ -2,20 +2,20 @@
 
 A task knows its container by 64 digits and its pod by a uid. A person knows both by name, so every view that shows or
 filters tasks looks them up here. Cost: one pass over five columns of text; rows of ids that are not asked for are
-left out before anything is made of them, so a leak of containers that were never sampled costs little.
+left out before anything is made of them, so a leak of containers that were never sampled costs little. Only read()
+needs pyarrow: whoever follows a log has the rows already.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from fnmatch import fnmatchcase
-from typing import NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, NamedTuple
 
 from zombiescope._time import HOUR_US
-from zombiescope.recording import columns
-from zombiescope.recording.reader import Recording
+
+if TYPE_CHECKING:
+    from zombiescope.recording.reader import Recording
 
 SHORT_ID = 12
 """As many digits of an id as the runtimes print."""
@@ -81,12 +81,14 @@ def read(
 ) -> ContainerNames:
     """The names in a window; of some ids and their pods, or of all. What was there before it is said again within an
     hour."""
+    from zombiescope.recording import columns
+
     since_us = None if start_us is None else start_us - HOUR_US
     by_id: dict[str, ContainerName] = {}
     by_pod: dict[str, ContainerName] = {}
     for rows in recording.batches("containers", since_us, end_us, _COLUMNS):
         wanted = _wanted(columns.texts(rows.column("id")), columns.texts(rows.column("pod_uid")), ids)
-        texts = [columns.texts(columns.take(rows, wanted).column(name)) for name in _COLUMNS]
+        texts = [columns.texts(rows.column(name).take(wanted)) for name in _COLUMNS]
         for identity, pod_uid, *known in zip(*texts, strict=True):
             found = ContainerName(*known)
             if identity:
@@ -96,14 +98,14 @@ def read(
     return ContainerNames(by_id, by_pod)
 
 
-def _wanted(identities: list[str | None], pods: list[str | None], ids: Collection[str] | None) -> columns.Ints:
+def _wanted(identities: list[str | None], pods: list[str | None], ids: Collection[str] | None) -> list[int]:
     """The last row of each id that is asked for, and one of each pod."""
     if ids is None:
         last = {identity: row for row, identity in enumerate(identities)}
     else:
         last = {identity: row for row, identity in enumerate(identities) if identity in ids}
         last |= {f"pod {pod}": row for row, pod in enumerate(pods) if pod}
-    return np.array(sorted(set(last.values())), np.int64)
+    return sorted(set(last.values()))
 
 
 def uid(text: str) -> str:
