@@ -108,6 +108,19 @@ def owner(path: str) -> Owner:
     return Owner(unit, slice_, container, pod_uid, runtime, user_unit)
 
 
+_LIKELY = re.compile(r"[0-9a-f]{12}|^lxc\.payload\.|^machine-|^systemd-nspawn@")
+_HELPER = re.compile(r"-conmon-|^lxc\.monitor\.")
+
+
+def container_at(path: str) -> Owner | None:
+    """Whose a cgroup is, if it is a container's own and not one inside it or beside it. About 1 us for any other."""
+    parent, _, name = path.rpartition("/")
+    if not _LIKELY.search(name) or _HELPER.search(name):
+        return None
+    who = owner(path)
+    return who if who.container is not None and owner(parent).container != who.container else None
+
+
 def _container(name: str, directory: str | None) -> tuple[str, str | None] | None:
     """(container, runtime) that one part of a path names."""
     scoped = _SCOPED.search(name)

@@ -7,7 +7,6 @@ the start, is needed on v1 to know how many are live; it goes in small steps bet
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
 from zombiescope.kernel import cgroup, host, process
@@ -17,6 +16,8 @@ from zombiescope.kernel.cgroup_leaf import LeafStats, NotALeafError, leaf_stats,
 from zombiescope.kernel.cgroup_path import normalise, owner
 from zombiescope.kernel.procfile import at, read_file
 from zombiescope.recorder import dying
+from zombiescope.recorder.churn import Churn
+from zombiescope.recorder.containers import ContainerTracker
 from zombiescope.recorder.dying import Dying
 from zombiescope.recorder.ledger import Creator, Ledger
 from zombiescope.recorder.sample_writer import TaskShare
@@ -39,40 +40,6 @@ NEW_LEAVES = 4
 COUNTS_EVERY_US = 10_000_000
 PROBE_EVERY_US = 60_000_000
 
-CHURN_SPAN_US = 300_000_000
-CHURN_SLOW = 6  # removals in CHURN_SPAN_US: an agent's container that dies every 11 to 20 s makes 15 to 27
-CHURN_FAST_SPAN_US = 60_000_000
-CHURN_FAST = 20
-
-
-class Churn:
-    """Removals of cgroups with the same path up to ids: a supervisor that restarts containers inside a healthy unit."""
-
-    def __init__(self) -> None:
-        self._times: dict[str, deque[int]] = {}
-        self._reported_us: dict[str, int] = {}
-
-    def removed(self, path: str, wall_us: int) -> tuple[int, float] | None:
-        """Notes a removal; (count, seconds) when this is news worth an event."""
-        times = self._times.setdefault(path, deque(maxlen=1000))
-        times.append(wall_us)
-        while times and times[0] < wall_us - CHURN_SPAN_US:
-            times.popleft()
-        if len(self._times) > 1024:
-            self._forget(wall_us)
-        fast = len(times) >= CHURN_FAST and times[-CHURN_FAST] > wall_us - CHURN_FAST_SPAN_US
-        if not fast and len(times) < CHURN_SLOW:
-            return None
-        if wall_us - self._reported_us.get(path, -CHURN_SPAN_US) < (CHURN_FAST_SPAN_US if fast else CHURN_SPAN_US):
-            return None
-        self._reported_us[path] = wall_us
-        return len(times), (times[-1] - times[0]) / 1e6
-
-    def _forget(self, wall_us: int) -> None:
-        for path in [path for path, times in self._times.items() if not times or times[-1] < wall_us - CHURN_SPAN_US]:
-            self._times.pop(path, None)
-            self._reported_us.pop(path, None)
-
 
 class CgroupTracker:
     """Everything the recorder does about cgroups."""
@@ -89,6 +56,7 @@ class CgroupTracker:
         self._hierarchies = cgroup.hierarchies(root)
         self.ledger = Ledger(normalise)
         self._churn = Churn()
+        self.containers: ContainerTracker | None = None
         self._walk: Iterator[tuple[int, str]] | None = None
         self._live_at_start: int | None = None
         self._units: dict[int, tuple[str | None, str | None]] = {}
@@ -130,6 +98,8 @@ class CgroupTracker:
                 self._live_at_start = self.ledger.live - self.ledger.created + self.ledger.removed
                 return False
             self.ledger.exists(*step)
+            if self.containers is not None:
+                self.containers.exists(step[1])
         return True
 
     # --- tracepoints --------------------------------------------------------------------------------------------
@@ -145,16 +115,20 @@ class CgroupTracker:
             "cgroup_release": self._released,
             "cgroup_rename": self._renamed,
         }
-        return [Tracepoint("cgroup", name, handle, where) for name, handle in handlers.items()]
+        return [Tracepoint("cgroup", name, handle, where, name == MKDIR) for name, handle in handlers.items()]
 
-    def _made(self, record: TraceRecord, fields: Fields, _: int) -> Iterable[Event]:
+    def _made(self, record: TraceRecord, fields: Fields, wall_us: int) -> Iterable[Event]:
         key, path = fields["id"].number(record.raw), fields["path"].text(record.raw)
+        if self.containers is not None:
+            self.containers.made(path, record.pid, wall_us)
         self.ledger.mkdir(key, path, self._creator(record.pid, record.tid))
         return ()
 
     def _removed(self, record: TraceRecord, fields: Fields, wall_us: int) -> Iterable[Event]:
         path = fields["path"].text(record.raw)
         self.ledger.rmdir(fields["id"].number(record.raw), path)
+        if self.containers is not None:
+            self.containers.removed(path, wall_us)
         return self._churned(path, wall_us)
 
     def _released(self, record: TraceRecord, fields: Fields, _: int) -> Iterable[Event]:
