@@ -1,4 +1,4 @@
-"""Images of containers without a registry: a tree with a static busybox in it, and the archives that runtimes import."""
+"""Images of containers without a registry: a tree with a static busybox, and the archives that runtimes import."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from zombiescope.lab import programs
 
-APPLETS = ("sh", "cat", "sleep", "true", "false")
+APPLETS = ("sh", "cat", "false", "mkdir", "rmdir", "sleep", "true")
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 _DATE = "2026-01-01T00:00:00Z"
 

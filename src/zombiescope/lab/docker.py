@@ -2,7 +2,7 @@
 
     enter_own_namespaces()
     with docker(place, cgroup_parent="/zombiescope-lab-docker-loop/docker") as daemon:
-        daemon.load("registry.local/ecs-agent:1.2", tree)
+        daemon.load("registry.local/ecs-agent:1.2")
         daemon.client("run", "--rm", "--network=host", "registry.local/ecs-agent:1.2", "true")
 
 A Docker that the node has is neither used nor seen. No bridge, no firewall rule, no sysctl; images are imported.
@@ -13,20 +13,18 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from zombiescope.lab import container_image, programs
+from zombiescope.lab.daemons import Daemons
 from zombiescope.lab.failure import LabError
 
 PROGRAMS = (
     ("dockerd", "docker.io"), ("docker", "docker.io"), ("containerd", "containerd"), ("runc", "runc"),
     ("busybox", "busybox-static"),
 )  # fmt: skip
-UP_S = 40.0
-GONE_S = 10.0
 _CONTAINERD = """\
 version = 2
 root = "{place}/containerd/root"
@@ -58,6 +56,13 @@ class Docker:
             raise LabError(f"docker {arguments[0]} failed: {done.stderr.decode(errors='replace').strip()[-300:]}")
         return done.stdout.decode()
 
+    def answers(self) -> bool:
+        try:
+            self.client("version")
+        except LabError:
+            return False
+        return True
+
     def load(self, name: str) -> None:
         """An image of that name, with a shell in it."""
         tree = container_image.tree(self._place / "tree")
@@ -69,17 +74,13 @@ def docker(place: Path, *, cgroup_parent: str = "", driver: str = "cgroupfs") ->
     """`cgroup_parent`: below which the cgroups of containers are made; else where Docker makes them by itself."""
     (place / "containerd.toml").write_text(_CONTAINERD.format(place=place))
     (place / "daemon.json").write_text(json.dumps({"deprecated-key-path": str(place / "key.json")}))
-    started: list[subprocess.Popen[bytes]] = []
-    try:
-        started.append(_start(place, "containerd", "--config", str(place / "containerd.toml")))
-        _wait_for(place / "containerd.sock", started[-1], place / "containerd.log")
-        started.append(_start(place, "dockerd", *_options(place, cgroup_parent, driver)))
-        daemon = Docker(place)
-        _until_it_answers(daemon, started[-1], place / "dockerd.log")
+    daemon = Docker(place)
+    with Daemons(place) as daemons:
+        daemons.start("containerd", "--config", str(place / "containerd.toml"))
+        daemons.wait_until((place / "containerd.sock").exists)
+        daemons.start("dockerd", *_options(place, cgroup_parent, driver))
+        daemons.wait_until(daemon.answers)
         yield daemon
-    finally:
-        for process in reversed(started):
-            _end(process)
 
 
 def _options(place: Path, cgroup_parent: str, driver: str) -> list[str]:
@@ -107,45 +108,3 @@ def _storage(place: Path) -> str:
         return "vfs"
     subprocess.run([programs.find("umount"), merged], capture_output=True, check=True)  # noqa: S603
     return "overlay2"
-
-
-def _start(place: Path, program: str, *arguments: str) -> subprocess.Popen[bytes]:
-    with (place / f"{program}.log").open("wb") as log:
-        return subprocess.Popen(  # noqa: S603  a program of the distribution
-            [programs.find(program), *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log
-        )
-
-
-def _wait_for(socket: Path, process: subprocess.Popen[bytes], log: Path) -> None:
-    end = time.monotonic() + UP_S
-    while not socket.exists():
-        _check(process, log, end)
-        time.sleep(0.05)
-
-
-def _until_it_answers(daemon: Docker, process: subprocess.Popen[bytes], log: Path) -> None:
-    end = time.monotonic() + UP_S
-    while True:
-        try:
-            daemon.client("version")
-        except LabError:
-            _check(process, log, end)
-            time.sleep(0.1)
-        else:
-            return
-
-
-def _check(process: subprocess.Popen[bytes], log: Path, end: float) -> None:
-    if process.poll() is None and time.monotonic() < end:
-        return
-    said = log.read_text(errors="replace").strip().splitlines()[-1:] or ["nothing was logged"]
-    raise LabError(f"{log.stem} did not come up: {said[0][-300:]}")
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    try:
-        process.wait(GONE_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()

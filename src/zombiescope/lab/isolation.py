@@ -1,4 +1,4 @@
-"""Mount and network namespaces of a daemon's own, so that nothing that it mounts, listens on or configures is the node's.
+"""Mount and network namespaces of a daemon's own: nothing that it mounts, listens on or configures is the node's.
 
 A container runtime mounts layers, keeps sockets below /run, writes sysctls and firewall rules. In namespaces of its own
 all of that is gone with its last process, whoever kills it. Called by a process that is about to become, or to start,
@@ -31,6 +31,15 @@ def tmpfs(place: Path) -> None:
     _mount("tmpfs", str(place), "tmpfs", 0)
 
 
+def own_copy(directory: Path, scratch: Path) -> None:
+    """What is written below a directory of the node goes to a scratch tmpfs, and the node's files stay as they are."""
+    tmpfs(scratch)
+    upper, work = scratch / "upper", scratch / "work"
+    upper.mkdir()
+    work.mkdir()
+    _mount("overlay", str(directory), "overlay", 0, f"lowerdir={directory},upperdir={upper},workdir={work}")
+
+
 def copies_of_sysctls(names: Sequence[str], place: Path) -> None:
     """What is written to these sysctls goes to copies; those of a network namespace need none."""
     place.mkdir(parents=True, exist_ok=True)
@@ -41,8 +50,10 @@ def copies_of_sysctls(names: Sequence[str], place: Path) -> None:
             _mount(str(copy), str(setting), "none", _MS_BIND)
 
 
-def _mount(source: str, target: str, kind: str, flags: int) -> None:
-    _check(_libc.mount(source.encode(), target.encode(), kind.encode(), flags, None), f"mount {target}")
+def _mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
+    _check(
+        _libc.mount(source.encode(), target.encode(), kind.encode(), flags, options.encode() or None), f"mount {target}"
+    )
 
 
 def _check(result: int, what: str) -> None:

@@ -72,4 +72,5 @@ SCENARIO = Scenario(
         1 * GB, processes=1024, programs=PROGRAMS, controllers=("memory",), files=("/proc/sys/vm/drop_caches",)
     ),
     prepare=prepare,
+    many=True,
 )
