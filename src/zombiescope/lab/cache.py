@@ -17,7 +17,7 @@ from pathlib import Path
 
 _ASIDE = ".building"
 
-KEPT = {"debian": 2, "disk": 6, "wheelhouse": 2, "product": 3, "accelerator": 1}
+KEPT = {"debian": 2, "disk": 6, "wheelhouse": 2, "product": 3, "accelerator": 1, "kubernetes": 1}
 """What may be in the cache, and how many of each; nothing else there is ours to remove."""
 
 

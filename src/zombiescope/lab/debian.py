@@ -59,7 +59,7 @@ def _bootstrap(into: Path) -> None:
 
 def unpack_kernel(suite: str, work: Path, tree: Path) -> str:
     """Put the suite's kernel and its modules into a tree; answers its release. `work` holds downloads."""
-    apt = _private_apt(suite, work)
+    apt = private_apt(suite, work)
     programs.call(["apt-get", *apt, "update"])
     needs = programs.call(["apt-cache", *apt, "depends", "linux-image-amd64"])
     found = re.search(r"Depends: (linux-image-(\S+-amd64))", needs)
@@ -78,13 +78,13 @@ def unpack_kernel(suite: str, work: Path, tree: Path) -> str:
     return release
 
 
-def _private_apt(suite: str, work: Path) -> list[str]:
+def private_apt(suite: str, work: Path, kind: str = "deb") -> list[str]:
     """Options that keep apt's lists and archives of another suite out of this machine's own."""
     for name in ("lists/partial", "archives/partial", "state"):
         (work / name).mkdir(parents=True, exist_ok=True)
     (work / "state/status").touch()
     signed = f"[signed-by={KEYRING}] " if KEYRING.exists() else ""
-    (work / "sources.list").write_text(f"deb {signed}{mirror()} {suite} main\n")
+    (work / "sources.list").write_text(f"{kind} {signed}{mirror()} {suite} main\n")
     settings = {
         "Dir::Etc::sourcelist": work / "sources.list",
         "Dir::Etc::sourceparts": "-",

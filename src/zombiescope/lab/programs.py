@@ -19,6 +19,13 @@ PACKAGES = {
     "setpriv": "util-linux",
     "apt-get": "apt",
     "dpkg-deb": "dpkg",
+    "busybox": "busybox-static",
+    "dockerd": "docker.io",
+    "docker": "docker.io",
+    "ctr": "containerd",
+    "etcd": "etcd-server",
+    "go": "golang-go",
+    "ip": "iproute2",
 }
 
 _SBIN = ("/usr/sbin", "/sbin")

@@ -89,6 +89,15 @@ class Sandbox:
             _pass_down(made)
         return made
 
+    def in_every_hierarchy(self) -> None:
+        """The scenario's own cgroup also where it needs no controller: a runtime wants its parent to be everywhere."""
+        for mount in (Path(one.mount) for one in cgroup.hierarchies() if one.mount is not None):
+            own = mount / self.name
+            own.mkdir(exist_ok=True)
+            for file in ("cpuset.cpus", "cpuset.mems"):
+                if (own / file).exists() and not (own / file).read_text().strip() and (mount / file).exists():
+                    (own / file).write_text((mount / file).read_text())
+
     def limit_memory(self, name: str, limit_bytes: int) -> None:
         self._write("memory", name, "memory.limit_in_bytes", "memory.max", str(limit_bytes))
 

@@ -16,6 +16,8 @@ from typing import Literal
 
 from zombiescope.lab.sandbox import Sandbox
 
+RUNTIMES = ("runc", "containerd", "containerd-shim", "dockerd", "docker", "kubelet", "crio", "podman", "systemd")
+"""Of containers: they do what they are told."""
 HERE = "here"
 """Where a scenario runs that does not run in a machine of `lab node`."""
 MB = 1 << 20
@@ -52,6 +54,18 @@ class Truth:
     pattern: str | None
     hog: str = ""
     culprit: str = ""
+    image: str = ""
+    """Of the culprit's containers."""
+    pod: str = ""
+    """NAMESPACE/NAME, of a culprit in Kubernetes."""
+    never: tuple[str, ...] = ()
+    """Who only carries out what others ask for: blamed for nothing, and no plan stops it. Names of programs, which are
+    also those of their units."""
+
+    @property
+    def blames(self) -> tuple[str, ...]:
+        """Everything that has to be said of who is to blame."""
+        return tuple(word for word in (self.culprit, self.image, self.pod) if word)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +108,8 @@ class Scenario:
     """Hot kernel frames that were seen, and where."""
     seconds: float = 12.0
     """How long it hurts at most; it is ended sooner when it was named."""
+    ready_s: int = 120
+    """How long it may take to get ready, on a slow machine."""
     needs: Needs = field(default_factory=Needs)
     prepare: Callable[[Sandbox], list[str]] = _nothing
     """Makes what the program needs in its sandbox, and gives the program's arguments."""

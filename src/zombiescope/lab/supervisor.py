@@ -23,7 +23,6 @@ from zombiescope.lab import leftovers
 from zombiescope.lab.sandbox import Sandbox
 from zombiescope.lab.scenario import PREAMBLE, Scenario, by_id
 
-READY_S = 120
 _PR_SET_PDEATHSIG = 1
 _ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGALRM)
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -39,13 +38,14 @@ def main(arguments: Sequence[str]) -> int:
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     for number in _ENDING:
         signal.signal(number, _end)
-    signal.alarm(READY_S + seconds)
+    most_s = scenario.ready_s + seconds
+    signal.alarm(most_s)
     try:
         if os.getppid() == parent:
             _perform(scenario, seconds)
     except (_Ended, BrokenPipeError) as ended:
         if ended.args == (signal.SIGALRM,):
-            print(f"gave up after {READY_S + seconds} s: this machine is too slow for it", file=sys.stderr)  # noqa: T201
+            print(f"gave up after {most_s} s: this machine is too slow for it", file=sys.stderr)  # noqa: T201
     except Exception as error:  # noqa: BLE001  whatever it was, the command reports it in one line
         print(f"{type(error).__name__}: {error}", file=sys.stderr)  # noqa: T201
         return 1
@@ -69,7 +69,7 @@ def _perform(scenario: Scenario, seconds: int) -> None:
         place.make(memory_bytes=needs.memory_bytes, processes=needs.processes, real_time=needs.real_time)
         if scenario.kind == "fault" and not needs.real_time and not scenario.many:
             place.go_first()
-    program = _start(scenario, place, [str(READY_S + seconds), *scenario.prepare(place)])
+    program = _start(scenario, place, [str(scenario.ready_s + seconds), *scenario.prepare(place)])
     try:
         assert program.stdin is not None
         assert program.stdout is not None

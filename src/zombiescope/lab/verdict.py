@@ -6,6 +6,7 @@ the scenario's own processes or cgroups; if none does, the worst of all, which t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -58,9 +59,25 @@ def right_pattern(scenario: Scenario, found: Found) -> bool:
 
 
 def right_culprit(scenario: Scenario, found: Found) -> bool:
-    """Whether who is to blame is among the words; that everything is below the scenario's own cgroup is no help."""
+    """Whether all that is to be said of who is to blame is among the words, and nobody who only carried it out; that
+    everything is below the scenario's own cgroup is no help."""
+    truth = scenario.truth
     said = (found.culprit or "").replace(f"{MARK}{scenario.id}", "")
-    return bool(scenario.truth.culprit) and scenario.truth.culprit in said
+    innocent = {name + end for name in truth.never for end in ("", ".service", ".socket")}
+    return bool(truth.blames) and all(word in said for word in truth.blames) and innocent.isdisjoint(said.split())
+
+
+def harm(scenario: Scenario, incidents: Sequence[Document]) -> list[str]:
+    """Steps of any plan that would stop who only carries out what others ask for, each once."""
+    names = "|".join(re.escape(name) for name in scenario.truth.never)
+    if not names:
+        return []
+    unit = rf"(?:{names})\.(?:service|socket)"
+    stops = rf"(?:systemctl|service|pkill|killall)\b[^;|&]*[\s/](?:{names})(?![\w.-])"
+    forbidden = re.compile(rf"(?<![\w.@-])(?:{unit}|{stops})")
+    steps = [step for one in incidents for cause in one["causes"] for step in cause["fix"]["plan"]]
+    texts = [step[part] for step in steps for part in ("text", "undo", "check")]
+    return list(dict.fromkeys(text for text in texts if forbidden.search(text)))
 
 
 def false_alarms(incidents: Sequence[Document], from_s: float, to_s: float) -> list[Document]:
@@ -74,8 +91,10 @@ def false_alarms(incidents: Sequence[Document], from_s: float, to_s: float) -> l
 
 
 def _words(actor: Document | None) -> str | None:
-    """A name, a unit and a cgroup, in one line."""
+    """A name, a unit, a container with its image and pod, and a cgroup, in one line."""
     if actor is None:
         return None
-    words = [str(actor[key]) for key in ("comm", "unit", "cgroup") if actor.get(key)]
-    return " ".join(words) or None
+    pod = "/".join(str(actor[key]) for key in ("namespace", "pod") if actor.get(key))
+    named = [str(actor[key]) for key in ("comm", "unit", "container_name", "image") if actor.get(key)]
+    words = [*named, pod, str(actor.get("cgroup") or "")]
+    return " ".join(word for word in words if word) or None
