@@ -95,6 +95,17 @@ class CoresQuestion(Question):
 
 
 @dataclass(frozen=True, slots=True)
+class ContainersQuestion(Question):
+    window: WindowQuestion = WHOLE
+    container: tuple[str, ...] = parameter((), "Only this one: the start of its id, name or image.", metavar="NAME")
+    pod: tuple[str, ...] = parameter((), "Only of this pod: name, namespace/name or uid.", metavar="NAME")
+    image: tuple[str, ...] = parameter((), "Only of this image; its end is enough.", metavar="NAME")
+    top: int | None = parameter(
+        None, "How many are listed. Default: what fits a screen; all in JSON.", metavar="N", low=1, foreign_high=10_000
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class EventsQuestion(Question):
     window: WindowQuestion = WHOLE
     kind: tuple[str, ...] = parameter((), "Only this kind; may be repeated.", metavar="KIND")
