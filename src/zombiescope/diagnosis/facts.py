@@ -24,6 +24,7 @@ from zombiescope.recording.event import Event
 from zombiescope.recording.gaps import Gap
 from zombiescope.recording.reader import Recording
 from zombiescope.views.cgroups import CgroupHistory, CgroupsView
+from zombiescope.views.containers import Container, containers
 from zombiescope.views.counter_sums import CounterSums
 from zombiescope.views.events import events
 from zombiescope.views.series import last_by_key, last_value
@@ -287,6 +288,11 @@ class Facts:
         seconds = float(time[last] - time[first]) / 1e6
         made, gone = int(created[last] - created[first]), int(removed[last] - removed[first])
         return None if made < 0 or gone < 0 else (Count(made, seconds), Count(gone, seconds))
+
+    @property
+    def containers(self) -> dict[str, Container]:
+        """Those that were there in the window or ended in it, by id."""
+        return self._keep("containers", lambda: containers(self.recording, self.start_us, self.end_us))
 
     @property
     def cgroup_stats(self) -> list[dict[str, Any]]:

@@ -137,7 +137,10 @@ class DiagnoseQuestion(Question):
         None, "What happened to this Ray job: its time and its cores.", metavar="ID", only="command"
     )
     pod: str | None = parameter(
-        None, "What happened to this pod (its name or uid): its time and cores.", metavar="NAME", only="command"
+        None,
+        "What happened to this pod (its name or uid): its time and cores.",
+        metavar="NAME",
+        only="command",
     )
 
     @property

@@ -94,7 +94,7 @@ def pod_owner(pod: str) -> str:
     return pod if short == pod else _OF_OWNER.sub("", short)
 
 
-def _key(one: Container, names: Counter[str | None]) -> tuple[str | None, ...]:
+def _key(one: Container, names: Counter[str]) -> tuple[str | None, ...]:
     if one.pod:
         return ("pod", pod_owner(one.pod), one.namespace, one.name)
     if one.name and names[one.name] > 1:
@@ -111,8 +111,9 @@ def _key(one: Container, names: Counter[str | None]) -> tuple[str | None, ...]:
 def _family(key: tuple[str | None, ...], members: list[Container]) -> Family:
     newest = max(members, key=lambda one: (one.started_us or 0, one.at_us))
     gone = [one for one in members if not one.alive]
-    ended = [one for one in members if one.exited_us is not None]
-    last_ended = max(ended, key=lambda one: one.exited_us or 0, default=None)
+    # One that lives again still says how it ended before.
+    ended = [one for one in members if one.code is not None]
+    last_ended = max(ended, key=lambda one: one.exited_us or one.started_us or 0, default=None)
     first_us = min((one.first_us for one in members if one.first_us is not None), default=None)
     last_us = max((one.started_us for one in members if one.starts and one.started_us is not None), default=None)
     starts = sum(one.starts for one in members)

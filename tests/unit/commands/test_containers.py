@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.helpers.boxes import LOOP_IMAGE, TRAINER, at, box_node, ran, write_boxes
@@ -60,7 +61,7 @@ def test_five_hundred_pods_are_their_families_on_one_screen(cli: Cli, tmp_path: 
     node = box_node()
     for number in range(500):
         pod = f"service-{number % 40}-7d4b9c6f5-{'bcdfghjklm'[number % 10]}2kqz"
-        known = {"name": "main", "image": f"registry.local/service-{number % 40}:1", "namespace": "web"}
+        known: dict[str, Any] = {"name": "main", "image": f"registry.local/service-{number % 40}:1", "namespace": "web"}
         ran(node, f"{number + 4096:064x}", 0, pod=pod, pod_uid=f"uid{number}", **known)
     write_segment(tmp_path / "rec", node.tables)
     printed = cli("containers", str(tmp_path / "rec")).out.splitlines()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,9 @@ def _anew(count: int, every_s: float, code: int | None, lives_s: float = 1.0, **
     for number in range(count):
         start = round(number * every_s * SECOND_US) + 1
         end = start + round(lives_s * SECOND_US)
-        given = {key: str(value).format(number, "bcdfghjklmnpqrstvwxz"[number % 20]) for key, value in known.items()}
+        given: dict[str, Any] = {
+            key: str(value).format(number, "bcdfghjklmnpqrstvwxz"[number % 20]) for key, value in known.items()
+        }
         one = replace(JOB, id=f"{number:064x}", started_us=start, exited_us=end, code=code, at_us=end, **given)
         made.append(replace(one, starts=1, first_us=start, runs=1))
     return made
