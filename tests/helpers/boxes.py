@@ -4,6 +4,7 @@ pod whose container kubelet makes anew, and one that Docker's restart policy sta
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from tests.helpers.made import SECOND, START_US, Node, write_segment
 
@@ -11,11 +12,11 @@ SECONDS = 60
 TRAINER, WEB, POLICY = "aaaa" * 16, "bbbb" * 16, "dddd" * 16
 TRAINER_UID, CRASH_UID = "0c7f1e2a-0000-4444-8888-123456789abc", "11111111-2222-4333-8444-555555555555"
 LOOP_IMAGE = "registry.local:5000/ops/ecs-agent:1.2"
-LOOP = {
+LOOP: dict[str, Any] = {
     "image": LOOP_IMAGE, "runtime": "docker", "requester": "agent-loop", "requester_pid": 812,
     "requester_unit": "ecs.service", "requester_command": "docker run --rm ecs-agent:1.2",
 }  # fmt: skip
-CRASH = {
+CRASH: dict[str, Any] = {
     "name": "agent", "image": "registry.local:5000/agent:3", "pod": "agent-7d4b9c6f5-x2kqz", "namespace": "kube-system",
     "pod_uid": CRASH_UID, "runtime": "containerd",
 }  # fmt: skip
@@ -25,7 +26,7 @@ def at(seconds: float) -> int:
     return START_US + round(seconds * SECOND)
 
 
-def ran(node: Node, identity: str, start_s: float, end_s: float | None = None, **known: object) -> None:
+def ran(node: Node, identity: str, start_s: float, end_s: float | None = None, **known: Any) -> None:
     """A container that was started, and perhaps ended."""
     code = known.pop("code", None)
     what = {"started": at(start_s), "runs": 1, **known}
@@ -49,7 +50,7 @@ def crash(node: Node, number: int) -> None:
 def box_node() -> Node:
     node = Node()
     _samples(node)
-    trained = {"name": "main", "image": "registry.local:5000/trainer:2", "runtime": "containerd"}
+    trained: dict[str, Any] = {"name": "main", "image": "registry.local:5000/trainer:2", "runtime": "containerd"}
     ran(node, TRAINER, 0, pod="train-0", namespace="ml", pod_uid=TRAINER_UID, **trained)
     ran(node, WEB, 0, name="web", image="nginx:1.25", runtime="docker", restart_policy="no")
     for number in range(18):

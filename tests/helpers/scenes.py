@@ -42,6 +42,7 @@ class Runs:
     pod: str | None = None
     tid: int | None = None
     """Of a thread; the process itself unless told."""
+    container: str | None = None
 
 
 @dataclass
@@ -157,6 +158,7 @@ class Scene:
             task = node.task(
                 runs.pid, runs.comm, tid=runs.tid, ppid=runs.ppid, start_ticks=1, policy=runs.policy,
                 rt_priority=runs.rt_priority, cgroup=runs.cgroup, unit=runs.unit, pod=runs.pod,
+                container=runs.container,
             )  # fmt: skip
             node.sample(at_us, runs.cpu, task, node.stack(frames))
         node.tables.get("samples", []).sort()

@@ -31,8 +31,8 @@ PACKS = ("incident", "good", "bad", "node-a", "node-b", "healthy", "x")
 FOLDERS = ("rec", "healthy", "sick", "healthy-node", "night", "DIR", "out/zombiescope")
 
 READS_A_RECORDING = {
-    "cgroups", "compact", "cores", "diagnose", "diff", "events", "export", "flamegraph", "freeze", "heatmap", "history",
-    "info", "pack", "stacks", "status",
+    "cgroups", "compact", "containers", "cores", "diagnose", "diff", "events", "export", "flamegraph", "freeze",
+    "heatmap", "history", "info", "pack", "stacks", "status",
 }  # fmt: skip
 ELSEWHERE = ("~", "/", "--live", "--follow", "--ray-job")
 """Words of examples that look at another place or wait for something: these lines are only read."""

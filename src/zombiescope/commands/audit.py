@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zombiescope.commands.failure import Failure
-from zombiescope.commands.output import Json, console, examples, note, print_document, print_object
+from zombiescope.commands.output import Json, console, examples, note, print_document, print_object, printable
 from zombiescope.commands.severity import FOUND, FailOn
 from zombiescope.questions.views import AuditQuestion
 
@@ -123,17 +123,17 @@ def _print_finding(out: Console, finding: Finding, width: int) -> None:
     from rich.text import Text
 
     head = Text(f"{finding.severity:<{_LABEL}}", _STYLES[finding.severity])
-    head.append(_printable(finding.unit or finding.id), "bold").append(
+    head.append(printable(finding.unit or finding.id), "bold").append(
         f"  {finding.rule}" if finding.unit else "", "dim"
     )
     out.print(head)
-    _print_block(out, "why", _printable(finding.why), width)
+    _print_block(out, "why", printable(finding.why), width)
     for number, item in enumerate(finding.evidence):
         place = item.file if item.line is None else f"{item.file}:{item.line}"
         text = f"{place}  {item.text}" if item.text else place
-        _print_block(out, "seen" if number == 0 else "", _printable(text), width, style="dim")
+        _print_block(out, "seen" if number == 0 else "", printable(text), width, style="dim")
     for number, line in enumerate(finding.fix):
-        out.print(f"  {'fix' if number == 0 else '':<{_LABEL - 2}}{_printable(line)}", style="green", soft_wrap=True)
+        out.print(f"  {'fix' if number == 0 else '':<{_LABEL - 2}}{printable(line)}", style="green", soft_wrap=True)
     out.print()
 
 
@@ -159,13 +159,8 @@ def _print_summary(out: Console, audit: Audit, review: BaselineDiff, left_out: i
 
 def _print_missing(out: Console, audit: Audit, width: int) -> None:
     for item in audit.missing[:_MISSING_SHOWN]:
-        _print_block(out, "unknown", _printable(f"{item.source}: {item.why}"), width, style="yellow")
+        _print_block(out, "unknown", printable(f"{item.source}: {item.why}"), width, style="yellow")
     if len(audit.missing) > _MISSING_SHOWN:
         out.print(
             f"  {'':<{_LABEL - 2}}and {len(audit.missing) - _MISSING_SHOWN} more; --json lists them", style="yellow"
         )
-
-
-def _printable(text: str) -> str:
-    """A file name of an image may hold anything, control characters of a terminal too."""
-    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)

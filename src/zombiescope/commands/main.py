@@ -21,6 +21,7 @@ from zombiescope.commands import (
     cgroups,
     check,
     compact,
+    containers,
     cores,
     demo,
     diagnose,
@@ -50,7 +51,7 @@ from zombiescope.commands.output import note, paragraphs
 
 _COMMANDS: tuple[tuple[str, tuple[ModuleType, ...]], ...] = (
     ("Record", (up, record, status, mark)),
-    ("Look", (serve, check, top, cores, heatmap, flamegraph, stacks, diff, events, cgroups, history, info)),
+    ("Look", (serve, check, top, cores, heatmap, flamegraph, stacks, diff, events, cgroups, containers, history, info)),
     ("Explain", (diagnose, audit, demo)),
     ("Keep", (import_, freeze, pack, compact)),
     ("Share", (export, push)),

@@ -72,6 +72,11 @@ def table(*columns: str, right: Iterable[str] = (), wraps: str | None = None, ga
     return made
 
 
+def printable(text: str) -> str:
+    """A name that somebody else chose may hold anything, control characters of a terminal too."""
+    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
+
+
 def paragraphs(text: str | None) -> str:
     """A docstring for --help: a line that ends in the source does not end there."""
     return "\n\n".join(" ".join(part.split()) for part in (text or "").split("\n\n"))

@@ -297,6 +297,11 @@ class Facts:
         return None if made < 0 or gone < 0 else (Count(made, seconds), Count(gone, seconds))
 
     @property
+    def containers(self) -> dict[str, Container]:
+        """Those that were there in the window or ended in it, by id."""
+        return self._keep("containers", lambda: containers(self.recording, self.start_us, self.end_us))
+
+    @property
     def cgroup_stats(self) -> list[dict[str, Any]]:
         def read() -> list[dict[str, Any]]:
             return columns.records(self.recording.table("cgroup_stats", self.start_us, self.end_us + 11 * SECOND_US))

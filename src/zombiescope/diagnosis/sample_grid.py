@@ -20,8 +20,9 @@ from zombiescope.diagnosis.kernel_profile import KernelProfile
 from zombiescope.diagnosis.sample_index import NOBODY, TASK_COLUMNS, SampledTask, SampleIndex
 from zombiescope.profile.selection import Selection
 from zombiescope.profile.stacks import Stacks
-from zombiescope.recording import columns
+from zombiescope.recording import columns, container_names
 from zombiescope.recording.columns import Ints, Mask
+from zombiescope.recording.container_names import NAMELESS, NO_NAMES
 from zombiescope.recording.reader import Recording
 
 KTHREADD = 2
@@ -231,5 +232,13 @@ def load(recording: Recording, start_us: int, end_us: int, hz: float | None) -> 
 
 
 def _read_tasks(recording: Recording, start_us: int, end_us: int) -> dict[int, SampledTask]:
-    rows = recording.table("tasks", start_us, end_us, ("task", *TASK_COLUMNS))
-    return {row["task"]: SampledTask(*(row[name] for name in TASK_COLUMNS)) for row in columns.records(rows)}
+    """With the names of their containers: only those that were sampled are looked up, however many there were."""
+    rows = columns.records(recording.table("tasks", start_us, end_us, ("task", *TASK_COLUMNS)))
+    boxes = {row["container"] for row in rows if row["container"]}
+    names = container_names.read(recording, start_us, end_us, boxes) if boxes else NO_NAMES
+    return {
+        row["task"]: SampledTask(
+            *(row[name] for name in TASK_COLUMNS), names.of(row["container"], row["pod"]) if boxes else NAMELESS
+        )
+        for row in rows
+    }

@@ -14,6 +14,7 @@ import numpy as np
 from zombiescope.diagnosis.incident import Actor
 from zombiescope.profile.stacks import Stacks
 from zombiescope.recording.columns import Ints, Mask
+from zombiescope.recording.container_names import NAMELESS, ContainerName
 from zombiescope.recording.stacks import KERNEL_KINDS, kernel_path
 
 
@@ -29,9 +30,23 @@ class SampledTask:
     unit: str | None
     container: str | None
     pod: str | None
+    """Its uid."""
+    named: ContainerName = NAMELESS
 
     def actor(self, cores: float | None = None) -> Actor:
-        return Actor(self.comm, self.pid, self.unit, self.cgroup, self.container, self.pod, cores=cores)
+        named = self.named
+        return Actor(
+            self.comm,
+            self.pid,
+            self.unit,
+            self.cgroup,
+            self.container,
+            named.pod or self.pod,
+            named.name,
+            named.image,
+            named.namespace,
+            cores=cores,
+        )
 
 
 NOBODY = SampledTask(None, None, None, None, None, None, None, None, None, None)

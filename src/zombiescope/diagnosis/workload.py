@@ -1,7 +1,8 @@
 """A Ray job or a pod, as far as a recording knows it: when it was there, which tasks were its own, on which cores.
 
 Known by events that carry its id, in their fields or their text, and by tasks whose pod, container or command line
-does. A pod is named by its name or its uid; events with the name may have the uid, by which tasks know it.
+does. A pod is named by its name, namespace/name or uid; the table of containers and events with the name have the uid
+and the ids of its containers, by which tasks know it.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ import numpy as np
 from zombiescope.diagnosis.diagnose import Diagnosis
 from zombiescope.diagnosis.incident import Incident
 from zombiescope.recording import columns
+from zombiescope.recording.container_names import ContainerName, fits_pod, uid
 from zombiescope.recording.event import Event
 from zombiescope.recording.reader import Recording
+from zombiescope.views.containers import Container, containers
 from zombiescope.views.events import events
 
 WorkloadKind = Literal["Ray job", "pod"]
@@ -43,9 +46,11 @@ def find(recording: Recording, kind: WorkloadKind, name: str, start_us: int, end
     """None: nothing in the window knows it."""
     own = [event for event in events(recording, start_us, end_us) if _names(event, name)]
     ids = {name, *(str(event.fields[key]) for event in own for key in _UIDS if event.fields.get(key))}
+    boxes = _containers(recording, name, start_us, end_us) if kind == "pod" else []
+    ids |= {each for one in boxes for each in (one.id, one.pod_uid) if each}
     tasks = _tasks(recording, kind, ids, start_us, end_us)
     times, cpus = _samples(recording, tasks, start_us, end_us)
-    moments = [event.at_us for event in own] + times
+    moments = [event.at_us for event in own] + times + _lives(boxes, start_us, end_us)
     if not moments:
         return None
     return Workload(min(moments), max(moments), len(own), len(tasks), frozenset(cpus))
@@ -53,6 +58,23 @@ def find(recording: Recording, kind: WorkloadKind, name: str, start_us: int, end
 
 def only(found: Diagnosis, workload: Workload) -> tuple[Incident, ...]:
     return tuple(incident for incident in found.incidents if workload.concerns(incident))
+
+
+def _containers(recording: Recording, name: str, start_us: int, end_us: int) -> list[Container]:
+    """The containers of a pod."""
+    found = containers(recording, start_us, end_us).values()
+    return [one for one in found if fits_pod(one.pod_uid or "", _named(one), name)]
+
+
+def _named(one: Container) -> ContainerName:
+    return ContainerName(one.name, one.image, one.pod, one.namespace)
+
+
+def _lives(boxes: list[Container], start_us: int, end_us: int) -> list[int]:
+    """When the pod's containers were there: a pod that used no CPU was there too."""
+    ends = [one.exited_us if not one.alive and one.exited_us else end_us for one in boxes]
+    starts = [one.first_us or one.started_us or start_us for one in boxes]
+    return [min(max(at_us, start_us), end_us) for at_us in (*starts, *ends)]
 
 
 def _names(event: Event, name: str) -> bool:
@@ -67,14 +89,9 @@ def _tasks(recording: Recording, kind: WorkloadKind, ids: set[str], start_us: in
     for row in rows:
         pod, container, line = (str(row[name] or "") for name in ("pod", "container", "cmdline"))
         starts = any(len(one) >= _LEAST_ID and container.startswith(one) for one in ids)
-        if _uid(pod) in {_uid(one) for one in ids} - {""} or starts or (kind == "Ray job" and ids & set(line.split())):
+        if uid(pod) in {uid(one) for one in ids} - {""} or starts or (kind == "Ray job" and ids & set(line.split())):
             wanted.append(int(row["task"]))
     return wanted
-
-
-def _uid(text: str) -> str:
-    """systemd writes the uid of a pod with _ in place of -."""
-    return text.replace("_", "-").lower()
 
 
 def _samples(recording: Recording, tasks: list[int], start_us: int, end_us: int) -> tuple[list[int], set[int]]:

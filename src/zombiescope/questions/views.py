@@ -95,6 +95,17 @@ class CoresQuestion(Question):
 
 
 @dataclass(frozen=True, slots=True)
+class ContainersQuestion(Question):
+    window: WindowQuestion = WHOLE
+    container: tuple[str, ...] = parameter((), "Only this one: the start of its id, name or image.", metavar="NAME")
+    pod: tuple[str, ...] = parameter((), "Only of this pod: name, namespace/name or uid.", metavar="NAME")
+    image: tuple[str, ...] = parameter((), "Only of this image; its end is enough.", metavar="NAME")
+    top: int | None = parameter(
+        None, "How many are listed. Default: what fits a screen; all in JSON.", metavar="N", low=1, foreign_high=10_000
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class EventsQuestion(Question):
     window: WindowQuestion = WHOLE
     kind: tuple[str, ...] = parameter((), "Only this kind; may be repeated.", metavar="KIND")
@@ -126,7 +137,10 @@ class DiagnoseQuestion(Question):
         None, "What happened to this Ray job: its time and its cores.", metavar="ID", only="command"
     )
     pod: str | None = parameter(
-        None, "What happened to this pod (its name or uid): its time and cores.", metavar="NAME", only="command"
+        None,
+        "What happened to this pod (its name or uid): its time and cores.",
+        metavar="NAME",
+        only="command",
     )
 
     @property

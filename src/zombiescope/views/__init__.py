@@ -4,6 +4,7 @@
     strip          every core in a fixed number of columns, its worst tick    the axis of the page
     worst          the second in which the kernel held one core most; core_seconds finds it, core_samples who ran
     cgroups        memory cgroups: how many, how fast they grow, who leaks; memcg_cost says what that costs
+    containers     who ran in which container; container_families and container_loops say what of it restarts for ever
     events         kernel log, units, churn, marks
     history        thirty days, from the rollups
     incidents      what the doctor found while the recorder ran

@@ -60,11 +60,21 @@ class Family:
     last_us: int | None
     """The first and the last start that is known."""
     newest: Container
+    members: tuple[str, ...]
+    """Ids."""
+
+    @property
+    def label(self) -> str:
+        """For a table: "kube-system/agent/main"."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
     @property
     def place(self) -> str:
-        """As a person says it: "agent in kube-system"."""
-        return f"{self.name} in {self.namespace}" if self.namespace else self.name
+        """In a sentence: "main of pod kube-system/agent"."""
+        if self.kind != "pod":
+            return self.name
+        owner, _, container = self.label.rpartition("/")
+        return f"{container} of pod {owner}" if self.newest.name else f"pod {self.label}"
 
 
 def families(containers: Iterable[Container]) -> list[Family]:
@@ -84,7 +94,7 @@ def pod_owner(pod: str) -> str:
     return pod if short == pod else _OF_OWNER.sub("", short)
 
 
-def _key(one: Container, names: Counter[str | None]) -> tuple[str | None, ...]:
+def _key(one: Container, names: Counter[str]) -> tuple[str | None, ...]:
     if one.pod:
         return ("pod", pod_owner(one.pod), one.namespace, one.name)
     if one.name and names[one.name] > 1:
@@ -101,7 +111,9 @@ def _key(one: Container, names: Counter[str | None]) -> tuple[str | None, ...]:
 def _family(key: tuple[str | None, ...], members: list[Container]) -> Family:
     newest = max(members, key=lambda one: (one.started_us or 0, one.at_us))
     gone = [one for one in members if not one.alive]
-    last_gone = max(gone, key=lambda one: one.exited_us or 0, default=None)
+    # One that lives again still says how it ended before.
+    ended = [one for one in members if one.code is not None]
+    last_ended = max(ended, key=lambda one: one.exited_us or one.started_us or 0, default=None)
     first_us = min((one.first_us for one in members if one.first_us is not None), default=None)
     last_us = max((one.started_us for one in members if one.starts and one.started_us is not None), default=None)
     starts = sum(one.starts for one in members)
@@ -121,12 +133,13 @@ def _family(key: tuple[str | None, ...], members: list[Container]) -> Family:
         exited=len(gone),
         failed=sum(one.failed for one in gone),
         succeeded=sum(one.code == 0 for one in gone),
-        last_code=None if last_gone is None else last_gone.code,
+        last_code=None if last_ended is None else last_ended.code,
         per_hour=_per_hour(first_us, last_us, starts),
         longest_s=max(lives, default=None),
         first_us=first_us,
         last_us=last_us,
         newest=newest,
+        members=tuple(one.id for one in members),
     )
 
 

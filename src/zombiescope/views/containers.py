@@ -7,7 +7,7 @@ only the last one of each id is kept: memory grows with the number of ids, not w
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,21 +75,38 @@ def containers(recording: Recording, start_us: int | None, end_us: int | None) -
     """By id, as they were last known in a span: those that were there in it or ended in it."""
     since_us = None if start_us is None else start_us - HOUR_US
     starts = _Starts(start_us or 0)
-    last = _last_of_each(
-        starts.counted(rows) for rows in recording.batches("containers", since_us, end_us, _COLUMNS) if len(rows)
-    )
-    if last is None:
-        return {}
+    pieces = recording.batches("containers", since_us, end_us, _COLUMNS)
+    last = _last_of_each(starts.counted(rows) for rows in _relevant(pieces, start_us))
     there = _in_window(last, start_us)
     values = zip(*(_list(there, name) for name in _COLUMNS), strict=True)
-    return {row[0]: Container(*row, starts.of(row[0]), starts.first_us(row[0])) for row in values if row[0]}
+    return {row[0]: _container(row, starts) for row in values if row[0]}
 
 
-def _last_of_each(pieces: Iterator[pa.Table]) -> pa.Table | None:
-    """The last row of each id."""
-    kept: pa.Table | None = None
+def _container(row: tuple[Any, ...], starts: _Starts) -> Container:
+    values: list[Any] = [*row, starts.of(row[0]), starts.first_us(row[0])]
+    return Container(*values)
+
+
+def _relevant(pieces: Iterable[pa.Table], start_us: int | None) -> Iterator[pa.Table]:
+    """The rows of the window, and before them of those that were still there when it began: a leak leaves thousands
+    that were not."""
+    before = columns.empty(schema.CONTAINERS, _COLUMNS)
     for rows in pieces:
-        both = rows if kept is None else pa.concat_tables([kept, rows])
+        inside = columns.cut(rows, "time", start_us, None)
+        if len(inside) < len(rows):
+            before = _last_of_each([before, columns.cut(rows, "time", None, start_us)])
+        if len(inside):
+            yield _in_window(before, start_us)
+            yield inside
+            before = before.slice(0, 0)
+    yield _in_window(before, start_us)
+
+
+def _last_of_each(pieces: Iterable[pa.Table]) -> pa.Table:
+    """The last row of each id."""
+    kept = columns.empty(schema.CONTAINERS, _COLUMNS)
+    for rows in pieces:
+        both = pa.concat_tables([kept, rows]) if len(kept) else rows
         last = {identity: row for row, identity in enumerate(columns.texts(both.column("id")))}
         kept = both if len(last) == len(both) else columns.take(both, np.array(sorted(last.values()), np.int64))
     return kept

@@ -17,8 +17,8 @@ from zombiescope.recording import locate
 
 COMMANDS = (
     "up", "record", "status", "mark", "serve", "check", "top", "cores", "heatmap", "flamegraph", "stacks", "diff",
-    "events", "cgroups", "history", "info", "diagnose", "audit", "demo", "import", "freeze", "pack", "compact", "lab",
-    "export", "push",
+    "events", "cgroups", "containers", "history", "info", "diagnose", "audit", "demo", "import", "freeze", "pack",
+    "compact", "lab", "export", "push",
 )  # fmt: skip
 READERS = (
     "cores",
@@ -27,6 +27,7 @@ READERS = (
     "stacks",
     "events",
     "cgroups",
+    "containers",
     "history",
     "info",
     "freeze",

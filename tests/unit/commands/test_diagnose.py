@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.helpers.cli import Cli
+from tests.helpers.made import START_US
 from tests.helpers.scenes import Scene
 
 READ = "do_syscall_64 vfs_read"
@@ -112,3 +113,15 @@ def test_what_was_felt_on_its_core_is_the_pods_even_before_its_time(cli: Cli, tm
     place = scene.write(tmp_path / "r")
     assert cli("diagnose", str(place), "--pod", UID, "--json").document["incidents"]
     assert cli("diagnose", str(place), "--pod", UID, "--ray-job", "1").code == 2
+
+
+@pytest.mark.parametrize("name", ["train-0", "ml/train-0", "train-*", UID])
+def test_a_pod_is_found_by_name_through_its_containers(cli: Cli, tmp_path: Path, name: str) -> None:
+    """No event names it; its tasks know their container's id and the pod's uid."""
+    scene = sick().hog("", "trainer", cpu=1, pid=77, share=0.2, from_s=4, to_s=9, pod=UID)
+    scene.made.container(START_US, "ab" * 32, name="main", pod="train-0", namespace="ml", pod_uid=UID)
+    place = scene.write(tmp_path / "r")
+    said = " ".join(cli("diagnose", str(place), "--pod", name).out.split())
+    assert f"pod {name}: 1 tasks on 1 cores" in said
+    assert cli("diagnose", str(place), "--pod", "train-1").code == 1
+    assert cli("diagnose", str(place), "--pod", "default/train-0").code == 1

@@ -121,8 +121,8 @@ def test_ids_that_are_one_thing_are_one_family(read: Callable[[Node], Read]) -> 
     _ran(node, "web", 0, name="web", image="python:3.11")
     _ran(node, "worker", 0, name="worker", image="python:3.11")
     found = {family.place: family for family in families(read(node)().values())}
-    assert sorted(found) == ["backup", "crash/main in ml", "registry.local/ecs-agent:1.2", "web", "worker"]
-    loop, pod = found["registry.local/ecs-agent:1.2"], found["crash/main in ml"]
+    assert sorted(found) == ["backup", "main of pod ml/crash", "registry.local/ecs-agent:1.2", "web", "worker"]
+    loop, pod = found["registry.local/ecs-agent:1.2"], found["main of pod ml/crash"]
     assert (loop.kind, loop.ids, loop.starts, loop.most_starts, loop.failed) == ("image", 5, 5, 1, 5)
     assert (pod.kind, pod.ids, pod.most_starts, pod.last_code) == ("pod", 5, 5, 2)
     assert loop.per_hour == pytest.approx(360)

@@ -32,6 +32,7 @@ def cli(tmp_path_factory: pytest.TempPathFactory) -> Cli:
         ("events", {"at_least": "warning"}, ("events", "--at-least", "warning")),
         ("events", {"kind": ["mark", "nic_reset"]}, ("events", "--kind", "mark", "--kind", "nic_reset")),
         ("cgroups", {}, ("cgroups",)),
+        ("containers", {"top": 5, "image": "a"}, ("containers", "--top", "5", "--image", "a")),
         ("history", {"days": 30}, ("history", "--last", "30d")),
         ("functions", {"top": 7, "comm": "kubelet"}, ("stacks", "--top", "7", "--comm", "kubelet")),
         ("functions", {"cpu": ["0", "2-3"], "mode": "kernel"}, ("stacks", "--cpu", "0", "--cpu", "2-3", "--kernel")),

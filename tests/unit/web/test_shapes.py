@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.helpers.boxes import write_boxes
 from tests.helpers.page_server import PageServer, page_server
 from tests.helpers.recordings import Written, write_recording
 
@@ -18,10 +19,11 @@ from zombiescope.audit.baseline import Allowed, BaselineDiff
 from zombiescope.audit.finding import Audit, EvidenceLine, Finding
 from zombiescope.diagnosis.report.document import incident
 from zombiescope.documents import audit as audit_documents
+from zombiescope.documents import containers as container_documents
 from zombiescope.documents import incidents as incident_documents
 from zombiescope.documents import info as info_documents
 from zombiescope.documents import status as status_documents
-from zombiescope.questions.views import AuditQuestion
+from zombiescope.questions.views import AuditQuestion, ContainersQuestion
 from zombiescope.questions.window import Window
 from zombiescope.recording import incident_file
 from zombiescope.recording.gaps import Gap
@@ -172,6 +174,12 @@ def of_unsound_recording(written: Written) -> Iterator[Answer]:
     yield "audit", schema_of("audit"), {"schema": "zombiescope.audit/1", "available": True, **document}
 
 
+def of_containers(directory: Path) -> Iterator[Answer]:
+    with open_recording(write_boxes(directory)) as recording:
+        document = container_documents.answer(recording, ContainersQuestion()).document()
+    yield "containers", schema_of("containers"), {"schema": "zombiescope.containers/1", **document}
+
+
 @pytest.fixture(scope="module")
 def answers(server: PageServer, written: Written, tmp_path_factory: pytest.TempPathFactory) -> list[Answer]:
     home = tmp_path_factory.mktemp("live")
@@ -181,6 +189,7 @@ def answers(server: PageServer, written: Written, tmp_path_factory: pytest.TempP
         *of_recording(server, "founding-case"),
         *of_running_recorder(growing, home),
         *of_unsound_recording(written),
+        *of_containers(home / "boxes"),
     ]
 
 

@@ -129,6 +129,60 @@ export interface ColumnArray {
   length: number;
 }
 
+export interface Container {
+  id: string;
+  name: string | null;
+  image: string | null;
+  runtime: string | null;
+  namespace: string | null;
+  pod: string | null;
+  pod_uid: string | null;
+  cgroup: string | null;
+  started: number | null;
+  exited: number | null;
+  code: number | null;
+  alive: boolean;
+  runs: number | null;
+  restarts: number | null;
+  restart_policy: string | null;
+  starts: number;
+  requester: Requester;
+}
+
+/** Containers that are one thing to a person; `starts` counts in the window. */
+export interface ContainerFamily {
+  name: string;
+  kind: "pod" | "name" | "image" | "unknown";
+  namespace: string | null;
+  image: string | null;
+  ids: number;
+  starts: number;
+  restarts: number | null;
+  alive: number;
+  exited: number;
+  failed: number;
+  succeeded: number;
+  last_code: number | null;
+  per_hour: number | null;
+  longest_s: number | null;
+  requester: Requester;
+  restart_policy: string | null;
+  loop: "in place" | "failing" | "quick" | null;
+  text: string | null;
+}
+
+export interface Containers {
+  schema: string;
+  from: number;
+  to: number;
+  node: string;
+  total: number;
+  alive: number;
+  left_out: number;
+  families: ContainerFamily[];
+  containers: Container[];
+}
+
 export interface Core {
   user: number | null;
   nice: number | null;
@@ -546,6 +600,14 @@ export interface RecordingList {
   recordings: RecordingEntry[];
 }
 
+/** Who ran the client that asked for a container. */
+export interface Requester {
+  comm: string | null;
+  pid: number | null;
+  unit: string | null;
+  command: string | null;
+}
+
 export interface RuledOut {
   pattern: string;
   because: string;
@@ -692,6 +754,7 @@ export interface WorstSecond {
   comm: string | null;
   pid: number | null;
   unit: string | null;
+  container: string | null;
   task_ratio: number | null;
   path: string[];
 }
@@ -710,6 +773,7 @@ export interface Documents {
   status: Status;
   worst: Worst;
   cgroups: Cgroups;
+  containers: Containers;
   history: History;
   audit: Audit;
   lanes: Lanes;

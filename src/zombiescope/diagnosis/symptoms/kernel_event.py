@@ -32,7 +32,7 @@ _TITLES = {
     "ray_job_failed": "Ray job failed",
 }
 """Where the name of the event does not read as a heading."""
-_HARMLESS = frozenset({"mark", "cgroup_churn", "unit_restart"})
+_HARMLESS = frozenset({"mark", "cgroup_churn", "unit_restart", "container_restart"})
 
 
 def find(facts: Facts) -> Iterator[Symptom]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,11 +13,12 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 
 from zombiescope.documents import audit as audit_documents
 from zombiescope.documents import cgroups as cgroup_documents
+from zombiescope.documents import containers as container_documents
 from zombiescope.documents import history as history_documents
 from zombiescope.documents import info as info_documents
 from zombiescope.documents import status as status_documents
 from zombiescope.documents import worst as worst_documents
-from zombiescope.questions.views import AuditQuestion, HistoryQuestion
+from zombiescope.questions.views import AuditQuestion, ContainersQuestion, HistoryQuestion
 from zombiescope.questions.window import WindowQuestion
 from zombiescope.recording.reader import Recording
 from zombiescope.web.held_recording import HeldRecording
@@ -24,7 +26,10 @@ from zombiescope.web.parameters import query
 from zombiescope.web.responder import Rec, Responder, says
 
 Window = Annotated[WindowQuestion, Depends(query(WindowQuestion))]
+Containers = Annotated[ContainersQuestion, Depends(query(ContainersQuestion))]
 AUDIT_KEPT_S = 60.0
+_CONTAINERS = 1_000
+"""Listed for a request that does not say how many; families count all of them."""
 
 
 def routes(responder: Responder) -> APIRouter:
@@ -64,6 +69,16 @@ def routes(responder: Responder) -> APIRouter:
         return responder.answer(
             request, "cgroups", rec, lambda _, recording: cgroup_documents.answer(recording, question), question
         )
+
+    @router.get("/containers", **says("containers --json"))
+    def containers(request: Request, question: Containers, rec: Rec = None) -> Response:
+        """The containers of the window, what of them restarts for ever, and who asked for them."""
+        bounded = replace(question, top=question.top or _CONTAINERS)
+
+        def made(_: HeldRecording, recording: Recording) -> dict[str, Any]:
+            return container_documents.answer(recording, bounded).document()
+
+        return responder.answer(request, "containers", rec, made, question.window)
 
     @router.get("/history", **says("history --last 30d --json"))
     def history(

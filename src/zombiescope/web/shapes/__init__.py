@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from zombiescope.documents.columns import MEDIA_TYPE
-from zombiescope.web.shapes import cgroups, diagnosis, node, samples
+from zombiescope.web.shapes import cgroups, containers, diagnosis, node, samples
 from zombiescope.web.shapes.common import TimelineEvent
 
 DOCUMENTS: dict[str, Any] = {
@@ -20,6 +20,7 @@ DOCUMENTS: dict[str, Any] = {
     "status": node.Status,
     "worst": node.Worst,
     "cgroups": cgroups.Cgroups,
+    "containers": containers.Containers,
     "history": node.History,
     "audit": cgroups.Audit,
     "lanes": node.Lanes,
