@@ -24,7 +24,7 @@ _CHURN = (
 )
 _DUMPS = (
     "ctnetlink_dump_table ctnetlink_get_conntrack ctnetlink_del_conntrack ctnetlink_flush_iterate ct_seq_show "
-    "ct_seq_next"
+    "ct_seq_next ctnetlink_dump_list nf_ct_iterate_cleanup nf_ct_iterate_cleanup_net get_next_corpse"
 )
 
 

@@ -14,7 +14,7 @@ RELOAD_CORES = 0.3
 _PACKETS = "ipt_do_table ip6t_do_table arpt_do_table ebt_do_table nft_do_chain"
 _RELOADS = (
     "do_replace do_ipt_set_ctl do_ip6t_set_ctl xt_replace_table get_counters alloc_counters translate_table "
-    "compat_do_replace"
+    "compat_do_replace __do_replace nf_tables_delrule"
     " nf_tables_newrule nf_tables_commit nfnetlink_rcv_batch nf_tables_newtable nft_netdev_event"
 )
 

@@ -13,9 +13,14 @@ SMALL_BYTES = 64 << 20
 _WALK = (
     "smap_gather_stats walk_page_range walk_page_vma walk_page_mapping smaps_pte_range smaps_account "
     "smaps_page_accumulate"
-    " vm_normal_page pagemap_pmd_range pagemap_read gather_pte_stats clear_refs_pte_range m_next"
+    " vm_normal_page pagemap_pmd_range pagemap_read gather_pte_stats clear_refs_pte_range m_next __walk_page_range"
+    " pagemap_scan_pmd_entry"
 )
-_FILES = "show_smaps_rollup show_smap show_smaps show_numa_map pagemap_read clear_refs_write"
+_FILES = (
+    "show_smaps_rollup show_smap show_smaps show_pid_smap show_numa_map pagemap_read do_pagemap_cmd do_pagemap_scan"
+    " clear_refs_write"
+)
+"""show_pid_smap until 4.18; do_pagemap_scan is PAGEMAP_SCAN, from 6.7 on."""
 
 
 def examine(case: Case) -> Evidence:

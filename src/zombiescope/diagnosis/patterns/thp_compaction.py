@@ -66,9 +66,9 @@ PATTERN = Pattern(
     examine=examine,
     signatures=(
         signature("__alloc_pages_direct_compact try_to_compact_pages", _COMPACT, means="an allocation compacts memory"),
-        signature("kcompactd kcompactd_do_work", _COMPACT, means="kcompactd compacts memory"),
+        signature("kcompactd kcompactd_do_work proactive_compact_node", _COMPACT, means="kcompactd compacts memory"),
         signature(
-            "sysctl_compaction_handler compact_store compact_nodes compact_node",
+            "sysctl_compaction_handler compact_store compact_nodes compact_node __compact_pgdat",
             _COMPACT,
             means="memory is compacted on request",
         ),
