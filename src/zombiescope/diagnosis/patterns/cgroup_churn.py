@@ -66,6 +66,7 @@ PATTERN = Pattern(
     id="cgroup-churn",
     title="Cgroups are constantly created and removed",
     proof="kernel",
+    seen_on=("6.18",),
     looks_like="Kernel time in creating and removing cgroups, in the task that asks for it and in kworkers that clean "
     "up (cgroup_destroy, cgroup_free). Each one has a structure for every controller and every core.",
     confirmed_by="20 or more cgroups a second created, and as many removed.",

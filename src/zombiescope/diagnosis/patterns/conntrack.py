@@ -92,6 +92,7 @@ PATTERN = Pattern(
     id="conntrack",
     title="Connection tracking is full or is dumped",
     proof="kernel",
+    seen_on=("6.18",),
     looks_like="Softirq time in nf_conntrack_in and early_drop: the table is full and each new connection looks for "
     "one to drop. Or an agent lists the whole table for every pod that goes.",
     confirmed_by="The table is 85% full, the kernel reported it full or drops entries early, making and dropping "

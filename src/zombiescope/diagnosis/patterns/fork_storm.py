@@ -73,6 +73,7 @@ PATTERN = Pattern(
     id="fork-storm",
     title="Processes are started all the time",
     proof="kernel",
+    seen_on=("6.18",),
     looks_like="Kernel time in fork, exec and exit, spread over hundreds of processes that live for milliseconds, so "
     "that no list of processes shows them. Or a process with gigabytes forks, which copies its page tables.",
     confirmed_by="50 or more new processes a second; or 0.5 of a CPU in copying and dropping address spaces.",

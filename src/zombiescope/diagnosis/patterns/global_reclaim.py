@@ -85,6 +85,7 @@ PATTERN = Pattern(
     id="global-reclaim",
     title="The node reclaims memory",
     proof="kernel",
+    seen_on=("6.1 (emulated)",),
     looks_like="kswapd, or the tasks that allocate (direct reclaim), scan page lists for pages that can be freed.",
     confirmed_by="25,000 or more pages scanned a second (100 MB/s), by kswapd, by allocating tasks or on request; or "
     "0.3 of a CPU spent on page lists for the whole node.",

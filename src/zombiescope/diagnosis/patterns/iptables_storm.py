@@ -63,6 +63,7 @@ PATTERN = Pattern(
     id="iptables-storm",
     title="Packets pass thousands of firewall rules",
     proof="kernel",
+    seen_on=("6.18",),
     looks_like="Softirq time in ipt_do_table or nft_do_chain: every packet is held against thousands of rules, one "
     "after the other. Or a task replaces the whole rule set again and again.",
     confirmed_by="Four microseconds or more of CPU a packet inside the rules, or 0.3 of a CPU in replacing them.",

@@ -101,6 +101,7 @@ PATTERN = Pattern(
     id="memcg-limit-reclaim",
     title="A cgroup reclaims at its memory limit",
     proof="kernel",
+    seen_on=("6.18", "6.1 (emulated)"),
     looks_like="Tasks of one container spend their time in try_charge and reclaim: the container is at its memory "
     "limit, and every page that it takes has to be freed from its own cache first.",
     confirmed_by="The cgroup hit its limit 50 times a second or more (memory.events max or high; memory.failcnt on "

@@ -46,6 +46,7 @@ PATTERN = Pattern(
     id="mount-storm",
     title="The mount table is read all the time",
     proof="kernel",
+    seen_on=("6.18",),
     looks_like="pid 1 and every other reader of /proc/self/mountinfo format thousands of lines at each change of a "
     "mount; exec probes that mount and unmount make them do it again.",
     confirmed_by="0.4 of a CPU or more in formatting or changing the mount table; these functions do nothing else.",

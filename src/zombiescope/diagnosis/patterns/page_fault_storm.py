@@ -54,6 +54,7 @@ PATTERN = Pattern(
     id="page-fault-storm",
     title="Page faults fill the kernel time",
     proof="kernel",
+    seen_on=("6.18",),
     looks_like="A program that allocates and frees large blocks, or many threads of one address space that map and "
     "unmap: handle_mm_fault, clear_page and waits for mmap_lock.",
     confirmed_by="100,000 or more page faults a second, or 100 huge pages cleared.",

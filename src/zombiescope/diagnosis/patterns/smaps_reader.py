@@ -58,6 +58,7 @@ PATTERN = Pattern(
     id="smaps-reader",
     title="A monitoring agent walks the pages of a large process",
     proof="kernel",
+    seen_on=("6.18",),
     looks_like="An agent that reads /proc/PID/smaps, smaps_rollup or pagemap of a process with many gigabytes holds a "
     "core in the kernel: about 4.5 s for 200 GB, in one system call, at every scrape.",
     confirmed_by="At least 1 GB of anonymous or shared memory in use on the node while the frames of such a read run.",

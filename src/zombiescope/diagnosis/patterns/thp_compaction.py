@@ -59,6 +59,7 @@ PATTERN = Pattern(
     id="thp-compaction",
     title="Memory is compacted for huge pages",
     proof="kernel",
+    seen_on=("6.18",),
     looks_like="Tasks that fault, or kcompactd and khugepaged, move pages aside to make room for huge pages.",
     confirmed_by="50,000 or more pages scanned for compaction in a second.",
     refuted_by="compact_stall and compact_migrate_scanned did not move: huge pages have nothing to do with it.",

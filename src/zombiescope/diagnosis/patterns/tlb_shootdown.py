@@ -70,6 +70,7 @@ PATTERN = Pattern(
     id="tlb-shootdown",
     title="Unmapping memory interrupts other cores",
     proof="kernel",
+    seen_on=("6.18",),
     looks_like="munmap, madvise or mprotect of a program with many threads waits until every core that runs one of "
     "them has flushed the pages from its TLB.",
     confirmed_by="10,000 or more TLB shootdowns a second; a fifth of a core where the host or the processor "

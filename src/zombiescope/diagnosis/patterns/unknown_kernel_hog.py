@@ -78,6 +78,7 @@ PATTERN = Pattern(
     id=FALLBACK,
     title="A kernel hog that no pattern explains",
     proof="kernel",
+    seen_on=("6.18", "6.1 (emulated)"),
     looks_like="A task holds a core in the kernel, and none of the known patterns fits its frames and counters.",
     confirmed_by="Nothing: it is what remains.",
     refuted_by="Any pattern that is confirmed.",

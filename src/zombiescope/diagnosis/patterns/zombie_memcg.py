@@ -201,6 +201,7 @@ PATTERN = Pattern(
     id="zombie-memcg",
     title="Zombie memory cgroups are walked",
     proof="kernel",
+    seen_on=("6.18", "6.1 (emulated)"),
     looks_like="A task that reads memory statistics or reclaims memory spends seconds in the kernel walking memory "
     "cgroups that have no directory any more.",
     confirmed_by="At least 1,000 dying memory cgroups, and as many as there are in use.",
