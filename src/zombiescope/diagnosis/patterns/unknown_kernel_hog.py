@@ -12,7 +12,7 @@ from zombiescope.diagnosis.incident import Fix, FixStep, advice, command
 from zombiescope.diagnosis.pattern import FALLBACK, Evidence, Pattern
 
 MOST_GRANTS = 4
-_CALL = re.compile(r"(?:__(?:x64|ia32|arm64|s390x|se|do)_sys_|ksys_|__sys_|SyS_)([a-z0-9_]+?)(?:\.|$)")
+_CALL = re.compile(r"(?:__(?:x64|ia32|arm64|s390x|se|do)_sys_|ksys_|__sys_|SyS_|sys_)([a-z0-9_]+?)(?:\.|$)")
 
 
 def examine(case: Case) -> Evidence:
