@@ -22,6 +22,7 @@ _FLUSH = (
 both back, so a function that was sampled needs no release to be believed."""
 _SPIN = (
     "native_queued_spin_lock_slowpath __pv_queued_spin_lock_slowpath queued_spin_lock_slowpath __cgroup_rstat_lock"
+    " __css_rstat_lock"
     " _raw_spin_lock_irq _raw_spin_lock_irqsave"
 )
 
