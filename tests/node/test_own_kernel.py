@@ -1,4 +1,4 @@
-"""A kernel image of one's own that cannot come up: Debian's, which has the disk's driver as a module, without ramdisk."""
+"""A kernel image of one's own that cannot come up: Debian's has the driver of the disk as a module."""
 
 from __future__ import annotations
 

@@ -23,6 +23,18 @@ WAITING = frozenset(
         "queued_read_lock_slowpath", "queued_write_lock_slowpath", "multi_cpu_stop", "smp_call_function_many_cond",
         "smp_call_function_single", "rwsem_spin_on_owner", "rwsem_optimistic_spin", "rwsem_down_read_slowpath",
         "rwsem_down_write_slowpath", "mutex_spin_on_owner", "osq_lock", "csd_lock_wait",
+        # Spinlocks were tickets before 4.2 (x86, d73a33973f16) and 4.19 (arm64, c11090474d70): whoever waits spins in
+        # the lock function itself, or below it in what a hypervisor gives. They are small, and half of somebody's time
+        # in them is waiting on any kernel.
+        "_raw_spin_lock", "_raw_spin_lock_irq", "_raw_spin_lock_irqsave", "_raw_spin_lock_bh", "__ticket_spin_lock",
+        "__ticket_lock_spinning", "kvm_lock_spinning", "xen_lock_spinning", "xen_spin_lock_slow", "__read_lock_failed",
+        "__write_lock_failed", "kvm_wait", "xen_qlock_wait", "hv_qlock_wait", "resilient_queued_spin_lock_slowpath",
+        # rw_semaphores before 5.3 (6cef7ff6e43c), through a stub in assembler before 5.2 (46ad0840b158).
+        "rwsem_down_read_failed", "rwsem_down_write_failed", "rwsem_down_read_failed_killable",
+        "rwsem_down_write_failed_killable", "__rwsem_down_read_failed_common", "__rwsem_down_write_failed_common",
+        "call_rwsem_down_read_failed", "call_rwsem_down_write_failed", "call_rwsem_down_write_failed_killable",
+        # Waiting for other cores before 5.6 (67719ef25eeb); stop_machine before 3.11.
+        "smp_call_function_many", "stop_machine_cpu_stop", "mutex_optimistic_spin", "rtmutex_spin_on_owner",
     }
 )  # fmt: skip
 

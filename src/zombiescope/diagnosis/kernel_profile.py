@@ -47,20 +47,22 @@ class KernelProfile:
         wanted = frozenset(names)
         return sum(count for path, count in self.paths.items() if path and path[-1] in wanted)
 
-    def under(self, outer: frozenset[str], inner: frozenset[str]) -> int:
-        """Samples in which one of `inner` was called, directly or not, by one of `outer`."""
+    def under(self, outer: frozenset[str], inner: frozenset[str], *, innermost: bool = False) -> int:
+        """Samples in which one of `inner` was called, directly or not, by one of `outer`; `innermost`: and called
+        nobody."""
         callers, called = self.known.expanded(outer), self.known.expanded(inner)
         both = (self.counts > 0) & self.known.with_function(outer) & self.known.with_function(inner)
         rows = np.flatnonzero(both).tolist()
-        return sum(int(self.counts[row]) for row in rows if _calls(self.known.kernel_path(row), callers, called))
+        paths = ((row, self.known.kernel_path(row)) for row in rows)
+        return sum(int(self.counts[row]) for row, path in paths if _calls(path, callers, called, innermost))
 
     def share(self, count: int) -> float:
         """Of all samples taken in the kernel."""
         return count / self.kernel_samples if self.kernel_samples else 0.0
 
 
-def _calls(path: tuple[str, ...], outer: frozenset[str], inner: frozenset[str]) -> bool:
+def _calls(path: tuple[str, ...], outer: frozenset[str], inner: frozenset[str], innermost: bool) -> bool:
     for at, name in enumerate(path):
         if name in outer:
-            return not inner or not inner.isdisjoint(path[at:])
+            return not inner or not inner.isdisjoint(path[-1:] if innermost else path[at:])
     return False

@@ -31,8 +31,11 @@ Scope = Literal["hog", "core", "node"]
 class Signature:
     """Samples in which one of `inner` runs below one of `outer`; with no `inner`, in which one of `outer` runs.
 
-    A name that ends in * stands for all that begin so. Where kernels differ, `since` and `before` say which ones have
-    it; a kernel that is not known may have any.
+    A name that ends in * stands for all that begin so, and sys_NAME for the system call's entry on any architecture.
+
+    Most names exist only in kernels that do what they stand for, so they need no bound: distributions carry functions
+    back, and one that was sampled is there. Where a function stayed and what it does changed, `since` and `before` are
+    the mainline releases that do it, and `proof` are callees that show it on any other.
     """
 
     outer: frozenset[str]
@@ -41,19 +44,28 @@ class Signature:
     before: Version | None = None
     means: str = ""
     """What the pair means, for the chain: "memory.numa_stat is read"."""
+    proof: frozenset[str] = frozenset()
+    innermost: bool = False
+    """The time is spent in `inner` itself, not in what it calls."""
 
-    def applies(self, kernel: Version | None) -> bool:
-        if kernel is None:
+    def applies(self, kernel: Version | None, profile: KernelProfile) -> bool:
+        if kernel is None or self._in_mainline(kernel):
             return True
-        return (self.since is None or kernel >= self.since) and (self.before is None or kernel < self.before)
+        return bool(self.proof) and profile.under(self.outer, self.proof) > 0
 
     def samples(self, profile: KernelProfile) -> int:
-        return profile.under(self.outer, self.inner) if self.inner else profile.total(*self.outer)
+        if not self.inner:
+            return profile.total(*self.outer)
+        return profile.under(self.outer, self.inner, innermost=self.innermost)
+
+    def _in_mainline(self, kernel: Version) -> bool:
+        return (self.since is None or kernel >= self.since) and (self.before is None or kernel < self.before)
 
 
 def signature(outer: str, inner: str = "", **more: object) -> Signature:
     """Frames written as words: signature("memcg_stat_show", "mem_cgroup_iter css_next_descendant_pre")."""
-    return Signature(frozenset(outer.split()), frozenset(inner.split()), **more)  # type: ignore[arg-type]
+    words = {"proof": frozenset(str(more.pop("proof", "")).split())}
+    return Signature(frozenset(outer.split()), frozenset(inner.split()), **words, **more)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +113,8 @@ class Pattern:
     """Whose samples the signatures are looked for in."""
     least_share: float = 0.2
     """Of the kernel samples in that scope; below it the frames do not speak for the pattern."""
+    seen_on: tuple[str, ...] = ()
+    """Kernels on which it happened and was named, by us: "6.18", "4.19 (emulated)". Empty: known from others only."""
     symptoms: frozenset[str] = frozenset()
     """A pattern without frames is only considered when one of these symptoms is there."""
     may_be: bool = False
@@ -125,7 +139,9 @@ class Pattern:
         """The largest share of kernel samples that one of its signatures has, and which."""
         profile = self._profile(case)
         found = [
-            (profile.share(one.samples(profile)), one) for one in self.signatures if one.applies(case.facts.kernel)
+            (profile.share(one.samples(profile)), one)
+            for one in self.signatures
+            if one.applies(case.facts.kernel, profile)
         ]
         return max(found, key=lambda pair: pair[0], default=(0.0, None))
 

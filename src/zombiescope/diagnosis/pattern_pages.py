@@ -10,6 +10,7 @@ from pathlib import Path
 
 from zombiescope.diagnosis.incident import Proof
 from zombiescope.diagnosis.pattern import Pattern, Signature
+from zombiescope.diagnosis.sample_index import SYSTEM_CALL
 
 PROOF: dict[Proof, str] = {
     "kernel": "reproduced on a real kernel, recorded and diagnosed",
@@ -38,13 +39,17 @@ def page(pattern: Pattern) -> str:
         "## How it is known",
         f"Proof: {pattern.proof}, {PROOF[pattern.proof]}."
         + (f" From: {pattern.known_from}." if pattern.known_from else ""),
+        _seen(pattern),
         f"As a Kubernetes event its reason is `{pattern.reason}`, and so is the name of its alert.",
     ]
     return "\n\n".join(parts) + "\n"
 
 
 def index(patterns: Sequence[Pattern]) -> str:
-    rows = [f"| [{one.id}]({one.id}.md) | {one.title} | {one.confirmed_by} | {one.proof} |" for one in patterns]
+    rows = [
+        f"| [{one.id}]({one.id}.md) | {one.title} | {one.confirmed_by} | {one.proof} | {_kernels_seen(one) or 'none'} |"
+        for one in patterns
+    ]
     return "\n".join(
         [
             "# Root-cause patterns",
@@ -52,8 +57,11 @@ def index(patterns: Sequence[Pattern]) -> str:
             "Generated from the files in `diagnosis/patterns/`, one each. How they are weighed is described in "
             "[diagnosis](../diagnosis.md).",
             "",
-            "| pattern | what happens | confirmed by | proof |",
-            "|---|---|---|---|",
+            "*Seen on* are the kernels on which it was made to happen and recorded; elsewhere its functions are known "
+            "from the kernel's source and from reports.",
+            "",
+            "| pattern | what happens | confirmed by | proof | seen on |",
+            "|---|---|---|---|---|",
             *rows,
             "",
         ]
@@ -75,12 +83,28 @@ def _frames(pattern: Pattern) -> str:
     if not pattern.signatures:
         return "None: a task that does not run, or does not enter the kernel, is not in a kernel profile."
     rows = ["| called by | hot | kernels | meaning |", "|---|---|---|---|"]
-    rows += [
-        f"| {_names(one.outer)} | {_names(one.inner) or 'itself'} | {_kernels(one)} | {one.means} |"
-        for one in pattern.signatures
-    ]
+    rows += [f"| {_names(one.outer)} | {_hot(one)} | {_kernels(one)} | {one.means} |" for one in pattern.signatures]
+    entry = f" `{SYSTEM_CALL}NAME` is the system call's entry on any architecture." if _names_a_call(pattern) else ""
     least = f"At least {pattern.least_share * 100:.0f}% of {_SCOPES[pattern.scope]}."
-    return least + "\n\n" + "\n".join(rows)
+    return least + entry + "\n\n" + "\n".join(rows)
+
+
+def _names_a_call(pattern: Pattern) -> bool:
+    return any(name.startswith(SYSTEM_CALL) for one in pattern.signatures for name in one.outer | one.inner)
+
+
+def _kernels_seen(pattern: Pattern) -> str:
+    return ", ".join(pattern.seen_on)
+
+
+def _seen(pattern: Pattern) -> str:
+    if not pattern.seen_on:
+        return "Seen on: no kernel yet. It was never made to happen on a real one, and is known from others only."
+    return f"Seen on: {_kernels_seen(pattern)}. Other kernels by the names in their source."
+
+
+def _hot(one: Signature) -> str:
+    return (_names(one.inner) or "itself") + (" (themselves)" if one.innermost else "")
 
 
 def _names(names: frozenset[str]) -> str:
@@ -88,9 +112,12 @@ def _names(names: frozenset[str]) -> str:
 
 
 def _kernels(one: Signature) -> str:
+    """Of the mainline; distributions carry things back and forth."""
     since = "" if one.since is None else f"from {one.since[0]}.{one.since[1]}"
     before = "" if one.before is None else f"before {one.before[0]}.{one.before[1]}"
-    return " ".join(part for part in (since, before) if part) or "any"
+    bounds = " ".join(part for part in (since, before) if part)
+    proof = f", or with {_names(one.proof)}" if bounds and one.proof else ""
+    return bounds + proof if bounds else "any that has them"
 
 
 def _lower(sentence: str) -> str:

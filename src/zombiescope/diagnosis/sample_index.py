@@ -76,7 +76,7 @@ class SampleIndex:
         return path
 
     def expanded(self, names: frozenset[str]) -> frozenset[str]:
-        """Names that end in * stand for all that begin so."""
+        """As the function of that name says."""
         found = self._expanded.get(names)
         if found is None:
             found = self._expanded[names] = expanded(names, self._by_name)
@@ -120,8 +120,16 @@ class SampleIndex:
         return row_at[np.argsort(of, kind="stable")], firsts
 
 
+SYSTEM_CALL = "sys_"
+_ENTRIES = ("sys_", "SyS_", "ksys_", "__se_sys_", "__do_sys_", "__x64_sys_", "__ia32_sys_", "__arm64_sys_")
+"""A system call's functions: sys_ until 4.16, SyS_ beside it; then one for each architecture (fa697140f9a2)."""
+
+
 def expanded(names: frozenset[str], known: Collection[str]) -> frozenset[str]:
-    """Those of the known names that are meant; one that ends in * stands for all that begin so."""
+    """Those of the known names that are meant; one that ends in * stands for all that begin so, and sys_NAME for the
+    system call's entry on any architecture and kernel."""
     starts = tuple(name[:-1] for name in names if name.endswith("*"))
     more = (name for name in known if name.startswith(starts)) if starts else ()
-    return frozenset({*(name for name in names if name in known), *more})
+    calls = (name.removeprefix(SYSTEM_CALL) for name in names if name.startswith(SYSTEM_CALL))
+    entries = (prefix + call for call in calls for prefix in _ENTRIES)
+    return frozenset({*(name for name in (*names, *entries) if name in known), *more})

@@ -1,9 +1,10 @@
 """The kernel's release as uname says it, and from which one on the memory statistics are cheap.
 
 Reading memory.numa_stat walked every memory cgroup, dying ones included, until 5.8 (dd8657b6c1cb: 0.70 s at 10,000 of
-them became 0.001 s), reading memory.stat until 5.2 (42a300353577). Reclaim walks them still; with 7.1 (f1cf8d2f36dc)
-page cache no longer keeps a removed cgroup. A recording is read on another machine than its own, so its kernel cannot
-be probed and the release has to do; distributions that carried a fix back to an older release look worse than they are.
+them became 0.001 s); reading memory.stat, and the root's memory.usage_in_bytes, until 5.2 (42a300353577). Reclaim walks
+them still; with 7.1 (f1cf8d2f36dc) page cache no longer keeps a removed cgroup. A recording is read on another machine
+than its own, so its kernel cannot be probed and the release has to do; distributions that carried a fix back to an
+older release look worse than they are.
 """
 
 from __future__ import annotations

@@ -31,10 +31,16 @@ cdef extern from *:
         "call_function_single_interrupt", "xen_evtchn_do_upcall", "xen_hvm_callback_vector", "hyperv_callback_vector",
         "do_softirq_post_smp_call_flush", "flush_smp_call_function_queue", "asm_exc_nmi", "exc_nmi", "do_nmi", NULL };
 
+    /* A clone (cpuidle_enter_state.isra.0) is the function itself. */
+    static int zs_is_function(const char *name, const char *function) {
+        size_t length = strlen(function);
+        return !strncmp(name, function, length) && (name[length] == 0 || name[length] == '.');
+    }
+
     static uint8_t zs_symbol_flags(const char *name) {
         if (!strncmp(name, "sysvec_", 7) || !strncmp(name, "asm_sysvec_", 11)) return ZS_INTERRUPT;
-        for (int i = 0; zs_idle_names[i]; i++) if (!strcmp(name, zs_idle_names[i])) return ZS_IDLE;
-        for (int i = 0; zs_interrupt_names[i]; i++) if (!strcmp(name, zs_interrupt_names[i])) return ZS_INTERRUPT;
+        for (int i = 0; zs_idle_names[i]; i++) if (zs_is_function(name, zs_idle_names[i])) return ZS_IDLE;
+        for (int i = 0; zs_interrupt_names[i]; i++) if (zs_is_function(name, zs_interrupt_names[i])) return ZS_INTERRUPT;
         return 0;
     }
 
@@ -258,7 +264,7 @@ cdef class KernelSymbols:
         return self.symbols.room * sizeof(zs_symbol) + self.names.room + self.frame_of.room * sizeof(uint32_t)
 
 
-_CLONE_SUFFIX = __import__("re").compile(r"\.(?:isra|constprop|part|cold|lto_priv|llvm)(?:\.\d+)?(?=\.|$)")
+_CLONE_SUFFIX = __import__("re").compile(r"\.(?:isra|constprop|part|cold|lto_priv|localalias|llvm|__uniq)(?:\.\d+)?(?=\.|$)")
 
 
 def plain_name(str name not None):

@@ -21,8 +21,13 @@ SKID_LEAVES = frozenset(
         "finish_task_switch",
         "handle_softirqs",
         "__do_softirq",  # its name before 6.10
+        "__softirqentry_text_start",  # as a kernel before 6.10 shows it where the section begins with it
         "do_syscall_64",
         "exc_page_fault",
+        "el0_svc",  # arm64 switches interrupts on in these
+        "el0_svc_common",
+        "do_el0_svc",
+        "el0_da",
         "native_write_msr",
     }
 )

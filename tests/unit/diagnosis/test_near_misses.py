@@ -63,6 +63,8 @@ def test_a_waiter_alone_is_not_explained(tmp_path: Path) -> None:
         ("do_syscall_64 ksys_read vfs_read", "read"),
         ("el0_svc invoke_syscall __arm64_sys_futex do_futex", "futex"),
         ("do_syscall_64 __do_sys_clone.isra.0 kernel_clone", "clone"),
+        ("system_call_fastpath sys_read vfs_read", "read"),
+        ("entry_SYSCALL_64_fastpath SyS_newfstatat vfs_statx", "newfstatat"),
         ("asm_exc_page_fault exc_page_fault handle_mm_fault", None),
         ("ret_from_fork kthread worker_thread", None),
     ],

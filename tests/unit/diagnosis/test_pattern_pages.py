@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from zombiescope.diagnosis import pattern_pages, patterns
-from zombiescope.diagnosis.pattern import Pattern
+from zombiescope.diagnosis.pattern import FALLBACK, Pattern
+from zombiescope.lab.scenario import every
 
 DOCS = Path(__file__).parents[3] / "docs" / "patterns"
 
@@ -30,3 +32,28 @@ def test_a_file_is_named_after_its_pattern_and_says_everything(pattern: Pattern)
         assert text.strip()
     assert pattern.reason.isidentifier()
     assert set(pattern.annotations()) == {"summary", "description", "page"}
+
+
+RELEASE = re.compile(r"(?:^|; )(\d+\.\d+)(, emulated)?: ")
+
+
+def happened() -> dict[str, set[str]]:
+    """Pattern -> kernels on which a scenario made it happen, as the scenario's file says."""
+    found: dict[str, set[str]] = {}
+    for scenario in every():
+        seen = {
+            f"{release} (emulated)" if emulated else release for release, emulated in RELEASE.findall(scenario.frames)
+        }
+        found.setdefault(str(scenario.truth.pattern), set()).update(seen)
+    return found
+
+
+@pytest.mark.parametrize("pattern", patterns.every(), ids=lambda pattern: pattern.id)
+def test_it_was_seen_where_it_says_and_nowhere_else(pattern: Pattern) -> None:
+    assert bool(pattern.seen_on) == (pattern.proof != "literature")
+    kernels = [one.partition(" ")[0] for one in pattern.seen_on]
+    assert kernels == sorted(set(kernels), key=lambda one: [-int(part) for part in one.split(".")])
+    if pattern.id != FALLBACK:  # it happens wherever something has no name
+        assert set(pattern.seen_on) == happened().get(pattern.id, set())
+    said = pattern_pages.page(pattern)
+    assert f"Seen on: {', '.join(pattern.seen_on)}." in said or "never made to happen on a real one" in said

@@ -24,7 +24,7 @@ EXPLAINED_FRAMES = 1
 ONE_BY_ONE = 3
 _ENTRIES = (
     "entry_SYSCALL", "do_syscall_64", "x64_sys_call", "__x64_sys_", "__arm64_sys_", "invoke_syscall", "el0", "asm_",
-    "ret_from_fork", "kthread",
+    "ret_from_fork", "kthread", "do_el0_svc", "system_call_fastpath", "SyS_", "sys_",
 )  # fmt: skip
 
 

@@ -77,6 +77,7 @@ PATTERN = Pattern(
     id="cfs-throttle",
     title="A CPU limit throttles a cgroup",
     proof="kernel",
+    seen_on=("6.18", "6.1 (emulated)"),
     looks_like="A container stands still for tens of milliseconds at a time although cores are idle. No core is busy "
     "and no kernel function is hot.",
     confirmed_by="Throttled in 20% or more of its periods (nr_throttled of cpu.stat).",

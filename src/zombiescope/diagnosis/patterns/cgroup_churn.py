@@ -12,10 +12,12 @@ MANY_PER_S = 20.0
 """A node that starts a pod a second makes some ten cgroups for it."""
 FEW_PER_S = 1.0
 
-_MAKES = "cgroup_mkdir cgroup_create cgroup_apply_control_enable css_create mem_cgroup_css_alloc mem_cgroup_alloc"
+_MAKES = (
+    "cgroup_mkdir cgroup_create cgroup_apply_control_enable css_create create_css mem_cgroup_css_alloc mem_cgroup_alloc"
+)
 _REMOVES = (
     "cgroup_rmdir cgroup_destroy_locked css_free_rwork_fn css_killed_work_fn cgroup_addrm_files kernfs_remove "
-    "css_release_work_fn mem_cgroup_css_free"
+    "css_release_work_fn mem_cgroup_css_free css_free_work_fn mem_cgroup_css_offline"
 )
 
 
@@ -64,6 +66,7 @@ PATTERN = Pattern(
     id="cgroup-churn",
     title="Cgroups are constantly created and removed",
     proof="kernel",
+    seen_on=("6.18",),
     looks_like="Kernel time in creating and removing cgroups, in the task that asks for it and in kworkers that clean "
     "up (cgroup_destroy, cgroup_free). Each one has a structure for every controller and every core.",
     confirmed_by="20 or more cgroups a second created, and as many removed.",

@@ -67,6 +67,7 @@ PATTERN = Pattern(
     id="cgroup-litter",
     title="Too many live cgroup directories are walked",
     proof="kernel",
+    seen_on=("6.18", "6.1 (emulated)"),
     looks_like="kubelet, cAdvisor or systemd spends its time opening and listing cgroup directories. Unlike zombies "
     "these still have a directory, and removing it is all that is needed.",
     confirmed_by="5,000 or more memory cgroups with a directory.",

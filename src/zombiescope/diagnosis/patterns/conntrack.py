@@ -24,7 +24,7 @@ _CHURN = (
 )
 _DUMPS = (
     "ctnetlink_dump_table ctnetlink_get_conntrack ctnetlink_del_conntrack ctnetlink_flush_iterate ct_seq_show "
-    "ct_seq_next"
+    "ct_seq_next ctnetlink_dump_list nf_ct_iterate_cleanup nf_ct_iterate_cleanup_net get_next_corpse"
 )
 
 
@@ -92,6 +92,7 @@ PATTERN = Pattern(
     id="conntrack",
     title="Connection tracking is full or is dumped",
     proof="kernel",
+    seen_on=("6.18",),
     looks_like="Softirq time in nf_conntrack_in and early_drop: the table is full and each new connection looks for "
     "one to drop. Or an agent lists the whole table for every pod that goes.",
     confirmed_by="The table is 85% full, the kernel reported it full or drops entries early, making and dropping "

@@ -15,9 +15,10 @@ FEW_PER_S = 1.0
 FEW_TASKS = 5
 
 _FORK = "kernel_clone _do_fork do_fork copy_process dup_mm dup_mmap copy_page_range"
+_FORK += " sys_clone sys_clone3 sys_fork sys_vfork"
 _EXEC = (
-    "__x64_sys_execve __x64_sys_execveat do_execveat_common bprm_execve begin_new_exec load_elf_binary "
-    "exec_mmap do_execve"
+    "sys_execve sys_execveat do_execveat_common __do_execve_file bprm_execve begin_new_exec load_elf_binary "
+    "exec_mmap do_execve do_execve_common search_binary_handler flush_old_exec"
 )
 _EXIT = "do_exit do_group_exit exit_mmap mmput release_task wait_consider_task"
 
@@ -72,6 +73,7 @@ PATTERN = Pattern(
     id="fork-storm",
     title="Processes are started all the time",
     proof="kernel",
+    seen_on=("6.18",),
     looks_like="Kernel time in fork, exec and exit, spread over hundreds of processes that live for milliseconds, so "
     "that no list of processes shows them. Or a process with gigabytes forks, which copies its page tables.",
     confirmed_by="50 or more new processes a second; or 0.5 of a CPU in copying and dropping address spaces.",

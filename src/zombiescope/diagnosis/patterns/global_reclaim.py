@@ -13,15 +13,20 @@ RECLAIM_CORES = 0.3
 _WHOLE_NODE = "balance_pgdat try_to_free_pages __alloc_pages_direct_reclaim"
 """A cgroup at its limit does not come here."""
 _LISTS = "shrink_inactive_list shrink_active_list shrink_folio_list shrink_page_list evict_folios isolate_lru_folios"
+_LISTS += " isolate_lru_pages scan_folios isolate_folios"  # before 5.18, and MGLRU's
 """Below these pages are looked at; the rest is walking and waiting."""
 
 _SHRINK = (
     "shrink_node shrink_node_memcgs shrink_many shrink_one lru_gen_shrink_node shrink_lruvec shrink_inactive_list"
     " shrink_active_list shrink_folio_list shrink_page_list evict_folios shrink_slab do_shrink_slab isolate_lru_folios"
+    # Zones until 4.7 (b2e18757f2c9); MGLRU from 6.1 on.
+    " shrink_zone shrink_zones isolate_lru_pages lru_gen_shrink_lruvec try_to_shrink_lruvec lru_gen_age_node"
+    " kswapd_age_node try_to_inc_max_seq"
 )
 _ALLOCATES = (
     "__alloc_pages __alloc_pages_noprof __alloc_frozen_pages_noprof __alloc_pages_nodemask filemap_add_folio"
-    " add_to_page_cache_lru do_anonymous_page page_cache_ra_unbounded"
+    " add_to_page_cache_lru do_anonymous_page page_cache_ra_unbounded page_cache_readahead_unbounded"
+    " __do_page_cache_readahead do_huge_pmd_anonymous_page shmem_getpage_gfp shmem_get_folio_gfp"
 )
 
 
@@ -80,6 +85,7 @@ PATTERN = Pattern(
     id="global-reclaim",
     title="The node reclaims memory",
     proof="kernel",
+    seen_on=("6.1 (emulated)",),
     looks_like="kswapd, or the tasks that allocate (direct reclaim), scan page lists for pages that can be freed.",
     confirmed_by="25,000 or more pages scanned a second (100 MB/s), by kswapd, by allocating tasks or on request; or "
     "0.3 of a CPU spent on page lists for the whole node.",

@@ -14,7 +14,7 @@ RELOAD_CORES = 0.3
 _PACKETS = "ipt_do_table ip6t_do_table arpt_do_table ebt_do_table nft_do_chain"
 _RELOADS = (
     "do_replace do_ipt_set_ctl do_ip6t_set_ctl xt_replace_table get_counters alloc_counters translate_table "
-    "compat_do_replace"
+    "compat_do_replace __do_replace nf_tables_delrule"
     " nf_tables_newrule nf_tables_commit nfnetlink_rcv_batch nf_tables_newtable nft_netdev_event"
 )
 
@@ -63,6 +63,7 @@ PATTERN = Pattern(
     id="iptables-storm",
     title="Packets pass thousands of firewall rules",
     proof="kernel",
+    seen_on=("6.18",),
     looks_like="Softirq time in ipt_do_table or nft_do_chain: every packet is held against thousands of rules, one "
     "after the other. Or a task replaces the whole rule set again and again.",
     confirmed_by="Four microseconds or more of CPU a packet inside the rules, or 0.3 of a CPU in replacing them.",

@@ -55,8 +55,8 @@ PATTERN = Pattern(
     remedy="Set net.ipv4.vs.run_estimation=0, use fewer services a node, or a kernel from 6.2 on.",
     examine=examine,
     signatures=(
-        signature(_TIMER, before=(6, 2), means="rates of IPVS services are estimated in a timer"),
-        signature(_THREAD, since=(6, 2), means="rates of IPVS services are estimated in a thread"),
+        signature(_TIMER, means="rates of IPVS services are estimated in a timer, as before 6.2"),
+        signature(_THREAD, means="rates of IPVS services are estimated in a thread, as from 6.2 on"),
     ),
     scope="core",
     hog="Whoever was interrupted; the work is the kernel's.",

@@ -109,6 +109,7 @@ PATTERN = Pattern(
     id="irq-imbalance",
     title="One core takes all packets",
     proof="kernel",
+    seen_on=("6.18",),
     looks_like="ksoftirqd of one core, or whatever runs there, spends its time in net_rx_action; softirq time, not "
     "system time, fills that core while the others are idle.",
     confirmed_by="One core takes 80% of all packets and spends half of its time in softirqs.",

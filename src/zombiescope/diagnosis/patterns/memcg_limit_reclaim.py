@@ -101,6 +101,7 @@ PATTERN = Pattern(
     id="memcg-limit-reclaim",
     title="A cgroup reclaims at its memory limit",
     proof="kernel",
+    seen_on=("6.18", "6.1 (emulated)"),
     looks_like="Tasks of one container spend their time in try_charge and reclaim: the container is at its memory "
     "limit, and every page that it takes has to be freed from its own cache first.",
     confirmed_by="The cgroup hit its limit 50 times a second or more (memory.events max or high; memory.failcnt on "
@@ -111,8 +112,11 @@ PATTERN = Pattern(
     examine=examine,
     signatures=(
         signature(
-            "try_charge try_charge_memcg mem_cgroup_try_charge charge_memcg mem_cgroup_handle_over_high",
-            "try_to_free_mem_cgroup_pages do_try_to_free_pages shrink_node shrink_slab",
+            "try_charge try_charge_memcg mem_cgroup_try_charge charge_memcg mem_cgroup_handle_over_high"
+            # 3.10 charges in these; from 6.16 on the first is behind a static key; limits on the kernel's own memory.
+            " __mem_cgroup_try_charge mem_cgroup_do_charge __mem_cgroup_handle_over_high high_work_func"
+            " obj_cgroup_charge_pages __memcg_kmem_charge memcg_kmem_charge",
+            "try_to_free_mem_cgroup_pages do_try_to_free_pages shrink_node shrink_slab mem_cgroup_reclaim shrink_zone",
             means="an allocation waits until its cgroup has freed pages",
         ),
     ),

@@ -9,10 +9,15 @@ from zombiescope.diagnosis.pattern import Evidence, Pattern, cpu_below, signatur
 LEAST_CORES = 0.4
 """A line of mountinfo takes 1 to 2 us, so this is a table of 1,000 mounts read 200 times a second, or the like."""
 
-_READS = "show_mountinfo show_vfsmnt show_vfsstat mounts_open_common m_show"
+_READS = (
+    "show_mountinfo show_vfsmnt show_vfsstat mounts_open_common m_show"
+    # From 6.8 on a mount may be asked for without the table (46eae99ef733, b4c2bea8ceaa).
+    " sys_statmount do_statmount sys_listmount do_listmount"
+)
 _CHANGES = (
     "__do_loopback do_loopback attach_recursive_mnt propagate_mnt copy_tree clone_mnt umount_tree propagate_umount"
-    " namespace_unlock path_umount do_umount is_subdir copy_mnt_ns do_new_mount"
+    " namespace_unlock path_umount do_umount is_subdir copy_mnt_ns do_new_mount path_mount do_mount sys_mount"
+    " sys_umount sys_oldumount sys_move_mount sys_open_tree do_move_mount"
 )
 
 
@@ -41,6 +46,7 @@ PATTERN = Pattern(
     id="mount-storm",
     title="The mount table is read all the time",
     proof="kernel",
+    seen_on=("6.18",),
     looks_like="pid 1 and every other reader of /proc/self/mountinfo format thousands of lines at each change of a "
     "mount; exec probes that mount and unmount make them do it again.",
     confirmed_by="0.4 of a CPU or more in formatting or changing the mount table; these functions do nothing else.",

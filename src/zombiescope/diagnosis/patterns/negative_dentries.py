@@ -61,6 +61,7 @@ PATTERN = Pattern(
     id="negative-dentries",
     title="Cached names that do not exist are walked",
     proof="kernel",
+    seen_on=("6.18",),
     looks_like="Setting or removing an inotify watch, or shrinking the cache, walks all cached names of a directory; "
     "failing lookups (temporary files, NSS, module searches) have filled it with millions of names that do not exist.",
     confirmed_by="200,000 or more negative dentries.",

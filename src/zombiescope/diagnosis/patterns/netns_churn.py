@@ -52,6 +52,7 @@ PATTERN = Pattern(
     id="netns-churn",
     title="Network namespaces are constantly created and torn down",
     proof="kernel",
+    seen_on=("6.18",),
     looks_like="A kworker (netns) in cleanup_net and a caller in copy_net_ns share the kernel time; both hold the rtnl "
     "lock, so everything that configures the network waits.",
     confirmed_by="At least 0.1 of a CPU in setting namespaces up and 0.1 in tearing them down, in the same seconds.",

@@ -58,7 +58,9 @@ PATTERN = Pattern(
     signatures=(
         signature("task_numa_work change_prot_numa", means="pages are unmapped to see who uses them"),
         signature(
-            "do_numa_page do_huge_pmd_numa_page migrate_misplaced_folio migrate_misplaced_page", means="pages are moved"
+            "do_numa_page do_huge_pmd_numa_page migrate_misplaced_folio migrate_misplaced_page"
+            " migrate_misplaced_transhuge_page",
+            means="pages are moved",
         ),
     ),
     culprit="The process whose memory is balanced.",

@@ -11,7 +11,8 @@ SERIAL = ("ttyS", "ttyAMA", "hvc", "ttyUSB", "ttyMSM")
 OOM = ("oom_kill", "oom_invoked", "oom_summary", "memcg_oom")
 _PRINTS = (
     "console_flush_all console_unlock console_emit_next_record serial8250_console_write univ8250_console_write "
-    "wait_for_xmitr io_serial_in"
+    "wait_for_xmitr io_serial_in console_cont_flush call_console_drivers nbcon_emit_next_record"
+    " pl011_console_write"
 )
 AROUND_US = 15_000_000
 

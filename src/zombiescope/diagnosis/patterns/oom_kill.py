@@ -93,6 +93,7 @@ PATTERN = Pattern(
     id="oom-kill",
     title="Memory ran out, and the kernel killed a process",
     proof="kernel",
+    seen_on=("6.18", "6.1 (emulated)"),
     looks_like="Processes die with SIGKILL and log nothing themselves; the kernel log has it. Started again, they grow "
     "and die again: a loop that shows as restarts, not as CPU.",
     confirmed_by="The kernel's own lines about the kill, which name the process and the cgroup at its limit.",

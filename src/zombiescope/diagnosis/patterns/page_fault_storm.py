@@ -54,6 +54,7 @@ PATTERN = Pattern(
     id="page-fault-storm",
     title="Page faults fill the kernel time",
     proof="kernel",
+    seen_on=("6.18",),
     looks_like="A program that allocates and frees large blocks, or many threads of one address space that map and "
     "unmap: handle_mm_fault, clear_page and waits for mmap_lock.",
     confirmed_by="100,000 or more page faults a second, or 100 huge pages cleared.",
@@ -65,17 +66,22 @@ PATTERN = Pattern(
         signature(
             "asm_exc_page_fault exc_page_fault do_user_addr_fault __do_page_fault do_page_fault async_page_fault "
             "page_fault"
-            " do_mem_abort el0_da handle_mm_fault",
+            " do_mem_abort do_translation_fault el0_da el0_ia handle_mm_fault",
             means="memory is touched for the first time",
         ),
         signature(
-            "__x64_sys_munmap __do_sys_munmap __vm_munmap do_munmap __x64_sys_madvise do_madvise",
-            "unmap_page_range zap_pte_range zap_page_range zap_page_range_single unmap_vmas free_pages_and_swap_cache",
+            "sys_munmap vm_munmap __vm_munmap do_munmap __do_munmap do_mas_munmap do_vmi_munmap sys_madvise do_madvise",
+            "unmap_page_range zap_pte_range zap_page_range zap_page_range_single zap_page_range_single_batched"
+            " unmap_vmas free_pages_and_swap_cache unmap_region vms_clear_ptes",
             means="memory is released",
         ),
         signature(
-            "down_read down_write mmap_read_lock lock_mm_and_find_vma vm_mmap_pgoff __vm_munmap do_mprotect_pkey",
-            "rwsem_down_read_slowpath rwsem_down_write_slowpath rwsem_spin_on_owner rwsem_optimistic_spin",
+            "down_read down_write down_read_killable down_write_killable mmap_read_lock mmap_write_lock"
+            " lock_mm_and_find_vma vm_mmap_pgoff __vm_munmap do_mprotect_pkey",
+            "rwsem_down_read_slowpath rwsem_down_write_slowpath rwsem_spin_on_owner rwsem_optimistic_spin"
+            # before 5.3
+            " rwsem_down_read_failed rwsem_down_write_failed rwsem_down_write_failed_killable"
+            " call_rwsem_down_read_failed call_rwsem_down_write_failed call_rwsem_down_write_failed_killable",
             means="threads wait for their address space",
         ),
     ),

@@ -79,6 +79,7 @@ PATTERN = Pattern(
     id="rt-hog",
     title="A real-time task keeps a core for itself",
     proof="kernel",
+    seen_on=("6.18", "6.1 (emulated)"),
     looks_like="A task with SCHED_FIFO or SCHED_RR runs without sleeping. It may never enter the kernel; the tasks "
     "that share its core, and ksoftirqd up to kernel 6.4, wait.",
     confirmed_by="A task with a real-time policy that used 0.85 of a CPU or more (throttling leaves 5% to the others).",

@@ -72,6 +72,7 @@ PATTERN = Pattern(
     id="scheduler-contention",
     title="Tasks wait for one core while others have room",
     proof="kernel",
+    seen_on=("6.18",),
     looks_like="Run queue delay on one core, nothing of the kernel is hot there, and other cores are idle.",
     confirmed_by="Tasks waited a second or more in each second for one core, nobody held it in the kernel, and the "
     "node had room; or three tasks or more shared it and never ran on another.",

@@ -13,9 +13,14 @@ SMALL_BYTES = 64 << 20
 _WALK = (
     "smap_gather_stats walk_page_range walk_page_vma walk_page_mapping smaps_pte_range smaps_account "
     "smaps_page_accumulate"
-    " vm_normal_page pagemap_pmd_range pagemap_read gather_pte_stats clear_refs_pte_range m_next"
+    " vm_normal_page pagemap_pmd_range pagemap_read gather_pte_stats clear_refs_pte_range m_next __walk_page_range"
+    " pagemap_scan_pmd_entry"
 )
-_FILES = "show_smaps_rollup show_smap show_smaps show_numa_map pagemap_read clear_refs_write"
+_FILES = (
+    "show_smaps_rollup show_smap show_smaps show_pid_smap show_numa_map pagemap_read do_pagemap_cmd do_pagemap_scan"
+    " clear_refs_write"
+)
+"""show_pid_smap until 4.18; do_pagemap_scan is PAGEMAP_SCAN, from 6.7 on."""
 
 
 def examine(case: Case) -> Evidence:
@@ -53,6 +58,7 @@ PATTERN = Pattern(
     id="smaps-reader",
     title="A monitoring agent walks the pages of a large process",
     proof="kernel",
+    seen_on=("6.18",),
     looks_like="An agent that reads /proc/PID/smaps, smaps_rollup or pagemap of a process with many gigabytes holds a "
     "core in the kernel: about 4.5 s for 200 GB, in one system call, at every scrape.",
     confirmed_by="At least 1 GB of anonymous or shared memory in use on the node while the frames of such a read run.",

@@ -59,6 +59,7 @@ PATTERN = Pattern(
     id="thp-compaction",
     title="Memory is compacted for huge pages",
     proof="kernel",
+    seen_on=("6.18",),
     looks_like="Tasks that fault, or kcompactd and khugepaged, move pages aside to make room for huge pages.",
     confirmed_by="50,000 or more pages scanned for compaction in a second.",
     refuted_by="compact_stall and compact_migrate_scanned did not move: huge pages have nothing to do with it.",
@@ -66,9 +67,9 @@ PATTERN = Pattern(
     examine=examine,
     signatures=(
         signature("__alloc_pages_direct_compact try_to_compact_pages", _COMPACT, means="an allocation compacts memory"),
-        signature("kcompactd kcompactd_do_work", _COMPACT, means="kcompactd compacts memory"),
+        signature("kcompactd kcompactd_do_work proactive_compact_node", _COMPACT, means="kcompactd compacts memory"),
         signature(
-            "sysctl_compaction_handler compact_store compact_nodes compact_node",
+            "sysctl_compaction_handler compact_store compact_nodes compact_node __compact_pgdat",
             _COMPACT,
             means="memory is compacted on request",
         ),

@@ -4,35 +4,35 @@ from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix, advice, command
-from zombiescope.diagnosis.pattern import Evidence, Pattern, counted, signature
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, counted, cpu_below, signature
 
 MANY_PER_S = 10_000
 """An interrupt on another core takes 1 to 5 us there, and the sender waits for the slowest."""
 FEW_PER_S = 1_000
+SILENT_CORES = 0.2
+"""Nothing else is done in those functions; a fifth of a core is a program that does little else."""
 
 _FLUSH = (
     "flush_tlb_mm_range flush_tlb_func arch_tlbbatch_flush flush_tlb_page native_flush_tlb_multi "
     "native_flush_tlb_others"
-    " tlb_finish_mmu tlb_flush_mmu ptep_clear_flush try_to_unmap_flush flush_tlb_multi"
+    " tlb_finish_mmu tlb_flush_mmu ptep_clear_flush try_to_unmap_flush flush_tlb_multi flush_tlb_kernel_range"
 )
 _SEND = (
     "smp_call_function_many_cond on_each_cpu_cond_mask smp_call_function_many native_flush_tlb_multi"
     " __x2apic_send_IPI_mask x2apic_send_IPI_mask native_send_call_func_ipi default_send_IPI_mask_sequence_phys"
+    " native_flush_tlb_others kvm_flush_tlb_multi kvm_flush_tlb_others uv_flush_tlb_others"
 )
+_HYPERVISOR = (
+    "hyperv_flush_tlb_multi hyperv_flush_tlb_others hyperv_flush_tlb_others_ex xen_flush_tlb_multi xen_flush_tlb_others"
+)
+"""Others until 5.12, multi from 5.13 on (4ce94eabac16). The host flushes, and no guest core is interrupted."""
+_BROADCAST = "broadcast_tlb_flush invlpgb_tlb_flush invlpgb_flush_user_nr_nosync invlpgb_kernel_range_flush"
+"""AMD from 6.15 on (4afeb0ed1753): the processor tells the others, and nobody is interrupted."""
 
 
 def examine(case: Case) -> Evidence:
     return Evidence(
-        (
-            counted(
-                "TLB shootdowns",
-                "TLB of /proc/interrupts",
-                case.interrupts("TLB"),
-                "interrupts",
-                confirms_from=MANY_PER_S,
-                refutes_below=FEW_PER_S,
-            ),
-        ),
+        (_silent(case) or _interrupts(case),),
         case.known_hog,
         f"{case.hog.name} unmaps memory that its threads share, and interrupts their cores for it",
         Fix(
@@ -46,17 +46,43 @@ def examine(case: Case) -> Evidence:
     )
 
 
+def _interrupts(case: Case) -> Measurement:
+    return counted(
+        "TLB shootdowns",
+        "TLB of /proc/interrupts",
+        case.interrupts("TLB"),
+        "interrupts",
+        confirms_from=MANY_PER_S,
+        refutes_below=FEW_PER_S,
+    )
+
+
+def _silent(case: Case) -> Measurement | None:
+    """Where the host or the processor flushes nothing is in /proc/interrupts, and the time itself is the proof."""
+    names = f"{_HYPERVISOR} {_BROADCAST}"
+    profile = case.profile
+    if profile.total(*names.split()) <= profile.under(frozenset(_FLUSH.split()), frozenset(_SEND.split())):
+        return None
+    return cpu_below(case, "flushing TLBs without an interrupt", names, confirms_from=SILENT_CORES)
+
+
 PATTERN = Pattern(
     id="tlb-shootdown",
     title="Unmapping memory interrupts other cores",
     proof="kernel",
+    seen_on=("6.18",),
     looks_like="munmap, madvise or mprotect of a program with many threads waits until every core that runs one of "
     "them has flushed the pages from its TLB.",
-    confirmed_by="10,000 or more TLB shootdowns a second.",
+    confirmed_by="10,000 or more TLB shootdowns a second; a fifth of a core where the host or the processor "
+    "flushes without interrupts.",
     refuted_by="Fewer than 1,000 a second: then one core does not answer, and it is the one to look at.",
     remedy="Keep memory in the allocator; batch what is unmapped; fewer threads an address space.",
     examine=examine,
-    signatures=(signature(_FLUSH, _SEND, means="other cores are made to flush pages from their TLB"),),
+    signatures=(
+        signature(_FLUSH, _SEND, means="other cores are made to flush pages from their TLB"),
+        signature(_HYPERVISOR, means="the hypervisor is asked to flush the TLB of other cores"),
+        signature(_BROADCAST, means="the processor flushes the TLB of other cores, and this core waits for it"),
+    ),
     least_share=0.12,
     culprit="The program that unmaps.",
     known_from="kubernetes 65142 (the victim of a stuck core); measured on 6.18",

@@ -12,7 +12,7 @@ from zombiescope.diagnosis.incident import Fix, FixStep, advice, command
 from zombiescope.diagnosis.pattern import FALLBACK, Evidence, Pattern
 
 MOST_GRANTS = 4
-_CALL = re.compile(r"(?:__(?:x64|ia32|arm64|s390x|se|do)_sys_|ksys_|__sys_|SyS_)([a-z0-9_]+?)(?:\.|$)")
+_CALL = re.compile(r"(?:__(?:x64|ia32|arm64|s390x|se|do)_sys_|ksys_|__sys_|SyS_|sys_)([a-z0-9_]+?)(?:\.|$)")
 
 
 def examine(case: Case) -> Evidence:
@@ -78,6 +78,7 @@ PATTERN = Pattern(
     id=FALLBACK,
     title="A kernel hog that no pattern explains",
     proof="kernel",
+    seen_on=("6.18", "6.1 (emulated)"),
     looks_like="A task holds a core in the kernel, and none of the known patterns fits its frames and counters.",
     confirmed_by="Nothing: it is what remains.",
     refuted_by="Any pattern that is confirmed.",

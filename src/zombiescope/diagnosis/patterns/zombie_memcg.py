@@ -17,23 +17,59 @@ MANY_PER_LIVE = 1
 """Fewer than are in use are not most of the walk."""
 
 _WALK = "mem_cgroup_iter css_next_descendant_pre css_next_child css_rightmost_descendant"
-_SUM = "mem_cgroup_nr_lru_pages mem_cgroup_node_nr_lru_pages memcg_sum_events cpumask_next find_next_bit _find_next_bit"
-
-NUMA_STAT = signature("memcg_numa_stat_show", f"{_SUM} {_WALK}", before=(5, 8), means="memory.numa_stat is read")
-STAT = signature("memcg_stat_show", f"{_SUM} {_WALK} memcg_page_state", before=(5, 2), means="memory.stat is read")
-USAGE = signature(
-    "mem_cgroup_usage mem_cgroup_read_u64", _WALK, before=(4, 19), means="memory.usage_in_bytes of the root is read"
+_SUM = (
+    "mem_cgroup_nr_lru_pages mem_cgroup_node_nr_lru_pages mem_cgroup_get_lru_size memcg_sum_events cpumask_next"
+    " find_next_bit _find_next_bit tree_stat tree_events mem_cgroup_read_stat mem_cgroup_read_events"
+    " accumulate_memcg_tree accumulate_vmstats"
 )
+"""One visit: tree_stat until 4.18, accumulate_memcg_tree until 5.1 (8de7ecc6483b), mem_cgroup_read_stat earlier."""
+
+# These functions are in every kernel; whether they walk is what changed. So where the release says no, the walk itself
+# is the proof.
+NUMA_STAT = signature(
+    "memcg_numa_stat_show", f"{_SUM} {_WALK}", before=(5, 8), proof=_WALK, means="memory.numa_stat is read"
+)
+STAT = signature(
+    "memcg_stat_show", f"{_SUM} {_WALK} memcg_page_state", before=(5, 2), proof=_WALK, means="memory.stat is read"
+)
+STAT_V2 = signature(
+    "memory_stat_show memory_stat_format", f"{_SUM} {_WALK} memcg_page_state", before=(5, 2), proof=_WALK,
+    means="memory.stat of cgroup v2 is read",
+)  # fmt: skip
+# The root's usage is the sum over all cgroups until 42a300353577 keeps it: in 4.19.81 it walks, and was seen to.
+USAGE = signature(
+    "mem_cgroup_usage mem_cgroup_read_u64 mem_cgroup_read mem_cgroup_recursive_stat", _WALK, before=(5, 2), proof=_WALK,
+    means="memory.usage_in_bytes of the root is read",
+)  # fmt: skip
 LIMIT = signature(
-    "try_charge try_charge_memcg", _WALK, means="a limited parent is full, and reclaim walks its children"
+    "try_charge try_charge_memcg mem_cgroup_do_charge __mem_cgroup_try_charge mem_cgroup_handle_over_high"
+    " __mem_cgroup_handle_over_high high_work_func",
+    _WALK,
+    means="a limited parent is full, and reclaim walks its children",
 )
 EMPTY = signature(
-    "mem_cgroup_force_empty mem_cgroup_force_empty_write memory_reclaim", _WALK, means="memory is reclaimed on request"
+    "mem_cgroup_force_empty mem_cgroup_force_empty_write memory_reclaim memory_high_write memory_max_write"
+    " mem_cgroup_resize_max mem_cgroup_resize_limit",
+    _WALK,
+    means="memory is reclaimed on request",
 )
 RECLAIM = signature(
-    "shrink_node shrink_node_memcgs shrink_many do_try_to_free_pages try_to_free_mem_cgroup_pages balance_pgdat", _WALK,
+    "shrink_node shrink_node_memcgs shrink_zone shrink_many do_try_to_free_pages try_to_free_mem_cgroup_pages"
+    " balance_pgdat lru_gen_age_node kswapd_age_node lru_gen_shrink_node mem_cgroup_soft_limit_reclaim"
+    " memcg1_soft_limit_reclaim",
+    _WALK,
     means="reclaim walks them",
-)  # fmt: skip
+)
+# From 6.3 on (e4dde56cd208) MGLRU has a list of its own in the place of mem_cgroup_iter. Pages are looked at below
+# evict_folios; these are what each memory cgroup costs, whether or not it has a page.
+GENERATIONS = signature(
+    "shrink_many",
+    "shrink_many shrink_one lru_gen_rotate_memcg lru_gen_release_memcg try_to_shrink_lruvec should_run_aging"
+    " get_nr_to_scan lruvec_is_sizable lruvec_is_reclaimable mem_cgroup_get_nr_swap_pages get_swappiness"
+    " shrink_slab shrink_slab_memcg vmpressure should_abort_scan mem_cgroup_put css_put",
+    innermost=True,
+    means="reclaim by generations walks them",
+)
 SLAB = signature(
     "drop_slab drop_slab_node drop_caches_sysctl_handler shrink_slab", _WALK, means="slab caches are dropped"
 )
@@ -173,6 +209,7 @@ PATTERN = Pattern(
     id="zombie-memcg",
     title="Zombie memory cgroups are walked",
     proof="kernel",
+    seen_on=("6.18", "6.1 (emulated)"),
     looks_like="A task that reads memory statistics or reclaims memory spends seconds in the kernel walking memory "
     "cgroups that have no directory any more.",
     confirmed_by="At least 1,000 dying memory cgroups, and as many as there are in use.",
@@ -180,7 +217,7 @@ PATTERN = Pattern(
     "memory is short.",
     remedy="Stop what leaks them, then release them by reclaiming from the parent that is still there.",
     examine=examine,
-    signatures=(NUMA_STAT, STAT, USAGE, LIMIT, EMPTY, SLAB, RECLAIM),
+    signatures=(NUMA_STAT, STAT, STAT_V2, USAGE, LIMIT, EMPTY, SLAB, RECLAIM, GENERATIONS),
     hog="Who reads statistics, reclaims or drops caches: kubelet, cAdvisor, kswapd.",
     culprit="Who makes and removes the cgroups: a unit or container that restarts for ever.",
     known_from="GitHub 2019, Pinterest 2026, cadvisor 1774 and 2259, dd8657b6c1cb; measured on 6.18 with 20,000",

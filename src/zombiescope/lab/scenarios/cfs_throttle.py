@@ -27,7 +27,7 @@ SCENARIO = Scenario(
     does="runs a busy loop in a cgroup that may use a tenth of a core",
     truth=Truth("cfs-throttle", "throttled", NAME),
     script=SCRIPT,
-    frames="6.18: none, a stopped task does not run; nr_throttled in 48 of 48 periods",
+    frames="6.18: none, a stopped task does not run; nr_throttled in 48 of 48 periods; 6.1, emulated: the same",
     needs=Needs(controllers=("cpu",)),
     prepare=prepare,
     seconds=26.0,

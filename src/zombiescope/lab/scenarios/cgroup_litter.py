@@ -34,7 +34,8 @@ SCENARIO = Scenario(
     does=f"makes {COUNT:,} empty memory cgroups, and lists and opens them over and over",
     truth=Truth("cgroup-litter", "scanner", "litterer"),
     script=SCRIPT,
-    frames="6.18: kernfs_fop_readdir 33% in total, path_openat 33%, rb_next 7%, kernfs_dop_revalidate",
+    frames="6.18: kernfs_fop_readdir 33% in total, path_openat 33%, rb_next 7%, kernfs_dop_revalidate; "
+    "6.1, emulated: the same",
     needs=Needs(512 * MB),
     prepare=prepare,
     whole_node=True,

@@ -31,7 +31,8 @@ SCENARIO = Scenario(
     truth=Truth("memcg-limit-reclaim", "reader", "limited"),
     script=SCRIPT,
     comm="reader",
-    frames="6.18: try_to_free_mem_cgroup_pages 22 to 28% in total < try_charge_memcg; failcnt 400,000 a second",
+    frames="6.18: try_to_free_mem_cgroup_pages 22 to 28% in total < try_charge_memcg; failcnt 400,000 a second; "
+    "6.1, emulated: the same",
     needs=Needs(256 * MB),
     prepare=prepare,
     seconds=22.0,

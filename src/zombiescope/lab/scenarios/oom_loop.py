@@ -37,7 +37,8 @@ SCENARIO = Scenario(
     truth=Truth("oom-kill", "", "limited"),
     script=SCRIPT,
     comm="restarter",
-    frames="6.18: none to speak of; mem_cgroup_out_of_memory, and lines of the kernel log about each kill",
+    frames="6.18: none to speak of; mem_cgroup_out_of_memory, and lines of the kernel log about each kill; "
+    "6.1, emulated: the same",
     needs=Needs(256 * MB, controllers=("memory",), files=("/dev/kmsg",)),
     prepare=prepare,
     whole_node=True,

@@ -35,7 +35,7 @@ SCENARIO = Scenario(
     truth=Truth("rt-hog", "fifo-loop", "fifo-loop"),
     script=SCRIPT,
     comm="flooder",
-    frames="6.1: none, 95% user; ksoftirqd/0 waits, and a tenth of the packets is received",
+    frames="6.1, emulated: none, 95% user; ksoftirqd/0 waits, and a tenth of the packets is received",
     needs=Needs(256 * MB, cores=2, real_time=True, node=True, programs=(("ip", "iproute2"),)),
     cpu=1,
     seconds=30.0,

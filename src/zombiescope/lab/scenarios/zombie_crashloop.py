@@ -46,7 +46,7 @@ SCENARIO = Scenario(
     truth=Truth("zombie-memcg", "walker", "crasher.service"),
     script=SCRIPT,
     comm="init",
-    frames="6.18: mem_cgroup_iter 87% < drop_slab < drop_caches_sysctl_handler",
+    frames="6.18: mem_cgroup_iter 87% < drop_slab < drop_caches_sysctl_handler; 6.1, emulated: the same",
     needs=Needs(512 * MB, controllers=("memory",), files=("/proc/sys/vm/drop_caches",)),
     prepare=prepare,
     whole_node=True,

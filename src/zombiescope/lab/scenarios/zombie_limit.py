@@ -41,7 +41,8 @@ SCENARIO = Scenario(
     script=SCRIPT,
     comm="reader",
     frames="6.18: mem_cgroup_iter 40%, shrink_lruvec 23% < shrink_node < try_to_free_mem_cgroup_pages < "
-    "try_charge_memcg",
+    "try_charge_memcg; "
+    "6.1, emulated: the same",
     needs=Needs(512 * MB, controllers=("memory",)),
     prepare=prepare,
     seconds=15.0,

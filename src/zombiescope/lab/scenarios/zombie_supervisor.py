@@ -44,7 +44,7 @@ SCENARIO = Scenario(
     truth=Truth("zombie-memcg", "walker", "supervisor"),
     script=SCRIPT,
     comm="supervisor",
-    frames="6.18: mem_cgroup_iter 84% < drop_slab < drop_caches_sysctl_handler",
+    frames="6.18: mem_cgroup_iter 84% < drop_slab < drop_caches_sysctl_handler; 6.1, emulated: the same",
     needs=Needs(512 * MB, controllers=("memory",), files=("/proc/sys/vm/drop_caches",)),
     prepare=prepare,
     whole_node=True,

@@ -36,7 +36,8 @@ SCENARIO = Scenario(
     "their parent over and over, which walks them",
     truth=Truth("zombie-memcg", "walker", "leaky"),
     script=SCRIPT,
-    frames="6.18: mem_cgroup_iter 37%, shrink_node 27%, shrink_lruvec 25% < mem_cgroup_force_empty_write",
+    frames="6.18: mem_cgroup_iter 37%, shrink_node 27%, shrink_lruvec 25% < mem_cgroup_force_empty_write; "
+    "6.1, emulated: the same",
     needs=Needs(512 * MB, controllers=("memory",)),
     prepare=prepare,
     whole_node=True,
