@@ -138,9 +138,7 @@ def test_another_process_that_has_the_pid_now_is_not_taken_for_the_one_that_was_
     assert own is not None
     for started in (own.start_time_ticks, own.start_time_ticks - 500, None):
         lookup.ask(TaskQuestion(0, 1, os.getpid(), os.getpid(), "x", 4001, "/hint", started))
-    answers: list[Any] = []
-    until(lambda: len(answers.extend(lookup.take_answers()) or answers) == 3)
-    same, other, unknown = answers
-    assert isinstance(other, TaskAnswer)
+    until(lookup.settled)
+    same, other, unknown = (answer for answer in lookup.take_answers() if isinstance(answer, TaskAnswer))
     assert (same.process, unknown.process) == (own, own)
     assert (other.process, other.cgroup) == (None, "/hint")

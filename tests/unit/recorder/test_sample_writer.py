@@ -129,7 +129,7 @@ def test_one_that_is_gone_keeps_its_first_answer(now: list[int]) -> None:
 
 
 def last_row(samples: SampleWriter) -> dict[str, Any]:
-    return cast(Rows, samples._batch).kept[-1]
+    return cast("Rows", samples._batch).kept[-1]
 
 
 def process_of(ppid: int, start_ticks: int) -> Process:
