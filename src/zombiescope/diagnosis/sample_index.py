@@ -11,6 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
+from zombiescope.diagnosis.ancestry import Ancestry
 from zombiescope.diagnosis.incident import Actor
 from zombiescope.profile.stacks import Stacks
 from zombiescope.recording.columns import Ints, Mask
@@ -31,6 +32,8 @@ class SampledTask:
     container: str | None
     pod: str | None
     """Its uid."""
+    start_ticks: int | None = None
+    """When its process was started, in ticks since the boot."""
     named: ContainerName = NAMELESS
 
     def actor(self, cores: float | None = None) -> Actor:
@@ -50,7 +53,9 @@ class SampledTask:
 
 
 NOBODY = SampledTask(None, None, None, None, None, None, None, None, None, None)
-TASK_COLUMNS = ("pid", "tid", "comm", "ppid", "policy", "rt_priority", "cgroup", "unit", "container", "pod")
+TASK_COLUMNS = (
+    "pid", "tid", "comm", "ppid", "policy", "rt_priority", "cgroup", "unit", "container", "pod", "start_ticks",
+)  # fmt: skip
 
 
 class SampleIndex:
@@ -62,6 +67,10 @@ class SampleIndex:
         self._paths: dict[int, tuple[str, ...]] = {}
         self._expanded: dict[frozenset[str], frozenset[str]] = {}
         self._with: dict[frozenset[str], Mask] = {}
+
+    @cached_property
+    def ancestry(self) -> Ancestry:
+        return Ancestry(self.tasks)
 
     @cached_property
     def in_kernel(self) -> Mask:
