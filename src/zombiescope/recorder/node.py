@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from zombiescope._missing import Missing
-from zombiescope.kernel import cpu, host, kconfig
+from zombiescope.kernel import cpu, host, kconfig, sysctl
 from zombiescope.kernel.host import Host
 from zombiescope.kernel.stat import USER_HZ
 from zombiescope.recorder.config import RecorderConfig
@@ -61,6 +61,7 @@ def describe(
         "diagnosed": config.diagnose,
         "user_hz": USER_HZ,
         "kernel_config": asdict(kernel),
+        "sysctls": sysctl.read(root),
         "timezone": timezone(),
         **more,
     }
