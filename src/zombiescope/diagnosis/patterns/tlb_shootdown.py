@@ -56,6 +56,7 @@ PATTERN = Pattern(
     refuted_by="Fewer than 1,000 a second: then one core does not answer, and it is the one to look at.",
     remedy="Keep memory in the allocator; batch what is unmapped; fewer threads an address space.",
     examine=examine,
+    numbers_tell=True,
     signatures=(signature(_FLUSH, _SEND, means="other cores are made to flush pages from their TLB"),),
     least_share=0.12,
     culprit="The program that unmaps.",

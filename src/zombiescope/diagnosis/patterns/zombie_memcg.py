@@ -172,6 +172,7 @@ PATTERN = Pattern(
     "memory is short.",
     remedy="Stop what leaks them, then release them by reclaiming from the parent that is still there.",
     examine=examine,
+    numbers_tell=True,
     signatures=(NUMA_STAT, STAT, USAGE, LIMIT, EMPTY, SLAB, RECLAIM),
     hog="Who reads statistics, reclaims or drops caches: kubelet, cAdvisor, kswapd.",
     culprit="Who makes and removes the cgroups: a unit or container that restarts for ever.",
