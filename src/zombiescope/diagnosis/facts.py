@@ -320,6 +320,10 @@ class Facts:
         listed = self.node.get("missing")
         return [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
 
+    def lacks(self, source: str) -> bool:
+        """Whether a source was missing, so that nothing of it means nothing."""
+        return any(entry.get("source") == source for entry in self.missing)
+
 
 def _between(
     time: columns.Ints, value: columns.Ints, mine: columns.Mask, chosen: columns.Mask, from_us: int, to_us: int

@@ -10,7 +10,6 @@ import numpy as np
 from zombiescope.diagnosis.sample_index import SampleIndex
 from zombiescope.recording.columns import Ints
 
-
 LEAST_NAMED = 20
 
 

@@ -1,9 +1,11 @@
 """Node-wide numbers on every tick: what moved, and the few levels worth keeping.
 
 A counter that did not move and a gauge that did not change have no row; but what the kernel counts is in `series` from
-the first reading on, in every segment: a name that is missing there is not zero, this kernel does not have it. A source that is read rarely because it is
-dear (a NIC whose firmware answers slowly, /proc/interrupts of a large machine) slows itself down: whatever costs more
-than a millisecond is read every ten seconds. One that raises is a gap of its own: the others are read."""
+the first reading on, in every segment: a name that is missing there is not zero, this kernel does not have it.
+
+A source that is read rarely because it is dear (a NIC whose firmware answers slowly, /proc/interrupts of a large
+machine) slows itself down: what costs more than a millisecond is read every ten seconds. One that raises is a gap of
+its own: the others are read."""
 
 from __future__ import annotations
 
@@ -204,8 +206,8 @@ class Counters:
             return
         deltas = self._interrupts.update(data)
         if not self._irq_numbers:
-            for label, device in self._interrupts.counters().items():
-                self._irq_numbers[label] = self._series.number("interrupts", label, device or None, "counter")
+            for label, what in self._interrupts.counters().items():
+                self._irq_numbers[label] = self._series.number("interrupts", label, what or None, "counter")
         calls = dict.fromkeys(CALLS, 0)
         for label, cpu, count in deltas:
             if label in calls:
@@ -234,7 +236,9 @@ class Counters:
         for card, figures in (self._nics.take() or {}).items():
             self._put("ethtool", ((name, card, value, False) for name, value in figures.items()))
         stuck_s = self._nics.stuck_s
-        if stuck_s is not None:
+        if self._nics.why is not None and self._cards:
+            self._sources.lacks("NIC statistics", self._nics.why, "a kernel with sockets (CONFIG_NET)", self._wall_us)
+        elif stuck_s is not None:
             why = f"no answer for {stuck_s:.0f} s: the kernel's rtnl lock is held by somebody"
             self._sources.lacks("NIC statistics", why, "nothing: it comes back when the lock is free", self._wall_us)
         else:
