@@ -14,6 +14,7 @@ from typing import Any
 
 from tests.helpers.made import HZ, SECOND, START_US, Node, write_segment
 from zombiescope.diagnosis.diagnose import Diagnosis, diagnose
+from zombiescope.kernel import vmstat
 from zombiescope.recording import schema
 from zombiescope.recording.reader import open_recording
 
@@ -52,6 +53,8 @@ class Scene:
     cores: bool = True
     schedstat: bool = True
     """Whether this kernel counts how long tasks wait for a core."""
+    sampled: bool = True
+    """Whether stacks were taken, of idle cores at least."""
     runs: list[Runs] = field(default_factory=list)
     modes: dict[tuple[int, str], float] = field(default_factory=dict)
     """(core, mode or column of `cores`) -> ratio, or count a second, while it hurts; samples tell the rest."""
@@ -65,6 +68,7 @@ class Scene:
         return self
 
     def counter(self, source: str, name: str, per_s: float, key: str | None = None, calm_per_s: float = 0) -> Scene:
+        """0: the kernel has it, and it never moves."""
         number = self.made.series(source, name, key)
         for second in range(SECONDS):
             value = int(per_s if FROM_S <= second < TO_S else calm_per_s)
@@ -73,7 +77,9 @@ class Scene:
         return self
 
     def vmstat(self, **per_s: float) -> Scene:
-        """Some page faults at every tick, as on any node, and these."""
+        """Some page faults at every tick, as on any node, and these; the others are there and stand still."""
+        for name in vmstat.FIELDS:
+            self.made.series("vmstat", name)
         for name, value in {"pgfault": 2_000.0, **per_s}.items():
             self.counter("vmstat", name, value, calm_per_s=2_000 if name == "pgfault" else 0)
         return self
@@ -185,6 +191,8 @@ class Scene:
         if "idle_samples" not in figures:
             idle_ms = max(0, 1000 - sum(figures.get(mode) or 0 for mode in MODES))
             figures["idle_samples"] = HZ * idle_ms // 1000
+        if not self.sampled:
+            figures |= dict.fromkeys(("samples", "idle_samples", "expected_samples", "max_gap_us"))
         if not self.schedstat:
             figures["run_us"] = figures["wait_us"] = None
         return figures

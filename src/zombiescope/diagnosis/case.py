@@ -14,7 +14,7 @@ from zombiescope.diagnosis.facts import Count, Facts
 from zombiescope.diagnosis.hog import HogSearch
 from zombiescope.diagnosis.incident import Actor
 from zombiescope.diagnosis.incidents import Group
-from zombiescope.diagnosis.kernel_profile import KernelProfile
+from zombiescope.diagnosis.kernel_profile import KernelProfile, tells
 from zombiescope.diagnosis.sample_index import SampledTask, expanded
 from zombiescope.diagnosis.symptom import Symptom
 from zombiescope.diagnosis.symptoms.above_baseline import baselines
@@ -23,6 +23,8 @@ from zombiescope.recording.stacks import hottest_path
 from zombiescope.views.cgroups import CgroupsView
 
 SENDS = ("udp_sendmsg", "udpv6_sendmsg", "tcp_sendmsg", "tcp_connect", "raw_sendmsg", "packet_sendmsg")
+STARVED = ("nic_tx_timeout", "nic_reset", "soft_lockup", "hard_lockup", "rcu_stall")
+"""Events by which the kernel or a driver says that a core did not come back."""
 MANY_RUNS = 5
 SHORT_US = 2_000_000
 LED_TO_US = 10_000_000
@@ -70,6 +72,11 @@ class Case:
         """How much of the core the hypervisor took, where that is the only symptom and nobody held it."""
         taken = [float(symptom.facts["ratio"]) for symptom in self.of_kind("steal")]
         return max(taken) if taken and not self._onsets else None
+
+    @property
+    def kernel_took_time(self) -> bool:
+        """Something says so that needs no names of functions: a core's own counters, or a network card."""
+        return bool(self.of_kind("core_saturated", "kernel_hog", "nic_starved")) or self.event(*STARVED) is not None
 
     @property
     def cpus(self) -> tuple[int, ...]:
@@ -144,6 +151,41 @@ class Case:
         scale = max(1, self.profile.kernel_samples // 2000)
         return hottest_path(path for path, count in paths.items() for _ in range(max(1, count // scale)))
 
+    # --- what was not seen -------------------------------------------------------------------------------------------
+
+    def sees(self, profile: KernelProfile) -> bool:
+        """Whether the functions of a profile speak for or against anything. Where stacks were not taken, or have no
+        names, that a function is not among them means nothing."""
+        if profile.kernel_samples:
+            return profile.is_named
+        return profile.samples > 0 or self._sampler_ran
+
+    @cached_property
+    def _sampler_ran(self) -> bool:
+        """Stacks of the named cores were taken, if only idle ones, which are counted and not kept."""
+        cores, span = self.facts.cores, self.seconds_of_cores()
+        if cores is not None and span is not None:
+            taken = cores.counts["samples"][self.core_rows(), span[0] : span[1]]
+            if taken.size and not np.isnan(taken).all():
+                return bool(np.nansum(taken) > 0)
+        return self.facts.is_sampled
+
+    @cached_property
+    def not_seen(self) -> str | None:
+        """What is not known of the kernel functions of this incident, and why; None where they were seen."""
+        profile = self.node_profile if not self.cpus else self.core_profile
+        if not self.sees(profile) and not profile.kernel_samples:
+            return f"what the kernel did was not seen: {self._why_blind('stack samples', 'no stacks were recorded')}"
+        if profile.kernel_samples and 2 * profile.named_samples < profile.kernel_samples:
+            named = profile.named_samples / profile.kernel_samples
+            why = self._why_blind("kernel symbols", "the kernel's functions have no names")
+            return f"what the kernel did was not seen in {(1 - named) * 100:.0f}% of its samples: {why}"
+        return None
+
+    def _why_blind(self, source: str, otherwise: str) -> str:
+        known = (entry.get("why") for entry in self.facts.missing if entry.get("source") == source)
+        return str(next(known, None) or otherwise)
+
     # --- cgroups -----------------------------------------------------------------------------------------------------
 
     @cached_property
@@ -168,11 +210,14 @@ class Case:
         return self.facts.peak(source, name, self.from_us, self.to_us + GAUGE_EVERY_US, fresh=fresh)
 
     def cores_in(self, *names: str, chosen: Mask | None = None) -> float | None:
-        """CPU, in cores, that was spent below one of these kernel functions; on the whole node, or in some samples."""
+        """CPU, in cores, that was spent below one of these kernel functions; on the whole node, or in some samples.
+        None where nothing was sampled, or the functions have no names."""
         grid = self.facts.samples
         if not len(grid):
             return None
         counts = self._kernel_counts if chosen is None else grid.counts(chosen & grid.in_kernel)
+        if (total := int(counts.sum())) and not tells(int(counts[grid.known.named].sum()), total):
+            return None
         return int(counts[grid.known.with_function(frozenset(names))].sum()) / self.facts.hz / self.seconds
 
     @cached_property

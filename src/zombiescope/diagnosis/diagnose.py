@@ -131,6 +131,7 @@ def _incident(facts: Facts, each: Group, live: bool) -> Incident:
         each.symptoms,
         causes,
         ruled_out,
+        not_checked=() if case.not_seen is None else (case.not_seen,),
     )
 
 

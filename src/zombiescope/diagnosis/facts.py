@@ -129,6 +129,11 @@ class Facts:
         )
 
     @property
+    def is_sampled(self) -> bool:
+        """Whether any stack was kept in the window."""
+        return len(self._all_samples) > 0
+
+    @property
     def cpus(self) -> int:
         if self.cores is not None:
             return len(self.cores.cpus)
@@ -178,15 +183,12 @@ class Facts:
         """What each counter added in the window."""
         return self._keep("sums", lambda: CounterSums(self._series, *self._counters[1:]))
 
-    def has_source(self, source: str) -> bool:
-        """Whether any number of this source was recorded in the window."""
-        return any(known[0] == source for known in self._series.values())
-
     def added(self, source: str, name: str, *, from_us: int | None = None, to_us: int | None = None) -> int | None:
-        """How much a counter rose, all keys together. 0 if its source was recorded and it did not move; else None."""
+        """How much a counter rose, all keys together. 0 where it is known and did not move; None where this node does
+        not count it."""
         ids = [number for number, known in self._series.items() if known[:2] == (source, name)]
         if not ids:
-            return 0 if self.has_source(source) else None
+            return None
         time, series, value = self._counters
         chosen = np.isin(series, ids)
         if from_us is not None:
@@ -199,17 +201,23 @@ class Facts:
         """What a counter, of one key or of all together, counted in a span. None when its source was not read there.
 
         Counters are read at ticks, and dear ones at every tenth: the readings before and after the span count, or the
-        last one where the recording ends sooner. A source that was read and has no row of this name counted nothing.
+        last one where the recording ends sooner. A name that the recording does not know is one that this kernel does
+        not have, and None: absent is not zero.
         """
         time, series, value = self._counters
         mine = {number: known for number, known in self._series.items() if known[0] == source}
         wanted = [number for number, known in mine.items() if known[1] == name and key in (None, known[2])]
+        if not wanted:
+            return None
         return _between(time, value, np.isin(series, list(mine)), np.isin(series, wanted), from_us, to_us)
 
     def interrupts(self, label: str, from_us: int, to_us: int) -> Count | None:
-        """Interrupts of one row of /proc/interrupts (TLB, CAL, RES), all cores together."""
+        """Interrupts of one row of /proc/interrupts (TLB, CAL, RES), all cores together. None where this machine has no
+        such row, as arm64 has none for TLB."""
         time, series, value = self._interrupts
         ids = [n for n, known in self._series.items() if known[:2] == ("interrupts", label)]
+        if not ids:
+            return None
         return _between(time, value, np.ones(len(time), bool), np.isin(series, ids), from_us, to_us)
 
     def interrupt_readings(self, label: str) -> tuple[columns.Ints, columns.Ints]:
@@ -324,6 +332,10 @@ class Facts:
     def missing(self) -> list[dict[str, Any]]:
         listed = self.node.get("missing")
         return [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+
+    def lacks(self, source: str) -> bool:
+        """Whether a source was missing, so that nothing of it means nothing."""
+        return any(entry.get("source") == source for entry in self.missing)
 
 
 def _between(

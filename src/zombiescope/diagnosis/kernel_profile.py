@@ -10,6 +10,8 @@ import numpy as np
 from zombiescope.diagnosis.sample_index import SampleIndex
 from zombiescope.recording.columns import Ints
 
+LEAST_NAMED = 20
+
 
 @dataclass(frozen=True)
 class KernelProfile:
@@ -31,6 +33,16 @@ class KernelProfile:
     @cached_property
     def kernel_samples(self) -> int:
         return int(self.counts.sum())
+
+    @cached_property
+    def named_samples(self) -> int:
+        """Of the kernel samples those whose functions have names."""
+        return int(self.counts[self.known.named].sum())
+
+    @property
+    def is_named(self) -> bool:
+        """Whether its functions say what the kernel did, or are hidden, all or nearly all of them."""
+        return tells(self.named_samples, self.kernel_samples)
 
     def total(self, *names: str) -> int:
         """Samples in which one of the functions is on the stack. A name that ends in * stands for all that begin so,
@@ -57,8 +69,18 @@ class KernelProfile:
         return sum(int(self.counts[row]) for row, path in paths if _calls(path, callers, called, innermost))
 
     def share(self, count: int) -> float:
-        """Of all samples taken in the kernel."""
-        return count / self.kernel_samples if self.kernel_samples else 0.0
+        """Of all samples taken in the kernel whose functions are known."""
+        return min(1.0, count / self.named_samples) if self.named_samples else 0.0
+
+    @property
+    def weight(self) -> float:
+        """How many samples one with a name stands for."""
+        return self.kernel_samples / self.named_samples if self.named_samples else 1.0
+
+
+def tells(named: int, samples: int) -> bool:
+    """Half of the samples, or a fifth of a second of them: fewer say nothing about the others."""
+    return named > 0 and named >= min(LEAST_NAMED, samples / 2)
 
 
 def _calls(path: tuple[str, ...], outer: frozenset[str], inner: frozenset[str], innermost: bool) -> bool:

@@ -117,6 +117,8 @@ class Pattern:
     """Kernels on which it happened and was named, by us: "6.18", "4.19 (emulated)". Empty: known from others only."""
     symptoms: frozenset[str] = frozenset()
     """A pattern without frames is only considered when one of these symptoms is there."""
+    numbers_tell: bool = False
+    """What confirms it is rare enough to carry it, at 0.5 or less, where the kernel's functions were not seen."""
     may_be: bool = False
     """Its symptom alone makes it a candidate, unconfirmed: nothing that a recording always holds would confirm it."""
 
@@ -128,6 +130,10 @@ class Pattern:
     def annotations(self) -> dict[str, str]:
         """Of an alert about this pattern."""
         return {"summary": self.title, "description": f"{self.looks_like} {self.remedy}", "page": f"patterns/{self.id}"}
+
+    def sees(self, case: Case) -> bool:
+        """Whether its frames could have been seen; where they could not, they speak neither for it nor against it."""
+        return case.sees(self._profile(case))
 
     def considers(self, case: Case) -> bool:
         """Whether there is a symptom that it may be the cause of."""
@@ -146,8 +152,9 @@ class Pattern:
         return max(found, key=lambda pair: pair[0], default=(0.0, None))
 
     def cores(self, case: Case, one: Signature) -> float:
-        """CPU that a signature's samples stand for."""
-        return one.samples(self._profile(case)) / case.facts.hz / case.seconds
+        """CPU that a signature's samples stand for; those without names are taken to be like the others."""
+        profile = self._profile(case)
+        return one.samples(profile) * profile.weight / case.facts.hz / case.seconds
 
     def _profile(self, case: Case) -> KernelProfile:
         return case.profile if self.scope == "hog" else case.core_profile if self.scope == "core" else case.node_profile

@@ -10,11 +10,15 @@ A pattern without frames (throttling, steal) has 0.35 for its symptom instead; t
 none. Without a confirming measurement confidence stays at or below 0.5, and a pattern that is only known from
 literature at or below 0.6. One refuting measurement removes a pattern; so does a share of frames below its least. A
 confirmed cause stands before any that is not.
+
+Blind is not refuted: where no stacks were taken, or the kernel's functions have no names, frames say nothing. Then a
+pattern is carried by what confirms it and by a core that the kernel held or a card that spoke up, at or below 0.5, and
+the chain says what was not seen; without such numbers it is neither named nor ruled out.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from zombiescope._severity import SEVERITIES
 from zombiescope.diagnosis.case import Case
@@ -77,16 +81,36 @@ def judge(case: Case, pattern: Pattern) -> Assessment | RuledOut | None:
     if pattern.signatures and case.stolen is not None:
         because = f"nobody held the core: {case.stolen * 100:.0f}% of it was stolen by the hypervisor"
         return RuledOut(pattern.id, because, round(case.stolen, 4), "ratio")
+    confirmed = any(one.says == "confirms" for one in finding.measurements)
+    if pattern.signatures and not pattern.sees(case):
+        return _judge_blind(case, pattern, finding) if confirmed else None
     if pattern.signatures and share < pattern.least_share:
         because = f"its functions account for {share * 100:.1f}% of the kernel time"
         return RuledOut(pattern.id, because, round(share, 4), "ratio")
     cores = pattern.cores(case, signature) if signature else 0.0
     if pattern.signatures and cores < LEAST_CORES:
         return RuledOut(pattern.id, f"its functions used {cores:.3f} of a CPU", round(cores, 4), "cores")
-    confirmed = any(one.says == "confirms" for one in finding.measurements)
     if not pattern.signatures and not confirmed and pattern.id != FALLBACK and not pattern.may_be:
         return None
+    finding = _with_not_seen(case, pattern, finding)
     return Assessment(pattern, share, signature, finding, confirmed, _confidence(pattern, share, finding, confirmed))
+
+
+def _judge_blind(case: Case, pattern: Pattern, finding: Evidence) -> Assessment | None:
+    """By its numbers alone, where those are enough and something shows that the kernel took the time."""
+    applies = any(one.applies(case.facts.kernel) for one in pattern.signatures)
+    if not (pattern.numbers_tell and applies and case.kernel_took_time):
+        return None
+    finding = _with_not_seen(case, pattern, finding)
+    confidence = min(_confidence(pattern, 0.0, finding, confirmed=True), UNCONFIRMED_MOST)
+    return Assessment(pattern, 0.0, None, finding, True, confidence)
+
+
+def _with_not_seen(case: Case, pattern: Pattern, finding: Evidence) -> Evidence:
+    if case.not_seen is None or not (pattern.signatures or pattern.id == FALLBACK):
+        return finding
+    blind = Measurement(case.not_seen, None, None, "samples", "nothing", step="not seen")
+    return replace(finding, measurements=(*finding.measurements, blind))
 
 
 def _refuted(pattern: Pattern, against: Measurement) -> RuledOut:

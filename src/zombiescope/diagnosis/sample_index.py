@@ -16,7 +16,7 @@ from zombiescope.diagnosis.incident import Actor
 from zombiescope.profile.stacks import Stacks
 from zombiescope.recording.columns import Ints, Mask
 from zombiescope.recording.container_names import NAMELESS, ContainerName
-from zombiescope.recording.stacks import KERNEL_KINDS, kernel_path
+from zombiescope.recording.stacks import KERNEL_KINDS, is_named, kernel_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +77,18 @@ class SampleIndex:
         kernel = self.stacks.in_kernel()
         kernel[-1] = False
         return kernel
+
+    @cached_property
+    def named(self) -> Mask:
+        """Stacks of which some function of the kernel itself has a name. Programs of BPF have theirs even where the
+        kernel's are hidden."""
+        functions = self.stacks.functions
+        own = (one.kind in KERNEL_KINDS and one.kind != "bpf" and is_named(one.name) for one in functions)
+        names = np.fromiter(own, bool, len(functions))
+        rows = np.repeat(np.arange(self.stacks.count), self.stacks.ends - self.stacks.starts)
+        named = np.zeros(self.stacks.count, bool)
+        named[rows[names[self.stacks.flat]]] = True
+        return named
 
     def kernel_path(self, row: int) -> tuple[str, ...]:
         path = self._paths.get(row)

@@ -9,7 +9,8 @@ and some drivers ask the firmware (milliseconds). Read it every ten seconds, not
 needed. The socket belongs to the network namespace in which it was made.
 
 Absence: a driver without statistics (EOPNOTSUPP) or an interface that is gone (ENODEV) is None, and `why`
-keeps the reason.
+keeps the reason. The ioctl is answered on a socket of any family, so a kernel without AF_INET is asked over
+another; where there is none at all, every answer is None.
 
 Kernels write as many values as the driver has at that moment, whatever room the caller announced. Buffers
 therefore have twice the room that the count before the call asked for.
@@ -40,6 +41,7 @@ _HEADER = struct.Struct("=III")
 _STATS_HEADER = struct.Struct("=II")
 _STRING_BYTES = 32
 _SLACK_COUNTERS = 256
+_FAMILIES = (socket.AF_INET, socket.AF_INET6, socket.AF_UNIX)
 
 NAMED = frozenset(
     {
@@ -109,14 +111,29 @@ class Ethtool:
     __slots__ = ("_chosen", "_socket", "why")
 
     def __init__(self) -> None:
-        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self._chosen: dict[str, tuple[int, list[tuple[int, str]]]] = {}
         self.why: str | None = None
+        self._socket = self._open()
+        self._chosen: dict[str, tuple[int, list[tuple[int, str]]]] = {}
+
+    def _open(self) -> socket.socket | None:
+        for family in _FAMILIES:
+            try:
+                return socket.socket(family, socket.SOCK_DGRAM)
+            except OSError as error:
+                self.why = f"socket: {error.strerror or error}"
+        return None
+
+    @property
+    def is_open(self) -> bool:
+        return self._socket is not None
 
     def close(self) -> None:
-        self._socket.close()
+        if self._socket is not None:
+            self._socket.close()
 
     def _ioctl(self, interface: str, request: bytes, room: int) -> bytes | None:
+        if self._socket is None:
+            return None
         buffer = array.array("B", request.ljust(room, b"\0"))
         ifreq = struct.pack("16sP16x", interface.encode()[:15], buffer.buffer_info()[0])
         try:

@@ -148,6 +148,13 @@ class Interrupts:
         self._lines = lines
         self._cpus = cpus
 
+    def counters(self) -> dict[str, str]:
+        """Label -> description of the rows that count for the architecture (TLB, CAL, RES), as of the last update.
+        Which there are differs: arm64 has IPI0 to IPI6, and none for TLB shootdowns."""
+        named = ((label, line) for label, line in self._of_label.items() if label and not label[:1].isdigit())
+        split = ((label, _split(line, len(self._cpus))[1]) for label, line in named)
+        return {label.decode("ascii", "replace"): _device(text) for label, text in split}
+
     def devices(self) -> dict[str, str]:
         """Label -> the owners' names or the description, as of the last update."""
         columns = len(self._cpus)

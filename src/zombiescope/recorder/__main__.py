@@ -61,8 +61,11 @@ def record(config: RecorderConfig) -> int:
         _say(f"zombiescope: {error}")
         return 1
     except OSError as error:
-        where = error.filename or config.dir
-        _say(f"zombiescope: cannot record into {where}: {error.strerror}; choose a directory that you may write to")
+        if error.filename is None:
+            _say(f"zombiescope: cannot start: {error.strerror or error}")
+        else:
+            remedy = "choose a directory that you may write to"
+            _say(f"zombiescope: cannot record into {error.filename}: {error.strerror}; {remedy}")
         return 1
     runtime = locate.runtime_directory()
     recorder.open_marks(runtime)

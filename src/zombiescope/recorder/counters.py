@@ -1,8 +1,11 @@
 """Node-wide numbers on every tick: what moved, and the few levels worth keeping.
 
-A counter that did not move and a gauge that did not change have no row. A source that is read rarely because it is
-dear (a NIC whose firmware answers slowly, /proc/interrupts of a large machine) slows itself down: whatever costs more
-than a millisecond is read every ten seconds. One that raises is a gap of its own: the others are read."""
+A counter that did not move and a gauge that did not change have no row; but what the kernel counts is in `series` from
+the first reading on, in every segment: a name that is missing there is not zero, this kernel does not have it.
+
+A source that is read rarely because it is dear (a NIC whose firmware answers slowly, /proc/interrupts of a large
+machine) slows itself down: what costs more than a millisecond is read every ten seconds. One that raises is a gap of
+its own: the others are read."""
 
 from __future__ import annotations
 
@@ -25,6 +28,7 @@ DEAR_NS = 1_000_000
 RARELY_S = 10.0
 CALLS = ("TLB", "CAL")
 """Rows of /proc/interrupts by which cores interrupt each other. Kernels count the first in the second, or beside it."""
+MOST_NAMES = 4096
 GAUGES = frozenset({"nr_dirty", "nr_writeback", "TcpCurrEstab"})
 
 Figures = Iterable[tuple[str, str | None, int | None, bool]]  # name, key, value, is it a gauge
@@ -40,6 +44,7 @@ class Counters:
         self._root = root
         self._series = Series(batch)
         self._before: dict[tuple[str, str, str | None], int] = {}
+        self._counts: dict[tuple[str, str, str | None], None] = {}  # every counter that was ever read
         self._irq_numbers: dict[str, int] = {}
         self._due_s: dict[str, float] = {}
         self._was_dear: set[str] = set()
@@ -69,6 +74,8 @@ class Counters:
     def restart(self) -> None:
         """A new segment: series are numbered anew and gauges written again."""
         self._series.restart()
+        for source, name, key in self._counts:
+            self._series.number(source, name, key, "counter")
         self._irq_numbers.clear()
         for identity in list(self._before):
             if identity[0] in ("meminfo", "loadavg", "dentry", "conntrack") or identity[1] in GAUGES:
@@ -124,9 +131,17 @@ class Counters:
                 if value != before:
                     number = self._series.number(source, name, key, "gauge")
                     self._batch.add(schema.COUNTERS, (self._wall_us, number, value))
-            elif before is not None and value > before:  # a smaller value: the counter was reset, nothing is known
+            elif before is None:
+                self._name(identity)
+            elif value > before:  # a smaller value: the counter was reset, nothing is known
                 number = self._series.number(source, name, key, "counter")
                 self._batch.add(schema.COUNTERS, (self._wall_us, number, value - before))
+
+    def _name(self, identity: tuple[str, str, str | None]) -> None:
+        """A counter that is read for the first time, even if it never moves. Not one for each queue of each card."""
+        if identity[0] != "tx_timeout" and len(self._counts) < MOST_NAMES:
+            self._counts[identity] = None
+            self._series.number(*identity, "counter")
 
     def gauge(self, wall_us: int, source: str, name: str, key: str | None, value: int) -> None:
         """A level that another part of the recorder measured."""
@@ -190,6 +205,9 @@ class Counters:
         if data is None:
             return
         deltas = self._interrupts.update(data)
+        if not self._irq_numbers:
+            for label, what in self._interrupts.counters().items():
+                self._irq_numbers[label] = self._series.number("interrupts", label, what or None, "counter")
         calls = dict.fromkeys(CALLS, 0)
         for label, cpu, count in deltas:
             if label in calls:
@@ -218,7 +236,9 @@ class Counters:
         for card, figures in (self._nics.take() or {}).items():
             self._put("ethtool", ((name, card, value, False) for name, value in figures.items()))
         stuck_s = self._nics.stuck_s
-        if stuck_s is not None:
+        if self._nics.why is not None and self._cards:
+            self._sources.lacks("NIC statistics", self._nics.why, "a kernel with sockets (CONFIG_NET)", self._wall_us)
+        elif stuck_s is not None:
             why = f"no answer for {stuck_s:.0f} s: the kernel's rtnl lock is held by somebody"
             self._sources.lacks("NIC statistics", why, "nothing: it comes back when the lock is free", self._wall_us)
         else:

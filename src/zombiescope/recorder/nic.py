@@ -50,6 +50,11 @@ class NicStatistics:
         waited = 0.0 if asked is None else time.monotonic() - asked
         return waited if waited > STUCK_S else None
 
+    @property
+    def why(self) -> str | None:
+        """Why no card can be asked at all."""
+        return None if self._ethtool.is_open else self._ethtool.why
+
     def driver(self, card: str) -> Driver | None:
         """For the start only: this one waits."""
         return self._ethtool.driver(card)

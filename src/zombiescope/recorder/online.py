@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from zombiescope.kernel import cpu
-from zombiescope.kernel.procfile import ProcFile, at
+from zombiescope.kernel import cpu, stat
+from zombiescope.kernel.procfile import ProcFile, at, read_file
 from zombiescope.recording.event import Event
 
 
 class OnlineCpus:
     def __init__(self, root: str = "/") -> None:
         self._file = ProcFile(at(root, "sys/devices/system/cpu/online"))
-        self.cpus = cpu.online(root) or (0,)
+        self.cpus = cpu.online(root) or _counted(root) or (0,)
 
     def follow(self, now_us: int) -> list[Event]:
         """Reads the list again: an event for those that came and one for those that went, nothing when it is as it
@@ -25,6 +25,12 @@ class OnlineCpus:
 
     def close(self) -> None:
         self._file.close()
+
+
+def _counted(root: str) -> tuple[int, ...]:
+    """Those of /proc/stat, where /sys is hidden."""
+    data = read_file(at(root, "proc/stat"))
+    return tuple(sorted(stat.parse(data).cpus)) if data is not None else ()
 
 
 def _event(now_us: int, cpus: list[int], what: str) -> Event:

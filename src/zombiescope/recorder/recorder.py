@@ -4,13 +4,13 @@ The loop (loop.py) calls in here; nothing in here waits. One second goes like th
 kernel says so and at the tick; questions about new processes and addresses go to the lookup thread; counters are
 read; a moment later, when the answers are there, one frame is written.
 
-Whatever is done is a stage behind a barrier (stage.py): a source that raises becomes a gap, the recording goes on."""
+Whatever is done is a stage behind a barrier (stage.py): a source that raises becomes a gap, the recording goes on. At
+the start, too: only a directory that cannot be written, or a recorder that is there already, keeps it from starting."""
 
 from __future__ import annotations
 
 import resource
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +66,8 @@ class Recorder:
         now = self.started_us = self.clock.now_us()
         self.sources = Sources()
         self.barrier = Barrier(self.sources, self.clock.now_us, lambda: monotonic_ns() / 1e9)
-        here = node.this_host(root)
+        start = self.barrier
+        here = start.part("host", node.this_host, root)
         self.name = config.node or here.hostname
         self.boot_id = here.boot_id
         self.node_dir = Path(config.dir).resolve() / f"node={self.name}"
@@ -74,32 +75,34 @@ class Recorder:
         self._lock = Lock(self.node_dir, now)
         saved = state.load(self.node_dir, here.boot_id)
 
-        self.online = OnlineCpus(root)
-        possible = (max(cpu.possible(root) or self.online.cpus)) + 1
+        self.online = start.part("online cpus", OnlineCpus, root)
+        known: tuple[int, ...] = start.step("possible cpus", lambda: cpu.possible(root) or (), ())
+        possible = max(*known, *self.online.cpus, 0) + 1
         self.batch = Batch()
         self._open_rings(possible, saved, now, root)
-        self._restore_ledger(saved, now)
-        self.cgroups.begin(now)
+        start.step("ledger", lambda: self._restore_ledger(saved, now), None)
+        start.step("cgroup directories", lambda: self.cgroups.begin(now), None)
 
         self.samples = SampleWriter(self.rings.sampler, self.lookup, self.batch)
-        self.cores = Cores(self.batch, self.sources, config.hz, root)
-        self.cores.follow(self.online.cpus, now)
-        self.counters = Counters(self.batch, self.sources, self.barrier, root)
+        self.cores = start.part("per-core time", lambda at: Cores(self.batch, self.sources, config.hz, at), root)
+        start.step("ksoftirqd run delay", lambda: self.cores.follow(self.online.cpus, now), None)
+        self.counters = start.part("counters", lambda at: Counters(self.batch, self.sources, start, at), root)
         self.rollup = Rollup(self.node_dir, here.boot_id or "")
         self.writer = SegmentWriter(self.node_dir / "log")
-        self.doctor = Doctor(self.node_dir) if config.diagnose else None
+        self.doctor = start.step("doctor", lambda: Doctor(self.node_dir), None) if config.diagnose else None
         self.alarm = AlarmFeed(self.doctor.alarm, self.counters, config.hz, now) if self.doctor else None
         self.intake = EventIntake(self.batch, self.rollup, self.alarm, self.barrier, self.clock, self.kernel_log)
         systemd = SystemdWatcher(None, self.intake.unit_events.append)
         if root == "/":
-            systemd.start()
+            start.step("systemd", systemd.start, None)
         self.compactor = Compactor(self.node_dir, int(config.compact_every_s * 1e6))
         upkeep = Upkeep(self.node_dir, config, self.sources, self.writer, self.compactor, self.intake.put)
         self.cost = CostBook(self.batch, self.rings.sampler, self.writer, lambda: self.children_cpu_us)
 
-        more = {"started_us": now, "kernel_log": self.kernel_log.source, "nics": self.counters.drivers()}
-        described = node.describe(config, here, self.online.cpus, possible, more, root)
-        node_file = node.NodeFile(self.node_dir, described)
+        nics: dict[str, str] = start.step("NIC drivers", self.counters.drivers, {})
+        more = {"started_us": now, "kernel_log": self.kernel_log.source, "nics": nics}
+        about = start.part("node", lambda at: node.describe(config, here, self.online.cpus, possible, more, at), root)
+        node_file = node.NodeFile(self.node_dir, about)
         state_file = StateFile(self.node_dir, self.boot_id, self.cgroups, self.kernel_log, now)
         self.housekeeping = Housekeeping(self.barrier, self.sources, systemd, node_file, upkeep, state_file)
         self.ticks = self.ticks_late = self.idle_samples = 0
@@ -114,25 +117,39 @@ class Recorder:
     # --- start --------------------------------------------------------------------------------------------------
 
     def _open_rings(self, possible: int, saved: dict[str, Any], now_us: int, root: str) -> None:
+        start, sources = self.barrier, self.sources
         rings.raise_file_limit()
-        host_pids = root != "/" or rings.in_host_pid_namespace(self.sources, now_us)
+        host_pids = root != "/" or start.step(
+            "host PID namespace", lambda: rings.in_host_pid_namespace(sources, now_us), True
+        )
         sampling = Clock(self.config.event, self.config.hz)
-        self.rings = rings.PerfRings(sampling, possible, self.sources, host_pids=host_pids, now_us=now_us, root=root)
-        self.kernel_log = KernelLog(self.clock, self.sources, saved.get("kmsg_seq"), now_us, root)
-        self.cgroups = CgroupTracker(self.batch, self.sources, self.rings.sampler.comm, now_us, root)
+        self.rings = start.part(
+            SAMPLES,
+            lambda at: rings.PerfRings(sampling, possible, sources, host_pids=host_pids, now_us=now_us, root=at),
+            root,
+        )
+        seen = saved.get("kmsg_seq")
+        self.kernel_log = start.part("kernel log", lambda at: KernelLog(self.clock, sources, seen, now_us, at), root)
+        comm_of = self.rings.sampler.comm
+        self.cgroups = start.part(
+            "memory cgroups", lambda at: CgroupTracker(self.batch, sources, comm_of, now_us, at), root
+        )
         self.lookup = Lookup(self.cgroups.number_of("memory"), self.cgroups.number_of("cpu"), root=root)
-        self.containers = self.cgroups.containers = ContainerTracker(self.batch, self.lookup.ask_first, root)
-        traced = [*self.cgroups.tracepoints(), *self.containers.tracepoints(), *self.kernel_log.tracepoints()]
-        self.rings.trace([TX_TIMEOUT, *traced], now_us)
-        self.kernel_log.settle(console=CONSOLE in self.rings.kinds, now_us=now_us)
-        self.rings.follow(self.online.cpus, now_us)
+        self.containers = self.cgroups.containers = start.part(
+            "containers", lambda at: ContainerTracker(self.batch, self.lookup.ask_first, at), root
+        )
+        traced = [TX_TIMEOUT, *self.cgroups.tracepoints(), *self.containers.tracepoints()]
+        traced += self.kernel_log.tracepoints()
+        start.step("tracepoints", lambda: self.rings.trace(traced, now_us), None)
+        is_traced = CONSOLE in self.rings.kinds
+        start.step("kernel log", lambda: self.kernel_log.settle(console=is_traced, now_us=now_us), None)
+        start.step(SAMPLES, lambda: self.rings.follow(self.online.cpus, now_us), None)
         self._followed = self.online.cpus
 
     def _restore_ledger(self, saved: dict[str, Any], now_us: int) -> None:
         memory, ledger = self.cgroups.hierarchy, saved.get("ledger")
         if ledger and memory is not None and saved.get("hierarchy") == memory.number:
-            with suppress(KeyError, TypeError, ValueError):
-                self.cgroups.ledger.restore(ledger, now_us)
+            self.cgroups.ledger.restore(ledger, now_us)
 
     def _segment_header(self) -> dict[str, Any]:
         return {

@@ -6,14 +6,17 @@ rarely, at least once a minute. When it works again its span becomes a row of `g
 grows: a source has one failure, whose reason is that of the last try.
 
 Sources have the names under which their own parts report them as missing, with "(reader)" where a part reports and
-withdraws that name itself."""
+withdraws that name itself.
+
+The start has the same barrier: a source that raises while it is opened, whatever it raises, is missing, and the
+recorder starts without it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import ParamSpec
+from typing import ParamSpec, TypeVar
 
 from zombiescope.recorder.sources import Sources
 from zombiescope.recorder.tick import Tick
@@ -23,7 +26,12 @@ LAST_RETRY_S = 60.0
 MAX_REASON = 200
 GRANT = "nothing: this is a fault of zombiescope, please report it; the source is tried again at least once a minute"
 
+AT_START = "nothing: this is a fault of zombiescope, please report it; it is tried again when the recorder starts again"
+NOWHERE = "/proc/self/nowhere"
+"""A root below which there is no file."""
+
 P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def _nothing() -> None:
@@ -85,6 +93,25 @@ class Barrier:
             return False
         self.worked(source)
         return True
+
+    def part(self, source: str, make: Callable[[str], T], root: str) -> T:
+        """What reads a source, made at the start; where making it raises, one for a machine that has none of it."""
+        try:
+            return make(root)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is this source's alone
+            self._not_started(source, error)
+        return make(NOWHERE)
+
+    def step(self, source: str, call: Callable[[], T], otherwise: T) -> T:
+        """What has to be done once, at the start."""
+        try:
+            return call()
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is this source's alone
+            self._not_started(source, error)
+        return otherwise
+
+    def _not_started(self, source: str, error: Exception) -> None:
+        self._sources.lacks(f"{source} (start)", reason(error), AT_START, self._now_us())
 
     def failing(self, source: str) -> bool:
         return source in self._failures

@@ -89,7 +89,8 @@ sample."""
 
 SERIES = _table(6, "series", series="int", source="text", name="text", key="text", kind="text")
 """What a number in `counters` or `interrupts` is. kind: counter or gauge. key: the device, queue or resource, if
-any."""
+any. A counter that the node has is here even if it never moves: one that is not here was not counted, which is not
+zero. (Of interrupts that is so for the architecture's own rows, such as TLB; of transmit timeouts for none.)"""
 
 COUNTERS = _table(7, "counters", time="time", series="int", value="int")
 """Node-wide numbers: vmstat, meminfo, snmp, netdev, pressure, NIC statistics."""

@@ -8,6 +8,7 @@ finish_task_switch 21 to 36%, handle_softirqs 34%.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -32,6 +33,9 @@ SKID_LEAVES = frozenset(
     }
 )
 
+_NAMELESS = re.compile(r"\[.*\]|(?:0x)?[0-9a-f]{8,16}|")
+"""A frame of which only the address is known, or not even that: [kernel], [unknown], ffffffff810018a0."""
+
 _FOLLOWED = 3
 """A path is followed while one callee has at least a third of what passes through the caller."""
 
@@ -39,6 +43,11 @@ _FOLLOWED = 3
 class NamedFrame(NamedTuple):
     name: str
     kind: str
+
+
+def is_named(name: str) -> bool:
+    """Whether it is a function's name; kallsyms may be hidden, and a profile may come without symbols."""
+    return _NAMELESS.fullmatch(name) is None
 
 
 def kernel_path(frames: Sequence[NamedFrame]) -> tuple[str, ...]:

@@ -1,5 +1,5 @@
-"""Counters of a window, summed per series. A counter that did not move has no row and is 0 here; whether it was read
-at all is in the list of missing sources."""
+"""Counters of a window, summed per series. A counter that did not move is 0 here, and so is one that this node does not
+have, unless one asks whether it is known."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class CounterSums:
         return self._sums.get((source, name, key), 0)
 
     def known(self, source: str, name: str, key: str = "") -> bool:
-        """Whether it moved at all."""
+        """Whether this node counts it."""
         return (source, name, key) in self._sums
 
     def by_key(self, source: str) -> dict[str, dict[str, int]]:

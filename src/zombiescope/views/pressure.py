@@ -46,7 +46,7 @@ def _of(sums: CounterSums, seconds: float, resource: str) -> WindowPressure:
     some, full = (
         min(1.0, sums.total("pressure", name, resource) / 1e6 / max(seconds, 1e-6)) for name in ("some_us", "full_us")
     )
-    if resource == "irq":  # since 6.1, and it has no "some"; where it never moved it may as well not be there
+    if resource == "irq":  # since 6.1, and it has no "some"
         return WindowPressure(None, full if sums.known("pressure", "full_us", "irq") else None)
     return WindowPressure(some, full)
 

@@ -275,7 +275,7 @@ ROWS = (
         "fork-storm",
         children,
         lambda s: s.counter("stat", "processes", 900).counter("stat", "ctxt", 9_000),
-        lambda s: s.counter("stat", "ctxt", 9_000),
+        lambda s: s.counter("stat", "processes", 0).counter("stat", "ctxt", 9_000),
     ),
     Row(
         "tlb-shootdown",

@@ -134,3 +134,39 @@ def test_a_file_that_is_absent_is_missing_until_it_is_there(bench: Bench) -> Non
     bench.put("proc/vmstat", "pgfault 1\n")
     bench.second()
     assert "vmstat" not in bench.missing()
+
+
+def names(bench: Bench, source: str) -> set[str]:
+    return {
+        row[2] for row in bench.batch._rows.get(schema.SERIES.number, []) if row[1] == source and row[4] == "counter"
+    }
+
+
+def test_a_counter_that_never_moves_is_named_in_every_segment(bench: Bench) -> None:
+    # GIVEN a kernel without NUMA balancing, whose compaction stands still
+    bench.put("proc/vmstat", "pgfault 100\nnr_dirty 5\ncompact_stall 0\n")
+    for _ in range(2):
+        bench.second()
+        bench.second()
+        # THEN what it has is known, and what it does not have is not
+        assert names(bench, "vmstat") == {"pgfault", "compact_stall"}
+        bench.batch._rows.clear()
+        bench.counters.restart()
+
+
+def test_rows_of_interrupts_that_the_architecture_has_are_named(bench: Bench) -> None:
+    bench.put(
+        "proc/interrupts", "      CPU0  CPU1\n 24:  7  0  ITS-MSI 1 Edge  eth0\nIPI0:  3  4  Rescheduling interrupts\n"
+    )
+    for _ in range(2):
+        bench.second()
+        assert names(bench, "interrupts") == {"IPI0"}
+        bench.batch._rows.clear()
+        bench.counters.restart()
+
+
+def test_names_are_bounded(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_NAMES", 3)
+    monkeypatch.setattr(vmstat, "parse", lambda _: {f"made_up_{number}": number for number in range(10)})
+    bench.second()
+    assert len(names(bench, "vmstat")) <= 3

@@ -57,6 +57,7 @@ PATTERN = Pattern(
     refuted_by="Audit functions took less than 0.05 of a CPU, and no such line.",
     remedy="Narrow the audit rules; exclude the busy program; give audit a rate limit.",
     examine=examine,
+    numbers_tell=True,
     signatures=(signature(_AUDIT, means="a system call is matched with audit rules and recorded"),),
     least_share=0.15,
     culprit="The program whose system calls are audited.",

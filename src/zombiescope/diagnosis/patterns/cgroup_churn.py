@@ -73,6 +73,7 @@ PATTERN = Pattern(
     refuted_by="Less than one a second.",
     remedy="Start fewer containers, scopes or sandboxes.",
     examine=examine,
+    numbers_tell=True,
     signatures=(signature(f"{_MAKES} {_REMOVES}", means="cgroups are created and removed"),),
     scope="node",
     culprit="Who creates them.",

@@ -95,8 +95,9 @@ def _table(case: Case) -> list[Measurement]:
             *found,
             Measurement("how full the connection table was is not known", None, "entries", "counters", "nothing"),
         ]
-    churn = case.cores_in(*_CHURN.split()) or 0.0
-    elsewhere = bool(full) or churn >= CHURN_CORES / 3
+    churn = case.cores_in(*_CHURN.split())
+    # Tables of other namespaces are seen by their churn alone; where nothing is seen, there may be some.
+    elsewhere = bool(full) or churn is None or churn >= CHURN_CORES / 3
     says = True if count >= FULL_RATIO * most else False if count < EMPTY_RATIO * most and not elsewhere else None
     where = "connections were tracked" if not elsewhere else "connections were tracked in the node's own namespace"
     return [*found, measured(f"{count:,} of {most:,} {where}", count, "entries", "counters", says)]
@@ -131,6 +132,7 @@ PATTERN = Pattern(
     "namespace is not counted, but making entries there is seen).",
     remedy="Raise nf_conntrack_max, do not track what needs no tracking, and delete entries with filters.",
     examine=examine,
+    numbers_tell=True,
     signatures=(
         signature(_TRACKS, means="packets are tracked"),
         signature(_DUMPS, means="the connection table is listed"),

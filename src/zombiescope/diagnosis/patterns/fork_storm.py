@@ -95,6 +95,7 @@ PATTERN = Pattern(
     refuted_by="Less than one new process a second (threads count as processes).",
     remedy="Do the work in one process or in batches; start helpers by vfork or posix_spawn.",
     examine=examine,
+    numbers_tell=True,
     signatures=(signature(f"{_FORK} {_EXEC} {_EXIT}", means="processes are made, and end"),),
     hog="The children, added up by their parent, name or unit.",
     culprit="The parent that starts them.",

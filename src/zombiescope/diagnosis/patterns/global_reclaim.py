@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
+from zombiescope.diagnosis.facts import Count
 from zombiescope.diagnosis.incident import Actor, Fix, advice, command
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, counted, cpu_used, measured, signature
 
@@ -33,7 +34,8 @@ _ALLOCATES = (
 def examine(case: Case) -> Evidence:
     by_kswapd, direct = case.count("vmstat", "pgscan_kswapd"), case.count("vmstat", "pgscan_direct")
     by_hand = case.count("vmstat", "pgscan_proactive")
-    scans = (by_kswapd, direct, by_hand)
+    # A kernel that does not count reclaim on request by itself counts it as direct.
+    scans = (by_kswapd, direct) if by_hand is None else (by_kswapd, direct, by_hand)
     nothing = all(scan is not None and scan.added == 0 for scan in scans)
     found = [
         counted(
@@ -45,7 +47,7 @@ def examine(case: Case) -> Evidence:
             refutes_below=1e-9 if nothing else None,
         ),
         counted("pages scanned by allocating tasks", "pgscan_direct", direct, "counters", confirms_from=SCANNED_PER_S),
-        counted("pages scanned on request", "pgscan_proactive", by_hand, "counters", confirms_from=SCANNED_PER_S),
+        *_on_request(by_hand),
         _work(case),
         counted("allocations that waited for reclaim", "allocstall", case.count("vmstat", "allocstall"), "counters"),
     ]
@@ -69,8 +71,17 @@ def examine(case: Case) -> Evidence:
     )
 
 
+def _on_request(count: Count | None) -> list[Measurement]:
+    name = "pgscan_proactive"
+    if count is None:
+        return []
+    return [counted("pages scanned on request", name, count, "counters", confirms_from=SCANNED_PER_S)]
+
+
 def _work(case: Case) -> Measurement:
     profile = case.node_profile
+    if not case.sees(profile):
+        return Measurement("scanning pages for the whole node was not sampled", None, "cores", "samples", "nothing")
     samples = profile.under(frozenset(_WHOLE_NODE.split()), frozenset(_LISTS.split()))
     cores = samples / case.facts.hz / case.seconds
     enough = True if cores >= RECLAIM_CORES else None
@@ -92,6 +103,7 @@ PATTERN = Pattern(
     refuted_by="No page scanned: then what shrinks is a cgroup at its limit, or a cache that somebody drops.",
     remedy="Limit what fills memory; raise vm.min_free_kbytes so that kswapd begins before tasks have to wait.",
     examine=examine,
+    numbers_tell=True,
     signatures=(
         signature("balance_pgdat kswapd", _SHRINK, means="kswapd frees memory"),
         signature(

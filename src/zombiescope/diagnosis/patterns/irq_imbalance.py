@@ -164,6 +164,7 @@ PATTERN = Pattern(
     "the polling, which is iptables-storm; or the senders take the packets themselves, as on the loopback.",
     remedy="Use more queues, spread their interrupts (irqbalance), or spread packets by RPS.",
     examine=examine,
+    numbers_tell=True,
     signatures=(signature(_POLL, means="packets are taken from the card"),),
     scope="core",
     hog="ksoftirqd of that core, or whoever was interrupted.",

@@ -110,6 +110,7 @@ PATTERN = Pattern(
     "instead of freeing pages, which is zombie-memcg.",
     remedy="Raise the limit, or let the job use less page cache.",
     examine=examine,
+    numbers_tell=True,
     signatures=(
         signature(
             "try_charge try_charge_memcg mem_cgroup_try_charge charge_memcg mem_cgroup_handle_over_high"

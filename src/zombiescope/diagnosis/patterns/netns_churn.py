@@ -59,6 +59,7 @@ PATTERN = Pattern(
     refuted_by="Nobody sets one up: then it is the teardown of a single large namespace.",
     remedy="Create fewer of them, or find who keeps them (dead pods, leaked file descriptors).",
     examine=examine,
+    numbers_tell=True,
     signatures=(
         signature(_CLEANUP, means="network namespaces are torn down"),
         signature(_SETUP, means="network namespaces are set up"),

@@ -61,6 +61,7 @@ PATTERN = Pattern(
     refuted_by="numa_pte_updates and numa_hint_faults did not move.",
     remedy="Set kernel.numa_balancing=0 and bind the job to its node.",
     examine=examine,
+    numbers_tell=True,
     signatures=(
         signature("task_numa_work change_prot_numa", means="pages are unmapped to see who uses them"),
         signature(

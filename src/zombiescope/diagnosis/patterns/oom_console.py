@@ -25,7 +25,8 @@ ERRORS = 4
 
 def examine(case: Case) -> Evidence:
     reports = [event for event in case.facts.events if event.kind in OOM and _near(case, event.at_us)]
-    found = [_console(case), _oom(len(reports), reports[0].at_us if reports else None), *_hole(case)]
+    blind = not reports and case.facts.lacks("kernel log")
+    found = [_console(case), _oom(None if blind else len(reports), reports[0].at_us if reports else None), *_hole(case)]
     printing = case.cores_in(*_PRINTS.split())
     if printing:
         found.append(cpu_used("console functions took {}", printing, None))
@@ -76,7 +77,9 @@ def _console(case: Case) -> Measurement:
     return Measurement(text, ", ".join(serial) or "none", None, "node.json", "nothing" if serial else "refutes")
 
 
-def _oom(count: int, at_us: int | None) -> Measurement:
+def _oom(count: int | None, at_us: int | None) -> Measurement:
+    if count is None:
+        return Measurement("whether the OOM killer ran is not known: no kernel log", None, "lines", "events", "nothing")
     return measured(
         f"{count:,} lines about an OOM kill", count, "lines", "events", None if count else False, at_us=at_us
     )

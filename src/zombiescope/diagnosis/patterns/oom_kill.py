@@ -59,6 +59,8 @@ def _kills(case: Case, count: int, kills: list[Event]) -> Measurement:
     at_us = kills[0].at_us if kills else None
     text = f"the OOM killer killed a process {count:,} times"
     more = count < LOOP_KILLS and case.of_kind("core_saturated", "stall", "nic_starved")
+    if not count and case.facts.lacks("kernel log"):
+        return Measurement("whether the OOM killer ran is not known: no kernel log", None, "kills", "events", "nothing")
     return measured(text, count, "kills", "events", False if not count else None if more else True, at_us=at_us)
 
 

@@ -66,6 +66,7 @@ PATTERN = Pattern(
     remedy="Keep memory in the allocator (jemalloc, thresholds of glibc), use huge pages for large buffers, fewer "
     "workers.",
     examine=examine,
+    numbers_tell=True,
     signatures=(
         signature(
             "asm_exc_page_fault exc_page_fault do_user_addr_fault __do_page_fault do_page_fault async_page_fault "

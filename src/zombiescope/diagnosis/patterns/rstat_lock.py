@@ -47,7 +47,7 @@ def _waiting(case: Case) -> Measurement:
     """On how many cores somebody spins below a flush."""
     grid = case.facts.samples
     spinning = case.below(*_FLUSH.split()) & case.below(*_SPIN.split())
-    if not len(grid) or (grid.cpu < 0).all():
+    if not len(grid) or (grid.cpu < 0).all() or not case.sees(case.node_profile):
         return Measurement("which cores waited for it is not known", None, "cores", "samples", "nothing")
     cpus, counts = np.unique(grid.cpu[spinning], return_counts=True)
     busy = int(np.count_nonzero(counts >= LEAST_SHARE_OF_CORE * grid.hz * case.seconds))

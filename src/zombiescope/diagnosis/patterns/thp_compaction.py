@@ -79,6 +79,7 @@ PATTERN = Pattern(
     refuted_by="compact_stall and compact_migrate_scanned did not move: huge pages have nothing to do with it.",
     remedy="Set transparent_hugepage/defrag to defer+madvise; keep memory free for kcompactd.",
     examine=examine,
+    numbers_tell=True,
     signatures=(
         signature("__alloc_pages_direct_compact try_to_compact_pages", _COMPACT, means="an allocation compacts memory"),
         signature("kcompactd kcompactd_do_work proactive_compact_node", _COMPACT, means="kcompactd compacts memory"),

@@ -78,6 +78,7 @@ PATTERN = Pattern(
     refuted_by="Fewer than 1,000 a second: then one core does not answer, and it is the one to look at.",
     remedy="Keep memory in the allocator; batch what is unmapped; fewer threads an address space.",
     examine=examine,
+    numbers_tell=True,
     signatures=(
         signature(_FLUSH, _SEND, means="other cores are made to flush pages from their TLB"),
         signature(_HYPERVISOR, means="the hypervisor is asked to flush the TLB of other cores"),

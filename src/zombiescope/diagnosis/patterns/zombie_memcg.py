@@ -244,6 +244,7 @@ PATTERN = Pattern(
     "memory is short.",
     remedy="Stop what leaks them, then release them by reclaiming from the parent that is still there.",
     examine=examine,
+    numbers_tell=True,
     signatures=(NUMA_STAT, STAT, STAT_V2, USAGE, LIMIT, EMPTY, SLAB, RECLAIM, GENERATIONS),
     hog="Who reads statistics, reclaims or drops caches: kubelet, cAdvisor, kswapd.",
     culprit="Who makes and removes the cgroups: a unit or container that restarts for ever.",

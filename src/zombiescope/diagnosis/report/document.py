@@ -54,6 +54,7 @@ def incident(each: Incident) -> dict[str, Any]:
         "causes": [_cause(cause) for cause in each.causes],
         "ruled_out": [asdict(one) for one in each.ruled_out],
         "recurrences": [at_us / 1e6 for at_us in each.recurrences],
+        "not_checked": list(each.not_checked),
     }
 
 
