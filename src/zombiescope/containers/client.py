@@ -25,8 +25,8 @@ _FLAGS = frozenset(
     {
         "detach", "interactive", "tty", "rm", "init", "privileged", "publish-all", "read-only", "no-healthcheck",
         "oom-kill-disable", "sig-proxy", "disable-content-trust", "help", "quiet", "replace", "rmi", "no-hosts",
-        "env-host", "http-proxy", "tls-verify", "debug", "tls", "tlsverify", "attach-all", "net-host", "null-io", "remote",
-        "syslog", "latest", "all", "no-hostname", "passwd", "read-only-tmpfs", "unsetenv-all",
+        "env-host", "http-proxy", "tls-verify", "debug", "tls", "tlsverify", "attach-all", "net-host", "null-io",
+        "remote", "syslog", "latest", "all", "no-hostname", "passwd", "read-only-tmpfs", "unsetenv-all",
     }
 )  # fmt: skip
 _SHORT_FLAGS = frozenset("ditPqD")

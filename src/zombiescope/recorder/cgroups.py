@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 
-from zombiescope.kernel import cgroup, host, process
+from zombiescope.kernel import cgroup, host
 from zombiescope.kernel.cgroup import Hierarchy
 from zombiescope.kernel.cgroup_census import CgroupCounter, MemoryCgroups, walk_directories
 from zombiescope.kernel.cgroup_leaf import LeafStats, NotALeafError, leaf_stats, read_cost
@@ -18,8 +18,9 @@ from zombiescope.kernel.procfile import at, read_file
 from zombiescope.recorder import dying
 from zombiescope.recorder.churn import Churn
 from zombiescope.recorder.containers import ContainerTracker
+from zombiescope.recorder.creators import Creators
 from zombiescope.recorder.dying import Dying
-from zombiescope.recorder.ledger import Creator, Ledger
+from zombiescope.recorder.ledger import Ledger
 from zombiescope.recorder.sample_writer import TaskShare
 from zombiescope.recorder.sources import Sources
 from zombiescope.recorder.tracepoints import Fields, Tracepoint, TraceRecord
@@ -50,7 +51,6 @@ class CgroupTracker:
         self._root = root
         self._batch = batch
         self._sources = sources
-        self._comm_of = comm_of
         self._census = CgroupCounter(root)
         self.hierarchy: Hierarchy | None = self._census.hierarchy
         self._hierarchies = cgroup.hierarchies(root)
@@ -59,7 +59,7 @@ class CgroupTracker:
         self.containers: ContainerTracker | None = None
         self._walk: Iterator[tuple[int, str]] | None = None
         self._live_at_start: int | None = None
-        self._units: dict[int, tuple[str | None, str | None]] = {}
+        self._creators = Creators(comm_of, root)
         self._leaf_use: dict[str, int] = {}
         self._leaf_before: dict[str, LeafStats] = {}
         self._next_leaves_us = self._next_counts_us = self._next_probe_us = 0
@@ -95,9 +95,10 @@ class CgroupTracker:
             step = next(self._walk, None)
             if step is None:
                 self._walk = None
+                self.ledger.walked()
                 self._live_at_start = self.ledger.live - self.ledger.created + self.ledger.removed
                 return False
-            self.ledger.exists(*step)
+            self.ledger.exists(step[1])
             if self.containers is not None:
                 self.containers.exists(step[1])
         return True
@@ -121,7 +122,7 @@ class CgroupTracker:
         key, path = fields["id"].number(record.raw), fields["path"].text(record.raw)
         if self.containers is not None:
             self.containers.made(path, record.pid, wall_us)
-        self.ledger.mkdir(key, path, self._creator(record.pid, record.tid))
+        self.ledger.mkdir(key, path, self._creators.of(path, record.pid, record.tid))
         return ()
 
     def _removed(self, record: TraceRecord, fields: Fields, wall_us: int) -> Iterable[Event]:
@@ -139,22 +140,6 @@ class CgroupTracker:
         self.ledger.rename(fields["id"].number(record.raw), fields["path"].text(record.raw))
         return ()
 
-    def _creator(self, pid: int, tid: int) -> Creator | None:
-        comm = self._comm_of(tid)
-        if pid not in self._units:
-            if len(self._units) > 512:
-                self._units.clear()
-            found = process.read(pid, self._root, cmdline=False)
-            comm = comm or (found.comm if found else None)
-            owners = [owner(path) for path in found.cgroups.values()] if found else []
-            who = next((one for one in owners if one.unit or one.container), None)
-            self._units[pid] = (who.unit, who.container) if who else (None, None)
-        if comm is None:
-            stat = process.read_stat(pid, self._root)
-            comm = stat.comm if stat else None
-        unit, container = self._units[pid]
-        return None if comm is None else Creator(comm, pid, unit, container)
-
     def _churned(self, path: str, wall_us: int) -> Iterable[Event]:
         name = normalise(path)
         news = self._churn.removed(name, wall_us)
@@ -162,7 +147,7 @@ class CgroupTracker:
             return ()
         count, seconds = news
         who = owner(path)
-        line = next((line for line in self.ledger.lines if line.path == name), None)
+        line = self.ledger.line_of(path)
         creator = line.creator if line else None
         text = f"{count} cgroups removed in {seconds:.0f} s at {name}" + (
             f", made by {creator.comm}" if creator else ""
@@ -215,7 +200,7 @@ class CgroupTracker:
                 wall_us, line.path, line.dying, line.created, line.removed, line.released, exact,
                 who.comm if who else None, who.pid if who else None,
                 place.unit or (who.unit if who else None), place.container or (who.container if who else None),
-                None,
+                min(line.names.count, line.created),
             )  # fmt: skip
             self._batch.add(schema.LEAKS, row)
 
