@@ -14,9 +14,10 @@ EVERYWHERE = {"_native", "_time", "_severity", "_errors", "_missing"}
 ROOMS = {
     "kernel": {"kernel"},
     "systemd": {"systemd", "kernel", "_in_root"},
+    "containers": {"containers", "kernel", "_in_root"},
     "symbols": {"symbols", "_in_root"},
     "recording": {"recording", "_mark"},
-    "recorder": {"recorder", "recording", "symbols", "systemd", "kernel"},
+    "recorder": {"recorder", "recording", "symbols", "systemd", "containers", "kernel"},
     "importing": {"importing", "recording", "symbols", "kernel"},
     "views": {"views", "recording", "kernel"},
     # Recordings hold names as the linker knows them; symbols makes them readable when they are shown (0008).

@@ -29,6 +29,9 @@ _ID = re.compile(
 )
 _INSTANCE = re.compile(r"@(?:[0-9][0-9a-f:.\-_]*|[0-9a-f]{8,})(?=\.\w+$|$)")
 _TRAILING = re.compile(r"(?:([-_.:])[0-9]+(?:[-_.:][0-9]+)*|(?<=[a-zA-Z])[0-9]{3,}|^[0-9]+)((?:\.[a-z]+)?)$")
+# z0 to z3999 are one family. Not so units, whose small numbers were chosen by a person (redis6.service), nor machines.
+_COUNTED = re.compile(r"(?<=[a-zA-Z])[0-9]+$")
+_CHOSEN = re.compile(r"lxc\.|machine-")
 
 
 def _without_ids(name: str) -> str:
@@ -39,7 +42,8 @@ def _without_ids(name: str) -> str:
         return f"{transient[1]}-*{transient[2]}"
     if "@" in name:
         return _INSTANCE.sub("@*", name)
-    return _TRAILING.sub(_star, _ID.sub("*", name))
+    name = _TRAILING.sub(_star, _ID.sub("*", name))
+    return name if _UNIT_SUFFIX.search(name) or _CHOSEN.match(name) else _COUNTED.sub("*", name)
 
 
 def _star(match: re.Match[str]) -> str:
@@ -48,8 +52,7 @@ def _star(match: re.Match[str]) -> str:
 
 @lru_cache(maxsize=4096)
 def _normalise_parent(path: str) -> str:
-    head, slash, name = path.rpartition("/")
-    return f"{_normalise_parent(head)}/{_without_ids(name)}" if slash else _without_ids(path)
+    return "/".join(map(_without_ids, path.split("/")))
 
 
 @lru_cache(maxsize=4096)
@@ -106,6 +109,19 @@ def owner(path: str) -> Owner:
         directory = _RUNTIME_DIRECTORIES.get(name, directory)
         container, runtime = _container(name, directory) or (container, runtime)
     return Owner(unit, slice_, container, pod_uid, runtime, user_unit)
+
+
+_LIKELY = re.compile(r"[0-9a-f]{12}|^lxc\.payload\.|^machine-|^systemd-nspawn@")
+_HELPER = re.compile(r"-conmon-|^lxc\.monitor\.")
+
+
+def container_at(path: str) -> Owner | None:
+    """Whose a cgroup is, if it is a container's own and not one inside it or beside it. About 1 us for any other."""
+    parent, _, name = path.rpartition("/")
+    if not _LIKELY.search(name) or _HELPER.search(name):
+        return None
+    who = owner(path)
+    return who if who.container is not None and owner(parent).container != who.container else None
 
 
 def _container(name: str, directory: str | None) -> tuple[str, str | None] | None:

@@ -70,11 +70,13 @@ class Clock:
 
 
 def _attr(
-    kind: int, config: int, *, sample: int, flags: int, period: int, watermark: int = 0, read_format: int = 0
-) -> bytes:
+    kind: int, config: int, *, sample: int, flags: int, period: int, watermark: int = 0, read_format: int = 0,
+    wakes: bool = False,
+) -> bytes:  # fmt: skip
+    """With `wakes` the number that stands for the watermark counts records and not bytes."""
     return _ATTR.pack(
         kind, _ATTR.size, config, period, sample, read_format,
-        flags | FLAG_DISABLED | FLAG_SAMPLE_ID_ALL | FLAG_WATERMARK | FLAG_USE_CLOCKID,
+        flags | FLAG_DISABLED | FLAG_SAMPLE_ID_ALL | (0 if wakes else FLAG_WATERMARK) | FLAG_USE_CLOCKID,
         watermark, 0, 0, 0, 0, 0, 0, _CLOCK_MONOTONIC, 0, 0, 0, 0,
     )  # fmt: skip
 
@@ -129,9 +131,10 @@ class CpuRing:
     tracepoint_fds: list[int] = field(default_factory=list)
     lost_count: bool = True
 
-    def add_tracepoint(self, kind: int, config: int, where: str | None) -> None:
-        """Sends a tracepoint's records into this ring, those that match the filter `where`."""
-        fd = self._open_tracepoint(config)
+    def add_tracepoint(self, kind: int, config: int, where: str | None, *, wakes: bool = False) -> None:
+        """Sends a tracepoint's records into this ring, those that match the filter `where`; with `wakes` each of them
+        wakes whoever polls the ring, however little is in it."""
+        fd = self._open_tracepoint(config, wakes=wakes)
         try:
             fcntl.ioctl(fd, IOC_SET_OUTPUT, self.fd)
             if where is not None:
@@ -143,11 +146,11 @@ class CpuRing:
         self.tracepoint_fds.append(fd)
         self.ids.append((event_id(fd), kind))
 
-    def _open_tracepoint(self, config: int) -> int:
+    def _open_tracepoint(self, config: int, *, wakes: bool) -> int:
         for read_format in (FORMAT_LOST, 0) if self.lost_count else (0,):
             attr = _attr(
                 TYPE_TRACEPOINT, config, sample=SAMPLE_COMMON | SAMPLE_RAW, flags=0, period=1, watermark=1,
-                read_format=read_format,
+                read_format=read_format, wakes=wakes,
             )  # fmt: skip
             try:
                 return perf_event_open(attr, -1, self.cpu, -1, OPEN_CLOEXEC)

@@ -56,6 +56,9 @@ class Process:
     cmdline: str | None
     cgroups: dict[int, str]
     """Hierarchy number -> path, relative to the reader's cgroup namespace."""
+    systemd_cgroup: str | None = None
+    """Its path in the hierarchy in which systemd keeps its units: name=systemd, or cgroup2 where that says more than
+    its root."""
 
 
 def printable(data: bytes) -> str:
@@ -127,9 +130,17 @@ def read(pid: int, root: str = "/", *, cmdline: bool = True) -> Process | None:
         exe_is_deleted=exe is not None and exe.endswith(_DELETED),
         cmdline=_cmdline(pid, root) if cmdline and not stat.is_kernel_thread else None,
         cgroups={key: path.removesuffix(_DELETED) for key, (_, path) in membership.items()},
+        systemd_cgroup=_systemd_cgroup(membership),
     )
     again = read_stat(pid, root)
     return process if again is not None and again.start_time_ticks == stat.start_time_ticks else None
+
+
+def _systemd_cgroup(membership: dict[int, tuple[frozenset[str], str]]) -> str | None:
+    named = next((path for names, path in membership.values() if "name=systemd" in names), None)
+    unified = membership.get(0, (frozenset(), None))[1]
+    found = unified if named in (None, "/") else named
+    return None if found in (None, "/") else found.removesuffix(_DELETED)
 
 
 def _exe(pid: int, root: str) -> str | None:

@@ -7,18 +7,20 @@ the start, is needed on v1 to know how many are live; it goes in small steps bet
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
-from zombiescope.kernel import cgroup, host, process
+from zombiescope.kernel import cgroup, host
 from zombiescope.kernel.cgroup import Hierarchy
 from zombiescope.kernel.cgroup_census import CgroupCounter, MemoryCgroups, walk_directories
 from zombiescope.kernel.cgroup_leaf import LeafStats, NotALeafError, leaf_stats, read_cost
 from zombiescope.kernel.cgroup_path import normalise, owner
 from zombiescope.kernel.procfile import at, read_file
 from zombiescope.recorder import dying
+from zombiescope.recorder.churn import Churn
+from zombiescope.recorder.containers import ContainerTracker
+from zombiescope.recorder.creators import Creators
 from zombiescope.recorder.dying import Dying
-from zombiescope.recorder.ledger import Creator, Ledger
+from zombiescope.recorder.ledger import Ledger
 from zombiescope.recorder.sample_writer import TaskShare
 from zombiescope.recorder.sources import Sources
 from zombiescope.recorder.tracepoints import Fields, Tracepoint, TraceRecord
@@ -39,40 +41,6 @@ NEW_LEAVES = 4
 COUNTS_EVERY_US = 10_000_000
 PROBE_EVERY_US = 60_000_000
 
-CHURN_SPAN_US = 300_000_000
-CHURN_SLOW = 6  # removals in CHURN_SPAN_US: an agent's container that dies every 11 to 20 s makes 15 to 27
-CHURN_FAST_SPAN_US = 60_000_000
-CHURN_FAST = 20
-
-
-class Churn:
-    """Removals of cgroups with the same path up to ids: a supervisor that restarts containers inside a healthy unit."""
-
-    def __init__(self) -> None:
-        self._times: dict[str, deque[int]] = {}
-        self._reported_us: dict[str, int] = {}
-
-    def removed(self, path: str, wall_us: int) -> tuple[int, float] | None:
-        """Notes a removal; (count, seconds) when this is news worth an event."""
-        times = self._times.setdefault(path, deque(maxlen=1000))
-        times.append(wall_us)
-        while times and times[0] < wall_us - CHURN_SPAN_US:
-            times.popleft()
-        if len(self._times) > 1024:
-            self._forget(wall_us)
-        fast = len(times) >= CHURN_FAST and times[-CHURN_FAST] > wall_us - CHURN_FAST_SPAN_US
-        if not fast and len(times) < CHURN_SLOW:
-            return None
-        if wall_us - self._reported_us.get(path, -CHURN_SPAN_US) < (CHURN_FAST_SPAN_US if fast else CHURN_SPAN_US):
-            return None
-        self._reported_us[path] = wall_us
-        return len(times), (times[-1] - times[0]) / 1e6
-
-    def _forget(self, wall_us: int) -> None:
-        for path in [path for path, times in self._times.items() if not times or times[-1] < wall_us - CHURN_SPAN_US]:
-            self._times.pop(path, None)
-            self._reported_us.pop(path, None)
-
 
 class CgroupTracker:
     """Everything the recorder does about cgroups."""
@@ -83,15 +51,15 @@ class CgroupTracker:
         self._root = root
         self._batch = batch
         self._sources = sources
-        self._comm_of = comm_of
         self._census = CgroupCounter(root)
         self.hierarchy: Hierarchy | None = self._census.hierarchy
         self._hierarchies = cgroup.hierarchies(root)
         self.ledger = Ledger(normalise)
         self._churn = Churn()
+        self.containers: ContainerTracker | None = None
         self._walk: Iterator[tuple[int, str]] | None = None
         self._live_at_start: int | None = None
-        self._units: dict[int, tuple[str | None, str | None]] = {}
+        self._creators = Creators(comm_of, root)
         self._leaf_use: dict[str, int] = {}
         self._leaf_before: dict[str, LeafStats] = {}
         self._next_leaves_us = self._next_counts_us = self._next_probe_us = 0
@@ -127,9 +95,12 @@ class CgroupTracker:
             step = next(self._walk, None)
             if step is None:
                 self._walk = None
+                self.ledger.walked()
                 self._live_at_start = self.ledger.live - self.ledger.created + self.ledger.removed
                 return False
-            self.ledger.exists(*step)
+            self.ledger.exists(step[1])
+            if self.containers is not None:
+                self.containers.exists(step[1])
         return True
 
     # --- tracepoints --------------------------------------------------------------------------------------------
@@ -145,16 +116,20 @@ class CgroupTracker:
             "cgroup_release": self._released,
             "cgroup_rename": self._renamed,
         }
-        return [Tracepoint("cgroup", name, handle, where) for name, handle in handlers.items()]
+        return [Tracepoint("cgroup", name, handle, where, name == MKDIR) for name, handle in handlers.items()]
 
-    def _made(self, record: TraceRecord, fields: Fields, _: int) -> Iterable[Event]:
+    def _made(self, record: TraceRecord, fields: Fields, wall_us: int) -> Iterable[Event]:
         key, path = fields["id"].number(record.raw), fields["path"].text(record.raw)
-        self.ledger.mkdir(key, path, self._creator(record.pid, record.tid))
+        if self.containers is not None:
+            self.containers.made(path, record.pid, wall_us)
+        self.ledger.mkdir(key, path, self._creators.of(path, record.pid, record.tid))
         return ()
 
     def _removed(self, record: TraceRecord, fields: Fields, wall_us: int) -> Iterable[Event]:
         path = fields["path"].text(record.raw)
         self.ledger.rmdir(fields["id"].number(record.raw), path)
+        if self.containers is not None:
+            self.containers.removed(path, wall_us)
         return self._churned(path, wall_us)
 
     def _released(self, record: TraceRecord, fields: Fields, _: int) -> Iterable[Event]:
@@ -165,22 +140,6 @@ class CgroupTracker:
         self.ledger.rename(fields["id"].number(record.raw), fields["path"].text(record.raw))
         return ()
 
-    def _creator(self, pid: int, tid: int) -> Creator | None:
-        comm = self._comm_of(tid)
-        if pid not in self._units:
-            if len(self._units) > 512:
-                self._units.clear()
-            found = process.read(pid, self._root, cmdline=False)
-            comm = comm or (found.comm if found else None)
-            owners = [owner(path) for path in found.cgroups.values()] if found else []
-            who = next((one for one in owners if one.unit or one.container), None)
-            self._units[pid] = (who.unit, who.container) if who else (None, None)
-        if comm is None:
-            stat = process.read_stat(pid, self._root)
-            comm = stat.comm if stat else None
-        unit, container = self._units[pid]
-        return None if comm is None else Creator(comm, pid, unit, container)
-
     def _churned(self, path: str, wall_us: int) -> Iterable[Event]:
         name = normalise(path)
         news = self._churn.removed(name, wall_us)
@@ -188,7 +147,7 @@ class CgroupTracker:
             return ()
         count, seconds = news
         who = owner(path)
-        line = next((line for line in self.ledger.lines if line.path == name), None)
+        line = self.ledger.line_of(path)
         creator = line.creator if line else None
         text = f"{count} cgroups removed in {seconds:.0f} s at {name}" + (
             f", made by {creator.comm}" if creator else ""
@@ -241,7 +200,7 @@ class CgroupTracker:
                 wall_us, line.path, line.dying, line.created, line.removed, line.released, exact,
                 who.comm if who else None, who.pid if who else None,
                 place.unit or (who.unit if who else None), place.container or (who.container if who else None),
-                None,
+                min(line.names.count, line.created),
             )  # fmt: skip
             self._batch.add(schema.LEAKS, row)
 

@@ -9,22 +9,31 @@ before the rmdir it follows. It does matter when records are lost: then totals a
 the events' own counters (`observe_counts`), but a line is only a lower bound, and says so (`exact`).
 
 Keys are ids of one hierarchy (the one that owns the memory controller). Before 5.5 an id is used again after release,
-so a mkdir for a known id starts it anew.
+so a mkdir for a known id starts it anew, and an inode is no id: directories that were there before are known by their
+path until a record tells their id.
 
 Bounded: at most MAX_IDS cgroups are followed one by one and at most MAX_LINES paths have a line of their own; what
-does not fit is summed in the line of the tail, whose path is ""."""
+does not fit is summed in the line of the tail, whose path is "". Whoever makes ever new names cannot take all lines:
+below one directory MAX_SIBLINGS names have lines, further ones share "directory/*"; and below one top directory there
+are at most MAX_BELOW_TOP."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from heapq import nlargest
 from typing import Any
 
 from zombiescope._native import IdMap
+from zombiescope.recorder.distinct import Distinct
 
 MAX_IDS = 1 << 18
 MAX_LINES = 2048
+MAX_SIBLINGS = 256
+MAX_BELOW_TOP = MAX_LINES // 2
+MAX_DEPTH = 32
+"""Parts of a path that a line's name has at most."""
 
 LIVE, DYING, GONE = 0, 1, 2
 _STATES = 3
@@ -48,6 +57,8 @@ class Line:
     released: int = 0
     dying: int = 0
     live: int = 0
+    names: Distinct = field(default_factory=Distinct)
+    """The different paths of those that were created."""
     creators: dict[str, tuple[int, Creator]] = field(default_factory=dict)
     changed: bool = True
 
@@ -71,8 +82,14 @@ class Ledger:
     def __init__(self, normalise: Callable[[str], str]) -> None:
         self._normalise = normalise
         self._ids = IdMap()
+        self._walked = IdMap()
+        """Hash of a path -> line, of directories that are older than the ledger."""
+        self._made_meanwhile: set[int] | None = set()
+        """Hashes of paths made since the ledger began, until the walk over the directories is over."""
         self.lines: list[Line] = [Line("", changed=False)]
         self._numbers: dict[str, int] = {}
+        self._siblings: Counter[str] = Counter()
+        self._below_top: Counter[str] = Counter()
         self.received = {"mkdir": 0, "rmdir": 0, "release": 0}
         self.lost = {"mkdir": 0, "rmdir": 0, "release": 0}
         self.old_released = 0
@@ -87,9 +104,13 @@ class Ledger:
         number = self._line_number(path)
         line = self.lines[number]
         line.created += 1
+        line.names.add(path)
         line.changed = True
         if creator is not None:
             line.made_by(creator)
+        self._forget_walked(path)
+        if self._made_meanwhile is not None and len(self._made_meanwhile) < MAX_IDS:
+            self._made_meanwhile.add(_hash(path))
         known = self._ids.get(key)
         if known is not None:
             self._leave(known)
@@ -102,10 +123,15 @@ class Ledger:
     def rmdir(self, key: int, path: str) -> None:
         self.received["rmdir"] += 1
         known = self._ids.get(key)
+        if known is not None and known % _STATES == DYING:  # its release was not seen, and the id is used again
+            self._leave(known)
+            known = None
         number = self._line_number(path) if known is None else known // _STATES
         line = self.lines[number]
         line.removed += 1
         line.changed = True
+        if known is None:
+            self._forget_walked(path)
         if known is not None and known % _STATES == GONE:  # its release was read first
             self._ids.pop(key)
             return
@@ -143,12 +169,24 @@ class Ledger:
         line.changed = True
         self._ids.set(key, number * _STATES + state)
 
-    def exists(self, key: int, path: str) -> None:
+    def exists(self, path: str) -> None:
         """A directory that was there before the ledger, found by the one walk at the start."""
-        if self._ids.get(key) is None and len(self._ids) < MAX_IDS:
+        place = _hash(path)
+        if self._made_meanwhile and place in self._made_meanwhile:
+            return  # its mkdir was seen: it is followed by its id
+        if self._walked.get(place) is None and len(self._walked) < MAX_IDS:
             number = self._line_number(path)
             self.lines[number].live += 1
-            self._ids.set(key, number * _STATES + LIVE)
+            self._walked.set(place, number)
+
+    def walked(self) -> None:
+        """The walk is over: what is made from now on was not there."""
+        self._made_meanwhile = None
+
+    def _forget_walked(self, path: str) -> None:
+        number = self._walked.pop(_hash(path)) if len(self._walked) else None
+        if number is not None:
+            self.lines[number].live -= 1
 
     def _leave(self, known: int) -> None:
         line, state = self.lines[known // _STATES], known % _STATES
@@ -159,17 +197,36 @@ class Ledger:
     # --- lines --------------------------------------------------------------------------------------------------
 
     def _line_number(self, path: str) -> int:
-        return self._line_named(self._normalise(path))
+        name = self._normalise(path)
+        number = self._numbers.get(name)
+        return self._line_named(self._family(name)) if number is None else number
+
+    def _family(self, name: str) -> str:
+        """The name under which a new path is counted: its own, or that of all further ones in a directory."""
+        top, *parts = name.split("/", MAX_DEPTH)
+        for part in parts[: MAX_DEPTH - 1]:
+            own = f"{top}/{part}"
+            is_full = own not in self._numbers and self._siblings[top] >= MAX_SIBLINGS
+            top = f"{top}/*" if is_full else own
+        return top
 
     def _line_named(self, name: str) -> int:
         number = self._numbers.get(name)
         if number is None:
-            if len(self._numbers) >= MAX_LINES and not self._evict():
+            if self._below_top[_top(name)] >= MAX_BELOW_TOP or (len(self._numbers) >= MAX_LINES and not self._evict()):
                 return 0
             number = self._free_number()
             self.lines[number] = Line(name)
             self._numbers[name] = number
+            self._siblings[name.rpartition("/")[0]] += 1
+            self._below_top[_top(name)] += 1
         return number
+
+    def line_of(self, path: str) -> Line | None:
+        """The line under which a path counts; None: the tail."""
+        number = self._numbers.get(self._normalise(path))
+        number = self._numbers.get(self._family(self._normalise(path))) if number is None else number
+        return None if number is None else self.lines[number]
 
     def _free_number(self) -> int:
         for number in range(1, len(self.lines)):
@@ -192,6 +249,8 @@ class Ledger:
             tail.released += line.released
             tail.changed = True
             del self._numbers[line.path]
+            _decrease(self._siblings, line.path.rpartition("/")[0])
+            _decrease(self._below_top, _top(line.path))
             self.lines[number] = Line("", changed=False)
         return bool(idle)
 
@@ -271,6 +330,7 @@ class Ledger:
             "created": line.created,
             "removed": line.removed,
             "released": line.released,
+            "names": line.names.count,
             "creator": creator and [creator.comm, creator.pid, creator.unit, creator.container],
             "ids": steps,
         }
@@ -284,6 +344,7 @@ class Ledger:
             line.created += int(entry["created"])
             line.removed += int(entry["removed"])
             line.released += int(entry["released"])
+            line.names.before += int(entry.get("names", 0))
             if entry.get("creator"):
                 comm, pid, unit, container = entry["creator"]
                 line.made_by(Creator(comm, pid, unit, container))
@@ -294,3 +355,18 @@ class Ledger:
                     self._ids.set(key, number * _STATES + DYING)
                     line.dying += 1
             self.broken_since_us = now_us
+
+
+def _hash(path: str) -> int:
+    return hash(path) & 0x7FFF_FFFF_FFFF_FFFF
+
+
+def _top(name: str) -> str:
+    """The first directory of a path."""
+    return name.split("/", 2)[1] if name.startswith("/") else name
+
+
+def _decrease(counts: Counter[str], key: str) -> None:
+    counts[key] -= 1
+    if counts[key] <= 0:
+        del counts[key]

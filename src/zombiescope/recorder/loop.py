@@ -15,6 +15,8 @@ from zombiescope.recorder.recorder import Recorder
 WRITE_EVERY_NS = 1_000_000_000
 SETTLE_NS = 100_000_000
 """How long the lookup thread has for its answers between a drain and the write that follows it."""
+RINGS_GAP_NS = 10_000_000
+"""Rings that call are emptied this often at most: a storm of cgroups would call for each of them."""
 
 
 class Loop:
@@ -59,6 +61,7 @@ class Loop:
         next_tick = started + interval_ns - (started + recorder.clock.offset_ns) % interval_ns
         next_drain = next_tick if interval_ns == WRITE_EVERY_NS else started + WRITE_EVERY_NS
         next_write: int | None = None
+        next_rings = 0
         while not self._stopping:
             ring_fds = recorder.descriptors()
             log_fd, mark_fd = intake.descriptors()
@@ -67,7 +70,9 @@ class Loop:
             ready = self._wait(min(deadlines) - monotonic_ns())
             now = monotonic_ns()
             if ready & ring_fds and now < next_tick:
+                time.sleep(max(0, min(next_rings, next_tick) - now) / 1e9)
                 recorder.drain()
+                next_rings = monotonic_ns() + RINGS_GAP_NS
             if log_fd in ready:
                 intake.read_kernel_log()
             if mark_fd in ready:

@@ -22,6 +22,8 @@ from zombiescope.recorder.cgroups import CgroupTracker
 from zombiescope.recorder.clock import WallClock
 from zombiescope.recorder.compactor import Compactor
 from zombiescope.recorder.config import RecorderConfig
+from zombiescope.recorder.containers import SOURCE as CONTAINERS
+from zombiescope.recorder.containers import ContainerTracker
 from zombiescope.recorder.cores import Cores
 from zombiescope.recorder.cost import CostBook
 from zombiescope.recorder.counters import Counters
@@ -80,7 +82,6 @@ class Recorder:
         self._restore_ledger(saved, now)
         self.cgroups.begin(now)
 
-        self.lookup = Lookup(self.cgroups.number_of("memory"), self.cgroups.number_of("cpu"), root=root)
         self.samples = SampleWriter(self.rings.sampler, self.lookup, self.batch)
         self.cores = Cores(self.batch, self.sources, config.hz, root)
         self.cores.follow(self.online.cpus, now)
@@ -120,7 +121,10 @@ class Recorder:
         self.rings = rings.PerfRings(sampling, possible, self.sources, host_pids=host_pids, now_us=now_us, root=root)
         self.kernel_log = KernelLog(self.clock, self.sources, saved.get("kmsg_seq"), now_us, root)
         self.cgroups = CgroupTracker(self.batch, self.sources, self.rings.sampler.comm, now_us, root)
-        self.rings.trace([TX_TIMEOUT, *self.cgroups.tracepoints(), *self.kernel_log.tracepoints()], now_us)
+        self.lookup = Lookup(self.cgroups.number_of("memory"), self.cgroups.number_of("cpu"), root=root)
+        self.containers = self.cgroups.containers = ContainerTracker(self.batch, self.lookup.ask_first, root)
+        traced = [*self.cgroups.tracepoints(), *self.containers.tracepoints(), *self.kernel_log.tracepoints()]
+        self.rings.trace([TX_TIMEOUT, *traced], now_us)
         self.kernel_log.settle(console=CONSOLE in self.rings.kinds, now_us=now_us)
         self.rings.follow(self.online.cpus, now_us)
         self._followed = self.online.cpus
@@ -172,6 +176,7 @@ class Recorder:
             *self.intake.stages(),
             Stage(SAMPLES, self._write_samples, vital=True),
             Stage("task shares", self._account_shares, lambda: list(self.samples.shares())),
+            Stage(CONTAINERS, self._write_containers),
             Stage("gaps", self._write_gaps, vital=True),
             Stage("process lookup", self._watch_lookup),
             Stage("rollup file", lambda tick: self.rollup.flush(tick.wall_us)),
@@ -185,12 +190,14 @@ class Recorder:
         finish = [
             Stage(SAMPLES, self._write_all_samples, vital=True),
             Stage("task shares", self._account_shares),
+            Stage(CONTAINERS, self._write_containers),
         ]
         renew = [
             Stage("kernel symbols (reader)", lambda tick: self.rings.refresh_symbols(tick.wall_us)),
             Stage("new segment of samples", lambda _: self.samples.next_segment(), vital=True),
             Stage("new segment of counters", lambda _: self.counters.restart(), vital=True),
             Stage("new segment of cgroups", lambda _: self.cgroups.restart(), vital=True),
+            Stage("new segment of containers", lambda _: self.containers.restart(), vital=True),
         ]
         return finish, renew
 
@@ -317,6 +324,10 @@ class Recorder:
             self.cgroups.used(share)
         if self.alarm is not None:
             self.alarm.shares(tick.wall_us, shares, len(tick.online))
+
+    def _write_containers(self, tick: Tick) -> None:
+        for event in self.containers.second(tick.wall_us, self.lookup.take_urgent()):
+            self.intake.put(event)
 
     def _write_gaps(self, _: Tick) -> None:
         self.batch.extend(schema.GAPS, self.sources.take_ended())

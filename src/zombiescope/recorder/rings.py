@@ -163,7 +163,7 @@ class PerfRings:
             return False
         for kind, (tracepoint, form) in self._tracepoints.items():
             try:
-                ring.add_tracepoint(kind, form.number, tracepoint.where)
+                ring.add_tracepoint(kind, form.number, tracepoint.where, wakes=tracepoint.is_urgent)
             except OSError as error:
                 why, grant = _explain(error, self._clock)
                 self._sources.lacks(tracepoint.source, why, grant, now_us)

@@ -34,6 +34,8 @@ class Tracepoint:
     """Record, fields of its format, wall time in microseconds -> the events that it makes."""
     where: str | None = None
     """The kernel's filter."""
+    is_urgent: bool = False
+    """The loop wakes for each of its records: what it tells of may be gone in a second."""
 
     @property
     def source(self) -> str:

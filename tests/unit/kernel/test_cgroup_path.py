@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from zombiescope.kernel.cgroup_path import Owner, normalise, owner
+from zombiescope.kernel.cgroup_path import Owner, container_at, normalise, owner
 
 ID = "3f1c0e1dd9b1f9aa7e0c2b3f4a5d6e7f8091a2b3c4d5e6f708192a3b4c5d6e7f"
 UID = "0a1b2c3d-0001-4002-8003-0123456789ab"
@@ -64,10 +64,21 @@ UID_ = UID.replace("-", "_")
         ("/lab/4321", "/lab/*"),
         ("/slurm/uid_1000/job_77/step_0", "/slurm/uid_*/job_*/step_*"),
         ("job-7", "job-*"),
+        ("/lab/z0", "/lab/z*"),
+        ("/lab/z3999", "/lab/z*"),
+        ("/lab/job1", "/lab/job*"),
+        ("/lab/worker3/z12", "/lab/worker*/z*"),
+        ("/lab/worker-a3", "/lab/worker-a*"),
         # names that only look like it
         ("/", "/"),
         ("/system.slice/ecs.service", "/system.slice/ecs.service"),
         ("/system.slice/k3s.service", "/system.slice/k3s.service"),
+        ("/system.slice/redis6.service", "/system.slice/redis6.service"),
+        ("/system.slice/ifup@eth0.service", "/system.slice/ifup@eth0.service"),
+        ("/system.slice/dev-nvme0n1.swap", "/system.slice/dev-nvme0n1.swap"),
+        ("/system.slice/mnt-md0.mount", "/system.slice/mnt-md0.mount"),
+        ("/machine.slice/machine-web2.scope", "/machine.slice/machine-web2.scope"),
+        ("/k8s", "/k8s"),
         ("/system.slice/dbus.service", "/system.slice/dbus.service"),
         ("/system.slice/feedface.service", "/system.slice/feedface.service"),
         ("/lxc.payload.web2", "/lxc.payload.web2"),
@@ -86,6 +97,10 @@ def test_normalise_is_stable() -> None:
         "/a/run-u42.service",
     ):
         assert normalise(normalise(path)) == normalise(path)
+
+
+def test_a_path_of_any_depth_is_read() -> None:
+    assert normalise("/a1" * 1300) == "/a*" * 1300
 
 
 def test_a_storm_of_new_names_is_cheap_and_one_name() -> None:
@@ -150,3 +165,25 @@ def test_a_storm_of_new_names_is_cheap_and_one_name() -> None:
 )
 def test_owner(path: str, expected: Owner) -> None:
     assert owner(path) == expected
+
+
+@pytest.mark.parametrize(
+    ("path", "container"),
+    [
+        (f"/docker/{ID}", ID),
+        (f"/system.slice/docker-{ID}.scope", ID),
+        (f"/kubepods/burstable/pod{UID}/{ID}", ID),
+        (f"/docker/{ID}/docker/{ID[::-1]}", ID[::-1]),
+        ("/lxc.payload.web", "web"),
+        ("/docker", None),
+        (f"/docker/{ID}/init.scope", None),
+        (f"/docker/{ID}/{ID}", None),
+        (f"/machine.slice/libpod-conmon-{ID}.scope", None),
+        (f"/machine.slice/libpod-{ID}.scope/container", None),
+        (f"/kubepods/burstable/pod{UID}", None),
+        ("/lab/z12", None),
+    ],
+)
+def test_a_containers_own_cgroup(path: str, container: str | None) -> None:
+    found = container_at(path)
+    assert (found.container if found else None) == container

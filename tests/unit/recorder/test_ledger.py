@@ -6,9 +6,11 @@ import json
 import random
 from collections import Counter
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from zombiescope.kernel.cgroup_path import normalise
 from zombiescope.recorder import ledger as module
 from zombiescope.recorder.ledger import Creator, Ledger
 
@@ -140,3 +142,89 @@ def test_zombies_survive_a_restart_and_say_that_nobody_watched() -> None:
     assert line(again, "/leak-*").creator == Creator("agent", 12, "ecs.service")
     again.release(7, "/leak-1")
     assert again.dying == 4999
+
+
+def test_four_thousand_zombies_of_a_loop_are_one_line_with_their_names() -> None:
+    book = Ledger(normalise)
+    for key in range(1, 4001):
+        book.mkdir(key, f"/lab/z{key - 1}", None)
+        book.rmdir(key, f"/lab/z{key - 1}")
+    only = line(book, "/lab/z*")
+    assert (only.dying, len([one for one in book.lines if one.path])) == (4000, 1)
+    assert only.names.count == pytest.approx(4000, rel=0.03)
+
+
+def test_one_id_made_again_and_again_is_one_name() -> None:
+    book = Ledger(normalise)
+    for key in range(1, 26):
+        book.mkdir(key, f"/docker/{'dcf1' * 16}", None)
+        book.rmdir(key, f"/docker/{'dcf1' * 16}")
+    assert (line(book, "/docker/*").created, line(book, "/docker/*").names.count) == (25, 1)
+    again = Ledger(normalise)
+    again.restore(json.loads(json.dumps(book.save())), now_us=1)
+    assert line(again, "/docker/*").names.count == 1
+
+
+def test_a_neighbour_with_random_names_does_not_take_the_lines_of_others() -> None:
+    """Names of letters only, which no rule can merge, each with a zombie that stays; in many directories."""
+    dice, book = random.Random(7), Ledger(normalise)
+    letters = "ghijklmnopqrstuvwxyz"
+    for key in range(1, 9001):
+        deep = "/".join("".join(dice.choices(letters, k=8)) for _ in range(1 + key % 3))
+        book.mkdir(key, f"/evil/{deep}", Creator("evil", 66))
+        book.rmdir(key, f"/evil/{deep}")
+    book.mkdir(10_000, "/system.slice/agent.service/job-1", Creator("agent", 12))
+    book.rmdir(10_000, "/system.slice/agent.service/job-1")
+    # THEN whoever comes later still has a line, and what the neighbour left is all accounted for
+    assert line(book, "/system.slice/agent.service/job-*").creator == Creator("agent", 12)
+    assert sum(one.dying for one in book.lines if one.path in ("", "/evil/*") or one.path.startswith("/evil/")) == 9000
+    assert len([one for one in book.lines if one.path.startswith("/evil/")]) <= module.MAX_BELOW_TOP
+    # AND most of it is in a line that says where
+    assert line(book, "/evil/*").dying > 2000
+
+
+def test_directories_deeper_than_any_are_counted() -> None:
+    book = Ledger(normalise)
+    book.mkdir(1, "/a" * 2000, None)
+    assert book.live == 1
+
+
+def test_directories_of_before_are_known_by_their_path() -> None:
+    """Before kernel 5.5 their inodes are no ids: 16 directories whose inodes are ids of restored zombies."""
+    before = Ledger(plain)
+    for key in range(1, 101):
+        before.mkdir(key, f"/leak-{key}", None)
+        before.rmdir(key, f"/leak-{key}")
+    book = Ledger(plain)
+    book.restore(json.loads(json.dumps(before.save())), now_us=1)
+    for number in range(16):
+        book.exists(f"/service{number}")
+    assert (book.live, book.dying) == (16, 100)
+    # WHEN one of them goes, under an id that nobody heard of
+    book.rmdir(500, "/service3")
+    assert (book.live, book.dying) == (15, 101)
+    book.release(500, "/service3")
+    assert (book.live, book.dying) == (15, 100)
+
+
+def test_a_directory_that_is_made_during_the_walk_is_counted_once() -> None:
+    book = Ledger(plain)
+    # its record first
+    book.mkdir(7, "/new-1", None)
+    book.exists("/new-1")
+    # the walk first
+    book.exists("/new-2")
+    book.mkdir(8, "/new-2", None)
+    book.walked()
+    assert (book.live, line(book, "/new-*").live) == (2, 2)
+    book.rmdir(8, "/new-2")
+    assert (book.live, book.dying) == (1, 1)
+
+
+def test_an_id_whose_release_was_not_seen_counts_for_the_path_that_has_it_now() -> None:
+    book = Ledger(plain)
+    book.mkdir(3, "/a-1", None)
+    book.rmdir(3, "/a-1")
+    # GIVEN the recorder did not see that 3 was released and given to another
+    book.rmdir(3, "/b-1")
+    assert (line(book, "/a-*").dying, line(book, "/b-*").dying) == (0, 1)

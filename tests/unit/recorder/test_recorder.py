@@ -26,10 +26,11 @@ BROKEN = "ValueError: broken by a test"
 STAGES = (
     "stack samples (counts)", "per-core time (reader)", "rollups", "counters", "alarm", "memory cgroups (reader)",
     "cgroup statistics", "cgroup gauges", "lost records", "cost",
-    "systemd (events)", "kernel log (reader)", "marks", "stack samples", "task shares", "gaps", "process lookup",
-    "rollup file", "frames", "disk (reader)", "housekeeping", "doctor",
+    "systemd (events)", "kernel log (reader)", "marks", "stack samples", "task shares", "containers", "gaps",
+    "process lookup", "rollup file", "frames", "disk (reader)", "housekeeping", "doctor",
     "systemd (reader)", "node file", "upkeep", "state file",
     "kernel symbols (reader)", "new segment of samples", "new segment of counters", "new segment of cgroups",
+    "new segment of containers",
 )  # fmt: skip
 
 Happens = Callable[[Replay, Recorder, int], None]

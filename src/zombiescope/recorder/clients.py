@@ -1,0 +1,105 @@
+"""Clients of container runtimes while they run: who asked for the container whose cgroup was just made.
+
+A client (`docker run`) is no ancestor of the container. It is known by its exec, which the kernel reports for these few
+names only (a filter on sched_process_exec), and read once, in the lookup thread. It is the one that asked if it lived
+when the cgroup was made and its command line fits the container; where several fit equally well and were run by
+different people, nobody is named.
+
+Nothing here looks for processes. Bounded: MAX_CLIENTS at a time, EXECS_PER_S that are asked about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from zombiescope.containers.client import PROGRAMS
+from zombiescope.containers.description import Description
+from zombiescope.containers.requester import Asking, Requester
+from zombiescope.kernel import process
+from zombiescope.recorder.budget import Budget
+from zombiescope.recorder.lookup import ClientAnswer, ClientQuestion, UrgentQuestion
+from zombiescope.recorder.tracepoints import Fields, Tracepoint, TraceRecord
+from zombiescope.recording.event import Event
+
+MAX_CLIENTS = 64
+EXECS_PER_S = 20
+REMEMBERED_US = 30_000_000
+"""An ended client can still be asked about containers that were made before its end."""
+
+EXECUTED = " || ".join(f'filename ~ "*/{name}"' for name in PROGRAMS)
+
+
+@dataclass(slots=True)
+class _Running:
+    pid: int
+    at_us: int
+    asking: Asking
+    ended_us: int | None = None
+    is_served: bool = False
+    """It asked for one container, and got it."""
+
+    def lived_at(self, at_us: int) -> bool:
+        return self.at_us <= at_us and (self.ended_us is None or self.ended_us > at_us)
+
+
+class Clients:
+    def __init__(self, ask: Callable[[UrgentQuestion], bool], root: str = "/") -> None:
+        self._ask = ask
+        self._root = root
+        self._budget = Budget(EXECS_PER_S, 2 * EXECS_PER_S)
+        self._running: dict[int, _Running] = {}
+        self.unread = 0
+        """Clients that were not asked about, because there were too many."""
+
+    def tracepoint(self) -> Tracepoint:
+        return Tracepoint("sched", "sched_process_exec", self._executed, EXECUTED, is_urgent=True)
+
+    def _executed(self, record: TraceRecord, _: Fields, wall_us: int) -> Iterable[Event]:
+        if not self._budget.take(wall_us) or not self._ask(ClientQuestion(record.pid, wall_us)):
+            self.unread += 1
+        return ()
+
+    def answered(self, answer: ClientAnswer) -> None:
+        if answer.asking is None:
+            return
+        pid = answer.question.pid
+        if len(self._running) >= MAX_CLIENTS and pid not in self._running:
+            self._make_room()
+        self._running[pid] = _Running(pid, answer.question.at_us, answer.asking)
+
+    def _make_room(self) -> None:
+        first = min(self._running.values(), key=lambda one: (one.ended_us is None, not one.is_served, one.at_us))
+        del self._running[first.pid]
+
+    def look(self, now_us: int) -> None:
+        """Once a second: which of them are gone."""
+        for one in list(self._running.values()):
+            if one.ended_us is None:
+                stat = process.read_stat(one.pid, self._root)
+                if stat is None or stat.state == "Z" or stat.start_time_ticks != one.asking.start_time_ticks:
+                    one.ended_us = now_us
+            elif one.ended_us < now_us - REMEMBERED_US:
+                del self._running[one.pid]
+
+    def requester(self, container: str, known: Description, at_us: int, *, again: bool) -> Requester | None:
+        """Who asked for a container whose cgroup was made at a moment. `again`: it had run before, so that only a
+        client that starts what exists can have asked."""
+        if known.pod_uid is not None:
+            return None
+        fits = [
+            (fit, one)
+            for one in self._running.values()
+            if one.lived_at(at_us) and not one.is_served and not (again and one.asking.client.asks_for_one)
+            if (fit := one.asking.client.fit(container, known))
+        ]
+        best = max((fit for fit, _ in fits), default=0)
+        those = [one for fit, one in fits if fit == best]
+        if len({_identity(one.asking.requester) for one in those}) != 1:
+            return None
+        first = min(those, key=lambda one: one.at_us)
+        first.is_served = first.asking.client.asks_for_one
+        return first.asking.requester
+
+
+def _identity(who: Requester | None) -> tuple[str | None, ...]:
+    return (None,) if who is None else (who.comm, who.unit, who.command)

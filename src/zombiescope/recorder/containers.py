@@ -1,0 +1,266 @@
+"""Containers while they come and go: rows of the table `containers`, and those that come back again and again.
+
+A container's cgroup is made: a question goes to the lookup thread, before all others, because with `--rm` everything
+that names it is deleted when it ends. The answer is a row. Questions have a budget a second; a container over it has
+its id and its cgroup only, is asked about later if it still lives, and those that never were are counted in a row of
+`gaps`.
+
+A tick costs the same with ten containers and with ten thousand: only those that changed are looked at. Bounded:
+MAX_CONTAINERS are remembered, those that ended longest ago are forgotten first."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from zombiescope.containers.description import Description
+from zombiescope.containers.requester import Requester
+from zombiescope.kernel.cgroup_path import Owner, container_at
+from zombiescope.recorder.budget import Budget
+from zombiescope.recorder.churn import Churn
+from zombiescope.recorder.clients import Clients
+from zombiescope.recorder.lookup import ClientAnswer, ContainerAnswer, ContainerQuestion, UrgentAnswer, UrgentQuestion
+from zombiescope.recorder.tracepoints import Tracepoint
+from zombiescope.recording import schema
+from zombiescope.recording.batch import Batch
+from zombiescope.recording.event import Event
+
+MAX_CONTAINERS = 8192
+ASKED_PER_S = 20
+BURST = 60
+LATER_PER_S = 5
+MAX_LATER = 4096
+"""Found by the first walk, or over the budget: asked about slowly."""
+ENDING_US = 1_000_000
+"""A runtime writes the exit code after it removed the cgroup."""
+MAX_ENDED = 1024
+SAID_AGAIN = 64
+"""Of those that ended, so many are said again in a new segment: a window after a loop should know what looped."""
+SOURCE = "containers"
+
+
+@dataclass(slots=True)
+class _Container:
+    id: str
+    cgroup: str
+    owner: Owner
+    runs: int = 0
+    started_us: int | None = None
+    exited_us: int | None = None
+    known: Description = field(default_factory=Description)
+    requester: Requester | None = None
+    is_asked: bool = False
+
+    @property
+    def runtime(self) -> str | None:
+        return self.known.runtime or self.owner.runtime
+
+    def row(self, wall_us: int) -> tuple[object, ...]:
+        known, who = self.known, self.requester
+        return (
+            wall_us, self.id, known.name, known.image, self.runtime, known.namespace, known.pod,
+            known.pod_uid or self.owner.pod_uid, self.cgroup, self.started_us, self.exited_us, known.code, self.runs,
+            known.restarts, known.restart_policy, who.comm if who else None, who.pid if who else None,
+            who.unit if who else None, who.command if who else None,
+        )  # fmt: skip
+
+
+class ContainerTracker:
+    """Fed by the tracepoints of cgroups, by the first walk and by the lookup thread's answers."""
+
+    def __init__(self, batch: Batch, ask: Callable[[UrgentQuestion], bool], root: str = "/") -> None:
+        self._batch = batch
+        self._ask = ask
+        self._clients = Clients(ask, root)
+        self._known: dict[str, _Container] = {}  # the living, and after them in `_ended` those that are over
+        self._ended: dict[str, None] = {}
+        self._changed: dict[str, None] = {}
+        self._later: deque[str] = deque(maxlen=MAX_LATER)
+        self._endings: deque[tuple[int, str, int]] = deque(maxlen=MAX_ENDED)
+        self._over: deque[tuple[str, int]] = deque(maxlen=MAX_ENDED)
+        self._budget = Budget(ASKED_PER_S, BURST)
+        self._slow = Budget(LATER_PER_S, LATER_PER_S)
+        self._churn = Churn()
+        self._since_us = 0
+        self.unnamed = 0
+        """Containers that ended before they could be asked about, since the last row of `gaps`."""
+        self.refused = 0
+        """Containers that did not fit, since the last row of `gaps`."""
+
+    def tracepoints(self) -> list[Tracepoint]:
+        return [self._clients.tracepoint()]
+
+    # --- what happens to cgroups --------------------------------------------------------------------------------
+
+    def made(self, path: str, pid: int, wall_us: int) -> None:
+        """A cgroup was made, by a process."""
+        owner = container_at(path)
+        one = None if owner is None else self._enter(path, owner)
+        if one is None:
+            return
+        one.runs += 1
+        one.started_us, one.exited_us = wall_us, None
+        one.cgroup = path
+        self._ended.pop(one.id, None)
+        self._changed[one.id] = None
+        if not self._budget.take(wall_us) or not self._inquire(one, pid):
+            self._later.append(one.id)
+
+    def exists(self, path: str) -> None:
+        """A cgroup was found by the first walk."""
+        owner = container_at(path)
+        if owner is not None and owner.container not in self._known and (one := self._enter(path, owner)) is not None:
+            self._changed[one.id] = None
+            self._later.append(one.id)
+
+    def removed(self, path: str, wall_us: int) -> None:
+        owner = container_at(path)
+        one = self._known.get(owner.container or "") if owner is not None else None
+        if one is None or one.cgroup != path:
+            return
+        one.exited_us = wall_us
+        self._ended[one.id] = None
+        self._changed[one.id] = None
+        self._endings.append((wall_us + ENDING_US, one.id, one.runs))
+        self._over.append((one.id, wall_us))
+
+    def _enter(self, path: str, owner: Owner) -> _Container | None:
+        """The container of an owner, known or new; None where there is no room."""
+        name = owner.container or ""
+        one = self._known.get(name)
+        if one is None:
+            if len(self._known) >= MAX_CONTAINERS and not self._make_room():
+                self.refused += 1
+                return None
+            one = self._known[name] = _Container(name, path, owner)
+        return one
+
+    def _make_room(self) -> bool:
+        oldest = next(iter(self._ended), None)
+        if oldest is None:
+            return False
+        del self._ended[oldest]
+        del self._known[oldest]
+        return True
+
+    def _inquire(self, one: _Container, pid: int = 0) -> bool:
+        question = ContainerQuestion(one.id, one.owner.runtime, one.owner.pod_uid, pid, one.runs)
+        one.is_asked = self._ask(question) or one.is_asked
+        return one.is_asked
+
+    # --- once a second ------------------------------------------------------------------------------------------
+
+    def second(self, wall_us: int, answers: Iterable[UrgentAnswer]) -> list[Event]:
+        """Takes answers, asks what waited, writes what changed; gives what is worth an event."""
+        for answer in answers:
+            if isinstance(answer, ClientAnswer):
+                self._clients.answered(answer)
+            else:
+                self._answered(answer)
+        self._clients.look(wall_us)
+        self._ask_later(wall_us)
+        self._ask_endings(wall_us)
+        events = [event for container, at_us in self._take_over() for event in self._recurred(container, at_us)]
+        self._write(wall_us)
+        return events
+
+    def _answered(self, answer: ContainerAnswer) -> None:
+        asked, found = answer.question, answer.description
+        one = self._known.get(asked.container)
+        if one is None:
+            return
+        self._changed[one.id] = None
+        if asked.is_over:
+            if asked.run == one.runs and one.exited_us is not None:
+                one.known = Description(code=found.code, restarts=found.restarts).filled(one.known)
+            return
+        one.known = found.filled(one.known)
+        if one.requester is None and one.started_us is not None:
+            again = one.runs > 1 or bool(found.restarts)
+            one.requester = self._clients.requester(one.id, one.known, one.started_us, again=again)
+
+    def _ask_later(self, wall_us: int) -> None:
+        while self._later:
+            one = self._known.get(self._later[0])
+            if one is None or one.exited_us is not None or one.is_asked:
+                self.unnamed += one is not None and not one.is_asked
+            elif not self._slow.take(wall_us) or not self._inquire(one):
+                return
+            self._later.popleft()
+
+    def _ask_endings(self, wall_us: int) -> None:
+        while self._endings and self._endings[0][0] <= wall_us:
+            _, container, run = self._endings.popleft()
+            one = self._known.get(container)
+            if one is not None and one.runs == run and one.exited_us is not None and self._budget.take(wall_us):
+                owner, directory = one.owner, one.known.directory
+                self._ask(ContainerQuestion(one.id, one.runtime, owner.pod_uid, 0, run, True, directory))
+
+    def _take_over(self) -> Iterator[tuple[_Container, int]]:
+        while self._over:
+            container, at_us = self._over.popleft()
+            if (one := self._known.get(container)) is not None:
+                yield one, at_us
+
+    def _write(self, wall_us: int) -> None:
+        for container in self._changed:
+            if (one := self._known.get(container)) is not None:
+                self._batch.add(schema.CONTAINERS, one.row(wall_us))
+        self._changed.clear()
+        if self.unnamed or self.refused or self._clients.unread:
+            why = (
+                f"{self.unnamed} containers ended before they were identified (at most {ASKED_PER_S} a second are), "
+                f"{self.refused} did not fit, {self._clients.unread} clients were not read"
+            )
+            self._batch.add(schema.GAPS, (self._since_us or wall_us, wall_us, SOURCE, why))
+            self.unnamed = self.refused = self._clients.unread = 0
+        self._since_us = wall_us
+
+    def restart(self) -> None:
+        """A new segment says those that are there again, and the last of those that ended."""
+        self._changed.update((one.id, None) for one in self._known.values() if one.exited_us is None)
+        self._changed.update(dict.fromkeys(list(self._ended)[-SAID_AGAIN:]))
+
+    # --- those that come back -----------------------------------------------------------------------------------
+
+    def _recurred(self, one: _Container, at_us: int) -> Iterator[Event]:
+        """It ended: an event, if what has its name did so again and again."""
+        same, family = _family(one)
+        news = self._churn.removed(family, at_us)
+        if news is None:
+            return
+        count, seconds = news
+        known, who = one.known, one.requester
+        fields = {
+            "same": same, "id": one.id, "name": known.name, "image": known.image, "pod": known.pod,
+            "namespace": known.namespace, "runs": one.runs, "restarts": known.restarts, "count": count,
+            "seconds": round(seconds, 1), "restart_policy": known.restart_policy, "code": known.code,
+            "requester": who.comm if who else None, "requester_unit": who.unit if who else None,
+        }  # fmt: skip
+        yield Event(at_us, "container_restart", SOURCE, "warning", _text(one, same, count, seconds), fields)
+
+
+def _family(one: _Container) -> tuple[str, str]:
+    """What makes two containers the same for somebody who restarts them: (which property, its value)."""
+    known = one.known
+    if known.pod:
+        return "pod", f"pod {known.namespace}/{known.pod}/{known.name}"
+    if one.runs > 1 or not known.image:
+        return "id", f"id {one.id}"
+    return "image", f"image {known.image}"
+
+
+def _text(one: _Container, same: str, count: int, seconds: float) -> str:
+    known, who = one.known, one.requester
+    if same == "image":
+        text = f"{count} containers of image {known.image} ended in {seconds:.0f} s"
+    else:
+        place = f" of pod {known.namespace}/{known.pod}" if known.pod else ""
+        image = f" (image {known.image})" if known.image else ""
+        text = f"container {known.name or one.id[:12]}{place}{image} ended {count} times in {seconds:.0f} s"
+    if who is not None:
+        return f"{text}, run by {who.comm}" + (f" ({who.unit})" if who.unit else "")
+    if known.restart_policy and known.restart_policy != "no":
+        return f"{text}, restart policy {known.restart_policy}"
+    return text
