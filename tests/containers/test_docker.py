@@ -29,12 +29,12 @@ with docker(place, cgroup_parent=parent + "/docker") as daemon:
     daemon.client(*detached, "--name=steady", image, "sleep", "10000")
     daemon.client(*detached, "--name=crasher", "--restart=always", image, "sh", "-c", "exit 3")
     start("agent-loop", f"for n in $(seq {LOOPS}); do {{run}} --rm --cidfile={{place}}/loop-$n {{image}} true; done")
-    start("starter", f"for n in $(seq {DETACHED}); do {{run}} -d --cidfile={{place}}/detached-$n {{image}} sleep 2; done")
+    start("starter", f"for n in $(seq {DETACHED}); do {{run}} -d --cidfile={{place}}/later-$n {{image}} sleep 2; done")
     time.sleep(8)
     daemon.client("stop", "--time=0", "crasher")
     names = ("steady", "crasher")
     inspected = {{name: json.loads(daemon.client("inspect", name))[0] for name in names}}
-    ids = {{kind: [file.read_text() for file in sorted(place.glob(kind + "-[0-9]*"))] for kind in ("loop", "detached")}}
+    ids = {{kind: [file.read_text() for file in sorted(place.glob(kind + "-[0-9]*"))] for kind in ("loop", "later")}}
     tell({{"inspected": inspected, "ids": ids}})
 """
 
@@ -103,7 +103,7 @@ def test_the_script_that_runs_the_client_is_who_asked(seen: Seen) -> None:
 
 
 def test_a_client_that_detached_and_ended_is_still_known(seen: Seen) -> None:
-    rows = [seen.rows[one] for one in seen.ids("detached")]
+    rows = [seen.rows[one] for one in seen.ids("later")]
     assert len(rows) == DETACHED
     assert {row.requester for row in rows} == {"starter"}
 
