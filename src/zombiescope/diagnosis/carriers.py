@@ -30,12 +30,29 @@ CARRIER_UNITS = frozenset(
 )  # fmt: skip
 
 
+CLIENTS = frozenset({"docker", "nerdctl", "ctr", "crictl", "systemd-run", "podman-remote", "docker-compose"})
+"""They ask a runtime on behalf of whoever ran them, and say so by their parent."""
+
+_PER_USER_MANAGER = re.compile(r"user@\d+\.service$")
+_CONTAINER_SCOPE = re.compile(r"(?:docker|cri-containerd|crio|libpod|nerdctl|machine|lxc)[-.].*\.scope$")
+_SHARED_SLICE = re.compile(r"(?:-|system|user|machine|init|docker|kubepods[^/]*)\.slice$")
+
+
 def carries_out(comm: str | None, pid: int | None = None) -> bool:
     """Whether a process makes things for others."""
     if pid == 1:
         return True
-    return comm is not None and (comm in CARRIERS or _SHIM.match(comm) is not None)
+    if comm is None:
+        return False
+    return comm in CARRIERS or comm in CLIENTS or comm.startswith("runc:[") or _SHIM.match(comm) is not None
 
 
 def is_carrier_unit(unit: str | None) -> bool:
-    return unit in CARRIER_UNITS
+    return unit is not None and (unit in CARRIER_UNITS or _PER_USER_MANAGER.match(unit) is not None)
+
+
+def stands_for_nobody(unit: str) -> bool:
+    """A unit in a cgroup's path that says where something ran and not whose it is: a runtime, the scope of one
+    container, a slice that everybody shares."""
+    scope = _CONTAINER_SCOPE.match(unit) or _SHARED_SLICE.match(unit)
+    return is_carrier_unit(unit) or scope is not None

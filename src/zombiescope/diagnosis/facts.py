@@ -24,6 +24,7 @@ from zombiescope.recording.event import Event
 from zombiescope.recording.gaps import Gap
 from zombiescope.recording.reader import Recording
 from zombiescope.views.cgroups import CgroupHistory, CgroupsView
+from zombiescope.views.containers import Container, containers
 from zombiescope.views.counter_sums import CounterSums
 from zombiescope.views.events import events
 from zombiescope.views.series import last_by_key, last_value
@@ -269,6 +270,13 @@ class Facts:
     def _cgroups(self) -> CgroupHistory:
         return self._keep(
             "cgroups", lambda: CgroupHistory(self.recording, self.start_us - HOUR_US, self.end_us + LATE_US)
+        )
+
+    @property
+    def containers(self) -> dict[str, Container]:
+        """By id, as they were known in the hour before the window and in it."""
+        return self._keep(
+            "containers", lambda: containers(self.recording, self.start_us - HOUR_US, self.end_us + LATE_US)
         )
 
     def cgroup_rates(self, from_us: int, to_us: int) -> tuple[Count, Count] | None:

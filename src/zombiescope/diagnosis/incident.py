@@ -22,6 +22,8 @@ KNOWN: dict[Proof, str] = {
 }
 """How we know a pattern, as every report says it."""
 
+MOST_OF_A_NAME = 120
+
 NOTHING_FOUND = "no problem was found in this window, as far as it was recorded"
 NOTHING_SEEN = "this window cannot be judged: neither cores nor stacks were recorded in it"
 
@@ -50,9 +52,42 @@ class Actor:
 
     @property
     def name(self) -> str:
-        """As a person would say it: the unit, else the program."""
-        who = self.comm or self.unit or self.container or self.cgroup or "an unknown task"
-        return f"{who} ({self.unit})" if self.unit and self.unit != who else who
+        """As a person would say it: the program with its pod, its container or its unit; else the unit, the pod or the
+        container itself. A program or unit beside an image, itself in no container, is the one that runs that image."""
+        who = self.comm or (None if self.container or self._guest else self.unit)
+        if who is None:
+            return self._thing
+        where = (self._guest if self.container else None) or self.unit
+        said = _short(who) if where in (None, who) else f"{_short(who)} ({_short(where or '')})"
+        return f"{said}, which runs {_short(self.image)}" if self.image and not self.container else said
+
+    @property
+    def _thing(self) -> str:
+        """Without a program."""
+        image = _short(self.image or "")
+        if guest := self._guest:
+            return f"{guest} (image {image})" if image else guest
+        if image:
+            return f"containers of image {image}"
+        known = self.unit or (f"container {self.container}" if self.container else None) or self.cgroup
+        return _short(known) if known else "an unknown task"
+
+    @property
+    def _guest(self) -> str | None:
+        """The pod or the container, where it has a name."""
+        if self.pod and self.namespace:
+            return f"pod {_short(self.namespace)}/{_short(self.pod)}"
+        return f"container {_short(self.container_name)}" if self.container_name and not self._asks else None
+
+    @property
+    def _asks(self) -> bool:
+        """It stands for who runs the container, and is not in it."""
+        return bool(self.comm or self.unit) and not self.container
+
+
+def _short(text: str) -> str:
+    """Names are other people's: what they hold is escaped where it is printed, how long they are is bounded here."""
+    return text if len(text) <= MOST_OF_A_NAME else text[: MOST_OF_A_NAME - 1] + "…"
 
 
 @dataclass(frozen=True, slots=True)

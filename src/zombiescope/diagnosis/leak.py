@@ -1,72 +1,164 @@
 """Who leaks memory cgroups: the ladder from what was seen to what fits.
 
-1. The ledger saw the cgroups being made and removed: path and maker are known, and how many are still dying.
-2. Under systemd every cgroup is made by pid 1, so there the path is the identity: /system.slice/ecs.service.
+1. The ledger saw the cgroups being made and removed: path and maker are known, and how many are still dying. Lines of
+   one culprit count together: a pod's own cgroup and those of its containers are one leak.
+2. A maker who only carries out (pid 1, runc, kubelet) is followed to the containers of that path, and from them to who
+   asked: a script, a restart policy, a pod. Else the unit in the path is the identity: /system.slice/ecs.service.
 3. Zombies older than the recorder are counted by their surviving parent (cgroup2): where that is a unit with cgroups of
-   its own it is the one; where it is a slice, a unit of that slice that restarts is.
-4. Otherwise (zombies older than the recorder, or a container runtime that makes cgroups for others) the growth is
-   matched with what restarts: a unit whose restarts come at the same rate as zombies. A supervisor that stays up while
-   it restarts containers has no restarts of its own; its containers' churn does.
+   its own it is the one.
+4. Otherwise the growth is matched with what restarts: a unit of the slice that the zombies were in, whose restarts come
+   as fast as they do. One of the two alone is no match, and growth that is not known is none either.
+
+Where no rung holds, nobody is named, and the report says why.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field, replace
 
-from zombiescope._time import HOUR_US
+from zombiescope.diagnosis.carriers import carries_out, is_carrier_unit, stands_for_nobody
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.incident import Actor
+from zombiescope.diagnosis.requesters import Request
+from zombiescope.diagnosis.restarts import matching_unit, restarts_per_hour
+from zombiescope.diagnosis.runtime_paths import RuntimePaths
 from zombiescope.views.cgroups import CgroupsView, Leak
-from zombiescope.views.events import events
+
+__all__ = ["Culprit", "Known", "attribute", "restarts_per_hour", "unit_of"]
 
 LEAST_SHARE = 0.3
 _UNIT = re.compile(r"([^/]+\.(?:service|scope|socket|slice))(?:/|$)")
-FITS = (0.4, 2.5)
-"""Zombies per restart that still count as the same rhythm: a container is about two cgroups, some are released."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A step on the way from the cgroups to the culprit, and where it was read."""
+
+    step: str
+    fact: str
+    value: float | int | str | None
+    unit: str | None
+    source: str
 
 
 @dataclass(frozen=True, slots=True)
 class Culprit:
-    actor: Actor
+    actor: Actor | None
+    """None: where they come from is known, and nobody can be named for it."""
     how: str
     """The sentence that says how it is known."""
     value: float | int | None
     unit: str | None
     source: str
     leak: Leak | None = None
+    more: tuple[Known, ...] = ()
+    why_nobody: str = ""
+
+    @property
+    def steps(self) -> tuple[Known, ...]:
+        """What belongs into a chain."""
+        return Known("leak", self.how, self.value, self.unit, self.source), *self.more
+
+
+@dataclass(slots=True)
+class _Suspect:
+    """Lines of the ledger that one is to blame for. Nobody is one, too."""
+
+    actor: Actor | None
+    request: Request | None = None
+    why_nobody: str = ""
+    dying: float = 0
+    lines: list[tuple[float, Leak]] = field(default_factory=list)
+
+    @property
+    def worst(self) -> Leak:
+        return max(self.lines, key=lambda each: each[0])[1]
 
 
 def attribute(facts: Facts, view: CgroupsView) -> Culprit | None:
-    """The best rung that holds; None when nothing shows it."""
-    return _by_ledger(view) or _by_parent(facts, view) or _by_rhythm(facts, view)
+    """The best rung that holds. Without an actor: what is known of the place; None when nothing shows it."""
+    found = [rung(facts, view) for rung in (_by_ledger, _by_parent, _by_rhythm)]
+    known = [one for one in found if one is not None]
+    return next((one for one in known if one.actor is not None), known[0] if known else None)
 
 
-def _by_ledger(view: CgroupsView) -> Culprit | None:
-    leaks = [leak for leak in view.leaks if leak.path and leak.dying > 0]
-    if not leaks or leaks[0].dying < LEAST_SHARE * sum(leak.dying for leak in leaks):
+# --- what the ledger saw ---------------------------------------------------------------------------------------------
+
+
+def _by_ledger(facts: Facts, view: CgroupsView) -> Culprit | None:
+    lines = [line for line in view.leaks if line.dying > 0]
+    paths = RuntimePaths(facts.containers.values())
+    suspects: dict[Hashable, _Suspect] = {}
+    for line in lines:
+        for key, share, found in _suspects(paths, line) if line.path else ():
+            suspect = suspects.setdefault(key, found)
+            suspect.dying += share * line.dying
+            suspect.lines.append((share * line.dying, line))
+    worst = max(suspects.values(), key=lambda one: one.dying, default=None)
+    if worst is None or worst.dying < LEAST_SHARE * sum(line.dying for line in lines):
         return None
-    worst = leaks[0]
-    unit = worst.creator.unit or unit_of(worst.path)
-    actor = Actor(
-        comm=worst.creator.comm,
-        pid=worst.creator.pid,
-        unit=unit,
-        cgroup=worst.path,
-        container=worst.creator.container,
-    )
-    how = f"{worst.dying:,} of the cgroups under {worst.path} are dying" + (
-        f"; {worst.creator.comm} made {worst.created:,} of them" if worst.creator.comm and worst.created else ""
-    )
-    return Culprit(actor, how, worst.dying, "cgroups", "leaks", worst)
+    return _culprit_of(worst)
+
+
+def _suspects(paths: RuntimePaths, line: Leak) -> Iterator[tuple[Hashable, float, _Suspect]]:
+    """Whom a line is charged to, each with its share of it."""
+    creator = line.creator
+    if not carries_out(creator.comm, creator.pid) and not is_carrier_unit(creator.unit):
+        unit = creator.unit or unit_of(line.path)
+        actor = Actor(creator.comm, creator.pid, unit, line.path, creator.container)
+        yield (creator.unit or unit or creator.comm or line.path), 1.0, _Suspect(paths.named(actor))
+        return
+    asked = paths.requests_for(line.path)
+    if asked:
+        total = sum(one.runs for one in asked)
+        for one in asked:
+            yield one.key, one.runs / total, _Suspect(replace(one.actor, cgroup=line.path), one)
+        return
+    unit = unit_of(line.path)
+    if unit is not None:
+        yield unit, 1.0, _Suspect(Actor(unit=unit, cgroup=line.path))
+        return
+    carrier = creator.comm or creator.unit or "a runtime"
+    why = f"{carrier} made them for others, and no container at {line.path} was recorded"
+    yield ("nobody", line.path), 1.0, _Suspect(None, None, why)
+
+
+def _culprit_of(suspect: _Suspect) -> Culprit:
+    line, dying = suspect.worst, round(suspect.dying)
+    others = len({each.path for _, each in suspect.lines}) - 1
+    beside = f" and {others} more such {'path' if others == 1 else 'paths'}" if others else ""
+    how = f"{dying:,} of the cgroups under {line.path}{beside} are dying"
+    who = line.creator
+    if who.comm and line.created:
+        for_others = " for others" if carries_out(who.comm, who.pid) else ""
+        how += f"; {who.comm} made {line.created:,} of them{for_others}"
+    more = () if suspect.request is None else tuple(_about(suspect.request, line))
+    return Culprit(suspect.actor, how, dying, "cgroups", "leaks", line, more, suspect.why_nobody)
+
+
+def _about(request: Request, line: Leak) -> Iterator[Known]:
+    once = line.names == 1 and (line.created or 0) > 1
+    again = f"; all {line.created:,} had the same name" if once and request.kind != "pod" else ""
+    yield Known("container", request.said + again, request.runs, "containers", "containers")
+    if request.kind == "script":
+        command = f": {request.command}" if request.command else ""
+        yield Known("requested by", f"{request.actor.name}{command}", None, None, "containers")
+    if request.policy and request.kind == "restart policy":
+        counted = "" if request.restarts is None else f", {request.restarts:,} restarts as the runtime counts them"
+        yield Known("restart policy", f"{request.policy}{counted}", request.policy, None, "containers")
 
 
 def unit_of(path: str) -> str | None:
-    """The innermost unit in a cgroup's path that is not a slice; else the slice."""
-    units = _UNIT.findall(path)
+    """The innermost unit in a cgroup's path that somebody stands behind, services and scopes before slices; not a
+    runtime, not the scope of one container, not a slice that everybody shares."""
+    units = [unit for unit in _UNIT.findall(path) if not stands_for_nobody(unit)]
     named = [unit for unit in units if not unit.endswith(".slice")]
     return named[-1] if named else units[-1] if units else None
+
+
+# --- zombies that nobody saw being made ------------------------------------------------------------------------------
 
 
 def _by_parent(facts: Facts, view: CgroupsView) -> Culprit | None:
@@ -78,44 +170,26 @@ def _by_parent(facts: Facts, view: CgroupsView) -> Culprit | None:
     parent, dying = max(parents.items(), key=lambda each: each[1])
     if dying < LEAST_SHARE * sum(parents.values()):
         return None
-    unit = unit_of(parent)
     how = f"{dying:,} dying cgroups were directly below {parent}"
-    if unit is None or unit.endswith(".slice"):
-        restarts = restarts_per_hour(facts)
-        if not restarts:
-            return Culprit(Actor(unit=unit, cgroup=parent), how, dying, "cgroups", "counters")
-        unit, rate = restarts[0]
-        how += f", and {unit} restarts {rate:,.0f} times an hour"
-    return Culprit(Actor(unit=unit, cgroup=parent), how, dying, "cgroups", "counters")
+    asked = RuntimePaths(facts.containers.values()).requests_below(parent)
+    if asked and asked[0].runs >= LEAST_SHARE * sum(one.runs for one in asked):
+        worst = asked[0]
+        known = Known("container", worst.said, worst.runs, "containers", "containers")
+        return Culprit(replace(worst.actor, cgroup=parent), how, dying, "cgroups", "counters", None, (known,))
+    unit = unit_of(parent)
+    if unit is None and (match := matching_unit(facts, view, parent)) is not None:
+        unit, rhythm = match.unit, match.said
+        how += f", and {rhythm}"
+    why = "" if unit else f"no unit of {parent} restarts as fast as they grow, and no container there was recorded"
+    actor = None if unit is None else Actor(unit=unit, cgroup=parent)
+    return Culprit(actor, how, dying, "cgroups", "counters", None, (), why)
 
 
 def _by_rhythm(facts: Facts, view: CgroupsView) -> Culprit | None:
-    """A unit whose restarts (or a container runtime whose containers) come as fast as zombies do."""
-    growth = view.growth_per_hour
-    restarts = restarts_per_hour(facts)
-    if not restarts:
+    """A unit whose restarts come as fast as zombies do, where these were."""
+    worst = next((line for line in view.leaks if line.path and line.dying > 0), None)
+    where = None if worst is None else worst.path.rpartition("/")[0] or "/"
+    match = matching_unit(facts, view, where)
+    if match is None:
         return None
-    unit, rate = restarts[0]
-    if growth is not None and growth > 0 and not FITS[0] <= growth / rate <= FITS[1]:
-        return None
-    how = f"{unit} restarts {rate:,.0f} times an hour" + (
-        f" and zombies grow by {growth:,.0f} an hour" if growth else ""
-    )
-    return Culprit(Actor(unit=unit), how, round(rate, 1), "restarts/hour", "events")
-
-
-def restarts_per_hour(facts: Facts) -> list[tuple[str, float]]:
-    """Units by how often they restarted in the hour before the window's end; the most frequent first."""
-    return facts.always(("restarts", facts.end_us), lambda: _restarts_per_hour(facts))
-
-
-def _restarts_per_hour(facts: Facts) -> list[tuple[str, float]]:
-    start_us = max(facts.recording.start_us, facts.end_us - HOUR_US)
-    counts: Counter[str] = Counter()
-    for event in events(facts.recording, start_us, facts.end_us, kinds={"unit_restart"}):
-        unit = event.fields.get("unit")
-        if isinstance(unit, str):
-            times = event.fields.get("delta")
-            counts[unit] += times if isinstance(times, int) and times > 0 else 1
-    hours = max(facts.end_us - start_us, 1) / HOUR_US
-    return [(unit, count / hours) for unit, count in counts.most_common()]
+    return Culprit(Actor(unit=match.unit), match.said, match.value, match.value_unit, "events")

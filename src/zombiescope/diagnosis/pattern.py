@@ -103,6 +103,8 @@ class Pattern:
     """Of the kernel samples in that scope; below it the frames do not speak for the pattern."""
     symptoms: frozenset[str] = frozenset()
     """A pattern without frames is only considered when one of these symptoms is there."""
+    may_be: bool = False
+    """Its symptom alone makes it a candidate, unconfirmed: nothing that a recording always holds would confirm it."""
 
     @property
     def reason(self) -> str:

@@ -84,7 +84,7 @@ def judge(case: Case, pattern: Pattern) -> Assessment | RuledOut | None:
     if pattern.signatures and cores < LEAST_CORES:
         return RuledOut(pattern.id, f"its functions used {cores:.3f} of a CPU", round(cores, 4), "cores")
     confirmed = any(one.says == "confirms" for one in finding.measurements)
-    if not pattern.signatures and not confirmed and pattern.id != FALLBACK:
+    if not pattern.signatures and not confirmed and pattern.id != FALLBACK and not pattern.may_be:
         return None
     return Assessment(pattern, share, signature, finding, confirmed, _confidence(pattern, share, finding, confirmed))
 

@@ -1,9 +1,9 @@
 """Holes in the samples of a core: no interrupt was taken there for far longer than the sampler's period.
 
 The clock of the sampler is an interrupt. While interrupts are off it cannot fire, and /proc/stat loses the time too. A
-hypervisor that took the core away makes the same gap, so time that was stolen rules a hole out, and so does idle time
-that some machines do not sample. Not every hypervisor reports what it took: a hole in all cores at once is the whole
-machine standing still, and no code of its own does that to all of them. (To more than half: one that idles shows none.)
+hypervisor that took the core away makes the same gap, so time that was stolen rules a hole out, and so do idle time
+that some machines do not sample, and whatever the recorder itself lost (blind_spots.py). A hole in all cores at once is
+the whole machine standing still. (In more than half: one that idles shows none.)
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from zombiescope.diagnosis.blind_spots import blind_spots
 from zombiescope.diagnosis.core_grid import CoreGrid
+from zombiescope.diagnosis.facts import Facts
 from zombiescope.recording.columns import Mask
 from zombiescope.recording.thresholds import HOLE_US, LITTLE_STOLEN
 
@@ -38,26 +40,26 @@ class Pause(NamedTuple):
     cores: int
 
 
-def holes(cores: CoreGrid) -> Iterator[Hole]:
+def holes(facts: Facts, cores: CoreGrid) -> Iterator[Hole]:
     """Of one core, or of some."""
-    found = _found(cores)
+    found = _found(facts, cores)
     for row, second in zip(*np.nonzero(found & ~_at_once(cores, found)), strict=True):
         expected, got = (_number(cores.counts[name][row, second]) for name in ("expected_samples", "samples"))
         at_us, end_us = cores.at_us(int(second)), cores.at_us(int(second) + 1)
         yield Hole(cores.cpus[int(row)], at_us, end_us, int(cores.max_gap_us[row, second]), expected, got)
 
 
-def pauses(cores: CoreGrid) -> Iterator[Pause]:
+def pauses(facts: Facts, cores: CoreGrid) -> Iterator[Pause]:
     """Of the whole machine."""
-    found = _found(cores)
+    found = _found(facts, cores)
     for second in np.flatnonzero(_at_once(cores, found)).tolist():
         gap_us = int(cores.max_gap_us[found[:, second], second].max())
         yield Pause(cores.at_us(second), cores.at_us(second + 1), gap_us, int(found[:, second].sum()))
 
 
-def _found(cores: CoreGrid) -> Mask:
+def _found(facts: Facts, cores: CoreGrid) -> Mask:
     found: Mask = (cores.holes_us >= HOLE_US) & (np.nan_to_num(cores.ratios["steal"]) < LITTLE_STOLEN)
-    return found
+    return found & ~blind_spots(facts, cores) if found.any() else found
 
 
 def _at_once(cores: CoreGrid, found: Mask) -> Mask:

@@ -45,6 +45,7 @@ def _second(recording: Recording, worst: Worst) -> dict[str, Any]:
         "comm": worst.comm,
         "pid": worst.pid,
         "unit": worst.unit,
+        "container": worst.container,
         "task_ratio": worst.task_ratio,
         "path": list(worst.path),
     }

@@ -122,7 +122,7 @@ def _thread(samples: ExportSamples, shared: _Shared, task: ProfileTask, rows: Sa
     if samples.period_ns is not None and samples.events[int(rows.event[0])].is_clock:
         table["threadCPUDelta"] = [round(samples.period_ns / 1000)] * len(rows)
     comm = task.comm or "?"
-    where = task.unit or task.container
+    where = task.owner
     return _thread_head(
         name=comm,
         process=f"{comm} ({where})" if where else comm,

@@ -197,6 +197,7 @@ def _task_attributes(task: ProfileTask) -> dict[str, Any]:
         "systemd.unit": task.unit,
         "container.id": task.container,
         "k8s.pod.uid": task.pod,
+        **task.container_labels,
     }
 
 

@@ -2,7 +2,7 @@
 
 Samples are added up by stack, thread and core: the format has no time of a sample. Values are the number of samples
 and, where the event says so, CPU time or the event's own count. Labels: pid, tid and cpu (numbers), comm, unit,
-container.
+container, and what is known of a container by name: container.name, container.image.name, k8s.pod.name ...
 
 A recording has names and no addresses, so a location is a function, and its mapping is the module.
 """
@@ -153,6 +153,7 @@ class _Labels:
             texts = (("comm", task.comm), ("unit", task.unit), ("container", task.container))
             found = b"".join(self._number(key, value) for key, value in numbers if value is not None)
             found += b"".join(self._text(key, value) for key, value in texts if value)
+            found += b"".join(self._text(key, value) for key, value in task.container_labels.items())
             self._tasks[number] = found
         return found
 

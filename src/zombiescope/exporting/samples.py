@@ -17,8 +17,9 @@ import numpy as np
 
 from zombiescope.profile.selection import Selection
 from zombiescope.profile.stacks import Function, Stacks
-from zombiescope.recording import columns
+from zombiescope.recording import columns, container_names
 from zombiescope.recording.columns import Ints
+from zombiescope.recording.container_names import NAMELESS, NO_NAMES, ContainerName, ContainerNames, split_tag
 from zombiescope.recording.sample_event import EVENT_SOURCE, SampleEvent
 
 DEFAULT_EVENT = "cpu-clock"
@@ -36,6 +37,28 @@ class ProfileTask(NamedTuple):
     unit: str | None = None
     container: str | None = None
     pod: str | None = None
+    named: ContainerName = NAMELESS
+    """Its container's name, image and pod, where the recording knows them."""
+
+    @property
+    def owner(self) -> str | None:
+        """Its unit, or its container as people call it."""
+        names = ContainerNames({self.container: self.named} if self.container else {}, {})
+        found = names.owner(self.unit, self.container)
+        return None if found is None else found[0]
+
+    @property
+    def container_labels(self) -> dict[str, str]:
+        """What is known of its container, by the names of OpenTelemetry's semantic conventions."""
+        image, tag = split_tag(self.named.image or "")
+        labels = {
+            "container.name": self.named.name,
+            "container.image.name": image,
+            "container.image.tag": tag,
+            "k8s.pod.name": self.named.pod,
+            "k8s.namespace.name": self.named.namespace,
+        }
+        return {key: value for key, value in labels.items() if value}
 
 
 NOBODY = ProfileTask()
@@ -110,10 +133,13 @@ class ExportSamples:
         ids = columns.numbers(rows.column("task"))
         task_of = np.zeros(int(ids.max(initial=-1)) + 1, np.int64)
         latest: dict[int, ProfileTask] = {}
-        values = (rows.column(name).to_pylist() for name in _TASK_COLUMNS)
+        values = [rows.column(name).to_pylist() for name in _TASK_COLUMNS]
+        boxes = {identity for identity in values[_TASK_COLUMNS.index("container")] if identity}
+        names = container_names.read(recording, *self.selection.span, boxes) if boxes else NO_NAMES
         for task, *known in zip(ids.tolist(), *values, strict=True):
             if task >= 0:
-                latest[task] = ProfileTask(*known)
+                who = ProfileTask(*known)
+                latest[task] = who._replace(named=names.of(who.container, who.pod))
         self._tasks[NOBODY] = 0
         for task, who in latest.items():
             task_of[task] = self._tasks.setdefault(who, len(self._tasks))

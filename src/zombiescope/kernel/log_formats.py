@@ -126,6 +126,6 @@ def event_of(record: KmsgRecord, source: str = "kmsg") -> LogEvent | None:
 
 
 def _severity(level: int | None) -> Severity:
-    if level is None or level > _WARNING:
-        return "info"
-    return "critical" if level <= _CRITICAL else "warning"
+    """Of a line that nobody has listed. What one driver calls a warning another calls an error, and both are mostly
+    about nothing ("oom_control is deprecated"): worth keeping, and no reason to look. From critical on they mean it."""
+    return "critical" if level is not None and level <= _CRITICAL else "info"

@@ -292,9 +292,20 @@ FAULT_FORMATS = (
         "CPU{cpu:d}: {where:w} temperature above threshold, cpu clock throttled {rest:t}",
         "CPU12: Package temperature above threshold, cpu clock throttled (total events = 3)", "unconfirmed",
     ),
+    # Which process it was stands in the line since driver 515, where the driver knows; `gpu` holds the MIG instance too.
     LineFormat(
-        "nvidia.xid", "gpu_xid", "critical", "NVRM: Xid (PCI:{gpu:c}): {xid:d}, {rest:t}",
-        "NVRM: Xid (PCI:0000:01:00): 79, pid=1122, GPU has fallen off the bus.", "seen",
+        "nvidia.xid.process", "gpu_xid", "critical",
+        "NVRM: Xid (PCI:{gpu:c}): {xid:d}, pid={pid:d}, name={comm:c}, {message:t}",
+        "NVRM: Xid (PCI:0000:81:00): 79, pid=1122, name=python3, GPU has fallen off the bus.", "source",
+    ),
+    LineFormat(
+        "nvidia.off-the-bus", "gpu_xid", "critical", "NVRM: GPU {gpu:w}: GPU has fallen off the bus.",
+        "NVRM: GPU 0000:18:00.0: GPU has fallen off the bus.", "source", also={"xid": 79},
+    ),
+    LineFormat(
+        "nvidia.xid", "gpu_xid", "critical", "NVRM: Xid (PCI:{gpu:c}): {xid:d}, {message:t}",
+        "NVRM: Xid (PCI:0000:01:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.", "seen",
+        loose=True,
     ),
     LineFormat(
         "ext4.error", "fs_error", "critical", "EXT4-fs error (device {device:w}): {rest:t}",

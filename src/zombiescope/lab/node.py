@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from zombiescope.lab import accelerator, product, programs
+from zombiescope.lab.boot_files import BUILT_IN, BootFiles, boot_files
 from zombiescope.lab.channel import Channel, Done
 from zombiescope.lab.failure import LabError
-from zombiescope.lab.image import Image, image
 from zombiescope.lab.qemu import KVM, Hardware, Qemu
 
 BOOT_LIMIT_S = 420.0
@@ -40,7 +40,8 @@ Cgroup = Literal["v1", "v2"]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Which node. `kernel` is the Debian suite whose kernel it boots; `product` puts zombiescope into it."""
+    """Which node. `kernel` is the Debian suite whose kernel it boots, or the path of an image of one's own; `product`
+    puts zombiescope into it."""
 
     cgroup: Cgroup = "v2"
     kernel: str = "bookworm"
@@ -50,7 +51,7 @@ class Plan:
 class LabNode:
     """A node that is up. `boot` makes it."""
 
-    def __init__(self, plan: Plan, made: Image, machine: Qemu, accelerated: bool) -> None:
+    def __init__(self, plan: Plan, made: BootFiles, machine: Qemu, accelerated: bool) -> None:
         self.plan = plan
         self.image = made
         self.accelerated = accelerated
@@ -77,8 +78,14 @@ class LabNode:
         try:
             self._channel.wait_for_agent(limit_s, self._machine.must_run)
         except LabError as error:
-            raise LabError(f"{error.what} (its console ends: {self._machine.last_lines()})", error.fix) from error
+            ends = f" (its console ends: {self._machine.last_lines()})" if self._machine.running() else ""
+            raise LabError(f"{error.what}{ends}", error.fix or self._advice()) from error
         self.boot_seconds = time.monotonic() - begun
+
+    def _advice(self) -> str | None:
+        if self.image.initrd is not None:
+            return None
+        return f"a kernel of one's own boots without a ramdisk and can load nothing: build {BUILT_IN} into it"
 
     def run(self, *argv: str, stdin: bytes = b"", limit_s: float = 60.0, **more: Any) -> Done:
         """Run a command as root in the node; see Channel.run."""
@@ -127,7 +134,7 @@ class LabNode:
 def boot(plan: Plan, note: Callable[[str], None] = lambda _: None) -> Iterator[LabNode]:
     """A node that is up, and gone afterwards. `note` is called with what takes time."""
     programs.find("qemu-system-x86_64")  # before anything is built for it
-    made = image(plan.kernel)
+    made = boot_files(plan.kernel)
     disks = [made.disk, *([product.product_disk()] if plan.product else [])]
     chosen = accelerator.accelerator(made.kernel, note)
     options = f"{_OPTIONS} {_CGROUP[plan.cgroup]}"

@@ -24,6 +24,9 @@ KVM = ("-accel", "kvm", "-cpu", "host")
 
 _BARE = ("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-machine", "q35")
 _CONSOLE = "console=ttyS0 panic=-1"
+_PANIC = "Kernel panic"
+_LAST, _LINE = 3, 200
+"""How many lines of a console are repeated, and how much of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +86,15 @@ class Qemu:
     def must_run(self) -> None:
         """An error with the console's last lines if it does not."""
         if not self.running():
-            raise LabError(f"the machine stopped: {self.last_lines() or 'QEMU printed nothing'}")
+            raise LabError(f"the machine stopped: {self.last_lines()}")
 
     def last_lines(self) -> str:
-        """The end of the console on one line."""
-        return " | ".join(line.strip() for line in self.console().strip().splitlines()[-3:])
+        """The end of the console on one line. A panic stands before its call trace, so the trace is left out."""
+        lines = ["".join(filter(str.isprintable, line)).strip() for line in self.console().splitlines()]
+        lines = [line[:_LINE] for line in lines if line]
+        panics = [at for at, line in enumerate(lines) if _PANIC in line]
+        end = panics[0] + 1 if panics else len(lines)
+        return " | ".join(lines[max(end - _LAST, 0) : end]) or "nothing was printed"
 
     def close(self) -> None:
         """Power off at once; the disk is thrown away, so there is nothing to write back."""

@@ -37,6 +37,29 @@ cdef extern from *:
         for (int i = 0; zs_interrupt_names[i]; i++) if (!strcmp(name, zs_interrupt_names[i])) return ZS_INTERRUPT;
         return 0;
     }
+
+    /* Markers of the linker (where a section of the text begins or ends) and what the compiler puts before a function or
+       in its place share the address of a function, and are global where it is local: __sched_text_start is __schedule.
+       They name it only where nothing else does. */
+    static const char *const zs_marker_names[] = {
+        "_text", "_stext", "_etext", "_sinittext", "_einittext", "_head", "__indirect_thunk_start",
+        "__indirect_thunk_end", NULL };
+    static const char *const zs_marker_prefixes[] = { "__SCT__", "__cfi_", "__pfx_", NULL };
+    static const char *const zs_marker_suffixes[] = { "_text_start", "_text_end", "_text_begin", NULL };
+
+    static int zs_is_marker(const char *name, size_t length) {
+        if (name[0] != '_') return 0;
+        for (int i = 0; zs_marker_names[i]; i++) if (!strcmp(name, zs_marker_names[i])) return 1;
+        for (int i = 0; zs_marker_prefixes[i]; i++)
+            if (!strncmp(name, zs_marker_prefixes[i], strlen(zs_marker_prefixes[i]))) return 1;
+        for (int i = 0; zs_marker_suffixes[i]; i++) {
+            size_t tail = strlen(zs_marker_suffixes[i]);
+            if (length > tail && !memcmp(name + length - tail, zs_marker_suffixes[i], tail)) return 1;
+        }
+        return 0;
+    }
+
+    enum { ZS_GLOBAL = 0, ZS_LOCAL = 1, ZS_MARKER = 2 };
     """
     ctypedef struct zs_symbol:
         uint64_t address
@@ -46,6 +69,10 @@ cdef extern from *:
         uint8_t rank
     void zs_sort_symbols(zs_symbol* all, size_t count) nogil
     uint8_t zs_symbol_flags(const char* name) nogil
+    int zs_is_marker(const char* name, size_t length) nogil
+    uint8_t ZS_GLOBAL
+    uint8_t ZS_LOCAL
+    uint8_t ZS_MARKER
     uint8_t ZS_IDLE
     uint8_t ZS_INTERRUPT
 
@@ -132,7 +159,7 @@ cdef class KernelSymbols:
             return 0
         if at - name > 6 and memcmp(name, b"__pfx_", 6) == 0:
             return 0
-        return self._append(address, name, at - name, module, 0 if kind in (c"T", c"W") else 1)
+        return self._append(address, name, at - name, module, ZS_GLOBAL if kind in (c"T", c"W") else ZS_LOCAL)
 
     cdef uint16_t _module(self, const char* start, const char* end) except? 0:
         cdef bytes name = start[:end - start] if end > start else b""
@@ -154,6 +181,8 @@ cdef class KernelSymbols:
         copy = self.names.items + self.names.used
         memcpy(copy, name, length)
         copy[length] = 0
+        if zs_is_marker(<const char*>copy, length):
+            rank = ZS_MARKER
         self.symbols.items[self.symbols.used] = zs_symbol(
             address=address, name=<uint32_t>self.names.used, module=module, flags=zs_symbol_flags(<const char*>copy), rank=rank
         )

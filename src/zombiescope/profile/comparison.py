@@ -16,8 +16,9 @@ import numpy as np
 from zombiescope.profile import stacks, top
 from zombiescope.profile.selection import Selection
 from zombiescope.profile.stacks import Function, Stacks
-from zombiescope.recording import columns
+from zombiescope.recording import columns, container_names
 from zombiescope.recording.columns import Ints
+from zombiescope.recording.container_names import NO_NAMES
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,12 +132,16 @@ def _shares(selection: Selection) -> dict[Owner, SampleShare]:
 
 
 def _owner_of(selection: Selection) -> dict[int, Owner]:
-    rows = selection.recording.table("tasks", *selection.span, ("task", "comm", "unit", "container"))
-    owners = {}
-    for row in columns.records(rows):
-        kind = next((kind for kind in ("unit", "container", "comm") if row[kind]), "comm")
-        owners[row["task"]] = (row[kind] or "?", kind)
-    return owners
+    """A container by its name, so that one of before and one of after are compared though their ids differ."""
+    rows = columns.records(
+        selection.recording.table("tasks", *selection.span, ("task", "comm", "unit", "container", "pod"))
+    )
+    boxes = {row["container"] for row in rows if row["container"]}
+    names = container_names.read(selection.recording, *selection.span, boxes) if boxes else NO_NAMES
+    return {
+        row["task"]: names.owner(row["unit"], row["container"], row["pod"]) or (row["comm"] or "?", "comm")
+        for row in rows
+    }
 
 
 def _sampled_s(selection: Selection) -> float | None:

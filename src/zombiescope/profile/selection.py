@@ -6,7 +6,9 @@ an array. Samples come part by part, so that memory does not grow with the windo
 A filter keeps whole samples and never cuts a stack:
     cpus, pids, tids   the sample was taken there
     comms, units       the task's name or unit matches one of the patterns (`*` and `?` as in a shell)
-    containers         likewise, or the id begins with what was given, as people write container ids
+    containers         the id begins with what was given, or its name or image matches
+    pods               the pod's name, namespace/name or uid matches
+    images             the image matches: all of it or its end, with or without the tag
     mode               "kernel": the sample was taken inside the kernel; "user": outside of it
     match, also        a regular expression that is found in the name of at least one frame; of both, each in some frame
     event              samples of this event; an import may hold several, and then it is the first one of them
@@ -28,8 +30,9 @@ import pyarrow as pa
 from zombiescope.profile import stacks
 from zombiescope.profile.expression import Expression, found_in
 from zombiescope.profile.stacks import Span, Stacks
-from zombiescope.recording import columns, schema
+from zombiescope.recording import columns, container_names, schema
 from zombiescope.recording.columns import Ints, Mask
+from zombiescope.recording.container_names import fits_container, fits_image, fits_pod
 from zombiescope.recording.parquet_part import ParquetPart
 from zombiescope.recording.part import Part
 from zombiescope.recording.reader import Recording
@@ -46,6 +49,8 @@ class Filters:
     comms: tuple[str, ...] = ()
     units: tuple[str, ...] = ()
     containers: tuple[str, ...] = ()
+    pods: tuple[str, ...] = ()
+    images: tuple[str, ...] = ()
     mode: Mode | None = None
     match: Expression | None = None
     event: str | None = None
@@ -56,7 +61,11 @@ class Filters:
 
     @property
     def on_tasks(self) -> bool:
-        return bool(self.pids or self.tids or self.comms or self.units or self.containers)
+        return bool(self.pids or self.tids or self.comms or self.units or self.on_containers)
+
+    @property
+    def on_containers(self) -> bool:
+        return bool(self.containers or self.pods or self.images)
 
     @property
     def on_stacks(self) -> bool:
@@ -257,7 +266,7 @@ def _series(recording: Recording, span: Span, event: str) -> Mask:
 
 def _tasks(recording: Recording, span: Span, filters: Filters) -> Mask:
     """Task id -> whether it passes. A later row of the same task knows more and replaces the earlier one."""
-    rows = recording.table("tasks", *span, ("task", "pid", "tid", "comm", "unit", "container"))
+    rows = recording.table("tasks", *span, ("task", "pid", "tid", "comm", "unit", "container", "pod"))
     ids = columns.numbers(rows.column("task"))
     keep = np.ones(len(rows), bool)
     for name, wanted in (("pid", filters.pids), ("tid", filters.tids)):
@@ -266,10 +275,11 @@ def _tasks(recording: Recording, span: Span, filters: Filters) -> Mask:
     for name, patterns, fits in (
         ("comm", filters.comms, fnmatchcase),
         ("unit", filters.units, fnmatchcase),
-        ("container", filters.containers, _fits_container),
     ):
         if patterns:
             keep &= _fitting(columns.texts(rows.column(name)), patterns, fits)
+    if filters.on_containers:
+        keep &= _contained(recording, span, rows, filters)
     passes = np.zeros(int(ids.max(initial=-1)) + 1, bool)
     known = ids >= 0
     passes[ids[known]] = keep[known]
@@ -281,5 +291,19 @@ def _fitting(texts: list[str | None], patterns: tuple[str, ...], fits: Callable[
     return np.fromiter((verdict[text] for text in texts), bool, len(texts))
 
 
-def _fits_container(container: str, pattern: str) -> bool:
-    return container.startswith(pattern) or fnmatchcase(container, pattern)
+def _contained(recording: Recording, span: Span, rows: pa.Table, filters: Filters) -> Mask:
+    """The tasks whose container, pod and image pass."""
+    pairs = list(zip(columns.texts(rows.column("container")), columns.texts(rows.column("pod")), strict=True))
+    names = container_names.read(recording, *span, {container for container, _ in pairs if container})
+
+    def passes(container: str | None, pod: str | None) -> bool:
+        known = names.of(container, pod)
+        checks = (
+            (filters.containers, lambda text: bool(container) and fits_container(container or "", known, text)),
+            (filters.pods, lambda text: fits_pod(pod or "", known, text)),
+            (filters.images, lambda text: fits_image(known, text)),
+        )
+        return all(not wanted or any(map(fits, wanted)) for wanted, fits in checks)
+
+    verdict = {pair: passes(*pair) for pair in set(pairs)}
+    return np.fromiter((verdict[pair] for pair in pairs), bool, len(pairs))

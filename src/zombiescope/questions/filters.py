@@ -29,7 +29,9 @@ class FilterQuestion(Question):
     tid: tuple[int, ...] = parameter((), "Only this thread.", **_ID)
     comm: tuple[str, ...] = parameter((), "Only tasks of this name; * and ? match.", **_NAME)
     unit: tuple[str, ...] = parameter((), "Only this systemd unit; * and ? match.", **_NAME)
-    container: tuple[str, ...] = parameter((), "Only this container; the start of the id is enough.", **_NAME)
+    container: tuple[str, ...] = parameter((), "Only this container: the start of its id, name or image.", **_NAME)
+    pod: tuple[str, ...] = parameter((), "Only this pod: name, namespace/name or uid; * and ? match.", **_NAME)
+    image: tuple[str, ...] = parameter((), "Only containers of this image; its end is enough.", **_NAME)
     mode: Literal["kernel", "user"] | None = parameter(
         None, "Only samples taken inside the kernel, or outside of it.", panel=_PANEL, flags=True
     )
@@ -50,6 +52,8 @@ class FilterQuestion(Question):
             comms=self.comm,
             units=self.unit,
             containers=self.container,
+            pods=self.pod,
+            images=self.image,
             mode=self.mode,
             match=None if self.match is None else expression(self.match, "match", linear=self.foreign),
             event=self.event,
@@ -89,6 +93,8 @@ def words(filters: Filters) -> str:
             ("comm", filters.comms),
             ("unit", filters.units),
             ("container", filters.containers),
+            ("pod", filters.pods),
+            ("image", filters.images),
         )
         if values
     ]

@@ -14,6 +14,7 @@ from zombiescope.recording.event import Event
 
 LONG_GAP_US = 900_000
 GAP_SLACK_US = 50_000
+ALIKE_RATIO = 0.8
 
 
 class AlarmFeed:
@@ -35,16 +36,24 @@ class AlarmFeed:
 
     def _holes(self, tick: Tick) -> None:
         """Some machines take no sample of an idle core; idle time that was not seen, in this tick or the one before,
-        explains a gap."""
+        explains a gap. So do records that we lost (the kernel may report them a tick later: then the doctor looks and
+        finds nothing), and a tick of ours that came late."""
         busy_us = {core.cpu: core.busy_ms * 1000 for core in tick.times}
         before, self._unseen_us = self._unseen_us, {}
-        for cpu, (_, idle, gap_ns, _) in tick.sampled.items():
+        for cpu, (got, idle, gap_ns, lost) in tick.sampled.items():
             gap_us = (gap_ns or 0) // 1000
             seen_us = idle * 1_000_000 // self._hz
             unseen_us = max(0, tick.interval_us - busy_us.get(cpu, tick.interval_us) - seen_us)
             self._unseen_us[cpu] = unseen_us
+            if lost or self._came_late(tick, got, gap_us):
+                continue  # our own
             if unseen_us + before.get(cpu, 0) < min(gap_us, LONG_GAP_US) - GAP_SLACK_US:
                 self._alarm.hole(tick.wall_us, cpu, gap_us)
+
+    def _came_late(self, tick: Tick, got: int, gap_us: int) -> bool:
+        """We were late, and the samples of the hole are there nevertheless."""
+        missing_us = tick.interval_us - got * 1_000_000 // self._hz
+        return tick.late_us >= ALIKE_RATIO * gap_us and 2 * missing_us < gap_us
 
     def quotas(self, wall_us: int, limited: Iterable[tuple[str, int, int]]) -> None:
         """Cgroups with a CPU quota: path, periods, periods in which it was stopped."""

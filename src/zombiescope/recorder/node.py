@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from zombiescope._missing import Missing
-from zombiescope.kernel import cpu, host, kconfig
+from zombiescope.kernel import cpu, host, hypervisor, kconfig
 from zombiescope.kernel.host import Host
 from zombiescope.kernel.stat import USER_HZ
 from zombiescope.recorder.config import RecorderConfig
@@ -49,6 +49,7 @@ def describe(
         "vendor": here.vendor,
         "product": here.product,
         "consoles": list(here.consoles),
+        "hypervisor": asdict(hypervisor.read(root)),
         "cpus": {
             "online": list(online),
             "possible": possible,

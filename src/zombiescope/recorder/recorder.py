@@ -46,12 +46,11 @@ from zombiescope.recording import schema
 from zombiescope.recording.batch import Batch
 from zombiescope.recording.event import Event
 from zombiescope.recording.lock import Lock
+from zombiescope.recording.loss import SAMPLES, loss
 from zombiescope.recording.segment_writer import SegmentWriter
 from zombiescope.systemd.watcher import SystemdWatcher
 
 UNSCHEDULED_US = 3_000_000
-
-SAMPLES = "stack samples"
 
 
 class Recorder:
@@ -105,7 +104,7 @@ class Recorder:
         self.housekeeping = Housekeeping(self.barrier, self.sources, systemd, node_file, upkeep, state_file)
         self.ticks = self.ticks_late = self.idle_samples = 0
         self._lost_before = 0
-        self._last_tick_ns = self._last_write_ns = monotonic_ns()
+        self._last_tick_ns = self._last_write_ns = self._drained_ns = monotonic_ns()
         self._tick_stages = self._stages_of_a_tick()
         self._write_stages = self._stages_of_a_write()
         self.segments = Segments(self.writer, self.batch, self.sources, self.barrier, self._segment_header())
@@ -208,6 +207,7 @@ class Recorder:
         self.barrier.attempt(SAMPLES, self._drain)
 
     def _drain(self) -> None:
+        self._drained_ns = monotonic_ns()  # what is sampled from here on may be read by the next one
         self.rings.drain()
         self.intake.traced(self.rings.traced())
         self.samples.ask()
@@ -239,7 +239,7 @@ class Recorder:
         return Tick(now_ns, wall_us, interval_us, late_us, self.online.cpus)
 
     def _count_samples(self, tick: Tick) -> None:
-        tick.sampled = self.rings.sampler.take_cores(tick.monotonic_ns)
+        tick.sampled = self.rings.sampler.take_cores(self._drained_ns)
         self.idle_samples += sum(core[1] for core in tick.sampled.values())
 
     def _take_census(self, tick: Tick) -> None:
@@ -270,8 +270,7 @@ class Recorder:
         for number, (_, _, _, lost) in tick.sampled.items():
             if lost:
                 self.rollup.lost(lost)
-                why = f"{lost} records of cpu {number} did not fit into its ring"
-                self.batch.add(schema.GAPS, (tick.since_us, tick.wall_us, SAMPLES, why))
+                self.batch.add(schema.GAPS, (tick.since_us, tick.wall_us, SAMPLES, loss(lost, number)))
 
     def _follow_cpus(self) -> None:
         now = self.clock.now_us()

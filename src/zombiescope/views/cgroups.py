@@ -59,6 +59,8 @@ class Leak:
     exact: bool | None
     creator: LeakCreator
     changed_us: int
+    names: int | None = None
+    """How many different names its cgroups had: one, made again and again, is a container with a restart policy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,4 +166,4 @@ def _leak(row: dict[str, Any]) -> Leak:
     creator = LeakCreator(row["comm"], row["pid"], row["unit"], row["container"])
     exact = None if row["exact"] is None else bool(row["exact"])
     counts = (row["dying"] or 0, row["created"], row["removed"], row["released"])
-    return Leak(row["path"] or "", *counts, exact, creator, row["time"])
+    return Leak(row["path"] or "", *counts, exact, creator, row["time"], row["names"])

@@ -1,10 +1,22 @@
-"""Containers of a recording: who they are, whose pod, who asked for them, and how they ended."""
+"""Containers of a recording: who they are, whose pod, who asked for them, and how they ended.
+
+From the table `containers`. A row replaces the earlier one of its id, and every segment says those that are there
+again: so an hour before a window is read too, and says who was there when it began. Rows are read part by part and
+only the last one of each id is kept: memory grows with the number of ids, not with the time.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
-from zombiescope.recording import columns
+import numpy as np
+import pyarrow as pa
+
+from zombiescope._time import HOUR_US
+from zombiescope.recording import columns, schema
+from zombiescope.recording.container_names import SHORT_ID, ContainerName
 from zombiescope.recording.reader import Recording
 
 
@@ -34,13 +46,120 @@ class Container:
     requester_unit: str | None = None
     requester_command: str | None = None
     at_us: int = 0
+    starts: int = 0
+    """How often it was started in the span that was asked for."""
+    first_us: int | None = None
+    """The first of those starts that is known."""
+
+    @property
+    def alive(self) -> bool:
+        """As far as is known: it did not exit, or it was started again since."""
+        return self.exited_us is None or (self.started_us is not None and self.started_us > self.exited_us)
+
+    @property
+    def failed(self) -> bool:
+        """It exited, and not with 0."""
+        return not self.alive and bool(self.code)
+
+    @property
+    def label(self) -> str:
+        """What a person calls it: its name with its pod's, else its image, else the start of its id."""
+        return ContainerName(self.name, self.image, self.pod, self.namespace).label or self.id[:SHORT_ID]
 
 
-_RENAMED = {"started": "started_us", "exited": "exited_us", "time": "at_us"}
+_COLUMNS = ("id", *(name for name in schema.CONTAINERS.names if name not in ("id", "time")), "time")
+"""In the order of Container's fields."""
 
 
 def containers(recording: Recording, start_us: int | None, end_us: int | None) -> dict[str, Container]:
-    """By id, as they were last known in a span; every segment says those that are there again."""
-    rows = columns.records(recording.table("containers", start_us, end_us))
-    known = [{_RENAMED.get(name, name): value for name, value in row.items() if name != "part"} for row in rows]
-    return {row["id"]: Container(**row) for row in known if row["id"]}
+    """By id, as they were last known in a span: those that were there in it or ended in it."""
+    since_us = None if start_us is None else start_us - HOUR_US
+    starts = _Starts(start_us or 0)
+    last = _last_of_each(
+        starts.counted(rows) for rows in recording.batches("containers", since_us, end_us, _COLUMNS) if len(rows)
+    )
+    if last is None:
+        return {}
+    there = _in_window(last, start_us)
+    values = zip(*(_list(there, name) for name in _COLUMNS), strict=True)
+    return {row[0]: Container(*row, starts.of(row[0]), starts.first_us(row[0])) for row in values if row[0]}
+
+
+def _last_of_each(pieces: Iterator[pa.Table]) -> pa.Table | None:
+    """The last row of each id."""
+    kept: pa.Table | None = None
+    for rows in pieces:
+        both = rows if kept is None else pa.concat_tables([kept, rows])
+        last = {identity: row for row, identity in enumerate(columns.texts(both.column("id")))}
+        kept = both if len(last) == len(both) else columns.take(both, np.array(sorted(last.values()), np.int64))
+    return kept
+
+
+def _in_window(rows: pa.Table, start_us: int | None) -> pa.Table:
+    """Without those that had ended when the window began."""
+    if start_us is None:
+        return rows
+    started, exited = (columns.numbers(rows.column(name)) for name in ("started", "exited"))
+    there = ~columns.present(rows.column("exited")) | (exited >= start_us)
+    there |= columns.present(rows.column("started")) & (started > exited)
+    return rows if there.all() else columns.take(rows, np.flatnonzero(there))
+
+
+class _Starts:
+    """How often each id was started in a span.
+
+    Three witnesses, each of which may have missed some: the moments at which it was started, the recorder's count of
+    its runs, and the runtime's count of its restarts. The one that saw most is right.
+    """
+
+    def __init__(self, start_us: int) -> None:
+        self._start_us = start_us
+        self._moments: dict[str, tuple[int, int, int]] = {}
+        """The first and the last start in the span, and how many there were."""
+        self._counts: dict[str, tuple[int, int]] = {}
+        """Runs and restarts before the span, or before the first start in it."""
+        self._added: dict[str, int] = {}
+
+    def of(self, identity: str) -> int:
+        return max(self._added.get(identity, 0), self._moments.get(identity, (0, 0, 0))[2])
+
+    def first_us(self, identity: str) -> int | None:
+        known = self._moments.get(identity)
+        return None if known is None else known[0]
+
+    def counted(self, rows: pa.Table) -> pa.Table:
+        names = ("id", "time", "started", "runs", "restarts")
+        ids, *values = (_list(rows, name) for name in names)
+        for identity, at_us, started_us, runs, restarts in zip(ids, *values, strict=True):
+            if identity:
+                first = self._moment(identity, started_us)
+                self._count(identity, at_us < self._start_us, first, (runs or 0, restarts or 0))
+        return rows
+
+    def _moment(self, identity: str, started_us: int | None) -> bool:
+        """Whether it was started in the span, and not said before."""
+        if started_us is None or started_us < self._start_us:
+            return False
+        first, last, times = self._moments.get(identity, (started_us, 0, 0))
+        if started_us > last:
+            self._moments[identity] = (first, started_us, times + 1)
+        return started_us > last
+
+    def _count(self, identity: str, before: bool, started: bool, counts: tuple[int, int]) -> None:
+        if before:
+            self._counts[identity] = counts
+            return
+        # What is first said of it after a start in the span includes that start; the runtime counts from the second.
+        base = self._counts.setdefault(identity, (counts[0] - started, counts[1] - started))
+        added = max(now - then if now >= then else now for now, then in zip(counts, base, strict=True))
+        self._added[identity] = max(added, self._added.get(identity, 0))
+
+
+def _list(rows: pa.Table, name: str) -> list[Any]:
+    column = rows.column(name)
+    if pa.types.is_string(column.type):
+        return columns.texts(column)
+    values: list[Any] = columns.numbers(column).tolist()
+    if column.null_count:
+        return [value if known else None for value, known in zip(values, columns.present(column), strict=True)]
+    return values

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from zombiescope.recording import schema
+from zombiescope.recording.container_names import ContainerName, ContainerNames
 from zombiescope.recording.log import Block, LogFrame
 from zombiescope.recording.stacks import NamedFrame
 
-TASK_COLUMNS = ("task", "pid", "tid", "comm", "unit", "container", "cgroup")
+TASK_COLUMNS = ("task", "pid", "tid", "comm", "unit", "container", "cgroup", "pod")
+_BOX_COLUMNS = ("id", "name", "image", "pod", "namespace")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +22,8 @@ class NamedTask:
     unit: str | None
     container: str | None
     cgroup: str | None
+    pod: str | None
+    """Its uid."""
 
 
 @dataclass(slots=True)
@@ -29,6 +33,7 @@ class SegmentNames:
     stacks: dict[int, Sequence[int]] = field(default_factory=dict)
     frames: dict[int, NamedFrame] = field(default_factory=dict)
     tasks: dict[int, NamedTask] = field(default_factory=dict)
+    boxes: dict[str, ContainerName] = field(default_factory=dict)
 
     def update(self, frame: LogFrame) -> None:
         for block in frame.blocks:
@@ -40,11 +45,19 @@ class SegmentNames:
             elif block.table is schema.TASKS:
                 tasks = zip(*(block.column(name) for name in TASK_COLUMNS), strict=True)
                 self.tasks.update({task: NamedTask(*rest) for task, *rest in tasks})
+            elif block.table is schema.CONTAINERS:
+                boxes = zip(*(block.column(name) for name in _BOX_COLUMNS), strict=True)
+                self.boxes.update({identity: ContainerName(*known) for identity, *known in boxes if identity})
 
     def forget(self) -> None:
         self.stacks.clear()
         self.frames.clear()
         self.tasks.clear()
+        self.boxes.clear()
+
+    @property
+    def containers(self) -> ContainerNames:
+        return ContainerNames(self.boxes, {})
 
     def stack(self, stack: int | None) -> list[NamedFrame]:
         """The frames of a stack, outermost first; empty when it is not known."""

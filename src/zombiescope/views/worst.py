@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from zombiescope._time import SECOND_US
-from zombiescope.recording import schema
+from zombiescope.recording import container_names, schema
+from zombiescope.recording.container_names import NO_NAMES, ContainerNames
 from zombiescope.recording.log import Block, LogFrame
 from zombiescope.recording.saturation import KERNEL_COLUMNS
 from zombiescope.recording.stacks import hottest_path, kernel_path
@@ -46,12 +47,19 @@ class Worst:
     unit: str | None = None
     task_ratio: float | None = None
     path: tuple[str, ...] = ()
+    container: str | None = None
+    """By its name and its pod's, where they are known; its id where not."""
+
+    @property
+    def owner(self) -> str | None:
+        """Whose the task is, as people call it."""
+        return self.container or self.unit
 
 
 _Sample = tuple[NamedTask | None, tuple[str, ...]]
 
 
-def _explain(worst: Worst, samples: list[_Sample]) -> Worst:
+def _explain(worst: Worst, samples: list[_Sample], names: ContainerNames) -> Worst:
     """The same second with who and where, from the samples of its core."""
     if not samples:
         return worst
@@ -61,7 +69,10 @@ def _explain(worst: Worst, samples: list[_Sample]) -> Worst:
     path = hottest_path(path for other, path in in_kernel if other == task)
     share = sum(other == task for other, _ in samples) / len(samples)
     who = (task.comm, task.pid, task.unit) if task else (None, None, None)
-    return Worst(worst.from_us, worst.to_us, worst.cpu, worst.kernel_ratio, worst.samples, *who, share, path)
+    owner = names.owner(task.unit, task.container, task.pod) if task else None
+    container = owner[0] if owner and owner[1] == "container" else None
+    same = (worst.from_us, worst.to_us, worst.cpu, worst.kernel_ratio, worst.samples)
+    return Worst(*same, *who, share, path, container)
 
 
 # --- from a recording ---------------------------------------------------------------------------------------
@@ -75,7 +86,10 @@ def worst_second(recording: Recording, start_us: int | None = None, end_us: int 
     if found is None:
         return None
     worst = Worst(found.from_us, found.to_us, found.cpu, found.kernel_ratio, found.samples)
-    return _explain(worst, _recorded_samples(recording, worst))
+    samples = _recorded_samples(recording, worst)
+    boxes = {task.container for task, _ in samples if task and task.container}
+    span = (worst.from_us, worst.to_us)
+    return _explain(worst, samples, container_names.read(recording, *span, boxes) if boxes else NO_NAMES)
 
 
 def _recorded_samples(recording: Recording, worst: Worst) -> list[_Sample]:
@@ -160,4 +174,4 @@ class WorstSecond:
                 if cpu == worst.cpu and worst.from_us <= time < worst.to_us:
                     known = self._names.tasks.get(task)
                     self._found.append((known, kernel_path(self._names.stack(stack))))
-        self.worst = _explain(worst, self._found)
+        self.worst = _explain(worst, self._found, self._names.containers)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.helpers.boxes import write_boxes
 from tests.helpers.cli import Cli
 from tests.helpers.recordings import Written, write_recording
 
@@ -91,3 +92,11 @@ def test_what_is_neither_is_said_in_one_line(cli: Cli, bad: Written, sides: tupl
     assert done.code == 2
     assert says in done.err
     assert len(done.err.splitlines()) == 1
+
+
+def test_containers_are_compared_by_name(cli: Cli, tmp_path: Path) -> None:
+    directory = str(write_boxes(tmp_path / "boxes"))
+    found = cli("diff", "+0s..+20s", "+30s..+50s", "--in", directory, "--json").document
+    assert {(row["name"], row["kind"]) for row in found["units"]} == {
+        ("ml/train-0/main", "container"), ("web", "container"), ("kubelet.service", "unit")
+    }  # fmt: skip

@@ -200,15 +200,6 @@ def test_who_held_the_core_is_the_hog_and_not_who_was_busy_on_all_the_others(tmp
     assert incident.causes[0].pattern == "zombie-memcg"
 
 
-def test_a_hole_in_all_cores_at_once_is_the_machine_standing_still(tmp_path: Path) -> None:
-    scene = Scene().vmstat().hog(f"{CALL} do_futex", "python", share=0.3)
-    for cpu in range(4):
-        scene.mode(cpu, max_gap_us=900_000 + cpu)
-    found = scene.diagnose(tmp_path)
-    assert {cause.pattern for incident in found.incidents for cause in incident.causes} == {"steal"}
-    assert not [symptom for incident in found.incidents for symptom in incident.symptoms if symptom.kind == "stall"]
-
-
 def test_a_hole_in_one_core_is_code_with_interrupts_off(tmp_path: Path) -> None:
     found = Scene().vmstat().mode(2, max_gap_us=170_000).diagnose(tmp_path)
     assert {symptom.kind for incident in found.incidents for symptom in incident.symptoms} == {"stall"}

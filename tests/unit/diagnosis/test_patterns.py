@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.helpers.made import SECOND, START_US
 from tests.helpers.scenes import Scene
 
 from zombiescope.diagnosis import patterns
 from zombiescope.diagnosis.incident import Cause, Incident
+from zombiescope.recording.loss import SAMPLES, loss
 
 Told = Callable[[Scene], Scene]
 READ = "entry_SYSCALL_64_after_hwframe do_syscall_64 ksys_read vfs_read seq_read"
@@ -115,6 +117,22 @@ def real_time(policy: int) -> Told:
 
 def stolen(ratio: float) -> Told:
     return lambda scene: scene.mode(2, steal=ratio)
+
+
+def paused(scene: Scene) -> Scene:
+    """No core took an interrupt for most of each second."""
+    for cpu in range(4):
+        scene.mode(cpu, max_gap_us=900_000 + cpu)
+    return scene
+
+
+def lost(scene: Scene, *cpus: int) -> Scene:
+    """Records of these cores did not fit into their rings, in every second."""
+    for second in range(20):
+        for cpu in cpus:
+            end_us = START_US + (second + 1) * SECOND
+            scene.made.add("gaps", time=end_us - SECOND, end=end_us, source=SAMPLES, why=loss(37 + second, cpu))
+    return scene
 
 
 def reset_while_busy(scene: Scene) -> Scene:
@@ -273,6 +291,15 @@ ROWS = (
         measures_itself=True,
     ),
     Row("steal", nothing, stolen(0.6), lambda s: s.hog(FAULT), None, frames_tell=False),
+    Row(
+        "machine-pause",
+        paused,
+        hog("do_idle stop_machine_cpuslocked multi_cpu_stop", comm="migration/1", share=0.1),
+        lambda s: lost(s, *range(4)).hog(FAULT),
+        None,
+        frames_tell=False,
+        measures_itself=True,
+    ),
     Row(
         "oom-kill",
         idle_node,

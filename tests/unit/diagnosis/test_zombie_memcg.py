@@ -42,26 +42,81 @@ def step(cause: Cause, name: str) -> Link:
 
 def test_a_unit_with_dying_cgroups_directly_below_it_leaks_them(tmp_path: Path) -> None:
     # GIVEN zombies that are older than the recorder: no line of the ledger
-    scene = old().gauge("dying", "own", 68_000, "/system.slice/docker.service").gauge("dying", "own", 4, "/user.slice")
+    scene = old().gauge("dying", "own", 68_000, "/system.slice/ecs.service").gauge("dying", "own", 4, "/user.slice")
     cause = cause_of(scene, tmp_path)
     assert cause.culprit is not None
-    assert cause.culprit.unit == "docker.service"
+    assert cause.culprit.unit == "ecs.service"
     assert (step(cause, "leak").value, step(cause, "leak").value_unit) == (68_000, "cgroups")
 
 
-def test_below_a_slice_it_is_the_unit_that_restarts(tmp_path: Path) -> None:
-    scene = old().gauge("dying", "own", 68_000, "/system.slice")
-    for second in (3, 7, 12):
-        scene.event("unit_restart", "ecs.service restarts", second, "info", unit="ecs.service")
-    cause = cause_of(scene, tmp_path)
+@pytest.mark.parametrize("where", ["/system.slice/docker.service", "/kubepods.slice", "/system.slice", "/docker"])
+def test_a_runtime_or_a_shared_slice_is_a_place_and_nobody(tmp_path: Path, where: str) -> None:
+    cause = cause_of(old().gauge("dying", "own", 68_000, where), tmp_path)
+    assert cause.culprit is None
+    assert f"68,000 dying cgroups were directly below {where}" in step(cause, "leak").fact
+    assert "cannot be named" in cause.summary
+    assert not [one for one in cause.fix.steps if "systemctl" in one.text]
+
+
+def restarting(unit: str, where: str, *, each_s: int = 5, grows: float = 1.0, **fields: str) -> Scene:
+    """Three minutes in which a unit restarts, and zombies grow by so many a restart."""
+    scene = Scene(kernel="5.4.0").vmstat().gauge("dying", "own", 68_000, where).hog(READ, "kubelet")
+    for second in range(-180, 20):
+        scene.census_at(second, live=240, dying=68_440 + int(grows * second / each_s))
+        if second % each_s == 0:
+            scene.event("unit_restart", f"{unit} restarts", second, "info", unit=unit, **fields)
+    return scene
+
+
+def test_below_a_slice_it_is_the_unit_that_restarts_there_as_fast_as_they_grow(tmp_path: Path) -> None:
+    cause = cause_of(restarting("ecs.service", "/system.slice"), tmp_path)
     assert cause.culprit is not None
     assert (cause.culprit.unit, cause.culprit.cgroup) == ("ecs.service", "/system.slice")
 
 
-def test_below_a_slice_in_which_nothing_restarts_the_slice_is_all_that_is_known(tmp_path: Path) -> None:
-    cause = cause_of(old().gauge("dying", "own", 68_000, "/kubepods.slice"), tmp_path)
+@pytest.mark.parametrize(
+    "scene",
+    [
+        pytest.param(restarting("snapd.service", "/kubepods.slice"), id="another slice"),
+        pytest.param(restarting("snapd.service", "/kubepods.slice/kubepods-burstable.slice"), id="a slice below"),
+        pytest.param(
+            restarting("web.service", "/system.slice", control_group="/web.slice/web.service"), id="a slice of its own"
+        ),
+        pytest.param(restarting("snapd.service", "/system.slice", grows=40), id="far more zombies than restarts"),
+        pytest.param(restarting("snapd.service", "/system.slice", grows=0), id="no growth"),
+        pytest.param(restarting("docker.service", "/system.slice"), id="a runtime"),
+        pytest.param(
+            old()
+            .gauge("dying", "own", 68_000, "/system.slice")
+            .event("unit_restart", "snapd.service restarts", 3, "info", unit="snapd.service"),
+            id="unknown growth",
+        ),
+        pytest.param(
+            old().event("unit_restart", "snapd.service restarts", 3, "info", unit="snapd.service"), id="unknown place"
+        ),
+    ],
+)
+def test_a_unit_that_restarts_is_not_to_blame_unless_place_and_rhythm_match(tmp_path: Path, scene: Scene) -> None:
+    cause = cause_of(scene, tmp_path)
+    assert cause.culprit is None
+    assert not [one for one in cause.fix.steps if ".service" in one.text]
+
+
+def test_one_restart_an_hour_is_no_rhythm(tmp_path: Path) -> None:
+    # GIVEN an hour in which one zombie came, and one unit restarted
+    scene = Scene(kernel="5.4.0").vmstat().gauge("dying", "own", 68_000, "/system.slice").hog(READ, "kubelet")
+    for second in range(-3500, 20, 20):
+        scene.census_at(second, live=240, dying=68_440 + (second + 3500) // 3500)
+    scene.event("unit_restart", "snapd.service restarts", -900, "info", unit="snapd.service")
+    assert cause_of(scene, tmp_path).culprit is None
+
+
+def test_where_growth_was_not_measured_as_many_restarts_as_zombies_match(tmp_path: Path) -> None:
+    restarts = {"unit": "ecs.service", "n_restarts": 68_200, "delta": 1}
+    cause = cause_of(old().event("unit_restart", "ecs.service restarts", 3, "info", **restarts), tmp_path)
     assert cause.culprit is not None
-    assert cause.culprit.unit == "kubepods.slice"
+    assert cause.culprit.unit == "ecs.service"
+    assert "restarted 68,200 times" in step(cause, "leak").fact
 
 
 def test_what_the_ledger_saw_counts_more(tmp_path: Path) -> None:

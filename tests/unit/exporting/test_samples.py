@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections import Counter
+from collections.abc import Callable, Iterator
+from io import BytesIO
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 from tests.helpers import truth
+from tests.helpers.boxes import write_boxes
 from tests.helpers.truth import imported
 
+from zombiescope.exporting import firefox, otlp, pprof
+from zombiescope.exporting.samples import ExportSamples
 from zombiescope.exporting.time_slices import slices
 from zombiescope.profile.selection import Filters
 from zombiescope.recording.reader import Recording, open_recording
@@ -84,3 +91,42 @@ def test_windows_hold_every_sample_once_and_in_their_span(recording: Recording, 
         assert window.start_us % every_us == 0
         assert window.start_us <= window.rows.time_us.min()
         assert window.rows.time_us.max() < window.end_us
+
+
+@pytest.fixture
+def boxes(tmp_path: Path) -> Iterator[Recording]:
+    with open_recording(write_boxes(tmp_path / "boxes")) as opened:
+        yield opened
+
+
+def test_a_task_is_named_by_its_container_and_pod(boxes: Recording) -> None:
+    tasks = {task.comm: task for task in truth.samples(boxes).tasks}
+    assert [tasks[comm].owner for comm in ("python3", "nginx", "kubelet")] == [
+        "ml/train-0/main", "web", "kubelet.service"
+    ]  # fmt: skip
+    assert tasks["python3"].container_labels == {
+        "container.name": "main",
+        "container.image.name": "registry.local:5000/trainer",
+        "container.image.tag": "2",
+        "k8s.pod.name": "train-0",
+        "k8s.namespace.name": "ml",
+    }
+
+
+@pytest.mark.parametrize(("write", "unpack"), [(pprof.write, gzip.decompress), (otlp.write, bytes)])
+def test_labels_of_containers_are_in_the_files_of_others(
+    boxes: Recording, write: Callable[[ExportSamples, BinaryIO], None], unpack: Callable[[bytes], bytes]
+) -> None:
+    out = BytesIO()
+    write(truth.samples(boxes), out)
+    written = unpack(out.getvalue())
+    for text in (b"container.name", b"k8s.pod.name", b"k8s.namespace.name", b"container.image.name", b"train-0"):
+        assert text in written
+
+
+def test_a_process_of_firefox_is_of_a_container_by_name(boxes: Recording) -> None:
+    out = BytesIO()
+    firefox.write(truth.samples(boxes), out)
+    written = gzip.decompress(out.getvalue()) if out.getvalue()[:2] == b"\x1f\x8b" else out.getvalue()
+    assert b"python3 (ml/train-0/main)" in written
+    assert b"cri-containerd-" not in written

@@ -122,8 +122,35 @@ def test_warnings_and_worse_become_events_and_the_rest_does_not() -> None:
     warning, critical = event_of(record("hello", level=4)), event_of(record("hello", level=2))
     assert warning is not None
     assert critical is not None
-    assert (warning.kind, warning.severity, warning.source) == ("kernel_log", "warning", "kmsg")
+    assert (warning.kind, warning.source) == ("kernel_log", "kmsg")
     assert critical.severity == "critical"
+
+
+@pytest.mark.parametrize("level", [3, 4])
+def test_a_warning_that_nobody_has_listed_is_kept_and_alarms_nobody(level: int) -> None:
+    event = event_of(record("memory.oom_control is deprecated and will be removed", level=level))
+    assert event is not None
+    assert event.severity == "info"
+
+
+@pytest.mark.parametrize(
+    ("text", "fields"),
+    [
+        ("NVRM: Xid (PCI:0000:81:00): 79, pid=1122, name=python3, GPU has fallen off the bus.",
+         {"gpu": "0000:81:00", "xid": 79, "pid": 1122, "comm": "python3"}),
+        ("NVRM: Xid (PCI:0000:81:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.",
+         {"gpu": "0000:81:00", "xid": 79}),
+        ("NVRM: Xid (PCI:0000:81:00): 79, GPU has fallen off the bus.", {"gpu": "0000:81:00", "xid": 79}),
+        ("NVRM: Xid (PCI:0000:01:00 GPU-I:05 GPU-CI:02): 31, pid=7, name=a, b, MMU Fault",
+         {"gpu": "0000:01:00 GPU-I:05 GPU-CI:02", "xid": 31, "pid": 7, "comm": "a"}),
+        ("NVRM: GPU 0000:18:00.0: GPU has fallen off the bus.", {"gpu": "0000:18:00.0", "xid": 79}),
+    ],
+)  # fmt: skip
+def test_an_xid_says_which_gpu_which_code_and_whose(text: str, fields: dict[str, object]) -> None:
+    known = classify(text)
+    assert known is not None
+    assert known.kind == "gpu_xid"
+    assert {name: value for name, value in known.fields.items() if name != "message"} == fields
 
 
 def test_a_known_line_is_an_event_at_any_level() -> None:

@@ -155,3 +155,49 @@ def test_kernel_symbols_beyond_the_first_room_are_found() -> None:
     symbols.finish()
     assert len(symbols) == 200_000
     assert symbols.lookup(0xFFFFFFFF80000000 + 199_999 * 16 + 3) == ("f199999", "")
+
+
+@pytest.mark.parametrize(
+    ("marker", "function"),
+    [
+        ("__sched_text_start", "__schedule"),
+        ("__lock_text_start", "_raw_spin_lock"),
+        ("__cpuidle_text_start", "default_idle"),
+        ("__irqentry_text_start", "asm_exc_divide_error"),
+        ("__softirqentry_text_start", "__do_softirq"),
+        ("__noinstr_text_start", "native_sched_clock"),
+        ("__kprobes_text_end", "kprobe_handler"),
+        ("__entry_text_start", "entry_SYSCALL_64"),
+        ("_stext", "startup_64"),
+        ("_text", "startup_64"),
+        ("_etext", "last"),
+        ("__SCT__might_resched", "__cond_resched"),
+        ("__pfx_schedule", "schedule"),
+        ("__cfi_schedule", "schedule"),
+    ],
+)
+@pytest.mark.parametrize("marker_first", [True, False])
+def test_a_marker_of_a_section_does_not_hide_the_function_that_begins_there(
+    marker: str, function: str, marker_first: bool
+) -> None:
+    # GIVEN a marker, which is global, at the address of a function, which is local
+    lines = [f"ffffffff81a00000 T {marker}\n", f"ffffffff81a00000 t {function}\n"]
+    symbols = KernelSymbols()
+    symbols.feed("".join(lines if marker_first else reversed(lines)).encode())
+    symbols.finish()
+    assert symbols.lookup(0xFFFFFFFF81A00010) == (function, "")
+
+
+@pytest.mark.parametrize("name", ["_text_start_of_mine", "schedule_text", "text_start", "_", "_text_start"])
+def test_a_name_that_only_resembles_a_marker_ranks_as_it_is(name: str) -> None:
+    symbols = KernelSymbols()
+    symbols.feed(f"ffffffff81a00000 t local\nffffffff81a00000 T {name}\n".encode())
+    symbols.finish()
+    assert symbols.lookup(0xFFFFFFFF81A00000) == (name, "")
+
+
+def test_a_marker_where_nothing_else_stands_is_shown() -> None:
+    symbols = KernelSymbols()
+    symbols.feed(b"ffffffff81a00000 T __sched_text_start\nffffffff81a00010 t __schedule\n")
+    symbols.finish()
+    assert symbols.lookup(0xFFFFFFFF81A00008) == ("__sched_text_start", "")

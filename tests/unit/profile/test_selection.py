@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.helpers.made import Sample, Task, opened, write
+from tests.helpers.made import Node, Sample, Task, opened, write
 from tests.helpers.recordings import SECOND, START_US, write_segment
 
 from zombiescope.profile.selection import EVERYTHING, Filters, Selection
@@ -100,3 +100,39 @@ def test_only_the_columns_asked_for_come_also_with_filters_on_others(recording: 
         selection = Selection(recording, START_US, START_US + SECOND, Filters(cpus=frozenset({1}), mode="kernel"))
         assert [len(columns) for columns in selection.columns("time")] == [1]
         assert [time.tolist() for (time,) in selection.columns("time")] == [[START_US + 20]]
+
+
+POD_UID = "0c7f1e2a-0000-4444-8888-123456789abc"
+
+
+@pytest.mark.parametrize(
+    ("filters", "kept"),
+    [
+        (Filters(containers=("agent",)), [10]),
+        (Filters(containers=("ecs-agent",)), [10]),
+        (Filters(containers=("aaaa",)), [10]),
+        (Filters(images=("ecs-agent",)), [10]),
+        (Filters(images=("trainer:2", "ecs-agent:1.2")), [10, 20]),
+        (Filters(pods=("train-0",)), [20, 30]),
+        (Filters(pods=("ml/train-*",)), [20, 30]),
+        (Filters(pods=("default/train-0",)), []),
+        (Filters(pods=(POD_UID,)), [20, 30]),
+        (Filters(pods=("train-0",), images=("trainer",)), [20]),
+        (Filters(pods=("train-0",), containers=("agent",)), []),
+        (Filters(pods=("*",)), [20, 30]),
+    ],
+)
+def test_containers_and_pods_are_meant_by_name(tmp_path: Path, filters: Filters, kept: list[int]) -> None:
+    """The third sample is of the pod's sandbox, which has no row of its own."""
+    node = Node()
+    ids = ["aaaa" * 16, "bbbb" * 16, "cccc" * 16]
+    pods = [None, POD_UID, POD_UID]
+    for number, (identity, pod) in enumerate(zip(ids, pods, strict=True)):
+        task = node.task(50 + number, "python3", container=identity, pod=pod)
+        node.sample(START_US + 10 * (number + 1), 0, task, node.stack([node.frame("work", "user")]))
+    node.sample(START_US + 40, 0, node.task(60, "bash"), node.stack([node.frame("work", "user")]))
+    node.container(START_US, ids[0], name="agent", image="registry.local/ecs-agent:1.2")
+    node.container(START_US, ids[1], name="main", image="trainer:2", pod="train-0", namespace="ml", pod_uid=POD_UID)
+    write_segment(tmp_path, node.tables)
+    with open_recording(tmp_path) as recording:
+        assert times(recording, filters) == kept

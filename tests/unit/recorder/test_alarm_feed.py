@@ -82,6 +82,21 @@ def test_the_time_between_two_samples_is_no_hole(alarm: StandInAlarm, feed: Alar
     assert alarm.of("hole") == []
 
 
+def test_a_hole_of_our_own_is_nobodys(alarm: StandInAlarm, feed: AlarmFeed) -> None:
+    feed.tick(tick(1000, (70, 0, 300_000_000, 412)))  # records that did not fit into the ring
+    late = tick(1000, (100, 0, 300_000_000, 0))
+    late.late_us = 310_000
+    feed.tick(late)
+    assert alarm.of("hole") == []
+
+
+def test_being_late_does_not_explain_samples_that_never_came(alarm: StandInAlarm, feed: AlarmFeed) -> None:
+    late = tick(1000, (70, 0, 300_000_000, 0))
+    late.late_us = 310_000
+    feed.tick(late)
+    assert alarm.of("hole") == [[0, 300_000]]
+
+
 def test_tasks_of_one_unit_are_added_up(alarm: StandInAlarm, feed: AlarmFeed) -> None:
     shares = [
         TaskShare("a.service", None, 30, 20),

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.helpers.boxes import TRAINER, TRAINER_UID, box_node
 from tests.helpers.recordings import SECOND, START_US, WALK, write_recording, write_segment
 
 from zombiescope.recording import compact, schema
@@ -149,3 +150,19 @@ def test_the_hottest_path_follows_the_heaviest_callee_and_stops_where_it_spreads
     assert hottest_path(flat) == ("read", "show")
     assert hottest_path([]) == ()
     assert hottest_path([(), ("a",)]) == ("a",)
+
+
+def test_whoever_ran_in_a_container_is_named_by_it(tmp_path: Path) -> None:
+    """Afterwards and live; the scope that systemd made for it has 64 digits for a name."""
+    node = box_node()
+    trainer = node.task(100, "python3", unit=f"cri-containerd-{TRAINER}.scope", container=TRAINER, pod=TRAINER_UID)
+    node.core(START_US + 61 * SECOND, 1, system=1000)
+    for tenth in range(10):
+        node.sample(START_US + 60 * SECOND + tenth * SECOND // 10, 1, trainer, node.stack([node.frame("vfs_read")]))
+    path = write_segment(tmp_path / "boxes", node.tables)
+    live = WorstSecond()
+    live.update(_frames((path,)))
+    with open_recording(tmp_path / "boxes") as recording:
+        for worst in (worst_second(recording), live.worst):
+            assert worst is not None
+            assert (worst.comm, worst.owner) == ("python3", "ml/train-0/main")

@@ -19,6 +19,7 @@ EXAMPLES = examples(
     "lab node                     # a shell in it; exit powers it off",
     "lab node -- systemctl list-units",
     "lab node --cgroup v1 --kernel bullseye -- zombiescope cgroups",
+    "lab node --cgroup v1 --kernel ./bzImage -- zombiescope lab run zombie-tmpfs --yes",
     "lab node --get /var/lib/zombiescope:out -- zombiescope record --for 30s",
 )
 
@@ -28,7 +29,10 @@ _UNTIL_IT_ENDS_S = 30 * 86_400.0
 def node(
     command: Annotated[list[str] | None, typer.Argument(help="What to run in it. Default: a shell.")] = None,
     cgroup: Annotated[Literal["v1", "v2"], typer.Option("--cgroup", help="Cgroup hierarchy of the node.")] = "v2",
-    kernel: Annotated[str, typer.Option("--kernel", help="Debian suite: bookworm, trixie or bullseye.")] = "bookworm",
+    kernel: Annotated[
+        str,
+        typer.Option("--kernel", metavar="SUITE|FILE", help="bookworm, trixie, bullseye, or a kernel image (bzImage)."),
+    ] = "bookworm",
     bare: Annotated[bool, typer.Option("--bare", help="Without zombiescope in it.")] = False,
     put: Annotated[
         list[str] | None, typer.Option("--put", metavar="FILE:PATH", help="Copy a file into it first; may be repeated.")

@@ -77,7 +77,8 @@ def run(
     ] = False,
     cgroup: Annotated[Literal["v1", "v2"], typer.Option("--cgroup", help="Cgroup version of that machine.")] = "v2",
     kernel: Annotated[
-        str, typer.Option("--kernel", help="Kernel of that machine: bookworm, trixie, bullseye.")
+        str,
+        typer.Option("--kernel", metavar="SUITE|FILE", help="Its kernel: bookworm, trixie, bullseye, or a bzImage."),
     ] = "bookworm",
     keep: Keep = None,
     json_: Json = False,

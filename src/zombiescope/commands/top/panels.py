@@ -63,7 +63,7 @@ def _worst(view: View, width: int) -> list[Text]:
     if worst is None:
         return [_label("worst").append("nothing was sampled yet", "dim")]
     who = worst.comm or "?"
-    details = ", ".join(part for part in (f"pid {worst.pid}" if worst.pid else None, worst.unit) if part)
+    details = ", ".join(part for part in (f"pid {worst.pid}" if worst.pid else None, worst.owner) if part)
     line = _label("worst").append(f"{clock(worst.from_us, view.zone)}  core {worst.cpu}  ")
     line.append(f"{percent(worst.kernel_ratio)} kernel  ", ALARM if worst.kernel_ratio >= 0.95 else "")
     line.append(who, "bold").append(f" ({details})" if details else "", "dim")

@@ -18,7 +18,7 @@ from zombiescope.diagnosis.check.units import units
 from zombiescope.diagnosis.diagnose import Diagnosis
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.symptom import Symptom
-from zombiescope.diagnosis.symptoms import kernel_hog, ksoftirqd_waits, rt_hog, stall, steal, throttled
+from zombiescope.diagnosis.symptoms import kernel_hog, ksoftirqd_waits, machine_stall, rt_hog, stall, throttled
 from zombiescope.recording.columns import numbers
 from zombiescope.recording.event import Event
 from zombiescope.recording.reader import Recording
@@ -116,7 +116,7 @@ def _stalls(facts: Facts, found: Diagnosis) -> list[Stall]:
         gap_us, waited_us = symptom.facts.get("gap_us"), symptom.facts.get("waited_us")
         if symptom.detector is ksoftirqd_waits.DETECTOR:
             made.append(_stall(facts, symptom, "ksoftirqd", waited_us))
-        elif gap_us is not None and symptom.detector in (stall.DETECTOR, steal.DETECTOR):
+        elif gap_us is not None and symptom.detector in (stall.DETECTOR, machine_stall.DETECTOR):
             made.append(_stall(facts, symptom, "no_samples", gap_us))
         elif symptom.detector is stall.DETECTOR:
             made.append(_stall(facts, symptom, "held", symptom.facts["longest_us"]))

@@ -25,10 +25,6 @@ def examine(case: Case) -> Evidence:
 
 
 def _stolen(case: Case) -> Measurement:
-    still = [symptom for symptom in case.of_kind("steal") if symptom.facts.get("at_once")]
-    if still:
-        longest = max(still, key=lambda symptom: int(symptom.facts["gap_us"]))
-        return measured(longest.text, int(longest.facts["gap_us"]), "us", "cores", True, at_us=longest.from_us)
     ratio = case.core_mean("steal")
     if ratio is None:
         return Measurement("stolen time was not measured", None, "ratio", "cores", "nothing")
@@ -44,8 +40,7 @@ PATTERN = Pattern(
     title="The hypervisor takes the core away",
     proof="literature",
     looks_like="Tasks are ready and do not run, samples have holes, and no kernel function is hot.",
-    confirmed_by="30% or more of a core stolen for two seconds or longer (steal of /proc/stat); or no interrupt on "
-    "any core for the same 500 ms or more, which nothing on the node does to all of them.",
+    confirmed_by="30% or more of a core stolen for two seconds or longer (steal of /proc/stat).",
     refuted_by="Less than 5% stolen on the cores of the incident.",
     remedy="Move the node or take another instance type; nothing on the node helps.",
     examine=examine,

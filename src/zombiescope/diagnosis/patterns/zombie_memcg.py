@@ -70,7 +70,7 @@ def _measurements(case: Case, dying: int | None, live: int | None, culprit: Culp
         )
     found += _cost(case)
     if culprit is not None:
-        found.append(measured(culprit.how, culprit.value, culprit.unit, culprit.source, None, step="leak"))
+        found += [Measurement(k.fact, k.value, k.unit, k.source, "nothing", step=k.step) for k in culprit.steps]
     if (pinned := _pinned(case)) is not None:
         text = f"what keeps them is {_bytes(pinned.shmem)} of tmpfs and {_bytes(pinned.file)} of page cache"
         found.append(measured(text, pinned.shmem + pinned.file, "bytes", "counters", None, step="kept by"))
@@ -135,7 +135,15 @@ def _summary(case: Case, dying: int | None, live: int | None, culprit: Culprit |
     text = f"{case.hog.name} makes the kernel walk {zombies}"
     if live is not None:
         text += f" (only {live:,} are in use)"
-    return text + (f"; they are leaked by {culprit.actor.name}" if culprit else "; who leaks them was not seen")
+    return f"{text}; {_leaked_by(culprit)}"
+
+
+def _leaked_by(culprit: Culprit | None) -> str:
+    if culprit is None:
+        return "who leaks them was not seen"
+    if culprit.actor is None:
+        return f"who leaks them cannot be named: {culprit.why_nobody}"
+    return f"they are leaked by {culprit.actor.name}"
 
 
 def _fix(case: Case, culprit: Actor | None) -> Fix:

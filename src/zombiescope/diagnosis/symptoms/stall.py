@@ -5,8 +5,8 @@ is a stall when somebody waited meanwhile: ksoftirqd (its run delay) or the run 
 not measured (imported profiles), one that is long, or that comes again and again, is reported. All stalls of a core by
 one task in a window are one symptom.
 
-No sample at all for so long, and the core was not stolen, is code that ran with interrupts off (time_holes.py); no
-clock can look inside it.
+No sample at all for so long, and neither was the core stolen nor the sample lost, is code that ran with interrupts off
+(time_holes.py); no clock can look inside it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _Stall(NamedTuple):
 def find(facts: Facts) -> Iterator[Symptom]:
     yield from _held(facts)
     if facts.cores is not None:
-        yield from map(_interrupts_off, holes(facts.cores))
+        yield from map(_interrupts_off, holes(facts, facts.cores))
 
 
 def _held(facts: Facts) -> Iterator[Symptom]:

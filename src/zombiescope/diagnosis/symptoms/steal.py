@@ -1,6 +1,6 @@
 """Time that the hypervisor took: the core was wanted and not to be had. Nothing on the node is to blame.
 
-Where the hypervisor does not report it, a machine that stood still shows as a hole in all cores (time_holes.py).
+Only what /proc/stat counted as stolen. A machine that stood still without that is machine_stall.py.
 """
 
 from __future__ import annotations
@@ -13,18 +13,14 @@ from zombiescope.diagnosis.core_grid import CoreGrid
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.spans import runs
 from zombiescope.diagnosis.symptom import Detector, Symptom
-from zombiescope.diagnosis.time_holes import Pause, pauses
 from zombiescope.recording.thresholds import STOLEN_RATIO
 
 LEAST_S = 2
-MACHINE_US = 500_000
-"""Virtual machines are stopped for 100 to 200 ms now and then, and nobody notices."""
 
 
 def find(facts: Facts) -> Iterator[Symptom]:
     if facts.cores is not None:
         yield from _counted(facts.cores)
-        yield from (_machine(facts.cores, one) for one in pauses(facts.cores) if one.gap_us >= MACHINE_US)
 
 
 def _counted(cores: CoreGrid) -> Iterator[Symptom]:
@@ -44,26 +40,10 @@ def _counted(cores: CoreGrid) -> Iterator[Symptom]:
             )
 
 
-def _machine(cores: CoreGrid, pause: Pause) -> Symptom:
-    return Symptom(
-        DETECTOR,
-        pause.from_us,
-        pause.to_us,
-        f"{'all' if pause.cores == len(cores.cpus) else f'{pause.cores} of'} {len(cores.cpus)} cores took no interrupt "
-        f"for {pause.gap_us / 1000:.0f} ms at once: "
-        "the machine stood still",
-        "warning",
-        group="the machine",
-        facts={"ratio": min(pause.gap_us / 1e6, 1.0), "gap_us": pause.gap_us, "at_once": True},
-        finding="machine-stalled",
-    )
-
-
 DETECTOR = Detector(
     kind="steal",
     title="the hypervisor took time",
-    reported_when="the hypervisor took 30% of a core for two seconds; or most cores took no interrupt for the "
-    "same half second or more",
+    reported_when="the hypervisor took 30% of a core for two seconds, as /proc/stat counted it",
     find=find,
     source="cores",
     role="victim",

@@ -101,6 +101,7 @@ class WorstSecond(TypedDict):
     comm: str | None
     pid: int | None
     unit: str | None
+    container: str | None
     task_ratio: float | None
     path: list[str]
 

@@ -1,0 +1,76 @@
+"""Where the recorder itself was blind or late: [core, second] of the grid in which a hole in the samples is its own.
+
+A hole is a time without samples. Samples that did not fit into a ring (`gaps` of the source "stack samples"), a reader
+that failed and a recorder that did not run make the same hole as code with interrupts off, so such a hole is nobody's
+symptom. The kernel reports a loss with the first record that fits again, one tick after the hole at most.
+
+Lateness is another matter. A recorder that is late reads what the kernel sampled meanwhile, later; so it explains a
+hole of its own length only where no samples are missing. A machine that stood still makes its recorder late, too.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from zombiescope.diagnosis.core_grid import CoreGrid, Grid
+from zombiescope.diagnosis.facts import Facts
+from zombiescope.recording import columns
+from zombiescope.recording.columns import Mask
+from zombiescope.recording.gaps import Gap
+from zombiescope.recording.loss import SAMPLES, lost_records
+
+BLINDING = frozenset({"recorder", SAMPLES, f"{SAMPLES} (counts)", "per-core time", "per-core time (reader)"})
+"""Sources without which nobody knows whether a core took interrupts."""
+ALIKE_RATIO = 0.8
+_ONE_CORE = re.compile(rf"{SAMPLES} of cpu (\d+)$")
+
+
+def blind_spots(facts: Facts, cores: CoreGrid) -> Mask:
+    """Where holes are our own."""
+    return facts.always(
+        ("blind spots", cores.start_us, cores.seconds), lambda: _lost(facts, cores) | _late(facts, cores)
+    )
+
+
+def _lost(facts: Facts, cores: CoreGrid) -> Mask:
+    blind = np.zeros((len(cores.cpus), cores.seconds), bool)
+    for gap in facts.gaps:
+        rows = _rows(gap, cores)
+        first, last = max(0, cores.second(gap.from_us) - 1), cores.second(gap.to_us - 1) + 2
+        if rows and last > 0:
+            blind[rows, first:last] = True
+    return blind
+
+
+def _rows(gap: Gap, cores: CoreGrid) -> list[int]:
+    """The cores about which nothing is known in a gap."""
+    lost = lost_records(gap.source, gap.why)
+    one = _ONE_CORE.match(gap.source)
+    if lost is None and one is None:
+        return list(range(len(cores.cpus))) if gap.source in BLINDING else []
+    row = cores.row(lost[1] if lost is not None else int(one[1]))  # type: ignore[index]
+    return [] if row is None else [row]
+
+
+def _late(facts: Facts, cores: CoreGrid) -> Mask:
+    late_us = np.zeros(cores.seconds)
+    rows = facts.recording.table("cost", cores.start_us, facts.end_us + 1, ("time", "tick_late_us"))
+    rows = rows.filter(columns.present(rows.column("tick_late_us")))
+    times, late = columns.numbers(rows.column("time")), columns.numbers(rows.column("tick_late_us"))
+    # A tick at the end of a second belongs to that second.
+    second = np.clip((times - 1 - cores.start_us) // 1_000_000, 0, cores.seconds - 1)
+    np.maximum.at(late_us, second, late.astype(float))
+    gap = np.nan_to_num(cores.max_gap_us)
+    explained: Mask = (gap > 0) & (late_us[None, :] >= ALIKE_RATIO * gap) & (_missing_us(facts, cores) < gap / 2)
+    return explained
+
+
+def _missing_us(facts: Facts, cores: CoreGrid) -> Grid:
+    """The time for which samples did not come, in each second and the one after it, where late ones would be."""
+    missing = np.nan_to_num(cores.counts["expected_samples"] - cores.counts["samples"])
+    both = missing.copy()
+    both[:, :-1] += missing[:, 1:]
+    time_us: Grid = np.maximum(both, 0) / facts.hz * 1e6
+    return time_us
