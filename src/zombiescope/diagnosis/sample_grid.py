@@ -7,16 +7,16 @@ that live for a millisecond, so a rule about single tasks would see nothing.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from zombiescope._time import SECOND_US
+from zombiescope.diagnosis.ancestry import KTHREADD, Ancestry
 from zombiescope.diagnosis.kernel_profile import KernelProfile
+from zombiescope.diagnosis.lineage import MOSTLY, Lineage, Starter
 from zombiescope.diagnosis.sample_index import NOBODY, TASK_COLUMNS, SampledTask, SampleIndex
 from zombiescope.profile.selection import Selection
 from zombiescope.profile.stacks import Stacks
@@ -24,11 +24,12 @@ from zombiescope.recording import columns
 from zombiescope.recording.columns import Ints, Mask
 from zombiescope.recording.reader import Recording
 
-KTHREADD = 2
-MOSTLY = 0.6
 BIN_US = 250_000
 """A hog is looked for in any second that starts at a quarter of a second."""
 SECOND_BINS = SECOND_US // BIN_US
+
+
+__all__ = ["BIN_US", "KTHREADD", "MOSTLY", "SECOND_BINS", "SampleGrid", "Starter", "load", "moving_sum"]
 
 
 class SampleGrid:
@@ -132,21 +133,23 @@ class SampleGrid:
         hottest = self.hottest_task(use & (group == best))
         return None if hottest is None else (hottest[0], int(counted[best]))
 
-    def starter(self, chosen: Mask) -> Starter | None:
-        """Who started most of what the chosen samples are of; neither pid 1 nor the kernel is anybody."""
+    @property
+    def ancestry(self) -> Ancestry:
+        """Of all tasks that are known around these samples, so that a part of the time has the same parents."""
+        return self.known.ancestry
+
+    def starter(self, chosen: Mask, *, or_itself: bool = False) -> Starter | None:
+        """Who started most of what the chosen samples are of: of all that stand above most of them the lowest, but not
+        one of many short-lived children itself. Neither pid 1 nor the kernel is anybody.
+
+        `or_itself`: samples of a process count for itself, too.
+        """
+        found = Lineage(self.ancestry)
         tasks, counts = np.unique(self.task[chosen], return_counts=True)
-        by_pid: Counter[int] = Counter()
-        threads = 0
         for number, count in zip(tasks.tolist(), counts.tolist(), strict=True):
             task = self.task_of(number)
-            is_thread = task.tid != task.pid
-            by_pid[(task.pid if is_thread else task.ppid) or 0] += count
-            threads += count if is_thread else 0
-        known = by_pid.total() - by_pid[0]
-        pid, count = max(by_pid.items(), key=lambda each: (each[0] > KTHREADD, each[1]), default=(0, 0))
-        if pid <= KTHREADD:
-            return None
-        return Starter(pid, self.task_with_pid(pid), count, count / known, len(tasks), threads > known / 2)
+            found.add(number, count, is_thread=task.tid != task.pid, or_itself=or_itself)
+        return found.starter(len(tasks))
 
     def lifetimes_us(self, chosen: Mask) -> Ints:
         """How long each task of the chosen samples was seen, from its first sample to its last."""
@@ -158,39 +161,12 @@ class SampleGrid:
         seen: Ints = last - first
         return seen
 
-    def task_with_pid(self, pid: int) -> SampledTask | None:
-        """Its main thread rather than another, by the name that it had last: a process that was given another name is
-        another task."""
-        tasks = self.known.tasks
-        mine = [number for number, task in tasks.items() if task.pid == pid]
-        best = max(mine, key=lambda number: (tasks[number].tid == pid, number), default=None)
-        return None if best is None else tasks[best]
-
 
 def moving_sum(counts: npt.NDArray[np.int64], bins: int) -> npt.NDArray[np.int64]:
     """[group, first bin] sums over so many bins; none where the window has fewer."""
     summed = np.cumsum(np.pad(counts, ((0, 0), (1, 0))), axis=1)
     moving: npt.NDArray[np.int64] = summed[:, bins:] - summed[:, :-bins]
     return moving
-
-
-class Starter(NamedTuple):
-    """The process that started most of some tasks; a thread is started by its own process."""
-
-    pid: int
-    task: SampledTask | None
-    """None: it was never sampled itself."""
-    samples: int
-    """Of what it started."""
-    share: float
-    """Of the samples of tasks whose starter is known."""
-    tasks: int
-    """All of them, whoever started them."""
-    are_threads: bool
-
-    @property
-    def started_most(self) -> bool:
-        return self.share >= MOSTLY
 
 
 DEFAULT_HZ = 99.0

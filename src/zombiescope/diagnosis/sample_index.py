@@ -11,6 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
+from zombiescope.diagnosis.ancestry import Ancestry
 from zombiescope.diagnosis.incident import Actor
 from zombiescope.profile.stacks import Stacks
 from zombiescope.recording.columns import Ints, Mask
@@ -29,13 +30,17 @@ class SampledTask:
     unit: str | None
     container: str | None
     pod: str | None
+    start_ticks: int | None = None
+    """When its process was started, in ticks since the boot."""
 
     def actor(self, cores: float | None = None) -> Actor:
         return Actor(self.comm, self.pid, self.unit, self.cgroup, self.container, self.pod, cores=cores)
 
 
 NOBODY = SampledTask(None, None, None, None, None, None, None, None, None, None)
-TASK_COLUMNS = ("pid", "tid", "comm", "ppid", "policy", "rt_priority", "cgroup", "unit", "container", "pod")
+TASK_COLUMNS = (
+    "pid", "tid", "comm", "ppid", "policy", "rt_priority", "cgroup", "unit", "container", "pod", "start_ticks",
+)  # fmt: skip
 
 
 class SampleIndex:
@@ -47,6 +52,10 @@ class SampleIndex:
         self._paths: dict[int, tuple[str, ...]] = {}
         self._expanded: dict[frozenset[str], frozenset[str]] = {}
         self._with: dict[frozenset[str], Mask] = {}
+
+    @cached_property
+    def ancestry(self) -> Ancestry:
+        return Ancestry(self.tasks)
 
     @cached_property
     def in_kernel(self) -> Mask:

@@ -94,7 +94,7 @@ cdef class Records:
         if kind == PERF_RECORD_COMM:
             return self._renamed(body, length, misc)
         if kind == PERF_RECORD_FORK or kind == PERF_RECORD_EXIT:
-            return self._forked(body, length, misc, kind == PERF_RECORD_EXIT)
+            return self._forked(body, length, misc, time, kind == PERF_RECORD_EXIT)
         if kind == PERF_RECORD_LOST and length >= 16:
             self._lose(zs_u64(body + 8), source)
         elif kind == PERF_RECORD_LOST_SAMPLES and length >= 8:
@@ -119,7 +119,7 @@ cdef class Records:
             (misc & PERF_RECORD_MISC_COMM_EXEC) != 0, self.rounds,
         )
 
-    cdef int _forked(self, const uint8_t* body, size_t length, uint16_t misc, bint is_exit) except -1:
+    cdef int _forked(self, const uint8_t* body, size_t length, uint16_t misc, uint64_t time, bint is_exit) except -1:
         """FORK and EXIT: u32 pid, ppid, tid, ptid, u64 time."""
         cdef uint32_t tid
         cdef Task* task
@@ -133,7 +133,8 @@ cdef class Records:
                 task.exited_in = self.rounds
             return 0
         return self.tasks.forked(
-            zs_u32(body), zs_u32(body + 4), tid, zs_u32(body + 12), self.rounds, not misc & PERF_RECORD_MISC_FORK_EXEC
+            zs_u32(body), zs_u32(body + 4), tid, zs_u32(body + 12), self.rounds, time,
+            not misc & PERF_RECORD_MISC_FORK_EXEC
         )
 
     cdef int _mapped(self, const uint8_t* body, size_t length, uint16_t misc, bint is_mmap2) except -1:

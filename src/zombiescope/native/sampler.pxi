@@ -139,11 +139,12 @@ cdef class Sampler(Rings):
             self.zero_task = self.next_task
             self.next_task += 1
             self.new_tasks.append(
-                (self.zero_task, 0, 0, "swapper" if self.host_pids else "(outside this PID namespace)", None, None)
+                (self.zero_task, 0, 0, "swapper" if self.host_pids else "(outside this PID namespace)", None, None, None)
             )
         return self.zero_task
 
     cdef uint32_t _task_number(self, Task* task, uint64_t cgroup) except? 0:
+        cdef Task* leader
         # A task that moved to another cgroup gets a new number: its earlier samples stay where they belong.
         if task.cgroup != cgroup:
             task.cgroup = cgroup
@@ -152,8 +153,10 @@ cdef class Sampler(Rings):
             task.number = self.next_task
             self.next_task += 1
             comm = task.comm[:strlen(task.comm)].decode("utf-8", "replace") if task.named else None
-            ppid = task.ppid if task.born_in and task.ppid else None
-            self.new_tasks.append((task.number, task.pid, task.tid, comm, ppid, cgroup or None))
+            ppid = task.ppid if task.born_in and task.ppid and task.ppid != NOBODY else None
+            leader = self.tasks.get(task.pid)
+            born_ns = leader.born_ns if leader != NULL and leader.born_ns else None
+            self.new_tasks.append((task.number, task.pid, task.tid, comm, ppid, cgroup or None, born_ns))
         return task.number
 
     cdef uint32_t _space_of(self, uint32_t pid) except? 0:
@@ -178,7 +181,8 @@ cdef class Sampler(Rings):
         return task.comm[:strlen(task.comm)].decode("utf-8", "replace")
 
     def take_tasks(self):
-        """Tasks that were sampled for the first time since the last call: [(task, pid, tid, comm, ppid, cgroup id)]."""
+        """Tasks that were sampled for the first time since the last call: [(task, pid, tid, comm, ppid, cgroup id, when
+        its process was forked)]; None where that was not seen."""
         taken, self.new_tasks = self.new_tasks, []
         return taken
 

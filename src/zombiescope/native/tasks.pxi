@@ -10,6 +10,7 @@ cdef struct Task:
     uint32_t exited_in       # drain in which EXIT was seen; 0 = alive
     uint32_t maps            # index + 1 into TaskTable.maps; 0 = exec was not witnessed
     uint32_t born_in         # drain in which FORK or exec was seen; 0 = older than the recorder
+    uint64_t born_ns         # when FORK was seen; 0 = it was not. Of a thread: the thread's own
     uint64_t cgroup          # id in the hierarchy of the perf_event controller; 0 = not told
     char comm[16]
     bint named
@@ -115,7 +116,7 @@ cdef class TaskTable:
         return self.lasting or (task != NULL and task.maps != 0)
 
     cdef int forked(self, uint32_t pid, uint32_t ppid, uint32_t tid, uint32_t ptid, uint32_t drain,
-                    bint copies_maps=True) except -1:
+                    uint64_t time, bint copies_maps=True) except -1:
         cdef Task* child = self.get(tid)
         cdef Task* parent
         cdef uint32_t maps = 0
@@ -134,6 +135,7 @@ cdef class TaskTable:
             return 0
         child.ppid = ppid
         child.born_in = drain
+        child.born_ns = time
         parent = self.get(ptid)
         if parent != NULL and parent.named:
             memcpy(child.comm, parent.comm, 16)

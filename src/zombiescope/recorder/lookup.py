@@ -27,6 +27,8 @@ MAX_STUCK = 4
 MAX_QUEUED = 4096
 MAX_ANSWERS = 4 * MAX_QUEUED
 MAX_URGENT = 256
+SAME_TICKS = 2
+"""/proc rounds a start to ticks, and the kernel takes that time a little before it writes the FORK record."""
 
 RecordedMap = tuple[int, int, int, tuple[bytes, bytes | None, int, int, int]]
 
@@ -49,6 +51,8 @@ class TaskQuestion:
     comm: str | None
     ppid: int | None
     cgroup_hint: str | None
+    start_ticks: int | None = None
+    """When it was started, as far as that is known: a process that started later only has the same pid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +263,7 @@ class Lookup:
     def _answer(self, question: Question, symbols: UserSymbols) -> Answer:
         if isinstance(question, AddressQuestion):
             return self._resolve(question, symbols)
-        found = process.read(question.pid, self._root)
+        found = _same_process(question, process.read(question.pid, self._root))
         comm = question.comm
         if comm is None and found is not None:
             comm = (
@@ -277,6 +281,13 @@ class Lookup:
         mappings = _mappings(question.mappings) if question.mappings else None
         frames = symbols.resolve_at(question.pid, question.addresses, mappings)
         return AddressAnswer(question, frames)
+
+
+def _same_process(question: TaskQuestion, found: Process | None) -> Process | None:
+    """None where the process that was meant is gone, and another one has its pid now."""
+    if found is None or question.start_ticks is None:
+        return found
+    return found if found.start_time_ticks <= question.start_ticks + SAME_TICKS else None
 
 
 def _note_exec(spaces: dict[int, int], question: AddressQuestion, symbols: UserSymbols) -> None:

@@ -3,13 +3,15 @@ names."""
 
 from __future__ import annotations
 
+import os
 from array import array
 from collections.abc import Iterator
 from dataclasses import replace
-from time import monotonic_ns
+from time import CLOCK_BOOTTIME, CLOCK_MONOTONIC, clock_gettime_ns, monotonic_ns
 from typing import NamedTuple
 
 from zombiescope._native import Sampler
+from zombiescope.kernel.process import Process
 from zombiescope.recorder.lookup import AddressAnswer, AddressQuestion, Lookup, TaskAnswer, TaskQuestion
 from zombiescope.recording import schema
 from zombiescope.recording.batch import Batch
@@ -27,6 +29,7 @@ HOT_AGAIN_NS = 5_000_000_000
 HOT_SAMPLES = 50
 """In a second; a task that runs so much is asked every five seconds, for it may become real-time at any moment."""
 _REAL_TIME = (1, 2)
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 class TaskShare(NamedTuple):
@@ -45,6 +48,18 @@ class _Inquiry(NamedTuple):
     question: TaskQuestion
     at_ns: int
     again: bool
+
+
+def start_ticks(born_ns: int) -> int:
+    """A moment of the rings' clock as /proc tells when a process was started: in ticks since the boot."""
+    suspended_ns = clock_gettime_ns(CLOCK_BOOTTIME) - clock_gettime_ns(CLOCK_MONOTONIC)
+    return (born_ns + suspended_ns) * _TICKS_PER_S // 1_000_000_000
+
+
+def _parent(asked: TaskQuestion, found: Process | None) -> int | None:
+    """Who forked it, where that was seen. Whom /proc names is its parent of now: pid 1, once the real one is gone."""
+    forked_by = asked.ppid if asked.tid == asked.pid else None
+    return forked_by or (found.ppid if found else asked.ppid)
 
 
 class SampleWriter:
@@ -66,12 +81,13 @@ class SampleWriter:
         """Queues what must be asked while the processes live; call right after a drain."""
         for number, path in self._sampler.take_cgroups():
             self.cgroup_exists(number, path.decode("utf-8", "replace"))
-        for task, pid, tid, comm, ppid, cgroup_id in self._sampler.take_tasks():
-            self._batch.add(schema.TASKS, (task, pid, tid, comm, ppid, *(None,) * 9))
+        for task, pid, tid, comm, ppid, cgroup_id, born_ns in self._sampler.take_tasks():
+            started = None if born_ns is None else start_ticks(born_ns)
+            self._batch.add(schema.TASKS, (task, pid, tid, comm, ppid, started, *(None,) * 8))
             self._names[task] = comm or "(unknown)"
             if tid:
                 hint = self._cgroup_paths.get(cgroup_id) if cgroup_id else None
-                question = TaskQuestion(self._segment, task, pid, tid, comm, ppid, hint)
+                question = TaskQuestion(self._segment, task, pid, tid, comm, ppid, hint, started)
                 self._lookup.ask(question)
                 self._asked[task] = _Inquiry(question, monotonic_ns(), again=False)
         for space, pid, addresses in self._sampler.rows.take_wanted():
@@ -117,18 +133,26 @@ class SampleWriter:
             return  # asked again when it was gone already: the first answer stands
         comm = answer.comm
         row = (
-            asked.task, asked.pid, asked.tid, comm, found.ppid if found else asked.ppid,
-            found.start_time_ticks if found else None, found.policy if found else None,
+            asked.task, asked.pid, asked.tid, comm, _parent(asked, found),
+            found.start_time_ticks if found else asked.start_ticks, found.policy if found else None,
             found.rt_priority if found else None, found.cmdline if found else None, found.exe if found else None,
             answer.cgroup, owner.unit, owner.container, owner.pod_uid,
         )  # fmt: skip
         self._batch.add(schema.TASKS, row)
+        self._remember_start(asked.task, found)
         name = owner.unit or owner.container or comm or self._names.get(asked.task, "?")
         self._who[asked.task] = (name, answer.cgroup, answer.cpu_cgroup)
         if found is not None and found.policy in _REAL_TIME and found.ppid not in (0, 2):
             self._real_time.add(asked.task)
         else:
             self._real_time.discard(asked.task)
+
+    def _remember_start(self, task: int, found: Process | None) -> None:
+        """So that whoever has its pid when it is asked again is not taken for it."""
+        inquiry = self._asked.get(task)
+        if inquiry is not None and found is not None and inquiry.question.start_ticks is None:
+            question = replace(inquiry.question, start_ticks=found.start_time_ticks)
+            self._asked[task] = inquiry._replace(question=question)
 
     def shares(self) -> Iterator[TaskShare]:
         """Since the last call, a second ago."""

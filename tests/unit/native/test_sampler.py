@@ -145,6 +145,14 @@ def test_a_tid_used_again_is_another_task() -> None:
     assert [task[0] for task in tasks] == [1, 2]
 
 
+def test_a_task_says_when_its_process_was_forked_and_a_thread_says_the_same() -> None:
+    decoder = sampler()
+    decoder.feed(0, records.fork(50, 40, 50, 40, 1000) + records.fork(50, 50, 51, 50, 2000))
+    decoder.feed(0, records.sample(50, 50, 3000, [KERNEL, WALK]) + records.sample(50, 51, 4000, [KERNEL, WALK]))
+    decoder.feed(0, records.sample(60, 60, 5000, [KERNEL, WALK]))
+    assert [(task[2], task[6]) for task in decoder.take_tasks()] == [(50, 1000), (51, 1000), (60, None)]
+
+
 def test_code_maps_of_a_dead_process_are_kept_for_one_more_drain() -> None:
     decoder = sampler()
     decoder.feed(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -9,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from zombiescope.kernel import process
 from zombiescope.recorder import lookup as module
-from zombiescope.recorder.lookup import MAX_QUEUED, AddressQuestion, Lookup, best_cgroup
+from zombiescope.recorder.lookup import MAX_QUEUED, AddressQuestion, Lookup, TaskAnswer, TaskQuestion, best_cgroup
 
 DEADLINE_S = 10.0
 
@@ -128,3 +130,15 @@ def test_a_pid_that_runs_another_program_is_asked_anew(lookup: Lookup, symbols: 
 )
 def test_of_several_hierarchies_the_one_that_says_most(cgroups: dict[int, str], best: str | None) -> None:
     assert best_cgroup(cgroups, 6) == best
+
+
+def test_another_process_that_has_the_pid_now_is_not_taken_for_the_one_that_was_meant(lookup: Lookup) -> None:
+    # GIVEN questions about a process that was forked when this one was, and about one that was forked long before
+    own = process.read(os.getpid())
+    assert own is not None
+    for started in (own.start_time_ticks, own.start_time_ticks - 500, None):
+        lookup.ask(TaskQuestion(0, 1, os.getpid(), os.getpid(), "x", 4001, "/hint", started))
+    until(lookup.settled)
+    same, other, unknown = (answer for answer in lookup.take_answers() if isinstance(answer, TaskAnswer))
+    assert (same.process, unknown.process) == (own, own)
+    assert (other.process, other.cgroup) == (None, "/hint")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -12,9 +12,21 @@ from zombiescope.kernel.process import Process
 from zombiescope.recorder import sample_writer as module
 from zombiescope.recorder.lookup import TaskAnswer, TaskQuestion
 from zombiescope.recorder.sample_writer import HOT_AGAIN_NS, SETTLED_NS, SampleWriter
+from zombiescope.recording import schema
 from zombiescope.recording.batch import Batch
 
 SECOND_NS = 1_000_000_000
+
+
+class Rows(Batch):
+    """What was written, by table."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept: list[dict[str, Any]] = []
+
+    def add(self, table: schema.Table, row: tuple[Any, ...]) -> None:
+        self.kept.append(dict(zip(table.names, row, strict=True)))
 
 
 @dataclass
@@ -22,12 +34,14 @@ class StandInSampler:
     """What the native sampler hands over: one task, seen once, and its share of every second."""
 
     samples_a_second: int = 90
+    born_ns: int | None = None
+    forked_by: int | None = 1
 
     def take_cgroups(self) -> list[Any]:
         return []
 
     def take_tasks(self) -> list[Any]:
-        return [(7, 500, 500, "loop", 1, 0)]
+        return [(7, 500, 500, "loop", self.forked_by, 0, self.born_ns)]
 
     def take_shares(self) -> list[tuple[int, int, int]]:
         return [(7, self.samples_a_second, 0)]
@@ -61,7 +75,7 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def made(sampler: StandInSampler, lookup: StandInLookup) -> SampleWriter:
-    samples = SampleWriter(sampler, lookup, Batch())  # type: ignore[arg-type]
+    samples = SampleWriter(sampler, lookup, Rows())  # type: ignore[arg-type]
     samples.ask()
     return samples
 
@@ -109,3 +123,48 @@ def test_one_that_is_gone_keeps_its_first_answer(now: list[int]) -> None:
     samples._name_task(TaskAnswer(lookup.asked[0], None, "/job", Owner(unit="a.service"), "loop"))
     samples._name_task(TaskAnswer(lookup.asked[0], None, None, Owner(), "loop"))
     assert next(samples.shares()).name == "a.service"
+
+
+# --- pids that are used again ---------------------------------------------------------------------------------------
+
+
+def last_row(samples: SampleWriter) -> dict[str, Any]:
+    return cast("Rows", samples._batch).kept[-1]
+
+
+def process_of(ppid: int, start_ticks: int) -> Process:
+    return Process(500, ppid, "loop", "R", False, start_ticks, 0, 0, None, False, None, {})
+
+
+def test_who_forked_it_counts_more_than_whom_proc_names_as_its_parent(now: list[int]) -> None:
+    # GIVEN a child whose parent is gone, so that /proc says pid 1
+    lookup = StandInLookup()
+    samples = made(StandInSampler(forked_by=4001), lookup)
+    samples._name_task(TaskAnswer(lookup.asked[0], process_of(1, 77), "/", Owner(), "loop"))
+    assert (last_row(samples)["ppid"], last_row(samples)["start_ticks"]) == (4001, 77)
+
+
+def test_whose_fork_was_not_seen_has_the_parent_that_proc_names(now: list[int]) -> None:
+    lookup = StandInLookup()
+    samples = made(StandInSampler(forked_by=None), lookup)
+    samples._name_task(TaskAnswer(lookup.asked[0], process_of(33, 77), "/", Owner(), "loop"))
+    assert last_row(samples)["ppid"] == 33
+
+
+def test_a_fork_tells_when_it_was_started(now: list[int]) -> None:
+    lookup = StandInLookup()
+    samples = made(StandInSampler(born_ns=5 * SECOND_NS), lookup)
+    first = last_row(samples)["start_ticks"]
+    assert first is not None
+    assert lookup.asked[0].start_ticks == first
+    samples._name_task(TaskAnswer(lookup.asked[0], None, None, Owner(), "loop"))
+    assert last_row(samples)["start_ticks"] == first, "it was gone before it could be asked"
+
+
+def test_when_it_is_asked_again_its_start_is_known(now: list[int]) -> None:
+    lookup = StandInLookup()
+    samples = made(StandInSampler(), lookup)
+    samples._name_task(TaskAnswer(lookup.asked[0], process_of(1, 77), "/", Owner(), "loop"))
+    now[0] += SETTLED_NS
+    list(samples.shares())
+    assert lookup.asked[-1].start_ticks == 77

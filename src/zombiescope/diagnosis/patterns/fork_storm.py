@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Actor, Fix, advice, command
+from zombiescope.diagnosis.lineage import MOSTLY
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, counted, cpu_used, signature
 
 MANY_PER_S = 50
 """A process costs about a millisecond of CPU to start and end; nodes without a storm start one to twenty a second."""
 LARGE_CORES = 0.5
 FEW_PER_S = 1.0
-FEW_TASKS = 5
 
 _FORK = "kernel_clone _do_fork do_fork copy_process dup_mm dup_mmap copy_page_range"
 _EXEC = (
@@ -56,16 +58,28 @@ def _measurements(case: Case) -> list[Measurement]:
 
 def _starter(case: Case) -> tuple[Actor | None, str]:
     """Storms are made of children; who started most of those that were sampled is to blame."""
-    starter = case.facts.samples.starter(case.hog_samples)
+    starter = case.facts.samples.starter(case.hog_samples, or_itself=True)
     what = "threads" if starter is not None and starter.are_threads else "processes"
-    if starter is None or starter.tasks < FEW_TASKS:
+    if starter is None:
         return case.known_hog, what
+    if not starter.started_most:
+        return _whole(case), what
     if starter.task is not None:
         return starter.task.actor(round(starter.samples / case.facts.hz / case.seconds, 3)), what
     hog, pid = case.hog, starter.pid
     if not case.cores_in(*_EXEC.split(), chosen=case.hog_samples):  # who only forks gives its children its own name
         return replace(hog, pid=pid), what
     return Actor(pid=pid, unit=hog.unit, cgroup=hog.cgroup, container=hog.container, pod=hog.pod), what
+
+
+def _whole(case: Case) -> Actor | None:
+    """The unit or container that all of it is in, where no single process started most."""
+    grid = case.facts.samples
+    best = grid.hottest_group(case.hog_samples, lambda task: task.unit or task.container)
+    if best is None or best[1] < MOSTLY * np.count_nonzero(case.hog_samples):
+        return None
+    task, cores = best[0], round(best[1] / case.facts.hz / case.seconds, 3)
+    return replace(task.actor(cores), comm=None, pid=None)
 
 
 PATTERN = Pattern(

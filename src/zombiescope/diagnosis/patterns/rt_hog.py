@@ -49,13 +49,11 @@ def examine(case: Case) -> Evidence:
 
 
 def _actor(case: Case, pid: object) -> Actor | None:
-    task = case.facts.samples.task_with_pid(pid) if isinstance(pid, int) else None
-    if task is None:
-        return None
     grid = case.facts.samples
-    mine, names = grid.groups(lambda one: "it" if one.pid == pid else None)
-    used = int(np.count_nonzero(case.in_span & (mine >= 0))) / grid.hz / case.seconds if names else None
-    return task.actor(None if used is None else round(used, 3))
+    mine, _ = grid.groups(lambda one: "it" if one.pid == pid else None)
+    own = case.in_span & (mine >= 0)
+    hottest = grid.hottest_task(own)
+    return None if hottest is None else hottest[0].actor(round(np.count_nonzero(own) / grid.hz / case.seconds, 3))
 
 
 def _none(case: Case) -> Measurement:

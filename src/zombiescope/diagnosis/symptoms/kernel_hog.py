@@ -147,7 +147,7 @@ def _overlap(one: _Hog, other: _Hog) -> bool:
 def _name(grid: SampleGrid, hog: _Hog) -> str:
     who = hog.task.comm or hog.name
     if hog.level == "parent":
-        parent = grid.task_with_pid(hog.task.ppid or 0)
+        parent = grid.ancestry.parent_of(hog.task)
         known = f"{parent.comm} (pid {hog.task.ppid})" if parent is not None else f"pid {hog.task.ppid}"
         return f"the processes that {known} started"
     names = {"thread": who, "comm": f"{hog.name} (all its threads)", EVERYBODY: f"{who} together with others"}

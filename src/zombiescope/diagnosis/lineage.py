@@ -1,0 +1,80 @@
+"""Who started most of some tasks: samples added up over their ancestors.
+
+A storm is made of children that live for milliseconds, and of their parents, who may be such children, too. Whoever
+stands above most of the storm is to blame for it, and of those who do, the lowest: the loop, not the shell in which it
+was typed. The children of one short-lived parent can be most of a short window, and of a longer one never; so
+one of many is passed over, and the storm has the same culprit in every window.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable
+from typing import NamedTuple
+
+from zombiescope.diagnosis.ancestry import Ancestor, Ancestry
+from zombiescope.diagnosis.sample_index import SampledTask
+
+MOSTLY = 0.6
+
+
+class Starter(NamedTuple):
+    """The process that started most of some tasks; a thread is started by its own process."""
+
+    pid: int
+    task: SampledTask | None
+    """None: it was never sampled itself."""
+    samples: int
+    """Of what it started."""
+    share: float
+    """Of the samples of tasks whose starter is known."""
+    tasks: int
+    """All of them, whoever started them."""
+    are_threads: bool
+
+    @property
+    def started_most(self) -> bool:
+        return self.share >= MOSTLY
+
+
+class Lineage:
+    def __init__(self, ancestry: Ancestry) -> None:
+        self._ancestry = ancestry
+        self._above: dict[Hashable, tuple[Ancestor, int]] = {}
+        """By identity: who, and how many stand above it."""
+        self._samples: Counter[Hashable] = Counter()
+        self._until: dict[Hashable, int] = {}
+        self._known = self._threads = 0
+
+    def add(self, number: int, samples: int, *, is_thread: bool, or_itself: bool) -> None:
+        line = self._ancestry.line(number)
+        above = line if is_thread or or_itself else line[1:]
+        if above or self._ancestry.knows_parent(number):
+            self._known += samples
+        if not above:
+            return
+        self._threads += samples if is_thread else 0
+        started = line[0].life.start_ticks if line[0].life is not None else None
+        for place, one in enumerate(above):
+            key = one.pid if one.life is None else one.life
+            self._above[key] = one, len(above) - place
+            self._samples[key] += samples
+            if started is not None:
+                self._until[key] = max(started, self._until.get(key, started))
+
+    def starter(self, tasks: int) -> Starter | None:
+        if not self._samples:
+            return None
+        most = [key for key, samples in self._samples.items() if samples >= MOSTLY * self._known]
+        lowest = sorted(most, key=lambda key: -self._above[key][1])
+        key = next((one for one in lowest if not self._passes(one)), None)
+        if key is None:
+            key = max(self._samples, key=lambda one: (self._samples[one], self._above[one][1]))
+        who, samples = self._above[key][0], self._samples[key]
+        task = None if who.life is None else self._ancestry.task(who.life)
+        return Starter(who.pid, task, samples, samples / self._known, tasks, self._threads > self._known / 2)
+
+    def _passes(self, key: Hashable) -> bool:
+        """It is itself one of many that come and go."""
+        life = self._above[key][0].life
+        return life is not None and self._ancestry.is_one_of_many(life, self._until.get(key))
