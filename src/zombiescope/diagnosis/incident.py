@@ -135,18 +135,32 @@ class FixStep:
 
 def command(text: str, comment: str = "") -> FixStep:
     """One that only looks."""
-    return FixStep("command", text, comment)
+    return FixStep("command", text, printable(comment)) if text.isprintable() else _no_command(text)
 
 
 def change(text: str, comment: str = "", *, touches: str, undo: str, check: str) -> FixStep:
     """A command that changes the node."""
     if not (touches and undo and check):
         raise ValueError(f"a change says what it touches, how it is undone and how it is checked: {text}")
-    return FixStep("command", text, comment, touches, undo, check)
+    if not all(map(str.isprintable, (text, undo, check))):
+        return _no_command(text)
+    return FixStep("command", text, printable(comment), printable(touches), undo, check)
 
 
 def advice(text: str) -> FixStep:
-    return FixStep("advice", text)
+    return FixStep("advice", printable(text))
+
+
+def _no_command(text: str) -> FixStep:
+    """A line break or an escape sequence in a name: quoted it would be one word, and pasted it is still a trap."""
+    return advice(f"no command is given, because a name in it cannot be printed: {text}")
+
+
+def printable(text: str) -> str:
+    """On one line, with everything that a terminal or a shell would take for more than text written as an escape."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
 @dataclass(frozen=True, slots=True)

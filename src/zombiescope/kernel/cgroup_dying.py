@@ -26,6 +26,8 @@ class Held:
 
     file_bytes: int
     shmem_bytes: int
+    living_file_bytes: int
+    """Page cache of the directories beside them, which reclaiming from the parent takes too."""
 
 
 def own_dying(mount: str, most: int = MAX_DIRECTORIES) -> list[tuple[str, int]]:
@@ -55,7 +57,8 @@ def held(directory: str, most: int = MAX_DIRECTORIES) -> Held | None:
         return None
     living = [memory for name in children if (memory := _memory(f"{directory}/{name}")) is not None]
     file_bytes, shmem_bytes = (max(0, above[kind] - sum(each[kind] for each in living)) for kind in (0, 1))
-    return Held(max(0, file_bytes - shmem_bytes), shmem_bytes)
+    beside = sum(max(0, file - shmem) for file, shmem in living)
+    return Held(max(0, file_bytes - shmem_bytes), shmem_bytes, beside)
 
 
 def _memory(directory: str, its_own: bool = True) -> tuple[int, int] | None:

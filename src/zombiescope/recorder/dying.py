@@ -20,7 +20,8 @@ SOURCE = "dying"
 
 
 class Level(NamedTuple):
-    """A gauge of the source "dying": `own` cgroups, `file` or `shmem` bytes, below the directory `parent`."""
+    """A gauge of the source "dying": `own` cgroups, `file` or `shmem` bytes of the dying, `living_file` bytes of page
+    cache of the others, below the directory `parent`."""
 
     name: str
     parent: str
@@ -57,3 +58,4 @@ class Dying:
         if found is not None:
             yield Level("file", path, found.file_bytes)
             yield Level("shmem", path, found.shmem_bytes)
+            yield Level("living_file", path, found.living_file_bytes)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from zombiescope._missing import Missing
-from zombiescope.kernel import cpu, host, hypervisor, kconfig
+from zombiescope.kernel import cpu, host, hypervisor, kconfig, sysctl
 from zombiescope.kernel.host import Host
 from zombiescope.kernel.stat import USER_HZ
 from zombiescope.recorder.config import RecorderConfig
@@ -62,6 +62,7 @@ def describe(
         "diagnosed": config.diagnose,
         "user_hz": USER_HZ,
         "kernel_config": asdict(kernel),
+        "sysctls": sysctl.read(root),
         "timezone": timezone(),
         **more,
     }

@@ -142,6 +142,33 @@ def test_how_they_are_released_depends_on_what_keeps_them(tmp_path: Path, file: 
     assert any(says in step.text for step in cause.fix.steps)
 
 
+def releases(tmp_path: Path, file: int, shmem: int) -> str:
+    scene = new().gauge("dying", "file", file, "/jobs").gauge("dying", "shmem", shmem, "/jobs")
+    return " ".join(step.text for step in cause_of(scene, tmp_path).fix.steps if "release them" in step.text)
+
+
+def test_the_advice_does_not_flip_as_two_counts_cross(tmp_path: Path) -> None:
+    # GIVEN as much of one as of the other, and a little more now of this and then of that
+    told = {releases(tmp_path / f"{file}", file, 100_000_000) for file in (99_999_000, 100_001_000, 99_990_000)}
+    assert len({text.replace("100.0 MB", "").replace("99.9 MB", "") for text in told}) == 1
+    assert all("tmpfs files" in text and "memory.force_empty" in text for text in told)
+
+
+def test_no_place_is_guessed_for_files_that_nobody_saw(tmp_path: Path) -> None:
+    text = releases(tmp_path, 1_000_000, 300_000_000)
+    assert "/dev/shm" not in text
+    assert "not known" in text
+
+
+@pytest.mark.parametrize(("living", "says"), [(7_000_000, "7.0 MB"), (None, "was not measured")])
+def test_what_reclaiming_costs_the_others_is_told(tmp_path: Path, living: int | None, says: str) -> None:
+    scene = new().gauge("dying", "file", 300_000_000, "/jobs").gauge("dying", "shmem", 0, "/jobs")
+    scene = scene if living is None else scene.gauge("dying", "living_file", living, "/jobs")
+    (release,) = [step.text for step in cause_of(scene, tmp_path).fix.steps if "release them" in step.text]
+    assert says in release
+    assert "(/jobs)" in release
+
+
 def test_what_was_not_measured_is_not_told(tmp_path: Path) -> None:
     assert "kept by" not in {link.step for link in cause_of(new(), tmp_path).chain}
 
@@ -171,7 +198,13 @@ def test_on_a_kernel_that_does_not_walk_reading_is_said_to_be_cheap(tmp_path: Pa
 
 def test_a_plan_tells_commands_from_advice(tmp_path: Path) -> None:
     cause = cause_of(new().leak("/system.slice/ecs.service", 68_000, 500, 500, "systemd", "ecs.service"), tmp_path)
-    assert FixStep("command", "systemctl disable --now ecs.service") in cause.fix.steps
+    (stops,) = [step for step in cause.fix.steps if step.touches]
+    assert (stops.text, stops.undo, stops.check) == (
+        "systemctl disable --now ecs.service",
+        "systemctl enable --now ecs.service",
+        "systemctl is-active ecs.service",
+    )
+    assert cause.fix.summary == "stop ecs.service, then release the zombies"
     assert FixStep("command", "zombiescope cgroups", "do they still grow?") in cause.fix.steps
     assert [step.kind for step in cause.fix.steps if "release them" in step.text] == ["advice"]
     assert "1. release them" in markdown(Diagnosis("lab", 0, 1, (incident_of(cause),), ()), "x", str)

@@ -47,7 +47,7 @@ def test_a_tree_that_vanishes_is_no_error(tmp_path: Path) -> None:
 def test_on_cgroup2_the_living_children_are_taken_off(tmp_path: Path) -> None:
     cgroup2(tmp_path, 5, file=10_000, shmem=4_000, anon=1)
     cgroup2(tmp_path / "living", 0, file=3_000, shmem=1_000)
-    assert held(str(tmp_path)) == Held(file_bytes=4_000, shmem_bytes=3_000)
+    assert held(str(tmp_path)) == Held(file_bytes=4_000, shmem_bytes=3_000, living_file_bytes=2_000)
 
 
 def test_on_cgroup2_a_directory_with_tasks_of_its_own_does_not_tell(tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_on_v1_its_own_tasks_are_told_apart(tmp_path: Path) -> None:
     (tmp_path / "living").mkdir()
     (tmp_path / "memory.stat").write_text("cache 100\nshmem 50\ntotal_cache 1100\ntotal_shmem 650\n")
     (tmp_path / "living" / "memory.stat").write_text("cache 200\nshmem 100\ntotal_cache 200\ntotal_shmem 100\n")
-    assert held(str(tmp_path)) == Held(file_bytes=300, shmem_bytes=500)
+    assert held(str(tmp_path)) == Held(file_bytes=300, shmem_bytes=500, living_file_bytes=100)
 
 
 def test_too_many_living_children_are_not_read(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix, advice, command
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, measured, signature
+from zombiescope.diagnosis.plan import set_sysctl
 
 CORES = 0.3
 AGENTS = (
@@ -30,9 +31,16 @@ def examine(case: Case) -> Evidence:
         Fix(
             "let the agent listen to fewer events",
             (
-                command("sysctl -w kernel.bpf_stats_enabled=1; sleep 5; bpftool prog show | grep -B1 run_time_ns"),
                 command("bpftool perf show", "which events they are attached to"),
-                advice("narrow the agent's event list, then measure again; sysctl -w kernel.bpf_stats_enabled=0"),
+                *set_sysctl(
+                    case.facts,
+                    "kernel.bpf_stats_enabled",
+                    "1",
+                    "to measure for some seconds; then take it back",
+                    touches="the kernel takes the time of every BPF program, which costs some nanoseconds a run",
+                ),
+                command("bpftool prog show | grep -B1 run_time_ns", "which programs take most, while it is on"),
+                advice("narrow the agent's event list, then measure again"),
             ),
         ),
     )

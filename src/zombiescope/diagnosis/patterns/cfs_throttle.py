@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Actor, Fix, advice, command
+from zombiescope.diagnosis.incident import Actor, Fix, FixStep, advice, command
 from zombiescope.diagnosis.leak import unit_of
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, measured
+from zombiescope.diagnosis.plan import cgroup_file, is_plain, shell
 from zombiescope.diagnosis.symptom import Symptom
 from zombiescope.recording.thresholds import THROTTLED_PERIODS
 
@@ -31,13 +34,20 @@ def examine(case: Case) -> Evidence:
         f"the CPU quota of {cgroup} throttled it in {worst.facts['ratio'] * 100:.0f}% of its periods",
         Fix(
             f"raise or remove the CPU limit of {cgroup}",
-            (
-                command(f"cat /sys/fs/cgroup{cgroup}/cpu.stat", "cgroup v1: below /sys/fs/cgroup/cpu"),
-                advice("Kubernetes: raise resources.limits.cpu, or leave it out and keep the request"),
-                advice("systemd: systemctl set-property UNIT CPUQuota="),
-            ),
+            tuple(_steps(case, cgroup)),
         ),
     )
+
+
+def _steps(case: Case, cgroup: str) -> Iterator[FixStep]:
+    look = cgroup_file(case.cgroups, cgroup, "cpu.stat", "cpu/cpu.stat", "nr_throttled of nr_periods")
+    if look is not None:
+        yield look
+    unit = unit_of(cgroup)
+    if unit is not None and is_plain(unit) and not unit.endswith(".slice"):
+        yield command(shell("systemctl", "show", "-p", "CPUQuotaPerSecUSec", unit), "the limit, if systemd has set it")
+    yield advice("Kubernetes: raise resources.limits.cpu, or leave it out and keep the request")
+    yield advice("systemd: CPUQuota= of the unit")
 
 
 def _periods(worst: Symptom) -> Measurement:

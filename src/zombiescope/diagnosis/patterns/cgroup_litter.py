@@ -3,10 +3,13 @@ and again."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Actor, Fix, command
+from zombiescope.diagnosis.incident import Actor, Fix, FixStep, advice, command
 from zombiescope.diagnosis.leak import unit_of
 from zombiescope.diagnosis.pattern import Evidence, Pattern, level, measured, signature
+from zombiescope.diagnosis.plan_container import stop_what
 
 MANY = 5_000
 """182,000 directories were reported where 3,000 are normal (Alibaba ACK); 10,000 hold a core on 6.18."""
@@ -47,16 +50,24 @@ def examine(case: Case) -> Evidence:
         + (f"; most are left behind at {culprit.cgroup}" if culprit else ""),
         Fix(
             "remove the directories that nothing uses, and fix what leaves them behind",
-            (
-                command(
-                    "find /sys/fs/cgroup -type d | sed 's|/[^/]*$||' | sort | uniq -c | sort -rn | head",
-                    "where they are",
-                ),
-                command("systemctl list-units --type=scope --no-legend | wc -l"),
-                command("systemctl stop 'run-r*.scope'", "scopes that old systemd leaves behind"),
-            ),
+            tuple(_steps(case, culprit)),
         ),
     )
+
+
+def _steps(case: Case, culprit: Actor | None) -> Iterator[FixStep]:
+    """Nothing is removed by its name: kubelet keeps FUSE mounts in scopes that look just like litter, run-r*.scope."""
+    yield command(
+        "find /sys/fs/cgroup -type d | sed 's|/[^/]*$||' | sort | uniq -c | sort -rn | head", "where they are"
+    )
+    yield command("systemctl list-units --type=scope --state=abandoned", "scopes whose processes are gone")
+    if case.cgroups.memory is not None and case.cgroups.memory.hierarchy == "v2":
+        yield command(
+            "grep -rl --include=cgroup.events 'populated 0' /sys/fs/cgroup | head -50", "cgroups with nothing in them"
+        )
+    if culprit is not None:
+        yield from stop_what(case.facts, culprit, f"leaves cgroups behind at {culprit.cgroup}")
+    yield advice("stop a scope only when it is known whose it is and that nothing runs or is mounted in it")
 
 
 def _left(created: int | None, removed: int | None) -> int:

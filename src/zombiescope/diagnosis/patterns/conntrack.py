@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from zombiescope.diagnosis.case import GAUGE_EVERY_US, Case
-from zombiescope.diagnosis.incident import Fix, advice, command
+from zombiescope.diagnosis.incident import Fix, FixStep, advice, change, command
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, measured, signature
+from zombiescope.diagnosis.plan import shell
 
 FULL_RATIO = 0.85
 """Entries are dropped early from here on; at 1.0 packets are."""
@@ -14,6 +17,8 @@ CHURN_CORES = 0.15
 """CPU for making and dropping entries from which on they are the work, in whatever namespace: a core makes about a
 million entries a second when it does nothing else."""
 DROP_CORES = 0.02
+ENTRY_BYTES = 320
+"""A struct nf_conn with its extensions and its place in the hash, about; not measured on the node."""
 
 _TRACKS = (
     "nf_conntrack_in __nf_conntrack_confirm early_drop gc_worker nf_conntrack_tuple_taken nf_ct_delete "
@@ -42,13 +47,38 @@ def examine(case: Case) -> Evidence:
         + (f"; {culprit.name} sends most" if culprit else ""),
         Fix(
             "make room in the table, or track less",
-            (
-                command("conntrack -S; cat /proc/sys/net/netfilter/nf_conntrack_count"),
-                command("sysctl -w net.netfilter.nf_conntrack_max=1048576"),
-                advice("conntrack -D with a filter instead of conntrack -L | grep: a filter is applied in the kernel"),
-            ),
+            tuple(_steps(case, dumps=dumps)),
         ),
     )
+
+
+def _steps(case: Case, *, dumps: bool) -> Iterator[FixStep]:
+    yield command(
+        "conntrack -S; cat /proc/sys/net/netfilter/nf_conntrack_count", "what was dropped, and how full it is"
+    )
+    if not dumps:
+        yield from _larger(case)
+    yield advice("conntrack -D with a filter instead of conntrack -L | grep: a filter is applied in the kernel")
+
+
+def _larger(case: Case) -> Iterator[FixStep]:
+    """Twice what it was; only for the table of the node itself, which is the one that was counted, and only if full."""
+    count = case.peak("conntrack", "count")
+    most = case.facts.gauge("conntrack", "max", case.to_us + GAUGE_EVERY_US)
+    if count is None or not most:
+        yield command("sysctl net.netfilter.nf_conntrack_max", "how large the table may become: it was not recorded")
+    elif count < FULL_RATIO * most:
+        yield advice(f"a larger table does not help: {count:,} of {most:,} entries were used")
+    else:
+        larger, name = 2 * max(most, count), "net.netfilter.nf_conntrack_max"
+        room = (larger - most) * ENTRY_BYTES / 1e6
+        yield change(
+            shell("sysctl", "-w", f"{name}={larger}"),
+            f"twice the {most:,} that it was",
+            touches=f"the connection table of the node: when full it takes about {room:,.0f} MB more (estimated)",
+            undo=shell("sysctl", "-w", f"{name}={most}"),
+            check=shell("sysctl", name, "net.netfilter.nf_conntrack_count"),
+        )
 
 
 def _table(case: Case) -> list[Measurement]:

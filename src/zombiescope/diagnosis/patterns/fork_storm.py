@@ -10,6 +10,7 @@ from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Actor, Fix, advice, command
 from zombiescope.diagnosis.lineage import MOSTLY
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, counted, cpu_used, signature
+from zombiescope.diagnosis.plan import shell
 
 MANY_PER_S = 50
 """A process costs about a millisecond of CPU to start and end; nodes without a storm start one to twenty a second."""
@@ -35,7 +36,7 @@ def examine(case: Case) -> Evidence:
         Fix(
             f"let {culprit.name if culprit else 'the parent'} do the work itself, or in batches",
             (
-                command(f"ps -fp {culprit.pid}" if culprit and culprit.pid else "ps -ef --forest"),
+                command(shell("ps", "-fp", culprit.pid) if culprit and culprit.pid else "ps -ef --forest"),
                 command("perf trace -e execve -a -- sleep 2", "what is started"),
                 advice("Python: multiprocessing with forkserver or spawn; subprocess uses vfork from 3.10 on"),
             ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Fix, advice, command
+from zombiescope.diagnosis.incident import Fix, advice, change, command
 from zombiescope.diagnosis.pattern import Evidence, Pattern, counted, cpu_used, signature
 
 MONITORS = (
@@ -46,8 +46,15 @@ def examine(case: Case) -> Evidence:
         Fix(
             "query the GPU less often, and keep its driver loaded",
             (
-                command("nvidia-smi -pm 1", "persistence mode: the driver is not started for each query"),
-                command("dcgm-exporter --collect-interval 30000"),
+                command("nvidia-smi --query-gpu=index,persistence_mode --format=csv", "is it on already?"),
+                change(
+                    "nvidia-smi -pm 1",
+                    "persistence mode: the driver is not started for each query",
+                    touches="the driver of all GPUs stays loaded; running jobs are not disturbed",
+                    undo="nvidia-smi -pm 0",
+                    check="nvidia-smi --query-gpu=index,persistence_mode --format=csv",
+                ),
+                advice("collect less often: dcgm-exporter has --collect-interval, in milliseconds"),
                 advice("no nvidia-smi in loops or probes: read DCGM instead"),
             ),
         ),

@@ -7,6 +7,7 @@ import numpy as np
 from zombiescope.diagnosis.case import LED_TO_US, Case
 from zombiescope.diagnosis.incident import Fix, advice, command
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured
+from zombiescope.diagnosis.plan import cards, shell
 from zombiescope.diagnosis.symptom import Symptom
 
 IDLE_RATIO = 0.5
@@ -28,7 +29,10 @@ def examine(case: Case) -> Evidence:
             "look outside the node: card, host, firmware, driver",
             (
                 command("dmesg -T | grep -iE 'ena|mlx|nic|link|pcie'"),
-                command("ethtool -i eth0; ethtool -S eth0 | grep -iE 'reset|timeout|err'"),
+                *(
+                    command(f"{shell('ethtool', '-S', card)} | grep -iE 'reset|timeout|err'", "what the card counted")
+                    for card in cards(case.facts)
+                ),
                 advice("give the provider the instance and the times of the resets"),
             ),
         ),

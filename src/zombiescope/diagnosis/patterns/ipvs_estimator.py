@@ -5,6 +5,7 @@ from __future__ import annotations
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Actor, Fix, advice, command
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_below, cpu_used, measured, signature
+from zombiescope.diagnosis.plan import set_sysctl
 
 SOFTIRQ_RATIO = 0.1
 """50 to 200 ms of every two seconds were reported: 2.5 to 10% of the core, and all of it while it lasts."""
@@ -28,7 +29,13 @@ def examine(case: Case) -> Evidence:
             "turn the estimator off, or take a kernel that has it in a thread",
             (
                 command("ipvsadm -Ln | wc -l", "how many services and servers"),
-                command("sysctl -w net.ipv4.vs.run_estimation=0", "where the kernel has it"),
+                *set_sysctl(
+                    case.facts,
+                    "net.ipv4.vs.run_estimation",
+                    "0",
+                    "where the kernel has it",
+                    touches="rates in ipvsadm stand still; balancing is not changed",
+                ),
                 advice("a kernel from 6.2 on estimates in threads, which can be preempted"),
             ),
         ),

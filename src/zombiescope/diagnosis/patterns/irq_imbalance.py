@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import numpy as np
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Fix, command
+from zombiescope.diagnosis.incident import Fix, FixStep, advice, change, command
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured, signature
+from zombiescope.diagnosis.plan import cards, shell, write_file
 
 ONE_CORE_SHARE = 0.8
 SPREAD_SHARE = 0.5
@@ -14,6 +17,7 @@ SOFTIRQ_RATIO = 0.5
 MOSTLY_RULES = 0.5
 MOSTLY_ITS_OWN = 0.8
 BUSY_PER_S = 1_000
+MOST_CPUS = 8192
 """NET_RX softirqs or packets a second below which packets are not what keeps a core busy."""
 
 _LEAVES = ("ip_finish_output2", "ip6_finish_output2", "__dev_queue_xmit", "packet_sendmsg")
@@ -38,14 +42,57 @@ def examine(case: Case) -> Evidence:
         f"{place} polls the network card alone while the others have room",
         Fix(
             "spread the card's queues over the cores",
-            (
-                command("grep -E 'eth|ens|Tx-Rx|virtio|mlx' /proc/interrupts", "on which cores"),
-                command("ethtool -L eth0 combined 8"),
-                command("systemctl enable --now irqbalance"),
-                command("echo ffff > /sys/class/net/eth0/queues/rx-0/rps_cpus", "where the card has one queue"),
-            ),
+            tuple(_steps(case, None if busiest is None else busiest[0])),
         ),
     )
+
+
+def _steps(case: Case, cpu: int | None) -> Iterator[FixStep]:
+    """About the cards that this core serves, as far as that was recorded; else about all."""
+    served = {str(row["nic"]) for row in case.facts.queues if str(cpu) in str(row["cpus"] or "").split(",")}
+    known = cards(case.facts)
+    for card in [one for one in known if one in served] or known:
+        queues = {row["queue"] for row in case.facts.queues if row["nic"] == card}
+        has = f"{len(queues)} are in use; " if queues else ""
+        yield command(shell("ethtool", "-l", card), f"queues: {has}'Pre-set maximums' are how many it can have")
+        yield advice(
+            f"if {card} can have more: ethtool -L with a number between what it has and its maximum; fewer queues than "
+            "now would make it worse, and the card stands still for a moment"
+        )
+        if len([queue for queue in queues if not str(queue).startswith("tx")]) == 1:
+            yield from _spread(case, card)
+    if not known:
+        yield command("ip -br link", "which cards there are")
+    yield command("grep -iE 'rx|tx|eth|ens|virtio|mlx|ena' /proc/interrupts", "which core serves which queue")
+    yield change(
+        "systemctl enable --now irqbalance",
+        touches="the cores of all interrupts of this node; those that were pinned by hand are moved too",
+        undo="systemctl disable --now irqbalance",
+        check="systemctl is-active irqbalance",
+    )
+
+
+def _spread(case: Case, card: str) -> Iterator[FixStep]:
+    """Receive packet steering, for a card with one queue: all cores that the node had."""
+    cpus = case.facts.node.get("cpus")
+    online = cpus.get("online") if isinstance(cpus, dict) else None
+    if not isinstance(online, list) or len(online) < 2:
+        return
+    mask = cpu_mask(one for one in online if isinstance(one, int))
+    yield from write_file(
+        f"/sys/class/net/{card}/queues/rx-0/rps_cpus", mask, None, f"{card} has one queue",
+        touches=f"packets of {card} are handled by all {len(online)} cores, those of the jobs too",
+    )  # fmt: skip
+
+
+def cpu_mask(cpus: Iterable[int]) -> str:
+    """As the kernel reads it: hexadecimal, in groups of 32 bits."""
+    number = sum(1 << cpu for cpu in set(cpus) if 0 <= cpu < MOST_CPUS)
+    groups: list[int] = []
+    while number or not groups:
+        groups.append(number & 0xFFFFFFFF)
+        number >>= 32
+    return ",".join([f"{groups[-1]:x}", *(f"{group:08x}" for group in reversed(groups[:-1]))])
 
 
 def _rules(case: Case) -> list[Measurement]:

@@ -9,6 +9,7 @@ from zombiescope.diagnosis.case import GAUGE_EVERY_US, Case
 from zombiescope.diagnosis.incident import Actor, Fix, advice, command
 from zombiescope.diagnosis.leak import unit_of
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured, signature
+from zombiescope.diagnosis.plan import cgroup_file
 
 HITS_PER_S = 50.0
 """Each time the limit is hit at least 32 pages are reclaimed; 400,000 a second were measured on 6.18."""
@@ -39,9 +40,8 @@ def examine(case: Case) -> Evidence:
         Fix(
             f"raise the memory limit of {where}, or read with less cache in it",
             (
-                command(f"cat /sys/fs/cgroup{where}/memory.events", "cgroup v1: memory.failcnt")
-                if where != "a cgroup"
-                else command("zombiescope cgroups"),
+                cgroup_file(case.cgroups, where, "memory.events", "memory/memory.failcnt", "how often it was hit")
+                or command("zombiescope cgroups"),
                 advice("raise the limit, or set memory.high below it so that reclaim comes in smaller steps"),
                 advice("page cache counts too: read large files with O_DIRECT or posix_fadvise(POSIX_FADV_DONTNEED)"),
             ),

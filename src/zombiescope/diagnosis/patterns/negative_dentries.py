@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Fix, command
+from zombiescope.diagnosis.incident import Fix, FixStep, advice, change, command
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, level, measured, signature
 
 MANY = 200_000
 """A million makes one inotify_add_watch take 62 ms on 6.18; below a fifth of that a walk is short."""
 FEW = 50_000
+MANY_CGROUPS = 1_000
+"""Dropping caches asks every shrinker of every memory cgroup: from here on that is a walk of its own."""
 
 _WALKS = (
     "fsnotify_set_children_dentry_flags __fsnotify_update_child_dentry_flags fsnotify_update_flags d_walk"
@@ -37,16 +41,30 @@ def examine(case: Case) -> Evidence:
         "exist",
         Fix(
             "find who looks up names that do not exist, and drop the cached ones",
-            (
-                command("cat /proc/sys/fs/dentry-state", "the fifth number"),
-                command(
-                    "echo 2 > /proc/sys/vm/drop_caches", "on a core that serves no network queue: it walks them too"
-                ),
-                command(
-                    "perf trace -e 'openat,newfstatat' --failure -a -- sleep 5", "who looks up what does not exist"
-                ),
-            ),
+            tuple(_steps(case)),
         ),
+    )
+
+
+def _steps(case: Case) -> Iterator[FixStep]:
+    yield command("cat /proc/sys/fs/dentry-state", "the fifth number")
+    yield command("perf trace -e 'openat,newfstatat' --failure -a -- sleep 5", "who looks up what does not exist")
+    memory, names = case.cgroups.memory, case.peak("dentry", "total")
+    if memory is None or memory.total >= MANY_CGROUPS:
+        count = (
+            "how many was not counted" if memory is None else f"{memory.total:,}, {memory.dying or 0:,} of them dying"
+        )
+        yield advice(
+            f"do not drop caches here: that walks every memory cgroup as well ({count}) and would hold a core itself"
+        )
+        return
+    walked = "all cached names" if names is None else f"all {names:,} cached names"
+    yield change(
+        "echo 2 > /proc/sys/vm/drop_caches",
+        "once who makes them is stopped, and on a core that serves no network queue: it walks them too",
+        touches=f"{walked} and inodes of the node are dropped, and read from disk again by whoever needs them",
+        undo="nothing to take back: the caches fill again by themselves",
+        check="cat /proc/sys/fs/dentry-state",
     )
 
 

@@ -8,6 +8,7 @@ from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.facts import Count
 from zombiescope.diagnosis.incident import Fix, advice, command
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured
+from zombiescope.diagnosis.plan import cards, shell
 
 COUNTERS = {
     "bw_in_allowance_exceeded": "incoming bandwidth",
@@ -39,7 +40,10 @@ def examine(case: Case) -> Evidence:
         Fix(
             "take a larger instance, or send less",
             (
-                command("ethtool -S eth0 | grep allowance"),
+                *(
+                    command(f"{shell('ethtool', '-S', card)} | grep allowance", "how much, since the driver was loaded")
+                    for card in cards(case.facts)
+                ),
                 advice("linklocal: cache DNS on the node"),
                 advice("conntrack: keep connections open instead of making new ones"),
             ),

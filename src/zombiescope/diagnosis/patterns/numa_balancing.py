@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Fix, advice, command
+from zombiescope.diagnosis.incident import Fix, advice
 from zombiescope.diagnosis.pattern import Evidence, Pattern, counted, signature
+from zombiescope.diagnosis.plan import set_sysctl
 
 UPDATED_PER_S = 50_000
 """Page table entries: 200 MB of address space marked in a second, which is the kernel's usual step of 256 MB."""
@@ -38,7 +39,12 @@ def examine(case: Case) -> Evidence:
         Fix(
             "turn automatic NUMA balancing off and place memory by hand",
             (
-                command("sysctl -w kernel.numa_balancing=0"),
+                *set_sysctl(
+                    case.facts,
+                    "kernel.numa_balancing",
+                    "0",
+                    touches="memory of all programs stays where it is, also where it would be better moved",
+                ),
                 advice("start it bound to one node: numactl --cpunodebind=0 --membind=0"),
             ),
         ),

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Actor, Fix, advice, command
+from zombiescope.diagnosis.facts import Facts
+from zombiescope.diagnosis.incident import Actor, Fix, FixStep, advice, command
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, measured
+from zombiescope.diagnosis.plan import set_sysctl, setting
 from zombiescope.recording.thresholds import HOLE_US
 
 SERIAL = ("ttyS", "ttyAMA", "hvc", "ttyUSB", "ttyMSM")
@@ -14,6 +18,8 @@ _PRINTS = (
     "wait_for_xmitr io_serial_in"
 )
 AROUND_US = 15_000_000
+ERRORS = 4
+"""Console log level: below it are errors and worse."""
 
 
 def examine(case: Case) -> Evidence:
@@ -29,13 +35,31 @@ def examine(case: Case) -> Evidence:
         "the kernel prints an OOM report to a serial console, with interrupts off while each line goes out",
         Fix(
             "keep long kernel reports off the serial console",
-            (
-                command("sysctl -w vm.oom_dump_tasks=0", "no table of all tasks at each OOM kill"),
-                command("sysctl -w kernel.printk='4 4 1 7'", "only errors to the console; the log keeps everything"),
-                advice("remove console=ttyS0 from the kernel's command line, where nobody reads it"),
-            ),
+            tuple(_steps(case.facts)),
         ),
     )
+
+
+def _steps(facts: Facts) -> Iterator[FixStep]:
+    yield from set_sysctl(
+        facts, "vm.oom_dump_tasks", "0", "no table of all tasks at each OOM kill",
+        touches="reports of the OOM killer, in the log too, no longer list every task",
+    )  # fmt: skip
+    yield from _quieter(facts)
+    yield advice("take the serial console off the kernel's command line (console=), where nobody reads it")
+
+
+def _quieter(facts: Facts) -> Iterator[FixStep]:
+    """Only the first of the four numbers is lowered; where it is low already, nothing is."""
+    levels = (setting(facts, "kernel.printk") or "").split()
+    if not levels:
+        yield command("sysctl kernel.printk", f"the first number: from {ERRORS} down only errors go to the console")
+    elif int(levels[0]) > ERRORS:
+        yield from set_sysctl(
+            facts, "kernel.printk", " ".join([str(ERRORS), *levels[1:]]),
+            "only errors to the console; the log keeps everything",
+            touches="warnings no longer reach the console",
+        )  # fmt: skip
 
 
 def _near(case: Case, at_us: int) -> bool:

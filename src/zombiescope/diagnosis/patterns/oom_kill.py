@@ -9,7 +9,9 @@ from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Actor, Fix, advice, command
 from zombiescope.diagnosis.leak import unit_of
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured
+from zombiescope.diagnosis.plan import cgroup_file, is_plain, shell
 from zombiescope.recording.event import Event
+from zombiescope.views.cgroups import CgroupsView
 
 KILLS = ("oom_kill",)
 SUMMARIES = ("memcg_oom", "oom_summary")
@@ -27,7 +29,10 @@ def examine(case: Case) -> Evidence:
     # Of a flood only some lines are kept, and each of those says how many it stands for.
     count = sum(1 + int(event.fields.get("held") or 0) for event in kills)
     return Evidence(
-        (_kills(case, count, kills), *_cgroup(limited)), victim, _summary(victim, limited, count), _fix(victim, limited)
+        (_kills(case, count, kills), *_cgroup(limited)),
+        victim,
+        _summary(victim, limited, count),
+        _fix(case.cgroups, victim, limited),
     )
 
 
@@ -70,7 +75,7 @@ def _summary(victim: Actor | None, limited: str | None, count: int) -> str:
     return f"{whose}{often}, and the kernel killed {who}"
 
 
-def _fix(victim: Actor | None, limited: str | None) -> Fix:
+def _fix(view: CgroupsView, victim: Actor | None, limited: str | None) -> Fix:
     if limited is None:
         return Fix(
             "find out who has the memory, and give it a limit of its own",
@@ -79,10 +84,11 @@ def _fix(victim: Actor | None, limited: str | None) -> Fix:
                 advice("containers and services with limits are killed alone, before the machine is short"),
             ),
         )
-    where = f"/sys/fs/cgroup{limited}/memory.events"
-    steps = [command(f"cat {where}", "cgroup v1: memory.failcnt and memory.oom_control")]
-    if victim and victim.unit and victim.unit.endswith((".service", ".scope")) and not victim.container:
-        steps.append(command(f"systemctl show -p MemoryMax -p MemoryPeak {victim.unit}"))
+    look = cgroup_file(view, limited, "memory.events", "memory/memory.oom_control", "how often")
+    steps = [look] if look is not None else []
+    unit = victim.unit if victim and not victim.container else None
+    if unit and unit.endswith((".service", ".scope")) and is_plain(unit):
+        steps.append(command(shell("systemctl", "show", "-p", "MemoryMax", "-p", "MemoryPeak", unit)))
     steps.append(advice("raise the limit if the work needs it; otherwise look for what grows (cache, workers, a leak)"))
     if victim and victim.pod:
         steps.append(advice("the limit is resources.limits.memory of the pod; its restart policy starts it again"))

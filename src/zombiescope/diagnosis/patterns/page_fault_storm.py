@@ -6,6 +6,7 @@ from __future__ import annotations
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix, advice, command
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, counted, measured, signature
+from zombiescope.diagnosis.plan import shell
 
 FAULTS_PER_S = 100_000
 """A fault takes 0.5 to 2 us: from here on faults take 5 to 20% of a core, and the frames say whose."""
@@ -32,9 +33,12 @@ def examine(case: Case) -> Evidence:
             f"let {case.hog.name} keep its memory: an allocator that does not return it at once, or fewer workers",
             (
                 advice("glibc: start it with MALLOC_TRIM_THRESHOLD_=-1 MALLOC_MMAP_THRESHOLD_=4294967296"),
-                command(f"perf trace -F all --no-syscalls -p {case.hog.pid} -- sleep 2", "where it faults")
+                command(
+                    shell("perf", "trace", "-F", "all", "--no-syscalls", "-p", case.hog.pid, "--", "sleep", 2),
+                    "where it faults",
+                )
                 if case.hog.pid
-                else advice("where it faults: perf trace -F all --no-syscalls -p PID"),
+                else command("perf trace -F all --no-syscalls -a -- sleep 2", "who faults, and where"),
             ),
         ),
     )

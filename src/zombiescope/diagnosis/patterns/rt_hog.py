@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from zombiescope.diagnosis.case import Case, is_kernel_thread
-from zombiescope.diagnosis.incident import Actor, Fix, command
+from zombiescope.diagnosis.incident import Actor, Fix, FixStep, advice, change, command
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, measured
+from zombiescope.diagnosis.plan import may_change, shell
+from zombiescope.diagnosis.symptom import Symptom
 from zombiescope.diagnosis.symptoms.rt_hog import REAL_TIME
 from zombiescope.recording.thresholds import REAL_TIME_RATIO
+
+_CHRT = {1: "-f", 2: "-r"}
+"""SCHED_FIFO and SCHED_RR as chrt calls them."""
 
 
 def examine(case: Case) -> Evidence:
@@ -40,12 +47,25 @@ def examine(case: Case) -> Evidence:
         f"{actor.name} runs at real-time priority and does not yield its core",
         Fix(
             f"run {actor.name} without real-time priority, or let it sleep",
-            (
-                command(f"chrt -o -p 0 {worst.facts['pid']}"),
-                command("sysctl kernel.sched_rt_runtime_us", "950000: real-time tasks get 95% of a core at most"),
-            ),
+            tuple(_steps(actor, worst)),
         ),
     )
+
+
+def _steps(actor: Actor, worst: Symptom) -> Iterator[FixStep]:
+    """The priority is taken from a process that is not the system's own, and only after a look: pids are used again."""
+    pid, priority, option = worst.facts["pid"], worst.facts["rt_priority"], _CHRT.get(int(worst.facts["policy"] or 0))
+    if isinstance(pid, int) and isinstance(priority, int) and option is not None and may_change(actor):
+        yield command(shell("ps", "-o", "pid,cls,rtprio,lstart,args", "-p", pid), "is it still the same program?")
+        yield change(
+            shell("chrt", "-o", "-p", 0, pid),
+            touches=f"{actor.name} (pid {pid}) competes with everybody else for its core; it may miss deadlines",
+            undo=shell("chrt", option, "-p", priority, pid),
+            check=shell("chrt", "-p", pid),
+        )
+    else:
+        yield advice(f"no command is given for {actor.name}: it may be needed as it is, or how it ran is not known")
+    yield command("sysctl kernel.sched_rt_runtime_us", "950000: real-time tasks get 95% of a core at most")
 
 
 def _actor(case: Case, pid: object) -> Actor | None:

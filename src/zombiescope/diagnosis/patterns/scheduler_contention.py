@@ -8,6 +8,7 @@ from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.crowd import Crowd, crowd_on, who_keeps_them
 from zombiescope.diagnosis.incident import Fix, advice, command
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured
+from zombiescope.diagnosis.plan import shell
 
 LITTLE_US_PER_S = 200_000
 """Waiting, added up over the tasks of a core; a second and more each second is a symptom of its own."""
@@ -27,10 +28,15 @@ def examine(case: Case) -> Evidence:
         Fix(
             "let the tasks of that core run elsewhere",
             (
-                command(f"ps -eLo psr,pid,ppid,comm | awk '$1 == {core}'"),
-                command(f"taskset -pc {who.pid}", "where it may run; cpuset.cpus of its cgroup may say less")
+                command(
+                    "ps -eLo psr,pid,ppid,comm --sort=psr"
+                    if crowd is None
+                    else f"ps -eLo psr,pid,ppid,comm | awk '$1 == {crowd.cpu}'",
+                    "who runs on which core",
+                ),
+                command(shell("taskset", "-pc", who.pid), "where it may run; cpuset.cpus of its cgroup may say less")
                 if who and who.pid
-                else advice("where it may run: taskset -pc PID, and cpuset.cpus of its cgroup"),
+                else advice("where it may run: the affinity of its threads, and cpuset.cpus of its cgroup"),
                 advice(
                     "PyTorch: workers inherit the mask of the process that starts them, and some BLAS set it; "
                     "OMP_PROC_BIND=false, KMP_AFFINITY=disabled, or os.sched_setaffinity in worker_init_fn"

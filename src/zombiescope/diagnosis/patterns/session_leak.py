@@ -31,8 +31,12 @@ def examine(case: Case) -> Evidence:
         Fix(
             "end the sessions that nobody uses, and fix what opens them",
             (
-                command("loginctl list-sessions --no-legend | wc -l; ls /run/systemd/transient | wc -l"),
-                command("loginctl list-sessions --no-legend | awk '{print $1}' | xargs -r loginctl terminate-session"),
+                command("loginctl list-sessions", "those in state closing are left behind; the others are people's"),
+                command("systemctl list-units --type=scope --state=abandoned", "scopes whose session is over"),
+                advice(
+                    "end those one by one, by their number, once their processes are known: ending a session kills all "
+                    "that runs in it, jobs that somebody left running too"
+                ),
                 advice("monitoring by ssh: keep one connection (ControlMaster), do not log in for every check"),
             ),
         ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix, command
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_below, level, signature
+from zombiescope.diagnosis.plan import shell
 
 LARGE_BYTES = 1 << 30
 """A walk costs 14 ms a GB on 6.18 and 22 ms on older kernels (process-exporter 246), so below one GB it is short."""
@@ -27,7 +28,11 @@ def examine(case: Case) -> Evidence:
             f"turn off in {case.hog.name} what reads smaps: proportional memory (PSS), referenced memory, swap by "
             "process",
             (
-                command(f"cat /proc/{case.hog.pid or 'PID'}/cmdline | tr '\\0' ' '"),
+                *(
+                    (command(shell("ps", "-o", "pid,lstart,args", "-p", case.hog.pid), "how it was started"),)
+                    if case.hog.pid
+                    else ()
+                ),
                 command("ps -eo pid,rss,comm --sort=-rss | head", "whose pages are walked: 14 to 22 ms a GB and read"),
             ),
         ),

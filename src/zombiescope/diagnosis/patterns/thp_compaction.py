@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Fix, command
-from zombiescope.diagnosis.pattern import Evidence, Pattern, counted, signature
+from collections.abc import Iterator
 
+from zombiescope.diagnosis.case import Case
+from zombiescope.diagnosis.incident import Fix, FixStep
+from zombiescope.diagnosis.pattern import Evidence, Pattern, counted, signature
+from zombiescope.diagnosis.plan import set_sysctl, setting, write_file
+
+DEFRAG = "/sys/kernel/mm/transparent_hugepage/defrag"
 SCANNED_PER_S = 50_000
 """200 MB of pages looked at in a second. One compaction took 113 ms in the example of bcc's compactsnoop."""
 
@@ -46,13 +50,23 @@ def examine(case: Case) -> Evidence:
         f"{case.hog.name} compacts memory for huge pages",
         Fix(
             "make huge pages in the background, or only for programs that ask for them",
-            (
-                command("cat /sys/kernel/mm/transparent_hugepage/defrag"),
-                command("echo defer+madvise > /sys/kernel/mm/transparent_hugepage/defrag"),
-                command("sysctl -w vm.compaction_proactiveness=20", "from kernel 5.9 on"),
-            ),
+            tuple(_steps(case)),
         ),
     )
+
+
+def _steps(case: Case) -> Iterator[FixStep]:
+    """Programs that wait for compaction: let the kernel's thread do it. The thread itself: let it do less."""
+    if case.hog.comm is None or not case.hog.comm.startswith("kcompactd"):
+        yield from write_file(
+            DEFRAG, "defer+madvise", setting(case.facts, DEFRAG), "only programs that ask for huge pages wait for them",
+            touches="how every program gets huge pages: most get them later, from the background",
+        )  # fmt: skip
+        return
+    yield from set_sysctl(
+        case.facts, "vm.compaction_proactiveness", "0", "no compaction before somebody needs it",
+        touches="huge pages are made when they are asked for, so whoever asks may wait longer",
+    )  # fmt: skip
 
 
 PATTERN = Pattern(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterator
 
 from zombiescope._time import SECOND_US
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix, FixStep, advice, command
 from zombiescope.diagnosis.pattern import FALLBACK, Evidence, Pattern
+from zombiescope.diagnosis.plan import shell
 
 MOST_GRANTS = 4
 _CALL = re.compile(r"(?:__(?:x64|ia32|arm64|s390x|se|do)_sys_|ksys_|__sys_|SyS_)([a-z0-9_]+?)(?:\.|$)")
@@ -64,14 +64,14 @@ def _pictures(case: Case) -> Iterator[FixStep]:
         return
     place = recording.store.place
     from_s, to_s = case.from_us // SECOND_US, -(-case.to_us // SECOND_US)
-    window = f"--from {from_s} --to {to_s}"
-    yield command(f"zombiescope flamegraph {shlex.quote(place)} {window}", "what it did in these seconds")
+    flames = shell("zombiescope", "flamegraph", place, "--from", from_s, "--to", to_s)
+    yield command(flames, "what it did in these seconds")
     before, after = from_s - recording.start_us // SECOND_US, recording.end_us // SECOND_US - to_s
     long = min(to_s - from_s, max(before, after))
     if long > 0:
         quiet = (from_s - long, from_s) if before >= long else (to_s, to_s + long)
-        sides = [shlex.quote(f"{place}@{first}..{last}") for first, last in (quiet, (from_s, to_s))]
-        yield command(f"zombiescope diff {' '.join(sides)}", "what differs from quiet seconds")
+        sides = [f"{place}@{first}..{last}" for first, last in (quiet, (from_s, to_s))]
+        yield command(shell("zombiescope", "diff", *sides), "what differs from quiet seconds")
 
 
 PATTERN = Pattern(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -10,9 +11,12 @@ from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Actor, Fix, FixStep, advice, command
 from zombiescope.diagnosis.leak import Culprit
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured, signature
+from zombiescope.diagnosis.plan_container import stop_what, to_stop
 from zombiescope.kernel.release import NUMA_STAT_WALKS_BEFORE
 
 MANY = 1_000
+CLEAR_MAJORITY = 0.75
+"""Of the bytes that keep them: below it, what to do is not decided by which of two counts is larger."""
 MANY_PER_LIVE = 1
 """Fewer than are in use are not most of the walk."""
 
@@ -102,12 +106,18 @@ class _Pinned(NamedTuple):
 
     file: int
     shmem: int
+    parents: tuple[str, ...] = ()
+    living_file: int | None = None
+    """Page cache of the other directories below those parents; None where it was not measured."""
 
 
 def _pinned(case: Case) -> _Pinned | None:
     at_us = case.cgroups.memory.at_us if case.cgroups.memory else case.facts.end_us
-    file, shmem = (case.facts.gauges("dying", name, at_us) for name in ("file", "shmem"))
-    return _Pinned(sum(file.values()), sum(shmem.values())) if file or shmem else None
+    file, shmem, living = (case.facts.gauges("dying", name, at_us) for name in ("file", "shmem", "living_file"))
+    if not file and not shmem:
+        return None
+    parents = sorted(file.keys() | shmem.keys(), key=lambda path: -(file.get(path, 0) + shmem.get(path, 0)))
+    return _Pinned(sum(file.values()), sum(shmem.values()), tuple(parents), sum(living.values()) if living else None)
 
 
 def _seconds(seconds: float) -> str:
@@ -147,26 +157,43 @@ def _leaked_by(culprit: Culprit | None) -> str:
 
 
 def _fix(case: Case, culprit: Actor | None) -> Fix:
-    steps: list[FixStep] = []
-    if culprit is not None and culprit.unit is not None and culprit.unit.endswith(".service"):
-        steps.append(command(f"systemctl disable --now {culprit.unit}"))
-    elif culprit is not None:
-        steps.append(advice(f"stop what makes and removes cgroups under {culprit.cgroup}"))
+    steps = [*stop_what(case.facts, culprit, "leaks memory cgroups")]
     steps.append(command("zombiescope cgroups", "do they still grow?"))
-    steps.append(_release(_pinned(case)))
-    if case.facts.kernel is not None and case.facts.kernel < (5, 8):
+    steps += _release(_pinned(case))
+    if case.facts.kernel is not None and case.facts.kernel < NUMA_STAT_WALKS_BEFORE:
         steps.append(advice("a kernel from 5.8 on reads these statistics without walking (dd8657b6c1cb)"))
-    who = culprit.name if culprit else "whatever leaks them"
-    return Fix(f"stop {who}, then release the zombies", tuple(steps))
+    return Fix(f"{to_stop(culprit) or 'find out who leaks them'}, then release the zombies", tuple(steps))
 
 
-def _release(pinned: _Pinned | None) -> FixStep:
-    """Reclaim cannot free tmpfs without swap: one write took seven seconds of a core for 20,000 of them, in vain."""
-    if pinned is not None and pinned.shmem > pinned.file:
-        return advice(
-            "release them: remove the tmpfs files that keep them (/dev/shm); reclaiming would burn a core in vain"
+def _release(pinned: _Pinned | None) -> Iterator[FixStep]:
+    """By what keeps them, where that is clear; the two byte counts cross and cross again on a living node, so without a
+    clear majority both ways are told. Reclaim cannot free tmpfs without swap: one write took seven seconds of a core
+    for 20,000 of them, in vain."""
+    both = 0 if pinned is None else pinned.file + pinned.shmem
+    mostly_files = pinned is None or pinned.file >= CLEAR_MAJORITY * both
+    mostly_tmpfs = pinned is not None and not mostly_files and pinned.shmem >= CLEAR_MAJORITY * both
+    if pinned is not None and not mostly_files:
+        beside = "reclaiming would burn a core in vain" if mostly_tmpfs else "reclaiming frees the rest only"
+        yield advice(
+            f"release them: remove the tmpfs files that keep them ({_bytes(pinned.shmem)}); {beside}. Which files "
+            "these are is not known: a database or Ray's object store may have some of them, so ask their owners"
         )
-    return advice("release them: memory.force_empty (v1) or memory.reclaim (v2) of the surviving parent")
+        yield command("df -t tmpfs", "which tmpfs holds that much")
+    if not mostly_tmpfs:
+        yield advice(
+            "release them: memory.force_empty (v1) or memory.reclaim (v2) of the surviving parent"
+            f"{_parents(pinned)}; this takes the page cache of everything else below it too{_cost_of_others(pinned)}"
+        )
+
+
+def _parents(pinned: _Pinned | None) -> str:
+    return f" ({', '.join(pinned.parents[:3])})" if pinned is not None and pinned.parents else ""
+
+
+def _cost_of_others(pinned: _Pinned | None) -> str:
+    if pinned is None or pinned.living_file is None:
+        return ", and how much that is was not measured"
+    return f": {_bytes(pinned.living_file)}, which the living read from disk again"
 
 
 PATTERN = Pattern(

@@ -1,0 +1,146 @@
+"""Steps of a plan, computed from what was recorded: quoted, with their way back, and never on a protected unit.
+
+Names come from other people's nodes: a unit, a cgroup, a card may be called anything. They become arguments here and
+nowhere else; one that no program would take as a plain argument (empty, with a line break, with a dash in front) makes
+no command.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from zombiescope.audit.protected import protection
+from zombiescope.diagnosis.carriers import carries_out, is_carrier_unit
+from zombiescope.diagnosis.facts import Facts
+from zombiescope.diagnosis.incident import Actor, FixStep, advice, change, command
+from zombiescope.views.cgroups import CgroupsView
+
+NOTE_FIRST = "note this value: it is the way back"
+LONGEST_NAME = 4096
+
+
+def shell(*words: str | int) -> str:
+    """A command line of these words, each of which stays one word."""
+    return shlex.join(map(str, words))
+
+
+def is_plain(name: str | None) -> bool:
+    """Whether a recorded name can be an argument at all."""
+    return bool(name) and name is not None and len(name) <= LONGEST_NAME and name[0] != "-" and name.isprintable()
+
+
+# --- settings of the kernel ------------------------------------------------------------------------------------------
+
+
+def setting(facts: Facts, name: str) -> str | None:
+    """A sysctl, or a file of /sys, as it was when the recording began."""
+    known = facts.node.get("sysctls")
+    value = known.get(name) if isinstance(known, dict) else None
+    return value if isinstance(value, str) else None
+
+
+def lacks_setting(facts: Facts, name: str) -> bool:
+    """Whether this kernel is known not to have it."""
+    return isinstance(facts.node.get("sysctls"), dict) and setting(facts, name) is None
+
+
+def set_sysctl(facts: Facts, name: str, value: str, comment: str = "", *, touches: str) -> Iterator[FixStep]:
+    """With the recorded value as the way back; where none was recorded, it is printed first."""
+    if lacks_setting(facts, name):
+        return
+    before = setting(facts, name)
+    if before == value:
+        yield advice(f"{name} is {value} already")
+        return
+    look = shell("sysctl", name)
+    if before is None:
+        yield command(look, NOTE_FIRST)
+    undo = (
+        f"set {name} again to the value that was noted" if before is None else shell("sysctl", "-w", f"{name}={before}")
+    )
+    yield change(shell("sysctl", "-w", f"{name}={value}"), comment, touches=touches, undo=undo, check=look)
+
+
+def write_file(path: str, value: str, before: str | None, comment: str = "", *, touches: str) -> Iterator[FixStep]:
+    """A word into a file of /proc or /sys."""
+    look = shell("cat", path)
+    if before == value:
+        yield advice(f"{path} says {value} already")
+        return
+    if before is None:
+        yield command(look, NOTE_FIRST)
+    undo = f"write the value that was noted to {shlex.quote(path)}" if before is None else _echo(before, path)
+    yield change(_echo(value, path), comment, touches=touches, undo=undo, check=look)
+
+
+def _echo(value: str, path: str) -> str:
+    return f"{shell('echo', value)} > {shlex.quote(path)}"
+
+
+# --- files of a cgroup, cards ----------------------------------------------------------------------------------------
+
+
+def cgroup_file(view: CgroupsView, cgroup: str, v2: str, v1: str, comment: str = "") -> FixStep | None:
+    """The command that shows a file of a cgroup, where this node has it; v1 is "memory/memory.failcnt". A pattern of
+    names (ids replaced by *) is no place."""
+    if not cgroup.startswith("/") or "*" in cgroup or not is_plain(cgroup):
+        return None
+    controller, _, file = v1.partition("/")
+    is_v1 = view.memory is not None and view.memory.hierarchy == "v1"
+    place = f"/sys/fs/cgroup/{controller}{cgroup}/{file}" if is_v1 else f"/sys/fs/cgroup{cgroup}/{v2}"
+    return command(shell("cat", place), comment)
+
+
+def cards(facts: Facts) -> list[str]:
+    """Network cards of the node that can be named in a command."""
+    known = facts.node.get("nics")
+    named = [*(known if isinstance(known, dict) else ()), *(row["nic"] for row in facts.queues)]
+    return sorted({str(card) for card in named if is_plain(str(card))})
+
+
+# --- who is to blame -------------------------------------------------------------------------------------------------
+
+
+def untouchable(unit: str) -> str | None:
+    """Why no command is given for a unit; None where one may be."""
+    return "it runs the containers and jobs of others" if is_carrier_unit(unit) else protection(unit)
+
+
+def stop(actor: Actor | None, does: str) -> Iterator[FixStep]:
+    """What ends what a unit `does` ("makes these cgroups"); words where no command can be given safely."""
+    if actor is None:
+        yield advice(f"who {does} was not seen, so there is nobody to stop")
+    elif actor.container is not None or actor.container_name is not None:
+        yield advice(f"stop the container that {does}: {actor.container_name or actor.container}")
+    elif _is_of_a_user(actor):
+        yield advice(f"ask the user whose {actor.name} {does}: it is none of the system's units")
+    elif actor.unit is None:
+        where = f" under {actor.cgroup}" if actor.cgroup else ""
+        yield advice(f"{actor.name} {does}{where}; it belongs to no unit, so whoever started it has to stop it")
+    elif (why := untouchable(actor.unit)) is not None:
+        yield advice(f"no command is given for {actor.unit}: {why}; look for who asks it to")
+    else:
+        yield stop_unit(actor.unit, does)
+
+
+def stop_unit(unit: str, does: str) -> FixStep:
+    """Of one that is not protected."""
+    return change(
+        shell("systemctl", "disable", "--now", unit),
+        touches=f"{unit} is stopped and does not start at the next boot; it {does}",
+        undo=shell("systemctl", "enable", "--now", unit),
+        check=shell("systemctl", "is-active", unit),
+    )
+
+
+def _is_of_a_user(actor: Actor) -> bool:
+    """A unit of somebody's own systemd: the system's has none of that name, or another one."""
+    return actor.cgroup is not None and "/user@" in actor.cgroup
+
+
+def may_change(actor: Actor | None) -> bool:
+    """Whether a process may be told to run otherwise: not one that carries out, nor one of a protected service."""
+    if actor is None or carries_out(actor.comm, actor.pid):
+        return False
+    return actor.unit is None or not actor.unit.endswith((".service", ".socket")) or untouchable(actor.unit) is None

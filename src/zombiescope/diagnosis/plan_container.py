@@ -1,0 +1,111 @@
+"""What ends a container that comes back again and again: its restart policy, who asks for it, or its pod's owner.
+
+Never the runtime: that takes the containers of everybody else away. A pod belongs to whoever wrote its spec, so a plan
+only looks at it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from zombiescope.diagnosis.facts import Facts
+from zombiescope.diagnosis.incident import Actor, FixStep, advice, change, command, printable
+from zombiescope.diagnosis.plan import is_plain, may_change, shell, stop, stop_unit, untouchable
+from zombiescope.views.containers import Container, containers
+
+_ENDS_WITH_US = (None, "", "no")
+_CLIENTS = {"docker": "docker", "moby": "docker", "podman": "podman"}
+
+
+def container_of(facts: Facts, actor: Actor) -> Container | None:
+    """What was recorded of the actor's container, up to the window's end."""
+    known = facts.always(("containers", facts.end_us), lambda: containers(facts.recording, None, facts.end_us))
+    return known.get(actor.container or "")
+
+
+def stop_what(facts: Facts, actor: Actor | None, does: str) -> Iterator[FixStep]:
+    """What ends what somebody `does`: through the container, the pod or the unit that it belongs to."""
+    if actor is None:
+        yield from stop(actor, does)
+        return
+    known = container_of(facts, actor)
+    if actor.pod or (known is not None and (known.pod or known.pod_uid)):
+        yield from _pod(actor, known, does)
+    elif actor.container or actor.container_name:
+        yield from _container(actor, known, does)
+    else:
+        yield from stop(actor, does)
+
+
+def to_stop(actor: Actor | None) -> str | None:
+    """ "stop ecs.service": by the name under which it is stopped. None where that is nobody known, or the system's."""
+    if actor is None:
+        return None
+    if actor.container or actor.container_name:
+        return f"stop the container {actor.container_name or actor.container}"
+    if actor.unit is not None:
+        return None if untouchable(actor.unit) else f"stop {actor.unit}"
+    return f"stop {actor.name}" if may_change(actor) else None
+
+
+def _pod(actor: Actor, known: Container | None, does: str) -> Iterator[FixStep]:
+    namespace = actor.namespace or (known.namespace if known else None)
+    pod = (known.pod if known else None) or actor.pod
+    name = (known.name if known else None) or actor.container_name
+    image = actor.image or (known.image if known else None)
+    of = f" (image {image})" if image else ""
+    if namespace is None or pod is None or not is_plain(namespace) or not is_plain(pod):
+        uid = (known.pod_uid if known else None) or actor.pod or ""
+        yield advice(f"a pod{of} {does}: its uid is {uid}; whoever wrote its spec has to change it")
+        if is_plain(uid):
+            yield command(shell("crictl", "pods", "--label", f"io.kubernetes.pod.uid={uid}"), "its name and namespace")
+        return
+    one = ("-c", name) if is_plain(name) and name is not None else ()
+    yield command(shell("kubectl", "-n", namespace, "get", "pod", pod, "-o", "wide"), "restarts, and where it runs")
+    yield command(shell("kubectl", "-n", namespace, "describe", "pod", pod), "who owns it, and why it restarts")
+    yield command(shell("kubectl", "-n", namespace, "logs", "--previous", pod, *one), "what it said before it ended")
+    yield advice(
+        f"the pod {namespace}/{pod}{of} {does}: its owner ('Controlled By' of describe) makes a new one whenever it is "
+        "deleted, so fix or scale down the owner"
+    )
+
+
+def _container(actor: Actor, known: Container | None, does: str) -> Iterator[FixStep]:
+    name = ((known.name if known else None) or actor.container_name or actor.container or "").lstrip("/")
+    image = actor.image or (known.image if known else None)
+    of = printable(f"container {name}" + (f" (image {image})" if image else ""))
+    policy = (known.restart_policy if known else None) or ""
+    if policy not in _ENDS_WITH_US and is_plain(name):
+        yield from _policy(_CLIENTS.get((known.runtime if known else None) or "docker", "docker"), name, of, policy)
+        return
+    unit = known.requester_unit if known else None
+    if known is not None and known.requester is not None:
+        script = f"{known.requester} (pid {known.requester_pid})" if known.requester_pid else known.requester
+        started = f"{of} is started again and again by {script}"
+        if unit is not None and untouchable(unit) is None:
+            yield stop_unit(unit, f"starts {of}")
+        elif unit is not None:
+            yield advice(
+                f"{started} of {unit}, for which no command is given ({untouchable(unit)}): change that program"
+            )
+        else:
+            yield advice(f"{started}, which belongs to no unit: whoever started it has to stop it")
+        if known.requester_command:
+            yield advice(f"its command line: {known.requester_command}")
+        return
+    yield advice(f"{of} {does}; who asks for it was not seen, so there is nobody to stop")
+
+
+def _policy(client: str, name: str, of: str, policy: str) -> Iterator[FixStep]:
+    yield change(
+        shell(client, "update", "--restart=no", name),
+        touches=f"the restart policy of {of}: it is {policy} and becomes no",
+        undo=shell(client, "update", f"--restart={policy}", name),
+        check=shell(client, "inspect", "--format", "{{.HostConfig.RestartPolicy.Name}}", name),
+    )
+    yield change(
+        shell(client, "stop", name),
+        touches=f"{of} is stopped; nothing else is",
+        undo=shell(client, "start", name),
+        check=shell(client, "ps", "--all", "--filter", f"name={name}"),
+    )

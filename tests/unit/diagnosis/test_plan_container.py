@@ -1,0 +1,104 @@
+"""A container that comes back for ever is ended where somebody asks for it; its runtime is never touched."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.helpers.made import SECOND, START_US, Node, write_segment
+from tests.helpers.plans import changes
+from tests.unit.diagnosis.test_plans import HOSTILE, PROTECTED, is_shell, lines
+
+from zombiescope.diagnosis.facts import Facts
+from zombiescope.diagnosis.incident import Actor, FixStep
+from zombiescope.diagnosis.plan_container import stop_what
+from zombiescope.recording.reader import open_recording
+
+ID = "dcf14f9c" * 8
+
+
+def plan(directory: Path, actor: Actor, **known: Any) -> list[FixStep]:
+    node = Node()
+    for second in range(3):
+        node.core(START_US + (second + 1) * SECOND, 0)
+    if known:
+        node.container(START_US + SECOND, ID, **known)
+    write_segment(directory, node.tables)
+    with open_recording(directory) as recording:
+        facts = Facts(recording, recording.start_us, recording.end_us + 1)
+        return list(stop_what(facts, actor, "leaks memory cgroups"))
+
+
+def test_a_restart_policy_is_taken_away_before_the_container_is_stopped(tmp_path: Path) -> None:
+    found = plan(
+        tmp_path, Actor(container=ID), name="/agent", image="registry.local/ecs-agent:1.2", restart_policy="always"
+    )
+    assert [step.text for step in found] == ["docker update --restart=no agent", "docker stop agent"]
+    assert [step.undo for step in found] == ["docker update --restart=always agent", "docker start agent"]
+    assert all("ecs-agent:1.2" in step.touches and step.check for step in found)
+
+
+def test_a_unit_that_runs_it_is_stopped(tmp_path: Path) -> None:
+    found = plan(tmp_path, Actor(container=ID), name="x", requester="agent-loop", requester_unit="agent-loop.service")
+    assert [step.text for step in found if step.touches] == ["systemctl disable --now agent-loop.service"]
+
+
+@pytest.mark.parametrize("unit", [None, "session-4.scope", "docker.service", "ssh.service"])
+def test_a_script_without_a_unit_of_its_own_is_named_and_nothing_is_run(tmp_path: Path, unit: str | None) -> None:
+    found = plan(tmp_path, Actor(container=ID), name="x", requester="agent-loop", requester_pid=77, requester_unit=unit)
+    assert not [step for step in found if step.touches]
+    assert "agent-loop (pid 77)" in found[0].text
+
+
+def test_a_pod_is_only_looked_at(tmp_path: Path) -> None:
+    found = plan(tmp_path, Actor(container=ID), name="main", pod="trainer-0", namespace="ml", image="trainer:3")
+    looks = [step.text for step in found if step.kind == "command"]
+    assert looks == [
+        "kubectl -n ml get pod trainer-0 -o wide",
+        "kubectl -n ml describe pod trainer-0",
+        "kubectl -n ml logs --previous trainer-0 -c main",
+    ]
+    assert not any(map(changes, looks))
+    assert "ml/trainer-0 (image trainer:3)" in found[-1].text
+
+
+def test_a_pod_of_which_only_the_uid_is_known_has_no_invented_name(tmp_path: Path) -> None:
+    found = plan(tmp_path, Actor(container=ID, pod="7f3a"))
+    assert [step.text for step in found if step.kind == "command"] == ["crictl pods --label io.kubernetes.pod.uid=7f3a"]
+
+
+def test_a_container_of_which_nothing_is_known_is_named_by_its_id(tmp_path: Path) -> None:
+    (step,) = plan(tmp_path, Actor(comm="runc", container=ID, unit="containerd.service"))
+    assert step.kind == "advice"
+    assert ID in step.text
+
+
+@pytest.mark.parametrize("unit", PROTECTED)
+def test_a_container_whose_program_has_a_units_name_stops_no_unit_of_the_node(tmp_path: Path, unit: str) -> None:
+    """A systemd in a container has an ssh.service too."""
+    assert not [step for step in plan(tmp_path, Actor(container=ID, unit=unit)) if step.touches]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize(
+    "where",
+    [
+        {"name": "it", "restart_policy": "always"},
+        {"name": "it", "image": "it", "restart_policy": "it"},
+        {"name": "it", "requester": "it", "requester_unit": "it.service", "requester_command": "it"},
+        {"name": "it", "image": "it", "pod": "it", "namespace": "it", "pod_uid": "it"},
+        {"pod_uid": "it"},
+    ],
+)
+def test_names_of_containers_stay_one_word(tmp_path: Path, name: str, where: dict[str, str]) -> None:
+    found = plan(tmp_path, Actor(container=ID), **{key: value.replace("it", name) for key, value in where.items()})
+    assert found
+    for line in lines(found):
+        assert line.isprintable()
+        assert is_shell(line)
+        words = shlex.split(line, comments=True)
+        assert all(name in word for word in words if "pwned" in word), line
+        assert not [word for word in words if word.startswith("-rf")], line
+    assert all(step.text.isprintable() for step in found)
