@@ -8,7 +8,7 @@ PAGE := src/zombiescope/web/page/index.html
 PAGE_SOURCES := $(shell find ui -name node_modules -prune -o -type f ! -name '*.test.ts' -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test test-browser test-node test-long test-fast test-packages lint format bench bench-soak score docs lock wheel clean
+.PHONY: help setup run demo test test-browser test-node test-containers test-long test-fast test-packages lint format bench bench-soak score docs lock wheel clean
 
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,11 +52,15 @@ test-browser: setup .venv/.browser test-packages ## the page in a real browser; 
 test-node: setup test-packages ## boot whole machines under QEMU, of every kernel generation, and try it on them
 	$(PYTEST) tests/node $(ARGS)
 
+test-containers: setup test-packages ## what a real Docker and a real kubelet do, recorded and diagnosed; builds kubelet once
+	@scripts/need-containers
+	$(PYTEST) tests/containers $(ARGS)
+
 test-long: setup test-packages ## what takes minutes or a quiet machine: real faults diagnosed, other kernel generations
 	$(PYTEST) -m long tests/kernel tests/node $(ARGS)
 
 test-fast: setup ## run the tests that need no privileges and take no time
-	$(PYTEST) --numprocesses auto --dist loadfile -m "not kernel and not node and not slow" \
+	$(PYTEST) --numprocesses auto --dist loadfile -m "not kernel and not node and not containers and not slow" \
 	  --ignore tests/browser $(ARGS)
 
 lint: setup .venv/.browser ## ruff (lint and format) and mypy in strict mode; the page's types, lint and format

@@ -31,6 +31,8 @@ Programs that run beside a test
 
 Machines and privileges
     booted_node       a node under QEMU with the recorder as its service
+    container_node    a real Docker or kubelet, and what it says itself about its containers
+    machine           what a run of the laboratory could leave behind
     systemd_tree      a real systemd, booted in a container
     unit_packages     unit files of many Debian packages
     unprivileged      running as an ordinary user, or with a few capabilities

@@ -8,85 +8,21 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from tests.conftest import Needs
+from tests.helpers.machine import Machine, of_the_lab
 
-from zombiescope.kernel import cgroup
 from zombiescope.lab import leftovers
 from zombiescope.lab.requirements import lacks
-from zombiescope.lab.sandbox import MARK
 from zombiescope.lab.scenario import by_id
 
 pytestmark = pytest.mark.kernel
 
 LAB = [sys.executable, "-m", "zombiescope.commands.main", "lab"]
 MOMENTS_S = 20.0
-# These change by themselves, or are commands and not settings.
-VOLATILE = ("kernel/random", "fs/", "kernel/ns_last_pid", "kernel/pty", "vm/drop_caches", "vm/compact_memory",
-            "net/netfilter/nf_conntrack_count", "kernel/perf_event_max_sample_rate", "user/")  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Machine:
-    """What a scenario could leave behind; other tests may run beside, so processes and files by the lab's name."""
-
-    cgroups: frozenset[str]
-    mounts: frozenset[str]
-    networks: frozenset[str]
-    processes: frozenset[str]
-    files: frozenset[str]
-    sysctls: tuple[tuple[str, bytes], ...]
-
-    @classmethod
-    def now(cls) -> Machine:
-        mounts = [Path(one.mount) for one in cgroup.hierarchies() if one.mount]
-        places = [place for place in (Path("/tmp"), Path("/dev/shm")) if place.is_dir()]
-        return cls(
-            frozenset(str(path) for mount in mounts for path in mount.iterdir() if path.is_dir()),
-            frozenset(line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()),
-            frozenset(_networks()),
-            frozenset(_of_the_lab()),
-            frozenset(str(path) for place in places for path in place.iterdir() if path.name.startswith(MARK)),
-            tuple(_sysctls()),
-        )
-
-
-def _networks() -> Iterator[str]:
-    """Network namespaces: those of processes, and those that a file keeps."""
-    for link in Path("/proc").glob("[0-9]*/ns/net"):
-        with suppress(OSError):
-            yield str(link.readlink())
-    yield from (f"/run/netns/{path.name}" for path in Path("/run/netns").glob("*"))
-
-
-def _of_the_lab() -> Iterator[str]:
-    """By their cgroup or their command line; a scenario's program carries its script there, and its forks do too."""
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            mine = MARK in (entry / "cgroup").read_text() or MARK in command
-        except OSError:
-            continue
-        if int(entry.name) != os.getpid() and (mine or "zombiescope.lab" in command or "wait_for_the_word" in command):
-            yield f"{entry.name} {command[:80]}"
-
-
-def _sysctls() -> Iterator[tuple[str, bytes]]:
-    for path in sorted(Path("/proc/sys").rglob("*")):
-        if (
-            path.is_file()
-            and not str(path.relative_to("/proc/sys")).startswith(VOLATILE)
-            and path.stat().st_mode & 0o444
-        ):
-            try:
-                yield str(path), path.read_bytes()
-            except OSError:
-                continue
 
 
 @pytest.fixture
@@ -142,7 +78,7 @@ def test_a_run_whose_recorder_dies_half_way_says_so_and_leaves_nothing(needs: Ne
         needs.lack(str(missing))
     with subprocess.Popen([*LAB, "run", "packet-flood", "--yes"], stderr=subprocess.PIPE, text=True) as process:
         wait_for("the scenario's cgroups", lambda: leftovers.find("packet-flood").processes)
-        recorder = next(int(one.split()[0]) for one in _of_the_lab() if "zombiescope.recorder" in one)
+        recorder = next(int(one.split()[0]) for one in of_the_lab() if "zombiescope.recorder" in one)
         os.kill(recorder, signal.SIGKILL)
         said = process.communicate(timeout=60)[1]
         assert process.returncode == 1
@@ -180,7 +116,7 @@ def test_a_run_that_is_killed_takes_everything_with_it(needs: Needs, machine: Ma
 def test_clean_mends_what_a_killed_supervisor_left(needs: Needs, machine: Machine) -> None:
     with subprocess.Popen([*LAB, "run", "zombie-tmpfs", "--yes"], stderr=subprocess.DEVNULL) as process:
         wait_for("the scenario's cgroups", lambda: leftovers.find("zombie-tmpfs").processes)
-        supervisor = next(int(one.split()[0]) for one in _of_the_lab() if "zombiescope.lab.supervisor" in one)
+        supervisor = next(int(one.split()[0]) for one in of_the_lab() if "zombiescope.lab.supervisor" in one)
         os.kill(supervisor, signal.SIGKILL)
         process.kill()
         process.wait()

@@ -25,7 +25,7 @@ class Daemons:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for _, process in reversed(self._started):
+        for _name, process in reversed(self._started):
             process.terminate()
             try:
                 process.wait(GONE_S)

@@ -27,7 +27,7 @@ from zombiescope.lab.failure import LabError
 
 PROGRAMS = (
     ("etcd", "etcd-server"), ("containerd", "containerd"), ("runc", "runc"), ("busybox", "busybox-static"),
-    ("ip", "iproute2"), ("openssl", "openssl"), ("mount", "mount"),
+    ("ip", "iproute2"), ("openssl", "openssl"), ("/usr/lib/cni/loopback", "containernetworking-plugins"),
 )  # fmt: skip
 NODE = "node1"
 _API = "https://127.0.0.1:16443"

@@ -1,10 +1,10 @@
 """kube-apiserver, kube-controller-manager and kubelet from Debian's source package, built once into the cache.
 
-No registry has a kubelet by a package's name, but Debian bookworm has the source of Kubernetes 1.20.2. On two idle cores
-it takes about six minutes, 34 MB from apt's own mirror, and 2 GB of disk meanwhile. Three things are not as upstream does
-them: Go reads it as a GOPATH, because Go 1.19 refuses its module file together with its vendored packages; the OpenAPI
-definitions are generated first, as the source has none; and reflect2 is Debian's 1.0.2, because the vendored 1.0.1 crashes
-with Go from 1.18 on.
+No package has a kubelet, but Debian bookworm has the source of Kubernetes 1.20.2. On two idle cores it takes about six
+minutes, 34 MB from apt's own mirror, and 2 GB of disk meanwhile. Three things are not as upstream does them: Go reads
+it as a GOPATH, because Go 1.19 refuses its module file together with its vendored packages; the OpenAPI definitions are
+generated first, as the source has none; and reflect2 is Debian's 1.0.2, because the vendored 1.0.1 crashes with Go from
+1.18 on.
 """
 
 from __future__ import annotations
@@ -13,14 +13,16 @@ import shutil
 from pathlib import Path
 
 from zombiescope.lab import cache, debian, programs
+from zombiescope.lab.failure import CannotBuildError
 
 SUITE = "bookworm"
 VERSION = "1.20.2"
 PROGRAMS = ("kube-apiserver", "kube-controller-manager", "kubelet")
 NEEDED = (
-    ("go", "golang-go"), ("patch", "patch"), ("xz", "xz-utils"), ("tar", "tar"), ("apt-get", "apt"),
+    ("go", "golang-go"), ("patch", "patch"), ("xz", "xz-utils"), ("apt-get", "apt"),
 )  # fmt: skip
 REFLECT2 = Path("/usr/share/gocode/src/github.com/modern-go/reflect2")
+REFLECT2_PACKAGE = "golang-github-modern-go-reflect2-dev"
 _PACKAGE = "k8s.io/kubernetes"
 _BUILD_S = 3600.0
 _TAG = "+k8s:openapi-gen="
@@ -68,6 +70,8 @@ def _source(work: Path) -> Path:
 
 
 def _with_debians_reflect2(source: Path) -> None:
+    if not REFLECT2.is_dir():
+        raise CannotBuildError("kubelet is built with Debian's reflect2", f"apt-get install {REFLECT2_PACKAGE}")
     vendored = source / "vendor/github.com/modern-go/reflect2"
     for old in (*vendored.glob("*.go"), *vendored.glob("*.s")):
         old.unlink()
@@ -98,7 +102,7 @@ def _generate_definitions(source: Path, work: Path, environment: dict[str, str])
 
 
 def _tagged(source: Path) -> list[str]:
-    """Go packages that ask for OpenAPI definitions; those of the staging area by the name under which they are vendored."""
+    """Go packages that ask for OpenAPI definitions; those of the staging area by their name among the vendored."""
     staging = source / "staging/src"
     found = {
         file.parent.relative_to(source)

@@ -62,6 +62,9 @@ class Truth:
     """Who only carries out what others ask for: blamed for nothing, and no plan stops it. Names of programs, which are
     also those of their units."""
 
+    def document(self) -> dict[str, str | None]:
+        return {name: getattr(self, name) or None for name in ("pattern", "hog", "culprit", "image", "pod")}
+
     @property
     def blames(self) -> tuple[str, ...]:
         """Everything that has to be said of who is to blame."""
@@ -94,6 +97,10 @@ def _nothing(_: Sandbox) -> list[str]:
     return []
 
 
+def _no_build() -> None:
+    pass
+
+
 @dataclass(frozen=True, slots=True)
 class Scenario:
     id: str
@@ -111,6 +118,8 @@ class Scenario:
     ready_s: int = 120
     """How long it may take to get ready, on a slow machine."""
     needs: Needs = field(default_factory=Needs)
+    build: Callable[[], object] = _no_build
+    """Makes what takes minutes and is kept: before anything is started, and once."""
     prepare: Callable[[Sandbox], list[str]] = _nothing
     """Makes what the program needs in its sandbox, and gives the program's arguments."""
     cpu: int | None = None

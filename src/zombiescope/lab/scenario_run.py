@@ -78,6 +78,7 @@ class ScenarioRun:
 def stage(scenario: Scenario, seconds: float | None = None) -> Iterator[ScenarioRun]:
     """`seconds` is how long it may hurt at most; for healthy loads as long as one likes."""
     most = min(scenario.seconds, LONGEST_S) if scenario.kind == "fault" else scenario.seconds
+    scenario.build()
     process = subprocess.Popen(  # noqa: S603  our own interpreter, our own module
         [sys.executable, "-m", "zombiescope.lab.supervisor", scenario.id, str(round(seconds or most) + 5)],
         stdin=subprocess.PIPE,

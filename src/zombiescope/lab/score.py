@@ -83,7 +83,7 @@ def page_of(results: Sequence[Document]) -> str:
 def _scenarios(results: Sequence[Document]) -> Iterator[tuple[str, ...]]:
     for name in {one["scenario"]: None for one in results}:
         scenario = by_id(name)
-        yield scenario.id, scenario.does, scenario.truth.culprit or "nobody", scenario.frames or "-"
+        yield scenario.id, scenario.does, " ".join(scenario.truth.blames) or "nobody", scenario.frames or "-"
 
 
 def _table(head: tuple[str, ...], lines: Iterator[tuple[str, ...]]) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from zombiescope.lab import verdict
-from zombiescope.lab.scenario import by_id
+from zombiescope.lab.scenario import Scenario, by_id
 from zombiescope.lab.score import page_of, score
 
 LITTER = by_id("cgroup-litter")
@@ -39,6 +41,73 @@ def test_the_name_of_the_scenarios_own_cgroup_is_no_culprit() -> None:
     assert not verdict.right_culprit(
         LITTER, verdict.best_match(LITTER, [incident("cgroup-litter", "scanner", walker)], 9, 20)
     )
+
+
+DOCKER = by_id("docker-loop")
+POD = by_id("kubelet-crashloop")
+LOOP = {
+    "comm": "agent-loop",
+    "image": "registry.local/ecs-agent:1.2",
+    "cgroup": "/zombiescope-lab-docker-loop/docker/*",
+}
+LEAKY = {"comm": "sh", "container_name": "agent", "image": "registry.local/ecs-agent:1.2", "pod": "leaky",
+         "namespace": "default", "cgroup": "/zombiescope-lab-kubelet-crashloop/kubepods/besteffort/pod*/*"}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("scenario", "culprit", "right"),
+    [
+        (DOCKER, LOOP, True),
+        (DOCKER, {**LOOP, "image": None}, False),
+        (DOCKER, {**LOOP, "comm": "runc"}, False),
+        (DOCKER, {**LOOP, "unit": "containerd.service"}, False),
+        (DOCKER, {**LOOP, "unit": "agent-loop.service"}, True),
+        (DOCKER, {"comm": "runc", "cgroup": LOOP["cgroup"]}, False),
+        (POD, LEAKY, True),
+        (POD, {**LEAKY, "namespace": "kube-system"}, False),
+        (POD, {**LEAKY, "pod": None}, False),
+        (POD, {**LEAKY, "comm": "kubelet", "unit": "kubelet.service"}, False),
+    ],
+)
+def test_a_container_is_named_with_its_image_and_pod_and_never_by_its_runtime(
+    scenario: Scenario, culprit: dict[str, Any], right: bool
+) -> None:
+    found = verdict.best_match(scenario, [incident("zombie-memcg", "walker", culprit)], 9, 20)
+    assert verdict.right_culprit(scenario, found) is right
+
+
+def plan(*texts: str, **parts: str) -> Any:
+    steps = [{"text": text, "undo": "", "check": "", **parts} for text in texts]
+    return {**incident("zombie-memcg", "walker", LOOP), "causes": [{"fix": {"plan": steps}}]}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "systemctl disable --now containerd.service",
+        "systemctl stop docker",
+        "systemctl restart kubelet docker.socket",
+        "sudo systemctl kill /containerd",
+        "pkill -f dockerd",
+        "ssh node1 'systemctl stop kubelet.service'",
+    ],
+)
+def test_a_plan_that_stops_a_runtime_is_harm_in_any_part_of_it(text: str) -> None:
+    assert verdict.harm(DOCKER, [plan("zombiescope cgroups", text)]) == [text]
+    assert verdict.harm(DOCKER, [plan("zombiescope cgroups", undo=text)]) == [text]
+    assert verdict.harm(LITTER, [plan(text)]) == [], "its truth says nothing of runtimes"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "docker stop agent", "docker update --restart=no crasher", "kubectl -n default delete pod leaky",
+        "systemctl disable --now agent-loop.service", "systemctl stop docker-agent.service",
+        "systemctl stop my-containerd.service", "pgrep -a agent-loop; docker ps", "crictl rm 1 | systemctl status x",
+    ],
+)  # fmt: skip
+def test_what_stops_only_the_culprit_is_no_harm(text: str) -> None:
+    assert verdict.harm(DOCKER, [plan(text)]) == []
 
 
 def test_only_critical_incidents_are_false_alarms() -> None:

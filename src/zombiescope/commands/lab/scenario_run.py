@@ -40,6 +40,8 @@ class Outcome:
     seconds: float = 0.0
     alarms: tuple[Document, ...] = ()
     """Critical incidents during a healthy load, live or afterwards."""
+    harm: tuple[str, ...] = ()
+    """Steps of plans that would stop who only carries out what others ask for."""
     skipped: str | None = None
     where: str = HERE
 
@@ -54,15 +56,14 @@ class Outcome:
     @property
     def passed(self) -> bool:
         if self.scenario.kind == "fault":
-            return self.top1 and self.culprit
+            return self.top1 and self.culprit and not self.harm
         return not self.alarms and self.skipped is None
 
     def document(self) -> dict[str, Any]:
-        truth = self.scenario.truth
         return {
             "scenario": self.scenario.id,
             "kind": self.scenario.kind,
-            "expected": {"pattern": truth.pattern, "hog": truth.hog or None, "culprit": truth.culprit or None},
+            "expected": self.scenario.truth.document(),
             "found": self.found.document(),
             "live": self.live.document(),
             "top1": self.top1,
@@ -74,6 +75,7 @@ class Outcome:
                 {"at": one["from"], "summary": one["causes"][0]["summary"] if one["causes"] else None}
                 for one in self.alarms
             ],
+            "harm": list(self.harm),
             "skipped": self.skipped,
             "where": self.where,
         }
@@ -83,7 +85,7 @@ def of_document(scenario: Scenario, said: dict[str, Any]) -> Outcome:
     """As another machine reported it."""
     return Outcome(
         scenario, Found(**said["found"]), Found(**said["live"]), said["onset_to_named_s"], said["seconds"],
-        where=said["where"],
+        harm=tuple(said["harm"]), where=said["where"],
     )  # fmt: skip
 
 
@@ -91,6 +93,7 @@ def perform(scenario: Scenario, *, seconds: float | None = None, keep: Path | No
     """`seconds` is for healthy loads; `keep` a directory for the recording."""
     if scenario.kind == "replay":
         return _replay(scenario)
+    scenario.build()
     with private_recorder("lab", diagnose=True) as recorder:
         with stage(scenario, seconds) as running:
             time.sleep(QUIET_S)
@@ -149,6 +152,7 @@ def _compared(
         None if named_us is None else (named_us - began_us) / 1e6,
         (ended_us - began_us) / 1e6,
         alarms,
+        tuple(verdict.harm(scenario, said)),
     )
 
 

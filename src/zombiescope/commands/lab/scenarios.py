@@ -53,13 +53,13 @@ def list_(json_: Json = False) -> None:
 def _listed(one: Scenario) -> dict[str, object]:
     from zombiescope.lab.requirements import lacks
 
-    truth, needs = one.truth, one.needs
+    needs = one.needs
     return {
         "id": one.id,
         "kind": one.kind,
         "title": one.title,
         "does": one.does,
-        "expected": {"pattern": truth.pattern, "hog": truth.hog or None, "culprit": truth.culprit or None},
+        "expected": one.truth.document(),
         "frames": one.frames or None,
         "seconds": one.seconds,
         "memory_bytes": None if needs.node else needs.memory_bytes,
@@ -149,10 +149,12 @@ def _show(outcome: Outcome) -> None:
     made.add_row("pattern", scenario.truth.pattern or "nothing critical", found.pattern or "nothing")
     if scenario.kind == "fault":
         made.add_row("hog", scenario.truth.hog or "-", found.hog or "-")
-        made.add_row("culprit", scenario.truth.culprit or "-", found.culprit or "-")
+        made.add_row("culprit", " ".join(scenario.truth.blames) or "-", found.culprit or "-")
     out.print(made)
     if found.summary:
         out.print(found.summary)
+    for step in outcome.harm:
+        out.print(f"harmful: {step}")
     for alarm in outcome.alarms:
         out.print(f"false alarm: {alarm['causes'][0]['summary'] if alarm['causes'] else alarm['id']}")
     seconds = outcome.onset_to_named_s

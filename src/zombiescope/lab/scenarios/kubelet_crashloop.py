@@ -20,7 +20,8 @@ fi
 number=0
 while [ $number -lt {tasks} ]; do
     mkdir $own/task-$number
-    sh -c "echo 0 >$own/task-$number/cgroup.procs; read -r name </proc/sys/kernel/random/uuid; echo state >/data/\\$name"
+    read -r name </proc/sys/kernel/random/uuid
+    sh -c "echo 0 >$own/task-$number/cgroup.procs; echo state >/data/$name"
     rmdir $own/task-$number
     number=$((number + 1))
 done
@@ -54,7 +55,6 @@ with cluster(place, cgroup_root=root) as api:
 
 def prepare(sandbox: Sandbox) -> list[str]:
     """kubelet makes kubepods below the scenario's own cgroup: one that the node has is not touched."""
-    kubernetes_build.binaries()
     sandbox.in_every_hierarchy()
     arguments = [str(sandbox.directory()), f"/{sandbox.name}", IMAGE, AGENT.format(tasks=TASKS)]
     return [*arguments, str(LEAST), str(MADE_S)]
@@ -75,10 +75,11 @@ SCENARIO = Scenario(
     needs=Needs(
         3 * GB,
         processes=4096,
-        programs=PROGRAMS,
+        programs=(*PROGRAMS, *kubernetes_build.NEEDED),
         controllers=("memory",),
-        files=("/proc/sys/vm/drop_caches", "/usr/lib/cni/loopback"),
+        files=("/proc/sys/vm/drop_caches",),
     ),
+    build=kubernetes_build.binaries,
     prepare=prepare,
     many=True,
 )
