@@ -281,10 +281,10 @@ class Facts:
         )
 
     @property
-    def containers(self) -> dict[str, Container]:
-        """By id, as they were known in the hour before the window and in it."""
+    def recent_containers(self) -> dict[str, Container]:
+        """By id, those of the hour before the window and of the window itself."""
         return self._keep(
-            "containers", lambda: containers(self.recording, self.start_us - HOUR_US, self.end_us + LATE_US)
+            "recent containers", lambda: containers(self.recording, self.start_us - HOUR_US, self.end_us + LATE_US)
         )
 
     def cgroup_rates(self, from_us: int, to_us: int) -> tuple[Count, Count] | None:

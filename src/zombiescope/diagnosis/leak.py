@@ -89,7 +89,7 @@ def attribute(facts: Facts, view: CgroupsView) -> Culprit | None:
 
 def _by_ledger(facts: Facts, view: CgroupsView) -> Culprit | None:
     lines = [line for line in view.leaks if line.dying > 0]
-    paths = RuntimePaths(facts.containers.values())
+    paths = RuntimePaths(facts.recent_containers.values())
     suspects: dict[Hashable, _Suspect] = {}
     for line in lines:
         for key, share, found in _suspects(paths, line) if line.path else ():
@@ -171,7 +171,7 @@ def _by_parent(facts: Facts, view: CgroupsView) -> Culprit | None:
     if dying < LEAST_SHARE * sum(parents.values()):
         return None
     how = f"{dying:,} dying cgroups were directly below {parent}"
-    asked = RuntimePaths(facts.containers.values()).requests_below(parent)
+    asked = RuntimePaths(facts.recent_containers.values()).requests_below(parent)
     if asked and asked[0].runs >= LEAST_SHARE * sum(one.runs for one in asked):
         worst = asked[0]
         known = Known("container", worst.said, worst.runs, "containers", "containers")

@@ -98,7 +98,7 @@ def judge(case: Case, pattern: Pattern) -> Assessment | RuledOut | None:
 
 def _judge_blind(case: Case, pattern: Pattern, finding: Evidence) -> Assessment | None:
     """By its numbers alone, where those are enough and something shows that the kernel took the time."""
-    applies = any(one.applies(case.facts.kernel) for one in pattern.signatures)
+    applies = any(one.applies(case.facts.kernel, case.profile) for one in pattern.signatures)
     if not (pattern.numbers_tell and applies and case.kernel_took_time):
         return None
     finding = _with_not_seen(case, pattern, finding)

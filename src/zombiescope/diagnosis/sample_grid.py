@@ -214,7 +214,8 @@ def _read_tasks(recording: Recording, start_us: int, end_us: int) -> dict[int, S
     names = container_names.read(recording, start_us, end_us, boxes) if boxes else NO_NAMES
     return {
         row["task"]: SampledTask(
-            *(row[name] for name in TASK_COLUMNS), names.of(row["container"], row["pod"]) if boxes else NAMELESS
+            **{name: row[name] for name in TASK_COLUMNS},
+            named=names.of(row["container"], row["pod"]) if boxes else NAMELESS,
         )
         for row in rows
     }
