@@ -55,7 +55,9 @@ export function samplesOf(tree: FlameTree): FrozenTable {
     pair: pick(leaf),
     pairTask: pairNode.map(() => 0),
     pairNode,
-    tasks: [{ comm: "nobody", pid: 1, tid: 1, unit: null, container: null }],
+    tasks: [
+      { comm: "nobody", pid: 1, tid: 1, unit: null, container: null, name: null, image: null, pod: null, podUid: null },
+    ],
     held: [{ from: START, to: START + SECONDS }],
     blind: [[START + 50, START + 55.5]],
     total: time.length,

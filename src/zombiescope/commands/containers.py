@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = examples(
     "containers --last 10m",
-    "containers --pod kube-system/agent-*     # one pod's, whatever its suffix",
+    "containers --pod 'kube-system/agent-*'   # whatever its suffix",
     "containers --image ecs-agent --json | jq '.families[0]'",
 )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,7 @@ from zombiescope.profile.selection import Selection
 from zombiescope.profile.stacks import Stacks
 from zombiescope.recording import columns, container_names
 from zombiescope.recording.columns import Ints, Mask
-from zombiescope.recording.container_names import NAMELESS, NO_NAMES
+from zombiescope.recording.container_names import NO_NAMES, ContainerNames
 from zombiescope.recording.reader import Recording
 
 BIN_US = 250_000
@@ -212,10 +213,9 @@ def _read_tasks(recording: Recording, start_us: int, end_us: int) -> dict[int, S
     rows = columns.records(recording.table("tasks", start_us, end_us, ("task", *TASK_COLUMNS)))
     boxes = {row["container"] for row in rows if row["container"]}
     names = container_names.read(recording, start_us, end_us, boxes) if boxes else NO_NAMES
-    return {
-        row["task"]: SampledTask(
-            **{name: row[name] for name in TASK_COLUMNS},
-            named=names.of(row["container"], row["pod"]) if boxes else NAMELESS,
-        )
-        for row in rows
-    }
+    return {row["task"]: _task(row, names) for row in rows}
+
+
+def _task(row: dict[str, Any], names: ContainerNames) -> SampledTask:
+    known: dict[str, Any] = {name: row[name] for name in TASK_COLUMNS}
+    return SampledTask(**known, named=names.of(row["container"], row["pod"]))

@@ -50,9 +50,18 @@ def answer(recording: Recording, question: ContainersQuestion) -> ContainerList:
     """Raises QuestionError."""
     window = question.window.choose(recording)
     found = containers(recording, window.start_us, window.end_us).values()
-    chosen = [each for each in found if _wanted(each, question)]
+    return _listed(recording, window, [each for each in found if _wanted(each, question)], question.top)
+
+
+def of_window(recording: Recording, window: Window, top: int) -> ContainerList:
+    """All of them, listed up to so many."""
+    found = containers(recording, window.start_us, window.end_us)
+    return _listed(recording, window, list(found.values()), top)
+
+
+def _listed(recording: Recording, window: Window, chosen: list[Container], top: int | None) -> ContainerList:
     known = families(chosen)
-    return ContainerList(recording.name, window, sorted(chosen, key=_order), known, loops(known), question.top)
+    return ContainerList(recording.name, window, sorted(chosen, key=_order), known, loops(known), top)
 
 
 def _wanted(one: Container, question: ContainersQuestion) -> bool:

@@ -26,8 +26,9 @@ from zombiescope.profile.flame import Tree
 from zombiescope.profile.heatmap import Heatmap
 from zombiescope.profile.selection import ImportFacts, Selection
 from zombiescope.profile.stacks import is_skid
-from zombiescope.recording import columns
+from zombiescope.recording import columns, container_names
 from zombiescope.recording.columns import Ints
+from zombiescope.recording.container_names import NO_NAMES
 
 MAX_SAMPLES = 400_000
 """More are not even tried."""
@@ -243,11 +244,21 @@ def _smallest(values: Ints) -> npt.NDArray[Any]:
 
 
 def _tasks(selection: Selection, ids: list[int]) -> list[list[Any]]:
-    """[comm, pid, tid, unit, container] of each; a later row of the same task knows more and replaces the earlier."""
+    """[comm, pid, tid, unit, container] of each, and where its container is known [name, image, pod, pod's uid]; a
+    later row of the same task knows more and replaces the earlier."""
     names = ("comm", "pid", "tid", "unit", "container")
-    rows = selection.recording.table("tasks", 0, selection.end_us, ("task", *names))
-    known = {row["task"]: [row[name] for name in names] for row in columns.records(rows)}
-    return [known.get(each, [None] * len(names)) for each in ids]
+    table = selection.recording.table("tasks", 0, selection.end_us, ("task", *names, "pod"))
+    used = set(ids)
+    rows = {row["task"]: row for row in columns.records(table) if row["task"] in used}
+    boxes = {row["container"] for row in rows.values() if row["container"]}
+    boxed = container_names.read(selection.recording, *selection.span, boxes) if boxes else NO_NAMES
+
+    def told(row: dict[str, Any]) -> list[Any]:
+        known = boxed.of(row["container"], row["pod"])
+        more = [known.name, known.image, known.pod_path, row["pod"]]
+        return [row[name] for name in names] + (more if any(more) else [])
+
+    return [told(rows[each]) if each in rows else [None] * len(names) for each in ids]
 
 
 def _maps(selection: Selection, rows: int) -> tuple[dict[str, Any], Arrays]:

@@ -4,7 +4,7 @@ A pack is a zip of stored members with the layout of layout.py below node=NAME/.
 window are copied as they are; those at its edges, and log segments, are cut to it and written as Parquet.
 Reading a table in the window from the pack gives the rows that the recording gives.
 
-What holds at the start of the window but was written before it (the ledger's lines, the NIC queues, gauges,
+What holds at the start of the window but was written before it (the ledger's lines, containers, the NIC queues, gauges,
 a gap that has not ended) goes into a part of its own with its own times, so that "the last line at or
 before" is still right. All rollups before the end come along: what is normal is known from the weeks before.
 """
@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from zombiescope._errors import UserError
+from zombiescope._time import HOUR_US
 from zombiescope.recording import columns, layout, schema
 from zombiescope.recording.compact import PART_US
 from zombiescope.recording.layout import Manifest, Span
@@ -174,6 +175,7 @@ class _Packing:
         with tempfile.TemporaryDirectory(prefix="zombiescope-pack-") as folder:
             merger = PartMerger(f"{self._recording.name}-{self._start_us}-before", lambda table: Path(folder) / table)
             merger.add_rows(schema.LEAKS, _last_by(self._before("leaks", boot), "path"))
+            merger.add_rows(schema.CONTAINERS, self._containers(boot))
             merger.add_rows(schema.QUEUES, _last_by(self._before("queues", boot), "nic", "queue"))
             merger.add_rows(schema.GAPS, self._open_gaps())
             earlier = [part for part in self._recording.parts if part.start_us < self._start_us and part.boot == boot]
@@ -183,6 +185,15 @@ class _Packing:
 
     def _before(self, table: str, boot: str) -> pa.Table:
         return self._recording.table(table, None, self._start_us, boot=boot)
+
+    def _containers(self, boot: str) -> pa.Table:
+        """The last row of each that is there when the window starts; within an hour each is said again."""
+        rows = self._recording.table("containers", self._start_us - HOUR_US, self._start_us, boot=boot)
+        last = _last_by(rows, "id")
+        started, exited = (columns.numbers(last.column(name)) for name in ("started", "exited"))
+        gone = columns.present(last.column("exited"))
+        again = columns.present(last.column("started")) & (started > exited)
+        return columns.take(last, np.flatnonzero(~gone | again))
 
     def _open_gaps(self) -> pa.Table:
         gaps = [gap for gap in self._recording.gaps(self._start_us, self._end_us) if gap.from_us < self._start_us]

@@ -13,6 +13,7 @@ from zombiescope.diagnosis.diagnose import Diagnosis
 from zombiescope.diagnosis.report.document import document as diagnosis_document
 from zombiescope.diagnosis.report.markdown import markdown
 from zombiescope.documents import cgroups as cgroup_documents
+from zombiescope.documents import containers as container_documents
 from zombiescope.documents import history as history_documents
 from zombiescope.documents import info as info_documents
 from zombiescope.documents import lanes as lane_documents
@@ -31,6 +32,7 @@ MOST_SHOWN = 5
 """Incidents with every second and every sample; of the others the coarse strip and the words are there."""
 MOST_CELLS = 60_000
 MOST_COLUMNS = 900
+MOST_CONTAINERS = 50
 MOST_POINTS = 400
 _DAYS_US = 30 * 86_400_000_000
 _KEY = "frozen"
@@ -106,6 +108,7 @@ def _answers(recording: Recording, heading: str, window: Window) -> EmbeddedDocu
     answers.put("lanes", lane_documents.document(recording, window, MOST_POINTS))
     answers.put("worst", worst_documents.document(recording, window))
     answers.put("cgroups", cgroup_documents.at_end_of(recording, window))
+    answers.put("containers", container_documents.of_window(recording, window, MOST_CONTAINERS).document())
     points = history(recording, window.end_us - _DAYS_US, window.end_us, _step_us())
     answers.put("history", history_documents.document(recording.name, points))
     answers.put("audit", {"available": False, "why": "This file was made of a recording; no machine was looked at."})

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.helpers.boxes import TRAINER_UID, write_boxes
 from tests.helpers.recordings import SECOND, START_US, Written, write_recording
 
 from zombiescope.profile import heatmap, sample_table, stacks
@@ -141,3 +142,11 @@ def test_no_sample_is_a_table_too(tmp_path: Path) -> None:
     with open_recording(idle.dir) as recording:
         table = made(whole(recording))
     assert (table.scalars["total"], len(table.arrays["time"])) == (0, 0)
+
+
+def test_tasks_of_containers_are_named_by_them(tmp_path: Path) -> None:
+    with open_recording(write_boxes(tmp_path / "boxes")) as recording:
+        table = made(whole(recording))
+    tasks = {row[0]: row[5:] for row in table.scalars["tasks"]}
+    assert tasks["python3"] == ["main", "registry.local:5000/trainer:2", "ml/train-0", TRAINER_UID]
+    assert tasks["kubelet"] == [], "what is not known takes no room"

@@ -4,7 +4,7 @@ import { problemWith, understood } from "./filter-words";
 it("takes what is chosen, unless the text says otherwise", () => {
   expect(understood(" kubelet ", "comm")).toEqual({ kind: "comm", value: "kubelet" });
   expect(understood("core: 3", "comm")).toEqual({ kind: "cpu", value: "3" });
-  expect(understood("pod=web-*", "comm")).toEqual({ kind: "container", value: "web-*" });
+  expect(understood("pod=web-*", "comm")).toEqual({ kind: "pod", value: "web-*" });
   expect(understood("/mem_cgroup.*/", "unit")).toEqual({ kind: "match", value: "mem_cgroup.*" });
   expect(understood("a::b", "match")).toEqual({ kind: "match", value: "a::b" });
 });

@@ -3,7 +3,7 @@
 import type { ListFilter } from "../state/place";
 
 export type Kind = ListFilter | "match";
-export const KINDS: readonly Kind[] = ["cpu", "pid", "tid", "comm", "unit", "container", "match"];
+export const KINDS: readonly Kind[] = ["cpu", "pid", "tid", "comm", "unit", "container", "pod", "image", "match"];
 
 const NAMES: Record<string, Kind> = {
   cpu: "cpu",
@@ -16,7 +16,8 @@ const NAMES: Record<string, Kind> = {
   name: "comm",
   unit: "unit",
   container: "container",
-  pod: "container",
+  pod: "pod",
+  image: "image",
   match: "match",
   frame: "match",
 };

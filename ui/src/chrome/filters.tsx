@@ -12,6 +12,8 @@ const LABELS: Record<ListFilter, string> = {
   comm: "name",
   unit: "unit",
   container: "container",
+  pod: "pod",
+  image: "image",
 };
 const HINTS: Record<Kind, string> = {
   cpu: "core: 3, 0-7",
@@ -19,7 +21,9 @@ const HINTS: Record<Kind, string> = {
   tid: "thread id",
   comm: "name of a process: kubelet, ray*",
   unit: "systemd unit: *.service",
-  container: "container or pod: id or name*",
+  container: "container: name, image or start of its id",
+  pod: "pod: name*, namespace/name or uid",
+  image: "image: ecs-agent, trainer:2",
   match: "regular expression on frames",
 };
 

@@ -14,6 +14,8 @@ const FULL: Place = {
     comm: ["a b"],
     unit: ["x.service", "y.service"],
     container: [],
+    pod: ["ml/train-*"],
+    image: [],
     mode: "kernel",
     match: "mem_cgroup.*|rstat",
   },

@@ -17,11 +17,13 @@ export interface Filters {
   comm: string[];
   unit: string[];
   container: string[];
+  pod: string[];
+  image: string[];
   mode: "" | "kernel" | "user";
   match: string;
 }
 
-export const LISTS = ["cpu", "pid", "tid", "comm", "unit", "container"] as const;
+export const LISTS = ["cpu", "pid", "tid", "comm", "unit", "container", "pod", "image"] as const;
 export type ListFilter = (typeof LISTS)[number];
 
 export const NO_FILTERS: Filters = {
@@ -31,6 +33,8 @@ export const NO_FILTERS: Filters = {
   comm: [],
   unit: [],
   container: [],
+  pod: [],
+  image: [],
   mode: "",
   match: "",
 };

@@ -74,9 +74,9 @@ export function sampleParams(
   span: Span | null,
   withFilters: Filters = filters.value,
 ): Record<string, string | string[]> {
-  const { cpu, pid, tid, comm, unit, container, mode, match } = withFilters;
+  const { cpu, pid, tid, comm, unit, container, pod, image, mode, match } = withFilters;
   const window: Record<string, string> = span ? { from: span.from.toFixed(3), to: span.to.toFixed(3) } : {};
-  return { rec: rec.value, ...window, cpu, pid, tid, comm, unit, container, mode, match };
+  return { rec: rec.value, ...window, cpu, pid, tid, comm, unit, container, pod, image, mode, match };
 }
 
 type Change = Partial<Place>;

@@ -25,7 +25,7 @@ function table(step = 1, more: Record<string, unknown> = {}, arrays: Parameters<
     kinds: ["kernel", "user"],
     skid: [],
     tasks: [
-      ["kubelet", 7, 8, "kubelet.service", "abcdef"],
+      ["kubelet", 7, 8, "kubelet.service", "abcdef", "main", "registry.local:5000/ops/agent:1.2", "ml/train-0", "u-1"],
       ["java", 9, 9, null, null],
     ],
     pruned: { branches: 0, samples: 0, below_ratio: 0 },
@@ -60,7 +60,13 @@ describe("flame graph of a frozen page", () => {
     expect(names(flamegraph(all, { cpu: ["1"] }))).toEqual(["all 2", "main 2"]);
     expect(names(flamegraph(all, { cpu: ["0-1"] }))[0]).toBe("all 5");
     expect(names(flamegraph(all, { comm: ["kube*"] }))[0]).toBe("all 3");
-    expect(names(flamegraph(all, { container: ["abc"] }))[0]).toBe("all 3");
+    for (const container of ["abc", "main", "agent", "agent:1.2"])
+      expect(names(flamegraph(all, { container: [container] }))[0]).toBe("all 3");
+    for (const pod of ["train-*", "ml/train-0", "u-1"]) expect(names(flamegraph(all, { pod: [pod] }))[0]).toBe("all 3");
+    for (const image of ["agent", "ops/agent:1.2", "registry.local:5000/ops/agent"])
+      expect(names(flamegraph(all, { image: [image] }))[0]).toBe("all 3");
+    for (const none of [{ pod: ["default/train-0"] }, { image: ["age"] }, { container: ["train-0"] }])
+      expect(names(flamegraph(all, none))[0]).toBe("all 0");
     expect(names(flamegraph(all, { unit: ["kubelet"] }))[0]).toBe("all 0");
     expect(names(flamegraph(all, { mode: "user" }))).toEqual(["all 3", "main 3"]);
     expect(names(flamegraph(all, { match: "^wa" }))[0]).toBe("all 3");

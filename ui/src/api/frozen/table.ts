@@ -15,6 +15,12 @@ export interface Task {
   tid: number | null;
   unit: string | null;
   container: string | null;
+  /** Of the container, where they are known. */
+  name: string | null;
+  image: string | null;
+  /** namespace/name. */
+  pod: string | null;
+  podUid: string | null;
 }
 
 export interface Maps {
@@ -60,7 +66,17 @@ interface Header {
   modules: string[];
   kinds: string[];
   skid: number[];
-  tasks: [string | null, number | null, number | null, string | null, string | null][];
+  tasks: [
+    comm: string | null,
+    pid: number | null,
+    tid: number | null,
+    unit: string | null,
+    container: string | null,
+    name?: string | null,
+    image?: string | null,
+    pod?: string | null,
+    podUid?: string | null,
+  ][];
   pruned: { branches: number; samples: number; below_ratio: number };
   base_span?: [number, number] | null;
   maps?: { start: number; column_s: number; columns: number; rows: number; cores: number[] };
@@ -104,7 +120,19 @@ export function readTable({ header, arrays }: Columns<Header>): FrozenTable {
     pair,
     pairTask,
     pairNode,
-    tasks: header.tasks.map(([comm, pid, tid, unit, container]) => ({ comm, pid, tid, unit, container })),
+    tasks: header.tasks.map(
+      ([comm, pid, tid, unit, container, name = null, image = null, pod = null, podUid = null]) => ({
+        comm,
+        pid,
+        tid,
+        unit,
+        container,
+        name,
+        image,
+        pod,
+        podUid,
+      }),
+    ),
     held: header.held.map(([from, to]) => ({ from, to })),
     blind: header.blind,
     total: header.total,
@@ -275,11 +303,11 @@ function pairsOf(table: FrozenTable, params: Params): Uint8Array | null {
     const values = new Set(list(params[name]).map(Number));
     if (values.size) tests.push((pair) => values.has(task(pair)[name] ?? -1));
   }
-  for (const name of ["comm", "unit", "container"] as const) {
+  for (const name of ["comm", "unit", "container", "pod", "image"] as const) {
     const values = list(params[name]);
     if (!values.length) continue;
-    const fits = values.map((value) => shellPattern(value, name === "container"));
-    tests.push((pair) => fits.some((fit) => fit.test(task(pair)[name] ?? "\0")));
+    const fits = values.map((value) => FITS[name](value));
+    tests.push((pair) => fits.some((passes) => passes(task(pair))));
   }
   const mode = params.mode;
   if (mode)
@@ -293,6 +321,35 @@ function pairsOf(table: FrozenTable, params: Params): Uint8Array | null {
   }
   if (!tests.length) return null;
   return Uint8Array.from(table.pairNode, (_, pair) => (tests.every((test) => test(pair)) ? 1 : 0));
+}
+
+type Fit = (task: Task) => boolean;
+
+/** What each filter means, as recording/container_names.py has it. */
+const FITS: Record<"comm" | "unit" | "container" | "pod" | "image", (value: string) => Fit> = {
+  comm: (value) => of(value, (task) => [task.comm]),
+  unit: (value) => of(value, (task) => [task.unit]),
+  container: (value) => {
+    const start = shellPattern(value, true);
+    const named = of(value, (task) => [task.name, ...imageForms(task.image)]);
+    return (task) => task.container !== null && (start.test(task.container) || named(task));
+  },
+  pod: (value) => of(value, (task) => [task.podUid, task.pod, task.pod?.split("/").pop()]),
+  image: (value) => of(value, (task) => imageForms(task.image)),
+};
+
+function of(value: string, texts: (task: Task) => (string | null | undefined)[]): Fit {
+  const pattern = shellPattern(value, false);
+  return (task) => texts(task).some((text) => text != null && pattern.test(text));
+}
+
+/** The whole reference or its end, with or without the tag. */
+function imageForms(image: string | null): string[] {
+  const parts = image?.split("/") ?? [];
+  return parts.flatMap((_, first) => {
+    const end = parts.slice(first).join("/");
+    return [end, end.replace(/@.*$/, "").replace(/:[^/:]*$/, "")];
+  });
 }
 
 /** `*` and `?` as in a shell; the start of a container's id is enough. */

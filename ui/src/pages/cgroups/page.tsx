@@ -10,6 +10,7 @@ import { count, duration, moment, percent, plural, sentence, zoneName } from "..
 import { current, info, rec, useDocument, zoneOffset } from "../../state";
 import { Loaded, Page, Panel } from "../parts/parts";
 import { HistoryChart } from "./chart";
+import { Containers } from "./containers";
 import { growthWords, milestones, verdict } from "./forecast";
 import { type HistorySummary, series, summary } from "./series";
 
@@ -50,6 +51,7 @@ export function CgroupsPage() {
         </Loaded>
       </Panel>
       {answer.data && <Leakers document={answer.data} />}
+      <Containers until={until} live={live} />
     </Page>
   );
 }

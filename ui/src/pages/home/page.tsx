@@ -83,6 +83,7 @@ function WorstSecond({ answer }: { answer: Answer<Worst> }) {
             );
           const place = secondPlace(second);
           const hot = second.path[second.path.length - 1];
+          const owner = second.container ?? second.unit;
           const kernel = (second.modes.system ?? 0) + (second.modes.softirq ?? 0) + (second.modes.irq ?? 0);
           return (
             <>
@@ -98,8 +99,7 @@ function WorstSecond({ answer }: { answer: Answer<Worst> }) {
                   <>
                     <strong>{second.comm}</strong>
                     {second.pid !== null && <span class="faint"> [{second.pid}]</span>}
-                    {second.unit && second.unit !== second.comm && <span class="faint"> of {second.unit}</span>} ran
-                    there
+                    {owner && owner !== second.comm && <span class="faint"> of {owner}</span>} ran there
                     {hot ? (
                       <>
                         , in <code>{hot}</code>.

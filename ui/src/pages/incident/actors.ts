@@ -41,7 +41,13 @@ function hog(cause: Cause | null): Part {
   if (actor.cores != null) part.facts.push(`${measured(actor.cores, "cores")} busy`);
   if (actor.cpu_ratio != null) part.facts.push(`${percent(actor.cpu_ratio)} of the node`);
   if (actor.baseline_cores != null) part.facts.push(`usually ${measured(actor.baseline_cores, "cores")}`);
-  for (const where of [actor.container && `container ${actor.container}`, actor.pod && `pod ${actor.pod}`])
+  const container = actor.container_name ?? actor.container;
+  const pod = actor.namespace && actor.pod ? `${actor.namespace}/${actor.pod}` : actor.pod;
+  for (const where of [
+    container && `container ${container}`,
+    actor.image && `image ${actor.image}`,
+    pod && `pod ${pod}`,
+  ])
     if (where) part.facts.push(where);
   return part;
 }
