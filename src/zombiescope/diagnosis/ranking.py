@@ -14,7 +14,7 @@ confirmed cause stands before any that is not.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from zombiescope._severity import SEVERITIES
 from zombiescope.diagnosis.case import Case
@@ -71,6 +71,7 @@ def judge(case: Case, pattern: Pattern) -> Assessment | RuledOut | None:
     if not pattern.considers(case):
         return None
     finding = pattern.examine(case)
+    finding = replace(finding, culprit=case.blamed(finding.culprit))
     against = next((one for one in finding.measurements if one.says == "refutes"), None)
     if against is not None:
         return _refuted(pattern, against)

@@ -26,14 +26,15 @@ _EXIT = "do_exit do_group_exit exit_mmap mmput release_task wait_consider_task"
 
 def examine(case: Case) -> Evidence:
     made = case.count("stat", "processes")
-    culprit, what = _starter(case)
+    starter, what = _starter(case)
+    culprit = case.blamed(starter, makes=True)
     return Evidence(
         tuple(_measurements(case)),
         culprit,
-        f"{culprit.name if culprit else 'somebody'} starts {what} all the time"
+        f"{culprit.subject if culprit else 'somebody'} starts {what} all the time"
         + ("" if made is None else f": {made.rate:,.0f} a second"),
         Fix(
-            f"let {culprit.name if culprit else 'the parent'} do the work itself, or in batches",
+            f"let {culprit.subject if culprit else 'the parent'} do the work itself, or in batches",
             (
                 command(f"ps -fp {culprit.pid}" if culprit and culprit.pid else "ps -ef --forest"),
                 command("perf trace -e execve -a -- sleep 2", "what is started"),
@@ -61,7 +62,7 @@ def _starter(case: Case) -> tuple[Actor | None, str]:
     starter = case.facts.samples.starter(case.hog_samples, or_itself=True)
     what = "threads" if starter is not None and starter.are_threads else "processes"
     if starter is None:
-        return case.known_hog, what
+        return case.answerable_hog, what
     if not starter.started_most:
         return _whole(case), what
     if starter.task is not None:

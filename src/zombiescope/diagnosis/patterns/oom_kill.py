@@ -27,7 +27,10 @@ def examine(case: Case) -> Evidence:
     # Of a flood only some lines are kept, and each of those says how many it stands for.
     count = sum(1 + int(event.fields.get("held") or 0) for event in kills)
     return Evidence(
-        (_kills(case, count, kills), *_cgroup(limited)), victim, _summary(victim, limited, count), _fix(victim, limited)
+        (_kills(case, count, kills), *_cgroup(limited)),
+        case.blamed(victim),
+        _summary(victim, limited, count),
+        _fix(victim, limited),
     )
 
 

@@ -33,7 +33,7 @@ def examine(case: Case) -> Evidence:
                 refutes_below=FEW_PER_S,
             ),
         ),
-        case.known_hog,
+        case.answerable_hog,
         f"{case.hog.name} unmaps memory that its threads share, and interrupts their cores for it",
         Fix(
             "unmap less: keep memory in the allocator, or use processes instead of threads",
