@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 MOST_GENERATIONS = 32
 KTHREADD = 2
+SAME_TICKS = 2
+"""Starts are known from /proc or from FORK records, and both are rounded."""
 SHORT_TICKS = 200
 """Two seconds: who lives longer than that is not one of the short-lived children, however many siblings it has."""
 MANY_RUNS = 5
@@ -61,7 +63,7 @@ class Ancestry:
 
     def _is_same(self, life: Life, task: SampledTask) -> bool:
         if life.start_ticks is not None and task.start_ticks is not None:
-            return abs(life.start_ticks - task.start_ticks) <= 2
+            return abs(life.start_ticks - task.start_ticks) <= SAME_TICKS
         return life.start_ticks == task.start_ticks and self._tasks[life.numbers[0]].ppid == task.ppid
 
     def task(self, life: Life) -> SampledTask:
@@ -113,7 +115,8 @@ class Ancestry:
         """The process with this pid that was there when the child was started."""
         lives = [one for one in self._lives.get(pid, ()) if one is not child]
         if child.start_ticks is not None:
-            lives = [one for one in lives if one.start_ticks is None or one.start_ticks <= child.start_ticks]
+            latest = child.start_ticks + SAME_TICKS
+            lives = [one for one in lives if one.start_ticks is None or one.start_ticks <= latest]
             started = [(one.start_ticks, one.numbers[0], one) for one in lives if one.start_ticks is not None]
             if started:
                 return max(started, key=lambda each: each[:2])[2]

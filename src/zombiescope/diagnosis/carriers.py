@@ -35,6 +35,7 @@ CLIENTS = frozenset({"docker", "nerdctl", "ctr", "crictl", "systemd-run", "podma
 
 _PER_USER_MANAGER = re.compile(r"user@\d+\.service$")
 _CONTAINER_SCOPE = re.compile(r"(?:docker|cri-containerd|crio|libpod|nerdctl|machine|lxc)[-.].*\.scope$")
+_TRANSIENT = re.compile(r"(?:session|run)-(?:\*|[a-z]?\d|r[0-9a-f]).*\.(?:scope|service)$")
 _SHARED_SLICE = re.compile(r"(?:-|system|user|machine|init|docker|kubepods[^/]*)\.slice$")
 
 
@@ -47,12 +48,17 @@ def carries_out(comm: str | None, pid: int | None = None) -> bool:
     return comm in CARRIERS or comm in CLIENTS or comm.startswith("runc:[") or _SHIM.match(comm) is not None
 
 
+def carries_out_for_its_parent(comm: str | None) -> bool:
+    """A client of a runtime works for whoever ran it; podman is client and runtime in one."""
+    return comm in CLIENTS or comm == "podman"
+
+
 def is_carrier_unit(unit: str | None) -> bool:
     return unit is not None and (unit in CARRIER_UNITS or _PER_USER_MANAGER.match(unit) is not None)
 
 
 def stands_for_nobody(unit: str) -> bool:
     """A unit in a cgroup's path that says where something ran and not whose it is: a runtime, the scope of one
-    container, a slice that everybody shares."""
-    scope = _CONTAINER_SCOPE.match(unit) or _SHARED_SLICE.match(unit)
+    container, a login session, a transient unit without a name, a slice that everybody shares."""
+    scope = _CONTAINER_SCOPE.match(unit) or _SHARED_SLICE.match(unit) or _TRANSIENT.match(unit)
     return is_carrier_unit(unit) or scope is not None

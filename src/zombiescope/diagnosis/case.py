@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from zombiescope._time import SECOND_US
+from zombiescope.diagnosis.blame import answerable
 from zombiescope.diagnosis.core_grid import Grid
 from zombiescope.diagnosis.facts import Count, Facts
 from zombiescope.diagnosis.hog import HogSearch
@@ -120,9 +121,18 @@ class Case:
         return None if self.hog_task is None else self.hog
 
     @property
+    def answerable_hog(self) -> Actor | None:
+        """The hog as a culprit; None where nobody was sampled, or where it only carries out for others."""
+        return self.blamed(self.known_hog)
+
+    def blamed(self, actor: Actor | None, *, makes: bool = False) -> Actor | None:
+        """Who answers for what an actor did (blame.py): every culprit of every pattern goes through here."""
+        return None if actor is None else answerable(self.facts, actor, (self.from_us, self.to_us), makes=makes)
+
+    @property
     def hog_program(self) -> Actor | None:
         """None where it is a kernel thread, which works for somebody else."""
-        return None if self.hog_task is None or is_kernel_thread(self.hog_task) else self.hog
+        return None if self.hog_task is None or is_kernel_thread(self.hog_task) else self.answerable_hog
 
     # --- what the kernel did -----------------------------------------------------------------------------------------
 
@@ -231,8 +241,9 @@ class Case:
         inside: Mask = self.in_span & grid.in_kernel & grid.with_function(*names)
         return inside
 
-    def caller(self, *names: str) -> Actor | None:
-        """Who spent most time below one of these functions, and how much; kernel threads work for somebody else."""
+    def caller(self, *names: str, makes: bool = False) -> Actor | None:
+        """Who is to blame for the time below one of these functions: who spent most of it, and how much. Kernel threads
+        work for somebody else. `makes`: below them something is made that a runtime makes for containers only."""
         grid = self.facts.samples
         if not self.cores_in(*names):
             return None
@@ -242,7 +253,7 @@ class Case:
             return None
         task, count = best
         cores = round(count / self.facts.hz / self.seconds, 3)
-        return self._behind(chosen, task, cores) or task.actor(cores)
+        return self.blamed(self._behind(chosen, task, cores) or task.actor(cores), makes=makes)
 
     def sender(self) -> Actor | None:
         """Who sends most packets, of the tasks of this node."""

@@ -62,6 +62,11 @@ class Actor:
         return f"{said}, which runs {_short(self.image)}" if self.image and not self.container else said
 
     @property
+    def subject(self) -> str:
+        """Its name where a sentence goes on about it: a clause in it ends with a comma."""
+        return f"{self.name}," if ", which" in self.name else self.name
+
+    @property
     def _thing(self) -> str:
         """Without a program."""
         image = _short(self.image or "")

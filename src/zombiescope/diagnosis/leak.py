@@ -26,7 +26,7 @@ from zombiescope.diagnosis.restarts import matching_unit, restarts_per_hour
 from zombiescope.diagnosis.runtime_paths import RuntimePaths
 from zombiescope.views.cgroups import CgroupsView, Leak
 
-__all__ = ["Culprit", "Known", "attribute", "restarts_per_hour", "unit_of"]
+__all__ = ["Culprit", "Known", "attribute", "charged", "restarts_per_hour", "unit_of"]
 
 LEAST_SHARE = 0.3
 _UNIT = re.compile(r"([^/]+\.(?:service|scope|socket|slice))(?:/|$)")
@@ -123,6 +123,12 @@ def _suspects(paths: RuntimePaths, line: Leak) -> Iterator[tuple[Hashable, float
     carrier = creator.comm or creator.unit or "a runtime"
     why = f"{carrier} made them for others, and no container at {line.path} was recorded"
     yield ("nobody", line.path), 1.0, _Suspect(None, None, why)
+
+
+def charged(facts: Facts, line: Leak) -> Actor | None:
+    """Whom one line of the ledger is charged to; of several the one with most of it."""
+    found = _suspects(RuntimePaths(facts.containers.values()), line)
+    return max(found, key=lambda each: each[1])[2].actor
 
 
 def _culprit_of(suspect: _Suspect) -> Culprit:

@@ -75,6 +75,7 @@ def judge(case: Case, pattern: Pattern) -> Assessment | RuledOut | None:
     if not pattern.considers(case):
         return None
     finding = pattern.examine(case)
+    finding = replace(finding, culprit=case.blamed(finding.culprit))
     against = next((one for one in finding.measurements if one.says == "refutes"), None)
     if against is not None:
         return _refuted(pattern, against)

@@ -219,6 +219,13 @@ def test_names_that_somebody_chose_to_be_long_do_not_fill_the_report(tmp_path: P
     assert len(cause_of(made, tmp_path).summary) < 1_000
 
 
+def test_cgroups_that_a_runtime_makes_are_told_with_who_asked(tmp_path: Path) -> None:
+    made = leak(Scene(kernel="6.18.0").vmstat().census(240, 5_000), "/docker/*", 5_000, RUNC)
+    run(made, "/docker/{}", 9, image=IMAGE, requester="agent-loop")
+    (said,) = [text for text in made.diagnose(tmp_path).noted if "were made" in text]
+    assert f"by runc of containerd.service for agent-loop, which runs {IMAGE}, and 5,000 removed" in said
+
+
 # --- names -----------------------------------------------------------------------------------------------------------
 
 

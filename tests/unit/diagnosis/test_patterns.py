@@ -241,9 +241,11 @@ ROWS = (
     Row(
         "session-leak",
         hog("do_syscall_64 cgroup_mkdir", comm="sshd", cpu=0, pid=900),
-        lambda s: s.hog("", "systemd", pid=1, ppid=0, share=0.9).leak("/user.slice/session-*.scope", 0, 4_000, 100),
+        lambda s: s.hog("", "systemd", pid=1, ppid=0, share=0.9).leak(
+            "/user.slice/session-*.scope", 0, 4_000, 100, "systemd"
+        ),
         nothing,
-        "systemd",
+        None,
         measures_itself=True,
     ),
     Row(

@@ -138,7 +138,13 @@ def test_another_process_that_has_the_pid_now_is_not_taken_for_the_one_that_was_
     assert own is not None
     for started in (own.start_time_ticks, own.start_time_ticks - 500, None):
         lookup.ask(TaskQuestion(0, 1, os.getpid(), os.getpid(), "x", 4001, "/hint", started))
-    until(lookup.settled)
-    same, other, unknown = (answer for answer in lookup.take_answers() if isinstance(answer, TaskAnswer))
+    answers: list[TaskAnswer] = []
+
+    def all_came() -> bool:
+        answers.extend(answer for answer in lookup.take_answers() if isinstance(answer, TaskAnswer))
+        return len(answers) == 3
+
+    until(all_came)
+    same, other, unknown = answers
     assert (same.process, unknown.process) == (own, own)
     assert (other.process, other.cgroup) == (None, "/hint")

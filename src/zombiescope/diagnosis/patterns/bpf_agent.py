@@ -23,7 +23,7 @@ _HELPERS = (
 
 
 def examine(case: Case) -> Evidence:
-    agent = case.busiest_of(*AGENTS)
+    agent = case.blamed(case.busiest_of(*AGENTS))
     return Evidence(
         tuple(_programs(case)),
         agent,

@@ -30,7 +30,7 @@ def examine(case: Case) -> Evidence:
     cgroup = worst.group or ""
     return Evidence(
         tuple(found),
-        _actor(case, cgroup),
+        case.blamed(_actor(case, cgroup)),
         f"the CPU quota of {cgroup} throttled it in {worst.facts['ratio'] * 100:.0f}% of its periods",
         Fix(
             f"raise or remove the CPU limit of {cgroup}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Actor, Fix, advice, command
-from zombiescope.diagnosis.leak import unit_of
+from zombiescope.diagnosis.leak import charged
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured, signature
 from zombiescope.views.cgroups import Leak
 
@@ -27,7 +27,7 @@ def examine(case: Case) -> Evidence:
     return Evidence(
         (_rate(case),),
         culprit,
-        f"{culprit.name if culprit else 'somebody'} constantly creates and removes cgroups",
+        f"{culprit.subject if culprit else 'somebody'} constantly creates and removes cgroups",
         Fix(
             "start fewer containers, scopes or sandboxes: let one do the work of many",
             (
@@ -55,11 +55,10 @@ def _says(rate: float) -> bool | None:
 
 def _culprit(case: Case, line: Leak | None) -> Actor | None:
     """Who was seen making them; else whom the ledger charges with most, since it was begun."""
-    maker = case.caller("cgroup_mkdir")
+    maker = case.caller("cgroup_mkdir", makes=True)
     if maker is not None or line is None or not line.path or not line.created:
         return maker
-    who = line.creator
-    return Actor(who.comm, who.pid, who.unit or unit_of(line.path), line.path, who.container)
+    return charged(case.facts, line)
 
 
 PATTERN = Pattern(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Actor, Fix, FixStep, advice, command
-from zombiescope.diagnosis.leak import unit_of
+from zombiescope.diagnosis.leak import charged
 from zombiescope.diagnosis.pattern import Evidence, Pattern, level, measured, signature
 from zombiescope.diagnosis.plan_container import stop_what
 
@@ -33,11 +33,10 @@ def examine(case: Case) -> Evidence:
     found = [
         level("{} memory cgroups have a directory", live, "cgroups", "census", confirms_from=MANY, refutes_below=NORMAL)
     ]
-    culprit = None
+    culprit, where = None, ""
     if litter is not None and litter.path and _left(litter.created, litter.removed) >= MANY // 10:
-        culprit = Actor(
-            litter.creator.comm, litter.creator.pid, litter.creator.unit or unit_of(litter.path), litter.path
-        )
+        culprit = charged(case.facts, litter)
+        where = f"; most are left behind at {litter.path}"
         text = (
             f"{litter.created:,} were created at {litter.path} and {litter.removed or 0:,} removed since the "
             "recorder started"
@@ -45,9 +44,8 @@ def examine(case: Case) -> Evidence:
         found.append(measured(text, litter.created, "cgroups", "leaks", None, step="litter"))
     return Evidence(
         tuple(found),
-        culprit or case.known_hog,
-        f"{case.hog.name} walks {'too many' if live is None else f'{live:,}'} cgroup directories"
-        + (f"; most are left behind at {culprit.cgroup}" if culprit else ""),
+        culprit or case.answerable_hog,
+        f"{case.hog.name} walks {'too many' if live is None else f'{live:,}'} cgroup directories{where}",
         Fix(
             "remove the directories that nothing uses, and fix what leaves them behind",
             tuple(_steps(case, culprit)),

@@ -40,11 +40,11 @@ def examine(case: Case) -> Evidence:
     found = [_dump(dumping or 0)] if dumps else [*_table(case), *_churn(case)]
     return Evidence(
         tuple(found),
-        culprit or (case.known_hog if dumps else None),
-        f"{culprit.name if culprit else 'somebody'} dumps the connection table"
+        culprit or (case.answerable_hog if dumps else None),
+        f"{culprit.subject if culprit else 'somebody'} dumps the connection table"
         if dumps
         else "connections are made faster than connection tracking forgets them"
-        + (f"; {culprit.name} sends most" if culprit else ""),
+        + (f"; {culprit.subject} sends most" if culprit else ""),
         Fix(
             "make room in the table, or track less",
             tuple(_steps(case, dumps=dumps)),

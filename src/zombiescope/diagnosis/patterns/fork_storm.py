@@ -23,19 +23,25 @@ _EXEC = (
     "sys_execve sys_execveat do_execveat_common __do_execve_file bprm_execve begin_new_exec load_elf_binary "
     "exec_mmap do_execve do_execve_common search_binary_handler flush_old_exec"
 )
+MANY_TASKS = 5
+FORK_CORES = 0.05
+WALK_SHARE = 0.5
+_WALK = "mem_cgroup_iter css_next_descendant_pre"
 _EXIT = "do_exit do_group_exit exit_mmap mmput release_task wait_consider_task"
+_ALL = f"{_FORK} {_EXEC} {_EXIT}"
 
 
 def examine(case: Case) -> Evidence:
     made = case.count("stat", "processes")
-    culprit, what = _starter(case)
+    starter, what = _starter(case)
+    culprit = case.blamed(starter, makes=True)
     return Evidence(
         tuple(_measurements(case)),
         culprit,
-        f"{culprit.name if culprit else 'somebody'} starts {what} all the time"
+        f"{culprit.subject if culprit else 'somebody'} starts {what} all the time"
         + ("" if made is None else f": {made.rate:,.0f} a second"),
         Fix(
-            f"let {culprit.name if culprit else 'the parent'} do the work itself, or in batches",
+            f"let {culprit.subject if culprit else 'the parent'} do the work itself, or in batches",
             (
                 command(shell("ps", "-fp", culprit.pid) if culprit and culprit.pid else "ps -ef --forest"),
                 command("perf trace -e execve -a -- sleep 2", "what is started"),
@@ -47,6 +53,13 @@ def examine(case: Case) -> Evidence:
 
 def _measurements(case: Case) -> list[Measurement]:
     made = case.count("stat", "processes")
+    walk = _walks_instead(case)
+    if walk is not None:
+        return [walk]
+    if not _is_its_doing(case):
+        text = f"{case.hog.name} itself starts none, and is none of many"
+        rate = None if made is None else made.added
+        return [Measurement(text, rate, "new processes", "counters", "nothing", counter="processes")]
     copying = case.cores_in("copy_page_range", "dup_mmap", "exit_mmap", chosen=case.hog_samples)
     found = [counted("new processes", "processes", made, "counters", confirms_from=MANY_PER_S, refutes_below=FEW_PER_S)]
     if copying is not None and made is not None and made.added:
@@ -58,12 +71,34 @@ def _measurements(case: Case) -> list[Measurement]:
     return found
 
 
+def _walks_instead(case: Case) -> Measurement | None:
+    """A process that starts or ends in a cgroup at its limit reclaims there, and may walk every zombie on the way. That
+    is then the work, however many processes there are."""
+    made = case.below(*_ALL.split()) & case.hog_samples
+    walking = int(np.count_nonzero(made & case.below(*_WALK.split())))
+    of_all = walking / max(int(np.count_nonzero(made)), 1)
+    if of_all < WALK_SHARE:
+        return None
+    text = f"below fork, exec and exit {of_all * 100:.0f}% of the time goes into walking memory cgroups"
+    return Measurement(text, round(of_all, 4), "ratio", "samples", "refutes")
+
+
+def _is_its_doing(case: Case) -> bool:
+    """Whether new processes have to do with the hog: it forks, it is many tasks, or it is one of many that one starts.
+    A large program that ends while cron starts its jobs is none of that."""
+    grid = case.facts.samples
+    starter = grid.starter(case.hog_samples, or_itself=True)
+    many = len(np.unique(grid.task[case.hog_samples])) >= MANY_TASKS
+    forks = (case.cores_in(*_FORK.split(), chosen=case.hog_samples) or 0.0) >= FORK_CORES
+    return many or forks or (starter is not None and starter.started_most and starter.pid != case.hog.pid)
+
+
 def _starter(case: Case) -> tuple[Actor | None, str]:
     """Storms are made of children; who started most of those that were sampled is to blame."""
     starter = case.facts.samples.starter(case.hog_samples, or_itself=True)
     what = "threads" if starter is not None and starter.are_threads else "processes"
     if starter is None:
-        return case.known_hog, what
+        return case.answerable_hog, what
     if not starter.started_most:
         return _whole(case), what
     if starter.task is not None:
@@ -91,12 +126,14 @@ PATTERN = Pattern(
     seen_on=("6.18",),
     looks_like="Kernel time in fork, exec and exit, spread over hundreds of processes that live for milliseconds, so "
     "that no list of processes shows them. Or a process with gigabytes forks, which copies its page tables.",
-    confirmed_by="50 or more new processes a second; or 0.5 of a CPU in copying and dropping address spaces.",
-    refuted_by="Less than one new process a second (threads count as processes).",
+    confirmed_by="50 or more new processes a second, where the hog forks, is many processes or one "
+    "of many; or 0.5 of a CPU in copying and dropping address spaces.",
+    refuted_by="Less than one new process a second (threads count as processes); or most of the time below fork, exec "
+    "and exit goes into walking memory cgroups.",
     remedy="Do the work in one process or in batches; start helpers by vfork or posix_spawn.",
     examine=examine,
     numbers_tell=True,
-    signatures=(signature(f"{_FORK} {_EXEC} {_EXIT}", means="processes are made, and end"),),
+    signatures=(signature(_ALL, means="processes are made, and end"),),
     hog="The children, added up by their parent, name or unit.",
     culprit="The parent that starts them.",
     known_from="kubernetes 61793; measured on 6.18 (1,180 exec a second on one core)",

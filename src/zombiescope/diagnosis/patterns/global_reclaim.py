@@ -59,7 +59,7 @@ def examine(case: Case) -> Evidence:
         tuple(found),
         culprit,
         f"the node is short of memory and {case.hog.name} spends its time reclaiming it"
-        + (f"; {culprit.name} allocates most" if culprit and culprit.name != case.hog.name else ""),
+        + (f"; {culprit.subject} allocates most" if culprit and culprit.name != case.hog.name else ""),
         Fix(
             "limit what fills memory, and let kswapd begin sooner",
             (

@@ -34,7 +34,7 @@ def examine(case: Case) -> Evidence:
     driver = case.cores_in(*_DRIVER.split())
     sampled = len(case.facts.samples) > 0
     says = True if used >= CORES else False if used < LITTLE_CORES else None
-    culprit = case.busiest_of(*MONITORS)
+    culprit = case.blamed(case.busiest_of(*MONITORS))
     return Evidence(
         (
             cpu_used("GPU monitors used {}", used if sampled else None, says),

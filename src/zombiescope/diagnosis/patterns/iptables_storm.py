@@ -26,9 +26,9 @@ def examine(case: Case) -> Evidence:
     return Evidence(
         (_reload(reloading) if reloads else _cost(case, passing),),
         culprit,
-        f"{culprit.name if culprit else 'somebody'} replaces firewall rules"
+        f"{culprit.subject if culprit else 'somebody'} replaces firewall rules"
         if reloads
-        else "each packet passes too many firewall rules" + (f"; {culprit.name} sends most" if culprit else ""),
+        else "each packet passes too many firewall rules" + (f"; {culprit.subject} sends most" if culprit else ""),
         Fix(
             "have fewer rules for a packet to pass, and replace them less often",
             (

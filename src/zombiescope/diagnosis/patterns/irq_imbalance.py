@@ -38,7 +38,7 @@ def examine(case: Case) -> Evidence:
     place = "one core" if busiest is None else f"core {busiest[0]}"
     return Evidence(
         tuple(found),
-        case.sender() or case.known_hog,
+        case.sender() or case.answerable_hog,
         f"{place} polls the network card alone while the others have room",
         Fix(
             "spread the card's queues over the cores",

@@ -32,7 +32,8 @@ class _Limited(NamedTuple):
 def examine(case: Case) -> Evidence:
     worst = _worst(case)
     culprit = _culprit(case, worst)
-    where = culprit.cgroup if culprit and culprit.cgroup else "a cgroup"
+    known = worst.cgroup if worst is not None and worst.hits > 0 else case.hog.cgroup
+    where = known or "a cgroup"
     return Evidence(
         (_hits(worst), *_walks_instead(case)),
         culprit,
@@ -93,8 +94,8 @@ def _walks_instead(case: Case) -> list[Measurement]:
 def _culprit(case: Case, worst: _Limited | None) -> Actor | None:
     if worst is not None and worst.hits > 0:
         mine = case.hog.cgroup == worst.cgroup
-        return case.hog if mine else Actor(unit=unit_of(worst.cgroup), cgroup=worst.cgroup)
-    return case.known_hog
+        return case.answerable_hog if mine else case.blamed(Actor(unit=unit_of(worst.cgroup), cgroup=worst.cgroup))
+    return case.answerable_hog
 
 
 PATTERN = Pattern(

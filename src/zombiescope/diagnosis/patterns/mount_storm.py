@@ -22,15 +22,15 @@ _CHANGES = (
 
 
 def examine(case: Case) -> Evidence:
-    reader, changer = case.caller(*_READS.split()), case.caller(*_CHANGES.split())
-    culprit = case.known_hog or reader or changer
+    reader, changer = case.caller(*_READS.split()), case.caller(*_CHANGES.split(), makes=True)
+    culprit = case.answerable_hog or changer or reader
     return Evidence(
         (
             cpu_below(case, "reading the mount table", _READS, confirms_from=LEAST_CORES),
             cpu_below(case, "mounting and unmounting", _CHANGES, confirms_from=LEAST_CORES),
         ),
         culprit,
-        f"{culprit.name if culprit else 'somebody'} keeps the kernel busy with the mount table",
+        f"{culprit.subject if culprit else 'somebody'} keeps the kernel busy with the mount table",
         Fix(
             "reduce the number of mounts, and of programs that read all of them",
             (

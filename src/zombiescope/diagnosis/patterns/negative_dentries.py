@@ -35,7 +35,7 @@ def examine(case: Case) -> Evidence:
             ),
             *_all(case),
         ),
-        case.known_hog,
+        case.answerable_hog,
         f"{case.hog.name} makes the kernel walk {'many' if negative is None else f'{negative:,}'} cached names that "
         "do not "
         "exist",

@@ -18,7 +18,7 @@ _CLEANUP = (
 
 
 def examine(case: Case) -> Evidence:
-    caller = case.caller("copy_net_ns", "setup_net", "ops_init")
+    caller = case.caller("copy_net_ns", "setup_net", "ops_init", makes=True)
     waits = [event for event in case.facts.events if event.kind == "netdev_unregister_wait"]
     found = [_both(case)]
     if waits:
@@ -27,7 +27,7 @@ def examine(case: Case) -> Evidence:
     return Evidence(
         tuple(found),
         caller,
-        f"{caller.name if caller else 'somebody'} creates network namespaces, and a kworker tears them down",
+        f"{caller.subject if caller else 'somebody'} creates network namespaces, and a kworker tears them down",
         Fix(
             "create fewer network namespaces: longer-lived pods, no sandbox for each short job",
             (

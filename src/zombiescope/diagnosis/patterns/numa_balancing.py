@@ -34,7 +34,7 @@ def examine(case: Case) -> Evidence:
             ),
             counted("pages moved", "numa_pages_migrated", case.count("vmstat", "numa_pages_migrated"), "counters"),
         ),
-        case.known_hog,
+        case.answerable_hog,
         f"automatic NUMA balancing unmaps and moves the pages of {case.hog.name}",
         Fix(
             "turn automatic NUMA balancing off and place memory by hand",

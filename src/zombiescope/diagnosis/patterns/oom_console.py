@@ -33,7 +33,7 @@ def examine(case: Case) -> Evidence:
     victim = next((event.fields.get("comm") for event in reports if event.fields.get("comm")), None)
     return Evidence(
         tuple(found),
-        Actor(comm=victim) if isinstance(victim, str) else None,
+        case.blamed(Actor(comm=victim)) if isinstance(victim, str) else None,
         "the kernel prints an OOM report to a serial console, with interrupts off while each line goes out",
         Fix(
             "keep long kernel reports off the serial console",

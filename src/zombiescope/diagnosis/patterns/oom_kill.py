@@ -30,7 +30,7 @@ def examine(case: Case) -> Evidence:
     count = sum(1 + int(event.fields.get("held") or 0) for event in kills)
     return Evidence(
         (_kills(case, count, kills), *_cgroup(limited)),
-        victim,
+        case.blamed(victim),
         _summary(victim, limited, count),
         _fix(case.cgroups, victim, limited),
     )

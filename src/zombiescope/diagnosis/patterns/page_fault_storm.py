@@ -27,7 +27,7 @@ def examine(case: Case) -> Evidence:
             counted("huge pages cleared", "thp_fault_alloc", huge, "counters", confirms_from=HUGE_PER_S),
             *_by_new_processes(case),
         ),
-        case.known_hog,
+        case.answerable_hog,
         f"{case.hog.name} takes page faults all the time: it maps, touches and releases memory",
         Fix(
             f"let {case.hog.name} keep its memory: an allocator that does not return it at once, or fewer workers",

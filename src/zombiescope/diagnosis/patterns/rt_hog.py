@@ -43,7 +43,7 @@ def examine(case: Case) -> Evidence:
     actor = _actor(case, worst.facts["pid"]) or case.hog
     return Evidence(
         tuple(found),
-        actor,
+        case.blamed(actor),
         f"{actor.name} runs at real-time priority and does not yield its core",
         Fix(
             f"run {actor.name} without real-time priority, or let it sleep",

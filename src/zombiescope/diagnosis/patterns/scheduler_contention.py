@@ -16,7 +16,7 @@ LITTLE_US_PER_S = 200_000
 
 def examine(case: Case) -> Evidence:
     crowd = _crowd(case)
-    who = None if crowd is None else who_keeps_them(case.facts.samples, crowd, case.seconds)
+    who = None if crowd is None else case.blamed(who_keeps_them(case.facts.samples, crowd, case.seconds), makes=True)
     core = "CORE" if crowd is None else str(crowd.cpu)
     return Evidence(
         (*_waited(case), *_shared(case, crowd)),

@@ -6,7 +6,9 @@ import re
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Actor, Fix, advice, command
+from zombiescope.diagnosis.leak import charged
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, measured
+from zombiescope.views.cgroups import Leak
 
 MANY = 500
 """Thousands of abandoned sessions kept pid 1 at 50 to 90% (systemd 37880)."""
@@ -26,7 +28,7 @@ def examine(case: Case) -> Evidence:
         found.append(left)
     return Evidence(
         tuple(found),
-        Actor(comm="systemd", pid=1, unit="init.scope", cores=round(used, 3)),
+        _opener(case),
         "systemd and D-Bus are busy with sessions and scopes that were left behind",
         Fix(
             "end the sessions that nobody uses, and fix what opens them",
@@ -43,12 +45,21 @@ def examine(case: Case) -> Evidence:
     )
 
 
+def _opener(case: Case) -> Actor | None:
+    line = _worst(case)
+    return None if line is None else case.blamed(charged(case.facts, line))
+
+
+def _worst(case: Case) -> Leak | None:
+    lines = [line for line in case.cgroups.leaks if _SESSION.search(line.path) and line.created]
+    return max(lines, key=lambda line: (line.created or 0) - (line.removed or 0), default=None)
+
+
 def _left_behind(case: Case) -> Measurement | None:
     """Session scopes that were made and not removed since the recorder started."""
-    lines = [line for line in case.cgroups.leaks if _SESSION.search(line.path) and line.created]
-    if not lines:
+    worst = _worst(case)
+    if worst is None:
         return None
-    worst = max(lines, key=lambda line: (line.created or 0) - (line.removed or 0))
     left = (worst.created or 0) - (worst.removed or 0)
     text = f"{worst.created:,} scopes were created at {worst.path}, {left:,} of them still exist"
     return measured(text, worst.created, "cgroups", "leaks", True if left >= MANY else None)
@@ -66,6 +77,7 @@ PATTERN = Pattern(
     remedy="Terminate the sessions, and fix what opens them (monitoring by ssh, cron).",
     examine=examine,
     hog="systemd (pid 1), systemd-logind or the D-Bus daemon.",
-    culprit="systemd carries them; who logs in is in the journal.",
+    culprit="Who opens them, if the recorder saw it make them itself; systemd only carries them, and who logs in is in "
+    "the journal.",
     known_from="systemd 8015, 1961, 20198, 37880",
 )

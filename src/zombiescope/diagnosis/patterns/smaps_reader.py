@@ -27,7 +27,7 @@ _FILES = (
 def examine(case: Case) -> Evidence:
     return Evidence(
         (_mapped(case), cpu_below(case, "reading smaps", _FILES, confirms_from=1e9)),
-        case.known_hog,
+        case.answerable_hog,
         f"{case.hog.name} reads the page tables of a large process (smaps, smaps_rollup or pagemap)",
         Fix(
             f"turn off in {case.hog.name} what reads smaps: proportional memory (PSS), referenced memory, swap by "

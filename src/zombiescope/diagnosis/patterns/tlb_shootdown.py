@@ -33,7 +33,7 @@ _BROADCAST = "broadcast_tlb_flush invlpgb_tlb_flush invlpgb_flush_user_nr_nosync
 def examine(case: Case) -> Evidence:
     return Evidence(
         (_silent(case) or _interrupts(case),),
-        case.known_hog,
+        case.answerable_hog,
         f"{case.hog.name} unmaps memory that its threads share, and interrupts their cores for it",
         Fix(
             "unmap less: keep memory in the allocator, or use processes instead of threads",

@@ -10,7 +10,7 @@ from zombiescope.diagnosis import leak
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Actor, Fix, FixStep, advice, command
 from zombiescope.diagnosis.leak import Culprit
-from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured, signature
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, measured, signature
 from zombiescope.diagnosis.plan_container import stop_what, to_stop
 from zombiescope.kernel.release import NUMA_STAT_WALKS_BEFORE
 
@@ -19,6 +19,11 @@ CLEAR_MAJORITY = 0.75
 """Of the bytes that keep them: below it, what to do is not decided by which of two counts is larger."""
 MANY_PER_LIVE = 1
 """Fewer than are in use are not most of the walk."""
+FEW = 100
+WALK_SHARE = 0.3
+WALK_CORES = 0.1
+"""A walk that takes so much of the hog's kernel time, and of a CPU, is dear whatever is counted: how many there are is
+no cause. Of fewer than FEW it may be the reader who reads too often."""
 
 _WALK = "mem_cgroup_iter css_next_descendant_pre css_next_child css_rightmost_descendant"
 _SUM = (
@@ -94,7 +99,6 @@ def examine(case: Case) -> Evidence:
 def _measurements(case: Case, dying: int | None, live: int | None, culprit: Culprit | None) -> list[Measurement]:
     memory = case.cgroups.memory
     at_us = memory.at_us if memory else None
-    many = None if dying is None else dying >= MANY and (live is None or dying >= MANY_PER_LIVE * live)
     found = []
     if memory is not None and dying is None:
         found.append(
@@ -102,7 +106,10 @@ def _measurements(case: Case, dying: int | None, live: int | None, culprit: Culp
                      "cgroups", "census", True if memory.total >= 10 * MANY else None, at_us=at_us, step="zombies")
         )  # fmt: skip
     else:
-        found.append(measured(_counted(dying, live), dying, "cgroups", "census", many, at_us=at_us, step="zombies"))
+        says = _says(case, dying, live)
+        found.append(measured(_counted(dying, live), dying, "cgroups", "census", says, at_us=at_us, step="zombies"))
+        if dying is not None and FEW <= dying < MANY and says is not False:
+            found.append(cpu_used("walking them took {}", _walk(case)[1], True))
     view = case.cgroups
     if view.growth_per_hour is not None:
         found.append(
@@ -115,6 +122,23 @@ def _measurements(case: Case, dying: int | None, live: int | None, culprit: Culp
         text = f"what keeps them is {_bytes(pinned.shmem)} of tmpfs and {_bytes(pinned.file)} of page cache"
         found.append(measured(text, pinned.shmem + pinned.file, "bytes", "counters", None, step="kept by"))
     return found
+
+
+def _says(case: Case, dying: int | None, live: int | None) -> bool | None:
+    """Most of what is walked, and many; or fewer, where the walk itself is dear."""
+    if dying is None:
+        return None
+    if live is not None and dying < MANY_PER_LIVE * live:
+        return False
+    share, cores = _walk(case)
+    is_dear = share >= WALK_SHARE and cores >= WALK_CORES
+    return True if dying >= MANY else None if is_dear else False
+
+
+def _walk(case: Case) -> tuple[float, float]:
+    """How much of the hog's kernel time the walk has, and of a CPU."""
+    share, signature_ = PATTERN.share(case)
+    return share, 0.0 if signature_ is None else PATTERN.cores(case, signature_)
 
 
 def _cost(case: Case) -> list[Measurement]:
@@ -239,7 +263,8 @@ PATTERN = Pattern(
     seen_on=("6.18", "6.1 (emulated)", "4.19 (emulated)"),
     looks_like="A task that reads memory statistics or reclaims memory spends seconds in the kernel walking memory "
     "cgroups that have no directory any more.",
-    confirmed_by="At least 1,000 dying memory cgroups, and as many as there are in use.",
+    confirmed_by="At least 1,000 dying memory cgroups, and as many as there are in use; or 100, where walking them "
+    "takes 30% of the hog's kernel time and 0.1 of a CPU.",
     refuted_by="Few dying memory cgroups: then the walk is long because live ones are many (cgroup-litter) or because "
     "memory is short.",
     remedy="Stop what leaks them, then release them by reclaiming from the parent that is still there.",

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from zombiescope.diagnosis.carriers import carries_out, is_carrier_unit
 from zombiescope.diagnosis.facts import Facts
+from zombiescope.diagnosis.leak import charged
 from zombiescope.diagnosis.symptom import Detector, Symptom
 from zombiescope.views.cgroup_growth import makers
 from zombiescope.views.cgroups import Leak
@@ -25,7 +27,7 @@ def _symptom(facts: Facts, line: Leak, made: int) -> Symptom:
     creator = line.creator
     least = "" if line.exact in (True, None) else "at least "
     names = [name for name in (creator.comm, creator.unit or creator.container) if name]
-    by = f" by {' of '.join(names)}" if names else ""
+    by = f" by {' of '.join(names)}{_for_whom(facts, line)}" if names else ""
     return Symptom(
         DETECTOR,
         facts.start_us,
@@ -36,6 +38,14 @@ def _symptom(facts: Facts, line: Leak, made: int) -> Symptom:
         group=line.path or "many paths",
         facts={"created": made, "comm": creator.comm, "pid": creator.pid, "unit": creator.unit},
     )
+
+
+def _for_whom(facts: Facts, line: Leak) -> str:
+    """Of a runtime, which makes none for itself."""
+    if not carries_out(line.creator.comm, line.creator.pid) and not is_carrier_unit(line.creator.unit):
+        return ""
+    who = charged(facts, line)
+    return " for others" if who is None else f" for {who.subject}"
 
 
 DETECTOR = Detector(
