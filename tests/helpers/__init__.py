@@ -18,6 +18,7 @@ Bytes as other programs write them
     perf_script       what `perf script` prints of a file, as an oracle
 
 What the product says
+    plans             what a command line of a plan does to a node
     printed           command lines as help, documents and messages print them
 
 Programs that run beside a test

@@ -101,11 +101,11 @@ def _print_forecast(document: dict[str, Any], zone: tzinfo) -> None:
     forecast = document["forecast"]
     now_s = forecast["read_cost_now_s"]
     if now_s is not None and document["verdict"] != "costly":
-        out.print(f"one read of the root's memory statistics costs about {_read_cost(now_s)} now")
+        out.print(f"one read of the root's memory statistics costs about {_read_cost(now_s)} now (estimated)")
     for key, cost in (("costs_1s_at", "a second"), ("costs_5s_at", "5 s")):
         at = forecast[key]
         if at is not None and at > document["at"]:
-            out.print(f"at this pace it costs {cost} on {_moment(at, zone)}")
+            out.print(f"at this pace it costs {cost} on about {_moment(at, zone)} (estimated)")
 
 
 def _read_cost(seconds: float) -> str:

@@ -272,12 +272,13 @@ class Facts:
 
     def cgroups_at(self, at_us: int) -> CgroupsView:
         """Counted and charged in the hour up to a moment; each part of a recording says every charge again."""
-        return self.always(("cgroups", at_us), lambda: self._cgroups.at(at_us))
+        return self.always(("cgroups", at_us, self.start_us), lambda: self._cgroups.at(at_us))
 
     @property
     def _cgroups(self) -> CgroupHistory:
         return self._keep(
-            "cgroups", lambda: CgroupHistory(self.recording, self.start_us - HOUR_US, self.end_us + LATE_US)
+            "cgroups",
+            lambda: CgroupHistory(self.recording, self.start_us - HOUR_US, self.end_us + LATE_US, self.start_us),
         )
 
     @property

@@ -134,6 +134,12 @@ class FixStep:
     check: str = ""
     """The command that shows whether it worked."""
 
+    @property
+    def details(self) -> tuple[tuple[str, str], ...]:
+        """What it touches, its undo and its check, each with its name; nothing for what only looks."""
+        named = (("touches", self.touches), ("undo", self.undo), ("check", self.check))
+        return tuple((name, text) for name, text in named if text)
+
     def __str__(self) -> str:
         return f"{self.text}   # {self.comment}" if self.comment else self.text
 

@@ -68,11 +68,12 @@ def _leak(leak: Leak) -> dict[str, Any]:
     }
 
 
-def _forecast(forecast: Forecast) -> dict[str, float | None]:
+def _forecast(forecast: Forecast) -> dict[str, float | bool | None]:
     def seconds(at_us: int | None) -> float | None:
         return None if at_us is None else at_us / 1e6
 
     return {
+        "estimated": True,
         "read_cost_now_s": forecast.read_cost_now_s,
         "costs_1s_at": seconds(forecast.costs_1s_at_us),
         "costs_5s_at": seconds(forecast.costs_5s_at_us),

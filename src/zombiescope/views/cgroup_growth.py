@@ -11,7 +11,8 @@ from zombiescope.views.cgroups import Census, Leak
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """What was added in the window; `per_hour` is that, extrapolated. None where it was not counted twice."""
+    """What was added in the window; `per_hour` is that, extrapolated. None where it was not counted twice, and where
+    they became fewer: a purge has no pace."""
 
     seconds: float
     total: int | None
@@ -19,7 +20,7 @@ class Growth:
 
     @property
     def dying_per_hour(self) -> float | None:
-        return None if self.dying is None or self.seconds <= 0 else self.dying * 3600 / self.seconds
+        return None if self.dying is None or self.dying < 0 or self.seconds <= 0 else self.dying * 3600 / self.seconds
 
 
 def growth(recording: Recording, memory: Census | None, start_us: int, end_us: int) -> Growth:

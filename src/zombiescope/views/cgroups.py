@@ -18,7 +18,9 @@ from zombiescope.recording import columns
 from zombiescope.recording.columns import Ints
 from zombiescope.recording.reader import Recording
 from zombiescope.views.memcg_cost import Forecast, LeafCost, Load, judge
+from zombiescope.views.memcg_walk_peak import walk_peak
 from zombiescope.views.series import last_value
+from zombiescope.views.trend import since_purge, since_restart
 
 _SHORTEST_TREND_US = 60 * 1_000_000
 _TREND_POINTS = 200
@@ -82,8 +84,12 @@ def cgroups(recording: Recording, start_us: int | None = None, end_us: int | Non
 class CgroupHistory:
     """Censuses and charges of a window, read once, to be asked about several moments in it."""
 
-    def __init__(self, recording: Recording, start_us: int | None, end_us: int) -> None:
+    def __init__(
+        self, recording: Recording, start_us: int | None, end_us: int, walked_from_us: int | None = None
+    ) -> None:
+        """`walked_from_us`: where the window begins in which somebody may be seen walking them."""
         self._recording = recording
+        self._walked_from_us = walked_from_us
         self._end_us = end_us
         self._boot = recording.boot_at(end_us)
         self._leaks = recording.table("leaks", start_us, end_us + 1, boot=self._boot)
@@ -100,12 +106,20 @@ class CgroupHistory:
         census = _census(counted)
         window = columns.cut(counted, "time", since_us, None)
         times = columns.numbers(window.column("time"))
-        dying_per_hour, total_per_hour = (_growth(times, window.column(name)) for name in ("dying", "total"))
-        load = Load(census.at_us, census.total, census.live, census.dying, dying_per_hour, total_per_hour)
+        of_one = since_restart(window.column("created").to_pylist())
+        dying_per_hour, total_per_hour = (
+            _growth(times[of_one:], window.column(name).slice(of_one)) for name in ("dying", "total")
+        )
+        walked = self._walk_peak(since_us, at_us)
+        load = Load(census.at_us, census.total, census.live, census.dying, dying_per_hour, total_per_hour, walked)
         if self._leaf_cost is None:
             self._leaf_cost = _leaf_cost(self._recording, self._end_us)
         verdict = judge(self._recording.node.get("kernel"), load, self._leaf_cost)
         return CgroupsView(census, dying_per_hour, verdict.verdict, verdict.why, found, verdict.forecast)
+
+    def _walk_peak(self, since_us: int | None, at_us: int) -> float | None:
+        from_us = since_us if self._walked_from_us is None else max(since_us or 0, self._walked_from_us)
+        return walk_peak(self._recording, from_us, at_us + 1)
 
 
 def _largest_hierarchy(rows: pa.Table) -> pa.Table:
@@ -132,7 +146,9 @@ def _growth(times: Ints, column: pa.ChunkedArray) -> float | None:
 
 
 def growth_per_hour(times_us: Ints, values: Ints) -> float | None:
-    """The median of the slopes between all pairs of points, which no purge bends; None below a minute."""
+    """The median of the slopes between all pairs of points since the last purge; None below a minute."""
+    begin = since_purge(values.tolist())
+    times_us, values = times_us[begin:], values[begin:]
     if len(times_us) < 2 or times_us[-1] - times_us[0] < _SHORTEST_TREND_US:
         return None
     chosen = np.unique(np.linspace(0, len(times_us) - 1, _TREND_POINTS).astype(int))

@@ -2,8 +2,10 @@
 
 Who pays for a zombie depends on the kernel: kernel/release.py has the releases and the commits.
 
-The cost of a walk is predicted from what one cgroup costs: the recorder times a read of a leaf's file now
-and then.
+The cost of a walk is estimated from what one cgroup costs: the recorder times a read of a leaf's file now and then.
+Whether anybody pays it is seen in the samples: a count is no cost, nor is an estimate while nobody reads.
+
+This is the one verdict: `cgroups`, `check`, `top`, the page and `diagnose` say what is decided here.
 """
 
 from __future__ import annotations
@@ -21,6 +23,13 @@ from zombiescope.kernel.release import (
 COSTLY_READ_S = 0.5
 MANY_DYING = 5000
 GROWING_PER_HOUR = 10.0
+MANY_WALKED = 1_000
+"""Dying ones that make a walk long, if they are as many as those in use."""
+MANY_TRACKED = 5_000
+"""Memory cgroups that make a walk long, dying or not."""
+WALKED_CPUS = 0.2
+"""CPUs in one second: a fifth of a held core is what a diagnosis takes for the cause."""
+NOTICED_CPUS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +42,8 @@ class Load:
     dying: int | None
     dying_per_hour: float | None = None
     total_per_hour: float | None = None
+    walked_cpus: float | None = None
+    """CPUs that walked them in the worst second of the window; None where nobody was sampled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +56,8 @@ class LeafCost:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What reading the root's file is predicted to cost; when that reaches one and five seconds, if ever."""
+    """What reading the root's file is estimated to cost; when that reaches one and five seconds, if ever. It is never
+    measured at the root: that is the very read that hurts."""
 
     read_cost_now_s: float | None
     costs_1s_at_us: int | None
@@ -64,16 +76,45 @@ def judge(release: str | None, load: Load, leaf: LeafCost) -> CostVerdict:
     version = kernel_version(release)
     walks = _walk_cost_ns(version, leaf)
     forecast = _forecast(load, walks, leaf)
+    verdict, why = _walked(load) or _dear(load, walks, forecast) or _watched(load, forecast)
+    return CostVerdict(verdict, _sentence(why, version), forecast)
+
+
+def are_many(dying: int | None, live: int | None) -> bool:
+    """Enough dying ones to be most of a walk."""
+    return dying is not None and dying >= MANY_WALKED and (live is None or dying >= live)
+
+
+def _walked(load: Load) -> tuple[str, str] | None:
+    """Somebody was seen walking so many of them."""
+    cpus = load.walked_cpus
+    if cpus is None or cpus < NOTICED_CPUS or not (are_many(load.dying, load.live) or load.total >= MANY_TRACKED):
+        return None
+    which = f"{load.dying:,} dying ones" if are_many(load.dying, load.live) else f"{load.total:,} of them"
+    why = f"walking {which} took {cpus:.2f} of a CPU in the worst second of this window"
+    return "costly" if cpus >= WALKED_CPUS else "watch", why
+
+
+def _dear(load: Load, walks: int | None, forecast: Forecast) -> tuple[str, str] | None:
+    """A read would cost much, by the estimate."""
     now_s = forecast.read_cost_now_s
-    if walks is not None and now_s is not None and now_s > COSTLY_READ_S:
-        why = f"one read of the root's memory statistics costs about {now_s:.1f} s of one core"
-        return CostVerdict("costly", _sentence(why, version), forecast)
+    if walks is None or now_s is None or now_s <= COSTLY_READ_S:
+        return None
+    if load.walked_cpus is not None:
+        return (
+            "watch",
+            f"one read of the root's memory statistics would cost about {now_s:.1f} s of one core (estimated)",
+        )
+    return "costly", f"one read of the root's memory statistics costs about {now_s:.1f} s of one core (estimated)"
+
+
+def _watched(load: Load, forecast: Forecast) -> tuple[str, str]:
     concern = _concern(load, forecast)
     if concern is not None:
-        return CostVerdict("watch", _sentence(concern, version), forecast)
+        return "watch", concern
     if load.dying is None:
-        return CostVerdict("harmless", _sentence("how many are dying was not measured", version), forecast)
-    return CostVerdict("harmless", _sentence(f"{load.dying:,} of {load.total:,} are dying", version), forecast)
+        return "harmless", "how many are dying was not measured"
+    return "harmless", f"{load.dying:,} of {load.total:,} are dying"
 
 
 def _concern(load: Load, forecast: Forecast) -> str | None:
@@ -83,7 +124,7 @@ def _concern(load: Load, forecast: Forecast) -> str | None:
     if dying is not None and live is not None and dying > 2000 and dying > 10 * live:
         return f"{dying:,} are dying beside {live:,} in use"
     if forecast.costs_1s_at_us is not None and forecast.costs_1s_at_us - load.at_us <= WEEK_US:
-        return "one read of the root's memory statistics will cost a second within a week"
+        return "one read of the root's memory statistics will cost about a second within a week (estimated)"
     return None
 
 

@@ -20,6 +20,7 @@ from zombiescope.recording.log import Block, LogFrame
 from zombiescope.recording.saturation import SATURATED_RATIO, ticks_judged_together
 from zombiescope.views.cost import Cost, cost_of
 from zombiescope.views.events import of_frame
+from zombiescope.views.trend import since_purge
 
 _EVENTS_KEPT = 200
 _GROWTH_NEEDS_US = MINUTE_US
@@ -173,8 +174,9 @@ class Recent:
         return self._census[-1] if self._census else None
 
     def dying_per_hour(self) -> float | None:
-        """How fast zombies grow; None until a minute was seen."""
+        """How fast zombies grow; None until a minute was seen, and for a minute after a purge."""
         known = [(row.at_us, row.dying) for row in self._census if row.dying is not None]
+        known = known[since_purge([dying for _, dying in known]) :]
         if len(known) < 2 or known[-1][0] - known[0][0] < _GROWTH_NEEDS_US:
             return None
         (first_us, first), (last_us, last) = known[0], known[-1]

@@ -218,6 +218,18 @@ def test_the_watchdog(audited: Audited, sysctl: str, severity: str | None) -> No
     assert (finding.severity if finding else None) == severity
 
 
+@pytest.mark.parametrize("name", ["kernel.softlockup_panic", "kernel.hardlockup_panic"])
+def test_a_watchdog_that_ends_the_node_is_not_made_quicker(audited: Audited, name: str) -> None:
+    def fix(sysctl: str) -> str:
+        files = {"etc/sysctl.d/10.conf": sysctl, "lib/modules/6.1.0/modules.order": ""}
+        return "\n".join(audited(**files)["late-watchdog"].fix)
+
+    off = "kernel.softlockup_panic = 0\nkernel.hardlockup_panic = 0\n"
+    assert "watchdog_thresh=2" in fix(off)
+    assert "watchdog_thresh=2" not in fix(off + f"{name} = 1\n")
+    assert fix("").startswith("# only where kernel.softlockup_panic and kernel.hardlockup_panic are 0")
+
+
 def test_the_hierarchy_of_the_command_line_beats_that_of_the_distribution(audited: Audited) -> None:
     files = {
         "etc/os-release": "ID=ubuntu\nVERSION_ID=20.04\n",
@@ -285,6 +297,14 @@ def test_states_of_a_running_unit(tmp_path: Path, unit: RunningUnit, severity: s
         node = audit.look(root, {unit.name: unit})
         found = [finding.severity for finding in auto_restart.find(node)]
     assert found == ([severity] if severity else [])
+
+
+def test_nobody_is_told_to_stop_what_the_node_needs(tmp_path: Path) -> None:
+    for name, told in (("containerd.service", False), ("ssh.service", False), ("x.service", True)):
+        unit = running(name, "activating", "auto-restart", NRestarts=30, Restart="always", RestartUSec=10**7)
+        with Root(tmp_path) as root:
+            (finding,) = auto_restart.find(audit.look(root, {name: unit}))
+        assert any("systemctl" in line for line in finding.fix) is told
 
 
 def test_session_scopes_that_pile_up(tmp_path: Path) -> None:

@@ -104,8 +104,37 @@ def test_a_purge_does_not_bend_the_trend() -> None:
     times = START_US + np.arange(600) * SECOND
     values = np.arange(600) // 10 + 1000
     assert growth_per_hour(times, values) == pytest.approx(360, rel=0.02)
+    values[400:] -= 900
+    assert growth_per_hour(times, values) == pytest.approx(360, rel=0.05)
+
+
+def test_for_a_minute_after_a_purge_growth_is_not_known() -> None:
+    times = START_US + np.arange(600) * SECOND
+    values = np.arange(600) // 10 + 1000
     values[550:] -= 900
-    assert growth_per_hour(times, values) == pytest.approx(360, rel=0.15)
+    assert growth_per_hour(times, values) is None
+
+
+def test_what_was_made_and_released_again_does_not_grow() -> None:
+    """12,000 in 35 s, kept for a while, released within some seconds: 17 are left."""
+    rise, kept, falls = np.linspace(17, 12_017, 35), np.full(120, 12_017), np.linspace(12_000, 17, 8)
+    for left_s, grows in ((20, None), (90, 0.0)):
+        values = np.concatenate([rise, kept, falls, np.full(left_s, 17)]).astype(np.int64)
+        assert growth_per_hour(START_US + np.arange(len(values)) * SECOND, values) == grows
+
+
+def test_growth_does_not_reach_over_a_restart_of_the_recorder(tmp_path: Path) -> None:
+    """What a new recorder counts as dying may be far from what the one before did."""
+
+    def row(second: int, dying: int, created: int) -> tuple[object, ...]:
+        return (START_US + second * SECOND, "v1", 12_100, 70, dying, created, 0, 0, 0)
+
+    first = [row(second, 10, 5_000 + second) for second in range(1, 100)]
+    then = [row(second, 12_030, second - 100) for second in range(100, 200)]
+    write_segment(tmp_path, {"census": [*first, *then]})
+    with open_recording(tmp_path) as recording:
+        assert cgroups(recording).growth_per_hour == 0
+        assert cgroups(recording, None, START_US + 120 * SECOND).growth_per_hour is None
 
 
 def test_less_than_a_minute_is_no_trend() -> None:

@@ -325,8 +325,9 @@ export interface FlamegraphHeader {
   kinds: string[];
 }
 
-/** What one read of the root's statistics costs, and when that reaches one and five seconds. */
+/** What one read of the root's statistics costs, and when that reaches one and five seconds: always estimated, from what one cgroup costs. */
 export interface Forecast {
+  estimated: boolean;
   read_cost_now_s: number | null;
   costs_1s_at: number | null;
   costs_5s_at: number | null;

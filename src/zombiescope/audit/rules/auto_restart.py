@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from zombiescope.audit.finding import EvidenceLine, Finding
 from zombiescope.audit.node import Node
+from zombiescope.audit.protected import protection
 from zombiescope.systemd.show import RunningUnit
 from zombiescope.systemd.unit_files.timespan import human
 
@@ -54,9 +55,15 @@ def _finding(node: Node, unit: RunningUnit, restarts: int, waits: bool) -> Findi
         ),
         fix=(
             shlex.join(["journalctl", "--unit", unit.name, "--lines", "50"]),
-            node.disable(unit.name) if unit.name in node.starts else shlex.join(["systemctl", "stop", unit.name]),
+            _stop(node, unit.name),
         ),
     )
+
+
+def _stop(node: Node, unit: str) -> str:
+    if (why := protection(unit)) is not None:
+        return f"# no command is given for {unit}: {why}"
+    return node.disable(unit) if unit in node.starts else shlex.join(["systemctl", "stop", unit])
 
 
 def _age_s(unit: RunningUnit) -> float:

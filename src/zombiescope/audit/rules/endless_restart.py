@@ -13,6 +13,7 @@ from math import ceil
 from zombiescope.audit.catalogue import Agent
 from zombiescope.audit.finding import EvidenceLine, Finding
 from zombiescope.audit.node import Node, shown
+from zombiescope.audit.protected import protection
 from zombiescope.systemd.unit_files import Service
 from zombiescope.systemd.unit_files.timespan import human
 
@@ -97,7 +98,7 @@ def _fix(node: Node, service: Service, agent: Agent | None) -> tuple[str, ...]:
     if agent is not None and agent.terminal_status and not set(agent.terminal_status) <= service.prevent.codes:
         lines += ["[Service]", f"RestartPreventExitStatus={' '.join(map(str, agent.terminal_status))}"]
     return (
-        f"# if nobody needs it: {node.disable(service.name)}",
+        *([f"# if nobody needs it: {node.disable(service.name)}"] if protection(service.name) is None else []),
         *node.drop_in(service.name, "50-start-limit", *lines),
     )
 

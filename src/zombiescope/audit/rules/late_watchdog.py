@@ -2,6 +2,9 @@
 
 The kernel reports a soft lockup after twice kernel.watchdog_thresh: 20 s by default. Network cards give up after 5 s
 (ENA), so a stall of 5 to 19 s resets the card and leaves no stack in the log that says who held the core.
+
+A lower threshold is only a report where a lockup does not end the node: with kernel.softlockup_panic or
+kernel.hardlockup_panic it would turn a stall of four seconds into a restart.
 """
 
 from __future__ import annotations
@@ -13,7 +16,8 @@ from zombiescope.audit.node import Node
 
 ID = "late-watchdog"
 TITLE = "A lockup detector that misses stalls of 5 to 19 seconds"
-SYSCTLS = ("kernel.watchdog_thresh", "kernel.watchdog", "kernel.soft_watchdog")
+PANICS = ("kernel.softlockup_panic", "kernel.hardlockup_panic")
+SYSCTLS = ("kernel.watchdog_thresh", "kernel.watchdog", "kernel.soft_watchdog", *PANICS)
 
 NIC_GIVES_UP_S = 5
 _DEFAULT_S = 10
@@ -48,10 +52,23 @@ def _finding(node: Node, severity: str, why: str, where: EvidenceLine) -> Findin
         severity=severity,
         why=why,
         evidence=(where,),
-        fix=(
-            node.write("/etc/sysctl.d", "60-lockup.conf", "kernel.watchdog=1", "kernel.watchdog_thresh=2"),
-            *(["sysctl --system"] if node.root.is_this_machine else []),
-        ),
+        fix=_fix(node),
+    )
+
+
+def _fix(node: Node) -> tuple[str, ...]:
+    values = {name: node.kernel.sysctls[name][0] if name in node.kernel.sysctls else None for name in PANICS}
+    panics = [name for name, value in values.items() if value not in (None, "0")]
+    if panics:
+        return (
+            f"# nothing while {' and '.join(panics)} are on: a lower threshold would restart the node after a stall of "
+            "some seconds",
+        )
+    unknown = " and ".join(name for name, value in values.items() if value is None)
+    return (
+        *([f"# only where {unknown} are 0: else a stall of some seconds restarts the node"] if unknown else []),
+        node.write("/etc/sysctl.d", "60-lockup.conf", "kernel.watchdog=1", "kernel.watchdog_thresh=2"),
+        *(["sysctl --system"] if node.root.is_this_machine else []),
     )
 
 

@@ -6,6 +6,7 @@ interrupt and makes it better, not good.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from zombiescope.audit.finding import EvidenceLine, Finding
@@ -39,7 +40,10 @@ def judge(queues: tuple[NicQueue, ...], cpus: int, node: Node) -> Iterator[Findi
 def _finding(card: str, queues: list[NicQueue], core: int, cpus: int, steered: bool) -> Finding:
     count = "the only queue" if len(queues) == 1 else f"all {len(queues)} queues"
     spread = " Receive packet steering spreads the work after the interrupt." if steered else ""
-    more = f"ethtool -L {card} combined {min(cpus, 8)}    # if ethtool -l {card} shows room"
+    more = (
+        shlex.join(["ethtool", "-l", card]),
+        "# where 'Pre-set maximums' are more than one: ethtool -L with one between; the card stops for a moment",
+    )
     move = (
         f"systemctl enable --now irqbalance    # or write other cores to /proc/irq/{queues[-1].irq}/smp_affinity_list"
     )
@@ -54,7 +58,7 @@ def _finding(card: str, queues: list[NicQueue], core: int, cpus: int, steered: b
             EvidenceLine(f"/proc/irq/{queue.irq}/effective_affinity_list", 1, f"{queue.action}: core {core}")
             for queue in queues
         ),
-        fix=(more if len(queues) == 1 else move,),
+        fix=more if len(queues) == 1 else (move,),
     )
 
 

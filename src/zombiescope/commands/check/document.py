@@ -112,6 +112,7 @@ def _cgroups(check: Check) -> dict[str, Any]:
         "verdict": view.verdict,
         "why": view.why,
         "read_cost_now_s": view.forecast.read_cost_now_s,
+        "read_cost_estimated": True,
         "makers": None if seen.makers is None else [_maker(line) for line in seen.makers],
     }
 

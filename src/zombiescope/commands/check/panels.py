@@ -173,10 +173,9 @@ def _cgroups(check: Check) -> list[Text]:
     growth = seen.growth
     if growth.dying:
         style = STYLES["warning"] if growth.dying > 0 else "green"
-        said = (
-            f"; dying {growth.dying:+,} in {growth.seconds:.0f} s (extrapolated: {growth.dying_per_hour:+,.0f} an hour)"
-        )
-        line.append(said, style)
+        pace = growth.dying_per_hour
+        more = "" if pace is None else f" (extrapolated: {pace:+,.0f} an hour)"
+        line.append(f"; dying {growth.dying:+,} in {growth.seconds:.0f} s{more}", style)
     lines = [line, Text.assemble((f"{view.verdict}: ", _VERDICTS.get(view.verdict or "", "")), view.why)]
     return [*lines, *_makers(check)] if not seen.makers else [lines[0], *_makers(check), lines[1]]
 

@@ -107,7 +107,7 @@ def _view(feed: Feed, note: str | None, utc: bool) -> View:
     from zombiescope.commands.top.screen import View
     from zombiescope.commands.window import zone_of
 
-    return View(feed.node, feed.recent, zone_of(feed.node, utc), feed.state(), note, feed.worst)
+    return View(feed.node, feed.recent, zone_of(feed.node, utc), feed.state(), note, feed.worst, feed.zombies)
 
 
 def _print_once(feed: Feed, note: str | None, utc: bool) -> None:

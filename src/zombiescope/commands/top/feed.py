@@ -13,6 +13,7 @@ from zombiescope.recording.layout import LOG_FOLDER, segment_files
 from zombiescope.recording.log import Block, DamagedError, LogFrame, SegmentReader
 from zombiescope.recording.store import Directory
 from zombiescope.recording.tail import Tail
+from zombiescope.views.memcg_live import LiveVerdict
 from zombiescope.views.recent import Recent
 from zombiescope.views.worst import Worst, WorstSecond
 
@@ -34,6 +35,10 @@ class Feed(Protocol):
     def worst(self) -> Worst | None:
         """The worst second so far."""
 
+    @property
+    def zombies(self) -> str | None:
+        """What the memory cgroups cost: harmless, watch or costly; None where that is not known."""
+
     def poll(self) -> bool:
         """Take in what is new; whether there was something, or the state changed."""
 
@@ -47,6 +52,7 @@ class LiveFeed:
     def __init__(self, node_dir: Path) -> None:
         self._node_dir = node_dir
         self._worst = WorstSecond()
+        self._verdict = LiveVerdict(round(KEEP_S * 1e6))
         self.recent = Recent(KEEP_S)
         self.node: dict[str, Any] = {}
         self._read_node()
@@ -57,6 +63,11 @@ class LiveFeed:
     @property
     def worst(self) -> Worst | None:
         return self._worst.worst
+
+    @property
+    def zombies(self) -> str | None:
+        found = self._verdict.verdict(self.node, self.recent)
+        return None if found is None else found.verdict
 
     def poll(self) -> bool:
         frames = self._tail.poll()
@@ -84,6 +95,7 @@ class LiveFeed:
         for frame in frames:
             self.recent.update(frame)
         self._worst.update(frames)
+        self._verdict.update(frames)
 
     def _read_node(self) -> None:
         try:
@@ -111,6 +123,7 @@ class PastFeed:
     """The end of a recording that nobody writes any more, Parquet or pack included."""
 
     def __init__(self, recording: Recording) -> None:
+        from zombiescope.views.cgroups import cgroups
         from zombiescope.views.worst import worst_second
 
         end_us = recording.end_us
@@ -120,6 +133,7 @@ class PastFeed:
         blocks = tuple(_block(recording, name, start_us, end_us + 1) for name in _SHOWN_TABLES)
         self.recent.update(LogFrame(end_us, 0, blocks, False))
         self.worst = worst_second(recording, start_us, end_us)
+        self.zombies = cgroups(recording, start_us, end_us).verdict
 
     def poll(self) -> bool:
         return False

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _LABEL = 11
 _SEVERITY = {"critical": ALARM, "warning": CAUTION, "info": "dim"}
+_VERDICTS = {"costly": ALARM, "watch": CAUTION, "harmless": "dim"}
 _KIND = 13
 
 
@@ -96,6 +97,8 @@ def _cgroups(view: View) -> list[Text]:
     growth = view.recent.dying_per_hour()
     if growth is not None and growth:
         line.append(f"  {growth:+,.0f} an hour", CAUTION if growth > 0 else "green")
+    if view.zombies is not None:
+        line.append(f"  {view.zombies}", _VERDICTS.get(view.zombies, ""))
     leak = view.recent.top_leak()
     if leak is None:
         return [line]

@@ -47,6 +47,8 @@ class View:
     """live, paused, or why it stands still."""
     note: str | None = None
     worst: Worst | None = None
+    zombies: str | None = None
+    """What the memory cgroups cost: harmless, watch or costly."""
     by_heat: bool | None = None
     """None: by heat when not all cores fit, else by number."""
     help: bool = False

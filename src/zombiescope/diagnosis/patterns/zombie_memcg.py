@@ -148,16 +148,18 @@ def _cost(case: Case) -> list[Measurement]:
     if cost_s is None:
         return []
     if case.facts.kernel is not None and case.facts.kernel >= NUMA_STAT_WALKS_BEFORE:
-        text = f"reading statistics is cheap on this kernel ({_seconds(cost_s)}), so it is reclaim that walks them"
+        text = (
+            f"reading statistics is cheap on this kernel (about {_seconds(cost_s)}), so it is reclaim that walks them"
+        )
         return [measured(text, cost_s, "s", "counters", None, step="cost")]
-    text = f"one read of the root's statistics costs {_seconds(cost_s)}"
+    text = f"one read of the root's statistics costs about {_seconds(cost_s)} (estimated from what one cgroup costs)"
     at_us = view.memory.at_us if view.memory else case.facts.end_us
     coming = [
         f"{seconds} s from {_date(when)} on"
         for seconds, when in ((1, view.forecast.costs_1s_at_us), (5, view.forecast.costs_5s_at_us))
         if when is not None and when > at_us
     ]
-    text += f"; at this growth {' and '.join(coming)}" if coming else ""
+    text += f"; at this growth about {' and '.join(coming)}" if coming else ""
     return [measured(text, cost_s, "s", "counters", None, step="cost")]
 
 

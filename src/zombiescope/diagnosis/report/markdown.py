@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 
 from zombiescope.diagnosis.diagnose import Diagnosis
-from zombiescope.diagnosis.incident import KNOWN, NOTHING_FOUND, NOTHING_SEEN, Cause, Incident
+from zombiescope.diagnosis.incident import KNOWN, NOTHING_FOUND, NOTHING_SEEN, Cause, FixStep, Incident
 
 Clock = Callable[[int], str]
 
@@ -70,8 +71,21 @@ def _cause(cause: Cause, clock: Clock, *, first: bool) -> Iterator[str]:
     yield f"Fix: {cause.fix.summary}"
     yield ""
     if cause.fix.steps:
-        yield from (f"1. `{one}`" if one.kind == "command" else f"1. {_cell(one.text)}" for one in cause.fix.steps)
+        for step in cause.fix.steps:
+            yield from _step(step)
         yield ""
+
+
+def _step(step: FixStep) -> Iterator[str]:
+    yield f"1. {_code(str(step))}" if step.kind == "command" else f"1. {_cell(step.text)}"
+    for name, text in step.details:
+        yield f"    - {name}: {_cell(text) if name == 'touches' else _code(text)}"
+
+
+def _code(text: str) -> str:
+    """Between as many backticks as no run in the text has: a command may hold some."""
+    fence = "`" * (max((len(run) for run in re.findall("`+", text)), default=0) + 1)
+    return f"{fence} {text} {fence}" if len(fence) > 1 else f"`{text}`"
 
 
 def _cell(text: str) -> str:

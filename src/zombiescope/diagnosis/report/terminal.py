@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from zombiescope.diagnosis.diagnose import Diagnosis
-from zombiescope.diagnosis.incident import KNOWN, NOTHING_FOUND, NOTHING_SEEN, Cause, Incident, Link
+from zombiescope.diagnosis.incident import KNOWN, NOTHING_FOUND, NOTHING_SEEN, Cause, FixStep, Incident, Link
 
 Piece = tuple[str, str]
 Clock = Callable[[int], str]
@@ -87,6 +87,13 @@ def _fix(cause: Cause) -> Iterator[ReportLine]:
     for step in cause.fix.steps:
         is_command = step.kind == "command"
         yield ReportLine((("       ", ""),), ((str(step), "green" if is_command else ""),), whole=is_command)
+        yield from _way_back(step)
+
+
+def _way_back(step: FixStep) -> Iterator[ReportLine]:
+    """Below a command that changes the node."""
+    for name, text in step.details:
+        yield ReportLine(((f"         {name:<8} ", "dim"),), ((text, "dim"),))
 
 
 def _ruled_out(incident: Incident, wordy: bool) -> Iterator[ReportLine]:

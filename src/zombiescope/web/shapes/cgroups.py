@@ -43,8 +43,10 @@ class CgroupLeak(TypedDict):
 
 
 class Forecast(TypedDict):
-    """What one read of the root's statistics costs, and when that reaches one and five seconds."""
+    """What one read of the root's statistics costs, and when that reaches one and five seconds: always estimated, from
+    what one cgroup costs."""
 
+    estimated: bool
     read_cost_now_s: float | None
     costs_1s_at: float | None
     costs_5s_at: float | None

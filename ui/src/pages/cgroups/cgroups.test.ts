@@ -27,7 +27,7 @@ function cgroups(change: Partial<Cgroups> = {}): Cgroups {
     verdict: "watch",
     why: "",
     leaks: [],
-    forecast: { read_cost_now_s: 0.4, costs_1s_at: AT + 5 * DAY, costs_5s_at: AT + 60 * DAY },
+    forecast: { estimated: true, read_cost_now_s: 0.4, costs_1s_at: AT + 5 * DAY, costs_5s_at: AT + 60 * DAY },
     ...change,
   };
 }
@@ -41,19 +41,19 @@ describe("forecast in words", () => {
 
   it("says when it costs that much already", () => {
     const [one, five] = milestones(
-      cgroups({ forecast: { read_cost_now_s: 2, costs_1s_at: null, costs_5s_at: AT + DAY } }),
+      cgroups({ forecast: { estimated: true, read_cost_now_s: 2, costs_1s_at: null, costs_5s_at: AT + DAY } }),
       0,
     );
     expect([one!.words, five!.mood]).toEqual(["it costs more than that already", "bad"]);
     const passed = milestones(
-      cgroups({ forecast: { read_cost_now_s: null, costs_1s_at: AT - 7200, costs_5s_at: null } }),
+      cgroups({ forecast: { estimated: true, read_cost_now_s: null, costs_1s_at: AT - 7200, costs_5s_at: null } }),
       0,
     );
     expect(passed[0]!.words).toBe("reached 2 h ago");
   });
 
   it("tells not measured from never", () => {
-    const none = { read_cost_now_s: null, costs_1s_at: null, costs_5s_at: null };
+    const none = { estimated: true, read_cost_now_s: null, costs_1s_at: null, costs_5s_at: null };
     const words = (change: Partial<Cgroups>) => milestones(cgroups(change), 0)[0]!.words;
     expect(words({ forecast: none })).toContain("what a read costs was not measured");
     expect(words({ forecast: { ...none, read_cost_now_s: 0.01 }, growth_per_hour: null })).toContain(

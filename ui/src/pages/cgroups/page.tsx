@@ -91,14 +91,14 @@ function Census({ document }: { document: Cgroups }) {
         <Figure
           name="one read costs now"
           value={duration(document.forecast.read_cost_now_s)}
-          note="of the root's memory statistics"
+          note="of the root's memory statistics; estimated"
         />
       </div>
       <Panel title="When it will hurt" id="forecast">
         <ol class="pg-miles">
           {milestones(document, zoneOffset.value).map((each) => (
             <li key={each.cost} class={`pg-mood-${each.mood}`}>
-              <strong>a read costs {each.cost}</strong>
+              <strong>a read costs about {each.cost}</strong>
               <span>{each.words}</span>
               <small class="faint">{each.hurts}</small>
             </li>

@@ -247,7 +247,9 @@ function Zombies({ answer }: { answer: Answer<Cgroups> }) {
                 <span class={`pg-tag pg-mood-${said.mood}`}>{said.title.toLowerCase()}</span>{" "}
                 {growthWords(document.growth_per_hour)}
               </p>
-              <p class="faint">{next ? `A read costs ${next.cost}: ${next.words}` : sentence(document.why ?? "")}</p>
+              <p class="faint">
+                {next ? `A read costs about ${next.cost} (estimated): ${next.words}` : sentence(document.why ?? "")}
+              </p>
             </>
           );
         }}

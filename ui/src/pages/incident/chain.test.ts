@@ -4,7 +4,7 @@ import type { Diagnosis, Incident } from "../../api/types";
 import { format, leading, START } from "../../state/place";
 import { confidence, parts, proof } from "./actors";
 import { guiltySpan, lostCore, quietSpan, stations } from "./chain";
-import { planText, steps } from "./plan";
+import { details, planText, steps } from "./plan";
 
 const incident = (founding as unknown as Diagnosis).incidents[0] as Incident;
 const cause = incident.causes[0]!;
@@ -133,6 +133,36 @@ describe("the plan", () => {
       "systemctl disable --now ecs.service",
       "zombiescope cgroups   # do they still grow?",
     ]);
+  });
+});
+
+describe("a step that changes the node", () => {
+  const change = {
+    kind: "command" as const,
+    text: "systemctl disable --now ecs.service",
+    comment: "",
+    touches: "ecs.service is stopped",
+    undo: "systemctl enable --now ecs.service",
+    check: "systemctl is-active ecs.service",
+  };
+  const withPlan = (plan: (typeof change)[], summary = "stop it") =>
+    planText({ ...incident, causes: [{ ...cause, fix: { ...cause.fix, plan, summary } }] } as Incident, 0);
+
+  it("says what it touches, its undo and its check, and these are no lines to run", () => {
+    expect(details(change).map((each) => each.name)).toEqual(["touches", "undo", "check"]);
+    expect(details({ ...change, touches: "", undo: "", check: "" })).toEqual([]);
+    const lines = withPlan([change]).trimEnd().split("\n");
+    expect(lines.filter((line) => !line.startsWith("#"))).toEqual([change.text]);
+    expect(lines).toContain("#   undo: systemctl enable --now ecs.service");
+  });
+
+  it("runs nothing that hides in a name", () => {
+    const text = withPlan(
+      [{ ...change, text: "cat x\ntouch pwned", comment: "a\u2028b", touches: "y\nrm -rf z" }],
+      "s\nreboot",
+    );
+    const run = text.split("\n").filter((line) => line && !line.startsWith("#"));
+    expect(run).toEqual([]);
   });
 });
 

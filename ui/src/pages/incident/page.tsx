@@ -3,7 +3,7 @@
 import { FrozenSource } from "../../api/frozen";
 import { titleOf } from "../../api/incident";
 import { source } from "../../api/source";
-import type { Cause, ChainLink, Incident, RuledOut } from "../../api/types";
+import type { Cause, ChainLink, FixStep, Incident, RuledOut } from "../../api/types";
 import { Copy } from "../../chrome/copy";
 import { Go } from "../../chrome/link";
 import { Empty } from "../../chrome/states";
@@ -14,7 +14,7 @@ import { Frames, Loaded, Page, Panel, Tag } from "../parts/parts";
 import { confidence, parts, proof } from "./actors";
 import { guiltySpan, lostCore, onCore, quietSpan, readFrom, type Station, stations } from "./chain";
 import { ChainPath } from "./path";
-import { planText, steps } from "./plan";
+import { details, planText, steps } from "./plan";
 
 /** Without an id: the worst one, so that a link can lead to "what happened" before anybody knows its name. */
 export function IncidentPage() {
@@ -153,6 +153,22 @@ function Exports({ incident }: { incident: Incident }) {
   );
 }
 
+/** Below a command that changes the node: what it touches, how it is undone and how to see that it worked. */
+function WayBack({ step }: { step: FixStep }) {
+  const lines = details(step);
+  if (!lines.length) return null;
+  return (
+    <dl class="pg-step-details faint">
+      {lines.map(({ name, text }) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{text}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
 function Fix({ incident, cause }: { incident: Incident; cause: Cause }) {
   const plan = planText(incident, zoneOffset.value);
   return (
@@ -166,6 +182,7 @@ function Fix({ incident, cause }: { incident: Incident; cause: Cause }) {
                 <>
                   <code>{step.text}</code> <Copy text={step.text} />
                   {step.comment && <span class="faint"> {step.comment}</span>}
+                  <WayBack step={step} />
                 </>
               ) : (
                 sentence(step.text)

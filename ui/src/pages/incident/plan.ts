@@ -9,9 +9,24 @@ export function steps({ plan, steps: lines, commands }: Fix): FixStep[] {
   return plan ?? lines.map((text, number) => ({ kind: commands?.[number] ? "command" : "advice", text, comment: "" }));
 }
 
-function pasteable({ kind, text, comment }: FixStep): string {
-  if (kind === "advice") return `# ${text}`;
-  return comment ? `${text}   # ${comment}` : text;
+/** What a name may not do in a shell: a line break would end the comment and begin a command. */
+function oneLine(text: string): string {
+  return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, " ");
+}
+
+/** What a step that changes the node changes, and the ways back; nothing for one that only looks. */
+export function details(step: FixStep): { name: string; text: string }[] {
+  return (["touches", "undo", "check"] as const).flatMap((name) => {
+    const text = step[name];
+    return text ? [{ name, text }] : [];
+  });
+}
+
+function pasteable(step: FixStep): string[] {
+  const { kind, text, comment } = step;
+  if (kind === "advice" || oneLine(text) !== text) return [`# ${oneLine(text)}`];
+  const line = comment ? `${text}   # ${oneLine(comment)}` : text;
+  return [line, ...details(step).map((each) => `#   ${each.name}: ${oneLine(each.text)}`)];
 }
 
 export function planText(incident: Incident, zoneOffsetS: number): string {
@@ -21,6 +36,6 @@ export function planText(incident: Incident, zoneOffsetS: number): string {
     `# ${incident.node ?? "node"}, incident ${incident.id}, ${moment(incident.from, zoneOffsetS)} ${zoneName(zoneOffsetS)}`,
     `# ${cause.summary}`,
     `# plan: ${cause.fix.summary}`,
-  ];
-  return `${[...head, ...steps(cause.fix).map(pasteable)].join("\n")}\n`;
+  ].map(oneLine);
+  return `${[...head, ...steps(cause.fix).flatMap(pasteable)].join("\n")}\n`;
 }
