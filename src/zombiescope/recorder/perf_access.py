@@ -57,9 +57,9 @@ def grant(may: Privileges, release: str, perfmon: bool) -> str:
     if not perfmon:
         source, target = f"{sys.prefix}/share/zombiescope/{DROP_IN}", f"/etc/systemd/system/{_UNIT}.d/{DROP_IN}"
         return (
-            f"CAP_SYS_ADMIN: this kernel ({release}) has no CAP_PERFMON. As a service: install -D -m 644 {source} {target}"
-            f" && systemctl daemon-reload && systemctl restart {_UNIT}. (Or sysctl kernel.perf_event_paranoid=-1, which"
-            " opens perf to every user.)"
+            f"CAP_SYS_ADMIN: this kernel ({release}) has no CAP_PERFMON. As a service: "
+            f"install -D -m 644 {source} {target} && systemctl daemon-reload && systemctl restart {_UNIT}. "
+            "(Or sysctl kernel.perf_event_paranoid=-1, which opens perf to every user.)"
         )
     wanted = "CAP_PERFMON (AmbientCapabilities=CAP_PERFMON)"
     if strict:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from zombiescope.kernel import privileges
 from zombiescope.kernel.perf_event import Clock
 from zombiescope.kernel.privileges import Privileges
-from zombiescope.recorder import perf_access
 from zombiescope.recorder.perf_access import DROP_IN, explain, grant, has_perfmon
 
 ROOT = Path(__file__).parents[3]
@@ -57,7 +57,7 @@ def test_the_kernel_is_asked_before_its_release(last: int | None, release: str, 
 
 
 def test_a_refusal_says_the_setting_and_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(perf_access.privileges, "read", lambda: OLD)
+    monkeypatch.setattr(privileges, "read", lambda: OLD)
     why, remedy = explain(PermissionError(errno.EACCES, "Permission denied"), Clock("cpu-clock", 99))
     assert why == "perf_event_open: Permission denied (perf_event_paranoid=2)"
     assert "no CAP_PERFMON" in remedy
