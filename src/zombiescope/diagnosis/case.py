@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
@@ -20,7 +21,7 @@ from zombiescope.diagnosis.sample_index import SampledTask, expanded
 from zombiescope.diagnosis.symptom import Symptom
 from zombiescope.diagnosis.symptoms.above_baseline import baselines
 from zombiescope.recording.columns import Ints, Mask
-from zombiescope.recording.stacks import hottest_path
+from zombiescope.recording.stacks import hottest_path, is_named
 from zombiescope.views.cgroups import CgroupsView
 
 SENDS = ("udp_sendmsg", "udpv6_sendmsg", "tcp_sendmsg", "tcp_connect", "raw_sendmsg", "packet_sendmsg")
@@ -155,8 +156,10 @@ class Case:
 
     @cached_property
     def frames(self) -> tuple[str, ...]:
-        """The hog's hottest kernel path, outermost first."""
-        paths = self.profile.paths
+        """The hog's hottest kernel path, outermost first, as far as its functions have names."""
+        paths: Counter[tuple[str, ...]] = Counter()
+        for path, count in self.profile.paths.items():
+            paths[tuple(filter(is_named, path))] += count
         # Repeating a path by its weight is what hottest_path counts; a few hundred are enough for the shares.
         scale = max(1, self.profile.kernel_samples // 2000)
         return hottest_path(path for path, count in paths.items() for _ in range(max(1, count // scale)))
@@ -186,11 +189,12 @@ class Case:
         profile = self.node_profile if not self.cpus else self.core_profile
         if not self.sees(profile) and not profile.kernel_samples:
             return f"what the kernel did was not seen: {self._why_blind('stack samples', 'no stacks were recorded')}"
-        if profile.kernel_samples and 2 * profile.named_samples < profile.kernel_samples:
-            named = profile.named_samples / profile.kernel_samples
-            why = self._why_blind("kernel symbols", "the kernel's functions have no names")
-            return f"what the kernel did was not seen in {(1 - named) * 100:.0f}% of its samples: {why}"
-        return None
+        if 2 * profile.named_samples >= profile.kernel_samples:
+            return None
+        nameless = 1 - profile.named_samples / profile.kernel_samples
+        where = f" in {nameless * 100:.0f}% of its samples" if profile.named_samples else ""
+        why = self._why_blind("kernel symbols", "the kernel's functions have no names")
+        return f"what the kernel did was not seen{where}: {why}"
 
     def _why_blind(self, source: str, otherwise: str) -> str:
         known = (entry.get("why") for entry in self.facts.missing if entry.get("source") == source)

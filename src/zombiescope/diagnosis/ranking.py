@@ -103,6 +103,7 @@ def _judge_blind(case: Case, pattern: Pattern, finding: Evidence) -> Assessment 
     if not (pattern.numbers_tell and applies and case.kernel_took_time):
         return None
     finding = _with_not_seen(case, pattern, finding)
+    finding = replace(finding, summary=f"probably {finding.summary or pattern.title}")
     confidence = min(_confidence(pattern, 0.0, finding, confirmed=True), UNCONFIRMED_MOST)
     return Assessment(pattern, 0.0, None, finding, True, confidence)
 

@@ -1,9 +1,10 @@
 """What this process may do: its effective capabilities and the sysctls that gate what a recorder reads.
 
 Fields: CapEff of /proc/self/status as names; kernel.perf_event_paranoid, perf_event_mlock_kb,
-perf_event_max_sample_rate, kptr_restrict and dmesg_restrict of /proc/sys/kernel.
+perf_event_max_sample_rate, kptr_restrict, dmesg_restrict and cap_last_cap (the highest capability that this kernel
+knows) of /proc/sys/kernel.
 
-Cost: six small files, read at start. Absence: a sysctl that the kernel lacks, or that a container masks, is
+Cost: seven small files, read at start. Absence: a sysctl that the kernel lacks, or that a container masks, is
 None.
 """
 
@@ -65,6 +66,8 @@ class Privileges:
     perf_event_max_sample_rate: int | None
     kptr_restrict: int | None
     dmesg_restrict: int | None
+    last_capability: int | None = None
+    """Its bit number: an older kernel knows fewer."""
 
 
 def parse(data: bytes) -> frozenset[str] | None:
@@ -89,4 +92,5 @@ def read(root: str = "/") -> Privileges:
         perf_event_max_sample_rate=read_int(f"{sysctl}/perf_event_max_sample_rate"),
         kptr_restrict=read_int(f"{sysctl}/kptr_restrict"),
         dmesg_restrict=read_int(f"{sysctl}/dmesg_restrict"),
+        last_capability=read_int(f"{sysctl}/cap_last_cap"),
     )

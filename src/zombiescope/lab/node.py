@@ -123,6 +123,8 @@ class LabNode:
             f"systemd-sysusers {share}/zombiescope.sysusers",
             f"install -m 644 {share}/zombiescope.sysctl {setting}",
             f"sysctl --quiet --load {setting}",
+            f"[ $(cat /proc/sys/kernel/cap_last_cap) -ge 38 ] || install -D -m 644 {share}/before-linux-5.8.conf "
+            "/etc/systemd/system/zombiescope.service.d/before-linux-5.8.conf",
             f"systemctl link {share}/zombiescope.service",
             # As on every node of a cluster; a bare Debian passes cpu down only once a unit asks for a share of it.
             *(["systemctl set-property --runtime system.slice CPUWeight=100"] if self.plan.cgroup == "v2" else []),

@@ -54,7 +54,7 @@ class Cores:
         if now is None:
             return
         vectors, packets = self._read_softirqs(wall_us), self._read_softnet(tick.online, wall_us)
-        runs, delays = self._read_schedstat(), self._ksoftirqd.read() or {}
+        runs, delays = self._read_schedstat(wall_us), self._ksoftirqd.read() or {}
         times = []
         for cpu, ticks in now.cpus.items():
             before = self._ticks.get(cpu)
@@ -90,6 +90,7 @@ class Cores:
         if data is None:
             self._sources.lacks("softirqs", f"/proc/softirqs: {self._softirqs.why}", "a readable /proc", wall_us)
             return {}
+        self._sources.has("softirqs", wall_us)
         found = softirqs.parse(data)
         columns = [found.vectors.get(name) for name in _VECTOR_NAMES]
         return {
@@ -103,11 +104,17 @@ class Cores:
             why = f"/proc/net/softnet_stat: {self._softnet.why}"
             self._sources.lacks("softnet", why, "a readable /proc/net", wall_us)
             return {}
+        self._sources.has("softnet", wall_us)
         return softnet.parse(data, online).cpus
 
-    def _read_schedstat(self) -> dict[int, schedstat.RunDelay]:
-        data = self._schedstat.read()  # absent without CONFIG_SCHEDSTATS: the columns stay empty
-        return schedstat.parse(data).cpus if data is not None else {}
+    def _read_schedstat(self, wall_us: int) -> dict[int, schedstat.RunDelay]:
+        data = self._schedstat.read()
+        if data is None:
+            why = f"/proc/schedstat: {self._schedstat.why}"
+            self._sources.lacks("run queue delay", why, "a kernel with CONFIG_SCHEDSTATS", wall_us)
+            return {}
+        self._sources.has("run queue delay", wall_us)
+        return schedstat.parse(data).cpus
 
     def close(self) -> None:
         for file in (self._stat, self._softirqs, self._softnet, self._schedstat):

@@ -17,6 +17,7 @@ from zombiescope._native import KernelSymbols, Sampler
 from zombiescope.kernel import namespaces, perf_event, privileges, tracefs
 from zombiescope.kernel.perf_event import Clock, CpuRing, Features
 from zombiescope.kernel.procfile import at
+from zombiescope.recorder.perf_access import explain
 from zombiescope.recorder.sources import Sources
 from zombiescope.recorder.tracepoints import Fields, Tracepoint, TraceRecord
 
@@ -99,7 +100,7 @@ class PerfRings:
         try:
             return perf_event.probe(0, self._clock)
         except OSError as error:
-            why, grant = _explain(error, self._clock)
+            why, grant = explain(error, self._clock)
             self._sources.lacks("stack samples", why, grant, now_us)
             return None
 
@@ -158,14 +159,14 @@ class PerfRings:
             ring = perf_event.open_ring(cpu, self._clock, self._features, self._ring_bytes)
         except OSError as error:
             if error.errno != errno.ENODEV:  # ENODEV: it went offline again, the next look will tell
-                why, grant = _explain(error, self._clock)
+                why, grant = explain(error, self._clock)
                 self._sources.lacks(f"stack samples of cpu {cpu}", why, grant, now_us)
             return False
         for kind, (tracepoint, form) in self._tracepoints.items():
             try:
                 ring.add_tracepoint(kind, form.number, tracepoint.where, wakes=tracepoint.is_urgent)
             except OSError as error:
-                why, grant = _explain(error, self._clock)
+                why, grant = explain(error, self._clock)
                 self._sources.lacks(tracepoint.source, why, grant, now_us)
         for event_id, kind in ring.ids:
             self.sampler.register(event_id, kind)
@@ -219,23 +220,3 @@ def _counts(ring: CpuRing) -> list[int]:
         return ring.counts()
     except OSError:
         return []
-
-
-def _explain(error: OSError, clock: Clock) -> tuple[str, str]:
-    """Why perf_event_open failed and what grants it."""
-    if error.errno in (errno.EACCES, errno.EPERM):
-        paranoid = privileges.read().perf_event_paranoid
-        grant = "CAP_PERFMON (AmbientCapabilities=CAP_PERFMON; before Linux 5.8: CAP_SYS_ADMIN)"
-        if paranoid is not None and paranoid > 2:
-            grant += f", and with perf_event_paranoid={paranoid}: CAP_SYS_ADMIN or sysctl kernel.perf_event_paranoid=2"
-        return f"perf_event_open: {error.strerror} (perf_event_paranoid={paranoid})", grant
-    if error.errno in (errno.ENOENT, errno.EOPNOTSUPP) and clock.has_period:
-        return "this machine has no hardware cycle counter", "--event cpu-clock"
-    if error.errno == errno.ENOSYS:
-        return (
-            "perf_event_open: not there (no CONFIG_PERF_EVENTS, or a seccomp profile)",
-            "a seccomp profile that allows it",
-        )
-    if error.errno == errno.EMFILE:
-        return "too many open files", "a higher limit: LimitNOFILE=65536"
-    return f"perf_event_open: {error.strerror}", "see `man perf_event_open`"

@@ -313,3 +313,16 @@ def test_session_scopes_that_pile_up(tmp_path: Path) -> None:
         (finding,) = session_churn.find(audit.look(root, scopes))
         assert "30 session scopes exist, 30 of them abandoned" in finding.why
         assert not list(session_churn.find(audit.look(root, dict(list(scopes.items())[:5]))))
+
+
+def test_our_own_unit_is_what_we_ask_of_others(audited: Audited) -> None:
+    """With RestartSec=5s the default limit is never reached: the rule is right, so the unit has a limit of its own."""
+    unit = (Path(__file__).parents[3] / "packaging/zombiescope.service").read_text()
+    found = audited(
+        **{
+            f"{SYSTEM}/zombiescope.service": unit.replace("/opt/zombiescope/bin/zombiescope", "/bin/x"),
+            "etc/passwd": "zombiescope:x:998:998::/:/usr/sbin/nologin\n",
+            "etc/group": "zombiescope:x:998:\n",
+        }
+    )
+    assert [one for one in found if one.endswith(":zombiescope.service")] == []

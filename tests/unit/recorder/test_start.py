@@ -70,6 +70,37 @@ def test_a_kernel_without_a_file_is_recorded_without_it(replay: Replay, path: st
     assert rows["cost"] == SECONDS + 1
 
 
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [
+        ("proc/schedstat", "run queue delay"),
+        ("proc/pressure", "pressure"),
+        ("proc/softirqs", "softirqs"),
+        ("proc/net", "softnet"),
+        ("proc/vmstat", "vmstat"),
+        ("proc/interrupts", "interrupts"),
+        ("proc/kallsyms", "kernel symbols"),
+        ("proc/stat", "per-core time"),
+    ],
+)
+def test_what_is_not_there_is_missing_and_comes_back(replay: Replay, path: str, source: str) -> None:
+    there, away = replay.root / path, replay.directory / "away"
+    if path == "proc/schedstat":
+        there.write_text("version 15\ntimestamp 1\n" + "".join(f"cpu{n} 0 0 0 0 0 0 1 2 3\n" for n in (0, 1)))
+    there.rename(away)
+    missing: list[set[str]] = []
+
+    def happens(_: Replay, recorder: Recorder, second: int) -> None:
+        missing.append({one.source for one in recorder.sources.missing})
+        if second == 1 and not there.exists():
+            away.rename(there)
+
+    replay.record(4, happens)
+    assert source in missing[0]
+    if path not in ("proc/kallsyms", "proc/stat"):  # read at the start alone; written anew by the case itself
+        assert source not in missing[-1]
+
+
 BREAKS: tuple[tuple[str, Any, str], ...] = (
     ("host (start)", node, "this_host"),
     ("online cpus (start)", cpu, "online"),

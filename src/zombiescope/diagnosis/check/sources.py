@@ -8,7 +8,7 @@ from typing import Any
 from zombiescope._missing import Missing
 
 SOURCES: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("per-core time", ("per-core time", "softirqs")),
+    ("per-core time", ("per-core time", "softirqs", "run queue delay")),
     ("stack samples", ("stack samples", "host PID namespace")),
     ("kernel symbols", ("kernel symbols",)),
     ("cgroup tracepoints", ("tracefs", "tracepoint cgroup:", "stack samples")),
