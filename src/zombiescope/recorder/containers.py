@@ -34,6 +34,8 @@ MAX_LATER = 4096
 """Found by the first walk, or over the budget: asked about slowly."""
 ENDING_US = 1_000_000
 """A runtime writes the exit code after it removed the cgroup."""
+SETTLED_US = 3_000_000
+"""An end is counted when its code had time to come."""
 MAX_ENDED = 1024
 SAID_AGAIN = 64
 """Of those that ended, so many are said again in a new segment: a window after a loop should know what looped."""
@@ -161,7 +163,7 @@ class ContainerTracker:
         self._clients.look(wall_us)
         self._ask_later(wall_us)
         self._ask_endings(wall_us)
-        events = [event for container, at_us in self._take_over() for event in self._recurred(container, at_us)]
+        events = [event for container, at_us in self._take_over(wall_us) for event in self._recurred(container, at_us)]
         self._write(wall_us)
         return events
 
@@ -197,8 +199,8 @@ class ContainerTracker:
                 owner, directory = one.owner, one.known.directory
                 self._ask(ContainerQuestion(one.id, one.runtime, owner.pod_uid, 0, run, True, directory))
 
-    def _take_over(self) -> Iterator[tuple[_Container, int]]:
-        while self._over:
+    def _take_over(self, wall_us: int) -> Iterator[tuple[_Container, int]]:
+        while self._over and self._over[0][1] <= wall_us - SETTLED_US:
             container, at_us = self._over.popleft()
             if (one := self._known.get(container)) is not None:
                 yield one, at_us

@@ -171,7 +171,8 @@ def test_a_lookup_that_refuses_leaves_rows_without_names(node: Node) -> None:
     node.second()
     assert node.last(1)["name"] is None
     node.accepts = True
-    node.second(), node.second(*node.answer())
+    node.second()
+    node.second(*node.answer())
     assert node.last(1)["name"] == "agent"
 
 
@@ -307,6 +308,11 @@ def lives(node: Node, number: int, known: Description, *clients: UrgentAnswer) -
     node.second()
 
 
+def settle(node: Node) -> None:
+    for _ in range(3):
+        node.second()
+
+
 def restarts(node: Node) -> list[dict[str, Any]]:
     assert {event.kind for event in node.events} <= {"container_restart"}
     return [event.fields for event in node.events]
@@ -315,6 +321,7 @@ def restarts(node: Node) -> list[dict[str, Any]]:
 def test_a_container_that_a_policy_restarts_for_ever_is_an_event(node: Node) -> None:
     for _ in range(6):
         lives(node, 1, Description(name="crashy", image="x", restart_policy="always"))
+    settle(node)
     (event,) = node.events
     fields = event.fields
     assert (fields["same"], fields["id"], fields["runs"], fields["name"]) == ("id", cid(1), 6, "crashy")
@@ -326,6 +333,7 @@ def test_a_loop_that_runs_new_containers_is_an_event_of_their_image(node: Node) 
         client = node.client(100 + number, run(), LOOP)
         lives(node, number, AGENT, client)
         node.ends(100 + number)
+    settle(node)
     fields = restarts(node)[0]
     assert (fields["same"], fields["image"], fields["requester"]) == ("image", AGENT.image, "agent-loop")
     assert node.events[0].text.endswith("run by agent-loop (ecs.service)")
@@ -335,13 +343,26 @@ def test_a_container_that_its_pod_gets_anew_is_an_event_of_the_pod(node: Node) -
     known = Description(name="trainer", image="t", namespace="team-a", pod="trainer-0", pod_uid="u")
     for number in range(6):
         lives(node, number, known)
+    settle(node)
     fields = restarts(node)[0]
     assert (fields["same"], fields["pod"], fields["namespace"]) == ("pod", "trainer-0", "team-a")
+
+
+def test_the_event_has_the_code_that_came_after_the_end(node: Node) -> None:
+    for number in range(6):
+        node.made(number)
+        node.second(*node.answer())
+        node.removed(number)
+        node.second()
+        node.second(*node.answer(Description(code=3)))
+    settle(node)
+    assert restarts(node)[0]["code"] == 3
 
 
 def test_a_few_different_containers_are_no_news(node: Node) -> None:
     for number in range(12):
         lives(node, number, Description(name=f"n{number}", image=f"image-{number}"))
+    settle(node)
     assert node.events == []
 
 
