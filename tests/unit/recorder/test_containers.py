@@ -212,6 +212,39 @@ def test_memory_is_bounded_and_those_that_ended_go_first(node: Node, monkeypatch
     assert "1 did not fit" in node.rows["gaps"][0]["why"]
 
 
+def test_a_neighbour_who_makes_up_containers_leaves_the_budget_and_the_room_to_others(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a cgroup of their own anybody may make these."""
+    monkeypatch.setattr(module, "MAX_GUESTS", 100)
+    slice_ = "/user.slice/user-1000.slice/user@1000.service"
+    for number in range(2000):
+        node.tracker.made(f"{slice_}/docker-{cid(10_000 + number)}.scope", 66, node.now)
+    assert len(node.asked) <= BURST
+    node.asked.clear()
+    node.made(1)
+    assert len(node.asked) == 1
+    node.second(*node.answer())
+    assert node.last(1)["name"] == "agent"
+    assert len(node.tracker._known) == 101
+    # those that end make room for the next of theirs
+    node.tracker.removed(f"{slice_}/docker-{cid(10_007)}.scope", node.now)
+    node.tracker.made(f"{slice_}/docker-{cid(20_000)}.scope", 66, node.now)
+    assert cid(20_000) in node.tracker._known
+    assert cid(10_007) not in node.tracker._known
+
+
+def test_an_id_at_another_path_is_an_impostor(node: Node) -> None:
+    node.made(1)
+    node.second(*node.answer())
+    node.tracker.made(f"/user.slice/user-1000.slice/docker-{cid(1)}.scope", 66, node.now)
+    node.tracker.removed(f"/user.slice/user-1000.slice/docker-{cid(1)}.scope", node.now)
+    node.tracker.restart()
+    node.second(*node.answer(Description(name="victim")))
+    row = node.last(1)
+    assert (row["name"], row["runs"], row["exited"], row["cgroup"]) == ("agent", 1, None, f"/docker/{cid(1)}")
+
+
 # --- who asked -------------------------------------------------------------------------------------------------------
 
 
