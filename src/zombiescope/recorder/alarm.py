@@ -34,7 +34,9 @@ MODERATE_S = 4
 MODERATE_AGAIN_US = 600_000_000
 MODERATE_NAMES = 256
 CROWD_WAITED, CROWD_FULL, CROWD_ROOM = 0.5, 0.95, 0.7
-_NO_ALARM = frozenset({"mark", "cgroup_churn", "unit_restart", "clock_step", "lookup_stuck", "helper_failed"})
+_NO_ALARM = frozenset(
+    {"mark", "cgroup_churn", "container_restart", "unit_restart", "clock_step", "lookup_stuck", "helper_failed"}
+)
 
 
 @dataclass(slots=True)

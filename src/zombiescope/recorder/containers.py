@@ -6,7 +6,10 @@ its id and its cgroup only, is asked about later if it still lives, and those th
 `gaps`.
 
 A tick costs the same with ten containers and with ten thousand: only those that changed are looked at. Bounded:
-MAX_CONTAINERS are remembered, those that ended longest ago are forgotten first."""
+MAX_CONTAINERS are remembered, those that ended longest ago are forgotten first.
+
+Below user.slice anybody may make cgroups and give them any name: those have a budget and a share of the room of their
+own, and a container is never known under two paths."""
 
 from __future__ import annotations
 
@@ -34,10 +37,14 @@ MAX_LATER = 4096
 """Found by the first walk, or over the budget: asked about slowly."""
 ENDING_US = 1_000_000
 """A runtime writes the exit code after it removed the cgroup."""
+SETTLED_US = 3_000_000
+"""An end is counted when its code had time to come."""
 MAX_ENDED = 1024
 SAID_AGAIN = 64
 """Of those that ended, so many are said again in a new segment: a window after a loop should know what looped."""
 SOURCE = "containers"
+GUESTS = "/user.slice/"
+MAX_GUESTS = MAX_CONTAINERS // 8
 
 
 @dataclass(slots=True)
@@ -79,7 +86,10 @@ class ContainerTracker:
         self._later: deque[str] = deque(maxlen=MAX_LATER)
         self._endings: deque[tuple[int, str, int]] = deque(maxlen=MAX_ENDED)
         self._over: deque[tuple[str, int]] = deque(maxlen=MAX_ENDED)
+        self._guests: dict[str, None] = {}
+        self._ended_guests: dict[str, None] = {}
         self._budget = Budget(ASKED_PER_S, BURST)
+        self._guests_budget = Budget(LATER_PER_S, BURST / 4)
         self._slow = Budget(LATER_PER_S, LATER_PER_S)
         self._churn = Churn()
         self._since_us = 0
@@ -101,10 +111,11 @@ class ContainerTracker:
             return
         one.runs += 1
         one.started_us, one.exited_us = wall_us, None
-        one.cgroup = path
         self._ended.pop(one.id, None)
+        self._ended_guests.pop(one.id, None)
         self._changed[one.id] = None
-        if not self._budget.take(wall_us) or not self._inquire(one, pid):
+        budget = self._guests_budget if one.id in self._guests else self._budget
+        if not budget.take(wall_us) or not self._inquire(one, pid):
             self._later.append(one.id)
 
     def exists(self, path: str) -> None:
@@ -120,27 +131,34 @@ class ContainerTracker:
         if one is None or one.cgroup != path:
             return
         one.exited_us = wall_us
-        self._ended[one.id] = None
+        (self._ended_guests if one.id in self._guests else self._ended)[one.id] = None
         self._changed[one.id] = None
         self._endings.append((wall_us + ENDING_US, one.id, one.runs))
         self._over.append((one.id, wall_us))
 
     def _enter(self, path: str, owner: Owner) -> _Container | None:
-        """The container of an owner, known or new; None where there is no room."""
+        """The container of an owner, known or new; None where there is no room, or another place has its id."""
         name = owner.container or ""
         one = self._known.get(name)
-        if one is None:
-            if len(self._known) >= MAX_CONTAINERS and not self._make_room():
-                self.refused += 1
-                return None
-            one = self._known[name] = _Container(name, path, owner)
+        if one is not None:
+            return one if one.cgroup == path else None
+        is_guest = path.startswith(GUESTS)
+        is_full = len(self._guests) >= MAX_GUESTS if is_guest else len(self._known) >= MAX_CONTAINERS
+        if is_full and not self._make_room(self._ended_guests if is_guest else self._ended):
+            self.refused += 1
+            return None
+        if is_guest:
+            self._guests[name] = None
+        one = self._known[name] = _Container(name, path, owner)
         return one
 
-    def _make_room(self) -> bool:
-        oldest = next(iter(self._ended), None)
+    def _make_room(self, ended: dict[str, None]) -> bool:
+        """By the one that ended longest ago."""
+        oldest = next(iter(ended), None)
         if oldest is None:
             return False
-        del self._ended[oldest]
+        del ended[oldest]
+        self._guests.pop(oldest, None)
         del self._known[oldest]
         return True
 
@@ -161,7 +179,7 @@ class ContainerTracker:
         self._clients.look(wall_us)
         self._ask_later(wall_us)
         self._ask_endings(wall_us)
-        events = [event for container, at_us in self._take_over() for event in self._recurred(container, at_us)]
+        events = [event for container, at_us in self._take_over(wall_us) for event in self._recurred(container, at_us)]
         self._write(wall_us)
         return events
 
@@ -197,8 +215,8 @@ class ContainerTracker:
                 owner, directory = one.owner, one.known.directory
                 self._ask(ContainerQuestion(one.id, one.runtime, owner.pod_uid, 0, run, True, directory))
 
-    def _take_over(self) -> Iterator[tuple[_Container, int]]:
-        while self._over:
+    def _take_over(self, wall_us: int) -> Iterator[tuple[_Container, int]]:
+        while self._over and self._over[0][1] <= wall_us - SETTLED_US:
             container, at_us = self._over.popleft()
             if (one := self._known.get(container)) is not None:
                 yield one, at_us
@@ -246,9 +264,10 @@ def _family(one: _Container) -> tuple[str, str]:
     known = one.known
     if known.pod:
         return "pod", f"pod {known.namespace}/{known.pod}/{known.name}"
-    if one.runs > 1 or not known.image:
+    if one.runs > 1 or known.restart_policy not in (None, "no") or not known.image:
         return "id", f"id {one.id}"
-    return "image", f"image {known.image}"
+    who = one.requester
+    return "image", f"image {known.image} {who.comm if who else None} {who.unit if who else None}"
 
 
 def _text(one: _Container, same: str, count: int, seconds: float) -> str:
@@ -259,8 +278,8 @@ def _text(one: _Container, same: str, count: int, seconds: float) -> str:
         place = f" of pod {known.namespace}/{known.pod}" if known.pod else ""
         image = f" (image {known.image})" if known.image else ""
         text = f"container {known.name or one.id[:12]}{place}{image} ended {count} times in {seconds:.0f} s"
+    if same == "id" and known.restart_policy and known.restart_policy != "no":
+        return f"{text}, restart policy {known.restart_policy}"
     if who is not None:
         return f"{text}, run by {who.comm}" + (f" ({who.unit})" if who.unit else "")
-    if known.restart_policy and known.restart_policy != "no":
-        return f"{text}, restart policy {known.restart_policy}"
     return text

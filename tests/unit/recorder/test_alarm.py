@@ -40,6 +40,7 @@ def test_a_healthy_node_is_never_looked_at() -> None:
         alarm.hole(now, 3, 10_200)
         alarm.hole(now, 4, None)
         alarm.event(now, "unit_restart", "warning")
+        alarm.event(now, "container_restart", "warning")
         alarm.event(now, "nic_link", "info")
 
     assert looks(alarm, 3600, ordinary) == []

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from zombiescope.kernel import process
 from zombiescope.recorder.creators import HOLDS_S, Creators
 from zombiescope.recorder.ledger import Creator
 
@@ -85,11 +86,14 @@ def test_one_that_is_gone_has_the_name_that_the_rings_know(proc: Proc) -> None:
 
 
 def test_a_storm_reads_a_process_once_a_second(proc: Proc, monkeypatch: pytest.MonkeyPatch) -> None:
-    from zombiescope.recorder import creators as module
-
     proc.runs(42, "agent", "0::/system.slice/agent.service\n")
-    creators, reads, read = proc.creators("agent"), [], module.process.read
-    monkeypatch.setattr(module.process, "read", lambda *args, **more: reads.append(args) or read(*args, **more))
+    creators, reads, read = proc.creators("agent"), [], process.read
+
+    def counted(pid: int, root: str, *, cmdline: bool) -> process.Process | None:
+        reads.append(pid)
+        return read(pid, root, cmdline=cmdline)
+
+    monkeypatch.setattr(process, "read", counted)
     for number in range(1000):
         creators.of(f"/x/{number}", 42, 42)
     assert len(reads) == 1
