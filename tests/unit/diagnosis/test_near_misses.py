@@ -157,6 +157,7 @@ def test_what_the_founding_team_tried_is_ruled_out_by_numbers(tmp_path: Path) ->
     scene = Scene().vmstat(pgfault=9_000).census(240, 68_440).leak("/ecs/*", 68_000, 500, 500, "ecs-agent")
     scene.cgroup_stats("/pods/job", nr_periods=100, nr_throttled=2, throttled_us=9_000, has_cpu_quota=1)
     scene.node["nics"] = {"eth0": "ena 2.11.0g"}
+    scene.serves("eth0", "1")
     scene.hog(f"{CALL} vfs_read seq_read memcg_numa_stat_show mem_cgroup_nr_lru_pages", "kubelet")
     scene.event("nic_reset", "eth0: Device reset completed")
     (incident,) = scene.diagnose(tmp_path).incidents
