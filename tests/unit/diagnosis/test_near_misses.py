@@ -401,6 +401,15 @@ def test_kills_that_come_again_and_again_are_the_trouble_and_not_their_reports(t
     assert causes[:2] == ["oom-kill", "oom-console"]
 
 
+def test_a_core_that_stood_still_before_the_kill_did_not_print_its_report(tmp_path: Path) -> None:
+    # GIVEN a machine whose cores take no interrupt for a moment now and then, and one kill after that
+    scene = Scene().vmstat().mode(1, max_gap_us=300_000)
+    scene.node["consoles"] = ["ttyS0"]
+    scene.event("oom_kill", "Killed process 5 (job)", 14, comm="job", pid=5)
+    causes = scene.diagnose(tmp_path).incidents[0].causes
+    assert (causes[0].pattern, causes[0].confidence > 0.5) == ("oom-kill", True)
+
+
 def test_of_two_places_in_which_a_fault_shows_the_one_that_tells_comes_first(tmp_path: Path) -> None:
     # GIVEN a task whose work no pattern explains, and a little later one whose work is explained, on another core
     scene = Scene().vmstat().census(240, 68_440).leak("/ecs/*", 68_000, 500, 500, "ecs-agent")

@@ -301,7 +301,7 @@ ROWS = (
     ),
     Row(
         "oom-console",
-        lambda s: s.event("oom_kill", "Killed process 4711 (agent)", comm="agent", pid=4711),
+        lambda s: s.event("oom_kill", "Killed process 4711 (agent)", 5, comm="agent", pid=4711),
         lambda s: _console(s, "ttyS0").mode(1, max_gap_us=900_000),
         lambda s: _console(s, "tty0").mode(1, max_gap_us=900_000),
         frames_tell=False,
