@@ -158,7 +158,8 @@ class _Node:
             tables["leaks"] = [self._leak(wall_us)]
             tables["cgroup_stats"] = [(wall_us, "/kubepods.slice", 100, 3, 4100, 0, 0, 0, 950, None, 1, 1)]
         if first:
-            tables["queues"] = [(wall_us, "eth0", "Tx-Rx-0", 41, "0")]
+            served_by = f"0,{self.incident.cpu}" if self.incident else "0"
+            tables["queues"] = [(wall_us, "eth0", "Tx-Rx-0", 41, served_by)]
         encoded = [encode_rows(schema.BY_NAME[name], rows, wall_us) for name, rows in tables.items() if rows]
         return [*segment.take_new(wall_us), samples, *encoded]
 

@@ -101,6 +101,11 @@ class Scene:
         self.made.happen(START_US + int(at_s * SECOND), kind, "kmsg", severity, text, **fields)
         return self
 
+    def serves(self, nic: str, cpus: str) -> Scene:
+        """The cores that serve a card's only queue, as in "0-3,8"."""
+        self.made.add("queues", time=START_US + SECOND, nic=nic, queue=f"{nic}-Tx-Rx-0", irq=33, cpus=cpus)
+        return self
+
     def census(self, live: int, dying: int) -> Scene:
         for second in range(SECONDS):
             self.census_at(second, live, dying)

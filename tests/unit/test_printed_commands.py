@@ -41,8 +41,8 @@ PROGRAMS = {
     "auditctl", "awk", "bpftool", "cat", "chmod", "chrt", "conntrack", "crictl", "dcgm-exporter", "dmesg", "docker",
     "echo", "ethtool", "find", "findmnt", "grep", "grubby", "head", "install", "ip", "iptables-save", "ipvsadm",
     "journalctl", "kubectl", "ln", "loginctl", "ls", "lsns", "lsof", "mkdir", "modinfo", "mount", "mv", "nft",
-    "numactl", "nvidia-smi", "perf", "printf", "ps", "renice", "rm", "sed", "sleep", "slabtop", "sort", "ss",
-    "strace", "sudo", "sysctl", "systemctl", "systemd-cgtop", "taskset", "tee", "tr", "umount", "uniq",
+    "numactl", "nvidia-smi", "perf", "printf", "ps", "renice", "rm", "sed", "sleep", "slabtop", "smartctl", "sort",
+    "ss", "strace", "sudo", "sysctl", "systemctl", "systemd-cgtop", "taskset", "tee", "tr", "umount", "uniq",
     "update-grub", "wc", "xargs", "zombiescope",
 }  # fmt: skip
 PLACEHOLDERS = {"BAD", "COMMAND", "DIR", "FILE", "NAME", "PID", "QUIET", "TIME", "UNIT"}

@@ -70,6 +70,11 @@ class Case:
         return [symptom for symptom in self.group.symptoms if symptom.detector.is_onset]
 
     @property
+    def has_suspect(self) -> bool:
+        """Somebody took a CPU, as far as anybody can tell."""
+        return any(symptom.has_suspect for symptom in self.group.symptoms)
+
+    @property
     def stolen(self) -> float | None:
         """How much of the core the hypervisor took, where that is the only symptom and nobody held it."""
         taken = [float(symptom.facts["ratio"]) for symptom in self.of_kind("steal")]
@@ -204,10 +209,12 @@ class Case:
 
     @cached_property
     def cgroups(self) -> CgroupsView:
-        """As they were when the symptoms ended: whoever fixes a leak removes the evidence. Where they were counted only
-        later, as in an imported copy of /proc/cgroups, that is better than nothing."""
-        ended_us = max((one.to_us for one in self._onsets), default=self.to_us)
-        then = self.facts.cgroups_at(min(self.to_us, ended_us))
+        """As they were while the symptoms lasted, at their most: whoever fixes a leak removes the evidence, and an
+        incident may outlast that. Where they were counted only later, as in an imported copy of /proc/cgroups, that is
+        better than nothing."""
+        ended_us = min(self.to_us, max((one.to_us for one in self._onsets), default=self.to_us))
+        at_us = self.facts.most_cgroups_us(self.from_us, ended_us)
+        then = self.facts.cgroups_at(ended_us if at_us is None else at_us)
         return then if then.memory is not None else self.facts.cgroups
 
     # --- numbers -----------------------------------------------------------------------------------------------------

@@ -12,12 +12,15 @@ from dataclasses import dataclass, replace
 
 from zombiescope._severity import Severity, rank
 from zombiescope._time import SECOND_US
-from zombiescope.diagnosis import moments, patterns, ranking, symptoms
+from zombiescope.diagnosis import announcements, moments, patterns, ranking, symptoms
+from zombiescope.diagnosis.belonging import NEAR_US
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.incident import Cause, Incident, State
 from zombiescope.diagnosis.incidents import Group, group, is_moderate
+from zombiescope.diagnosis.order import is_explained, ordered
 from zombiescope.diagnosis.pattern import FALLBACK
+from zombiescope.diagnosis.presence import Presence
 from zombiescope.diagnosis.symptom import Symptom
 from zombiescope.diagnosis.symptoms import memory_cgroups
 from zombiescope.recording.reader import Recording
@@ -58,7 +61,7 @@ def examine(whole: Facts, *, beside: Sequence[Symptom] = (), live: bool = False)
         found[0] += _not_found(beside, found[0])
     examined = zip(looks, found, strict=True)
     incidents = _recurring([incident for look, each in examined for incident in _examined(look, each, live)])
-    incidents.sort(key=lambda incident: (-_rank(incident), not _is_explained(incident), incident.from_us))
+    incidents = ordered(_without_parts(incidents))
     not_checked = [*_not_checked(whole, looks), *([unseen] if unseen else [])]
     kept = tuple(incidents[:MAX_INCIDENTS])
     remarks = _worst_of_each([symptom for each in found for symptom in each if symptom.is_remark])
@@ -106,9 +109,10 @@ def _looks(whole: Facts) -> tuple[list[_Look], str | None]:
 
 
 def _examined(look: _Look, found: list[Symptom], live: bool) -> Iterator[Incident]:
-    for each in group([symptom for symptom in found if not symptom.is_remark]):
+    presence = Presence(look.facts.samples)
+    for each in group([symptom for symptom in found if not symptom.is_remark], presence):
         incident = _incident(look.facts, each, live)
-        if each.is_moderate and not _is_explained(incident):
+        if each.is_moderate and not is_explained(incident):
             continue
         if look.goes_on_us is not None and incident.to_us >= look.facts.end_us - OPEN_US:
             incident = replace(incident, to_us=look.goes_on_us)
@@ -181,16 +185,40 @@ def _sameness(incident: Incident) -> tuple[str, ...] | None:
         return None
     cause = incident.causes[0]
     culprit = cause.culprit.name if cause.culprit else ""
-    return cause.pattern, cause.hog.unit or cause.hog.comm or "", culprit
+    hog = cause.hog.unit or cause.hog.comm or ""
+    # Where nobody is named, it is the same only if it is about the same thing: two GPUs are two incidents.
+    return cause.pattern, hog, culprit, "" if hog or culprit else announcements.thing(incident.symptoms)
 
 
 def _rank(incident: Incident) -> int:
     return rank(incident.severity)
 
 
-def _is_explained(incident: Incident) -> bool:
-    """By something that was measured. One fault may show in two places, and then the explained one comes first."""
-    return bool(incident.causes) and incident.causes[0].confidence > ranking.UNCONFIRMED_MOST
+def _without_parts(found: list[Incident]) -> list[Incident]:
+    """What nothing explains, by the same hog in the same seconds as what is explained, is a part of that."""
+    whole = {incident.id: incident for incident in found}
+    for part in found:
+        mine = [one for one in whole.values() if _is_part(part, one)]
+        if mine:
+            into = max(mine, key=lambda one: min(one.to_us, part.to_us) - max(one.from_us, part.from_us))
+            whole[into.id] = replace(
+                into,
+                severity=into.severity if _rank(into) >= _rank(part) else part.severity,
+                symptoms=tuple(sorted((*into.symptoms, *part.symptoms), key=lambda symptom: symptom.from_us)),
+                from_us=min(into.from_us, part.from_us),
+                to_us=max(into.to_us, part.to_us),
+                state=into.state if into.to_us >= part.to_us else part.state,
+            )
+            del whole[part.id]
+    return list(whole.values())
+
+
+def _is_part(part: Incident, of: Incident) -> bool:
+    if is_explained(part) or not is_explained(of) or not part.causes or is_moderate(of.symptoms):
+        return False
+    mine, theirs = part.causes[0].hog, of.causes[0].hog
+    same = mine.comm is not None and (mine.comm, mine.unit, mine.cgroup) == (theirs.comm, theirs.unit, theirs.cgroup)
+    return same and part.from_us <= of.to_us + NEAR_US and of.from_us <= part.to_us + NEAR_US
 
 
 def _is_blind(looks: list[_Look]) -> bool:

@@ -18,6 +18,7 @@ from zombiescope._time import HOUR_US, SECOND_US
 from zombiescope.diagnosis import core_grid, sample_grid
 from zombiescope.diagnosis.core_grid import CoreGrid
 from zombiescope.diagnosis.sample_grid import SampleGrid
+from zombiescope.kernel.cpu import parse_list
 from zombiescope.kernel.release import kernel_version
 from zombiescope.recording import columns
 from zombiescope.recording.event import Event
@@ -274,6 +275,10 @@ class Facts:
         """Counted and charged in the hour up to a moment; each part of a recording says every charge again."""
         return self.always(("cgroups", at_us, self.start_us), lambda: self._cgroups.at(at_us))
 
+    def most_cgroups_us(self, from_us: int, to_us: int) -> int | None:
+        """When there were most of them in a span."""
+        return self._cgroups.most_us(from_us, to_us)
+
     @property
     def _cgroups(self) -> CgroupHistory:
         return self._keep(
@@ -326,6 +331,21 @@ class Facts:
             return list({(row["nic"], row["queue"], row["irq"]): row for row in rows}.values())
 
         return self._keep("queues", read)
+
+    def served_by(self, nic: str | None) -> frozenset[int] | None:
+        """The cores that served a card at some time of the last hour, because irqbalance moves queues; of the only card
+        where none is named. None where that was not recorded."""
+
+        def read() -> dict[str, set[int]]:
+            served: dict[str, set[int]] = {}
+            for row in columns.records(self.recording.table("queues", self.start_us - HOUR_US, self.end_us)):
+                served.setdefault(str(row["nic"]), set()).update(parse_list(str(row["cpus"] or "").encode()))
+            return served
+
+        served = self._keep("served_by", read)
+        if nic is None and len(served) == 1:
+            nic = next(iter(served))
+        return frozenset(served.get(nic or "", ())) or None
 
     # --- what cannot be known ----------------------------------------------------------------------------------------
 

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from zombiescope.diagnosis.incidents import Group
+from zombiescope.diagnosis.presence import members
 from zombiescope.diagnosis.sample_grid import MOSTLY, SampleGrid
 from zombiescope.diagnosis.sample_index import SampledTask
 from zombiescope.diagnosis.symptom import Symptom
-from zombiescope.diagnosis.symptoms.kernel_hog import EVERYBODY, LEVELS
+from zombiescope.diagnosis.symptoms.kernel_hog import EVERYBODY
 from zombiescope.recording.columns import Mask
 
 WAITING = frozenset(
@@ -66,7 +67,9 @@ class HogSearch:
         whose = self._whose()
         if whose is not None:
             return self._members(whose)
-        cores = {symptom.cpu for symptom in self.group.symptoms if symptom.detector.core_is_held} - {None}
+        if not any(symptom.has_suspect for symptom in self.group.symptoms):
+            return np.zeros(len(grid), bool)
+        cores = {symptom.cpu for symptom in self.group.symptoms if symptom.core_is_held} - {None}
         chosen = self.in_span & grid.in_kernel
         if cores:
             chosen &= np.isin(grid.cpu, sorted(cpu for cpu in cores if cpu is not None))
@@ -100,13 +103,8 @@ class HogSearch:
         return hottest[0]
 
     def _members(self, symptom: Symptom) -> Mask:
-        grid = self.grid
-        for _, key in (*LEVELS, ("any", lambda task: task.unit or task.container or task.comm)):
-            group, names = grid.groups(key)
-            if symptom.group in names:
-                members: Mask = self.in_span & (group == names.index(symptom.group))
-                return members
-        return np.zeros(len(grid), bool)
+        mine: Mask = self.in_span & members(self.grid, symptom)
+        return mine
 
     def _largest_thread(self, chosen: Mask) -> Mask:
         tasks, counts = np.unique(self.grid.task[chosen], return_counts=True)

@@ -1,8 +1,8 @@
 """Symptoms that are close in time and place are one incident.
 
-Place is a core or a group of tasks; what has neither (a NIC reset, a dead job) belongs to whatever is near in time. A
-symptom that is only an event joins what came up to fifteen seconds before it, because the cause comes first: the core
-is held, the driver waits five seconds, the card is reset, the job dies.
+Place is a core or a group of tasks; what has neither (a NIC reset, a dead job) belongs to what can have caused it
+(belonging.py). It joins what came up to fifteen seconds before it, because the cause comes first: the core is held, the
+driver waits five seconds, the card is reset, the job dies. A core belongs to a hog that was on it (presence.py).
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 from zombiescope._severity import SEVERITIES, Severity
 from zombiescope._time import SECOND_US
+from zombiescope.diagnosis.belonging import FOLLOWS_US, NEAR_US, follows
 from zombiescope.diagnosis.incident import worst
+from zombiescope.diagnosis.presence import Presence
 from zombiescope.diagnosis.symptom import Begins, Symptom
 
-NEAR_US = 5_000_000
-FOLLOWS_US = 15_000_000
 _ANCHORS: dict[Begins, int] = {"onset": 0, "moment": 1, "summed": 2, "window": 2}
 
 
@@ -62,8 +62,8 @@ class Group:
         place and the second in which the first of its onsets, or else of its other symptoms, began."""
         first = min(self.symptoms, key=lambda symptom: (_anchors(symptom), symptom.from_us // SECOND_US, symptom.kind,
                                                         str(symptom.cpu), str(symptom.group)))  # fmt: skip
-        # A hog that leaves its core, or brings more threads, is still that hog.
-        where = first.facts.get("comm") or f"{first.cpu}|{first.group}"
+        # A hog that leaves its core, or brings more threads, is still that hog. Two cards or GPUs are two places.
+        where = first.thing or first.facts.get("comm") or f"{first.cpu}|{first.group}"
         when = "" if first.detector.begins == "window" else first.from_us // SECOND_US
         text = f"{node}|{boot}|{first.kind}|{where}|{when}"
         return hashlib.sha256(text.encode()).hexdigest()[:10]
@@ -73,8 +73,8 @@ def is_moderate(symptoms: Sequence[Symptom]) -> bool:
     return all(_is_moderate(symptom) for symptom in symptoms)
 
 
-def group(found: Sequence[Symptom]) -> list[Group]:
-    """Incidents in the order of time."""
+def group(found: Sequence[Symptom], presence: Presence | None = None) -> list[Group]:
+    """Incidents in the order of time. Without `presence` nothing is known about who was on which core."""
     symptoms = _without_echoes(found)
     parent = list(range(len(symptoms)))
 
@@ -84,7 +84,7 @@ def group(found: Sequence[Symptom]) -> list[Group]:
             number = parent[number]
         return number
 
-    for number, other in _pairs(symptoms):
+    for number, other in _pairs(symptoms, presence):
         parent[root(other)] = root(number)
     together: dict[int, list[Symptom]] = {}
     for number, symptom in enumerate(symptoms):
@@ -110,7 +110,7 @@ def _echoes(stall: Symptom, hog: Symptom) -> bool:
     return overlap and stall.facts.get("comm") == hog.facts.get("comm")
 
 
-def _pairs(symptoms: Sequence[Symptom]) -> Iterator[tuple[int, int]]:
+def _pairs(symptoms: Sequence[Symptom], presence: Presence | None) -> Iterator[tuple[int, int]]:
     order = sorted(range(len(symptoms)), key=lambda number: symptoms[number].from_us)
     hogs = [symptom for symptom in symptoms if _is_migrating(symptom)]
     onsets = [symptom for symptom in symptoms if symptom.detector.is_onset and not _is_moderate(symptom)]
@@ -120,24 +120,38 @@ def _pairs(symptoms: Sequence[Symptom]) -> Iterator[tuple[int, int]]:
                 continue
             if _followed_another(symptoms[number], symptoms[other], onsets):
                 continue
-            if _belong(symptoms[number], symptoms[other], hogs):
+            if _belong(symptoms[number], symptoms[other], hogs, presence):
                 yield number, other
 
 
-def _belong(earlier: Symptom, later: Symptom, hogs: Sequence[Symptom]) -> bool:
-    distance_us = later.from_us - earlier.to_us
+def _belong(earlier: Symptom, later: Symptom, hogs: Sequence[Symptom], presence: Presence | None) -> bool:
     if _is_moderate(earlier) != _is_moderate(later):
         return False
     if _nowhere(earlier) or _nowhere(later):
-        return distance_us <= FOLLOWS_US
-    if distance_us > NEAR_US:
+        return follows(earlier, later, presence)
+    if later.from_us - earlier.to_us > NEAR_US:
         return False
-    same_core = earlier.cpu is not None and earlier.cpu == later.cpu and not _one_after_another(earlier, later)
-    same_group = earlier.group is not None and earlier.group == later.group
-    if same_core or same_group or (earlier.cpu is None) == (later.cpu is None):
-        return same_core or same_group
+    if earlier.group is not None and earlier.group == later.group:
+        return True
+    if earlier.cpu is not None and earlier.cpu == later.cpu:
+        return not _one_after_another(earlier, later) and _same_holder(earlier, later, presence)
+    if (earlier.cpu is None) == (later.cpu is None):
+        return False
     spread, placed = (earlier, later) if earlier.cpu is None else (later, earlier)
-    return _migrates(spread, placed) and not _held_by_another(spread, placed, hogs)
+    if not _migrates(spread, placed) or _held_by_another(spread, placed, hogs):
+        return False
+    return presence is None or not _is_migrating(spread) or presence.was_on(spread, placed)
+
+
+def _same_holder(one: Symptom, other: Symptom, presence: Presence | None) -> bool:
+    """Two symptoms of one core are about the same thing unless each had another task there."""
+    if presence is None:
+        return True
+    hogs = [each for each in (one, other) if _is_migrating(each)]
+    if len(hogs) == 1:
+        return presence.was_on(hogs[0], other if hogs[0] is one else one)
+    holders = {presence.holder(one), presence.holder(other)} - {None}
+    return len(hogs) == 2 or len(holders) < 2
 
 
 def _followed_another(one: Symptom, other: Symptom, onsets: Sequence[Symptom]) -> bool:

@@ -85,6 +85,8 @@ def judge(case: Case, pattern: Pattern) -> Assessment | RuledOut | None:
     confirmed = any(one.says == "confirms" for one in finding.measurements)
     if pattern.signatures and not pattern.sees(case):
         return _judge_blind(case, pattern, finding) if confirmed else None
+    if pattern.signatures and pattern.scope == "hog" and not case.has_suspect and case.in_span.any():
+        return RuledOut(pattern.id, "nobody held a core in the kernel before it", 0.0, "cores")
     if pattern.signatures and share < pattern.least_share:
         because = f"its functions account for {share * 100:.1f}% of the kernel time"
         return RuledOut(pattern.id, because, round(share, 4), "ratio")
@@ -153,10 +155,9 @@ def _chain(case: Case, one: Assessment) -> list[Link]:
     ]
     hog = case.hog
     if case.hog_task is not None:
-        used = hog.cores or 0.0
-        fact = f"{hog.name} used {used:.2f} cores, {used / max(case.facts.cpus, 1) * 100:.1f}% of the node"
+        fact = f"{hog.name} used {hog.cores or 0.0:.2f} of {case.facts.cpus} cores"
         if hog.baseline_cores is not None:
-            fact += f" (usually {hog.baseline_cores:.2f} cores)"
+            fact += f" (usually {hog.baseline_cores:.2f})"
         links.append(Link("hog", fact, hog.cores, "cores", case.from_us, "samples"))
     if case.frames and (one.pattern.signatures or one.pattern.id == FALLBACK):
         path, means = case.frames[-4:], one.signature.means if one.signature else ""

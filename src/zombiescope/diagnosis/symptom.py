@@ -35,6 +35,18 @@ echo       as `place`, but it says nothing new where the same task is reported a
 migrating  as `place`, and with what happened on any core while it was on many, unless another of its kind held that one
 """
 
+Subject = Literal["cpu", "network", "memory", "disk", "gpu", "machine", "waiting", "work", "nothing"]
+"""What it is about. One that has no place is joined only with what can have caused it:
+
+machine    the hardware reports an error
+waiting    a task that is blocked and uses no CPU
+work       a job, a pod or a unit that ended
+nothing    known trouble by itself, of which nothing else here is the cause
+"""
+
+THINGS = ("gpu", "interface", "device", "controller", "server")
+"""Fields of an event that name the thing it is about."""
+
 DRIVER_PATIENCE_S = 5.0
 """As long as a network driver waits for its queue before it resets the card."""
 
@@ -51,6 +63,7 @@ class Detector:
     source: str
     """The table it is read from."""
     role: Role
+    about: Subject = "cpu"
     begins: Begins = "moment"
     joins: Joins = "place"
     weight: int = 0
@@ -99,6 +112,10 @@ class Symptom:
     facts: dict[str, Any] = field(default_factory=dict)
     heading: str = ""
     """In place of the title of its kind."""
+    subject: Subject | None = None
+    """In place of what its kind is about."""
+    cores: frozenset[int] | None = None
+    """The cores that it can have come from (those that serve the card); None: it is not known which."""
     finding: str = ""
     """The rule by which `check` reports it, in place of its kind."""
 
@@ -113,6 +130,26 @@ class Symptom:
     @property
     def title(self) -> str:
         return self.heading or self.detector.title
+
+    @property
+    def about(self) -> Subject:
+        return self.subject or self.detector.about
+
+    @property
+    def thing(self) -> str:
+        """The card, GPU or disk that an event names; empty for anything else."""
+        named = (self.facts.get(name) for name in THINGS) if self.subject is not None else ()
+        return next((str(name) for name in named if name), "")
+
+    @property
+    def core_is_held(self) -> bool:
+        """Who ran on its core in the kernel is suspected."""
+        return self.cpu is not None and (self.detector.core_is_held or self.subject == "cpu")
+
+    @property
+    def has_suspect(self) -> bool:
+        """Somebody took a CPU. What is only announced, and names no core, says nothing about whoever ran meanwhile."""
+        return self.core_is_held or self.subject is None
 
     @property
     def seconds(self) -> float:

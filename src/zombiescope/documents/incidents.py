@@ -9,6 +9,7 @@ from zombiescope._severity import rank
 from zombiescope.diagnosis import workload as workloads
 from zombiescope.diagnosis.diagnose import Diagnosis, diagnose
 from zombiescope.diagnosis.incident_ids import with_known_ids
+from zombiescope.diagnosis.order import worst_first
 from zombiescope.diagnosis.report.document import document
 from zombiescope.diagnosis.report.document import together as documents_together
 from zombiescope.questions.views import DiagnoseQuestion
@@ -80,6 +81,5 @@ def noted(recording: Recording, window: Window) -> dict[str, Any]:
         for entry in incidents(recording)
         if float(entry.get("to") or 0) >= start and float(entry.get("from") or 0) < end
     ]
-    ranks = {"critical": 0, "warning": 1}
-    known.sort(key=lambda entry: (ranks.get(str(entry.get("severity")), 2), -float(entry.get("from") or 0)))
-    return {"node": recording.name, "window": {"from": start, "to": end}, "incidents": known, "not_checked": []}
+    span = {"from": start, "to": end}
+    return {"node": recording.name, "window": span, "incidents": worst_first(known), "not_checked": []}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from zombiescope.diagnosis.order import worst_first
 from zombiescope.recording import incident_file, locate
 from zombiescope.recording.reader import Recording, open_recording
 from zombiescope.recording.store import NotARecordingError
@@ -61,5 +62,5 @@ def _measured(recorder: locate.RunningRecorder, recording: Recording) -> dict[st
             {"from": gap.from_us / 1e6, "to": gap.to_us / 1e6, "source": gap.source, "why": gap.why} for gap in gaps
         ],
         "missing": recording.node.get("missing") or [],
-        "incidents": incident_file.open_ones(recorder.recording / recording.prefix),
+        "incidents": worst_first(incident_file.open_ones(recorder.recording / recording.prefix)),
     }

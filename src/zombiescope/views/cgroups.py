@@ -96,6 +96,14 @@ class CgroupHistory:
         self._census = _largest_hierarchy(recording.table("census", start_us, end_us + 1, boot=self._boot))
         self._leaf_cost: LeafCost | None = None
 
+    def most_us(self, from_us: int, to_us: int) -> int | None:
+        """The last moment of a span at which there were most memory cgroups; None where none were counted in it."""
+        counted = columns.cut(self._census, "time", from_us, to_us + 1)
+        if len(counted) == 0:
+            return None
+        totals = columns.numbers(counted.column("total"))
+        return int(columns.numbers(counted.column("time"))[np.flatnonzero(totals == totals.max())[-1]])
+
     def at(self, at_us: int, since_us: int | None = None) -> CgroupsView:
         """How it was at a moment; the growth since another one."""
         found = _leaks_at(columns.cut(self._leaks, "time", None, at_us + 1))

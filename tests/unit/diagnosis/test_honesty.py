@@ -56,7 +56,7 @@ def test_two_windows_that_hold_an_incident_call_it_by_the_same_id(row: Row, tmp_
 def test_what_came_before_in_a_longer_window_does_not_rename_an_incident(tmp_path: Path) -> None:
     scene = Scene(cores=False).hog(f"{READ} show_mountinfo seq_path_root prepend_path")
     for at_s in (1.0, 3.0, 4.2):
-        scene.hog(f"{READ} proc_single_show", "other", pid=9, from_s=at_s, to_s=at_s + 0.5)
+        scene.hog(f"{READ} proc_single_show", from_s=at_s, to_s=at_s + 0.5)
     with open_recording(scene.write(tmp_path)) as recording:
         end_us = recording.end_us + 1
         longer, shorter = (diagnose(recording, START_US + at_s * 1_000_000, end_us).incidents[0] for at_s in (0, 2))

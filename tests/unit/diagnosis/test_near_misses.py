@@ -159,6 +159,7 @@ def test_what_the_founding_team_tried_is_ruled_out_by_numbers(tmp_path: Path) ->
     scene = Scene().vmstat(pgfault=9_000).census(240, 68_440).leak("/ecs/*", 68_000, 500, 500, "ecs-agent")
     scene.cgroup_stats("/pods/job", nr_periods=100, nr_throttled=2, throttled_us=9_000, has_cpu_quota=1)
     scene.node["nics"] = {"eth0": "ena 2.11.0g"}
+    scene.serves("eth0", "1")
     scene.hog(f"{CALL} vfs_read seq_read memcg_numa_stat_show mem_cgroup_nr_lru_pages", "kubelet")
     scene.event("nic_reset", "eth0: Device reset completed")
     (incident,) = scene.diagnose(tmp_path).incidents
@@ -391,6 +392,15 @@ def test_kills_that_come_again_and_again_are_the_trouble_and_not_their_reports(t
         scene.event("oom_kill", "Killed process 5 (job)", 6 + number, comm="job", pid=5 + number)
     causes = [cause.pattern for one in scene.diagnose(tmp_path).incidents for cause in one.causes]
     assert causes[:2] == ["oom-kill", "oom-console"]
+
+
+def test_a_core_that_stood_still_before_the_kill_did_not_print_its_report(tmp_path: Path) -> None:
+    # GIVEN a machine whose cores take no interrupt for a moment now and then, and one kill after that
+    scene = Scene().vmstat().mode(1, max_gap_us=300_000)
+    scene.node["consoles"] = ["ttyS0"]
+    scene.event("oom_kill", "Killed process 5 (job)", 14, comm="job", pid=5)
+    causes = scene.diagnose(tmp_path).incidents[0].causes
+    assert (causes[0].pattern, causes[0].confidence > 0.5) == ("oom-kill", True)
 
 
 def test_of_two_places_in_which_a_fault_shows_the_one_that_tells_comes_first(tmp_path: Path) -> None:

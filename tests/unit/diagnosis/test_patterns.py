@@ -135,8 +135,14 @@ def lost(scene: Scene, *cpus: int) -> Scene:
     return scene
 
 
-def reset_while_busy(scene: Scene) -> Scene:
-    return scene.hog("", "python", cpu=2, from_s=0, to_s=20)
+def reset_while_held(scene: Scene) -> Scene:
+    """In the kernel, on the core that serves the card."""
+    scene.serves("eth0", "2")
+    return scene.hog("do_syscall_64 do_futex futex_wake", "python", cpu=2, from_s=0, to_s=20)
+
+
+def announced(kind: str, text: str, **fields: Any) -> Told:
+    return lambda scene: scene.event(kind, text, **fields)
 
 
 ROWS = (
@@ -324,14 +330,14 @@ ROWS = (
     ),
     Row(
         "oom-console",
-        lambda s: s.event("oom_kill", "Killed process 4711 (agent)", comm="agent", pid=4711),
+        lambda s: s.event("oom_kill", "Killed process 4711 (agent)", 5, comm="agent", pid=4711),
         lambda s: _console(s, "ttyS0").mode(1, max_gap_us=900_000),
         lambda s: _console(s, "tty0").mode(1, max_gap_us=900_000),
         frames_tell=False,
     ),
     Row(
         "cpu-capacity",
-        idle_node,
+        announced("ray_node_dead", "the raylet missed too many heartbeats"),
         lambda s: [s.hog("", "python", cpu=cpu, pid=60 + cpu, from_s=0, to_s=20) for cpu in range(4)][-1],
         nothing,
         None,
@@ -353,7 +359,41 @@ ROWS = (
         None,
         frames_tell=False,
     ),
-    Row("hardware-nic-reset", idle_node, nothing, reset_while_busy, None, measures_itself=True),
+    Row("hardware-nic-reset", idle_node, nothing, reset_while_held, None, measures_itself=True),
+    Row(
+        "gpu-fault",
+        nothing,
+        announced("gpu_xid", "NVRM: Xid (PCI:0000:81:00): 79, GPU has fallen off the bus.", gpu="0000:81:00", xid=79),
+        idle_node,
+        None,
+        measures_itself=True,
+    ),
+    Row(
+        "machine-fault",
+        nothing,
+        announced("hardware_error", "mce: [Hardware Error]: Machine check events logged"),
+        idle_node,
+        None,
+        measures_itself=True,
+    ),
+    Row(
+        "disk-fault",
+        nothing,
+        announced("io_error", "I/O error, dev nvme1n1, sector 2048 op 0x0:(READ)", device="nvme1n1", sector=2048),
+        idle_node,
+        None,
+        measures_itself=True,
+    ),
+    Row(
+        "hung-task",
+        nothing,
+        announced(
+            "hung_task", "INFO: task rsync:42 blocked for more than 120 seconds.", comm="rsync", pid=42, seconds=120
+        ),
+        idle_node,
+        None,
+        measures_itself=True,
+    ),
 )
 
 

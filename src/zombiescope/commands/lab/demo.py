@@ -90,7 +90,7 @@ def _tell_it(open_: bool) -> None:
 
 
 def _until_named(recorder: PrivateRecorder, running: ScenarioRun, say: Say) -> Found:
-    from zombiescope.commands.lab.scenario_run import worst_first
+    from zombiescope.diagnosis.order import worst_first
     from zombiescope.lab import verdict
     from zombiescope.recording import incident_file
 

@@ -114,6 +114,8 @@ def _watch(
     scenario: Scenario, recorder: PrivateRecorder, running: ScenarioRun, seconds: float
 ) -> tuple[Found, int | None]:
     """Until it was named, or its time is over: what the doctor said, and when it first said the right thing."""
+    from zombiescope.diagnosis.order import worst_first
+
     found, named_us = Found(), None
     while True:
         now_us = time.time_ns() // 1000
@@ -127,11 +129,6 @@ def _watch(
                 named_us = now_us
         recorder.ended()
         time.sleep(0.2)
-
-
-def worst_first(known: list[Document]) -> list[Document]:
-    order = ("critical", "warning", "info")
-    return sorted(known, key=lambda one: (order.index(one["severity"]), float(one["from"])))
 
 
 def _compared(

@@ -35,7 +35,9 @@ def _busy(case: Case) -> list[Measurement]:
         return [Measurement("how busy all cores were was not measured", None, "ratio", "cores", "nothing")]
     # A task that holds a core in the kernel, or at real-time priority, is not explained by the others being busy too.
     by_programs = kernel < MOSTLY * busy and not case.of_kind("kernel_hog", "core_saturated", "rt_hog", "stall")
-    says = True if busy >= FULL_RATIO and by_programs else False if busy < ROOM_RATIO else None
+    # Training fills a node for weeks. Who waits for a core suffers from that; a card, a disk or a GPU does not.
+    suffers = any(symptom.about in ("cpu", "work") for symptom in case.group.symptoms)
+    says = True if busy >= FULL_RATIO and by_programs and suffers else False if busy < ROOM_RATIO else None
     text = f"all cores together were {busy * 100:.0f}% busy, {kernel * 100:.0f}% in the kernel"
     return [measured(text, round(busy, 4), "ratio", "cores", says)]
 
@@ -45,7 +47,8 @@ PATTERN = Pattern(
     title="The node has too little CPU",
     proof="literature",
     looks_like="Everything is slow and every core is busy, mostly in the programs themselves.",
-    confirmed_by="All cores together 95% busy or more, less than half of it in the kernel, and nobody holds a core.",
+    confirmed_by="All cores together 95% busy or more, less than half of it in the kernel, nobody holds a core, and "
+    "somebody suffers from it: a task that waits, a job or a unit that ends. Cards, disks and GPUs do not.",
     refuted_by="All cores together below 85%: there is room, and more cores would not help.",
     remedy="More cores, or less work on the node.",
     examine=examine,

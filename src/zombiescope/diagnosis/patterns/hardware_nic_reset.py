@@ -1,11 +1,16 @@
-"""The network card was reset while every core had time for it: the cause is the card, its host or the cable."""
+"""The network card was reset while the cores that serve it had time for it: the card, its host or the cable did it.
+
+Softirqs come before any program, so a core that computes still serves its card; what keeps a card waiting is kernel or
+real-time work on a core that serves it. A driver that names the device as the reason is believed.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
+from zombiescope.diagnosis import announcements
 from zombiescope.diagnosis.case import LED_TO_US, Case
-from zombiescope.diagnosis.incident import Fix, advice, command
+from zombiescope.diagnosis.incident import Fix, FixStep, advice, command
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured
 from zombiescope.diagnosis.plan import cards, shell
 from zombiescope.diagnosis.symptom import Symptom
@@ -13,80 +18,107 @@ from zombiescope.diagnosis.symptom import Symptom
 IDLE_RATIO = 0.5
 HELD_RATIO = 0.9
 EVENTS = ("nic_reset", "nic_tx_timeout", "nic_event", "link_down")
-_DEVICE = frozenset({"keep_alive_to", "admin_to", "device_request", "miss_interrupt"})
+DEVICE = announcements.DEVICE_REASONS
+SUSPECTS_DEVICE = frozenset({"keep_alive_to", "miss_interrupt"})
+"""Reasons that a starved core can be behind as well."""
 
 
 def examine(case: Case) -> Evidence:
-    reset = case.event(*EVENTS)
+    reset = announcements.foremost(case.group.symptoms, *EVENTS)
     if reset is None:
         return Evidence(())
-    return Evidence(
-        (_busiest(case, reset), *_said(case)),
-        None,
-        "the network card was reset although every core had time for it: look at the card and its host, not at "
-        "this node",
-        Fix(
-            "look outside the node: card, host, firmware, driver",
-            (
-                command("dmesg -T | grep -iE 'ena|mlx|nic|link|pcie'"),
-                *(
-                    command(f"{shell('ethtool', '-S', card)} | grep -iE 'reset|timeout|err'", "what the card counted")
-                    for card in cards(case.facts)
-                ),
-                advice("give the provider the instance and the times of the resets"),
-            ),
-        ),
+    said = _said(case)
+    by_device = any(one.says == "confirms" for one in said) and _reason(case) in DEVICE
+    busiest = _busiest(case, reset)
+    if by_device and busiest.says == "refutes":
+        busiest = Measurement(busiest.fact, busiest.value, busiest.value_unit, busiest.source, "nothing", busiest.at_us)
+    why = announcements.REASONS.get(str(_reason(case)))
+    return Evidence((busiest, *said), None, _summary(reset, why), _fix(case, reset))
+
+
+def _summary(reset: Symptom, why: str | None) -> str:
+    card = announcements.card_of(reset.facts)
+    what = "lost its link" if reset.facts["event"] == "link_down" else "was reset by its driver"
+    reason = f": {why}" if why else ""
+    return f"{card} {what}{reason}; the cores that serve it had time, so look at the card and its host"
+
+
+def _fix(case: Case, reset: Symptom) -> Fix:
+    said = reset.facts.get("interface")
+    names = [str(said)] if said else cards(case.facts)
+    look = [command(f"{shell('ethtool', '-S', name)} | grep -iE 'reset|timeout|err'", "its counters") for name in names]
+    steps: list[FixStep] = [command("dmesg -T | grep -iE 'ena|mlx|nic|link|pcie'"), *look]
+    return Fix(
+        "look outside the node: card, host, firmware, driver",
+        (*steps, advice("give the provider the instance and the times of the resets")),
     )
 
 
 def _busiest(case: Case, reset: Symptom) -> Measurement:
-    """The most that any core spent in the kernel or in real-time work in a second of the ten before the reset."""
-    cores = case.facts.cores
+    """The most that a core spent in the kernel in a second of the ten before the reset: of those that serve the card,
+    or of all where it is not known which do. Then one that was held may be another one, and refutes nothing."""
+    unknown = Measurement("what the cores did before the reset was not measured", None, "ratio", "cores", "nothing")
+    cores, served = case.facts.cores, _served_by(case)
     if cores is None:
-        return Measurement("what the cores did before the reset was not measured", None, "ratio", "cores", "nothing")
+        return unknown
+    rows = [row for row, cpu in enumerate(cores.cpus) if served is None or cpu in served]
     last = max(1, cores.second(reset.from_us) + 1)
     first = max(0, cores.second(reset.from_us - LED_TO_US))
-    part = np.where(cores.measured, cores.busy, np.nan)[:, first:last]
+    part = np.where(cores.measured, cores.kernel, np.nan)[rows, first:last]
     if not part.size or np.isnan(part).all():
-        return Measurement("what the cores did before the reset was not measured", None, "ratio", "cores", "nothing")
-    row = int(np.nanargmax(np.nanmax(np.nan_to_num(part), axis=1)))
-    most = float(np.nanmax(part))
-    says = True if most < IDLE_RATIO else False if most >= HELD_RATIO else None
-    return measured(
-        f"the busiest core before the reset, {cores.cpus[row]}, was {most * 100:.0f}% busy in its worst second",
-        round(most, 4),
-        "ratio",
-        "cores",
-        says,
-        at_us=reset.from_us,
-    )
+        return unknown
+    row = int(np.argmax(np.nanmax(np.nan_to_num(part), axis=1)))
+    most, cpu = float(np.nanmax(part)), cores.cpus[rows[row]]
+    real_time = next((one for one in case.of_kind("rt_hog") if served is None or one.cpu in served), None)
+    held = most >= HELD_RATIO or real_time is not None
+    says = (None if served is None else False) if held else True if most < IDLE_RATIO else None
+    which = "the busiest core before the reset" if served is None else "the busiest core that serves the card"
+    text = f"{which}, {cpu}, was {most * 100:.0f}% in the kernel in its worst second"
+    if real_time is not None:
+        text += f"; {real_time.facts.get('comm')} held core {real_time.cpu} at real-time priority"
+    return measured(text, round(most, 4), "ratio", "cores", says, at_us=reset.from_us)
+
+
+def _served_by(case: Case) -> frozenset[int] | None:
+    known = [one.cores for one in case.of_kind("event") if one.facts.get("event") in EVENTS and one.cores is not None]
+    return frozenset(cpu for cores in known for cpu in cores) or None
+
+
+def _lines(case: Case) -> list[Symptom]:
+    return [one for one in case.of_kind("event") if one.facts.get("event") in EVENTS]
+
+
+def _reason(case: Case) -> str | None:
+    """The driver's own; one that names the device before any other."""
+    reasons = [str(one.facts["reset_reason"]) for one in _lines(case) if one.facts.get("reset_reason")]
+    return next((one for one in reasons if one in DEVICE | SUSPECTS_DEVICE), reasons[0] if reasons else None)
 
 
 def _said(case: Case) -> list[Measurement]:
     """What the driver itself said about the reason."""
     found = []
-    for symptom in case.of_kind("event"):
-        if symptom.facts.get("event") not in EVENTS:
-            continue
+    for symptom in _lines(case):
         reason, scheduled = symptom.facts.get("reset_reason"), symptom.facts.get("napi_scheduled")
-        if scheduled == 1:
-            text = "the driver reported that its poll loop was scheduled and did not run: it was starved"
-            found.append(Measurement(text, 1, None, "events", "refutes", symptom.from_us))
-        elif reason in _DEVICE:
+        if reason in DEVICE | SUSPECTS_DEVICE:
             text = f"the driver named the device as the reason ({reason})"
             found.append(Measurement(text, str(reason), None, "events", "confirms", symptom.from_us))
-    return found[:1]
+        elif scheduled == 1:
+            text = "the driver reported that its poll loop was scheduled and did not run: it was starved"
+            found.append(Measurement(text, 1, None, "events", "refutes", symptom.from_us))
+    return sorted(found, key=lambda one: one.value not in DEVICE)[:1]
 
 
 PATTERN = Pattern(
     id="hardware-nic-reset",
-    title="The network card was reset with every core idle",
+    title="The network card was reset, and no core kept it waiting",
     proof="literature",
-    looks_like="The driver resets the card, or the link goes down, and nothing on the node was busy before.",
-    confirmed_by="No core was more than half busy in the ten seconds before; or the driver names the device "
-    "(keep-alive, admin queue, lost interrupt, device request).",
-    refuted_by="A core was 90% busy before the reset, or the driver reports that its poll loop was scheduled and did "
-    "not run.",
+    looks_like="The driver resets the card, or the link goes down, and no core that serves it was held before.",
+    confirmed_by="No core that serves the card (no core at all, where it is not recorded which do) was in the kernel "
+    "for half of a second in the ten seconds before; or the driver names the device (keep-alive, admin queue, lost "
+    "interrupt, device request).",
+    refuted_by="A core that serves the card was 90% in the kernel, or held by a real-time task, before the reset; or "
+    "the driver reports that its poll loop was scheduled and did not run. Neither stands against a driver that says "
+    "that the device itself asked for the reset or does not answer. Programs that compute refute nothing.",
     remedy="Look at the card, its firmware, the host and the provider; nothing on the node explains it.",
     examine=examine,
     symptoms=frozenset({"event"}),

@@ -26,7 +26,8 @@ ERRORS = 4
 def examine(case: Case) -> Evidence:
     reports = [event for event in case.facts.events if event.kind in OOM and _near(case, event.at_us)]
     blind = not reports and case.facts.lacks("kernel log")
-    found = [_console(case), _oom(None if blind else len(reports), reports[0].at_us if reports else None), *_hole(case)]
+    first_us = min((event.at_us for event in reports), default=None)
+    found = [_console(case), _oom(None if blind else len(reports), first_us), *_hole(case, first_us)]
     printing = case.cores_in(*_PRINTS.split())
     if printing:
         found.append(cpu_used("console functions took {}", printing, None))
@@ -85,9 +86,15 @@ def _oom(count: int | None, at_us: int | None) -> Measurement:
     )
 
 
-def _hole(case: Case) -> list[Measurement]:
-    """Interrupts were off: no sampling clock can look inside, so the gap itself is the evidence."""
-    holes = [symptom for symptom in case.of_kind("stall") if symptom.facts.get("interrupts_off")]
+def _hole(case: Case, first_us: int | None) -> list[Measurement]:
+    """Interrupts were off: no sampling clock can look inside, so the gap itself is the evidence. A core that stood
+    still before there was anything to print did so for another reason."""
+    off = [symptom for symptom in case.of_kind("stall") if symptom.facts.get("interrupts_off")]
+    holes = [symptom for symptom in off if first_us is not None and symptom.to_us >= first_us]
+    if len(holes) < len(off):
+        before = max((symptom for symptom in off if symptom not in holes), key=lambda symptom: symptom.facts["gap_us"])
+        gap_us, text = int(before.facts["gap_us"]), "core {} took no interrupt for {:.0f} ms before the first line, too"
+        return [measured(text.format(before.cpu, gap_us / 1000), gap_us, "us", "cores", None, at_us=before.from_us)]
     if not holes:
         known = case.facts.cores is not None
         return [measured("no core was without interrupts for 100 ms", 0 if known else None, "us", "cores", None)]
@@ -112,7 +119,7 @@ PATTERN = Pattern(
     looks_like="After an OOM kill the kernel prints a line for every task to a serial line at 115,200 baud. It does so "
     "with interrupts off: cores stand still for seconds, and profiles show a hole rather than a function.",
     confirmed_by="A hole of 100 ms or more in the interrupts of a core within fifteen seconds of an OOM kill, on a "
-    "node with a serial console.",
+    "node with a serial console, and none before it.",
     refuted_by="No OOM kill near, or no serial console on the kernel's command line.",
     remedy="Set vm.oom_dump_tasks=0 and a lower console log level, or drop the serial console.",
     examine=examine,

@@ -55,12 +55,16 @@ def _victim(case: Case, reports: list[Event], kills: list[Event]) -> tuple[str |
 
 def _kills(case: Case, count: int, kills: list[Event]) -> Measurement:
     """Where cores were lost too, a single kill is not the trouble: that may be its report, or the reclaim before it.
-    Kills that come again and again are the trouble themselves, whatever their reports cost."""
+    Kills that come again and again are the trouble themselves, whatever their reports cost. A core that took no
+    interrupt before the kill, as on emulated machines, has nothing to do with it."""
     at_us = kills[0].at_us if kills else None
-    text = f"the OOM killer killed a process {count:,} times"
-    more = count < LOOP_KILLS and case.of_kind("core_saturated", "stall", "nic_starved")
     if not count and case.facts.lacks("kernel log"):
         return Measurement("whether the OOM killer ran is not known: no kernel log", None, "kills", "events", "nothing")
+    text = f"the OOM killer killed a process {'once' if count == 1 else f'{count:,} times'}"
+    lost = case.of_kind("core_saturated", "stall", "nic_starved")
+    off = [one for one in lost if one.facts.get("interrupts_off")]
+    usual = any(at_us is not None and one.to_us < at_us for one in off)
+    more = count < LOOP_KILLS and [one for one in lost if not (usual and one in off)]
     return measured(text, count, "kills", "events", False if not count else None if more else True, at_us=at_us)
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from zombiescope._time import SECOND_US
+from zombiescope.diagnosis import announcements
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix, FixStep, advice, command
 from zombiescope.diagnosis.pattern import FALLBACK, Evidence, Pattern
@@ -22,16 +23,16 @@ def examine(case: Case) -> Evidence:
 
 
 def _summary(case: Case) -> str:
+    """What was announced is said first. A task that took no CPU is nobody's cause, so none is named then."""
+    first = announcements.foremost(case.group.symptoms)
+    said = announcements.said(first) if first is not None else ""
     if case.hog_task is None:
-        return "the cause is not known: no task was sampled there"
-    if not case.frames:
-        return f"the cause is not known; {case.hog.name} was busy"
-    asked = system_call(case.frames)
-    return (
-        f"the cause is not known; {case.hog.name} was busy in the kernel"
-        + (f", in {asked}" if asked else "")
-        + f": {' > '.join(case.frames[-2:])}"
-    )
+        return f"{said}; the cause is not known" if said else "the cause is not known: no task was sampled there"
+    who = f"{case.hog.name} was busy"
+    if case.frames:
+        asked = system_call(case.frames)
+        who += " in the kernel" + (f", in {asked}" if asked else "") + f": {' > '.join(case.frames[-2:])}"
+    return f"{said}; the cause is not known, {who}" if said else f"the cause is not known; {who}"
 
 
 def system_call(frames: tuple[str, ...]) -> str | None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from zombiescope._severity import SEVERITIES
 from zombiescope.diagnosis.diagnose import Diagnosis
 from zombiescope.diagnosis.incident import Actor, Cause, Incident
+from zombiescope.diagnosis.order import several_nodes
 from zombiescope.diagnosis.symptom import Symptom
 
 
@@ -24,10 +24,7 @@ def together(found: list[Diagnosis]) -> dict[str, Any]:
             "to": max((span["to"] for span in spans), default=None),
         },
         "nodes": [{key: one[key] for key in ("node", "window", "noted", "not_checked")} for one in each],
-        "incidents": sorted(
-            (incident for one in each for incident in one["incidents"]),
-            key=lambda incident: -SEVERITIES.index(incident["severity"]),  # each node's own order stays
-        ),
+        "incidents": several_nodes([one["incidents"] for one in each]),
         "noted": [f"{one['node']}: {said}" for one in each for said in one["noted"]],
         "not_checked": [f"{one['node']}: {said}" for one in each for said in one["not_checked"]],
     }

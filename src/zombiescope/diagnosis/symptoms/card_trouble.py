@@ -48,6 +48,7 @@ DETECTOR = Detector(
     find=find,
     source="counters",
     role="victim",
+    about="network",
     begins="window",
     has_hog=False,
     is_remark=True,

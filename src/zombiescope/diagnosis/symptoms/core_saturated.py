@@ -23,7 +23,7 @@ def find(facts: Facts) -> Iterator[Symptom]:
     cores = facts.cores
     if cores is None:
         return
-    kernel, room = cores.kernel, cores.node_busy() < NODE_BUSY_RATIO
+    kernel, room, many = cores.kernel, cores.node_busy() < NODE_BUSY_RATIO, len(cores.cpus)
     least_busy_s = min(DRIVER_PATIENCE_S, max(2, int(facts.seconds)))  # all of a window that is shorter
     for row, cpu in enumerate(cores.cpus):
         for first, last in runs(kernel[row] >= SATURATED_RATIO, bridge=1):
@@ -37,8 +37,8 @@ def find(facts: Facts) -> Iterator[Symptom]:
                 DETECTOR,
                 cores.at_us(first),
                 cores.at_us(last),
-                f"core {cpu} spent {shares[mode] * 100:.0f}% of {seconds} s in {mode}"
-                + ("" if average is None else f" while all cores together were {average * 100:.0f}% busy"),
+                f"core {cpu} was lost to the kernel for {seconds} s, {shares[mode] * 100:.0f}% of it in {mode}"
+                + ("" if average is None else f", while the node used {average * many:.1f} of its {many} cores"),
                 "warning",
                 cpu,
                 facts={"mode": mode, "ratio": float(np.nanmean(kernel[row, first:last])), "node_busy_ratio": average},

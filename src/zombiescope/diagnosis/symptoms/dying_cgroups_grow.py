@@ -35,6 +35,7 @@ DETECTOR = Detector(
     find=find,
     source="census",
     role="victim",
+    about="memory",
     begins="window",
     has_hog=False,
     is_remark=True,

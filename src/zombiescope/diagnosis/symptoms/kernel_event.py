@@ -8,57 +8,100 @@ themselves.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import groupby
 
 import numpy as np
 
 from zombiescope._severity import Severity
+from zombiescope.diagnosis import announcements, xid
 from zombiescope.diagnosis.facts import Facts
-from zombiescope.diagnosis.symptom import Detector, Symptom
+from zombiescope.diagnosis.incident import worst
+from zombiescope.diagnosis.symptom import THINGS, Detector, Symptom
 from zombiescope.recording.columns import Ints
 from zombiescope.recording.event import Event
 
 TOGETHER_US = 10_000_000
-REPORT = "kernel_log"
+REPORTS = frozenset({"kernel_log", "kernel_warning"})
 REPORT_US = 1_000_000
-_TITLES = {
-    "nic_reset": "network card reset",
-    "nic_tx_timeout": "network card stopped sending",
-    "nic_event": "network card starved",
-    "rcu_stall": "RCU stall",
-    "oom_kill": "killed for memory",
-    "unit_failed": "a unit failed",
-    "ray_node_dead": "Ray node declared dead",
-    "ray_job_failed": "Ray job failed",
-}
-"""Where the name of the event does not read as a heading."""
-_HARMLESS = frozenset({"mark", "cgroup_churn", "unit_restart", "container_restart"})
+_POLLED_THERE = "napi CPU"
+"""Where a driver says which core its queue is polled on. Others say on which core they noticed."""
+_HARMLESS = frozenset(
+    {
+        "mark", "cgroup_churn", "unit_restart", "container_restart", "clock_step", "lookup_stuck", "helper_failed",
+        "frozen_given_up", "kernel_log_gap",
+    }
+)  # fmt: skip
+"""What the recorder says about itself, and what other detectors report."""
 
 
 def find(facts: Facts) -> Iterator[Symptom]:
-    serious = _without_reports([one for one in facts.events if one.severity != "info" and one.kind not in _HARMLESS])
-    for (kind, cpu), same in groupby(sorted(serious, key=_place), key=_place):
-        for burst in _bursts(list(same)):
-            first, last = burst[0], burst[-1]
-            more = f" (and {len(burst) - 1} more)" if len(burst) > 1 else ""
-            severity: Severity = "critical" if any(event.severity == "critical" for event in burst) else "warning"
-            yield Symptom(
-                DETECTOR,
-                first.at_us,
-                last.at_us,
-                f"{first.text}{more}",
-                severity,
-                cpu if cpu >= 0 else None,
-                facts={"event": kind, "source": first.source, "count": len(burst), **first.fields},
-                heading=_TITLES.get(kind, kind.replace("_", " ")),
-                finding=kind.replace("unit_", "unit-"),
-            )
+    serious = _without_reports([one for one in facts.events if _is_serious(one)])
+    places = groupby(sorted(serious, key=_place), key=_place)
+    found = [_symptom(facts, burst) for _, same in places for burst in _bursts(list(same))]
+    by_device = [one for one in found if one.facts.get("reset_reason") in announcements.DEVICE_REASONS]
+    for one in found:
+        yield replace(one, cores=frozenset()) if any(_same_reset(one, other) for other in by_device) else one
+
+
+def _symptom(facts: Facts, burst: list[Event]) -> Symptom:
+    first = burst[0]
+    more = f" (and {len(burst) - 1} more)" if len(burst) > 1 else ""
+    fields = {key: value for event in reversed(burst) for key, value in event.fields.items()}
+    return Symptom(
+        DETECTOR,
+        first.at_us,
+        burst[-1].at_us,
+        f"{first.text}{more}",
+        _severity(burst),
+        _cpu(first),
+        facts={"event": first.kind, "source": first.source, "count": len(burst), **fields, **first.fields},
+        heading=announcements.title(first.kind),
+        finding=first.kind.replace("unit_", "unit-"),
+        subject=announcements.about(first.kind),
+        cores=_served_by(facts, burst),
+    )
+
+
+def _same_reset(one: Symptom, other: Symptom) -> bool:
+    """Lines of one reset, of which one names the device as the reason: then it came from no core."""
+    if one.about != "network" or max(one.from_us, other.from_us) - min(one.to_us, other.to_us) > TOGETHER_US:
+        return False
+    cards = {one.facts.get("interface"), other.facts.get("interface")} - {None}
+    return len(cards) < 2
+
+
+def _is_serious(event: Event) -> bool:
+    """A line that nobody has listed is none below critical, also in recordings that called it a warning."""
+    if event.kind == "kernel_log":
+        return event.severity == "critical"
+    return event.severity != "info" and event.kind not in _HARMLESS
+
+
+def _severity(burst: list[Event]) -> Severity:
+    codes = [xid.known(event.fields.get("xid")) for event in burst if event.kind == "gpu_xid"]
+    if codes and all(code is not None for code in codes):
+        return worst([code.severity for code in codes if code is not None])
+    return "critical" if any(event.severity == "critical" for event in burst) else "warning"
+
+
+def _served_by(facts: Facts, burst: list[Event]) -> frozenset[int] | None:
+    """The cores that serve the card; None where that was not recorded, or where it is not known which card it is."""
+    if announcements.about(burst[0].kind) != "network":
+        return None
+    polled = {_number(event.fields.get("cpu")) for event in burst if _POLLED_THERE in event.text} - {None}
+    if polled:
+        return frozenset(cpu for cpu in polled if cpu is not None)
+    named = {str(event.fields["interface"]) for event in burst if event.fields.get("interface")}
+    return facts.served_by(next(iter(named), None)) if len(named) < 2 else None
 
 
 def _without_reports(events: list[Event]) -> list[Event]:
-    logs = {one.source for one in events if one.kind == REPORT}
-    known = np.array(sorted(one.at_us for one in events if one.kind != REPORT and one.source in logs), np.int64)
-    return [one for one in events if one.kind != REPORT or one.severity == "critical" or not _near(known, one.at_us)]
+    logs = {one.source for one in events if one.kind in REPORTS}
+    known = np.array(sorted(one.at_us for one in events if one.kind not in REPORTS and one.source in logs), np.int64)
+    return [
+        one for one in events if one.kind not in REPORTS or one.severity == "critical" or not _near(known, one.at_us)
+    ]
 
 
 def _near(known: Ints, at_us: int) -> bool:
@@ -68,9 +111,22 @@ def _near(known: Ints, at_us: int) -> bool:
     return bool((np.abs(around - at_us) <= REPORT_US).any())
 
 
-def _place(event: Event) -> tuple[str, int]:
-    cpu = event.fields.get("cpu")
-    return event.kind, cpu if isinstance(cpu, int) else -1
+def _place(event: Event) -> tuple[str, int, str]:
+    """Two GPUs are two symptoms, and so are two cards."""
+    cpu = _cpu(event)
+    return (
+        event.kind,
+        -1 if cpu is None else cpu,
+        next((str(event.fields[name]) for name in THINGS if event.fields.get(name)), ""),
+    )
+
+
+def _cpu(event: Event) -> int | None:
+    return _number(event.fields.get("cpu")) if announcements.has_place(event.kind) else None
+
+
+def _number(value: object) -> int | None:
+    return value if isinstance(value, int) and value >= 0 else None
 
 
 def _bursts(events: list[Event]) -> Iterator[list[Event]]:

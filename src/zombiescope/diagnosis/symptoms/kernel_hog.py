@@ -129,8 +129,9 @@ def _trimmed(kernel: Ints, first: int, last: int, least: float) -> tuple[int, in
 
 
 def _explains(smaller: _Hog, larger: _Hog) -> bool:
+    """It is one of the larger group, and has most of its samples; another task that is as busy explains nothing."""
     mostly = larger.level == EVERYBODY or smaller.samples >= EXPLAINED * larger.samples
-    return mostly and _overlap(smaller, larger)
+    return mostly and _overlap(smaller, larger) and dict(LEVELS)[larger.level](smaller.task) == larger.name
 
 
 def _is_part_of(moderate: _Hog, other: _Hog) -> bool:

@@ -116,6 +116,7 @@ DETECTOR = Detector(
     find=find,
     source="cores",
     role="victim",
+    about="network",
     weight=5,
     bounds_case=True,
     core_rank=1,

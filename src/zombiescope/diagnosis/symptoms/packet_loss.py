@@ -41,5 +41,6 @@ DETECTOR = Detector(
     find=find,
     source="counters",
     role="victim",
+    about="network",
     has_hog=False,
 )

@@ -51,6 +51,7 @@ DETECTOR = Detector(
     find=find,
     source="counters",
     role="victim",
+    about="memory",
     begins="window",
     has_hog=False,
     is_remark=True,

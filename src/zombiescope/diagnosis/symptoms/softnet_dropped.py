@@ -38,6 +38,7 @@ DETECTOR = Detector(
     find=find,
     source="cores",
     role="victim",
+    about="network",
     begins="window",
     has_hog=False,
     is_remark=True,

@@ -31,6 +31,7 @@ DETECTOR = Detector(
     find=find,
     source="events",
     role="victim",
+    about="work",
     has_hog=False,
     is_remark=True,
 )

@@ -1,7 +1,6 @@
-// Every incident of the recording: worst first, open ones before those that are over.
+// Every incident of the recording in the order of the diagnosis, open ones before those that are over.
 
 import { titleOf } from "../../api/incident";
-import { rank } from "../../api/severity";
 import type { Diagnosis, Incident } from "../../api/types";
 import { Go } from "../../chrome/link";
 import { Empty } from "../../chrome/states";
@@ -14,12 +13,7 @@ import { lostCore } from "./chain";
 import { NotChecked, State } from "./page";
 
 export function sorted(incidents: readonly Incident[]): Incident[] {
-  return [...incidents].sort(
-    (a, b) =>
-      Number(a.state === "closed") - Number(b.state === "closed") ||
-      rank(a.severity) - rank(b.severity) ||
-      b.from - a.from,
-  );
+  return [...incidents].sort((a, b) => Number(a.state === "closed") - Number(b.state === "closed"));
 }
 
 export function IncidentsPage() {

@@ -1,0 +1,68 @@
+"""Whether what has no place belongs to another symptom: only to what can have caused it, and in its time.
+
+Nearness in time alone joins everything with everything on a busy node: a deprecated file with a storm of forks, a lost
+GPU with whoever happened to run. So each symptom says what it is about, and this table what may be the cause of that.
+"""
+
+from __future__ import annotations
+
+from zombiescope.diagnosis.presence import Presence
+from zombiescope.diagnosis.symptom import THINGS, Subject, Symptom
+
+NEAR_US = 5_000_000
+FOLLOWS_US = 15_000_000
+
+CAUSES: dict[Subject, frozenset[Subject]] = {
+    "cpu": frozenset({"cpu", "memory"}),
+    "network": frozenset({"network", "cpu", "memory", "machine"}),
+    "memory": frozenset({"memory", "cpu"}),
+    "disk": frozenset({"disk", "machine"}),
+    "gpu": frozenset({"gpu", "machine"}),
+    "machine": frozenset({"machine"}),
+    "waiting": frozenset({"waiting", "disk", "network", "memory", "cpu"}),
+    "work": frozenset({"work", "cpu", "network", "memory", "disk", "gpu", "machine", "waiting"}),
+    "nothing": frozenset(),
+}
+"""What a symptom is about -> what its cause can be about."""
+
+
+def follows(earlier: Symptom, later: Symptom, presence: Presence | None) -> bool:
+    """One of the two has no place. The cause comes first; what is noticed in the same seconds may come before it."""
+    distance_us = later.from_us - earlier.to_us
+    forwards = distance_us <= FOLLOWS_US and earlier.about in CAUSES[later.about]
+    backwards = distance_us <= NEAR_US and later.about in CAUSES[earlier.about]
+    if not (forwards or backwards) or _differ(earlier, later):
+        return False
+    return _from_there(earlier, later, presence) and _about_memory(earlier, later, presence)
+
+
+def _differ(one: Symptom, other: Symptom) -> bool:
+    """Two cards, two disks or two GPUs are two things."""
+    mine, theirs = ({name: str(each.facts[name]) for name in THINGS if each.facts.get(name)} for each in (one, other))
+    return any(
+        not (mine[name].startswith(theirs[name]) or theirs[name].startswith(mine[name]))
+        for name in mine.keys() & theirs.keys()
+    )
+
+
+def _from_there(one: Symptom, other: Symptom, presence: Presence | None) -> bool:
+    """What comes from certain cores, beside somebody who took a core: it was one of those."""
+    event, taken = (one, other) if one.cores is not None else (other, one)
+    if event.cores is None or taken.about != "cpu":
+        return True
+    if taken.cpu is not None or not event.cores:
+        return taken.cpu in event.cores
+    if presence is None or taken.group is None or not taken.detector.names_hog:
+        return True
+    return presence.was_on_any(taken, event.cores, taken)
+
+
+def _about_memory(one: Symptom, other: Symptom, presence: Presence | None) -> bool:
+    """Memory that ran out, beside somebody who took the CPU: it was freeing memory, or it is the same program, or
+    interrupts were off and nobody was seen."""
+    event, taken = (one, other) if one.about == "memory" else (other, one)
+    if event.about != "memory" or taken.about != "cpu" or taken.facts.get("interrupts_off") or presence is None:
+        return True
+    names = {event.facts.get("comm"), event.facts.get("invoker")} - {None}
+    doer = taken.facts.get("comm") or presence.holder(taken)
+    return doer in names or presence.reclaims(taken)

@@ -1,0 +1,101 @@
+"""Who was on a core in the seconds of a symptom: what is to be joined asks this, and not only whether times are near.
+
+A hog that was here and there had something to do with a core that was lost only if it was seen on it meanwhile. Where a
+core has no samples in those seconds nobody can be told apart, and then nearness in time is all there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+
+from zombiescope._time import SECOND_US
+from zombiescope.diagnosis.sample_grid import MOSTLY, SampleGrid
+from zombiescope.diagnosis.sample_index import SampledTask
+from zombiescope.diagnosis.symptom import Symptom
+from zombiescope.diagnosis.symptoms.kernel_hog import LEVELS
+from zombiescope.recording.columns import Mask
+
+LEAST_SHARE = 0.2
+"""Of the samples of the core: who had less did not take it."""
+RECLAIMS = (
+    "shrink_node", "balance_pgdat", "try_to_free_pages", "try_to_free_mem_cgroup_pages", "out_of_memory",
+    "mem_cgroup_out_of_memory", "console_unlock", "console_flush_all", "vprintk_emit",
+)  # fmt: skip
+"""Freeing memory, killing for want of it, and printing about that."""
+
+
+class Presence:
+    def __init__(self, grid: SampleGrid) -> None:
+        self._grid = grid
+        self._reclaims: dict[int, bool] = {}
+
+    def was_on(self, hog: Symptom, placed: Symptom) -> bool:
+        """Whether the tasks that one symptom names were on the core of the other in its seconds, or are those that the
+        other names itself; True where that is not known."""
+        if placed.detector.names_hog and placed.group is not None:
+            return self._are_of(hog, placed)
+        return placed.cpu is None or self.was_on_any(hog, (placed.cpu,), placed)
+
+    def _are_of(self, hog: Symptom, other: Symptom) -> bool:
+        part = self._around(other)
+        theirs = members(part, other)
+        of_both = int(np.count_nonzero(theirs & members(part, hog)))
+        return 2 * of_both >= int(np.count_nonzero(theirs))
+
+    def was_on_any(self, hog: Symptom, cpus: Collection[int], when: Symptom) -> bool:
+        """On one of these cores; each is asked by itself, because one lost core is enough."""
+        part = self._around(when)
+        if not len(part):
+            return True
+        mine, known = members(part, hog), False
+        for cpu in cpus:
+            there = part.cpu == cpu
+            total = int(np.count_nonzero(there))
+            known |= total > 0
+            if total and np.count_nonzero(there & mine) >= LEAST_SHARE * total:
+                return True
+        return not known
+
+    def holder(self, placed: Symptom) -> str | None:
+        """The program that had most of the core's samples in those seconds; None where none had, or none are known."""
+        if placed.cpu is None:
+            return None
+        part = self._grid.between(placed.from_us, max(placed.to_us, placed.from_us + 1))
+        there = part.cpu == placed.cpu
+        best = part.hottest_group(there, lambda task: task.comm)
+        return best[0].comm if best is not None and best[1] >= MOSTLY * np.count_nonzero(there) else None
+
+    def reclaims(self, symptom: Symptom) -> bool:
+        """Whether who took the CPU there was about memory."""
+        if id(symptom) not in self._reclaims:
+            self._reclaims[id(symptom)] = self._about_memory(symptom)
+        return self._reclaims[id(symptom)]
+
+    def _about_memory(self, symptom: Symptom) -> bool:
+        part = self._around(symptom)
+        mine = members(part, symptom) if symptom.detector.names_hog and symptom.group else np.ones(len(part), bool)
+        if symptom.cpu is not None:
+            mine &= part.cpu == symptom.cpu
+        kernel = mine & part.in_kernel
+        reclaiming = int(np.count_nonzero(kernel & part.with_function(*RECLAIMS)))
+        return reclaiming > 0 and reclaiming >= LEAST_SHARE * int(np.count_nonzero(kernel))
+
+    def _around(self, when: Symptom) -> SampleGrid:
+        """Counters are read once a second, so a symptom's seconds may be one off."""
+        return self._grid.between(when.from_us - SECOND_US, when.to_us + SECOND_US)
+
+
+def members(grid: SampleGrid, symptom: Symptom) -> Mask:
+    """Samples of the tasks that a symptom names."""
+    for _, key in (*LEVELS, ("any", _owner)):
+        group, names = grid.groups(key)
+        if symptom.group in names:
+            mine: Mask = group == names.index(symptom.group)
+            return mine
+    return np.zeros(len(grid), bool)
+
+
+def _owner(task: SampledTask) -> str | None:
+    return task.unit or task.container or task.comm
