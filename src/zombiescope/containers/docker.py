@@ -1,6 +1,6 @@
 """Docker's own files of a container: DATA-ROOT/containers/ID/config.v2.json and hostconfig.json.
 
-    config.v2.json    Name ("/web"), Config.Image, Config.Labels, RestartCount, State.Running, State.ExitCode
+    config.v2.json    Name ("/web"), Config.Image, Config.Labels, RestartCount, State.Running, .Restarting, .ExitCode
     hostconfig.json   RestartPolicy: Name ("", "no", "always", "unless-stopped", "on-failure"), MaximumRetryCount
 
 The data root is /var/lib/docker unless /etc/docker/daemon.json or dockerd's command line say otherwise; a bundle knows
@@ -32,7 +32,8 @@ def parse(data: bytes) -> Description | None:
         return None
     labels = files.part(settings, "Labels")
     running = state.get("Running")
-    is_over = running is False and not _never(state.get("FinishedAt"))
+    is_waiting = state.get("Restarting") is True  # between two runs of a restart policy; Running is true as well
+    is_over = is_waiting or (running is False and not _never(state.get("FinishedAt")))
     name = (files.text(config.get("Name")) or "").lstrip("/") or None
     if labels.get("io.kubernetes.docker.type") == "podsandbox":
         name = SANDBOX
@@ -45,7 +46,7 @@ def parse(data: bytes) -> Description | None:
         pod_uid=files.text(labels.get("io.kubernetes.pod.uid")),
         restarts=_restarts(config, labels),
         code=files.whole(state.get("ExitCode")) if is_over else None,
-        running=running if isinstance(running, bool) else None,
+        running=running and not is_waiting if isinstance(running, bool) else None,
     )
 
 

@@ -246,9 +246,10 @@ def _family(one: _Container) -> tuple[str, str]:
     known = one.known
     if known.pod:
         return "pod", f"pod {known.namespace}/{known.pod}/{known.name}"
-    if one.runs > 1 or not known.image:
+    if one.runs > 1 or known.restart_policy not in (None, "no") or not known.image:
         return "id", f"id {one.id}"
-    return "image", f"image {known.image}"
+    who = one.requester
+    return "image", f"image {known.image} {who.comm if who else None} {who.unit if who else None}"
 
 
 def _text(one: _Container, same: str, count: int, seconds: float) -> str:
@@ -259,8 +260,8 @@ def _text(one: _Container, same: str, count: int, seconds: float) -> str:
         place = f" of pod {known.namespace}/{known.pod}" if known.pod else ""
         image = f" (image {known.image})" if known.image else ""
         text = f"container {known.name or one.id[:12]}{place}{image} ended {count} times in {seconds:.0f} s"
+    if same == "id" and known.restart_policy and known.restart_policy != "no":
+        return f"{text}, restart policy {known.restart_policy}"
     if who is not None:
         return f"{text}, run by {who.comm}" + (f" ({who.unit})" if who.unit else "")
-    if known.restart_policy and known.restart_policy != "no":
-        return f"{text}, restart policy {known.restart_policy}"
     return text

@@ -337,6 +337,8 @@ class Recorder:
         pid = self.lookup.newly_stuck()
         if pid is not None:
             text = f"/proc/{pid} has not answered for 5 s: its memory map is locked by somebody"
+            if not pid:
+                text = "the files of a container have not answered for 5 s: the disk they are on hangs"
             self.intake.put(Event(tick.wall_us, "lookup_stuck", "recorder", "warning", text, {"pid": pid}))
         self.lookup.raise_failure()
 

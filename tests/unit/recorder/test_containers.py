@@ -1,0 +1,405 @@
+"""Containers while they come and go: rows, budget, bounds, who asked for them, and those that come back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from zombiescope.containers.client import Client
+from zombiescope.containers.description import Description
+from zombiescope.containers.requester import Asking, Requester
+from zombiescope.recorder import containers as module
+from zombiescope.recorder.containers import ASKED_PER_S, BURST, ContainerTracker
+from zombiescope.recorder.lookup import (
+    ClientAnswer,
+    ClientQuestion,
+    ContainerAnswer,
+    ContainerQuestion,
+    Lookup,
+    UrgentAnswer,
+    UrgentQuestion,
+)
+from zombiescope.recorder.tracepoints import TraceRecord
+from zombiescope.recording import schema
+
+SECOND = 1_000_000
+START = 1_000 * SECOND
+LOOP = Requester("agent-loop", 10, "ecs.service", "/bin/sh /opt/agent-loop")
+OTHER = Requester("ci", 20, "ci.service", "ci")
+AGENT = Description(name="agent", image="registry.local/ecs-agent:1.2", runtime="docker", restart_policy="no")
+
+
+def cid(number: int) -> str:
+    return f"{number:064x}"
+
+
+class Rows:
+    """In the place of a batch."""
+
+    def __init__(self) -> None:
+        self.all: dict[str, list[dict[str, Any]]] = {}
+
+    def add(self, table: schema.Table, row: tuple[Any, ...]) -> None:
+        names = [column.name for column in table.columns]
+        self.all.setdefault(table.name, []).append(dict(zip(names, row, strict=True)))
+
+    def __getitem__(self, name: str) -> list[dict[str, Any]]:
+        return self.all.get(name, [])
+
+
+class Node:
+    """A tracker, with a lookup thread that is played."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.rows = Rows()
+        self.asked: list[UrgentQuestion] = []
+        self.accepts = True
+        self.tracker = ContainerTracker(self.rows, self._ask, str(root))  # type: ignore[arg-type]
+        self.now = START
+        self.events: list[Any] = []
+
+    def _ask(self, question: UrgentQuestion) -> bool:
+        if self.accepts:
+            self.asked.append(question)
+        return self.accepts
+
+    def second(self, *answers: UrgentAnswer) -> None:
+        self.now += SECOND
+        self.events += self.tracker.second(self.now, answers)
+
+    def answer(self, known: Description = AGENT) -> list[UrgentAnswer]:
+        taken, self.asked = self.asked, []
+        return [ContainerAnswer(one, known) for one in taken if isinstance(one, ContainerQuestion)]
+
+    def made(self, number: int, pid: int = 99) -> None:
+        self.tracker.made(f"/docker/{cid(number)}", pid, self.now)
+
+    def removed(self, number: int) -> None:
+        self.tracker.removed(f"/docker/{cid(number)}", self.now)
+
+    def client(self, pid: int, asks: Client, who: Requester | None) -> ClientAnswer:
+        """A client that was executed now, and lives until it `ends`."""
+        place = self.root / "proc" / str(pid)
+        place.mkdir(parents=True)
+        (place / "stat").write_text(f"{pid} (docker) S 1 1 1 0 -1 0 {'0 ' * 12}5 {'0 ' * 25}\n")
+        return ClientAnswer(ClientQuestion(pid, self.now), Asking(asks, 5, who))
+
+    def ends(self, pid: int) -> None:
+        (self.root / "proc" / str(pid) / "stat").unlink()
+
+    def last(self, number: int) -> dict[str, Any]:
+        return [row for row in self.rows["containers"] if row["id"] == cid(number)][-1]
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Node:
+    return Node(tmp_path)
+
+
+def test_a_container_is_one_row_when_it_is_known(node: Node) -> None:
+    node.made(1)
+    assert node.asked == [ContainerQuestion(cid(1), "docker", None, 99, 1)]
+    node.second(*node.answer())
+    row = node.last(1)
+    assert (row["name"], row["image"], row["runs"], row["started"]) == ("agent", AGENT.image, 1, START)
+    assert (row["exited"], row["requester"], row["cgroup"]) == (None, None, f"/docker/{cid(1)}")
+    # nothing happens: nothing is written
+    node.second()
+    assert len(node.rows["containers"]) == 1
+
+
+def test_its_end_has_the_code_that_the_runtime_wrote_after_it(node: Node) -> None:
+    node.made(1)
+    node.second(*node.answer())
+    node.removed(1)
+    node.second()
+    assert node.last(1)["exited"] == START + SECOND
+    asked = [one for one in node.asked if isinstance(one, ContainerQuestion)]
+    assert [one.is_over for one in asked] == [True]
+    node.second(*node.answer(Description(code=137, restarts=0)))
+    assert (node.last(1)["code"], node.last(1)["name"]) == (137, "agent")
+
+
+def test_the_same_id_again_is_a_run_more(node: Node) -> None:
+    for _ in range(3):
+        node.made(1)
+        node.second(*node.answer())
+        node.removed(1)
+    node.made(1)
+    node.second(*node.answer())
+    assert (node.last(1)["runs"], node.last(1)["exited"]) == (4, None)
+
+
+def test_cgroups_that_are_no_containers_cost_nothing(node: Node) -> None:
+    for path in ("/docker", "/lab/z1", f"/docker/{cid(1)}/init.scope", f"/kubepods/pod{cid(1)[:32]}"):
+        node.tracker.made(path, 5, node.now)
+        node.tracker.removed(path, node.now)
+    node.second()
+    assert (node.asked, node.rows["containers"]) == ([], [])
+
+
+def test_over_the_budget_there_is_the_id_and_an_honest_count(node: Node) -> None:
+    for number in range(BURST + 50):
+        node.made(number)
+    assert len(node.asked) == BURST
+    for number in range(BURST + 50):
+        node.removed(number)
+    node.second(*node.answer())
+    assert (node.last(BURST + 49)["name"], node.last(BURST + 49)["cgroup"]) == (None, f"/docker/{cid(BURST + 49)}")
+    assert node.last(0)["name"] == "agent"
+    assert node.rows["gaps"][0]["why"].startswith("50 containers ended before they were identified")
+
+
+def test_those_over_the_budget_are_asked_about_while_they_live(node: Node) -> None:
+    for number in range(BURST + 3):
+        node.made(number)
+    node.answer()
+    node.second()
+    assert len(node.answer()) == 3
+    node.second()
+    assert node.rows["gaps"] == []
+
+
+def test_a_lookup_that_refuses_leaves_rows_without_names(node: Node) -> None:
+    node.accepts = False
+    node.made(1)
+    node.second()
+    assert node.last(1)["name"] is None
+    node.accepts = True
+    node.second(), node.second(*node.answer())
+    assert node.last(1)["name"] == "agent"
+
+
+def test_containers_of_before_are_identified_slowly(node: Node) -> None:
+    for number in range(40):
+        node.tracker.exists(f"/docker/{cid(number)}")
+    node.second()
+    assert len(node.answer()) == module.LATER_PER_S
+    for _ in range(8):
+        node.second(*node.answer())
+    assert (node.last(39)["name"], node.last(39)["runs"], node.last(39)["started"]) == ("agent", 0, None)
+
+
+def test_a_new_segment_says_the_living_and_the_last_that_ended(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SAID_AGAIN", 2)
+    for number in range(6):
+        node.made(number)
+    node.second(*node.answer())
+    for number in range(4):
+        node.removed(number)
+    node.second()
+    node.rows.all.clear()
+    node.tracker.restart()
+    node.second()
+    assert {row["id"] for row in node.rows["containers"]} == {cid(number) for number in (4, 5, 2, 3)}
+
+
+def test_memory_is_bounded_and_those_that_ended_go_first(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_CONTAINERS", 10)
+    for number in range(10):
+        node.made(number)
+    node.removed(3)
+    node.made(10)
+    node.made(11)
+    node.second()
+    assert set(node.tracker._known) == {cid(number) for number in range(11)} - {cid(3)}
+    assert "1 did not fit" in node.rows["gaps"][0]["why"]
+
+
+# --- who asked -------------------------------------------------------------------------------------------------------
+
+
+def run(image: str = "registry.local/ecs-agent:1.2", name: str | None = None) -> Client:
+    return Client("docker", "run", name, image)
+
+
+def test_the_client_that_lives_and_fits_is_the_one(node: Node) -> None:
+    clients = [node.client(30, run(), LOOP), node.client(31, run("other:1"), OTHER)]
+    node.made(1)
+    node.second(*clients, *node.answer())
+    row = node.last(1)
+    assert (row["requester"], row["requester_pid"], row["requester_unit"]) == ("agent-loop", 10, "ecs.service")
+    # it asked for one container: the next of the same image is not its
+    node.made(2)
+    node.second(*node.answer())
+    assert node.last(2)["requester"] is None
+
+
+def test_a_name_beats_an_image(node: Node) -> None:
+    clients = [node.client(30, run(name="agent"), LOOP), node.client(31, run(), OTHER)]
+    node.made(1)
+    node.second(*clients, *node.answer())
+    assert node.last(1)["requester"] == "agent-loop"
+
+
+def test_of_several_that_fit_equally_nobody_is_named_unless_they_are_one(node: Node) -> None:
+    clients = [node.client(30, run(), LOOP), node.client(31, run(), OTHER)]
+    node.made(1)
+    node.second(*clients, *node.answer())
+    assert node.last(1)["requester"] is None
+    same = [node.client(40, run("x"), LOOP), node.client(41, run("x"), LOOP)]
+    node.made(2)
+    node.second(*same, *node.answer(Description(name="n", image="x")))
+    assert node.last(2)["requester"] == "agent-loop"
+
+
+def test_one_that_had_ended_before_did_not_ask(node: Node) -> None:
+    client = node.client(30, run(), LOOP)
+    node.second(client)
+    node.ends(30)
+    node.second()
+    node.second()
+    node.made(1)
+    node.second(*node.answer())
+    assert node.last(1)["requester"] is None
+
+
+def test_one_that_came_later_did_not_ask(node: Node) -> None:
+    node.made(1)
+    node.now += SECOND
+    client = node.client(30, run(), LOOP)
+    node.second(client, *node.answer())
+    assert node.last(1)["requester"] is None
+
+
+def test_a_restart_policy_has_no_client(node: Node) -> None:
+    """Somebody else runs the same image just then."""
+    client = node.client(30, run(), OTHER)
+    node.made(1)
+    node.second(client, *node.answer(Description(name="a", image=AGENT.image, restarts=4, restart_policy="always")))
+    assert (node.last(1)["requester"], node.last(1)["restart_policy"]) == (None, "always")
+
+
+def test_a_pods_container_has_no_client(node: Node) -> None:
+    client = node.client(30, run(), OTHER)
+    node.made(1)
+    node.second(client, *node.answer(Description(name="a", image=AGENT.image, pod_uid="u")))
+    assert node.last(1)["requester"] is None
+
+
+def test_a_storm_of_clients_is_bounded(node: Node) -> None:
+    executed = node.tracker.tracepoints()[0].handle
+    for pid in range(1000):
+        executed(TraceRecord(1, 0, 0, pid, pid, b""), {}, node.now)
+    assert len(node.asked) == 40
+    node.second()
+    assert "960 clients were not read" in node.rows["gaps"][0]["why"]
+
+
+def test_only_clients_of_runtimes_are_traced(node: Node) -> None:
+    where = node.tracker.tracepoints()[0].where
+    assert where is not None
+    assert 'filename ~ "*/docker"' in where
+
+
+# --- those that come back --------------------------------------------------------------------------------------------
+
+
+def lives(node: Node, number: int, known: Description, *clients: UrgentAnswer) -> None:
+    node.made(number)
+    node.second(*clients, *node.answer(known))
+    node.removed(number)
+    node.second()
+
+
+def restarts(node: Node) -> list[dict[str, Any]]:
+    assert {event.kind for event in node.events} <= {"container_restart"}
+    return [event.fields for event in node.events]
+
+
+def test_a_container_that_a_policy_restarts_for_ever_is_an_event(node: Node) -> None:
+    for _ in range(6):
+        lives(node, 1, Description(name="crashy", image="x", restart_policy="always"))
+    (event,) = node.events
+    fields = event.fields
+    assert (fields["same"], fields["id"], fields["runs"], fields["name"]) == ("id", cid(1), 6, "crashy")
+    assert event.text == "container crashy (image x) ended 6 times in 10 s, restart policy always"
+
+
+def test_a_loop_that_runs_new_containers_is_an_event_of_their_image(node: Node) -> None:
+    for number in range(8):
+        client = node.client(100 + number, run(), LOOP)
+        lives(node, number, AGENT, client)
+        node.ends(100 + number)
+    fields = restarts(node)[0]
+    assert (fields["same"], fields["image"], fields["requester"]) == ("image", AGENT.image, "agent-loop")
+    assert node.events[0].text.endswith("run by agent-loop (ecs.service)")
+
+
+def test_a_container_that_its_pod_gets_anew_is_an_event_of_the_pod(node: Node) -> None:
+    known = Description(name="trainer", image="t", namespace="team-a", pod="trainer-0", pod_uid="u")
+    for number in range(6):
+        lives(node, number, known)
+    fields = restarts(node)[0]
+    assert (fields["same"], fields["pod"], fields["namespace"]) == ("pod", "trainer-0", "team-a")
+
+
+def test_a_few_different_containers_are_no_news(node: Node) -> None:
+    for number in range(12):
+        lives(node, number, Description(name=f"n{number}", image=f"image-{number}"))
+    assert node.events == []
+
+
+# --- cost ------------------------------------------------------------------------------------------------------------
+
+
+def idle_second(count: int, root: Path) -> float:
+    """The least of what a second costs with so many living containers that do nothing."""
+    node = Node(root)
+    for number in range(count):
+        node.tracker.exists(f"/docker/{cid(number)}")
+    while node.tracker._later:
+        node.now += 100 * SECOND
+        node.second(*node.answer())
+    node.second(*node.answer())
+    spent = []
+    for _ in range(200):
+        started = time.perf_counter()
+        node.second()
+        spent.append(time.perf_counter() - started)
+    return min(spent)
+
+
+def test_a_second_costs_the_same_with_ten_and_with_three_thousand(tmp_path: Path) -> None:
+    few, many = idle_second(10, tmp_path), idle_second(3000, tmp_path)
+    assert many < 5 * few + 20e-6
+
+
+# --- the thread ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def lookup(tmp_path: Path) -> Iterator[Lookup]:
+    made = Lookup(None, root=str(tmp_path))
+    yield made
+    made.stop()
+
+
+def test_the_thread_answers_in_order_and_these_first(lookup: Lookup, tmp_path: Path) -> None:
+    logs = tmp_path / "var/log/pods/team-a_agent_u-1/agent"
+    logs.mkdir(parents=True)
+    assert lookup.ask_first(ClientQuestion(4242, 1))
+    assert lookup.ask_first(ContainerQuestion(cid(1), "containerd", "u-1", 1, 1))
+    found: list[UrgentAnswer] = []
+    end = time.monotonic() + 10
+    while len(found) < 2 and time.monotonic() < end:
+        found += lookup.take_urgent()
+        time.sleep(0.001)
+    client, container = found
+    assert isinstance(client, ClientAnswer)
+    assert isinstance(container, ContainerAnswer)
+    assert client.asking is None
+    assert (container.description.namespace, container.description.pod) == ("team-a", "agent")
+
+
+def test_more_than_fit_are_refused(lookup: Lookup, monkeypatch: pytest.MonkeyPatch) -> None:
+    from zombiescope.recorder import lookup as threads
+
+    monkeypatch.setattr(threads, "MAX_URGENT", 0)
+    assert not lookup.ask_first(ClientQuestion(1, 1))
+    assert ASKED_PER_S < threads.MAX_QUEUED
