@@ -118,7 +118,12 @@ def test_a_container_is_looked_up_while_a_large_program_is_read(lookup: Lookup, 
     assert symbols.waiting.wait(DEADLINE_S)
     assert lookup.ask_first(ContainerQuestion("0" * 64, None, None, os.getpid(), 1))
     taken: list[Any] = []
-    until(lambda: bool(taken.extend(lookup.take_urgent()) or taken))
+
+    def answered() -> bool:
+        taken.extend(lookup.take_urgent())
+        return bool(taken)
+
+    until(answered)
     assert [one.question.container for one in taken] == ["0" * 64]
     assert lookup.take_answers() == []
     assert not lookup.settled()
