@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from zombiescope.containers import identity, requester
+from zombiescope.containers.bundle import Places
 from zombiescope.containers.description import Description
 from zombiescope.containers.requester import Asking
 from zombiescope.kernel import process
@@ -141,6 +142,7 @@ class Lookup:
         self._resolver = resolver
         self._answers: deque[Answer] = deque(maxlen=MAX_ANSWERS)
         self._urgent_answers: deque[UrgentAnswer] = deque(maxlen=MAX_URGENT)
+        self._places = Places()
         self._stuck_known = False
         self.refused = 0
         self.denied: dict[str, int] = {}
@@ -215,8 +217,9 @@ class Lookup:
             )
             return ContainerAnswer(question, left)
         found = identity.describe(
-            question.container, runtime=question.runtime, pod_uid=question.pod_uid, pid=question.pid, root=self._root
-        )
+            question.container, runtime=question.runtime, pod_uid=question.pod_uid, pid=question.pid, root=self._root,
+            places=self._places,
+        )  # fmt: skip
         return ContainerAnswer(question, found)
 
     def _answer(self, question: Question, symbols: UserSymbols) -> Answer:
