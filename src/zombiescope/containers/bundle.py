@@ -6,14 +6,18 @@
     mounts              under Docker /etc/hostname comes from DATA-ROOT/containers/ID
 
 Found in the working directory of runc while it makes the cgroup, and in the state directories of containerd, CRI-O and
-podman for as long as the container is there. Absence: None.
+podman for as long as the container is there. Where else a runtime keeps them is learned from the first that is found
+in its working directory: the bundles of one runtime lie side by side. Absence: None.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
 from typing import Any
 
 from zombiescope.containers import files
@@ -31,6 +35,7 @@ STORAGES = ("/run/containers/storage", "/var/lib/containers/storage")
 SANDBOX = "POD"
 """The name of the container that only holds a pod's namespaces, as kubelet calls it."""
 MAX_ARGUMENTS = 16
+MAX_PLACES = 8
 
 _NAME = (
     "io.kubernetes.cri.container-name", "io.kubernetes.container.name", "nerdctl/name", "io.podman.annotations.name",
@@ -118,7 +123,22 @@ def _docker(spec: dict[str, Any]) -> str | None:
     return None
 
 
-def of_process(pid: int, container: str, root: str = "/") -> Bundle | None:
+class Places:
+    """Directories that hold bundles, as they were met; the newest first, and only those in which root wrote."""
+
+    def __init__(self) -> None:
+        self._known: list[str] = []
+
+    def learn(self, bundle: str, container: str) -> None:
+        place, _, name = bundle.rpartition("/")
+        if name == container and place.startswith("/"):
+            self._known = [place, *(one for one in self._known if one != place)][:MAX_PLACES]
+
+    def paths(self, container: str) -> Iterator[str]:
+        yield from (f"{place}/{container}/config.json" for place in self._known)
+
+
+def of_process(pid: int, container: str, root: str = "/", places: Places | None = None) -> Bundle | None:
     """The bundle in which a runtime works, if it is that container's."""
     try:
         place = os.open(at(root, f"proc/{pid}/cwd"), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -129,14 +149,19 @@ def of_process(pid: int, container: str, root: str = "/") -> Bundle | None:
     finally:
         os.close(place)
     bundle = parse(found.data, found.uid) if found else None
-    return bundle if bundle is not None and bundle.is_of(container) else None
+    if bundle is None or not bundle.is_of(container):
+        return None
+    if places is not None and bundle.is_roots:
+        with suppress(OSError):
+            places.learn(str(Path(at(root, f"proc/{pid}/cwd")).readlink()), container)
+    return bundle
 
 
-def of_container(container: str, root: str = "/") -> Bundle | None:
+def of_container(container: str, root: str = "/", places: Places | None = None) -> Bundle | None:
     """From the places where runtimes keep the bundles of what runs."""
     if not files.is_component(container):
         return None
-    for path in _places(container, root):
+    for path in chain(places.paths(container) if places is not None else (), _places(container, root)):
         found = files.read(path, root)
         bundle = parse(found.data, found.uid) if found else None
         if bundle is not None:

@@ -13,11 +13,18 @@ _SHARED_STORAGE = ("podman", "crio")
 
 
 def describe(
-    container: str, *, runtime: str | None, pod_uid: str | None, pid: int | None, root: str = "/"
+    container: str,
+    *,
+    runtime: str | None,
+    pod_uid: str | None,
+    pid: int | None,
+    root: str = "/",
+    places: bundle.Places | None = None,
 ) -> Description:
-    """As far as files say it. `pid` made the cgroup: a runtime works in the bundle; pid 1 does not."""
-    told = bundle.of_process(pid, container, root) if pid is not None and pid > 1 else None
-    told = told or bundle.of_container(container, root)
+    """As far as files say it. `pid` made the cgroup: a runtime works in the bundle; pid 1 does not. `places` is where
+    bundles were before."""
+    told = bundle.of_process(pid, container, root, places) if pid is not None and pid > 1 else None
+    told = told or bundle.of_container(container, root, places)
     found = told.description if told else Description()
     if runtime in ("docker", "ecs", None) and (told is None or told.description.runtime in (None, "docker")):
         hint = told.docker_directory if told and told.is_roots else None

@@ -143,6 +143,40 @@ def test_the_working_directory_of_the_runtime_is_the_bundle(node: Node) -> None:
     assert bundle.of_process(43, ID, str(node.root)) is None
 
 
+def test_where_a_runtime_keeps_its_bundles_is_learned_from_the_first(node: Node) -> None:
+    """Its state directory may be anywhere, and the next runc may be gone before it was asked."""
+    other = "a0b1" * 16
+    node.file(f"/opt/state/tasks/moby/{ID}/config.json", spec(CONTAINERD))
+    node.file(f"/opt/state/tasks/moby/{other}/config.json", spec(CONTAINERD))
+    places = bundle.Places()
+    assert bundle.of_container(other, str(node.root), places) is None
+    places.learn(f"/opt/state/tasks/moby/{ID}", ID)
+    assert bundle.of_container(other, str(node.root), places) is not None
+    # WHEN somebody works in a directory that is not named after a container, or in none
+    for elsewhere in ("/home/somebody", ID, f"/home/somebody/{other}/x"):
+        places.learn(elsewhere, other)
+    assert list(places.paths("x")) == ["/opt/state/tasks/moby/x/config.json"]
+    # AND there are never many
+    for number in range(3 * bundle.MAX_PLACES):
+        places.learn(f"/run/{number}/{ID}", ID)
+    assert len(list(places.paths(ID))) == bundle.MAX_PLACES
+
+
+def test_only_roots_bundles_teach_where_others_are(node: Node) -> None:
+    (node.root / "proc/42").mkdir(parents=True)
+    (node.root / "proc/42/cwd").symlink_to(node.root / "tasks" / ID)
+    config = node.file(f"/tasks/{ID}/config.json", spec(CONTAINERD))
+    places = bundle.Places()
+    assert bundle.of_process(42, ID, str(node.root), places) is not None
+    is_roots = config.stat().st_uid == 0
+    assert list(places.paths("x")) == ([f"{node.root}/tasks/x/config.json"] if is_roots else [])
+    if is_roots:
+        os.chown(config, 1000, 1000)
+        strangers = bundle.Places()
+        assert bundle.of_process(42, ID, str(node.root), strangers) is not None
+        assert list(strangers.paths("x")) == []
+
+
 def test_a_link_a_pipe_and_a_giant_in_its_place_are_refused(node: Node) -> None:
     (node.root / "proc/42").mkdir(parents=True)
     (node.root / "proc/42/cwd").symlink_to(node.root / "somewhere")

@@ -7,7 +7,7 @@ from zombiescope.lab.sandbox import Sandbox
 from zombiescope.lab.scenario import GB, RUNTIMES, Needs, Scenario, Truth
 from zombiescope.lab.zombies import WALKER
 
-COUNT = 1_200
+COUNT = 1_050
 MADE_S = 280
 IMAGE = "registry.local/ecs-agent:1.2"
 AGENT = """\
