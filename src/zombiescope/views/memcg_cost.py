@@ -20,6 +20,8 @@ from zombiescope.kernel.release import (
     kernel_version,
 )
 
+LEAF_GAUGES = ("numa_stat_leaf_ns", "stat_leaf_ns", "walk_leaf_ns")
+"""Of the recorder's source "probe", in the order of LeafCost."""
 COSTLY_READ_S = 0.5
 MANY_DYING = 5000
 GROWING_PER_HOUR = 10.0
@@ -52,6 +54,8 @@ class LeafCost:
 
     numa_stat_ns: int | None = None
     stat_ns: int | None = None
+    walk_ns: int | None = None
+    """What one more cgroup adds to a read that walks. Older recordings have only the whole reads, which say more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +162,8 @@ def _walk_cost_ns(version: tuple[int, int] | None, leaf: LeafCost) -> int | None
     """What one memory cgroup adds to the dearest read that walks; None when none does, or it is not known."""
     if version is None:
         return None
+    if leaf.walk_ns is not None:
+        return leaf.walk_ns if version < NUMA_STAT_WALKS_BEFORE else None
     costs = []
     if version < NUMA_STAT_WALKS_BEFORE and leaf.numa_stat_ns is not None:
         costs.append(leaf.numa_stat_ns)
