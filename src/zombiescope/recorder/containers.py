@@ -23,7 +23,7 @@ from zombiescope.kernel.cgroup_path import Owner, container_at
 from zombiescope.recorder.budget import Budget
 from zombiescope.recorder.churn import Churn
 from zombiescope.recorder.clients import Clients
-from zombiescope.recorder.lookup import ClientAnswer, ContainerAnswer, ContainerQuestion, UrgentAnswer, UrgentQuestion
+from zombiescope.recorder.lookup import ContainerAnswer, ContainerQuestion, UrgentAnswer, UrgentQuestion
 from zombiescope.recorder.tracepoints import Tracepoint
 from zombiescope.recording import schema
 from zombiescope.recording.batch import Batch
@@ -93,6 +93,7 @@ class ContainerTracker:
         self._slow = Budget(LATER_PER_S, LATER_PER_S)
         self._churn = Churn()
         self._since_us = 0
+        self._has_looked_around = False
         self.unnamed = 0
         """Containers that ended before they could be asked about, since the last row of `gaps`."""
         self.refused = 0
@@ -124,6 +125,9 @@ class ContainerTracker:
         if owner is not None and owner.container not in self._known and (one := self._enter(path, owner)) is not None:
             self._changed[one.id] = None
             self._later.append(one.id)
+            if not self._has_looked_around:
+                self._has_looked_around = True
+                self._clients.look_around()
 
     def removed(self, path: str, wall_us: int) -> None:
         owner = container_at(path)
@@ -172,10 +176,10 @@ class ContainerTracker:
     def second(self, wall_us: int, answers: Iterable[UrgentAnswer]) -> list[Event]:
         """Takes answers, asks what waited, writes what changed; gives what is worth an event."""
         for answer in answers:
-            if isinstance(answer, ClientAnswer):
-                self._clients.answered(answer)
-            else:
+            if isinstance(answer, ContainerAnswer):
                 self._answered(answer)
+            else:
+                self._clients.answered(answer)
         self._clients.look(wall_us)
         self._ask_later(wall_us)
         self._ask_endings(wall_us)
@@ -194,9 +198,13 @@ class ContainerTracker:
                 one.known = Description(code=found.code, restarts=found.restarts).filled(one.known)
             return
         one.known = found.filled(one.known)
-        if one.requester is None and one.started_us is not None:
+        if one.requester is not None:
+            return
+        if one.started_us is not None:
             again = one.runs > 1 or bool(found.restarts)
             one.requester = self._clients.requester(one.id, one.known, one.started_us, again=again)
+        else:  # older than the recorder: time says nothing, so a client must name it, or its image
+            one.requester = self._clients.requester(one.id, one.known, self._since_us, again=False, least=2)
 
     def _ask_later(self, wall_us: int) -> None:
         while self._later:

@@ -91,6 +91,19 @@ class ClientQuestion:
 
 
 @dataclass(frozen=True, slots=True)
+class RunningClientsQuestion:
+    """Which clients run already; asked once."""
+
+    pid: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RunningClientsAnswer:
+    question: RunningClientsQuestion
+    running: list[tuple[int, Asking]]
+
+
+@dataclass(frozen=True, slots=True)
 class ContainerAnswer:
     question: ContainerQuestion
     description: Description
@@ -102,8 +115,8 @@ class ClientAnswer:
     asking: Asking | None
 
 
-UrgentQuestion = ContainerQuestion | ClientQuestion
-UrgentAnswer = ContainerAnswer | ClientAnswer
+UrgentQuestion = ContainerQuestion | ClientQuestion | RunningClientsQuestion
+UrgentAnswer = ContainerAnswer | ClientAnswer | RunningClientsAnswer
 Question = AddressQuestion | TaskQuestion
 Answer = AddressAnswer | TaskAnswer
 
@@ -230,7 +243,7 @@ class Lookup:
             question = self._urgent.popleft() if self._urgent else self._questions.popleft()
             self._busy_since = (time.monotonic(), question.pid)
             try:
-                if isinstance(question, (ContainerQuestion, ClientQuestion)):
+                if isinstance(question, (ContainerQuestion, ClientQuestion, RunningClientsQuestion)):
                     self._urgent_answers.append(self._answer_first(question))
                 else:
                     if isinstance(question, AddressQuestion):
@@ -246,6 +259,8 @@ class Lookup:
     def _answer_first(self, question: UrgentQuestion) -> UrgentAnswer:
         if isinstance(question, ClientQuestion):
             return ClientAnswer(question, requester.read(question.pid, self._root))
+        if isinstance(question, RunningClientsQuestion):
+            return RunningClientsAnswer(question, requester.running(self._root))
         if question.is_over:
             left = identity.ending(
                 question.container, runtime=question.runtime, directory=question.directory, root=self._root

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from zombiescope.recorder.lookup import (
     ContainerAnswer,
     ContainerQuestion,
     Lookup,
+    RunningClientsAnswer,
+    RunningClientsQuestion,
     UrgentAnswer,
     UrgentQuestion,
 )
@@ -314,6 +317,25 @@ def test_a_pods_container_has_no_client(node: Node) -> None:
     node.made(1)
     node.second(client, *node.answer(Description(name="a", image=AGENT.image, pod_uid="u")))
     assert node.last(1)["requester"] is None
+
+
+def test_a_client_of_before_is_who_asked_for_a_container_of_before_if_it_names_it(node: Node) -> None:
+    for number in (1, 2):
+        node.tracker.exists(f"/docker/{cid(number)}")
+    node.second()
+    assert RunningClientsQuestion() in node.asked
+    web, other = node.client(30, run("web:1", "web"), LOOP).asking, node.client(31, run("x:1"), OTHER).asking
+    assert web is not None
+    assert other is not None
+    told = RunningClientsAnswer(RunningClientsQuestion(), [(30, web), (31, other)])
+    first, second = node.answer()
+    assert isinstance(first, ContainerAnswer)
+    assert isinstance(second, ContainerAnswer)
+    node.second(told, replace(first, description=Description(name="web")), replace(second, description=Description()))
+    assert (node.last(1)["requester"], node.last(2)["requester"]) == ("agent-loop", None)
+    # AND it is asked once
+    node.second()
+    assert RunningClientsQuestion() not in node.asked
 
 
 def test_a_storm_of_clients_is_bounded(node: Node) -> None:
