@@ -15,14 +15,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 
 from zombiescope.containers.description import Description
-from zombiescope.containers.requester import Requester
 from zombiescope.kernel.cgroup_path import Owner, container_at
 from zombiescope.recorder.budget import Budget
-from zombiescope.recorder.churn import Churn
 from zombiescope.recorder.clients import Clients
+from zombiescope.recorder.container_loops import Loops, TrackedContainer
 from zombiescope.recorder.lookup import ContainerAnswer, ContainerQuestion, UrgentAnswer, UrgentQuestion
 from zombiescope.recorder.tracepoints import Tracepoint
 from zombiescope.recording import schema
@@ -47,32 +45,6 @@ GUESTS = "/user.slice/"
 MAX_GUESTS = MAX_CONTAINERS // 8
 
 
-@dataclass(slots=True)
-class _Container:
-    id: str
-    cgroup: str
-    owner: Owner
-    runs: int = 0
-    started_us: int | None = None
-    exited_us: int | None = None
-    known: Description = field(default_factory=Description)
-    requester: Requester | None = None
-    is_asked: bool = False
-
-    @property
-    def runtime(self) -> str | None:
-        return self.known.runtime or self.owner.runtime
-
-    def row(self, wall_us: int) -> tuple[object, ...]:
-        known, who = self.known, self.requester
-        return (
-            wall_us, self.id, known.name, known.image, self.runtime, known.namespace, known.pod,
-            known.pod_uid or self.owner.pod_uid, self.cgroup, self.started_us, self.exited_us, known.code, self.runs,
-            known.restarts, known.restart_policy, who.comm if who else None, who.pid if who else None,
-            who.unit if who else None, who.command if who else None,
-        )  # fmt: skip
-
-
 class ContainerTracker:
     """Fed by the tracepoints of cgroups, by the first walk and by the lookup thread's answers."""
 
@@ -80,7 +52,7 @@ class ContainerTracker:
         self._batch = batch
         self._ask = ask
         self._clients = Clients(ask, root)
-        self._known: dict[str, _Container] = {}  # the living, and after them in `_ended` those that are over
+        self._known: dict[str, TrackedContainer] = {}  # the living, and after them in `_ended` those that are over
         self._ended: dict[str, None] = {}
         self._changed: dict[str, None] = {}
         self._later: deque[str] = deque(maxlen=MAX_LATER)
@@ -91,7 +63,7 @@ class ContainerTracker:
         self._budget = Budget(ASKED_PER_S, BURST)
         self._guests_budget = Budget(LATER_PER_S, BURST / 4)
         self._slow = Budget(LATER_PER_S, LATER_PER_S)
-        self._churn = Churn()
+        self._loops = Loops()
         self._since_us = 0
         self._has_looked_around = False
         self.unnamed = 0
@@ -140,7 +112,7 @@ class ContainerTracker:
         self._endings.append((wall_us + ENDING_US, one.id, one.runs))
         self._over.append((one.id, wall_us))
 
-    def _enter(self, path: str, owner: Owner) -> _Container | None:
+    def _enter(self, path: str, owner: Owner) -> TrackedContainer | None:
         """The container of an owner, known or new; None where there is no room, or another place has its id."""
         name = owner.container or ""
         one = self._known.get(name)
@@ -153,7 +125,7 @@ class ContainerTracker:
             return None
         if is_guest:
             self._guests[name] = None
-        one = self._known[name] = _Container(name, path, owner)
+        one = self._known[name] = TrackedContainer(name, path, owner)
         return one
 
     def _make_room(self, ended: dict[str, None]) -> bool:
@@ -166,7 +138,7 @@ class ContainerTracker:
         del self._known[oldest]
         return True
 
-    def _inquire(self, one: _Container, pid: int = 0) -> bool:
+    def _inquire(self, one: TrackedContainer, pid: int = 0) -> bool:
         question = ContainerQuestion(one.id, one.owner.runtime, one.owner.pod_uid, pid, one.runs)
         one.is_asked = self._ask(question) or one.is_asked
         return one.is_asked
@@ -183,9 +155,9 @@ class ContainerTracker:
         self._clients.look(wall_us)
         self._ask_later(wall_us)
         self._ask_endings(wall_us)
-        events = [event for container, at_us in self._take_over(wall_us) for event in self._recurred(container, at_us)]
+        over = [self._loops.ended(container, at_us) for container, at_us in self._take_over(wall_us)]
         self._write(wall_us)
-        return events
+        return [event for event in over if event is not None]
 
     def _answered(self, answer: ContainerAnswer) -> None:
         asked, found = answer.question, answer.description
@@ -223,7 +195,7 @@ class ContainerTracker:
                 owner, directory = one.owner, one.known.directory
                 self._ask(ContainerQuestion(one.id, one.runtime, owner.pod_uid, 0, run, True, directory))
 
-    def _take_over(self, wall_us: int) -> Iterator[tuple[_Container, int]]:
+    def _take_over(self, wall_us: int) -> Iterator[tuple[TrackedContainer, int]]:
         while self._over and self._over[0][1] <= wall_us - SETTLED_US:
             container, at_us = self._over.popleft()
             if (one := self._known.get(container)) is not None:
@@ -247,47 +219,3 @@ class ContainerTracker:
         """A new segment says those that are there again, and the last of those that ended."""
         self._changed.update((one.id, None) for one in self._known.values() if one.exited_us is None)
         self._changed.update(dict.fromkeys(list(self._ended)[-SAID_AGAIN:]))
-
-    # --- those that come back -----------------------------------------------------------------------------------
-
-    def _recurred(self, one: _Container, at_us: int) -> Iterator[Event]:
-        """It ended: an event, if what has its name did so again and again."""
-        same, family = _family(one)
-        news = self._churn.removed(family, at_us)
-        if news is None:
-            return
-        count, seconds = news
-        known, who = one.known, one.requester
-        fields = {
-            "same": same, "id": one.id, "name": known.name, "image": known.image, "pod": known.pod,
-            "namespace": known.namespace, "runs": one.runs, "restarts": known.restarts, "count": count,
-            "seconds": round(seconds, 1), "restart_policy": known.restart_policy, "code": known.code,
-            "requester": who.comm if who else None, "requester_unit": who.unit if who else None,
-        }  # fmt: skip
-        yield Event(at_us, "container_restart", SOURCE, "warning", _text(one, same, count, seconds), fields)
-
-
-def _family(one: _Container) -> tuple[str, str]:
-    """What makes two containers the same for somebody who restarts them: (which property, its value)."""
-    known = one.known
-    if known.pod:
-        return "pod", f"pod {known.namespace}/{known.pod}/{known.name}"
-    if one.runs > 1 or known.restart_policy not in (None, "no") or not known.image:
-        return "id", f"id {one.id}"
-    who = one.requester
-    return "image", f"image {known.image} {who.comm if who else None} {who.unit if who else None}"
-
-
-def _text(one: _Container, same: str, count: int, seconds: float) -> str:
-    known, who = one.known, one.requester
-    if same == "image":
-        text = f"{count} containers of image {known.image} ended in {seconds:.0f} s"
-    else:
-        place = f" of pod {known.namespace}/{known.pod}" if known.pod else ""
-        image = f" (image {known.image})" if known.image else ""
-        text = f"container {known.name or one.id[:12]}{place}{image} ended {count} times in {seconds:.0f} s"
-    if same == "id" and known.restart_policy and known.restart_policy != "no":
-        return f"{text}, restart policy {known.restart_policy}"
-    if who is not None:
-        return f"{text}, run by {who.comm}" + (f" ({who.unit})" if who.unit else "")
-    return text
