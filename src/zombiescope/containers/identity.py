@@ -6,16 +6,20 @@ stands in docs/design/0019.
 
 from __future__ import annotations
 
-from zombiescope.containers import bundle, docker, exits, pods, storage
+from zombiescope.containers import bundle, docker, exits, files, pods, storage
 from zombiescope.containers.description import Description
 
 _SHARED_STORAGE = ("podman", "crio")
+_BY_NAME = ("lxc", "machined")
+"""Their paths hold a name and no id."""
 
 
 def describe(
     container: str, *, runtime: str | None, pod_uid: str | None, pid: int | None, root: str = "/"
 ) -> Description:
     """As far as files say it. `pid` made the cgroup: a runtime works in the bundle; pid 1 does not."""
+    if runtime in _BY_NAME:
+        return Description(name=files.text(container), runtime=runtime)
     told = bundle.of_process(pid, container, root) if pid is not None and pid > 1 else None
     told = told or bundle.of_container(container, root)
     found = told.description if told else Description()

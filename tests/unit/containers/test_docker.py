@@ -120,6 +120,11 @@ def test_exit_files_of_conmon(tmp_path: Path, data: bytes, code: int | None) -> 
     assert identity.ending(ID, runtime="crio", directory=None, root=str(tmp_path)).code == code
 
 
+def test_a_machine_has_the_name_that_its_path_has(tmp_path: Path) -> None:
+    found = identity.describe("web.1", runtime="lxc", pod_uid=None, pid=1, root=str(tmp_path))
+    assert (found.name, found.runtime) == ("web.1", "lxc")
+
+
 def test_podmans_index_names_what_its_bundle_does_not(tmp_path: Path) -> None:
     index = tmp_path / "var/lib/containers/storage/overlay-containers/containers.json"
     index.parent.mkdir(parents=True)
