@@ -55,7 +55,7 @@ class ContainerTracker:
         self._known: dict[str, TrackedContainer] = {}  # the living, and after them in `_ended` those that are over
         self._ended: dict[str, None] = {}
         self._changed: dict[str, None] = {}
-        self._later: deque[str] = deque(maxlen=MAX_LATER)
+        self._later: deque[str] = deque()
         self._endings: deque[tuple[int, str, int]] = deque(maxlen=MAX_ENDED)
         self._over: deque[tuple[str, int]] = deque(maxlen=MAX_ENDED)
         self._guests: dict[str, None] = {}
@@ -67,7 +67,7 @@ class ContainerTracker:
         self._since_us = 0
         self._has_looked_around = False
         self.unnamed = 0
-        """Containers that ended before they could be asked about, since the last row of `gaps`."""
+        """Containers that were never asked about, since the last row of `gaps`."""
         self.refused = 0
         """Containers that did not fit, since the last row of `gaps`."""
 
@@ -89,14 +89,14 @@ class ContainerTracker:
         self._changed[one.id] = None
         budget = self._guests_budget if one.id in self._guests else self._budget
         if not budget.take(wall_us) or not self._inquire(one, pid):
-            self._later.append(one.id)
+            self._postpone(one)
 
     def exists(self, path: str) -> None:
         """A cgroup was found by the first walk."""
         owner = container_at(path)
         if owner is not None and owner.container not in self._known and (one := self._enter(path, owner)) is not None:
             self._changed[one.id] = None
-            self._later.append(one.id)
+            self._postpone(one)
             if not self._has_looked_around:
                 self._has_looked_around = True
                 self._clients.look_around()
@@ -137,6 +137,12 @@ class ContainerTracker:
         self._guests.pop(oldest, None)
         del self._known[oldest]
         return True
+
+    def _postpone(self, one: TrackedContainer) -> None:
+        if len(self._later) < MAX_LATER:
+            self._later.append(one.id)
+        else:
+            self.unnamed += not one.is_asked
 
     def _inquire(self, one: TrackedContainer, pid: int = 0) -> bool:
         question = ContainerQuestion(one.id, one.owner.runtime, one.owner.pod_uid, pid, one.runs)
@@ -208,7 +214,7 @@ class ContainerTracker:
         self._changed.clear()
         if self.unnamed or self.refused or self._clients.unread:
             why = (
-                f"{self.unnamed} containers ended before they were identified (at most {ASKED_PER_S} a second are), "
+                f"{self.unnamed} containers were not identified in time (at most {ASKED_PER_S} a second are), "
                 f"{self.refused} did not fit, {self._clients.unread} clients were not read"
             )
             self._batch.add(schema.GAPS, (self._since_us or wall_us, wall_us, SOURCE, why))

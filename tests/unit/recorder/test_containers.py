@@ -155,7 +155,15 @@ def test_over_the_budget_there_is_the_id_and_an_honest_count(node: Node) -> None
     node.second(*node.answer())
     assert (node.last(BURST + 49)["name"], node.last(BURST + 49)["cgroup"]) == (None, f"/docker/{cid(BURST + 49)}")
     assert node.last(0)["name"] == "agent"
-    assert node.rows["gaps"][0]["why"].startswith("50 containers ended before they were identified")
+    assert node.rows["gaps"][0]["why"].startswith("50 containers were not identified in time")
+
+
+def test_those_that_cannot_even_wait_are_counted(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_LATER", 3)
+    for number in range(BURST + 5):
+        node.made(number)
+    node.second()
+    assert node.rows["gaps"][0]["why"].startswith("2 containers were not identified in time")
 
 
 def test_those_over_the_budget_are_asked_about_while_they_live(node: Node) -> None:
