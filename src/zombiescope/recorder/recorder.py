@@ -212,6 +212,10 @@ class Recorder:
         self.intake.traced(self.rings.traced())
         self.samples.ask()
 
+    def rings_fill(self) -> bool:
+        """Whether one must be emptied soon."""
+        return self.rings.fill()
+
     def descriptors(self) -> set[int]:
         """The rings to be polled; none while draining fails, for they would keep the loop awake."""
         return set() if self.barrier.failing(SAMPLES) else {ring.fd for ring in self.rings.rings.values()}

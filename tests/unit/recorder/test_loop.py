@@ -1,4 +1,4 @@
-"""The loop: rings that call all the time are emptied often, and not all the time."""
+"""The loop: rings that call all the time are emptied often, and not all the time; one that fills does not wait."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from zombiescope.recorder.loop import RINGS_GAP_NS, Loop
+from zombiescope.recorder.loop import RINGS_GAP_NS, RINGS_PER_S, STORM_GAP_NS, Loop
 
-FOR_S = 0.4
+FOR_S = 0.9
 
 
 class Calling:
@@ -21,7 +21,11 @@ class Calling:
         self.clock = SimpleNamespace(offset_ns=0)
         self.intake = SimpleNamespace(descriptors=lambda: (None, None))
         self.drains = self.ticks = 0
+        self.fills = False
         self._fd = fd
+
+    def rings_fill(self) -> bool:
+        return self.fills
 
     def descriptors(self) -> set[int]:
         return {self._fd}
@@ -48,5 +52,13 @@ def ready() -> Iterator[int]:
 def test_a_storm_of_calls_is_a_bounded_number_of_drains(ready: int) -> None:
     recorder = Calling(ready)
     Loop(recorder)._turn()  # type: ignore[arg-type]
-    assert 2 <= recorder.drains <= FOR_S * 1e9 / RINGS_GAP_NS + 2
+    in_storm_s = FOR_S - RINGS_PER_S * RINGS_GAP_NS / 1e9
+    assert 2 <= recorder.drains <= 2 * RINGS_PER_S + in_storm_s * 1e9 / STORM_GAP_NS + 2
     assert recorder.ticks <= 1
+
+
+def test_a_ring_that_fills_is_emptied_at_once(ready: int) -> None:
+    recorder = Calling(ready)
+    recorder.fills = True
+    Loop(recorder)._turn()  # type: ignore[arg-type]
+    assert recorder.drains > FOR_S * 1e9 / RINGS_GAP_NS
