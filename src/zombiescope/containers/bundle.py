@@ -12,13 +12,13 @@ podman for as long as the container is there. Absence: None.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from zombiescope.containers import files
 from zombiescope.containers.description import Description
-from zombiescope.kernel.procfile import at
+from zombiescope.kernel.procfile import at, read_link
 
 STATES = (
     "/run/containerd", "/run/docker/containerd/daemon", "/run/docker/containerd", "/run/k3s/containerd",
@@ -51,6 +51,8 @@ class Bundle:
     """DATA-ROOT/containers/ID, where a mount comes from there."""
     is_roots: bool = True
     """Nobody but root wrote it: only then is it believed about pods."""
+    directory: str | None = None
+    """Where it was found."""
 
     def is_of(self, container: str) -> bool:
         """Whether it speaks of that container: anybody may have a file of this name where he works."""
@@ -129,22 +131,25 @@ def of_process(pid: int, container: str, root: str = "/") -> Bundle | None:
     finally:
         os.close(place)
     bundle = parse(found.data, found.uid) if found else None
-    return bundle if bundle is not None and bundle.is_of(container) else None
+    if bundle is None or not bundle.is_of(container):
+        return None
+    return replace(bundle, directory=read_link(at(root, f"proc/{pid}/cwd")))
 
 
-def of_container(container: str, root: str = "/") -> Bundle | None:
+def of_container(container: str, root: str = "/", learned: Iterable[str] = ()) -> Bundle | None:
     """From the places where runtimes keep the bundles of what runs."""
     if not files.is_component(container):
         return None
-    for path in _places(container, root):
+    for path in _places(container, root, learned):
         found = files.read(path, root)
         bundle = parse(found.data, found.uid) if found else None
         if bundle is not None:
-            return bundle
+            return replace(bundle, directory=path.rpartition("/")[0])
     return None
 
 
-def _places(container: str, root: str) -> Iterator[str]:
+def _places(container: str, root: str, learned: Iterable[str]) -> Iterator[str]:
+    yield from (f"{place}/{container}/config.json" for place in learned)
     for state in STATES:
         for task in TASKS:
             there = files.names_in(f"{state}/{task}", root)[:MAX_NAMESPACES]

@@ -17,12 +17,12 @@ from zombiescope.containers.description import Description
 from zombiescope.containers.requester import Asking, Requester
 from zombiescope.kernel import process
 from zombiescope.recorder.budget import Budget
-from zombiescope.recorder.lookup import (
+from zombiescope.recorder.container_lookup import (
     ClientAnswer,
     ClientQuestion,
+    Question,
     RunningClientsAnswer,
     RunningClientsQuestion,
-    UrgentQuestion,
 )
 from zombiescope.recorder.tracepoints import Fields, Tracepoint, TraceRecord
 from zombiescope.recording.event import Event
@@ -49,7 +49,7 @@ class _Running:
 
 
 class Clients:
-    def __init__(self, ask: Callable[[UrgentQuestion], bool], root: str = "/") -> None:
+    def __init__(self, ask: Callable[[Question], bool], root: str = "/") -> None:
         self._ask = ask
         self._root = root
         self._budget = Budget(EXECS_PER_S, 2 * EXECS_PER_S)

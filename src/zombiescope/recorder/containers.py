@@ -1,6 +1,6 @@
 """Containers while they come and go: rows of the table `containers`, and those that come back again and again.
 
-A container's cgroup is made: a question goes to the lookup thread, before all others, because with `--rm` everything
+A container's cgroup is made: a question goes to a thread of its own (container_lookup.py), because with `--rm` all
 that names it is deleted when it ends. The answer is a row. Questions have a budget a second; a container over it has
 its id and its cgroup only, is asked about later if it still lives, and those that never were are counted in a row of
 `gaps`.
@@ -20,8 +20,8 @@ from zombiescope.containers.description import Description
 from zombiescope.kernel.cgroup_path import Owner, container_at
 from zombiescope.recorder.budget import Budget
 from zombiescope.recorder.clients import Clients
+from zombiescope.recorder.container_lookup import Answer, ContainerAnswer, ContainerQuestion, Question
 from zombiescope.recorder.container_loops import Loops, TrackedContainer
-from zombiescope.recorder.lookup import ContainerAnswer, ContainerQuestion, UrgentAnswer, UrgentQuestion
 from zombiescope.recorder.tracepoints import Tracepoint
 from zombiescope.recording import schema
 from zombiescope.recording.batch import Batch
@@ -48,7 +48,7 @@ MAX_GUESTS = MAX_CONTAINERS // 8
 class ContainerTracker:
     """Fed by the tracepoints of cgroups, by the first walk and by the lookup thread's answers."""
 
-    def __init__(self, batch: Batch, ask: Callable[[UrgentQuestion], bool], root: str = "/") -> None:
+    def __init__(self, batch: Batch, ask: Callable[[Question], bool], root: str = "/") -> None:
         self._batch = batch
         self._ask = ask
         self._clients = Clients(ask, root)
@@ -151,7 +151,7 @@ class ContainerTracker:
 
     # --- once a second ------------------------------------------------------------------------------------------
 
-    def second(self, wall_us: int, answers: Iterable[UrgentAnswer]) -> list[Event]:
+    def second(self, wall_us: int, answers: Iterable[Answer]) -> list[Event]:
         """Takes answers, asks what waited, writes what changed; gives what is worth an event."""
         for answer in answers:
             if isinstance(answer, ContainerAnswer):

@@ -13,9 +13,6 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from zombiescope.containers import identity, requester
-from zombiescope.containers.description import Description
-from zombiescope.containers.requester import Asking
 from zombiescope.kernel import process
 from zombiescope.kernel.cgroup_path import Owner, owner
 from zombiescope.kernel.process import Process
@@ -26,7 +23,6 @@ STUCK_S = 5.0
 MAX_STUCK = 4
 MAX_QUEUED = 4096
 MAX_ANSWERS = 4 * MAX_QUEUED
-MAX_URGENT = 256
 
 RecordedMap = tuple[int, int, int, tuple[bytes, bytes | None, int, int, int]]
 
@@ -68,55 +64,6 @@ class TaskAnswer:
     """On version 1, where its CPU is limited, if that is another cgroup."""
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerQuestion:
-    """Who is it; or, when it is over, how did it end."""
-
-    container: str
-    runtime: str | None
-    pod_uid: str | None
-    pid: int
-    """Who made its cgroup; 0: not known."""
-    run: int
-    is_over: bool = False
-    directory: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ClientQuestion:
-    """What does that program ask its runtime for, and for whom."""
-
-    pid: int
-    at_us: int
-
-
-@dataclass(frozen=True, slots=True)
-class RunningClientsQuestion:
-    """Which clients run already; asked once."""
-
-    pid: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class RunningClientsAnswer:
-    question: RunningClientsQuestion
-    running: list[tuple[int, Asking]]
-
-
-@dataclass(frozen=True, slots=True)
-class ContainerAnswer:
-    question: ContainerQuestion
-    description: Description
-
-
-@dataclass(frozen=True, slots=True)
-class ClientAnswer:
-    question: ClientQuestion
-    asking: Asking | None
-
-
-UrgentQuestion = ContainerQuestion | ClientQuestion | RunningClientsQuestion
-UrgentAnswer = ContainerAnswer | ClientAnswer | RunningClientsAnswer
 Question = AddressQuestion | TaskQuestion
 Answer = AddressAnswer | TaskAnswer
 
@@ -152,8 +99,6 @@ class Lookup:
         self._resolver = resolver
         self._questions: deque[Question] = deque()
         self._answers: deque[Answer] = deque(maxlen=MAX_ANSWERS)
-        self._urgent: deque[UrgentQuestion] = deque()
-        self._urgent_answers: deque[UrgentAnswer] = deque(maxlen=MAX_URGENT)
         self._failure: Exception | None = None
         self._wake = threading.Event()
         self._idle = threading.Event()
@@ -178,22 +123,6 @@ class Lookup:
         self._questions.append(question)
         self._wake.set()
 
-    def ask_first(self, question: UrgentQuestion) -> bool:
-        """A question that goes before all others: what it asks about may be deleted in a second. False: too many."""
-        if len(self._urgent) >= MAX_URGENT:
-            return False
-        self._idle.clear()
-        self._urgent.append(question)
-        self._wake.set()
-        return True
-
-    def take_urgent(self) -> list[UrgentAnswer]:
-        """Answers to those, in the order in which they were asked."""
-        answers = []
-        while self._urgent_answers:
-            answers.append(self._urgent_answers.popleft())
-        return answers
-
     def take_answers(self) -> list[Answer]:
         answers = []
         while self._answers:
@@ -202,7 +131,7 @@ class Lookup:
 
     def settled(self) -> bool:
         """Nothing is queued or under way."""
-        return self._idle.is_set() or (not self._questions and not self._urgent and self._busy_since is None)
+        return self._idle.is_set() or (not self._questions and self._busy_since is None)
 
     def stuck_pid(self) -> int | None:
         """The process whose files have kept the worker waiting too long, if any; then another worker takes over."""
@@ -235,41 +164,23 @@ class Lookup:
         symbols = self._resolver()
         spaces: dict[int, int] = {}
         while not self._stopped and number == self._worker:
-            if not self._questions and not self._urgent:
+            if not self._questions:
                 self._idle.set()
                 self._wake.wait()
                 self._wake.clear()
                 continue
-            question = self._urgent.popleft() if self._urgent else self._questions.popleft()
+            question = self._questions.popleft()
             self._busy_since = (time.monotonic(), question.pid)
             try:
-                if isinstance(question, (ContainerQuestion, ClientQuestion, RunningClientsQuestion)):
-                    self._urgent_answers.append(self._answer_first(question))
-                else:
-                    if isinstance(question, AddressQuestion):
-                        _note_exec(spaces, question, symbols)
-                    self._answers.append(self._answer(question, symbols))
-                    self.denied = dict(symbols.denied)
+                if isinstance(question, AddressQuestion):
+                    _note_exec(spaces, question, symbols)
+                self._answers.append(self._answer(question, symbols))
+                self.denied = dict(symbols.denied)
             except Exception as error:  # noqa: BLE001 - raised again where the loop looks after us
                 self._failure = error
             if number != self._worker:  # given up on meanwhile; the answer still counts
                 return
             self._busy_since = None
-
-    def _answer_first(self, question: UrgentQuestion) -> UrgentAnswer:
-        if isinstance(question, ClientQuestion):
-            return ClientAnswer(question, requester.read(question.pid, self._root))
-        if isinstance(question, RunningClientsQuestion):
-            return RunningClientsAnswer(question, requester.running(self._root))
-        if question.is_over:
-            left = identity.ending(
-                question.container, runtime=question.runtime, directory=question.directory, root=self._root
-            )
-            return ContainerAnswer(question, left)
-        found = identity.describe(
-            question.container, runtime=question.runtime, pod_uid=question.pod_uid, pid=question.pid, root=self._root
-        )
-        return ContainerAnswer(question, found)
 
     def _answer(self, question: Question, symbols: UserSymbols) -> Answer:
         if isinstance(question, AddressQuestion):

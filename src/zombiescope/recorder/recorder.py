@@ -22,6 +22,7 @@ from zombiescope.recorder.cgroups import CgroupTracker
 from zombiescope.recorder.clock import WallClock
 from zombiescope.recorder.compactor import Compactor
 from zombiescope.recorder.config import RecorderConfig
+from zombiescope.recorder.container_lookup import ContainerLookup
 from zombiescope.recorder.containers import SOURCE as CONTAINERS
 from zombiescope.recorder.containers import ContainerTracker
 from zombiescope.recorder.cores import Cores
@@ -122,7 +123,8 @@ class Recorder:
         self.kernel_log = KernelLog(self.clock, self.sources, saved.get("kmsg_seq"), now_us, root)
         self.cgroups = CgroupTracker(self.batch, self.sources, self.rings.sampler.comm, now_us, root)
         self.lookup = Lookup(self.cgroups.number_of("memory"), self.cgroups.number_of("cpu"), root=root)
-        self.containers = self.cgroups.containers = ContainerTracker(self.batch, self.lookup.ask_first, root)
+        self.container_lookup = ContainerLookup(root)
+        self.containers = self.cgroups.containers = ContainerTracker(self.batch, self.container_lookup.ask, root)
         traced = [*self.cgroups.tracepoints(), *self.containers.tracepoints(), *self.kernel_log.tracepoints()]
         self.rings.trace([TX_TIMEOUT, *traced], now_us)
         self.kernel_log.settle(console=CONSOLE in self.rings.kinds, now_us=now_us)
@@ -330,8 +332,12 @@ class Recorder:
             self.alarm.shares(tick.wall_us, shares, len(tick.online))
 
     def _write_containers(self, tick: Tick) -> None:
-        for event in self.containers.second(tick.wall_us, self.lookup.take_urgent()):
+        for event in self.containers.second(tick.wall_us, self.container_lookup.take()):
             self.intake.put(event)
+        if self.container_lookup.newly_stuck():
+            text = "the files of a container have not answered for 5 s: the disk they are on hangs"
+            self.intake.put(Event(tick.wall_us, "lookup_stuck", "recorder", "warning", text))
+        self.container_lookup.raise_failure()
 
     def _write_gaps(self, _: Tick) -> None:
         self.batch.extend(schema.GAPS, self.sources.take_ended())
@@ -342,8 +348,6 @@ class Recorder:
         pid = self.lookup.newly_stuck()
         if pid is not None:
             text = f"/proc/{pid} has not answered for 5 s: its memory map is locked by somebody"
-            if not pid:
-                text = "the files of a container have not answered for 5 s: the disk they are on hangs"
             self.intake.put(Event(tick.wall_us, "lookup_stuck", "recorder", "warning", text, {"pid": pid}))
         self.lookup.raise_failure()
 
@@ -385,6 +389,7 @@ class Recorder:
             yield self.doctor.stop
         yield self.housekeeping.close
         yield self.lookup.stop
+        yield self.container_lookup.stop
         for part in (self.intake, self.kernel_log, self.online, self.cores, self.counters, self.cgroups, self.rings):
             yield part.close
         yield self._lock.release

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,19 +14,20 @@ import pytest
 from zombiescope.containers.client import Client
 from zombiescope.containers.description import Description
 from zombiescope.containers.requester import Asking, Requester
+from zombiescope.recorder import container_lookup as threads
 from zombiescope.recorder import containers as module
-from zombiescope.recorder.containers import ASKED_PER_S, BURST, ContainerTracker
-from zombiescope.recorder.lookup import (
+from zombiescope.recorder.container_lookup import (
+    Answer,
     ClientAnswer,
     ClientQuestion,
     ContainerAnswer,
+    ContainerLookup,
     ContainerQuestion,
-    Lookup,
+    Question,
     RunningClientsAnswer,
     RunningClientsQuestion,
-    UrgentAnswer,
-    UrgentQuestion,
 )
+from zombiescope.recorder.containers import BURST, ContainerTracker
 from zombiescope.recorder.tracepoints import TraceRecord
 from zombiescope.recording import schema
 
@@ -60,22 +62,22 @@ class Node:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.rows = Rows()
-        self.asked: list[UrgentQuestion] = []
+        self.asked: list[Question] = []
         self.accepts = True
         self.tracker = ContainerTracker(self.rows, self._ask, str(root))  # type: ignore[arg-type]
         self.now = START
         self.events: list[Any] = []
 
-    def _ask(self, question: UrgentQuestion) -> bool:
+    def _ask(self, question: Question) -> bool:
         if self.accepts:
             self.asked.append(question)
         return self.accepts
 
-    def second(self, *answers: UrgentAnswer) -> None:
+    def second(self, *answers: Answer) -> None:
         self.now += SECOND
         self.events += self.tracker.second(self.now, answers)
 
-    def answer(self, known: Description = AGENT) -> list[UrgentAnswer]:
+    def answer(self, known: Description = AGENT) -> list[Answer]:
         taken, self.asked = self.asked, []
         return [ContainerAnswer(one, known) for one in taken if isinstance(one, ContainerQuestion)]
 
@@ -364,7 +366,7 @@ def test_only_clients_of_runtimes_are_traced(node: Node) -> None:
 # --- those that come back --------------------------------------------------------------------------------------------
 
 
-def lives(node: Node, number: int, known: Description, *clients: UrgentAnswer) -> None:
+def lives(node: Node, number: int, known: Description, *clients: Answer) -> None:
     node.made(number)
     node.second(*clients, *node.answer(known))
     node.removed(number)
@@ -458,32 +460,62 @@ def test_a_second_costs_the_same_with_ten_and_with_three_thousand(tmp_path: Path
 
 
 @pytest.fixture
-def lookup(tmp_path: Path) -> Iterator[Lookup]:
-    made = Lookup(None, root=str(tmp_path))
+def lookup(tmp_path: Path) -> Iterator[ContainerLookup]:
+    made = ContainerLookup(str(tmp_path))
     yield made
     made.stop()
 
 
-def test_the_thread_answers_in_order_and_these_first(lookup: Lookup, tmp_path: Path) -> None:
-    logs = tmp_path / "var/log/pods/team-a_agent_u-1/agent"
-    logs.mkdir(parents=True)
-    assert lookup.ask_first(ClientQuestion(4242, 1))
-    assert lookup.ask_first(ContainerQuestion(cid(1), "containerd", "u-1", 1, 1))
-    found: list[UrgentAnswer] = []
+def answers(lookup: ContainerLookup, count: int) -> list[Answer]:
+    found: list[Answer] = []
     end = time.monotonic() + 10
-    while len(found) < 2 and time.monotonic() < end:
-        found += lookup.take_urgent()
+    while len(found) < count:
+        assert time.monotonic() < end
+        found += lookup.take()
         time.sleep(0.001)
-    client, container = found
+    return found
+
+
+def test_the_thread_answers_in_order(lookup: ContainerLookup, tmp_path: Path) -> None:
+    (tmp_path / "var/log/pods/team-a_agent_u-1/agent").mkdir(parents=True)
+    assert lookup.ask(ClientQuestion(4242, 1))
+    assert lookup.ask(ContainerQuestion(cid(1), "containerd", "u-1", 1, 1))
+    client, container = answers(lookup, 2)
     assert isinstance(client, ClientAnswer)
     assert isinstance(container, ContainerAnswer)
     assert client.asking is None
     assert (container.description.namespace, container.description.pod) == ("team-a", "agent")
 
 
-def test_more_than_fit_are_refused(lookup: Lookup, monkeypatch: pytest.MonkeyPatch) -> None:
-    from zombiescope.recorder import lookup as threads
+def test_more_than_fit_are_refused(lookup: ContainerLookup, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "MAX_QUEUED", 0)
+    assert not lookup.ask(ClientQuestion(1, 1))
 
-    monkeypatch.setattr(threads, "MAX_URGENT", 0)
-    assert not lookup.ask_first(ClientQuestion(1, 1))
-    assert ASKED_PER_S < threads.MAX_QUEUED
+
+def test_one_that_raises_costs_itself_and_one_that_hangs_is_left_behind(
+    lookup: ContainerLookup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held, waiting = threading.Event(), threading.Event()
+
+    def read(pid: int, _: str) -> None:
+        if pid == 13:
+            raise ValueError("an odd file")
+        if pid == 99:
+            waiting.set()
+            held.wait(10)
+
+    monkeypatch.setattr(threads.requester, "read", read)
+    for pid in (13, 1):
+        lookup.ask(ClientQuestion(pid, 1))
+    answers(lookup, 1)
+    with pytest.raises(ValueError, match="an odd file"):
+        lookup.raise_failure()
+    lookup.ask(ClientQuestion(99, 1))
+    assert waiting.wait(10)
+    assert not lookup.newly_stuck()
+    monkeypatch.setattr(threads, "STUCK_S", 0.0)
+    assert lookup.newly_stuck()
+    lookup.ask(ClientQuestion(2, 1))
+    answers(lookup, 1)
+    held.set()
+    answers(lookup, 1)
