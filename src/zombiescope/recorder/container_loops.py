@@ -23,6 +23,7 @@ class TrackedContainer:
     known: Description = field(default_factory=Description)
     requester: Requester | None = None
     is_asked: bool = False
+    tries: int = 0
 
     @property
     def runtime(self) -> str | None:

@@ -31,6 +31,8 @@ MAX_CONTAINERS = 8192
 ASKED_PER_S = 20
 BURST = 60
 LATER_PER_S = 5
+MAX_TRIES = 3
+"""One without a name is asked about again: its pod's directory may come after it, or a place be learned."""
 MAX_LATER = 4096
 """Found by the first walk, or over the budget: asked about slowly."""
 ENDING_US = 1_000_000
@@ -83,6 +85,7 @@ class ContainerTracker:
         if one is None:
             return
         one.runs += 1
+        one.tries = 0
         one.started_us, one.exited_us = wall_us, None
         self._ended.pop(one.id, None)
         self._ended_guests.pop(one.id, None)
@@ -147,6 +150,7 @@ class ContainerTracker:
     def _inquire(self, one: TrackedContainer, pid: int = 0) -> bool:
         question = ContainerQuestion(one.id, one.owner.runtime, one.owner.pod_uid, pid, one.runs)
         one.is_asked = self._ask(question) or one.is_asked
+        one.tries += 1
         return one.is_asked
 
     # --- once a second ------------------------------------------------------------------------------------------
@@ -176,6 +180,9 @@ class ContainerTracker:
                 one.known = Description(code=found.code, restarts=found.restarts).filled(one.known)
             return
         one.known = found.filled(one.known)
+        if one.known.name is None and one.exited_us is None and one.tries < MAX_TRIES:
+            one.is_asked = False
+            self._postpone(one)
         if one.requester is not None:
             return
         if one.started_us is not None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from zombiescope.containers import requester
 from zombiescope.containers.client import Client
 from zombiescope.containers.description import Description
 from zombiescope.containers.requester import Asking, Requester
@@ -187,6 +188,20 @@ def test_a_lookup_that_refuses_leaves_rows_without_names(node: Node) -> None:
     node.second()
     node.second(*node.answer())
     assert node.last(1)["name"] == "agent"
+
+
+def test_one_that_nothing_names_is_asked_about_again_and_not_for_ever(node: Node) -> None:
+    node.made(1)
+    node.second(*node.answer(Description(pod_uid="u")))
+    assert len(node.answer()) == 1
+    for _ in range(10):
+        node.second(*node.answer(Description()))
+    assert node.asked == []
+    # AND one that is named at the second try
+    node.made(2)
+    node.second(*node.answer(Description()))
+    node.second(*node.answer())
+    assert node.last(2)["name"] == "agent"
 
 
 def test_containers_of_before_are_identified_slowly(node: Node) -> None:
@@ -504,7 +519,7 @@ def test_one_that_raises_costs_itself_and_one_that_hangs_is_left_behind(
             waiting.set()
             held.wait(10)
 
-    monkeypatch.setattr(threads.requester, "read", read)
+    monkeypatch.setattr(requester, "read", read)
     for pid in (13, 1):
         lookup.ask(ClientQuestion(pid, 1))
     answers(lookup, 1)
