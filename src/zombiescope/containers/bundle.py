@@ -18,6 +18,7 @@ from typing import Any
 
 from zombiescope.containers import files
 from zombiescope.containers.description import Description
+from zombiescope.kernel import process
 from zombiescope.kernel.procfile import at, read_link
 
 STATES = (
@@ -31,6 +32,8 @@ STORAGES = ("/run/containers/storage", "/var/lib/containers/storage")
 SANDBOX = "POD"
 """The name of the container that only holds a pod's namespaces, as kubelet calls it."""
 MAX_ARGUMENTS = 16
+MEMBERS_BYTES = 256
+MAX_MEMBERS = 4
 
 _NAME = (
     "io.kubernetes.cri.container-name", "io.kubernetes.container.name", "nerdctl/name", "io.podman.annotations.name",
@@ -134,6 +137,22 @@ def of_process(pid: int, container: str, root: str = "/") -> Bundle | None:
     if bundle is None or not bundle.is_of(container):
         return None
     return replace(bundle, directory=read_link(at(root, f"proc/{pid}/cwd")))
+
+
+def of_members(cgroup: str, container: str, root: str = "/") -> Bundle | None:
+    """The bundle in which the parent of a container's processes works: its shim does so for as long as it lives, in
+    whatever mount namespace the runtime has its files."""
+    try:
+        with open(f"{cgroup}/cgroup.procs", "rb", buffering=0) as file:
+            members = file.read(MEMBERS_BYTES) or b""
+    except OSError:
+        return None
+    for word in members.split()[:MAX_MEMBERS]:
+        stat = process.read_stat(int(word), root) if word.isdigit() and len(word) < 10 else None
+        found = of_process(stat.ppid, container, root) if stat is not None and stat.ppid > 1 else None
+        if found is not None:
+            return found
+    return None
 
 
 def of_container(container: str, root: str = "/", learned: Iterable[str] = ()) -> Bundle | None:

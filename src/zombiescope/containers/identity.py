@@ -21,15 +21,18 @@ def describe(
     runtime: str | None,
     pod_uid: str | None,
     pid: int | None,
+    cgroup: str | None = None,
     places: Places | None = None,
     root: str = "/",
 ) -> Description:
-    """As far as files say it. `pid` made the cgroup: a runtime works in the bundle; pid 1 does not."""
+    """As far as files say it. `pid` made the cgroup: a runtime works in the bundle; pid 1 does not. `cgroup` is its
+    directory."""
     if runtime in _BY_NAME:
         return Description(name=files.text(container), runtime=runtime)
     places = places or Places()
     told = bundle.of_process(pid, container, root) if pid is not None and pid > 1 else None
     told = told or bundle.of_container(container, root, places.bundles)
+    told = told or (bundle.of_members(cgroup, container, root) if cgroup is not None else None)
     if told is not None and told.is_roots:
         places.found_bundle(told.directory, container)
     found = told.description if told else Description()

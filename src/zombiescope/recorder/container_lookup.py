@@ -33,6 +33,9 @@ class ContainerQuestion:
     run: int
     is_over: bool = False
     directory: str | None = None
+    """Where its runtime keeps its files."""
+    cgroup: str | None = None
+    """The directory of its cgroup."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +158,6 @@ class ContainerLookup:
             return ContainerAnswer(question, left)
         found = identity.describe(
             question.container, runtime=question.runtime, pod_uid=question.pod_uid, pid=question.pid,
-            places=self._places, root=root,
+            cgroup=question.cgroup, places=self._places, root=root,
         )  # fmt: skip
         return ContainerAnswer(question, found)

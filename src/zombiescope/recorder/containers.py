@@ -68,6 +68,8 @@ class ContainerTracker:
         self._loops = Loops()
         self._since_us = 0
         self._has_looked_around = False
+        self.mount: str | None = None
+        """Where the hierarchy is whose cgroups these are."""
         self.unnamed = 0
         """Containers that were never asked about, since the last row of `gaps`."""
         self.refused = 0
@@ -148,7 +150,8 @@ class ContainerTracker:
             self.unnamed += not one.is_asked
 
     def _inquire(self, one: TrackedContainer, pid: int = 0) -> bool:
-        question = ContainerQuestion(one.id, one.owner.runtime, one.owner.pod_uid, pid, one.runs)
+        place = None if self.mount is None or "/.." in one.cgroup else self.mount + one.cgroup
+        question = ContainerQuestion(one.id, one.owner.runtime, one.owner.pod_uid, pid, one.runs, cgroup=place)
         one.is_asked = self._ask(question) or one.is_asked
         one.tries += 1
         return one.is_asked

@@ -125,6 +125,7 @@ class Recorder:
         self.lookup = Lookup(self.cgroups.number_of("memory"), self.cgroups.number_of("cpu"), root=root)
         self.container_lookup = ContainerLookup(root)
         self.containers = self.cgroups.containers = ContainerTracker(self.batch, self.container_lookup.ask, root)
+        self.containers.mount = self.cgroups.hierarchy.mount if self.cgroups.hierarchy else None
         traced = [*self.cgroups.tracepoints(), *self.containers.tracepoints(), *self.kernel_log.tracepoints()]
         self.rings.trace([TX_TIMEOUT, *traced], now_us)
         self.kernel_log.settle(console=CONSOLE in self.rings.kinds, now_us=now_us)

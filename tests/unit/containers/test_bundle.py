@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from zombiescope.containers import bundle, files
+from zombiescope.containers import bundle, files, identity
 
 ID = "5e1f" * 16
 UID = "0a1b2c3d-0001-4002-8003-0123456789ab"
@@ -141,6 +141,25 @@ def test_the_working_directory_of_the_runtime_is_the_bundle(node: Node) -> None:
     # of another container it says nothing
     assert bundle.of_process(42, ID[::-1], str(node.root)) is None
     assert bundle.of_process(43, ID, str(node.root)) is None
+
+
+def test_a_shim_works_in_the_bundle_for_as_long_as_its_container_lives(node: Node) -> None:
+    """Also where the runtime's files are out of our sight, and runc is long gone."""
+    node.file("/hidden/config.json", spec(CONTAINERD))
+    cgroup = node.root / "cgroup"
+    cgroup.mkdir()
+    (cgroup / "cgroup.procs").write_text("77\n78\n")
+    for pid, ppid in ((77, 1), (78, 42)):
+        node.file(f"/proc/{pid}/stat", f"{pid} (app) S {ppid} 1 1 0 -1 0 {'0 ' * 12}5 {'0 ' * 25}\n".encode())
+    (node.root / "proc/42").mkdir()
+    (node.root / "proc/42/cwd").symlink_to(node.root / "hidden")
+    found = bundle.of_members(str(cgroup), ID, str(node.root))
+    assert found is not None
+    assert found.description.pod == "trainer-0"
+    known = identity.describe(ID, runtime=None, pod_uid=UID, pid=0, cgroup=str(cgroup), root=str(node.root))
+    assert (known.name, known.pod) == ("trainer", "trainer-0")
+    assert bundle.of_members(str(cgroup), ID[::-1], str(node.root)) is None
+    assert bundle.of_members("/nowhere", ID, str(node.root)) is None
 
 
 def test_a_link_a_pipe_and_a_giant_in_its_place_are_refused(node: Node) -> None:
