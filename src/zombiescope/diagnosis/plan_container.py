@@ -43,6 +43,15 @@ def _is_of_the_node(actor: Actor) -> bool:
     return actor.unit is not None and not inside and untouchable(actor.unit) is None
 
 
+def _is_guest(actor: Actor, known: Container | None = None) -> bool:
+    """Whether the container is what can be stopped. Not where the actor is who runs it, and is not in it; nor where
+    nothing was recorded of the container and a service, which can be stopped, has it in its own cgroup."""
+    if actor.container is None:
+        return actor.container_name is not None and not (actor.comm or actor.unit)
+    in_service = actor.unit is not None and actor.unit.endswith(".service") and untouchable(actor.unit) is None
+    return known is not None or not in_service
+
+
 def to_stop(actor: Actor | None) -> str | None:
     """ "stop ecs.service": by the name under which it is stopped. None where that is nobody known, or the system's."""
     if actor is None:
