@@ -33,8 +33,8 @@ class BootFiles:
     initrd: Path | None
     release: str
     proven: Path
-    """Debian's kernel, which is asked whether KVM works here: the answer is kept until the next reboot, and a kernel that
-    says nothing on the serial console would answer for all others."""
+    """Debian's kernel, which is asked whether KVM works here. The answer is kept until the next reboot, and a kernel
+    that says nothing on the serial console would answer for all others."""
 
 
 def boot_files(kernel: str) -> BootFiles:

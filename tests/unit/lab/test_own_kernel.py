@@ -70,8 +70,13 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     made.write_bytes(b"")
     suite = Image(made, tmp_path / "vmlinuz", tmp_path / "initrd", "6.1.0")
     monkeypatch.setattr(boot_files, "image", lambda suite_: suite if suite_ == debian.USERLAND else None)
-    monkeypatch.setattr(accelerator, "accelerator", lambda asked, _: (probed.append(asked), TCG)[1])
     probed.clear()
+
+    def software(kernel: Path, _: object) -> tuple[str, ...]:
+        probed.append(kernel)
+        return TCG
+
+    monkeypatch.setattr(accelerator, "accelerator", software)
     return made
 
 
