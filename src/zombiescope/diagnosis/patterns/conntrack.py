@@ -36,10 +36,10 @@ def examine(case: Case) -> Evidence:
     return Evidence(
         tuple(found),
         culprit or (case.known_hog if dumps else None),
-        f"{culprit.name if culprit else 'somebody'} dumps the connection table"
+        f"{culprit.name if culprit else 'somebody'} lists the connection table over and over"
         if dumps
         else "connections are made faster than connection tracking forgets them"
-        + (f"; {culprit.name} sends most" if culprit else ""),
+        + (f"; {culprit.name} makes most of them" if culprit else ""),
         Fix(
             "make room in the table, or track less",
             (

@@ -132,10 +132,11 @@ def _counted(dying: int | None, live: int | None) -> str:
 
 def _summary(case: Case, dying: int | None, live: int | None, culprit: Culprit | None) -> str:
     zombies = f"{dying:,} removed memory cgroups" if dying is not None else "removed memory cgroups"
-    text = f"{case.hog.name} makes the kernel walk {zombies}"
+    whose = f" that {culprit.actor.name} leaks" if culprit else ""
+    text = f"{case.hog.name} makes the kernel walk {zombies}{whose}"
     if live is not None:
         text += f" (only {live:,} are in use)"
-    return text + (f"; they are leaked by {culprit.actor.name}" if culprit else "; who leaks them was not seen")
+    return text if culprit else f"{text}; who leaks them was not seen"
 
 
 def _fix(case: Case, culprit: Actor | None) -> Fix:
