@@ -35,7 +35,9 @@ def trains(cpus: int) -> Scene:
 @pytest.mark.parametrize(
     ("line", "pattern", "headline"),
     [
-        (XID, "gpu-fault", "the GPU at 0000:81:00 fell off the bus, in python3 (Xid 79)"),
+        (XID, "gpu-fault", "the GPU at 0000:81:00 fell off the bus (Xid 79)"),
+        (XID.replace("79", "31"), "gpu-fault",
+         "the GPU at 0000:81:00 was asked for memory that is not mapped (MMU fault), in python3 (Xid 31)"),
         ("NVRM: Xid (PCI:0000:81:00): 79, GPU has fallen off the bus.", "gpu-fault",
          "the GPU at 0000:81:00 fell off the bus (Xid 79)"),
         ("NVRM: Xid (PCI:0000:81:00): 999, whatever", "gpu-fault",
@@ -50,7 +52,7 @@ def trains(cpus: int) -> Scene:
          "rsync was blocked for more than 120 s and could not be interrupted"),
         ("ena 0000:20:03.0 eth0: The device has detected an unhealthy state, reset is requested", "hardware-nic-reset",
          "the network card eth0 was reset by its driver: the card itself asked for it; the cores that serve it had "
-         "time, so look at the card and its host"),
+         "time, so look at the card and its host, not at this node"),
         ("Memory cgroup out of memory: Killed process 18513 (python3) total-vm:82092kB, anon-rss:16000kB, file-rss:0kB",
          "oom-kill", None),
         ("Kernel panic - not syncing: Hard LOCKUP", "unknown-kernel-hog",
