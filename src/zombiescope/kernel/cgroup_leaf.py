@@ -159,7 +159,7 @@ def _memory_limit(directory: str | None) -> tuple[bool, int | None]:
     return limit is not None, limit if limit is not None and limit < _V1_NO_LIMIT else None
 
 
-def read_cost(directory: str, reads: int = 7) -> ReadCost:
+def read_cost(directory: str, reads: int = 25) -> ReadCost:
     """What a read of memory.numa_stat and of memory.stat costs at this one leaf, and what a walk would add.
 
     CPU time and not the clock's, and the least of several: a preemption in the middle of a read would be multiplied by
@@ -169,9 +169,9 @@ def read_cost(directory: str, reads: int = 7) -> ReadCost:
         raise NotALeafError(f"{directory} is the root of its cgroup hierarchy: reading its statistics walks all of it")
     if os.lstat(directory).st_nlink > 2:
         raise NotALeafError(f"{directory} has child cgroups: choose a cgroup without children")
-    numa_stat = _timed(f"{directory}/memory.numa_stat", reads)
-    stat = _timed(f"{directory}/memory.stat", reads)
-    plain = next((found for name in _PLAIN if (found := _timed(f"{directory}/{name}", reads)) is not None), None)
+    plain_file = next((name for name in _PLAIN if read_file(f"{directory}/{name}") is not None), _PLAIN[0])
+    names = ("memory.numa_stat", "memory.stat", plain_file)
+    numa_stat, stat, plain = _timed([f"{directory}/{name}" for name in names], reads)
     return ReadCost(
         numa_stat_s=None if numa_stat is None else numa_stat.cpu_s,
         stat_s=None if stat is None else stat.cpu_s,
@@ -195,13 +195,17 @@ def _walk_s(numa_stat: _Timed | None, stat: _Timed | None, plain: _Timed | None)
     return left / 2 if left > 0 else None
 
 
-def _timed(path: str, reads: int) -> _Timed | None:
-    durations, lines = [], 0
+def _timed(paths: list[str], reads: int) -> list[_Timed | None]:
+    """In turns, so that a noisy moment is not that of one file alone."""
+    least: dict[str, _Timed | None] = {}
     for _ in range(reads):
-        started = time.thread_time_ns()
-        data = read_file(path)
-        durations.append(time.thread_time_ns() - started)
-        if data is None:
-            return None
-        lines = data.count(b"\n")
-    return _Timed(min(durations) / 1e9, lines)
+        for path in paths:
+            started = time.thread_time_ns()
+            data = read_file(path)
+            took = (time.thread_time_ns() - started) / 1e9
+            before = least.get(path)
+            if data is None:
+                least[path] = None
+            elif before is None or took < before.cpu_s:
+                least[path] = _Timed(took, data.count(b"\n"))
+    return [least.get(path) for path in paths]
