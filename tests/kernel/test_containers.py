@@ -115,3 +115,15 @@ def test_who_ran_the_client_is_named(runc: Runc, tmp_path: Path) -> None:
     assert (one.name, one.requester, one.requester_pid) == ("web", "agent-loop", supervisor.pid)
     assert one.requester_command is not None
     assert "agent-loop" in one.requester_command
+
+
+def test_a_container_that_ran_before_the_recorder_is_found_by_its_parent(runc: Runc, tmp_path: Path) -> None:
+    bundle = runc.bundle(f"/kubepods/burstable/pod{POD}/{ID}", "sleep 20", NOTES)
+    program = ["runc", "--root", tmp_path / "runc" / "state"]
+    with subprocess.Popen([*program, "run", ID], cwd=bundle, stdin=subprocess.DEVNULL):
+        time.sleep(1.0)
+        with recording(tmp_path / "r") as recorder:
+            recorder.wait_for_frames(3)
+            one = _known(tmp_path / "r")[ID]
+        subprocess.run([*program, "kill", ID, "KILL"], check=True, timeout=30)
+    assert (one.name, one.pod, one.runs, one.exited_us) == ("trainer", "trainer-0", 0, None)
