@@ -119,7 +119,7 @@ def test_who_ran_the_client_is_named(runc: Runc, tmp_path: Path) -> None:
 
 def test_a_container_that_ran_before_the_recorder_is_found_by_its_parent(runc: Runc, tmp_path: Path) -> None:
     bundle = runc.bundle(f"/kubepods/burstable/pod{POD}/{ID}", "sleep 20", NOTES)
-    program = ["runc", "--root", tmp_path / "runc" / "state"]
+    program = ["runc", "--root", str(tmp_path / "runc" / "state")]
     with subprocess.Popen([*program, "run", ID], cwd=bundle, stdin=subprocess.DEVNULL):
         time.sleep(1.0)
         with recording(tmp_path / "r") as recorder:
