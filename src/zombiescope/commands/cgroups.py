@@ -144,6 +144,8 @@ def _print_leaks(document: dict[str, Any]) -> None:
 
 
 def _creator(leak: dict[str, Any]) -> str:
+    if leak.get("charged_to"):
+        return f"{leak['charged_to']} (through {leak['creator']['comm']})"
     creator = leak["creator"]
     pid = f"[{creator['pid']}]" if creator["pid"] is not None else ""
     return " ".join(part for part in (f"{creator['comm'] or ''}{pid}", creator["unit"] or "") if part) or "?"

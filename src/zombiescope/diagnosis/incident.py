@@ -75,7 +75,7 @@ class Actor:
         if image:
             return f"containers of image {image}"
         known = self.unit or (f"container {self.container}" if self.container else None) or self.cgroup
-        return _short(known) if known else "an unknown task"
+        return _short(known) if known else "somebody"
 
     @property
     def _guest(self) -> str | None:

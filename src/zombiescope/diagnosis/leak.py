@@ -127,8 +127,16 @@ def _suspects(paths: RuntimePaths, line: Leak) -> Iterator[tuple[Hashable, float
 
 def charged(facts: Facts, line: Leak) -> Actor | None:
     """Whom one line of the ledger is charged to; of several the one with most of it."""
-    found = _suspects(RuntimePaths(facts.containers.values()), line)
+    found = _suspects(RuntimePaths(facts.recent_containers.values()), line)
     return max(found, key=lambda each: each[1])[2].actor
+
+
+def requested_by(facts: Facts, line: Leak) -> str | None:
+    """Who asked for a line's cgroups, where whoever made them only carries out; None where that is not known."""
+    if not line.path or not carries_out(line.creator.comm, line.creator.pid):
+        return None
+    actor = charged(facts, line)
+    return None if actor is None else actor.name
 
 
 def _culprit_of(suspect: _Suspect) -> Culprit:

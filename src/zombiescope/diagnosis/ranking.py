@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from zombiescope._severity import SEVERITIES
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.headline import headline
-from zombiescope.diagnosis.incident import Cause, Fix, Link, RuledOut
+from zombiescope.diagnosis.incident import Cause, Fix, Link, RuledOut, advice
 from zombiescope.diagnosis.pattern import FALLBACK, Evidence, Measurement, Pattern, Signature
 from zombiescope.diagnosis.symptom import Symptom
 
@@ -32,6 +32,7 @@ LITERATURE_MOST = 0.6
 FULL_SHARE = 0.6
 LEAST_CORES = 0.02
 """Most of next to nothing is nothing: a program that computes has a few kernel samples, and they are of something."""
+UNSURE = "nothing was measured that confirms this cause, so no command that changes the node is given: look first"
 MOST_SYMPTOMS = 5
 """In a chain; the incident lists all of them."""
 
@@ -145,9 +146,18 @@ def _cause(case: Case, one: Assessment) -> Cause:
         finding.culprit,
         case.frames,
         tuple(_chain(case, one)),
-        finding.fix or Fix(one.pattern.remedy),
+        _plan(one),
         because,
     )
+
+
+def _plan(one: Assessment) -> Fix:
+    """Of a cause that nothing confirms, only what looks: nobody changes a node for a guess."""
+    fix = one.finding.fix or Fix(one.pattern.remedy)
+    if one.confidence > UNCONFIRMED_MOST or not any(step.touches for step in fix.steps):
+        return fix
+    steps = tuple(step for step in fix.steps if not step.touches)
+    return Fix(fix.summary, (*steps, advice(UNSURE)))
 
 
 def _chain(case: Case, one: Assessment) -> list[Link]:

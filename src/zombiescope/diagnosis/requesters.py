@@ -16,6 +16,7 @@ from typing import Literal
 
 from zombiescope.diagnosis.carriers import carries_out, is_carrier_unit
 from zombiescope.diagnosis.incident import Actor
+from zombiescope.recording.container_names import pod_owner
 from zombiescope.views.containers import Container
 
 Kind = Literal["script", "restart policy", "pod", "image"]
@@ -23,10 +24,6 @@ AGAIN = 2
 MANY_RUNS = 5
 """A container that was made so often is restarted by something, whatever its policy is said to be."""
 
-_MADE_UP = "bcdfghjklmnpqrstvwxz2456789"
-"""What Kubernetes makes ends of names from: no vowels, so that no words come about."""
-_SUFFIX = re.compile(rf"-[{_MADE_UP}]{{5}}$")
-_MIDDLE = re.compile(rf"-(?:[{_MADE_UP}]{{6,10}}|[0-9]+)$")
 _ORDINAL = re.compile(r"-[0-9]+$")
 
 
@@ -75,8 +72,8 @@ def requests(containers: Iterable[Container]) -> list[Request]:
 
 def family(pod: str) -> str:
     """A pod's name without the end that a Deployment, a Job, a DaemonSet or a StatefulSet gave it."""
-    if found := _SUFFIX.search(pod):
-        return f"{_MIDDLE.sub('', pod[: found.start()])}-*"
+    if (owner := pod_owner(pod)) != pod:
+        return f"{owner}-*"
     return f"{pod[: found.start()]}-*" if (found := _ORDINAL.search(pod)) else pod
 
 

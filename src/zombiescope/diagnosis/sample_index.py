@@ -5,6 +5,7 @@ Stacks are few where samples are millions, so whether a function is on a stack i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
@@ -141,16 +142,20 @@ class SampleIndex:
         return row_at[np.argsort(of, kind="stable")], firsts
 
 
+BPF_PROGRAM = "bpf_prog_TAG"
+"""Every BPF program that runs: bpf_prog_, sixteen digits, and its name. bpf_prog_load is none, it loads one."""
+_TAGGED = re.compile(r"bpf_prog_[0-9a-f]{16}(?:_|$)")
 SYSTEM_CALL = "sys_"
 _ENTRIES = ("sys_", "SyS_", "ksys_", "__se_sys_", "__do_sys_", "__x64_sys_", "__ia32_sys_", "__arm64_sys_")
 """A system call's functions: sys_ until 4.16, SyS_ beside it; then one for each architecture (fa697140f9a2)."""
 
 
 def expanded(names: frozenset[str], known: Collection[str]) -> frozenset[str]:
-    """Those of the known names that are meant; one that ends in * stands for all that begin so, and sys_NAME for the
-    system call's entry on any architecture and kernel."""
+    """Those of the known names that are meant; one that ends in * stands for all that begin so, sys_NAME for the
+    system call's entry on any architecture and kernel, and BPF_PROGRAM for every loaded BPF program."""
     starts = tuple(name[:-1] for name in names if name.endswith("*"))
     more = (name for name in known if name.startswith(starts)) if starts else ()
     calls = (name.removeprefix(SYSTEM_CALL) for name in names if name.startswith(SYSTEM_CALL))
     entries = (prefix + call for call in calls for prefix in _ENTRIES)
-    return frozenset({*(name for name in (*names, *entries) if name in known), *more})
+    programs = (name for name in known if _TAGGED.match(name)) if BPF_PROGRAM in names else ()
+    return frozenset({*(name for name in (*names, *entries) if name in known), *more, *programs})

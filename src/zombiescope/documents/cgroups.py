@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from zombiescope.diagnosis import leak
+from zombiescope.diagnosis.facts import Facts
 from zombiescope.questions.window import Window, WindowQuestion
 from zombiescope.recording.reader import Recording
 from zombiescope.views.cgroups import CgroupsView, Leak, cgroups
@@ -14,16 +16,21 @@ if TYPE_CHECKING:
     from zombiescope.kernel.live_census import LiveCensus
 
 
+CHARGED = 32
+"""Of so many lines, those with most dying, it is looked up who asked."""
+
+
 def answer(recording: Recording, question: WindowQuestion) -> dict[str, Any]:
     """Raises QuestionError."""
     return at_end_of(recording, question.choose(recording))
 
 
 def at_end_of(recording: Recording, window: Window) -> dict[str, Any]:
-    return _document(recording, cgroups(recording, window.start_us, window.end_us))
+    facts = Facts(recording, window.start_us, window.end_us)
+    return _document(recording, cgroups(recording, window.start_us, window.end_us), facts)
 
 
-def _document(recording: Recording, view: CgroupsView) -> dict[str, Any]:
+def _document(recording: Recording, view: CgroupsView, facts: Facts) -> dict[str, Any]:
     memory = view.memory
     counts = ("hierarchy", "total", "live", "dying", "created", "removed", "released", "lost")
     return {
@@ -35,7 +42,10 @@ def _document(recording: Recording, view: CgroupsView) -> dict[str, Any]:
         "growth_per_hour": view.growth_per_hour,
         "verdict": view.verdict,
         "why": view.why,
-        "leaks": [_leak(leak) for leak in view.leaks],
+        "leaks": [
+            {**_leak(line), "charged_to": leak.requested_by(facts, line) if place < CHARGED else None}
+            for place, line in enumerate(view.leaks)
+        ],
         "forecast": _forecast(view.forecast),
     }
 
@@ -59,12 +69,12 @@ def of_now(node: str, kernel: str, found: LiveCensus) -> dict[str, Any]:
     }
 
 
-def _leak(leak: Leak) -> dict[str, Any]:
-    same = ("path", "dying", "created", "removed", "released", "exact")
+def _leak(line: Leak) -> dict[str, Any]:
+    same = ("path", "dying", "created", "removed", "released", "exact", "names")
     return {
-        **{name: getattr(leak, name) for name in same},
-        "creator": asdict(leak.creator),
-        "changed": leak.changed_us / 1e6,
+        **{name: getattr(line, name) for name in same},
+        "creator": asdict(line.creator),
+        "changed": line.changed_us / 1e6,
     }
 
 

@@ -10,6 +10,7 @@ from tests.unit.diagnosis.test_patterns import FAULT, READ
 
 from zombiescope.diagnosis.diagnose import Diagnosis
 from zombiescope.diagnosis.incident import Cause, Incident
+from zombiescope.diagnosis.ranking import UNSURE
 from zombiescope.diagnosis.report import document
 
 HIDDEN = "[kernel] [kernel] [kernel]"
@@ -69,6 +70,9 @@ def test_the_founding_case_is_carried_by_what_was_seen(tmp_path: Path, blind: ob
     assert why in link.fact
     assert any(why in said for said in incident.not_checked)
     assert document.incident(incident)["not_checked"] == list(incident.not_checked)
+    # AND nobody is told to change the node for a guess
+    assert not [step for step in cause.fix.steps if step.touches]
+    assert cause.fix.steps[-1].text == UNSURE
     # AND nothing was ruled out by functions that nobody could have seen
     assert not [one for one in incident.ruled_out if "functions" in one.because]
 

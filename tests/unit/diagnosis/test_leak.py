@@ -12,6 +12,9 @@ from tests.helpers.scenes import SYSCALL, Scene
 from zombiescope.diagnosis.carriers import carries_out, is_carrier_unit
 from zombiescope.diagnosis.incident import Actor, Cause
 from zombiescope.diagnosis.requesters import family
+from zombiescope.documents import cgroups
+from zombiescope.questions.window import WindowQuestion
+from zombiescope.recording.reader import open_recording
 
 READ = f"{' '.join(SYSCALL)} vfs_read seq_read memcg_numa_stat_show mem_cgroup_nr_lru_pages"
 IMAGE = "registry.local/ecs-agent:1.2"
@@ -261,8 +264,23 @@ def test_a_pods_name_without_the_end_that_kubernetes_gave_it(pod: str, said: str
         (Actor("python3", container="f" * 64, pod=UID), "python3"),
         (Actor(image="a:1"), "containers of image a:1"),
         (Actor(cgroup="/jobs"), "/jobs"),
-        (Actor(), "an unknown task"),
+        (Actor(), "somebody"),
     ],
 )
 def test_an_actor_is_named_as_a_person_would(actor: Actor, said: str) -> None:
     assert actor.name == said
+
+
+# --- the same answer elsewhere ---------------------------------------------------------------------------------------
+
+
+def test_the_list_of_cgroups_says_who_asked_and_not_who_carried_out(tmp_path: Path) -> None:
+    asked = {"requester": "agent-loop", "requester_pid": 812, "requester_unit": "agent-loop.service"}
+    made = run(leak(scene(), "/docker/*", 5_000, RUNC, names=5_000), "/docker/{}", 60, image=IMAGE, **asked)
+    made = leak(made, "/system.slice/cron.service/*", 7, {"comm": "cron", "pid": 5, "unit": "cron.service"})
+    with open_recording(made.write(tmp_path)) as recording:
+        answer = cgroups.answer(recording, WindowQuestion())
+    lines = {line["path"]: line for line in answer["leaks"]}
+    assert lines["/docker/*"]["charged_to"] == f"agent-loop (agent-loop.service), which runs {IMAGE}"
+    assert lines["/docker/*"]["creator"]["comm"] == "runc"
+    assert lines["/system.slice/cron.service/*"]["charged_to"] is None

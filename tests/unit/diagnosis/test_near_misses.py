@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.helpers.made import SECOND, START_US
 from tests.helpers.scenes import SYSCALL, Scene
 
 from zombiescope.diagnosis.diagnose import diagnose
@@ -467,3 +468,21 @@ def test_processes_that_others_start_do_not_make_a_storm_of_one_that_ends(tmp_pa
     for incident in scene.diagnose(tmp_path).incidents:
         storm = [cause for cause in incident.causes if cause.pattern == "fork-storm"]
         assert all(cause.confidence <= 0.5 for cause in storm)
+
+
+def test_who_loads_bpf_programs_is_no_agent_that_listens(tmp_path: Path) -> None:
+    """bpf_prog_load and bpf_prog_pack_free are the kernel's own; a program that runs has its tag in its name."""
+    scene = Scene().hog("do_syscall_64 __sys_bpf bpf_prog_load bpf_prog_pack_free", "systemd", pid=1)
+    (incident,) = scene.hog("", "falco", cpu=0, share=0.3, pid=800).diagnose(tmp_path).incidents
+    assert "bpf-agent" not in {cause.pattern for cause in incident.causes}
+
+
+def test_a_crowd_in_a_container_goes_by_its_name(tmp_path: Path) -> None:
+    box = "c0de" * 16
+    scene = Scene()
+    for number in range(4):
+        where = {"container": box, "unit": f"docker-{box}.scope", "cgroup": f"/system.slice/docker-{box}.scope"}
+        scene.hog("do_syscall_64 do_futex", f"worker-{number}", cpu=number, share=0.5, pid=100 + number, **where)
+    scene.made.container(START_US + SECOND, box, name="trainer", image="registry.local/train:1")
+    texts = [one.text for each in scene.diagnose(tmp_path).incidents for one in each.symptoms]
+    assert any(text.startswith("the tasks of trainer used") for text in texts), texts

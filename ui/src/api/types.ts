@@ -83,7 +83,7 @@ export interface Censuses {
   b: Census;
 }
 
-/** One normalised path; "" sums the rest. Not exact: a lower bound. */
+/** One normalised path; "" sums the rest. Not exact: a lower bound. `names`: how many names its cgroups had; `charged_to`: who asked for them, where the creator only carries out. */
 export interface CgroupLeak {
   path: string;
   dying: number;
@@ -91,8 +91,10 @@ export interface CgroupLeak {
   removed: number | null;
   released: number | null;
   exact: boolean | null;
+  names: number | null;
   creator: Creator;
   changed: number;
+  charged_to: string | null;
 }
 
 export interface Cgroups {

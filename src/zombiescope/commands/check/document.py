@@ -113,13 +113,14 @@ def _cgroups(check: Check) -> dict[str, Any]:
         "why": view.why,
         "read_cost_now_s": view.forecast.read_cost_now_s,
         "read_cost_estimated": True,
-        "makers": None if seen.makers is None else [_maker(line) for line in seen.makers],
+        "makers": None if seen.makers is None else [_maker(line, seen.requested_by) for line in seen.makers],
     }
 
 
-def _maker(line: Leak) -> dict[str, Any]:
+def _maker(line: Leak, requested_by: dict[str, str]) -> dict[str, Any]:
     same = ("path", "created", "removed", "released", "dying", "exact")
-    return {**{name: getattr(line, name) for name in same}, "creator": asdict(line.creator)}
+    known = {name: getattr(line, name) for name in same}
+    return {**known, "creator": asdict(line.creator), "charged_to": requested_by.get(line.path)}
 
 
 def _network(check: Check) -> dict[str, Any]:

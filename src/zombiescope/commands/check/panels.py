@@ -184,19 +184,21 @@ def _makers(check: Check) -> list[Text]:
     makers = check.cgroups.makers
     if makers is None:
         return [Text("who makes and removes cgroups cannot be seen", NOT_MEASURED)]
-    lines = [_maker(line) for line in makers[:2]]
+    lines = [_maker(line, check.cgroups.requested_by.get(line.path)) for line in makers[:2]]
     if len(makers) > 2:
         lines[-1].append(f" · and {len(makers) - 2} more paths", "dim")
     return lines or [Text("nobody made or removed a cgroup meanwhile", "dim")]
 
 
-def _maker(line: Leak) -> Text:
+def _maker(line: Leak, asked: str | None) -> Text:
     least = "" if line.exact in (True, None) else "≥"
     creator = line.creator
     pid = f" [{creator.pid}]" if creator.pid is not None else ""
     names = [
         name for name in (f"{creator.comm}{pid}" if creator.comm else None, creator.unit or creator.container) if name
     ]
+    if asked is not None:
+        names = [f"{asked} (through {creator.comm})"]
     text = Text(f"{line.path or '(many paths)'}: ")
     text.append(f"{least}{human_count(line.created)} made, {human_count(line.removed)} removed", "bold")
     text.append(f", {human_count(line.released)} released")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from zombiescope._missing import Missing
 from zombiescope._severity import rank
@@ -58,6 +58,8 @@ class CgroupState:
     view: CgroupsView
     growth: Growth
     makers: tuple[Leak, ...] | None
+    requested_by: dict[str, str] = field(default_factory=dict)
+    """Path of a maker's line -> who asked for its cgroups, where the maker only carries out."""
 
 
 @dataclass(frozen=True, slots=True)

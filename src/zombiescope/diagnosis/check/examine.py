@@ -9,7 +9,7 @@ import numpy as np
 
 from zombiescope._missing import Missing
 from zombiescope.audit.surroundings import Surroundings
-from zombiescope.diagnosis import diagnose
+from zombiescope.diagnosis import diagnose, leak
 from zombiescope.diagnosis.check.check import Audited, CgroupState, Check, Hogs, Network, Stall
 from zombiescope.diagnosis.check.cores import Holder, TickSpan, held_cores, holder
 from zombiescope.diagnosis.check.findings import findings
@@ -27,6 +27,9 @@ from zombiescope.views.cost import Cost, recorder_cost
 from zombiescope.views.events import events
 from zombiescope.views.network import cards, softnet
 from zombiescope.views.pressure import pressure, reclaim
+
+MAKERS_FOLLOWED = 8
+"""Of so many lines, those that moved most, it is looked up who asked for them."""
 
 
 def examine(recording: Recording, around: Surroundings, audit: Audited) -> Check | None:
@@ -90,7 +93,9 @@ def _stopped(around: Surroundings, window: TickSpan) -> list[Symptom]:
 def _cgroups(facts: Facts, window: TickSpan, *, traced: bool) -> CgroupState:
     view = facts.cgroups
     grown = growth(facts.recording, view.memory, window.start_us, window.end_us)
-    return CgroupState(view, grown, makers(view.leaks) if traced else None)
+    lines = makers(view.leaks) if traced else None
+    asked = {line.path: leak.requested_by(facts, line) for line in (lines or ())[:MAKERS_FOLLOWED]}
+    return CgroupState(view, grown, lines, {path: who for path, who in asked.items() if who is not None})
 
 
 def _without_what_happened_now(audit: Audited, happened: tuple[Event, ...]) -> Audited:

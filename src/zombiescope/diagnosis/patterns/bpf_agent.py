@@ -6,6 +6,7 @@ from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix, advice, command
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, measured, signature
 from zombiescope.diagnosis.plan import set_sysctl
+from zombiescope.diagnosis.sample_index import BPF_PROGRAM
 
 CORES = 0.3
 AGENTS = (
@@ -14,7 +15,8 @@ AGENTS = (
     "bpftrace*",
 )  # fmt: skip
 _PROGRAMS = (
-    "bpf_prog_* __bpf_prog_run* trace_call_bpf bpf_trace_run* __bpf_trace_* kprobe_ftrace_handler bpf_overflow_handler"
+    f"{BPF_PROGRAM} __bpf_prog_run* trace_call_bpf bpf_trace_run* __bpf_trace_* kprobe_ftrace_handler"
+    " bpf_overflow_handler"
 )
 _HELPERS = (
     "__htab_map_lookup_elem htab_lock_bucket __bpf_ringbuf_reserve bpf_perf_event_output bpf_get_stackid "
@@ -52,7 +54,7 @@ def _programs(case: Case) -> list[Measurement]:
     cores = case.cores_in(*_PROGRAMS.split(), *_HELPERS.split())
     if cores is None:
         return [Measurement("BPF programs were not sampled", None, "cores", "samples", "nothing")]
-    counted = case.node_profile.totals("bpf_prog_*")
+    counted = case.node_profile.totals(BPF_PROGRAM)
     found = [
         cpu_used(
             "BPF programs and their helpers took {}",

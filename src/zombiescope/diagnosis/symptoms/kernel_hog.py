@@ -27,6 +27,7 @@ from zombiescope.diagnosis.sample_index import SampledTask
 from zombiescope.diagnosis.spans import runs
 from zombiescope.diagnosis.symptom import Detector, Symptom
 from zombiescope.recording.columns import Ints
+from zombiescope.recording.container_names import SHORT_ID
 from zombiescope.recording.thresholds import HOG_RATIO, MODERATE_OF_ALL, MODERATE_RATIO, MOSTLY_KERNEL, NODE_RATIO
 
 GROUP_RATIO = 0.02
@@ -161,7 +162,13 @@ def _name(grid: SampleGrid, hog: _Hog) -> str:
         return who
     if hog.level == "comm":
         return f"{hog.tasks} threads of {hog.name}" if hog.pids == 1 else f"{hog.tasks} tasks named {hog.name}"
-    return f"the tasks of {hog.name}"
+    return f"the tasks of {_owner(hog)}"
+
+
+def _owner(hog: _Hog) -> str:
+    """A container and its scope go by the container's name; a unit or a cgroup by its own."""
+    is_container = hog.task.container is not None and hog.task.container[:SHORT_ID] in hog.name
+    return (hog.task.named.label if is_container else None) or hog.name
 
 
 def _symptom(grid: SampleGrid, hog: _Hog) -> Symptom:

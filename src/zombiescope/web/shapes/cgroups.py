@@ -30,7 +30,8 @@ class Creator(TypedDict):
 
 
 class CgroupLeak(TypedDict):
-    """One normalised path; "" sums the rest. Not exact: a lower bound."""
+    """One normalised path; "" sums the rest. Not exact: a lower bound. `names`: how many names its cgroups had;
+    `charged_to`: who asked for them, where the creator only carries out."""
 
     path: str
     dying: int
@@ -38,8 +39,10 @@ class CgroupLeak(TypedDict):
     removed: int | None
     released: int | None
     exact: bool | None
+    names: int | None
     creator: Creator
     changed: float
+    charged_to: str | None
 
 
 class Forecast(TypedDict):

@@ -277,8 +277,8 @@ function Row({ leak, most }: { leak: CgroupLeak; most: number }) {
       <td class="num">{count(leak.created)}</td>
       <td class="num">{count(leak.released)}</td>
       <td>
-        {program}{" "}
-        {creator?.unit ? (
+        {leak.charged_to ? `${leak.charged_to}, through ${program}` : program}{" "}
+        {leak.charged_to ? null : creator?.unit ? (
           <Go place={{ page: "node", filters: { unit: [creator.unit] } }} title="its stacks">
             {creator.unit}
           </Go>

@@ -17,7 +17,7 @@ export interface Part {
 
 export function actorName(actor: Actor): string {
   const who = actor.comm ?? actor.unit ?? actor.container ?? actor.pod ?? actor.cgroup;
-  if (!who) return "an unknown task";
+  if (!who) return "somebody";
   return actor.unit && actor.unit !== who ? `${who} (${actor.unit})` : who;
 }
 

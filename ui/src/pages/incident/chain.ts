@@ -276,7 +276,7 @@ export function hottest(cause: Cause | null): string | null {
 
 function hogName(cause: Cause | null): string {
   const hog = cause?.hog;
-  return hog?.comm ?? hog?.unit ?? hog?.container ?? hog?.cgroup ?? "an unknown task";
+  return hog?.comm ?? hog?.unit ?? hog?.container ?? hog?.cgroup ?? "somebody";
 }
 
 /** As a heading. Older recorders noted only the sentence. */
