@@ -172,7 +172,7 @@ def test_another_process_that_has_the_pid_now_is_not_taken_for_the_one_that_was_
 
     until(all_came)
     same, other, unknown = answers
-    for one in (same.process, unknown.process):  # its threads and its CPU time go on
+    for one in (same.process, unknown.process):  # it runs or sleeps, from moment to moment
         assert one is not None
         assert (one.pid, one.start_time_ticks) == (own.pid, own.start_time_ticks)
     assert (other.process, other.cgroup) == (None, "/hint")
