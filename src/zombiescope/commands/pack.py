@@ -16,6 +16,7 @@ from zombiescope.questions.window import WindowQuestion
 EXAMPLES = examples(
     "pack --from 12:00 --to 12:10 -o incident.zscope",
     "pack --last 30m -o last.zscope && scp last.zscope laptop:",
+    "pack --last 30m --redact -o for-a-vendor.zscope",
     "cores incident.zscope     # every command reads it",
 )
 
@@ -28,6 +29,10 @@ def command(
     ],
     directory: Dir = None,
     force: Annotated[bool, typer.Option("--force", help="Replace FILE if it exists.")] = False,
+    redact: Annotated[
+        bool,
+        typer.Option("--redact", help="Replace names of host, containers, pods and images, paths, ids, command lines."),
+    ] = False,
     node: Node = None,
     json_: Json = False,
 ) -> None:
@@ -42,12 +47,12 @@ def command(
 
         window = question.choose(recording)
         try:
-            size = pack(recording, window.start_us, window.end_us, out_path)
+            size = pack(recording, window.start_us, window.end_us, out_path, redact=redact)
         except ValueError as error:
             raise Failure(str(error)) from error
     if json_:
         times = {"from": window.start_us / 1e6, "to": window.end_us / 1e6}
-        print_document("pack", {"file": str(out_path), "bytes": size, **times})
+        print_document("pack", {"file": str(out_path), "bytes": size, "redacted": redact, **times})
     else:
         length = human_s((window.end_us - window.start_us) / 1e6)
         console().print(f"{out_path}: {human_bytes(size)}, {window.heading()} ({length})")

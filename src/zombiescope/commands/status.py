@@ -49,10 +49,9 @@ def _print(document: dict[str, Any]) -> None:
     out.print(f"  on disk  {human_bytes(document['bytes'])}")
     _print_cost(document["cost"])
     for incident in document["incidents"]:
-        causes = incident.get("causes") or [{"summary": "not explained"}]
         since = clock(round(incident["from"] * 1e6), zone)
         style = "bold red" if incident["severity"] == "critical" else "yellow"
-        _print_line(incident["severity"], f"since {since}: {causes[0]['summary']}", style)
+        _print_line(incident["severity"], f"since {since}: {_headline(incident)}", style)
     for gap in document["gaps"][-_GAPS_SHOWN:]:
         start, end = (clock(round(gap[side] * 1e6), zone) for side in ("from", "to"))
         _print_line("blind", f"{start} – {end}  {gap['source']}: {gap['why']}", "yellow")
@@ -60,6 +59,13 @@ def _print(document: dict[str, Any]) -> None:
         out.print("  blind    never since it started")
     for item in document["missing"]:
         _print_line("missing", f"{item['source']}: {item['why']}; {item['grant']}", "yellow")
+
+
+def _headline(incident: dict[str, Any]) -> str:
+    """As `diagnose` heads it."""
+    said = [cause.get("summary") for cause in incident.get("causes") or ()]
+    said += [symptom.get("text") for symptom in incident.get("symptoms") or ()]
+    return next((str(text) for text in said if text), "not explained")
 
 
 def _print_line(label: str, text: str, style: str) -> None:

@@ -6,23 +6,20 @@
     mounts              under Docker /etc/hostname comes from DATA-ROOT/containers/ID
 
 Found in the working directory of runc while it makes the cgroup, and in the state directories of containerd, CRI-O and
-podman for as long as the container is there. Where else a runtime keeps them is learned from the first that is found
-in its working directory: the bundles of one runtime lie side by side. Absence: None.
+podman for as long as the container is there. Absence: None.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import dataclass
-from itertools import chain
-from pathlib import Path
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from zombiescope.containers import files
 from zombiescope.containers.description import Description
-from zombiescope.kernel.procfile import at
+from zombiescope.kernel import process
+from zombiescope.kernel.procfile import at, read_link
 
 STATES = (
     "/run/containerd", "/run/docker/containerd/daemon", "/run/docker/containerd", "/run/k3s/containerd",
@@ -35,7 +32,8 @@ STORAGES = ("/run/containers/storage", "/var/lib/containers/storage")
 SANDBOX = "POD"
 """The name of the container that only holds a pod's namespaces, as kubelet calls it."""
 MAX_ARGUMENTS = 16
-MAX_PLACES = 8
+MEMBERS_BYTES = 256
+MAX_MEMBERS = 4
 
 _NAME = (
     "io.kubernetes.cri.container-name", "io.kubernetes.container.name", "nerdctl/name", "io.podman.annotations.name",
@@ -56,6 +54,8 @@ class Bundle:
     """DATA-ROOT/containers/ID, where a mount comes from there."""
     is_roots: bool = True
     """Nobody but root wrote it: only then is it believed about pods."""
+    directory: str | None = None
+    """Where it was found."""
 
     def is_of(self, container: str) -> bool:
         """Whether it speaks of that container: anybody may have a file of this name where he works."""
@@ -123,22 +123,7 @@ def _docker(spec: dict[str, Any]) -> str | None:
     return None
 
 
-class Places:
-    """Directories that hold bundles, as they were met; the newest first, and only those in which root wrote."""
-
-    def __init__(self) -> None:
-        self._known: list[str] = []
-
-    def learn(self, bundle: str, container: str) -> None:
-        place, _, name = bundle.rpartition("/")
-        if name == container and place.startswith("/"):
-            self._known = [place, *(one for one in self._known if one != place)][:MAX_PLACES]
-
-    def paths(self, container: str) -> Iterator[str]:
-        yield from (f"{place}/{container}/config.json" for place in self._known)
-
-
-def of_process(pid: int, container: str, root: str = "/", places: Places | None = None) -> Bundle | None:
+def of_process(pid: int, container: str, root: str = "/") -> Bundle | None:
     """The bundle in which a runtime works, if it is that container's."""
     try:
         place = os.open(at(root, f"proc/{pid}/cwd"), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -151,25 +136,39 @@ def of_process(pid: int, container: str, root: str = "/", places: Places | None 
     bundle = parse(found.data, found.uid) if found else None
     if bundle is None or not bundle.is_of(container):
         return None
-    if places is not None and bundle.is_roots:
-        with suppress(OSError):
-            places.learn(str(Path(at(root, f"proc/{pid}/cwd")).readlink()), container)
-    return bundle
+    return replace(bundle, directory=read_link(at(root, f"proc/{pid}/cwd")))
 
 
-def of_container(container: str, root: str = "/", places: Places | None = None) -> Bundle | None:
-    """From the places where runtimes keep the bundles of what runs."""
-    if not files.is_component(container):
+def of_members(cgroup: str, container: str, root: str = "/") -> Bundle | None:
+    """The bundle in which the parent of a container's processes works: its shim does so for as long as it lives, in
+    whatever mount namespace the runtime has its files."""
+    try:
+        with open(f"{cgroup}/cgroup.procs", "rb", buffering=0) as file:
+            members = file.read(MEMBERS_BYTES) or b""
+    except OSError:
         return None
-    for path in chain(places.paths(container) if places is not None else (), _places(container, root)):
-        found = files.read(path, root)
-        bundle = parse(found.data, found.uid) if found else None
-        if bundle is not None:
-            return bundle
+    for word in members.split()[:MAX_MEMBERS]:
+        stat = process.read_stat(int(word), root) if word.isdigit() and len(word) < 10 else None
+        found = of_process(stat.ppid, container, root) if stat is not None and stat.ppid > 1 else None
+        if found is not None:
+            return found
     return None
 
 
-def _places(container: str, root: str) -> Iterator[str]:
+def of_container(container: str, root: str = "/", learned: Iterable[str] = ()) -> Bundle | None:
+    """From the places where runtimes keep the bundles of what runs."""
+    if not files.is_component(container):
+        return None
+    for path in _places(container, root, learned):
+        found = files.read(path, root)
+        bundle = parse(found.data, found.uid) if found else None
+        if bundle is not None:
+            return replace(bundle, directory=path.rpartition("/")[0])
+    return None
+
+
+def _places(container: str, root: str, learned: Iterable[str]) -> Iterator[str]:
+    yield from (f"{place}/{container}/config.json" for place in learned)
     for state in STATES:
         for task in TASKS:
             there = files.names_in(f"{state}/{task}", root)[:MAX_NAMESPACES]

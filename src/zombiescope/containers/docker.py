@@ -11,7 +11,7 @@ Cost: two files of 3 kB. Absence: None.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from zombiescope.containers import files
@@ -122,12 +122,17 @@ def read(directory: str, root: str = "/") -> Description | None:
     return found.filled(Description(restart_policy=parse_policy(host.data) if host else None, directory=directory))
 
 
-def of_container(container: str, hint: str | None = None, root: str = "/") -> Description | None:
-    """By id; `hint` is the directory that its bundle names."""
+def of_container(
+    container: str, hint: str | None = None, root: str = "/", learned: Iterable[str] = ()
+) -> Description | None:
+    """By id; `hint` is the directory that its bundle names, `learned` are those of other containers."""
     if not files.is_component(container):
         return None
     if hint is not None and hint.endswith(f"/containers/{container}") and (found := read(hint, root)) is not None:
         return found
+    for place in learned:
+        if (found := read(f"{place}/{container}", root)) is not None:
+            return found
     for data_root in dict.fromkeys(data_roots(root)):
         if (found := read(f"{data_root}/containers/{container}", root)) is not None:
             return found

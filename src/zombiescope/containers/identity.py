@@ -6,10 +6,13 @@ stands in docs/design/0019.
 
 from __future__ import annotations
 
-from zombiescope.containers import bundle, docker, exits, pods, storage
+from zombiescope.containers import bundle, docker, exits, files, pods, storage
 from zombiescope.containers.description import Description
+from zombiescope.containers.places import Places
 
 _SHARED_STORAGE = ("podman", "crio")
+_BY_NAME = ("lxc", "machined")
+"""Their paths hold a name and no id."""
 
 
 def describe(
@@ -18,17 +21,25 @@ def describe(
     runtime: str | None,
     pod_uid: str | None,
     pid: int | None,
+    cgroup: str | None = None,
+    places: Places | None = None,
     root: str = "/",
-    places: bundle.Places | None = None,
 ) -> Description:
-    """As far as files say it. `pid` made the cgroup: a runtime works in the bundle; pid 1 does not. `places` is where
-    bundles were before."""
-    told = bundle.of_process(pid, container, root, places) if pid is not None and pid > 1 else None
-    told = told or bundle.of_container(container, root, places)
+    """As far as files say it. `pid` made the cgroup: a runtime works in the bundle; pid 1 does not. `cgroup` is its
+    directory."""
+    if runtime in _BY_NAME:
+        return Description(name=files.text(container), runtime=runtime)
+    places = places or Places()
+    told = bundle.of_process(pid, container, root) if pid is not None and pid > 1 else None
+    told = told or bundle.of_container(container, root, places.bundles)
+    told = told or (bundle.of_members(cgroup, container, root) if cgroup is not None else None)
+    if told is not None and told.is_roots:
+        places.found_bundle(told.directory, container)
     found = told.description if told else Description()
     if runtime in ("docker", "ecs", None) and (told is None or told.description.runtime in (None, "docker")):
         hint = told.docker_directory if told and told.is_roots else None
-        found = found.filled(docker.of_container(container, hint, root) or Description())
+        found = found.filled(docker.of_container(container, hint, root, places.docker) or Description())
+        places.found_docker(found.directory, container)
     if (found.runtime or runtime) in _SHARED_STORAGE and (found.name is None or found.image is None):
         found = found.filled(storage.of_container(container, root) or Description())
     found = found.filled(Description(runtime=runtime, pod_uid=pod_uid))
@@ -48,11 +59,13 @@ def _with_pod(found: Description, root: str) -> Description:
     return found.filled(Description(restarts=counted))
 
 
-def ending(container: str, *, runtime: str | None, directory: str | None, root: str = "/") -> Description:
+def ending(
+    container: str, *, runtime: str | None, directory: str | None, places: Places | None = None, root: str = "/"
+) -> Description:
     """What is left when its cgroup is gone: the exit code and how often it was restarted."""
     if runtime in ("crio", "podman"):
         return Description(code=exits.of_container(container, root))
     if runtime in ("docker", "ecs", None):
-        left = docker.of_container(container, directory, root)
+        left = docker.of_container(container, directory, root, places.docker if places else ())
         return Description(code=left.code, restarts=left.restarts, running=left.running) if left else Description()
     return Description()

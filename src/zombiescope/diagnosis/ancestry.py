@@ -129,13 +129,28 @@ class Ancestry:
         above = None if life is None else self.parent(life)
         return None if above is None or above.life is None else self.task(above.life)
 
-    def is_one_of_many(self, life: Life, until_ticks: int | None) -> bool:
-        """One of the short-lived processes that its parent starts again and again; `until_ticks`: when it is known to
-        have been there still."""
-        if life.start_ticks is None or until_ticks is None or until_ticks - life.start_ticks >= SHORT_TICKS:
+    def lasts(self, life: Life) -> bool | None:
+        """Whether it was seen to start others two seconds after its own start, in all that is known and not only in one
+        window; None where times were not recorded."""
+        if life.start_ticks is None:
+            return None
+        return self._last_child_ticks.get(id(life), life.start_ticks) - life.start_ticks >= SHORT_TICKS
+
+    def is_one_of_many(self, life: Life) -> bool:
+        """One of the short-lived processes that its parent starts again and again."""
+        if self.lasts(life) is not False:
             return False
         above = self.parent(life)
         return above is not None and self._children[self._kind(life, above)] >= MANY_RUNS
+
+    @cached_property
+    def _last_child_ticks(self) -> dict[int, int]:
+        last: dict[int, int] = {}
+        for life in (one for several in self._lives.values() for one in several):
+            above = self.parent(life)
+            if above is not None and above.life is not None and life.start_ticks is not None:
+                last[id(above.life)] = max(life.start_ticks, last.get(id(above.life), 0))
+        return last
 
     @cached_property
     def _children(self) -> Counter[tuple[int, str | None]]:

@@ -72,7 +72,8 @@ def gpu_of(fields: Fields) -> str:
 def _gpu(fields: Fields) -> str:
     code, known = fields.get("xid"), xid.known(fields.get("xid"))
     what = known.happened if known else "reported an error"
-    whose = f", in {fields['comm']}" if fields.get("comm") else ""
+    # Whose work it was matters where applications cause it; a GPU that is lost is lost to everybody.
+    whose = f", in {fields['comm']}" if known and known.severity == "warning" and fields.get("comm") else ""
     return f"{gpu_of(fields)} {what}{whose} (Xid {code})"
 
 

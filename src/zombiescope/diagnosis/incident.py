@@ -191,6 +191,8 @@ class Cause:
     frames: tuple[str, ...]
     chain: tuple[Link, ...]
     fix: Fix
+    because: str = ""
+    """The summary without what was lost, for where that stands beside it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +221,10 @@ class Incident:
     @property
     def seconds(self) -> float:
         return (self.to_us - self.from_us) / 1e6
+
+
+def how_often(count: int) -> str:
+    return "once" if count == 1 else "twice" if count == 2 else f"{count:,} times"
 
 
 def worst(severities: list[Severity]) -> Severity:

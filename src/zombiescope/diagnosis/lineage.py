@@ -43,7 +43,6 @@ class Lineage:
         self._above: dict[Hashable, tuple[Ancestor, int]] = {}
         """By identity: who, and how many stand above it."""
         self._samples: Counter[Hashable] = Counter()
-        self._until: dict[Hashable, int] = {}
         self._known = self._threads = 0
 
     def add(self, number: int, samples: int, *, is_thread: bool, or_itself: bool) -> None:
@@ -54,13 +53,10 @@ class Lineage:
         if not above:
             return
         self._threads += samples if is_thread else 0
-        started = line[0].life.start_ticks if line[0].life is not None else None
         for place, one in enumerate(above):
             key = one.pid if one.life is None else one.life
             self._above[key] = one, len(above) - place
             self._samples[key] += samples
-            if started is not None:
-                self._until[key] = max(started, self._until.get(key, started))
 
     def starter(self, tasks: int) -> Starter | None:
         if not self._samples:
@@ -70,11 +66,27 @@ class Lineage:
         key = next((one for one in lowest if not self._passes(one)), None)
         if key is None:
             key = max(self._samples, key=lambda one: (self._samples[one], self._above[one][1]))
-        who, samples = self._above[key][0], self._samples[key]
+        key, samples = self._peers_below(key) or (key, self._samples[key])
+        who = self._above[key][0]
         task = None if who.life is None else self._ancestry.task(who.life)
         return Starter(who.pid, task, samples, samples / self._known, tasks, self._threads > self._known / 2)
 
     def _passes(self, key: Hashable) -> bool:
         """It is itself one of many that come and go."""
         life = self._above[key][0].life
-        return life is not None and self._ancestry.is_one_of_many(life, self._until.get(key))
+        return life is not None and self._ancestry.is_one_of_many(life)
+
+    def _peers_below(self, key: Hashable) -> tuple[Hashable, int] | None:
+        """Processes of one name that last, below the one that was found, and have most of it together: six workers, one
+        after the other or beside each other, are who forks, and not the script that ran them all."""
+        together: Counter[str] = Counter()
+        chief: dict[str, Hashable] = {}
+        for one, (who, depth) in self._above.items():
+            if who.life is None or depth <= self._above[key][1] or not self._ancestry.lasts(who.life):
+                continue
+            name = self._ancestry.task(who.life).comm or ""
+            together[name] += self._samples[one]
+            if name not in chief or self._samples[one] > self._samples[chief[name]]:
+                chief[name] = one
+        name, samples = max(together.items(), key=lambda each: each[1], default=("", 0))
+        return (chief[name], min(samples, self._known)) if samples >= MOSTLY * self._known else None

@@ -114,7 +114,7 @@ class Pattern:
     least_share: float = 0.2
     """Of the kernel samples in that scope; below it the frames do not speak for the pattern."""
     seen_on: tuple[str, ...] = ()
-    """Kernels on which it happened and was named, by us: "6.18", "4.19 (emulated)". Empty: known from others only."""
+    """Kernels on which it was made to happen and recorded: "6.18", "4.19 (emulated)". Empty: known from others only."""
     symptoms: frozenset[str] = frozenset()
     """A pattern without frames is only considered when one of these symptoms is there."""
     numbers_tell: bool = False

@@ -111,8 +111,6 @@ def stop(actor: Actor | None, does: str) -> Iterator[FixStep]:
     """What ends what a unit `does` ("makes these cgroups"); words where no command can be given safely."""
     if actor is None:
         yield advice(f"who {does} was not seen, so there is nobody to stop")
-    elif actor.container is not None or actor.container_name is not None:
-        yield advice(f"stop the container that {does}: {actor.container_name or actor.container}")
     elif _is_of_a_user(actor):
         yield advice(f"ask the user whose {actor.name} {does}: it is none of the system's units")
     elif actor.unit is None:

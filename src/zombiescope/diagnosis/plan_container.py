@@ -31,17 +31,32 @@ def stop_what(facts: Facts, actor: Actor | None, does: str) -> Iterator[FixStep]
     known = container_of(facts, actor)
     if actor.pod or (known is not None and (known.pod or known.pod_uid)):
         yield from _pod(actor, known, does)
-    elif actor.container or actor.container_name:
+    elif (actor.container or actor.container_name) and (known is not None or not _is_of_the_node(actor)):
         yield from _container(actor, known, does)
     else:
         yield from stop(actor, does)
+
+
+def _is_of_the_node(actor: Actor) -> bool:
+    """Whether its unit is one of the node's systemd, which runs the container, and not one inside the container."""
+    inside = actor.container is not None and actor.container in (actor.cgroup or "")
+    return actor.unit is not None and not inside and untouchable(actor.unit) is None
+
+
+def _is_guest(actor: Actor, known: Container | None = None) -> bool:
+    """Whether the container is what can be stopped. Not where the actor is who runs it, and is not in it; nor where
+    nothing was recorded of the container and a service, which can be stopped, has it in its own cgroup."""
+    if actor.container is None:
+        return actor.container_name is not None and not (actor.comm or actor.unit)
+    in_service = actor.unit is not None and actor.unit.endswith(".service") and untouchable(actor.unit) is None
+    return known is not None or not in_service
 
 
 def to_stop(actor: Actor | None) -> str | None:
     """ "stop ecs.service": by the name under which it is stopped. None where that is nobody known, or the system's."""
     if actor is None:
         return None
-    if actor.container or actor.container_name:
+    if (actor.container or actor.container_name) and not _is_of_the_node(actor):
         return f"stop the container {actor.container_name or actor.container}"
     if actor.unit is not None:
         return None if untouchable(actor.unit) else f"stop {actor.unit}"
@@ -93,7 +108,10 @@ def _container(actor: Actor, known: Container | None, does: str) -> Iterator[Fix
         if known.requester_command:
             yield advice(f"its command line: {known.requester_command}")
         return
-    yield advice(f"{of} {does}; who asks for it was not seen, so there is nobody to stop")
+    if _is_of_the_node(actor):
+        yield from stop(actor, does)
+    else:
+        yield advice(f"{of} {does}; who asks for it was not seen, so there is nobody to stop")
 
 
 def _policy(client: str, name: str, of: str, policy: str) -> Iterator[FixStep]:

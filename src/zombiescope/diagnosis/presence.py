@@ -19,6 +19,8 @@ from zombiescope.recording.columns import Mask
 
 LEAST_SHARE = 0.2
 """Of the samples of the core: who had less did not take it."""
+KEPT = 16
+"""Hogs whose samples are remembered: ten megabytes each, for ten minutes of a large node."""
 RECLAIMS = (
     "shrink_node", "balance_pgdat", "try_to_free_pages", "try_to_free_mem_cgroup_pages", "out_of_memory",
     "mem_cgroup_out_of_memory", "console_unlock", "console_flush_all", "vprintk_emit",
@@ -27,8 +29,11 @@ RECLAIMS = (
 
 
 class Presence:
+    """Each symptom's samples are looked up once: on a large node hundreds of cores are asked about one hog."""
+
     def __init__(self, grid: SampleGrid) -> None:
         self._grid = grid
+        self._members: dict[int, Mask] = {}
         self._reclaims: dict[int, bool] = {}
 
     def was_on(self, hog: Symptom, placed: Symptom) -> bool:
@@ -40,23 +45,19 @@ class Presence:
 
     def _are_of(self, hog: Symptom, other: Symptom) -> bool:
         part = self._around(other)
-        theirs = members(part, other)
-        of_both = int(np.count_nonzero(theirs & members(part, hog)))
+        theirs = members(self._grid.between(other.from_us - SECOND_US, other.to_us + SECOND_US), other)
+        of_both = int(np.count_nonzero(theirs & self._of(hog)[part]))
         return 2 * of_both >= int(np.count_nonzero(theirs))
 
     def was_on_any(self, hog: Symptom, cpus: Collection[int], when: Symptom) -> bool:
         """On one of these cores; each is asked by itself, because one lost core is enough."""
         part = self._around(when)
-        if not len(part):
-            return True
-        mine, known = members(part, hog), False
-        for cpu in cpus:
-            there = part.cpu == cpu
-            total = int(np.count_nonzero(there))
-            known |= total > 0
-            if total and np.count_nonzero(there & mine) >= LEAST_SHARE * total:
-                return True
-        return not known
+        on, mine = self._grid.cpu[part], self._of(hog)[part]
+        cores, total = np.unique(on, return_counts=True)
+        had = dict(zip(*(each.tolist() for each in np.unique(on[mine], return_counts=True)), strict=True))
+        shares = {cpu: had.get(cpu, 0) / many for cpu, many in zip(cores.tolist(), total.tolist(), strict=True)}
+        known = [shares[cpu] for cpu in cpus if cpu in shares]
+        return not known or max(known) >= LEAST_SHARE
 
     def holder(self, placed: Symptom) -> str | None:
         """The program that had most of the core's samples in those seconds; None where none had, or none are known."""
@@ -75,16 +76,26 @@ class Presence:
 
     def _about_memory(self, symptom: Symptom) -> bool:
         part = self._around(symptom)
-        mine = members(part, symptom) if symptom.detector.names_hog and symptom.group else np.ones(len(part), bool)
+        kernel = self._grid.in_kernel[part]
+        if symptom.detector.names_hog and symptom.group:
+            kernel = kernel & self._of(symptom)[part]
         if symptom.cpu is not None:
-            mine &= part.cpu == symptom.cpu
-        kernel = mine & part.in_kernel
-        reclaiming = int(np.count_nonzero(kernel & part.with_function(*RECLAIMS)))
+            kernel = kernel & (self._grid.cpu[part] == symptom.cpu)
+        reclaiming = int(np.count_nonzero(kernel & self._grid.with_function(*RECLAIMS)[part]))
         return reclaiming > 0 and reclaiming >= LEAST_SHARE * int(np.count_nonzero(kernel))
 
-    def _around(self, when: Symptom) -> SampleGrid:
+    def _of(self, symptom: Symptom) -> Mask:
+        if id(symptom) not in self._members:
+            if len(self._members) >= KEPT:
+                self._members.clear()
+            self._members[id(symptom)] = members(self._grid, symptom)
+        return self._members[id(symptom)]
+
+    def _around(self, when: Symptom) -> slice:
         """Counters are read once a second, so a symptom's seconds may be one off."""
-        return self._grid.between(when.from_us - SECOND_US, when.to_us + SECOND_US)
+        span = [when.from_us - SECOND_US, when.to_us + SECOND_US]
+        first, last = np.searchsorted(self._grid.time_us, span)
+        return slice(int(first), int(last))
 
 
 def members(grid: SampleGrid, symptom: Symptom) -> Mask:

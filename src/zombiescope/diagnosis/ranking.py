@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 
 from zombiescope._severity import SEVERITIES
 from zombiescope.diagnosis.case import Case
+from zombiescope.diagnosis.headline import headline
 from zombiescope.diagnosis.incident import Cause, Fix, Link, RuledOut
 from zombiescope.diagnosis.pattern import FALLBACK, Evidence, Measurement, Pattern, Signature
 from zombiescope.diagnosis.symptom import Symptom
@@ -134,16 +135,18 @@ def _confidence(pattern: Pattern, share: float, finding: Evidence, confirmed: bo
 
 def _cause(case: Case, one: Assessment) -> Cause:
     finding = one.finding
+    because = finding.summary or one.pattern.title
     return Cause(
         one.pattern.id,
         one.pattern.proof,
         one.confidence,
-        finding.summary or one.pattern.title,
+        headline(case, because),
         case.hog,
         finding.culprit,
         case.frames,
         tuple(_chain(case, one)),
         finding.fix or Fix(one.pattern.remedy),
+        because,
     )
 
 

@@ -43,7 +43,7 @@ def _document(recording: Recording, view: CgroupsView) -> dict[str, Any]:
 def of_now(node: str, kernel: str, found: LiveCensus) -> dict[str, Any]:
     counts = {name: getattr(found, name) for name in ("hierarchy", "total", "live", "dying")}
     load = Load(found.at_us, found.total, found.live, found.dying)
-    verdict = judge(kernel, load, LeafCost(found.numa_stat_ns, found.stat_ns))
+    verdict = judge(kernel, load, LeafCost(found.numa_stat_ns, found.stat_ns, found.walk_ns))
     unknown: dict[str, None] = dict.fromkeys(("created", "removed", "released", "lost"))
     return {
         "node": node,

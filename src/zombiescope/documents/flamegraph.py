@@ -9,10 +9,11 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from zombiescope._errors import QuestionError
 from zombiescope.documents.columns import Columns
 from zombiescope.documents.function_table import NONE, FunctionTable
 from zombiescope.documents.selection import Load, Profile, load_stacks, profile
-from zombiescope.profile import flame, pruning, stacks, svg
+from zombiescope.profile import flame, grouping, pruning, stacks, svg
 from zombiescope.profile.flame import Tree
 from zombiescope.profile.selection import Selection
 from zombiescope.questions.views import FlamegraphQuestion
@@ -73,6 +74,9 @@ class Flamegraph:
         return None if self.reference is None else self.reference.window
 
     def _folded(self, below_ratio: float) -> Tree:
+        if self.question.by != "none":
+            known, counts = grouping.grouped(self.selection, self.question.by)
+            return flame.fold(known, counts, None, invert=self.question.invert, below_ratio=below_ratio)
         base = None if self.reference is None else self.reference.counts
         counts = self.selection.counts()
         return flame.fold(self.selection.stacks, counts, base, invert=self.question.invert, below_ratio=below_ratio)
@@ -85,6 +89,8 @@ def answer(
     if question.against is None:
         found = profile(recording, question, load)
         return Flamegraph(question, found.window, found.selection, found.title)
+    if question.by != "none":
+        raise QuestionError("a comparison is of stacks alone", "leave out against", option="by")
     found = profile(recording, question)
     there = recording if other is None else other
     against = question.against.choose(there, question.window.utc)

@@ -15,6 +15,7 @@ only, and few. Absence: a controller that the cgroup lacks leaves its fields Non
 import os
 import time
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from zombiescope.kernel import pressure
 from zombiescope.kernel.cgroup import is_root
@@ -61,11 +62,15 @@ class CpuQuota:
 
 @dataclass(frozen=True, slots=True)
 class ReadCost:
-    """CPU seconds that a single cgroup adds to a read of the file: the least of several, without what any file there
-    costs. None where the file is missing."""
+    """CPU seconds of one read of a single cgroup's file, the least of several; None where the file is missing.
+
+    `walk_s`: what one more cgroup adds to a read of memory.numa_stat above it, on a kernel that walks; None where the
+    measurement was too coarse to tell.
+    """
 
     numa_stat_s: float | None
     stat_s: float | None
+    walk_s: float | None
 
 
 def parse_flat(data: bytes) -> dict[str, int]:
@@ -154,33 +159,53 @@ def _memory_limit(directory: str | None) -> tuple[bool, int | None]:
     return limit is not None, limit if limit is not None and limit < _V1_NO_LIMIT else None
 
 
-def read_cost(directory: str, reads: int = 7) -> ReadCost:
-    """What one cgroup adds to a read of memory.numa_stat and of memory.stat, measured at this one leaf.
+def read_cost(directory: str, reads: int = 25) -> ReadCost:
+    """What a read of memory.numa_stat and of memory.stat costs at this one leaf, and what a walk would add.
 
-    A leaf's read is mostly what any read there costs: the path, the file, the text (50 of 70 us on 4.19). A walk pays
-    that once and not for each cgroup, so it is taken off. CPU time and not the clock's, and the least of several: a
-    preemption in the middle of a read would be multiplied by the number of cgroups.
+    CPU time and not the clock's, and the least of several: a preemption in the middle of a read would be multiplied by
+    the number of cgroups.
     """
     if is_root(directory):
         raise NotALeafError(f"{directory} is the root of its cgroup hierarchy: reading its statistics walks all of it")
     if os.lstat(directory).st_nlink > 2:
         raise NotALeafError(f"{directory} has child cgroups: choose a cgroup without children")
-    baseline = next((cost for name in _PLAIN if (cost := _least_cpu_s(f"{directory}/{name}", reads)) is not None), 0.0)
+    plain_file = next((name for name in _PLAIN if read_file(f"{directory}/{name}") is not None), _PLAIN[0])
+    names = ("memory.numa_stat", "memory.stat", plain_file)
+    numa_stat, stat, plain = _timed([f"{directory}/{name}" for name in names], reads)
     return ReadCost(
-        numa_stat_s=_above(baseline, _least_cpu_s(f"{directory}/memory.numa_stat", reads)),
-        stat_s=_above(baseline, _least_cpu_s(f"{directory}/memory.stat", reads)),
+        numa_stat_s=None if numa_stat is None else numa_stat.cpu_s,
+        stat_s=None if stat is None else stat.cpu_s,
+        walk_s=_walk_s(numa_stat, stat, plain),
     )
 
 
-def _above(baseline: float, cost: float | None) -> float | None:
-    return None if cost is None else max(0.0, cost - baseline)
+class _Timed(NamedTuple):
+    cpu_s: float
+    lines: int
 
 
-def _least_cpu_s(path: str, reads: int) -> float | None:
-    durations = []
+def _walk_s(numa_stat: _Timed | None, stat: _Timed | None, plain: _Timed | None) -> float | None:
+    """What is left of a leaf's read without what is paid once, whatever the number of cgroups: opening and reading any
+    file there (50 of 70 us on an emulated 4.19), and the text. memory.stat is nearly all text, so it tells what a line
+    costs. The rest is counted twice in a leaf, for itself and for all below it."""
+    if numa_stat is None or plain is None:
+        return None
+    line_s = max(0.0, stat.cpu_s - plain.cpu_s) / max(stat.lines, 1) if stat is not None else 0.0
+    left = numa_stat.cpu_s - plain.cpu_s - numa_stat.lines * line_s
+    return left / 2 if left > 0 else None
+
+
+def _timed(paths: list[str], reads: int) -> list[_Timed | None]:
+    """In turns, so that a noisy moment is not that of one file alone."""
+    least: dict[str, _Timed | None] = {}
     for _ in range(reads):
-        started = time.thread_time_ns()
-        if read_file(path) is None:
-            return None
-        durations.append(time.thread_time_ns() - started)
-    return min(durations) / 1e9
+        for path in paths:
+            started = time.thread_time_ns()
+            data = read_file(path)
+            took = (time.thread_time_ns() - started) / 1e9
+            before = least.get(path)
+            if data is None:
+                least[path] = None
+            elif before is None or took < before.cpu_s:
+                least[path] = _Timed(took, data.count(b"\n"))
+    return [least.get(path) for path in paths]

@@ -33,6 +33,8 @@ class LiveCensus:
     numa_stat_ns: int | None = None
     """What one read of our own leaf's memory.numa_stat took; None when it was not measured."""
     stat_ns: int | None = None
+    walk_ns: int | None = None
+    """What one more cgroup adds to such a read, on a kernel that walks."""
 
 
 def live_census(root: str = "/") -> LiveCensus | str:
@@ -71,17 +73,17 @@ def _count_directories(hierarchy: Hierarchy) -> int | None:
     return count
 
 
-def _leaf_cost_ns(root: str, hierarchy: Hierarchy) -> tuple[int | None, int | None]:
+def _leaf_cost_ns(root: str, hierarchy: Hierarchy) -> tuple[int | None, int | None, int | None]:
     """Timed on our own cgroup if it is a leaf. No other is tried: one without directories below it may have
     thousands of dying ones there, and reading it is then the very thing that hurts."""
     own = parse_membership(read_file(at(root, "proc/self/cgroup")) or b"").get(hierarchy.number)
     if hierarchy.mount is None or own is None:
-        return None, None
+        return None, None, None
     try:
         cost = read_cost(f"{hierarchy.mount}{own[1]}")
     except (NotALeafError, OSError):
-        return None, None
-    return _ns(cost.numa_stat_s), _ns(cost.stat_s)
+        return None, None, None
+    return _ns(cost.numa_stat_s), _ns(cost.stat_s), _ns(cost.walk_s)
 
 
 def _ns(seconds: float | None) -> int | None:

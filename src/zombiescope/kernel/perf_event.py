@@ -45,6 +45,7 @@ IOC_SET_FILTER, IOC_ID = 0x40082406, 0x80082407
 
 _ATTR = struct.Struct("<IIQQQQQIIQQQQIiQIHH")
 _CLOCK_MONOTONIC = 1
+_ENDS, _ENDS_AT = struct.Struct("<QQ"), 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +163,11 @@ class CpuRing:
 
     def enable(self) -> None:
         fcntl.ioctl(self.fd, IOC_ENABLE, 0)
+
+    def used_bytes(self) -> int:
+        """What the kernel has written and nobody has read: data_head and data_tail of the ring's first page."""
+        head, tail = _ENDS.unpack_from(self.memory, _ENDS_AT)
+        return int(head - tail)
 
     def counts(self) -> list[int]:
         """How often each tracepoint fired on this CPU since it was opened, whether its record fitted or not."""

@@ -32,16 +32,20 @@ class BootFiles:
     kernel: Path
     initrd: Path | None
     release: str
+    proven: Path
+    """Debian's kernel, which is asked whether KVM works here. The answer is kept until the next reboot, and a kernel
+    that says nothing on the serial console would answer for all others."""
 
 
 def boot_files(kernel: str) -> BootFiles:
     """Of a suite, by its name, or of an image, by its path."""
     if kernel in debian.KERNELS:
         made = image(kernel)
-        return BootFiles(made.disk, made.kernel, made.initrd, made.release)
+        return BootFiles(made.disk, made.kernel, made.initrd, made.release, made.kernel)
     path = Path(kernel)
     release = image_release(path)
-    return BootFiles(image(debian.USERLAND).disk, path, None, release)
+    made = image(debian.USERLAND)
+    return BootFiles(made.disk, path, None, release, made.kernel)
 
 
 def image_release(path: Path) -> str:

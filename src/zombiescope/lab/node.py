@@ -138,7 +138,7 @@ def boot(plan: Plan, note: Callable[[str], None] = lambda _: None) -> Iterator[L
     programs.find("qemu-system-x86_64")  # before anything is built for it
     made = boot_files(plan.kernel)
     disks = [made.disk, *([product.product_disk()] if plan.product else [])]
-    chosen = accelerator.accelerator(made.kernel, note)
+    chosen = accelerator.accelerator(made.proven, note)
     options = f"{_OPTIONS} {_CGROUP[plan.cgroup]}"
     hardware = Hardware(made.kernel, chosen, made.initrd, disks, options, ports=("agent", "console"))
     machine = Qemu(hardware)

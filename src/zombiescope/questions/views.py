@@ -40,6 +40,9 @@ class FlamegraphQuestion(ProfileQuestion):
     against: Side | None = parameter(
         None, _AGAINST, metavar="FROM..TO", longest=200, parse=sides.side, foreign=sides.window
     )
+    by: Literal["none", "owner", "container", "pod", "image", "comm"] = parameter(
+        "none", "Put this below the stacks: whose they are."
+    )
     prune: float | None = parameter(None, _PRUNE, metavar="RATIO", low=0, high=1)
     nodes: int = parameter(100_000, _NODES, low=1, high=MOST_NODES, only="web")
 

@@ -290,7 +290,7 @@ class CgroupTracker:
             cost = read_cost(self._own)
         except (NotALeafError, OSError):
             return {}
-        found = {"numa_stat_leaf_ns": cost.numa_stat_s, "stat_leaf_ns": cost.stat_s}
+        found = {"numa_stat_leaf_ns": cost.numa_stat_s, "stat_leaf_ns": cost.stat_s, "walk_leaf_ns": cost.walk_s}
         return {name: round(seconds * 1e9) for name, seconds in found.items() if seconds is not None}
 
     def restart(self) -> None:

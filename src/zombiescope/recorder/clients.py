@@ -17,7 +17,13 @@ from zombiescope.containers.description import Description
 from zombiescope.containers.requester import Asking, Requester
 from zombiescope.kernel import process
 from zombiescope.recorder.budget import Budget
-from zombiescope.recorder.lookup import ClientAnswer, ClientQuestion, UrgentQuestion
+from zombiescope.recorder.container_lookup import (
+    ClientAnswer,
+    ClientQuestion,
+    Question,
+    RunningClientsAnswer,
+    RunningClientsQuestion,
+)
 from zombiescope.recorder.tracepoints import Fields, Tracepoint, TraceRecord
 from zombiescope.recording.event import Event
 
@@ -43,7 +49,7 @@ class _Running:
 
 
 class Clients:
-    def __init__(self, ask: Callable[[UrgentQuestion], bool], root: str = "/") -> None:
+    def __init__(self, ask: Callable[[Question], bool], root: str = "/") -> None:
         self._ask = ask
         self._root = root
         self._budget = Budget(EXECS_PER_S, 2 * EXECS_PER_S)
@@ -59,13 +65,21 @@ class Clients:
             self.unread += 1
         return ()
 
-    def answered(self, answer: ClientAnswer) -> None:
-        if answer.asking is None:
-            return
-        pid = answer.question.pid
-        if len(self._running) >= MAX_CLIENTS and pid not in self._running:
+    def look_around(self) -> None:
+        """Asks once which clients run already: their containers may be older than the recorder too."""
+        self._ask(RunningClientsQuestion())
+
+    def answered(self, answer: ClientAnswer | RunningClientsAnswer) -> None:
+        if isinstance(answer, RunningClientsAnswer):
+            for pid, asking in answer.running:
+                self._enter(_Running(pid, 0, asking))
+        elif answer.asking is not None:
+            self._enter(_Running(answer.question.pid, answer.question.at_us, answer.asking))
+
+    def _enter(self, one: _Running) -> None:
+        if len(self._running) >= MAX_CLIENTS and one.pid not in self._running:
             self._make_room()
-        self._running[pid] = _Running(pid, answer.question.at_us, answer.asking)
+        self._running[one.pid] = one
 
     def _make_room(self) -> None:
         first = min(self._running.values(), key=lambda one: (one.ended_us is None, not one.is_served, one.at_us))
@@ -81,16 +95,18 @@ class Clients:
             elif one.ended_us < now_us - REMEMBERED_US:
                 del self._running[one.pid]
 
-    def requester(self, container: str, known: Description, at_us: int, *, again: bool) -> Requester | None:
+    def requester(
+        self, container: str, known: Description, at_us: int, *, again: bool, least: int = 1
+    ) -> Requester | None:
         """Who asked for a container whose cgroup was made at a moment. `again`: it had run before, so that only a
-        client that starts what exists can have asked."""
+        client that starts what exists can have asked. `least`: how well a client must fit, see Client.fit."""
         if known.pod_uid is not None:
             return None
         fits = [
             (fit, one)
             for one in self._running.values()
             if one.lived_at(at_us) and not one.is_served and not (again and one.asking.client.asks_for_one)
-            if (fit := one.asking.client.fit(container, known))
+            if (fit := one.asking.client.fit(container, known)) >= least
         ]
         best = max((fit for fit, _ in fits), default=0)
         those = [one for fit, one in fits if fit == best]

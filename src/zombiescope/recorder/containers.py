@@ -1,6 +1,6 @@
 """Containers while they come and go: rows of the table `containers`, and those that come back again and again.
 
-A container's cgroup is made: a question goes to the lookup thread, before all others, because with `--rm` everything
+A container's cgroup is made: a question goes to a thread of its own (container_lookup.py), because with `--rm` all
 that names it is deleted when it ends. The answer is a row. Questions have a budget a second; a container over it has
 its id and its cgroup only, is asked about later if it still lives, and those that never were are counted in a row of
 `gaps`.
@@ -15,15 +15,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 
 from zombiescope.containers.description import Description
-from zombiescope.containers.requester import Requester
 from zombiescope.kernel.cgroup_path import Owner, container_at
 from zombiescope.recorder.budget import Budget
-from zombiescope.recorder.churn import Churn
 from zombiescope.recorder.clients import Clients
-from zombiescope.recorder.lookup import ClientAnswer, ContainerAnswer, ContainerQuestion, UrgentAnswer, UrgentQuestion
+from zombiescope.recorder.container_lookup import Answer, ContainerAnswer, ContainerQuestion, Question
+from zombiescope.recorder.container_loops import Loops, TrackedContainer
 from zombiescope.recorder.tracepoints import Tracepoint
 from zombiescope.recording import schema
 from zombiescope.recording.batch import Batch
@@ -33,6 +31,8 @@ MAX_CONTAINERS = 8192
 ASKED_PER_S = 20
 BURST = 60
 LATER_PER_S = 5
+MAX_TRIES = 3
+"""One without a name is asked about again: its pod's directory may come after it, or a place be learned."""
 MAX_LATER = 4096
 """Found by the first walk, or over the budget: asked about slowly."""
 ENDING_US = 1_000_000
@@ -47,43 +47,17 @@ GUESTS = "/user.slice/"
 MAX_GUESTS = MAX_CONTAINERS // 8
 
 
-@dataclass(slots=True)
-class _Container:
-    id: str
-    cgroup: str
-    owner: Owner
-    runs: int = 0
-    started_us: int | None = None
-    exited_us: int | None = None
-    known: Description = field(default_factory=Description)
-    requester: Requester | None = None
-    is_asked: bool = False
-
-    @property
-    def runtime(self) -> str | None:
-        return self.known.runtime or self.owner.runtime
-
-    def row(self, wall_us: int) -> tuple[object, ...]:
-        known, who = self.known, self.requester
-        return (
-            wall_us, self.id, known.name, known.image, self.runtime, known.namespace, known.pod,
-            known.pod_uid or self.owner.pod_uid, self.cgroup, self.started_us, self.exited_us, known.code, self.runs,
-            known.restarts, known.restart_policy, who.comm if who else None, who.pid if who else None,
-            who.unit if who else None, who.command if who else None,
-        )  # fmt: skip
-
-
 class ContainerTracker:
     """Fed by the tracepoints of cgroups, by the first walk and by the lookup thread's answers."""
 
-    def __init__(self, batch: Batch, ask: Callable[[UrgentQuestion], bool], root: str = "/") -> None:
+    def __init__(self, batch: Batch, ask: Callable[[Question], bool], root: str = "/") -> None:
         self._batch = batch
         self._ask = ask
         self._clients = Clients(ask, root)
-        self._known: dict[str, _Container] = {}  # the living, and after them in `_ended` those that are over
+        self._known: dict[str, TrackedContainer] = {}  # the living, and after them in `_ended` those that are over
         self._ended: dict[str, None] = {}
         self._changed: dict[str, None] = {}
-        self._later: deque[str] = deque(maxlen=MAX_LATER)
+        self._later: deque[str] = deque()
         self._endings: deque[tuple[int, str, int]] = deque(maxlen=MAX_ENDED)
         self._over: deque[tuple[str, int]] = deque(maxlen=MAX_ENDED)
         self._guests: dict[str, None] = {}
@@ -91,10 +65,13 @@ class ContainerTracker:
         self._budget = Budget(ASKED_PER_S, BURST)
         self._guests_budget = Budget(LATER_PER_S, BURST / 4)
         self._slow = Budget(LATER_PER_S, LATER_PER_S)
-        self._churn = Churn()
+        self._loops = Loops()
         self._since_us = 0
+        self._has_looked_around = False
+        self.mount: str | None = None
+        """Where the hierarchy is whose cgroups these are."""
         self.unnamed = 0
-        """Containers that ended before they could be asked about, since the last row of `gaps`."""
+        """Containers that were never asked about, since the last row of `gaps`."""
         self.refused = 0
         """Containers that did not fit, since the last row of `gaps`."""
 
@@ -110,20 +87,24 @@ class ContainerTracker:
         if one is None:
             return
         one.runs += 1
+        one.tries = 0
         one.started_us, one.exited_us = wall_us, None
         self._ended.pop(one.id, None)
         self._ended_guests.pop(one.id, None)
         self._changed[one.id] = None
         budget = self._guests_budget if one.id in self._guests else self._budget
         if not budget.take(wall_us) or not self._inquire(one, pid):
-            self._later.append(one.id)
+            self._postpone(one)
 
     def exists(self, path: str) -> None:
         """A cgroup was found by the first walk."""
         owner = container_at(path)
         if owner is not None and owner.container not in self._known and (one := self._enter(path, owner)) is not None:
             self._changed[one.id] = None
-            self._later.append(one.id)
+            self._postpone(one)
+            if not self._has_looked_around:
+                self._has_looked_around = True
+                self._clients.look_around()
 
     def removed(self, path: str, wall_us: int) -> None:
         owner = container_at(path)
@@ -136,7 +117,7 @@ class ContainerTracker:
         self._endings.append((wall_us + ENDING_US, one.id, one.runs))
         self._over.append((one.id, wall_us))
 
-    def _enter(self, path: str, owner: Owner) -> _Container | None:
+    def _enter(self, path: str, owner: Owner) -> TrackedContainer | None:
         """The container of an owner, known or new; None where there is no room, or another place has its id."""
         name = owner.container or ""
         one = self._known.get(name)
@@ -149,7 +130,7 @@ class ContainerTracker:
             return None
         if is_guest:
             self._guests[name] = None
-        one = self._known[name] = _Container(name, path, owner)
+        one = self._known[name] = TrackedContainer(name, path, owner)
         return one
 
     def _make_room(self, ended: dict[str, None]) -> bool:
@@ -162,26 +143,34 @@ class ContainerTracker:
         del self._known[oldest]
         return True
 
-    def _inquire(self, one: _Container, pid: int = 0) -> bool:
-        question = ContainerQuestion(one.id, one.owner.runtime, one.owner.pod_uid, pid, one.runs)
+    def _postpone(self, one: TrackedContainer) -> None:
+        if len(self._later) < MAX_LATER:
+            self._later.append(one.id)
+        else:
+            self.unnamed += not one.is_asked
+
+    def _inquire(self, one: TrackedContainer, pid: int = 0) -> bool:
+        place = None if self.mount is None or "/.." in one.cgroup else self.mount + one.cgroup
+        question = ContainerQuestion(one.id, one.owner.runtime, one.owner.pod_uid, pid, one.runs, cgroup=place)
         one.is_asked = self._ask(question) or one.is_asked
+        one.tries += 1
         return one.is_asked
 
     # --- once a second ------------------------------------------------------------------------------------------
 
-    def second(self, wall_us: int, answers: Iterable[UrgentAnswer]) -> list[Event]:
+    def second(self, wall_us: int, answers: Iterable[Answer]) -> list[Event]:
         """Takes answers, asks what waited, writes what changed; gives what is worth an event."""
         for answer in answers:
-            if isinstance(answer, ClientAnswer):
-                self._clients.answered(answer)
-            else:
+            if isinstance(answer, ContainerAnswer):
                 self._answered(answer)
+            else:
+                self._clients.answered(answer)
         self._clients.look(wall_us)
         self._ask_later(wall_us)
         self._ask_endings(wall_us)
-        events = [event for container, at_us in self._take_over(wall_us) for event in self._recurred(container, at_us)]
+        over = [self._loops.ended(container, at_us) for container, at_us in self._take_over(wall_us)]
         self._write(wall_us)
-        return events
+        return [event for event in over if event is not None]
 
     def _answered(self, answer: ContainerAnswer) -> None:
         asked, found = answer.question, answer.description
@@ -194,9 +183,16 @@ class ContainerTracker:
                 one.known = Description(code=found.code, restarts=found.restarts).filled(one.known)
             return
         one.known = found.filled(one.known)
-        if one.requester is None and one.started_us is not None:
+        if one.known.name is None and one.exited_us is None and one.tries < MAX_TRIES:
+            one.is_asked = False
+            self._postpone(one)
+        if one.requester is not None:
+            return
+        if one.started_us is not None:
             again = one.runs > 1 or bool(found.restarts)
             one.requester = self._clients.requester(one.id, one.known, one.started_us, again=again)
+        else:  # older than the recorder: time says nothing, so a client must name it, or its image
+            one.requester = self._clients.requester(one.id, one.known, self._since_us, again=False, least=2)
 
     def _ask_later(self, wall_us: int) -> None:
         while self._later:
@@ -215,7 +211,7 @@ class ContainerTracker:
                 owner, directory = one.owner, one.known.directory
                 self._ask(ContainerQuestion(one.id, one.runtime, owner.pod_uid, 0, run, True, directory))
 
-    def _take_over(self, wall_us: int) -> Iterator[tuple[_Container, int]]:
+    def _take_over(self, wall_us: int) -> Iterator[tuple[TrackedContainer, int]]:
         while self._over and self._over[0][1] <= wall_us - SETTLED_US:
             container, at_us = self._over.popleft()
             if (one := self._known.get(container)) is not None:
@@ -228,7 +224,7 @@ class ContainerTracker:
         self._changed.clear()
         if self.unnamed or self.refused or self._clients.unread:
             why = (
-                f"{self.unnamed} containers ended before they were identified (at most {ASKED_PER_S} a second are), "
+                f"{self.unnamed} containers were not identified in time (at most {ASKED_PER_S} a second are), "
                 f"{self.refused} did not fit, {self._clients.unread} clients were not read"
             )
             self._batch.add(schema.GAPS, (self._since_us or wall_us, wall_us, SOURCE, why))
@@ -239,47 +235,3 @@ class ContainerTracker:
         """A new segment says those that are there again, and the last of those that ended."""
         self._changed.update((one.id, None) for one in self._known.values() if one.exited_us is None)
         self._changed.update(dict.fromkeys(list(self._ended)[-SAID_AGAIN:]))
-
-    # --- those that come back -----------------------------------------------------------------------------------
-
-    def _recurred(self, one: _Container, at_us: int) -> Iterator[Event]:
-        """It ended: an event, if what has its name did so again and again."""
-        same, family = _family(one)
-        news = self._churn.removed(family, at_us)
-        if news is None:
-            return
-        count, seconds = news
-        known, who = one.known, one.requester
-        fields = {
-            "same": same, "id": one.id, "name": known.name, "image": known.image, "pod": known.pod,
-            "namespace": known.namespace, "runs": one.runs, "restarts": known.restarts, "count": count,
-            "seconds": round(seconds, 1), "restart_policy": known.restart_policy, "code": known.code,
-            "requester": who.comm if who else None, "requester_unit": who.unit if who else None,
-        }  # fmt: skip
-        yield Event(at_us, "container_restart", SOURCE, "warning", _text(one, same, count, seconds), fields)
-
-
-def _family(one: _Container) -> tuple[str, str]:
-    """What makes two containers the same for somebody who restarts them: (which property, its value)."""
-    known = one.known
-    if known.pod:
-        return "pod", f"pod {known.namespace}/{known.pod}/{known.name}"
-    if one.runs > 1 or known.restart_policy not in (None, "no") or not known.image:
-        return "id", f"id {one.id}"
-    who = one.requester
-    return "image", f"image {known.image} {who.comm if who else None} {who.unit if who else None}"
-
-
-def _text(one: _Container, same: str, count: int, seconds: float) -> str:
-    known, who = one.known, one.requester
-    if same == "image":
-        text = f"{count} containers of image {known.image} ended in {seconds:.0f} s"
-    else:
-        place = f" of pod {known.namespace}/{known.pod}" if known.pod else ""
-        image = f" (image {known.image})" if known.image else ""
-        text = f"container {known.name or one.id[:12]}{place}{image} ended {count} times in {seconds:.0f} s"
-    if same == "id" and known.restart_policy and known.restart_policy != "no":
-        return f"{text}, restart policy {known.restart_policy}"
-    if who is not None:
-        return f"{text}, run by {who.comm}" + (f" ({who.unit})" if who.unit else "")
-    return text

@@ -13,13 +13,11 @@ so a mkdir for a known id starts it anew, and an inode is no id: directories tha
 path until a record tells their id.
 
 Bounded: at most MAX_IDS cgroups are followed one by one and at most MAX_LINES paths have a line of their own; what
-does not fit is summed in the line of the tail, whose path is "". Whoever makes ever new names cannot take all lines:
-below one directory MAX_SIBLINGS names have lines, further ones share "directory/*"; and below one top directory there
-are at most MAX_BELOW_TOP."""
+does not fit is summed in the line of the tail, whose path is "". Whoever makes ever new names cannot take all lines
+(line_room.py)."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from heapq import nlargest
@@ -27,13 +25,10 @@ from typing import Any
 
 from zombiescope._native import IdMap
 from zombiescope.recorder.distinct import Distinct
+from zombiescope.recorder.line_room import LineRoom
 
 MAX_IDS = 1 << 18
 MAX_LINES = 2048
-MAX_SIBLINGS = 256
-MAX_BELOW_TOP = MAX_LINES // 2
-MAX_DEPTH = 32
-"""Parts of a path that a line's name has at most."""
 
 LIVE, DYING, GONE = 0, 1, 2
 _STATES = 3
@@ -88,8 +83,7 @@ class Ledger:
         """Hashes of paths made since the ledger began, until the walk over the directories is over."""
         self.lines: list[Line] = [Line("", changed=False)]
         self._numbers: dict[str, int] = {}
-        self._siblings: Counter[str] = Counter()
-        self._below_top: Counter[str] = Counter()
+        self._room = LineRoom(MAX_LINES)
         self.received = {"mkdir": 0, "rmdir": 0, "release": 0}
         self.lost = {"mkdir": 0, "rmdir": 0, "release": 0}
         self.old_released = 0
@@ -199,33 +193,23 @@ class Ledger:
     def _line_number(self, path: str) -> int:
         name = self._normalise(path)
         number = self._numbers.get(name)
-        return self._line_named(self._family(name)) if number is None else number
-
-    def _family(self, name: str) -> str:
-        """The name under which a new path is counted: its own, or that of all further ones in a directory."""
-        top, *parts = name.split("/", MAX_DEPTH)
-        for part in parts[: MAX_DEPTH - 1]:
-            own = f"{top}/{part}"
-            is_full = own not in self._numbers and self._siblings[top] >= MAX_SIBLINGS
-            top = f"{top}/*" if is_full else own
-        return top
+        return self._line_named(self._room.family(name)) if number is None else number
 
     def _line_named(self, name: str) -> int:
         number = self._numbers.get(name)
         if number is None:
-            if self._below_top[_top(name)] >= MAX_BELOW_TOP or (len(self._numbers) >= MAX_LINES and not self._evict()):
+            if self._room.is_used_up(name) or (len(self._numbers) >= MAX_LINES and not self._evict()):
                 return 0
             number = self._free_number()
             self.lines[number] = Line(name)
             self._numbers[name] = number
-            self._siblings[name.rpartition("/")[0]] += 1
-            self._below_top[_top(name)] += 1
+            self._room.add(name)
         return number
 
     def line_of(self, path: str) -> Line | None:
         """The line under which a path counts; None: the tail."""
-        number = self._numbers.get(self._normalise(path))
-        number = self._numbers.get(self._family(self._normalise(path))) if number is None else number
+        name = self._normalise(path)
+        number = self._numbers.get(name, self._numbers.get(self._room.family(name)))
         return None if number is None else self.lines[number]
 
     def _free_number(self) -> int:
@@ -249,8 +233,7 @@ class Ledger:
             tail.released += line.released
             tail.changed = True
             del self._numbers[line.path]
-            _decrease(self._siblings, line.path.rpartition("/")[0])
-            _decrease(self._below_top, _top(line.path))
+            self._room.remove(line.path)
             self.lines[number] = Line("", changed=False)
         return bool(idle)
 
@@ -359,14 +342,3 @@ class Ledger:
 
 def _hash(path: str) -> int:
     return hash(path) & 0x7FFF_FFFF_FFFF_FFFF
-
-
-def _top(name: str) -> str:
-    """The first directory of a path."""
-    return name.split("/", 2)[1] if name.startswith("/") else name
-
-
-def _decrease(counts: Counter[str], key: str) -> None:
-    counts[key] -= 1
-    if counts[key] <= 0:
-        del counts[key]

@@ -2,30 +2,27 @@
 
 Reading /proc/PID/maps or cmdline waits for the process's mmap lock, and a process that holds it for seconds is just
 what this recorder exists to see. So the loop never does it: it queues questions and takes answers when they are
-there. A thread that hangs is left behind and replaced, at most MAX_STUCK times (lane.py). Containers have a thread of
-their own: what names one is deleted when it ends, and must not wait until a program of 100 MB has been read."""
+there. A thread that hangs is left behind and replaced, at most MAX_STUCK times."""
 
 from __future__ import annotations
 
 import os
+import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from zombiescope.containers import identity, requester
-from zombiescope.containers.bundle import Places
-from zombiescope.containers.description import Description
-from zombiescope.containers.requester import Asking
 from zombiescope.kernel import process
 from zombiescope.kernel.cgroup_path import Owner, owner
 from zombiescope.kernel.process import Process
-from zombiescope.recorder.lane import Lane
 from zombiescope.symbols.maps import Mapping, recorded
 from zombiescope.symbols.resolver import Frame, UserSymbols, live_symbols
 
+STUCK_S = 5.0
+MAX_STUCK = 4
 MAX_QUEUED = 4096
 MAX_ANSWERS = 4 * MAX_QUEUED
-MAX_URGENT = 256
 SAME_TICKS = 2
 """/proc rounds a start to ticks, and the kernel takes that time a little before it writes the FORK record."""
 
@@ -71,42 +68,6 @@ class TaskAnswer:
     """On version 1, where its CPU is limited, if that is another cgroup."""
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerQuestion:
-    """Who is it; or, when it is over, how did it end."""
-
-    container: str
-    runtime: str | None
-    pod_uid: str | None
-    pid: int
-    """Who made its cgroup; 0: not known."""
-    run: int
-    is_over: bool = False
-    directory: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ClientQuestion:
-    """What does that program ask its runtime for, and for whom."""
-
-    pid: int
-    at_us: int
-
-
-@dataclass(frozen=True, slots=True)
-class ContainerAnswer:
-    question: ContainerQuestion
-    description: Description
-
-
-@dataclass(frozen=True, slots=True)
-class ClientAnswer:
-    question: ClientQuestion
-    asking: Asking | None
-
-
-UrgentQuestion = ContainerQuestion | ClientQuestion
-UrgentAnswer = ContainerAnswer | ClientAnswer
 Question = AddressQuestion | TaskQuestion
 Answer = AddressAnswer | TaskAnswer
 
@@ -140,29 +101,31 @@ class Lookup:
         self._cpu_hierarchy = cpu_hierarchy
         self._root = root
         self._resolver = resolver
+        self._questions: deque[Question] = deque()
         self._answers: deque[Answer] = deque(maxlen=MAX_ANSWERS)
-        self._urgent_answers: deque[UrgentAnswer] = deque(maxlen=MAX_URGENT)
-        self._places = Places()
+        self._failure: Exception | None = None
+        self._wake = threading.Event()
+        self._idle = threading.Event()
+        self._stopped = False
+        self._busy_since: tuple[float, int] | None = None
+        self._worker = 0
+        self.stuck = 0
         self._stuck_known = False
         self.refused = 0
         self.denied: dict[str, int] = {}
-        self._lane: Lane[Question] = Lane(self._answerer)
-        self._urgent: Lane[UrgentQuestion] = Lane(lambda: self._answer_urgent)
+        self._start_worker()
+
+    def _start_worker(self) -> None:
+        self._worker += 1
+        threading.Thread(target=self._work, args=(self._worker,), name="lookup", daemon=True).start()
 
     def ask(self, question: Question) -> None:
-        self.refused += not self._lane.ask(question, MAX_QUEUED)
-
-    def ask_first(self, question: UrgentQuestion) -> bool:
-        """A question that waits for no other kind: what it asks about may be deleted in a moment, and naming the
-        functions of one large program takes half a second. False: too many."""
-        return self._urgent.ask(question, MAX_URGENT)
-
-    def take_urgent(self) -> list[UrgentAnswer]:
-        """Answers to those, in the order in which they were asked."""
-        answers = []
-        while self._urgent_answers:
-            answers.append(self._urgent_answers.popleft())
-        return answers
+        if len(self._questions) >= MAX_QUEUED:
+            self.refused += 1
+            return
+        self._idle.clear()
+        self._questions.append(question)
+        self._wake.set()
 
     def take_answers(self) -> list[Answer]:
         answers = []
@@ -172,11 +135,18 @@ class Lookup:
 
     def settled(self) -> bool:
         """Nothing is queued or under way."""
-        return self._lane.settled() and self._urgent.settled()
+        return self._idle.is_set() or (not self._questions and self._busy_since is None)
 
     def stuck_pid(self) -> int | None:
-        """The process whose files have kept a worker waiting too long, if any; then another worker takes over."""
-        return next((pid for lane in (self._lane, self._urgent) if (pid := lane.stuck_pid()) is not None), None)
+        """The process whose files have kept the worker waiting too long, if any; then another worker takes over."""
+        busy = self._busy_since
+        if busy is None or time.monotonic() - busy[0] < STUCK_S:
+            return None
+        if self.stuck < MAX_STUCK:
+            self.stuck += 1
+            self._busy_since = None
+            self._start_worker()
+        return busy[1]
 
     def newly_stuck(self) -> int | None:
         """As stuck_pid, once for as long as it lasts."""
@@ -185,42 +155,36 @@ class Lookup:
         return None if known else pid
 
     def raise_failure(self) -> None:
-        """Raises what a worker could not answer, if there was something since the last call."""
-        for failure in [lane.take_failure() for lane in (self._lane, self._urgent)]:
-            if failure is not None:
-                raise failure
+        """Raises what the worker could not answer, if there was something since the last call."""
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
 
     def stop(self) -> None:
-        self._lane.stop()
-        self._urgent.stop()
+        self._stopped = True
+        self._wake.set()
 
-    def _answerer(self) -> Callable[[Question], None]:
-        symbols, spaces = self._resolver(), dict[int, int]()
-
-        def answer(question: Question) -> None:
-            if isinstance(question, AddressQuestion):
-                _note_exec(spaces, question, symbols)
-            self._answers.append(self._answer(question, symbols))
-            self.denied = dict(symbols.denied)
-
-        return answer
-
-    def _answer_urgent(self, question: UrgentQuestion) -> None:
-        self._urgent_answers.append(self._answer_first(question))
-
-    def _answer_first(self, question: UrgentQuestion) -> UrgentAnswer:
-        if isinstance(question, ClientQuestion):
-            return ClientAnswer(question, requester.read(question.pid, self._root))
-        if question.is_over:
-            left = identity.ending(
-                question.container, runtime=question.runtime, directory=question.directory, root=self._root
-            )
-            return ContainerAnswer(question, left)
-        found = identity.describe(
-            question.container, runtime=question.runtime, pod_uid=question.pod_uid, pid=question.pid, root=self._root,
-            places=self._places,
-        )  # fmt: skip
-        return ContainerAnswer(question, found)
+    def _work(self, number: int) -> None:
+        symbols = self._resolver()
+        spaces: dict[int, int] = {}
+        while not self._stopped and number == self._worker:
+            if not self._questions:
+                self._idle.set()
+                self._wake.wait()
+                self._wake.clear()
+                continue
+            question = self._questions.popleft()
+            self._busy_since = (time.monotonic(), question.pid)
+            try:
+                if isinstance(question, AddressQuestion):
+                    _note_exec(spaces, question, symbols)
+                self._answers.append(self._answer(question, symbols))
+                self.denied = dict(symbols.denied)
+            except Exception as error:  # noqa: BLE001 - raised again where the loop looks after us
+                self._failure = error
+            if number != self._worker:  # given up on meanwhile; the answer still counts
+                return
+            self._busy_since = None
 
     def _answer(self, question: Question, symbols: UserSymbols) -> Answer:
         if isinstance(question, AddressQuestion):

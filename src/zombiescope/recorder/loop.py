@@ -10,13 +10,18 @@ import time
 from contextlib import suppress
 
 from zombiescope.kernel.perf_event import monotonic_ns
+from zombiescope.recorder.budget import Budget
 from zombiescope.recorder.recorder import Recorder
 
 WRITE_EVERY_NS = 1_000_000_000
 SETTLE_NS = 100_000_000
 """How long the lookup thread has for its answers between a drain and the write that follows it."""
 RINGS_GAP_NS = 10_000_000
-"""Rings that call are emptied this often at most: a storm of cgroups would call for each of them."""
+RINGS_PER_S = 25
+STORM_GAP_NS = 50_000_000
+"""Rings that call are emptied this often at most, and more rarely in a storm that uses up RINGS_PER_S: a cgroup that is
+made calls each time. A ring that fills is not kept waiting."""
+REST_NS = 5_000_000
 
 
 class Loop:
@@ -28,6 +33,7 @@ class Loop:
         self._stopping = False
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._fds: set[int] = set()
+        self._calls = Budget(RINGS_PER_S, RINGS_PER_S)
         self.startup_cpu_s = 0.0
         self._cpu_at_start_s = 0.0
 
@@ -70,9 +76,10 @@ class Loop:
             ready = self._wait(min(deadlines) - monotonic_ns())
             now = monotonic_ns()
             if ready & ring_fds and now < next_tick:
-                time.sleep(max(0, min(next_rings, next_tick) - now) / 1e9)
+                self._rest(min(next_rings, next_tick))
                 recorder.drain()
-                next_rings = monotonic_ns() + RINGS_GAP_NS
+                now = monotonic_ns()
+                next_rings = now + (RINGS_GAP_NS if self._calls.take(now // 1000) else STORM_GAP_NS)
             if log_fd in ready:
                 intake.read_kernel_log()
             if mark_fd in ready:
@@ -90,6 +97,11 @@ class Loop:
                 next_write = None
             if end is not None and now >= end:
                 return
+
+    def _rest(self, until_ns: int) -> None:
+        """Until then, or until a ring fills. Not by poll, which would return for every call."""
+        while (left_ns := until_ns - monotonic_ns()) > 0 and not self._recorder.rings_fill():
+            time.sleep(min(left_ns, REST_NS) / 1e9)
 
     def _wait(self, remaining_ns: int) -> set[int]:
         timeout_ms = max(0, -(-remaining_ns // 1_000_000))

@@ -22,6 +22,7 @@ from zombiescope.recorder.cgroups import CgroupTracker
 from zombiescope.recorder.clock import WallClock
 from zombiescope.recorder.compactor import Compactor
 from zombiescope.recorder.config import RecorderConfig
+from zombiescope.recorder.container_lookup import ContainerLookup
 from zombiescope.recorder.containers import SOURCE as CONTAINERS
 from zombiescope.recorder.containers import ContainerTracker
 from zombiescope.recorder.cores import Cores
@@ -135,9 +136,11 @@ class Recorder:
             "memory cgroups", lambda at: CgroupTracker(self.batch, sources, comm_of, now_us, at), root
         )
         self.lookup = Lookup(self.cgroups.number_of("memory"), self.cgroups.number_of("cpu"), root=root)
+        self.container_lookup = ContainerLookup(root)
         self.containers = self.cgroups.containers = start.part(
-            "containers", lambda at: ContainerTracker(self.batch, self.lookup.ask_first, at), root
+            "containers", lambda at: ContainerTracker(self.batch, self.container_lookup.ask, at), root
         )
+        self.containers.mount = self.cgroups.hierarchy.mount if self.cgroups.hierarchy else None
         traced = [TX_TIMEOUT, *self.cgroups.tracepoints(), *self.containers.tracepoints()]
         traced += self.kernel_log.tracepoints()
         start.step("tracepoints", lambda: self.rings.trace(traced, now_us), None)
@@ -228,6 +231,10 @@ class Recorder:
         self.rings.drain()
         self.intake.traced(self.rings.traced())
         self.samples.ask()
+
+    def rings_fill(self) -> bool:
+        """Whether one must be emptied soon."""
+        return self.rings.fill()
 
     def descriptors(self) -> set[int]:
         """The rings to be polled; none while draining fails, for they would keep the loop awake."""
@@ -342,8 +349,12 @@ class Recorder:
             self.alarm.shares(tick.wall_us, shares, len(tick.online))
 
     def _write_containers(self, tick: Tick) -> None:
-        for event in self.containers.second(tick.wall_us, self.lookup.take_urgent()):
+        for event in self.containers.second(tick.wall_us, self.container_lookup.take()):
             self.intake.put(event)
+        if self.container_lookup.newly_stuck():
+            text = "the files of a container have not answered for 5 s: the disk they are on hangs"
+            self.intake.put(Event(tick.wall_us, "lookup_stuck", "recorder", "warning", text))
+        self.container_lookup.raise_failure()
 
     def _write_gaps(self, _: Tick) -> None:
         self.batch.extend(schema.GAPS, self.sources.take_ended())
@@ -354,8 +365,6 @@ class Recorder:
         pid = self.lookup.newly_stuck()
         if pid is not None:
             text = f"/proc/{pid} has not answered for 5 s: its memory map is locked by somebody"
-            if not pid:
-                text = "the files of a container have not answered for 5 s: the disk they are on hangs"
             self.intake.put(Event(tick.wall_us, "lookup_stuck", "recorder", "warning", text, {"pid": pid}))
         self.lookup.raise_failure()
 
@@ -397,6 +406,7 @@ class Recorder:
             yield self.doctor.stop
         yield self.housekeeping.close
         yield self.lookup.stop
+        yield self.container_lookup.stop
         for part in (self.intake, self.kernel_log, self.online, self.cores, self.counters, self.cgroups, self.rings):
             yield part.close
         yield self._lock.release

@@ -192,6 +192,10 @@ class PerfRings:
         self.symbols = load_kernel_symbols(self._sources, now_us, self._root)
         self.sampler.rows.replace_symbols(self.symbols)
 
+    def fill(self) -> bool:
+        """Whether a quarter of one is in use, at which the kernel calls by itself. About 1 us a ring."""
+        return any(ring.used_bytes() >= self._ring_bytes // 4 for ring in self.rings.values())
+
     def drain(self) -> int:
         return self.sampler.drain()
 

@@ -8,6 +8,7 @@ needs pyarrow: whoever follows a log has the rows already.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
@@ -111,6 +112,27 @@ def _wanted(identities: list[str | None], pods: list[str | None], ids: Collectio
 def uid(text: str) -> str:
     """systemd writes the uid of a pod with _ in place of -."""
     return text.replace("_", "-").lower()
+
+
+# --- what names are made of ------------------------------------------------------------------------------------------
+
+# What controllers append (apimachinery/pkg/util/rand, safeEncodeString): no vowels, so that no word comes out.
+_SAFE = "[bcdfghjklmnpqrstvwxz2456789]"
+_OF_POD = re.compile(rf"-{_SAFE}{{5}}$")
+_OF_OWNER = re.compile(rf"-(?:(?=[^-]*\d){_SAFE}{{8,10}}|\d{{1,12}})$")
+"""A ReplicaSet's hash, the minute of a CronJob, or the index of an indexed Job."""
+_DOCKER_NAME = re.compile(r"[a-z]+_[a-z]+\d*")
+
+
+def pod_owner(pod: str) -> str:
+    """The pod's name without what its controllers added: "agent-7d4b9c6f5-x2kqz" is of "agent"."""
+    short = _OF_POD.sub("", pod)
+    return pod if short == pod else _OF_OWNER.sub("", short)
+
+
+def is_made_up(name: str) -> bool:
+    """As dockerd names what nobody named: "quirky_einstein"."""
+    return _DOCKER_NAME.fullmatch(name) is not None
 
 
 # --- what people write -----------------------------------------------------------------------------------------------

@@ -7,6 +7,8 @@ Reading a table in the window from the pack gives the rows that the recording gi
 What holds at the start of the window but was written before it (the ledger's lines, containers, the NIC queues, gauges,
 a gap that has not ended) goes into a part of its own with its own times, so that "the last line at or
 before" is still right. All rollups before the end come along: what is normal is known from the weeks before.
+
+For strangers (redaction.py) every part is written anew with other words, and rollups stay behind.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from zombiescope.recording.merge import DATA, PartMerger
 from zombiescope.recording.parquet_part import ParquetPart
 from zombiescope.recording.part import Part
 from zombiescope.recording.reader import Recording
+from zombiescope.recording.redaction import Redaction, redacted
 from zombiescope.recording.segment_part import SegmentPart
 
 
@@ -37,17 +40,19 @@ class EmptyWindowError(UserError, ValueError):
     """Nothing was recorded in the window."""
 
 
-def pack(recording: Recording, start_us: int, end_us: int, out_path: Path | str) -> int:
-    """Writes a window to out_path and returns the file's size. Raises EmptyWindowError."""
+def pack(recording: Recording, start_us: int, end_us: int, out_path: Path | str, *, redact: bool = False) -> int:
+    """Writes a window to out_path and returns the file's size; `redact`: for strangers. Raises EmptyWindowError."""
     out = Path(out_path)
     aside = out.with_name(f".{out.name}.tmp")
     try:
         with zipfile.ZipFile(aside, "w", zipfile.ZIP_STORED) as archive:
-            packing = _Packing(recording, start_us, end_us, archive)
+            redaction = Redaction(recording, end_us) if redact else None
+            packing = _Packing(recording, start_us, end_us, archive, redaction)
             if not packing.add_parts():
                 raise EmptyWindowError("nothing was recorded in this window", "`zombiescope info` shows what there is")
             packing.add_what_holds()
-            packing.add_rollups()
+            if redaction is None:
+                packing.add_rollups()
             packing.add_node()
         aside.rename(out)
     finally:
@@ -56,13 +61,23 @@ def pack(recording: Recording, start_us: int, end_us: int, out_path: Path | str)
 
 
 class _Packing:
-    def __init__(self, recording: Recording, start_us: int, end_us: int, archive: zipfile.ZipFile) -> None:
+    def __init__(
+        self,
+        recording: Recording,
+        start_us: int,
+        end_us: int,
+        archive: zipfile.ZipFile,
+        redaction: Redaction | None = None,
+    ) -> None:
         self._recording = recording
+        self._redaction = redaction
+        self._parts = recording.parts if redaction is None else redacted(recording.parts, redaction)
+        self._name = recording.name if redaction is None else redaction.node
         self._start_us = start_us
         self._end_us = end_us
         self._behind_us = end_us + 1  # a tick that ends with the window is about it
         self._archive = archive
-        self._prefix = f"{layout.NODE_FOLDER}{recording.name}/"
+        self._prefix = f"{layout.NODE_FOLDER}{self._name}/"
         self._written: set[tuple[int, int]] = set()
 
     # --- parts ----------------------------------------------------------------------------------------------
@@ -82,7 +97,7 @@ class _Packing:
     def _groups(self) -> Iterator[list[Part]]:
         """What becomes one part: a Parquet part for itself, segments of a boot by the quarter of an hour."""
         group: list[Part] = []
-        for part in self._recording.parts:
+        for part in self._parts:
             if not any(part.touches(table, self._start_us, self._behind_us) for table in DATA):
                 continue
             if group and not _belongs(part, group[0]):
@@ -121,7 +136,7 @@ class _Packing:
         first = group[0]
         from_us = max(first.start_us, self._start_us)
         with tempfile.TemporaryDirectory(prefix="zombiescope-pack-") as folder:
-            merger = PartMerger(f"{self._recording.name}-{from_us}", lambda table: Path(folder) / table)
+            merger = PartMerger(f"{self._name}-{from_us}", lambda table: Path(folder) / table)
             for part in group:
                 merger.add(part, self._start_us, self._behind_us)
             spans = [span for part in group for span in part.spans()]
@@ -173,12 +188,15 @@ class _Packing:
         if boot is None:
             return
         with tempfile.TemporaryDirectory(prefix="zombiescope-pack-") as folder:
-            merger = PartMerger(f"{self._recording.name}-{self._start_us}-before", lambda table: Path(folder) / table)
-            merger.add_rows(schema.LEAKS, _last_by(self._before("leaks", boot), "path"))
-            merger.add_rows(schema.CONTAINERS, self._containers(boot))
-            merger.add_rows(schema.QUEUES, _last_by(self._before("queues", boot), "nic", "queue"))
-            merger.add_rows(schema.GAPS, self._open_gaps())
-            earlier = [part for part in self._recording.parts if part.start_us < self._start_us and part.boot == boot]
+            merger = PartMerger(f"{self._name}-{self._start_us}-before", lambda table: Path(folder) / table)
+            for table, rows in (
+                (schema.LEAKS, _last_by(self._before("leaks", boot), "path")),
+                (schema.CONTAINERS, self._containers(boot)),
+                (schema.QUEUES, _last_by(self._before("queues", boot), "nic", "queue")),
+                (schema.GAPS, self._open_gaps()),
+            ):
+                merger.add_rows(table, rows if self._redaction is None else self._redaction.rows(table, rows))
+            earlier = [part for part in self._parts if part.start_us < self._start_us and part.boot == boot]
             if earlier:
                 merger.add_gauges(earlier[-1], self._start_us)
             self._write(merger, Path(folder), self._start_us, boot, (), ())
@@ -214,7 +232,8 @@ class _Packing:
                 self._copy_file(file.name)
 
     def add_node(self) -> None:
-        node = {**self._recording.node, "packed": {"from_us": self._start_us, "to_us": self._end_us}}
+        about = self._recording.node if self._redaction is None else self._redaction.about(self._recording.node)
+        node = {**about, "packed": {"from_us": self._start_us, "to_us": self._end_us}}
         self._archive.writestr(f"{self._prefix}{layout.NODE_FILE}", json.dumps(node))
 
 

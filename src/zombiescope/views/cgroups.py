@@ -17,7 +17,7 @@ from zombiescope._time import HOUR_US
 from zombiescope.recording import columns
 from zombiescope.recording.columns import Ints
 from zombiescope.recording.reader import Recording
-from zombiescope.views.memcg_cost import Forecast, LeafCost, Load, judge
+from zombiescope.views.memcg_cost import LEAF_GAUGES, Forecast, LeafCost, Load, judge
 from zombiescope.views.memcg_walk_peak import walk_peak
 from zombiescope.views.series import last_value
 from zombiescope.views.trend import since_purge, since_restart
@@ -167,8 +167,7 @@ def growth_per_hour(times_us: Ints, values: Ints) -> float | None:
 
 
 def _leaf_cost(recording: Recording, at_us: int) -> LeafCost:
-    numa_stat, stat = (last_value(recording, "probe", name, at_us) for name in ("numa_stat_leaf_ns", "stat_leaf_ns"))
-    return LeafCost(numa_stat, stat)
+    return LeafCost(*(last_value(recording, "probe", name, at_us) for name in LEAF_GAUGES))
 
 
 def leaks(recording: Recording, at_us: int, boot: str | None = None) -> tuple[Leak, ...]:

@@ -9,24 +9,16 @@ An id lives once; what restarts for ever has many. Of one family are, in this or
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 from zombiescope._time import HOUR_US
+from zombiescope.recording.container_names import is_made_up, pod_owner
 from zombiescope.views.containers import Container
 
 FamilyKind = Literal["pod", "name", "image", "unknown"]
-
-# What controllers append (apimachinery/pkg/util/rand, safeEncodeString): no vowels, so that no word comes out.
-_SAFE = "[bcdfghjklmnpqrstvwxz2456789]"
-_OF_POD = re.compile(rf"-{_SAFE}{{5}}$")
-_OF_OWNER = re.compile(rf"-(?:(?=[^-]*\d){_SAFE}{{8,10}}|\d{{1,12}})$")
-"""A ReplicaSet's hash, the minute of a CronJob, or the index of an indexed Job."""
-_DOCKER_NAME = re.compile(r"[a-z]+_[a-z]+\d?")
-"""As dockerd makes names up: "quirky_einstein"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +80,6 @@ def families(containers: Iterable[Container]) -> list[Family]:
     return sorted(found, key=lambda family: (-family.starts, -family.alive, family.name))
 
 
-def pod_owner(pod: str) -> str:
-    """The pod's name without what its controllers added: "agent-7d4b9c6f5-x2kqz" is of "agent"."""
-    short = _OF_POD.sub("", pod)
-    return pod if short == pod else _OF_OWNER.sub("", short)
-
-
 def _key(one: Container, names: Counter[str]) -> tuple[str | None, ...]:
     if one.pod:
         return ("pod", pod_owner(one.pod), one.namespace, one.name)
@@ -101,7 +87,7 @@ def _key(one: Container, names: Counter[str]) -> tuple[str | None, ...]:
         return ("name", one.name)
     if one.image and (one.requester or one.requester_unit):
         return ("image", one.image, one.requester_unit, one.requester)
-    if one.name and not _DOCKER_NAME.fullmatch(one.name):
+    if one.name and not is_made_up(one.name):
         return ("name", one.name)
     if one.image or one.name:
         return ("image", one.image or one.name, None, None)

@@ -20,6 +20,8 @@ from zombiescope.kernel.release import (
     kernel_version,
 )
 
+LEAF_GAUGES = ("numa_stat_leaf_ns", "stat_leaf_ns", "walk_leaf_ns")
+"""Of the recorder's source "probe", in the order of LeafCost."""
 COSTLY_READ_S = 0.5
 MANY_DYING = 5000
 GROWING_PER_HOUR = 10.0
@@ -52,6 +54,8 @@ class LeafCost:
 
     numa_stat_ns: int | None = None
     stat_ns: int | None = None
+    walk_ns: int | None = None
+    """What one more cgroup adds to a read that walks. Older recordings have only the whole reads, which say more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +80,7 @@ def judge(release: str | None, load: Load, leaf: LeafCost) -> CostVerdict:
     version = kernel_version(release)
     walks = _walk_cost_ns(version, leaf)
     forecast = _forecast(load, walks, leaf)
-    verdict, why = _walked(load) or _dear(load, walks, forecast) or _watched(load, forecast)
+    verdict, why = _walked(load, walks, forecast) or _dear(load, walks, forecast) or _watched(load, forecast)
     return CostVerdict(verdict, _sentence(why, version), forecast)
 
 
@@ -85,27 +89,33 @@ def are_many(dying: int | None, live: int | None) -> bool:
     return dying is not None and dying >= MANY_WALKED and (live is None or dying >= live)
 
 
-def _walked(load: Load) -> tuple[str, str] | None:
+def _walked(load: Load, walks: int | None, forecast: Forecast) -> tuple[str, str] | None:
     """Somebody was seen walking so many of them."""
     cpus = load.walked_cpus
     if cpus is None or cpus < NOTICED_CPUS or not (are_many(load.dying, load.live) or load.total >= MANY_TRACKED):
         return None
     which = f"{load.dying:,} dying ones" if are_many(load.dying, load.live) else f"{load.total:,} of them"
-    why = f"walking {which} took {cpus:.2f} of a CPU in the worst second of this window"
+    seen = f"walking {which} took {cpus:.2f} of a CPU in the worst second of this window"
+    why = f"{_read(forecast, 'costs')}, and {seen}" if _is_dear(walks, forecast) else seen
     return "costly" if cpus >= WALKED_CPUS else "watch", why
 
 
 def _dear(load: Load, walks: int | None, forecast: Forecast) -> tuple[str, str] | None:
     """A read would cost much, by the estimate."""
-    now_s = forecast.read_cost_now_s
-    if walks is None or now_s is None or now_s <= COSTLY_READ_S:
+    if not _is_dear(walks, forecast):
         return None
-    if load.walked_cpus is not None:
-        return (
-            "watch",
-            f"one read of the root's memory statistics would cost about {now_s:.1f} s of one core (estimated)",
-        )
-    return "costly", f"one read of the root's memory statistics costs about {now_s:.1f} s of one core (estimated)"
+    if load.walked_cpus is None:
+        return "costly", _read(forecast, "costs")
+    return "watch", f"{_read(forecast, 'would cost')}, but nobody was seen walking them"
+
+
+def _is_dear(walks: int | None, forecast: Forecast) -> bool:
+    return walks is not None and (forecast.read_cost_now_s or 0.0) > COSTLY_READ_S
+
+
+def _read(forecast: Forecast, costs: str) -> str:
+    seconds = forecast.read_cost_now_s or 0.0
+    return f"one read of the root's memory statistics {costs} about {seconds:.1f} s of one core (estimated)"
 
 
 def _watched(load: Load, forecast: Forecast) -> tuple[str, str]:
@@ -152,6 +162,8 @@ def _walk_cost_ns(version: tuple[int, int] | None, leaf: LeafCost) -> int | None
     """What one memory cgroup adds to the dearest read that walks; None when none does, or it is not known."""
     if version is None:
         return None
+    if leaf.walk_ns is not None:
+        return leaf.walk_ns if version < NUMA_STAT_WALKS_BEFORE else None
     costs = []
     if version < NUMA_STAT_WALKS_BEFORE and leaf.numa_stat_ns is not None:
         costs.append(leaf.numa_stat_ns)

@@ -7,7 +7,7 @@ from typing import Any
 
 from zombiescope.recording import schema
 from zombiescope.recording.log import Block, LogFrame
-from zombiescope.views.memcg_cost import CostVerdict, LeafCost, Load, judge
+from zombiescope.views.memcg_cost import LEAF_GAUGES, CostVerdict, LeafCost, Load, judge
 from zombiescope.views.memcg_walks import WalkPeak, hertz
 from zombiescope.views.recent import Recent
 
@@ -49,5 +49,5 @@ class LiveVerdict:
             census.at_us, census.total, census.live, census.dying, recent.dying_per_hour(),
             walked_cpus=self._walks.peak(hertz(node)),
         )  # fmt: skip
-        leaf = LeafCost(self._leaf.get("numa_stat_leaf_ns"), self._leaf.get("stat_leaf_ns"))
+        leaf = LeafCost(*map(self._leaf.get, LEAF_GAUGES))
         return judge(node.get("kernel"), load, leaf)

@@ -88,3 +88,12 @@ def test_a_recording_without_containers_says_so(cli: Cli, tmp_path: Path) -> Non
     write_segment(tmp_path / "rec", node.tables)
     done = cli("containers", str(tmp_path / "rec"))
     assert (done.out, "no container was seen" in done.err) == ("", True)
+
+
+def test_a_pack_for_strangers_shows_the_loop_without_its_names(cli: Cli, boxes: str, tmp_path: Path) -> None:
+    file = tmp_path / "x.zscope"
+    assert cli("pack", boxes, "--redact", "-o", str(file), "--json").document["redacted"] is True
+    printed = " ".join(cli("containers", str(file)).out.split())
+    assert "were started by task-" in printed
+    assert "one every 3.0 s, 18 failed" in printed
+    assert "ecs" not in printed

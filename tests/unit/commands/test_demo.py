@@ -46,7 +46,9 @@ def one_line(text: str) -> str:
 
 
 def test_the_first_screen_names_hog_culprit_and_how_it_is_known(demo: Done) -> None:
-    assert demo.out.splitlines()[2].startswith("CRITICAL  kubelet makes the kernel walk 68,440 removed memory cgroups")
+    assert demo.out.splitlines()[2].startswith(
+        "CRITICAL  core 39 was lost for 6 s: kubelet makes the kernel walk 68,440"
+    )
     assert "zombie-memcg  confidence 0.95, seen on a real kernel" in demo.out
     assert "└─ culprit          ecs.service" in demo.out
     assert demo.err.count("\n") == 1

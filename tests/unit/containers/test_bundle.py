@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from zombiescope.containers import bundle, files
+from zombiescope.containers import bundle, files, identity
 
 ID = "5e1f" * 16
 UID = "0a1b2c3d-0001-4002-8003-0123456789ab"
@@ -143,38 +143,23 @@ def test_the_working_directory_of_the_runtime_is_the_bundle(node: Node) -> None:
     assert bundle.of_process(43, ID, str(node.root)) is None
 
 
-def test_where_a_runtime_keeps_its_bundles_is_learned_from_the_first(node: Node) -> None:
-    """Its state directory may be anywhere, and the next runc may be gone before it was asked."""
-    other = "a0b1" * 16
-    node.file(f"/opt/state/tasks/moby/{ID}/config.json", spec(CONTAINERD))
-    node.file(f"/opt/state/tasks/moby/{other}/config.json", spec(CONTAINERD))
-    places = bundle.Places()
-    assert bundle.of_container(other, str(node.root), places) is None
-    places.learn(f"/opt/state/tasks/moby/{ID}", ID)
-    assert bundle.of_container(other, str(node.root), places) is not None
-    # WHEN somebody works in a directory that is not named after a container, or in none
-    for elsewhere in ("/home/somebody", ID, f"/home/somebody/{other}/x"):
-        places.learn(elsewhere, other)
-    assert list(places.paths("x")) == ["/opt/state/tasks/moby/x/config.json"]
-    # AND there are never many
-    for number in range(3 * bundle.MAX_PLACES):
-        places.learn(f"/run/{number}/{ID}", ID)
-    assert len(list(places.paths(ID))) == bundle.MAX_PLACES
-
-
-def test_only_roots_bundles_teach_where_others_are(node: Node) -> None:
-    (node.root / "proc/42").mkdir(parents=True)
-    (node.root / "proc/42/cwd").symlink_to(node.root / "tasks" / ID)
-    config = node.file(f"/tasks/{ID}/config.json", spec(CONTAINERD))
-    places = bundle.Places()
-    assert bundle.of_process(42, ID, str(node.root), places) is not None
-    is_roots = config.stat().st_uid == 0
-    assert list(places.paths("x")) == ([f"{node.root}/tasks/x/config.json"] if is_roots else [])
-    if is_roots:
-        os.chown(config, 1000, 1000)
-        strangers = bundle.Places()
-        assert bundle.of_process(42, ID, str(node.root), strangers) is not None
-        assert list(strangers.paths("x")) == []
+def test_a_shim_works_in_the_bundle_for_as_long_as_its_container_lives(node: Node) -> None:
+    """Also where the runtime's files are out of our sight, and runc is long gone."""
+    node.file("/hidden/config.json", spec(CONTAINERD))
+    cgroup = node.root / "cgroup"
+    cgroup.mkdir()
+    (cgroup / "cgroup.procs").write_text("77\n78\n")
+    for pid, ppid in ((77, 1), (78, 42)):
+        node.file(f"/proc/{pid}/stat", f"{pid} (app) S {ppid} 1 1 0 -1 0 {'0 ' * 12}5 {'0 ' * 25}\n".encode())
+    (node.root / "proc/42").mkdir()
+    (node.root / "proc/42/cwd").symlink_to(node.root / "hidden")
+    found = bundle.of_members(str(cgroup), ID, str(node.root))
+    assert found is not None
+    assert found.description.pod == "trainer-0"
+    known = identity.describe(ID, runtime=None, pod_uid=UID, pid=0, cgroup=str(cgroup), root=str(node.root))
+    assert (known.name, known.pod) == ("trainer", "trainer-0")
+    assert bundle.of_members(str(cgroup), ID[::-1], str(node.root)) is None
+    assert bundle.of_members("/nowhere", ID, str(node.root)) is None
 
 
 def test_a_link_a_pipe_and_a_giant_in_its_place_are_refused(node: Node) -> None:

@@ -80,6 +80,7 @@ class Proc:
         (place / "stat").write_text(f"{pid} ({comm}) S {ppid} 1 1 0 -1 0 {'0 ' * 12}{started} {'0 ' * 25}\n")
         (place / "cgroup").write_text(f"6:memory:/\n1:name=systemd:/system.slice/{unit}\n")
         (place / "cmdline").write_bytes(words(line))
+        (place / "comm").write_text(f"{comm}\n")
 
 
 def test_the_one_who_ran_it_stands_behind_wrappers(tmp_path: Path) -> None:
@@ -109,6 +110,16 @@ def test_a_parent_that_is_younger_than_its_child_is_another_process(tmp_path: Pa
     assert found is not None
     assert found.requester is not None
     assert found.requester.comm == "docker"
+
+
+def test_the_clients_that_run_are_found_by_one_look(tmp_path: Path) -> None:
+    proc = Proc(tmp_path)
+    proc.runs(10, 1, "agent-loop", "/bin/sh /opt/agent-loop", "ecs.service")
+    proc.runs(12, 10, "docker", "docker run --name web img", "ecs.service")
+    proc.runs(13, 10, "docker", "docker logs web", "ecs.service")
+    (tmp_path / "proc/self").mkdir()
+    ((pid, asking),) = requester.running(str(tmp_path))
+    assert (pid, asking.client.name, asking.requester and asking.requester.comm) == (12, "web", "agent-loop")
 
 
 def test_one_that_is_gone_or_asks_for_nothing_is_none(tmp_path: Path) -> None:

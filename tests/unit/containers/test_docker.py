@@ -10,6 +10,7 @@ import pytest
 
 from zombiescope.containers import docker, identity
 from zombiescope.containers.description import Description
+from zombiescope.containers.places import Places
 
 ID = "dcf1" * 16
 
@@ -118,6 +119,35 @@ def test_exit_files_of_conmon(tmp_path: Path, data: bytes, code: int | None) -> 
     (tmp_path / "run/crio/exits").mkdir(parents=True)
     (tmp_path / "run/crio/exits" / ID).write_bytes(data)
     assert identity.ending(ID, runtime="crio", directory=None, root=str(tmp_path)).code == code
+
+
+def test_places_that_one_container_told_are_where_the_next_is_found(tmp_path: Path) -> None:
+    """The runtime keeps everything at places of its own; only the first was caught while runc worked."""
+    places = Places()
+    for number in (1, 2):
+        container = f"{number:064x}"
+        node(tmp_path, f"/odd/data/containers/{container}")
+        bundle = tmp_path / f"odd/exec/moby/{container}"
+        bundle.mkdir(parents=True)
+        mounts = [{"destination": "/etc/hostname", "source": f"/odd/data/containers/{container}/hostname"}]
+        spec = {"linux": {"cgroupsPath": f"/docker/{container}"}, "process": {"args": ["true"]}, "mounts": mounts}
+        (bundle / "config.json").write_text(json.dumps(spec))
+    (tmp_path / "proc/42").mkdir(parents=True)
+    (tmp_path / "proc/42/cwd").symlink_to(tmp_path / f"odd/exec/moby/{1:064x}")
+
+    def described(number: int, pid: int) -> Description:
+        return identity.describe(
+            f"{number:064x}", runtime="docker", pod_uid=None, pid=pid, places=places, root=str(tmp_path)
+        )
+
+    assert described(2, 43).name is None
+    assert described(1, 42).name == "agent"
+    assert described(2, 43).name == "agent"
+
+
+def test_a_machine_has_the_name_that_its_path_has(tmp_path: Path) -> None:
+    found = identity.describe("web.1", runtime="lxc", pod_uid=None, pid=1, root=str(tmp_path))
+    assert (found.name, found.runtime) == ("web.1", "lxc")
 
 
 def test_podmans_index_names_what_its_bundle_does_not(tmp_path: Path) -> None:

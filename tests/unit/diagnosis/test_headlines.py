@@ -35,7 +35,9 @@ def trains(cpus: int) -> Scene:
 @pytest.mark.parametrize(
     ("line", "pattern", "headline"),
     [
-        (XID, "gpu-fault", "the GPU at 0000:81:00 fell off the bus, in python3 (Xid 79)"),
+        (XID, "gpu-fault", "the GPU at 0000:81:00 fell off the bus (Xid 79)"),
+        (XID.replace("79", "31"), "gpu-fault",
+         "the GPU at 0000:81:00 was asked for memory that is not mapped (MMU fault), in python3 (Xid 31)"),
         ("NVRM: Xid (PCI:0000:81:00): 79, GPU has fallen off the bus.", "gpu-fault",
          "the GPU at 0000:81:00 fell off the bus (Xid 79)"),
         ("NVRM: Xid (PCI:0000:81:00): 999, whatever", "gpu-fault",
@@ -50,7 +52,7 @@ def trains(cpus: int) -> Scene:
          "rsync was blocked for more than 120 s and could not be interrupted"),
         ("ena 0000:20:03.0 eth0: The device has detected an unhealthy state, reset is requested", "hardware-nic-reset",
          "the network card eth0 was reset by its driver: the card itself asked for it; the cores that serve it had "
-         "time, so look at the card and its host"),
+         "time, so look at the card and its host, not at this node"),
         ("Memory cgroup out of memory: Killed process 18513 (python3) total-vm:82092kB, anon-rss:16000kB, file-rss:0kB",
          "oom-kill", None),
         ("Kernel panic - not syncing: Hard LOCKUP", "unknown-kernel-hog",
@@ -177,3 +179,51 @@ def test_the_core_that_noticed_a_timeout_is_not_the_core_that_caused_it(tmp_path
 
 def _kinds(incident: Incident) -> str:
     return " ".join(sorted({symptom.kind for symptom in incident.symptoms}))
+
+
+# --- the first sentence ----------------------------------------------------------------------------------------------
+
+
+def first_sentence(scene: Scene, place: Path) -> str:
+    return scene.diagnose(place).incidents[0].causes[0].summary
+
+
+@pytest.mark.parametrize("cpus", [2, 16, 192])
+def test_the_first_clause_says_what_was_lost(cpus: int, tmp_path: Path) -> None:
+    scene = Scene(cpus=cpus).vmstat().census(240, 68_440).leak("/ecs/*", 68_000, 500, 500, "ecs-agent")
+    assert first_sentence(scene.hog(WALK, "kubelet"), tmp_path) == (
+        "core 1 was lost for 6 s: kubelet makes the kernel walk 68,440 removed memory cgroups that ecs-agent leaks "
+        "(only 240 are in use)"
+    )
+
+
+def test_several_lost_cores_are_counted(tmp_path: Path) -> None:
+    scene = Scene(cpus=8).vmstat().census(240, 68_440).leak("/ecs/*", 68_000, 500, 500, "ecs-agent")
+    for cpu in (1, 2, 3):
+        scene.hog(WALK, "kubelet", cpu=cpu, tid=1200 + cpu, unit="kubelet.service")
+    assert first_sentence(scene, tmp_path).startswith("3 cores were lost, for up to 6 s: kubelet (kubelet.service) ")
+
+
+def test_groups_are_plural_and_have_names(tmp_path: Path) -> None:
+    scene = Scene(cores=False)
+    for number in range(12):
+        at_s = 5 + number * 0.5
+        scene.hog(f"{CALL} do_something_new", "worker", pid=5000 + number, ppid=700, from_s=at_s, to_s=at_s + 0.5)
+    found = scene.diagnose(tmp_path).incidents[0]
+    assert found.causes[0].summary.startswith("the cause is not known; 12 tasks named worker were busy in the kernel")
+    assert [symptom.text for symptom in found.symptoms if symptom.kind == "kernel_hog"] == [
+        "12 tasks named worker used 1.00 cores in the kernel for 6.0 s, on core 1"
+    ]
+
+
+@pytest.mark.parametrize(("parent", "named"), [(True, "make"), (False, "a process that was not sampled")])
+def test_the_children_of_one_parent_are_called_so(parent: bool, named: str, tmp_path: Path) -> None:
+    scene = Scene(cores=False)
+    for number in range(12):
+        at_s, comm = 5 + number * 0.5, f"cc{number}"
+        scene.hog(f"{CALL} do_something_new", comm, pid=5000 + number, ppid=700, from_s=at_s, to_s=at_s + 0.5)
+    if parent:
+        scene.hog("", "make", pid=700, cpu=0, share=0.1)
+    texts = [symptom.text for one in scene.diagnose(tmp_path).incidents for symptom in one.symptoms]
+    assert any(text.startswith(f"the children of {named} used ") for text in texts), texts
+    assert not [text for text in texts if "pid" in text]

@@ -81,6 +81,16 @@ def test_a_container_whose_program_has_a_units_name_stops_no_unit_of_the_node(tm
     assert not [step for step in plan(tmp_path, Actor(container=ID, unit=unit)) if step.touches]
 
 
+def test_a_unit_that_runs_a_container_of_which_nothing_is_known_is_stopped(tmp_path: Path) -> None:
+    found = plan(tmp_path, Actor(comm="agent", container=ID, unit="ecs.service", cgroup="/ecs/*"))
+    assert [step.text for step in found if step.touches] == ["systemctl disable --now ecs.service"]
+
+
+def test_a_unit_inside_a_container_is_none_of_the_node(tmp_path: Path) -> None:
+    inside = Actor(comm="nginx", container=ID, unit="nginx.service", cgroup=f"/docker/{ID}/system.slice/nginx.service")
+    assert not [step for step in plan(tmp_path, inside) if step.touches]
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.parametrize(
     "where",

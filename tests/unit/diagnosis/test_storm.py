@@ -67,6 +67,21 @@ def stress(directory: Path, *, known_starts: bool = True) -> Path:
     return storm.write(directory)
 
 
+def six_in_a_row(directory: Path) -> Path:
+    """A script that runs stress-ng six times, for three seconds each: six workers of one name."""
+    storm = Storm()
+    storm.node.task(900, "load.sh", ppid=1, start_ticks=100)
+    for number, at_us in enumerate(storm.at_us):
+        turn = number // (3 * HZ)
+        born = ticks(START_US + turn * 3 * SECOND)
+        storm.node.task(4000 + 10 * turn, "stress-ng", ppid=900, start_ticks=born)
+        worker = storm.node.task(4001 + 10 * turn, "stress-ng-fork", ppid=4000 + 10 * turn, start_ticks=born)
+        own = {"ppid": 4001 + 10 * turn, "start_ticks": ticks(at_us)}
+        child = storm.node.task(5000 + number % 300, "stress-ng-fork", **own)
+        storm.sample(at_us, worker if number % 2 else child, FORK if number % 2 else EXIT)
+    return storm.write(directory)
+
+
 def nested(directory: Path) -> Path:
     """A loop that starts a shell which starts `tr` thirty times, and then another shell: each lives for 1.5 s."""
     storm = Storm()
@@ -110,6 +125,13 @@ def test_a_parent_that_is_a_short_lived_child_itself_is_passed_over(tmp_path: Pa
     named = culprits(nested(tmp_path), window_s)
     assert named
     assert {(who.comm, who.pid) if who else None for who in named} == {("load.sh", 4000)}
+
+
+@pytest.mark.parametrize("window_s", [2, 5, 20])
+def test_storms_in_a_row_are_one_programs(tmp_path: Path, window_s: int) -> None:
+    named = culprits(six_in_a_row(tmp_path), window_s)
+    assert named
+    assert {who.comm if who else None for who in named} == {"stress-ng-fork"}
 
 
 # --- parents ---------------------------------------------------------------------------------------------------------

@@ -61,13 +61,22 @@ def machine(tmp_path: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> Pat
     return tmp_path / "arguments"
 
 
+probed: list[Path] = []
+
+
 @pytest.fixture
 def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     made = tmp_path / "disk"
     made.write_bytes(b"")
     suite = Image(made, tmp_path / "vmlinuz", tmp_path / "initrd", "6.1.0")
     monkeypatch.setattr(boot_files, "image", lambda suite_: suite if suite_ == debian.USERLAND else None)
-    monkeypatch.setattr(accelerator, "accelerator", lambda *_: TCG)
+    probed.clear()
+
+    def software(kernel: Path, _: object) -> tuple[str, ...]:
+        probed.append(kernel)
+        return TCG
+
+    monkeypatch.setattr(accelerator, "accelerator", software)
     return made
 
 
@@ -118,6 +127,7 @@ def test_it_boots_with_the_labs_own_disk_and_without_a_ramdisk(
     assert given[given.index("-kernel") + 1] == str(kernel)
     assert "-initrd" not in given
     assert any(f"file={disk}," in word for word in given)
+    assert probed == [tmp_path / "vmlinuz"], "whether KVM works is asked of a kernel that is known to boot"
     assert "root=/dev/vda" in given[given.index("-append") + 1]
 
 
@@ -139,7 +149,7 @@ def test_a_modular_kernel_that_dies_before_the_agent_is_reported_with_its_last_l
 
 def test_a_machine_that_hangs_says_where(kernel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     machine(tmp_path, "echo one; echo two; echo three; echo four; exec sleep 60", monkeypatch)
-    files = boot_files.BootFiles(kernel, kernel, None, RELEASE)
+    files = boot_files.BootFiles(kernel, kernel, None, RELEASE, kernel)
     qemu = Qemu(Hardware(kernel, TCG, ports=("agent",)))
     try:
         up = node.LabNode(node.Plan(kernel=str(kernel)), files, qemu, accelerated=False)

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from zombiescope.containers import requester
 from zombiescope.containers.client import Client
 from zombiescope.containers.description import Description
 from zombiescope.containers.requester import Asking, Requester
+from zombiescope.recorder import container_lookup as threads
 from zombiescope.recorder import containers as module
-from zombiescope.recorder.containers import ASKED_PER_S, BURST, ContainerTracker
-from zombiescope.recorder.lookup import (
+from zombiescope.recorder.container_lookup import (
+    Answer,
     ClientAnswer,
     ClientQuestion,
     ContainerAnswer,
+    ContainerLookup,
     ContainerQuestion,
-    Lookup,
-    UrgentAnswer,
-    UrgentQuestion,
+    Question,
+    RunningClientsAnswer,
+    RunningClientsQuestion,
 )
+from zombiescope.recorder.containers import BURST, ContainerTracker
 from zombiescope.recorder.tracepoints import TraceRecord
 from zombiescope.recording import schema
 
@@ -57,22 +63,22 @@ class Node:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.rows = Rows()
-        self.asked: list[UrgentQuestion] = []
+        self.asked: list[Question] = []
         self.accepts = True
         self.tracker = ContainerTracker(self.rows, self._ask, str(root))  # type: ignore[arg-type]
         self.now = START
         self.events: list[Any] = []
 
-    def _ask(self, question: UrgentQuestion) -> bool:
+    def _ask(self, question: Question) -> bool:
         if self.accepts:
             self.asked.append(question)
         return self.accepts
 
-    def second(self, *answers: UrgentAnswer) -> None:
+    def second(self, *answers: Answer) -> None:
         self.now += SECOND
         self.events += self.tracker.second(self.now, answers)
 
-    def answer(self, known: Description = AGENT) -> list[UrgentAnswer]:
+    def answer(self, known: Description = AGENT) -> list[Answer]:
         taken, self.asked = self.asked, []
         return [ContainerAnswer(one, known) for one in taken if isinstance(one, ContainerQuestion)]
 
@@ -152,7 +158,15 @@ def test_over_the_budget_there_is_the_id_and_an_honest_count(node: Node) -> None
     node.second(*node.answer())
     assert (node.last(BURST + 49)["name"], node.last(BURST + 49)["cgroup"]) == (None, f"/docker/{cid(BURST + 49)}")
     assert node.last(0)["name"] == "agent"
-    assert node.rows["gaps"][0]["why"].startswith("50 containers ended before they were identified")
+    assert node.rows["gaps"][0]["why"].startswith("50 containers were not identified in time")
+
+
+def test_those_that_cannot_even_wait_are_counted(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_LATER", 3)
+    for number in range(BURST + 5):
+        node.made(number)
+    node.second()
+    assert node.rows["gaps"][0]["why"].startswith("2 containers were not identified in time")
 
 
 def test_those_over_the_budget_are_asked_about_while_they_live(node: Node) -> None:
@@ -174,6 +188,20 @@ def test_a_lookup_that_refuses_leaves_rows_without_names(node: Node) -> None:
     node.second()
     node.second(*node.answer())
     assert node.last(1)["name"] == "agent"
+
+
+def test_one_that_nothing_names_is_asked_about_again_and_not_for_ever(node: Node) -> None:
+    node.made(1)
+    node.second(*node.answer(Description(pod_uid="u")))
+    assert len(node.answer()) == 1
+    for _ in range(10):
+        node.second(*node.answer(Description()))
+    assert node.asked == []
+    # AND one that is named at the second try
+    node.made(2)
+    node.second(*node.answer(Description()))
+    node.second(*node.answer())
+    assert node.last(2)["name"] == "agent"
 
 
 def test_containers_of_before_are_identified_slowly(node: Node) -> None:
@@ -316,6 +344,25 @@ def test_a_pods_container_has_no_client(node: Node) -> None:
     assert node.last(1)["requester"] is None
 
 
+def test_a_client_of_before_is_who_asked_for_a_container_of_before_if_it_names_it(node: Node) -> None:
+    for number in (1, 2):
+        node.tracker.exists(f"/docker/{cid(number)}")
+    node.second()
+    assert RunningClientsQuestion() in node.asked
+    web, other = node.client(30, run("web:1", "web"), LOOP).asking, node.client(31, run("x:1"), OTHER).asking
+    assert web is not None
+    assert other is not None
+    told = RunningClientsAnswer(RunningClientsQuestion(), [(30, web), (31, other)])
+    first, second = node.answer()
+    assert isinstance(first, ContainerAnswer)
+    assert isinstance(second, ContainerAnswer)
+    node.second(told, replace(first, description=Description(name="web")), replace(second, description=Description()))
+    assert (node.last(1)["requester"], node.last(2)["requester"]) == ("agent-loop", None)
+    # AND it is asked once
+    node.second()
+    assert RunningClientsQuestion() not in node.asked
+
+
 def test_a_storm_of_clients_is_bounded(node: Node) -> None:
     executed = node.tracker.tracepoints()[0].handle
     for pid in range(1000):
@@ -334,7 +381,7 @@ def test_only_clients_of_runtimes_are_traced(node: Node) -> None:
 # --- those that come back --------------------------------------------------------------------------------------------
 
 
-def lives(node: Node, number: int, known: Description, *clients: UrgentAnswer) -> None:
+def lives(node: Node, number: int, known: Description, *clients: Answer) -> None:
     node.made(number)
     node.second(*clients, *node.answer(known))
     node.removed(number)
@@ -428,32 +475,62 @@ def test_a_second_costs_the_same_with_ten_and_with_three_thousand(tmp_path: Path
 
 
 @pytest.fixture
-def lookup(tmp_path: Path) -> Iterator[Lookup]:
-    made = Lookup(None, root=str(tmp_path))
+def lookup(tmp_path: Path) -> Iterator[ContainerLookup]:
+    made = ContainerLookup(str(tmp_path))
     yield made
     made.stop()
 
 
-def test_the_thread_answers_in_order_and_these_first(lookup: Lookup, tmp_path: Path) -> None:
-    logs = tmp_path / "var/log/pods/team-a_agent_u-1/agent"
-    logs.mkdir(parents=True)
-    assert lookup.ask_first(ClientQuestion(4242, 1))
-    assert lookup.ask_first(ContainerQuestion(cid(1), "containerd", "u-1", 1, 1))
-    found: list[UrgentAnswer] = []
+def answers(lookup: ContainerLookup, count: int) -> list[Answer]:
+    found: list[Answer] = []
     end = time.monotonic() + 10
-    while len(found) < 2 and time.monotonic() < end:
-        found += lookup.take_urgent()
+    while len(found) < count:
+        assert time.monotonic() < end
+        found += lookup.take()
         time.sleep(0.001)
-    client, container = found
+    return found
+
+
+def test_the_thread_answers_in_order(lookup: ContainerLookup, tmp_path: Path) -> None:
+    (tmp_path / "var/log/pods/team-a_agent_u-1/agent").mkdir(parents=True)
+    assert lookup.ask(ClientQuestion(4242, 1))
+    assert lookup.ask(ContainerQuestion(cid(1), "containerd", "u-1", 1, 1))
+    client, container = answers(lookup, 2)
     assert isinstance(client, ClientAnswer)
     assert isinstance(container, ContainerAnswer)
     assert client.asking is None
     assert (container.description.namespace, container.description.pod) == ("team-a", "agent")
 
 
-def test_more_than_fit_are_refused(lookup: Lookup, monkeypatch: pytest.MonkeyPatch) -> None:
-    from zombiescope.recorder import lookup as threads
+def test_more_than_fit_are_refused(lookup: ContainerLookup, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "MAX_QUEUED", 0)
+    assert not lookup.ask(ClientQuestion(1, 1))
 
-    monkeypatch.setattr(threads, "MAX_URGENT", 0)
-    assert not lookup.ask_first(ClientQuestion(1, 1))
-    assert ASKED_PER_S < threads.MAX_QUEUED
+
+def test_one_that_raises_costs_itself_and_one_that_hangs_is_left_behind(
+    lookup: ContainerLookup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held, waiting = threading.Event(), threading.Event()
+
+    def read(pid: int, _: str) -> None:
+        if pid == 13:
+            raise ValueError("an odd file")
+        if pid == 99:
+            waiting.set()
+            held.wait(10)
+
+    monkeypatch.setattr(requester, "read", read)
+    for pid in (13, 1):
+        lookup.ask(ClientQuestion(pid, 1))
+    answers(lookup, 1)
+    with pytest.raises(ValueError, match="an odd file"):
+        lookup.raise_failure()
+    lookup.ask(ClientQuestion(99, 1))
+    assert waiting.wait(10)
+    assert not lookup.newly_stuck()
+    monkeypatch.setattr(threads, "STUCK_S", 0.0)
+    assert lookup.newly_stuck()
+    lookup.ask(ClientQuestion(2, 1))
+    answers(lookup, 1)
+    held.set()
+    answers(lookup, 1)

@@ -178,7 +178,7 @@ def test_a_neighbour_with_random_names_does_not_take_the_lines_of_others() -> No
     # THEN whoever comes later still has a line, and what the neighbour left is all accounted for
     assert line(book, "/system.slice/agent.service/job-*").creator == Creator("agent", 12)
     assert sum(one.dying for one in book.lines if one.path in ("", "/evil/*") or one.path.startswith("/evil/")) == 9000
-    assert len([one for one in book.lines if one.path.startswith("/evil/")]) <= module.MAX_BELOW_TOP
+    assert len([one for one in book.lines if one.path.startswith("/evil/")]) <= module.MAX_LINES // 2
     # AND most of it is in a line that says where
     assert line(book, "/evil/*").dying > 2000
 

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from tests.helpers.made import SECOND, START_US, Node, write_segment
 
+from zombiescope.recording.container_names import pod_owner
 from zombiescope.recording.reader import open_recording
-from zombiescope.views.container_families import families, pod_owner
+from zombiescope.views.container_families import families
 from zombiescope.views.containers import Container, containers
 
 pytestmark = pytest.mark.timeout(60)

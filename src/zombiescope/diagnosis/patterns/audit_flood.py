@@ -29,7 +29,7 @@ def examine(case: Case) -> Evidence:
     return Evidence(
         tuple(found),
         case.answerable_hog,
-        f"every system call of {case.hog.name} is audited",
+        f"{case.hog.name} is slowed down because each of its system calls is audited",
         Fix(
             "audit fewer system calls",
             (

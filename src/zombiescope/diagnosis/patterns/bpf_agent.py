@@ -27,7 +27,8 @@ def examine(case: Case) -> Evidence:
     return Evidence(
         tuple(_programs(case)),
         agent,
-        "BPF programs run at every event" + (f"; {agent.name} is the agent that listens" if agent else ""),
+        f"BPF programs that run at every event hold up {case.hog.name}"
+        + (f"; {agent.name} is the agent that listens" if agent else ""),
         Fix(
             "let the agent listen to fewer events",
             (

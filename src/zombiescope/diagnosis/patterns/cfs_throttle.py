@@ -31,7 +31,7 @@ def examine(case: Case) -> Evidence:
     return Evidence(
         tuple(found),
         case.blamed(_actor(case, cgroup)),
-        f"the CPU quota of {cgroup} throttled it in {worst.facts['ratio'] * 100:.0f}% of its periods",
+        f"{cgroup} was stopped by its own CPU limit in {worst.facts['ratio'] * 100:.0f}% of its periods",
         Fix(
             f"raise or remove the CPU limit of {cgroup}",
             tuple(_steps(case, cgroup)),

@@ -27,7 +27,7 @@ def examine(case: Case) -> Evidence:
     return Evidence(
         (_rate(case),),
         culprit,
-        f"{culprit.subject if culprit else 'somebody'} constantly creates and removes cgroups",
+        f"{culprit.subject if culprit else 'somebody'} keeps the kernel busy with cgroups that it creates and removes",
         Fix(
             "start fewer containers, scopes or sandboxes: let one do the work of many",
             (

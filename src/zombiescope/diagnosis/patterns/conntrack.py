@@ -41,10 +41,10 @@ def examine(case: Case) -> Evidence:
     return Evidence(
         tuple(found),
         culprit or (case.answerable_hog if dumps else None),
-        f"{culprit.subject if culprit else 'somebody'} dumps the connection table"
+        f"{culprit.subject if culprit else 'somebody'} lists the connection table over and over"
         if dumps
         else "connections are made faster than connection tracking forgets them"
-        + (f"; {culprit.subject} sends most" if culprit else ""),
+        + (f"; {culprit.subject} makes most of them" if culprit else ""),
         Fix(
             "make room in the table, or track less",
             tuple(_steps(case, dumps=dumps)),

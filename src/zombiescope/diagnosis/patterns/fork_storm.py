@@ -38,8 +38,8 @@ def examine(case: Case) -> Evidence:
     return Evidence(
         tuple(_measurements(case)),
         culprit,
-        f"{culprit.subject if culprit else 'somebody'} starts {what} all the time"
-        + ("" if made is None else f": {made.rate:,.0f} a second"),
+        f"{culprit.subject if culprit else 'somebody'} starts "
+        + (f"{what} all the time" if made is None else f"{made.rate:,.0f} {what} a second"),
         Fix(
             f"let {culprit.subject if culprit else 'the parent'} do the work itself, or in batches",
             (

@@ -58,7 +58,7 @@ def examine(case: Case) -> Evidence:
     return Evidence(
         tuple(found),
         culprit,
-        f"the node is short of memory and {case.hog.name} spends its time reclaiming it"
+        f"the node is short of memory, and {case.hog.name} spends its time freeing some"
         + (f"; {culprit.subject} allocates most" if culprit and culprit.name != case.hog.name else ""),
         Fix(
             "limit what fills memory, and let kswapd begin sooner",

@@ -42,7 +42,7 @@ def examine(case: Case) -> Evidence:
             counted("new processes", "processes", case.count("stat", "processes"), "counters"),
         ),
         culprit,
-        f"{culprit.comm if culprit else 'a GPU monitor'} keeps the GPU driver busy",
+        f"{culprit.name if culprit else 'a GPU monitor'} keeps the GPU driver busy with its questions",
         Fix(
             "query the GPU less often, and keep its driver loaded",
             (

@@ -33,14 +33,15 @@ def examine(case: Case) -> Evidence:
     if by_device and busiest.says == "refutes":
         busiest = Measurement(busiest.fact, busiest.value, busiest.value_unit, busiest.source, "nothing", busiest.at_us)
     why = announcements.REASONS.get(str(_reason(case)))
-    return Evidence((busiest, *said), None, _summary(reset, why), _fix(case, reset))
+    return Evidence((busiest, *said), None, _summary(reset, why, busiest.says == "confirms"), _fix(case, reset))
 
 
-def _summary(reset: Symptom, why: str | None) -> str:
+def _summary(reset: Symptom, why: str | None, had_time: bool) -> str:
     card = announcements.card_of(reset.facts)
     what = "lost its link" if reset.facts["event"] == "link_down" else "was reset by its driver"
     reason = f": {why}" if why else ""
-    return f"{card} {what}{reason}; the cores that serve it had time, so look at the card and its host"
+    cores = "the cores that serve it had time, so " if had_time else ""
+    return f"{card} {what}{reason}; {cores}look at the card and its host, not at this node"
 
 
 def _fix(case: Case, reset: Symptom) -> Fix:

@@ -39,7 +39,7 @@ def examine(case: Case) -> Evidence:
     return Evidence(
         tuple(found),
         case.sender() or case.answerable_hog,
-        f"{place} polls the network card alone while the others have room",
+        f"{place} takes all packets alone while the other cores have room",
         Fix(
             "spread the card's queues over the cores",
             tuple(_steps(case, None if busiest is None else busiest[0])),

@@ -27,7 +27,7 @@ def examine(case: Case) -> Evidence:
     return Evidence(
         tuple(found),
         caller,
-        f"{caller.subject if caller else 'somebody'} creates network namespaces, and a kworker tears them down",
+        f"{caller.subject if caller else 'somebody'} keeps the kernel busy with network namespaces that come and go",
         Fix(
             "create fewer network namespaces: longer-lived pods, no sandbox for each short job",
             (

@@ -35,7 +35,7 @@ def examine(case: Case) -> Evidence:
     return Evidence(
         tuple(found),
         case.blamed(Actor(comm=victim)) if isinstance(victim, str) else None,
-        "the kernel prints an OOM report to a serial console, with interrupts off while each line goes out",
+        "cores stand still while the kernel prints an OOM report to a slow serial console",
         Fix(
             "keep long kernel reports off the serial console",
             tuple(_steps(case.facts)),

@@ -77,8 +77,8 @@ def _cgroup(limited: str | None) -> list[Measurement]:
 def _summary(victim: Actor | None, limited: str | None, count: int) -> str:
     who = victim.name if victim else "a process"
     often = "" if count <= 1 else f" {count:,} times"
-    whose = "the machine ran out of memory" if limited is None else f"{limited} reached its memory limit"
-    return f"{whose}{often}, and the kernel killed {who}"
+    whose = "the machine ran out of memory" if limited is None else f"{limited} is at its memory limit"
+    return f"the kernel killed {who}{often}: {whose}"
 
 
 def _fix(view: CgroupsView, victim: Actor | None, limited: str | None) -> Fix:

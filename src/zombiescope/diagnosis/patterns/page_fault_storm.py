@@ -28,7 +28,7 @@ def examine(case: Case) -> Evidence:
             *_by_new_processes(case),
         ),
         case.answerable_hog,
-        f"{case.hog.name} takes page faults all the time: it maps, touches and releases memory",
+        f"{case.hog.name} spends its time in page faults: it maps, touches and releases memory again and again",
         Fix(
             f"let {case.hog.name} keep its memory: an allocator that does not return it at once, or fewer workers",
             (

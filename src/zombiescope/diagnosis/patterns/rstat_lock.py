@@ -32,7 +32,8 @@ def examine(case: Case) -> Evidence:
     return Evidence(
         (_waiting(case), cpu_below(case, "flushing cgroup statistics", _FLUSH, confirms_from=1e9)),
         readers or case.answerable_hog,
-        "cores wait for the lock of cgroup statistics" + (f"; {readers.name} reads them most" if readers else ""),
+        "cores wait for each other to read cgroup statistics"
+        + (f"; {readers.name} reads them most" if readers else ""),
         Fix(
             "read cgroup statistics less often, and take a kernel that does not flush while another flush runs",
             (

@@ -28,7 +28,7 @@ def examine(case: Case) -> Evidence:
     return Evidence(
         (_mapped(case), cpu_below(case, "reading smaps", _FILES, confirms_from=1e9)),
         case.answerable_hog,
-        f"{case.hog.name} reads the page tables of a large process (smaps, smaps_rollup or pagemap)",
+        f"{case.hog.name} reads the page tables of a large process over and over (smaps, smaps_rollup or pagemap)",
         Fix(
             f"turn off in {case.hog.name} what reads smaps: proportional memory (PSS), referenced memory, swap by "
             "process",

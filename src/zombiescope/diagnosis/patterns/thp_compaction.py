@@ -47,7 +47,7 @@ def examine(case: Case) -> Evidence:
     return Evidence(
         found,
         case.hog_program or case.caller("__alloc_pages_direct_compact", "do_huge_pmd_anonymous_page"),
-        f"{case.hog.name} compacts memory for huge pages",
+        f"{case.hog.name} spends its time moving memory together for huge pages",
         Fix(
             "make huge pages in the background, or only for programs that ask for them",
             tuple(_steps(case)),

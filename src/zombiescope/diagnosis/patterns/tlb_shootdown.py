@@ -31,10 +31,12 @@ _BROADCAST = "broadcast_tlb_flush invlpgb_tlb_flush invlpgb_flush_user_nr_nosync
 
 
 def examine(case: Case) -> Evidence:
+    silent = _silent(case)
+    what = "waits until their cores have flushed it" if silent else "interrupts their cores for it"
     return Evidence(
-        (_silent(case) or _interrupts(case),),
+        (silent or _interrupts(case),),
         case.answerable_hog,
-        f"{case.hog.name} unmaps memory that its threads share, and interrupts their cores for it",
+        f"{case.hog.name} unmaps memory that its threads share, and {what}",
         Fix(
             "unmap less: keep memory in the allocator, or use processes instead of threads",
             (

@@ -28,11 +28,19 @@ def _summary(case: Case) -> str:
     said = announcements.said(first) if first is not None else ""
     if case.hog_task is None:
         return f"{said}; the cause is not known" if said else "the cause is not known: no task was sampled there"
-    who = f"{case.hog.name} was busy"
+    who = _who(case)
     if case.frames:
         asked = system_call(case.frames)
         who += " in the kernel" + (f", in {asked}" if asked else "") + f": {' > '.join(case.frames[-2:])}"
     return f"{said}; the cause is not known, {who}" if said else f"the cause is not known; {who}"
+
+
+def _who(case: Case) -> str:
+    """ "lister was busy", "12 tasks named sh were busy"."""
+    groups = [one for one in case.of_kind("kernel_hog") if one.facts["comm"] == case.hog.comm and one.facts["many"]]
+    if not groups or case.primary.facts.get("many") is False:
+        return f"{case.hog.name} was busy"
+    return f"{max(groups, key=lambda one: one.seconds).facts['who']} were busy"
 
 
 def system_call(frames: tuple[str, ...]) -> str | None:

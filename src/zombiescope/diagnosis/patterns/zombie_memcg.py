@@ -204,18 +204,17 @@ def _counted(dying: int | None, live: int | None) -> str:
 
 def _summary(case: Case, dying: int | None, live: int | None, culprit: Culprit | None) -> str:
     zombies = f"{dying:,} removed memory cgroups" if dying is not None else "removed memory cgroups"
-    text = f"{case.hog.name} makes the kernel walk {zombies}"
+    whose = f" that {culprit.actor.subject} leaks" if culprit and culprit.actor else ""
+    text = f"{case.hog.name} makes the kernel walk {zombies}{whose}"
     if live is not None:
         text += f" (only {live:,} are in use)"
-    return f"{text}; {_leaked_by(culprit)}"
+    return f"{text}; {_unnamed(culprit)}" if whose == "" else text
 
 
-def _leaked_by(culprit: Culprit | None) -> str:
+def _unnamed(culprit: Culprit | None) -> str:
     if culprit is None:
         return "who leaks them was not seen"
-    if culprit.actor is None:
-        return f"who leaks them cannot be named: {culprit.why_nobody}"
-    return f"they are leaked by {culprit.actor.name}"
+    return f"who leaks them cannot be named: {culprit.why_nobody}"
 
 
 def _fix(case: Case, culprit: Actor | None) -> Fix:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from zombiescope.diagnosis.diagnose import Diagnosis
-from zombiescope.diagnosis.incident import KNOWN, NOTHING_FOUND, NOTHING_SEEN, Cause, FixStep, Incident
+from zombiescope.diagnosis.incident import KNOWN, NOTHING_FOUND, NOTHING_SEEN, Cause, FixStep, Incident, how_often
 
 Clock = Callable[[int], str]
 
@@ -34,7 +34,7 @@ def _incident(incident: Incident, clock: Clock) -> Iterator[str]:
     yield f"## {incident.severity}: {_title(incident)}"
     yield ""
     times = f"{clock(incident.from_us)} to {clock(incident.to_us)} ({incident.seconds:.1f} s), incident `{incident.id}`"
-    again = f", recurred {len(incident.recurrences)} times" if incident.recurrences else ""
+    again = f", recurred {how_often(len(incident.recurrences))}" if incident.recurrences else ""
     yield f"{times}{again}"
     yield ""
     for number, cause in enumerate(incident.causes):

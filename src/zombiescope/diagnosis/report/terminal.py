@@ -10,7 +10,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from zombiescope.diagnosis.diagnose import Diagnosis
-from zombiescope.diagnosis.incident import KNOWN, NOTHING_FOUND, NOTHING_SEEN, Cause, FixStep, Incident, Link
+from zombiescope.diagnosis.incident import (
+    KNOWN,
+    NOTHING_FOUND,
+    NOTHING_SEEN,
+    Cause,
+    FixStep,
+    Incident,
+    Link,
+    how_often,
+)
 
 Piece = tuple[str, str]
 Clock = Callable[[int], str]
@@ -50,7 +59,7 @@ def _incident(incident: Incident, clock: Clock, wordy: bool) -> Iterator[ReportL
     best = incident.causes[0] if incident.causes else None
     head = f"{incident.severity.upper()}  "
     yield ReportLine(((head, style),), ((best.summary if best else incident.symptoms[0].text, "bold"),))
-    again = f", recurred {len(incident.recurrences)} times" if incident.recurrences else ""
+    again = f", recurred {how_often(len(incident.recurrences))}" if incident.recurrences else ""
     still = ", ongoing" if incident.state == "open" else ""
     when = f"{clock(incident.from_us)} to {clock(incident.to_us)}, {incident.seconds:.1f} s{still}{again}"
     yield ReportLine(((" " * len(head), ""),), ((f"{when}   {incident.id}", "dim"),))

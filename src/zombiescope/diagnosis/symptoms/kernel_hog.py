@@ -57,6 +57,8 @@ class _Hog(NamedTuple):
     peak: float
     task: SampledTask
     cpus: tuple[int, ...]
+    tasks: int
+    pids: int
     moderate: bool = False
 
 
@@ -119,7 +121,9 @@ def _hogs(grid: SampleGrid, grouped: _Grouped, least: float, bins: int) -> Itera
             cpus = tuple(int(cpu) for cpu in np.unique(grid.cpu[chosen]) if cpu >= 0)
             ratio = samples / grid.hz / ((end - first) * BIN_US / 1e6)
             peak = float(in_a_window[number, max(0, first - bins) : last].max()) * least / enough
-            yield _Hog(level, names[number], first, end, samples, ratio, peak, hottest[0], cpus)
+            tasks = [grid.task_of(task) for task in np.unique(grid.task[chosen]).tolist()]
+            pids = len({task.pid for task in tasks})
+            yield _Hog(level, names[number], first, end, samples, ratio, peak, hottest[0], cpus, len(tasks), pids)
 
 
 def _trimmed(kernel: Ints, first: int, last: int, least: float) -> tuple[int, int]:
@@ -146,13 +150,18 @@ def _overlap(one: _Hog, other: _Hog) -> bool:
 
 
 def _name(grid: SampleGrid, hog: _Hog) -> str:
+    """One task by its name, several as what they are."""
     who = hog.task.comm or hog.name
     if hog.level == "parent":
         parent = grid.ancestry.parent_of(hog.task)
-        known = f"{parent.comm} (pid {hog.task.ppid})" if parent is not None else f"pid {hog.task.ppid}"
-        return f"the processes that {known} started"
-    names = {"thread": who, "comm": f"{hog.name} (all its threads)", EVERYBODY: f"{who} together with others"}
-    return names.get(hog.level, f"{hog.name} (all its tasks)")
+        return f"the children of {'a process that was not sampled' if parent is None else parent.comm}"
+    if hog.level == EVERYBODY:
+        return f"{who} and others together"
+    if hog.tasks == 1:
+        return who
+    if hog.level == "comm":
+        return f"{hog.tasks} threads of {hog.name}" if hog.pids == 1 else f"{hog.tasks} tasks named {hog.name}"
+    return f"the tasks of {hog.name}"
 
 
 def _symptom(grid: SampleGrid, hog: _Hog) -> Symptom:
@@ -174,6 +183,8 @@ def _symptom(grid: SampleGrid, hog: _Hog) -> Symptom:
             "tid": hog.task.tid,
             "comm": hog.task.comm or hog.name,
             "moderate": hog.moderate,
+            "who": _name(grid, hog),
+            "many": hog.tasks > 1,
         },
         finding="kernel-crowd" if hog.level != "thread" else "kernel-hog" if len(hog.cpus) == 1 else MIGRATING,
     )

@@ -41,7 +41,7 @@ def find(facts: Facts) -> Iterator[Symptom]:
                 DETECTOR,
                 from_us,
                 to_us,
-                f"{task.comm} (pid {task.pid}, {REAL_TIME[task.policy or 1]} {task.rt_priority}) used "
+                f"{task.comm} ran at real-time priority ({REAL_TIME[task.policy or 1]} {task.rt_priority}) for "
                 f"{ratio:.2f} of a CPU; ordinary tasks on its core waited",
                 "warning",
                 int(cpus[0]) if len(cpus) == 1 else None,

@@ -34,7 +34,7 @@ def test_the_founding_case_is_the_verdict(tmp_path: Path) -> None:
     assert "reported when the kernel held one core for 95% of a second or more" in finding.evidence[0].text
     # AND why, with the numbers that say so and what to do
     assert (finding.pattern, finding.rule) == ("zombie-memcg", "core-saturated")
-    assert "they are leaked by amazon-ecs-agen (ecs.service)" in finding.why
+    assert "that amazon-ecs-agen (ecs.service) leaks" in finding.why
     assert "systemctl disable --now ecs.service" in finding.fix
     said = verdict(check)
     assert (said.severity, said.text) == ("critical", finding.why)
@@ -124,7 +124,7 @@ def test_a_real_time_thread_that_keeps_a_core_is_found(tmp_path: Path, policy: i
     check = checked(tmp_path, stacks.tables)
     findings = found(check, "real-time-hog")
     assert len(findings) == expected
-    assert all("spinner (pid 9, SCHED_" in finding.why and " 50) used" in finding.why for finding in findings)
+    assert all("spinner ran at real-time priority (SCHED_" in one.why and " 50) for" in one.why for one in findings)
     assert [(hog.rt_priority, hog.longest_s) for hog in check.hogs.real_time] == [(50, 5.0)] * expected
 
 

@@ -1,0 +1,120 @@
+"""A pack for strangers has no name of the node's people in it, and everything that is asked of it still joins."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from tests.helpers.boxes import CRASH, LOOP, LOOP_IMAGE, TRAINER_UID, at, box_node
+from tests.helpers.made import Node, write_segment
+
+from zombiescope.diagnosis.diagnose import diagnose
+from zombiescope.recording import compact
+from zombiescope.recording.pack import pack
+from zombiescope.recording.reader import Recording, open_recording
+from zombiescope.views.container_families import families
+from zombiescope.views.container_loops import loops
+from zombiescope.views.containers import containers
+
+pytestmark = pytest.mark.timeout(120)
+
+BOX = "ab12" * 16
+SECRETS = (
+    "lab-secret-host", LOOP_IMAGE, "ecs-agent", "agent-loop", "ecs.service", "train-0", "kube-system", "trainer",
+    TRAINER_UID, BOX, BOX[:12], "/home/alice", "alice", "10.1.2.3", "docker run", "us-east-1a", CRASH["pod"], "wallet",
+)  # fmt: skip
+KEPT = ("vfs_read", "kubelet", "kubelet.service", "mem_cgroup_iter", "eth0", "python3")
+
+
+def secret_node() -> Node:
+    node = box_node()
+    node.container(at(1), BOX, name="wallet", image="wallet:7", pod="train-0", namespace="ml", pod_uid=TRAINER_UID,
+                   cgroup=f"/kubepods/burstable/pod{TRAINER_UID}/{BOX}", started=at(1), runs=1)  # fmt: skip
+    task = node.task(900, "python3", cmdline="python3 /home/alice/wallet.py --key 1", exe="/home/alice/bin/python3",
+                     cgroup=f"/kubepods/burstable/pod{TRAINER_UID}/{BOX}", container=BOX, pod=TRAINER_UID)  # fmt: skip
+    agent = node.task(812, "agent-loop", unit="ecs.service", cgroup="/system.slice/ecs.service")
+    script = node.frame("py::train:/home/alice/train.py", "jit", "/home/alice/lib/libmine.so")
+    for second in range(10):
+        node.sample(at(second + 0.5), 1, task, node.stack([script, node.frame("mem_cgroup_iter")]))
+        node.sample(at(second + 0.6), 1, agent, node.stack([node.frame("vfs_read")]))
+    text = (
+        f"container {LOOP['image']} of pod kube-system/{CRASH['pod']} on lab-secret-host said 10.1.2.3 at /home/alice"
+    )
+    fields = {"id": BOX, "image": "wallet:8", "pod": "alice-pod", "nic": "eth0", "same": "image", "code": 1}
+    node.happen(at(5), "container_restart", "containers", "warning", text, **fields)
+    node.leak(at(6), "/docker/*", 9, created=9, removed=9, comm="agent-loop", unit="ecs.service", container=BOX)
+    node.leak(at(6), "/alice/*", 9, created=9, removed=9, comm="runc")
+    return node
+
+
+@pytest.fixture(scope="module", params=["log", "parquet"])
+def packs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The recording, and what strangers get of it."""
+    folder = tmp_path_factory.mktemp("redact")
+    write_segment(folder / "rec", secret_node().tables, node="lab-secret-host")
+    if request.param == "parquet":
+        compact.compact(folder / "rec" / "node=lab-secret-host")
+    with open_recording(folder / "rec") as recording:
+        pack(recording, at(0), at(60), folder / "x.zscope", redact=True)
+    return folder / "rec", folder / "x.zscope"
+
+
+def _texts(recording: Recording) -> str:
+    tables = ("tasks", "frames", "series", "events", "leaks", "cgroup_stats", "containers", "queues", "gaps")
+    rows = [recording.table(name).to_pylist() for name in tables]
+    return json.dumps([rows, recording.node, recording.name], default=str)
+
+
+def test_no_secret_is_left_and_the_kernels_words_are(packs: tuple[Path, Path]) -> None:
+    with open_recording(packs[0]) as recording:
+        said = _texts(recording)
+        assert [word for word in SECRETS if word not in said] == [], "each was there"
+    with open_recording(packs[1]) as recording:
+        said = _texts(recording)
+    assert [word for word in SECRETS if word in said] == []
+    assert [word for word in KEPT if word not in said] == []
+    with zipfile.ZipFile(packs[1]) as archive:
+        names = " ".join(archive.namelist())
+        raw = b"".join(archive.read(name) for name in archive.namelist())
+    assert "lab-secret-host" not in names
+    assert b"lab-secret-host" not in raw
+    assert b"wallet" not in raw
+
+
+def test_joins_and_families_hold(packs: tuple[Path, Path]) -> None:
+    shapes, joined = [], []
+    for place in packs:
+        with open_recording(place) as recording:
+            found = containers(recording, at(0), at(60))
+            kinds = families(found.values())
+            shapes.append(sorted((each.kind, each.ids, each.starts, each.failed) for each in kinds))
+            joined.append(Counter((loop.kind, loop.family.starts) for loop in loops(kinds)))
+            tasks = recording.table("tasks").to_pylist()
+            boxed = [found[task["container"]] for task in tasks if task["container"] in found]
+            assert len(boxed) >= 3, "tasks are found by the ids of their containers"
+            assert {one.pod_uid for one in boxed if one.pod} == {task["pod"] for task in tasks if task["pod"]}
+            comms = {task["comm"] for task in tasks}
+            assert {one.requester for one in found.values()} - {None} <= comms, "who asked for it is a task"
+            assert any(one.cgroup and one.id in one.cgroup for one in found.values())
+    assert shapes[0] == shapes[1]
+    assert joined[0] == joined[1]
+
+
+def test_the_diagnosis_is_the_same(packs: tuple[Path, Path]) -> None:
+    kinds = []
+    for place in packs:
+        with open_recording(place) as recording:
+            found = diagnose(recording, at(0), at(60))
+        kinds.append(sorted((one.kind, one.severity) for one in found.remarks))
+    assert kinds[0] == kinds[1]
+
+
+def test_two_packs_cannot_be_joined(packs: tuple[Path, Path], tmp_path: Path) -> None:
+    with open_recording(packs[0]) as recording:
+        pack(recording, at(0), at(60), tmp_path / "y.zscope", redact=True)
+    with open_recording(packs[1]) as one, open_recording(tmp_path / "y.zscope") as other:
+        assert one.name != other.name
+        assert not set(containers(one, None, None)) & set(containers(other, None, None))
