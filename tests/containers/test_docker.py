@@ -83,7 +83,8 @@ def test_a_restart_policy_is_one_id_made_many_times(seen: Seen) -> None:
     assert crasher.image == IMAGE
     assert crasher.restart_policy == "always"
     assert truth["RestartCount"] >= 3, "Docker backs off from a tenth of a second, by doubling"
-    assert crasher.runs == truth["RestartCount"] + 1
+    # Docker counts a restart when it decides on it; one that was stopped while it still waited never ran.
+    assert crasher.runs in (truth["RestartCount"], truth["RestartCount"] + 1)
     assert crasher.restarts is not None
     assert crasher.restarts <= truth["RestartCount"]
 

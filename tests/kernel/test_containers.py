@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import time
@@ -14,6 +15,7 @@ import pytest
 from tests.conftest import Needs
 from tests.helpers.recorder_process import recording
 
+from zombiescope.kernel import cgroup
 from zombiescope.recording.reader import open_recording
 from zombiescope.views.containers import Container, containers
 
@@ -69,11 +71,25 @@ def runc(needs: Needs, tmp_path: Path) -> Iterator[Runc]:
     needs.memory_cgroup()
     needs.file("/bin/busybox")
     made = Runc(needs.binary("runc", "runc"), tmp_path / "runc")
+    before = set(_parents())
     yield made
     for container in (ID, OTHER):
         subprocess.run(
             ["runc", "--root", tmp_path / "runc" / "state", "delete", "--force", container], capture_output=True
         )
+    for parent in set(_parents()) - before:
+        _remove(parent)
+
+
+def _parents() -> Iterator[Path]:
+    """Of containers' cgroups: runc makes them in every hierarchy, and leaves them."""
+    mounts = [Path(one.mount) for one in cgroup.hierarchies() if one.mount]
+    yield from (mount / name for mount in mounts for name in ("docker", "kubepods") if (mount / name).is_dir())
+
+
+def _remove(parent: Path) -> None:
+    for place, _, _ in os.walk(parent, topdown=False):
+        Path(place).rmdir()
 
 
 def _known(directory: Path) -> dict[str, Container]:

@@ -105,12 +105,15 @@ def _by_ledger(facts: Facts, view: CgroupsView) -> Culprit | None:
 def _suspects(paths: RuntimePaths, line: Leak) -> Iterator[tuple[Hashable, float, _Suspect]]:
     """Whom a line is charged to, each with its share of it."""
     creator = line.creator
-    if not carries_out(creator.comm, creator.pid) and not is_carrier_unit(creator.unit):
+    is_carrier = carries_out(creator.comm, creator.pid) or is_carrier_unit(creator.unit)
+    # Somebody who is in no unit and makes cgroups below a container's works in that container; mkdir is soon gone.
+    is_inside = creator.unit is None and unit_of(line.path) is None
+    asked = paths.requests_for(line.path) if is_carrier else paths.requests_above(line.path) if is_inside else []
+    if not is_carrier and not asked:
         unit = creator.unit or unit_of(line.path)
         actor = Actor(creator.comm, creator.pid, unit, line.path, creator.container)
         yield (creator.unit or unit or creator.comm or line.path), 1.0, _Suspect(paths.named(actor))
         return
-    asked = paths.requests_for(line.path)
     if asked:
         total = sum(one.runs for one in asked)
         for one in asked:

@@ -41,6 +41,10 @@ class RuntimePaths:
             self._known[path] = requests(self._at(_plain(path)))
         return self._known[path]
 
+    def requests_above(self, path: str) -> list[Request]:
+        """The same for cgroups that a container made below its own."""
+        return requests(self._above(_plain(path)))
+
     def requests_below(self, parent: str) -> list[Request]:
         """The same for a directory that containers, or their pods, are directly below."""
         above = _plain(normalise(parent)).rstrip("/")
@@ -56,8 +60,10 @@ class RuntimePaths:
         if exact:
             return exact
         below = self._where(lambda one: one.startswith(f"{path}/"))
-        above = below or self._where(lambda one: path.startswith(f"{one}/"))
-        return above or self._beside(path)
+        return below or self._above(path) or self._beside(path)
+
+    def _above(self, path: str) -> list[Container]:
+        return self._where(lambda one: path.startswith(f"{one}/"))
 
     def _beside(self, path: str) -> list[Container]:
         """Below the same directory, if that is a runtime's or a pod's own; a slice is shared by many."""

@@ -210,6 +210,30 @@ def test_who_makes_cgroups_itself_is_named_as_ever(tmp_path: Path) -> None:
     assert cause.culprit.name == "leaky (leaky.service)"
 
 
+@pytest.mark.parametrize(
+    ("above", "below"),
+    [
+        (f"/kubepods/burstable/pod{UID}/{{}}", "/kubepods/burstable/pod*/*/task-*"),
+        ("/system.slice/cri-containerd-{}.scope", "/system.slice/cri-containerd-*.scope/task-*"),
+    ],
+)
+def test_what_a_container_makes_below_its_own_cgroup_is_charged_to_its_pod(
+    tmp_path: Path, above: str, below: str
+) -> None:
+    # GIVEN a process of a moment inside the container, of which no more is known than its name
+    made = leak(scene(), below, 5_000, {"comm": "mkdir", "pid": 77})
+    run(made, above, 4, image=IMAGE, pod="leaky", namespace="default", name="agent")
+    cause = cause_of(made, tmp_path)
+    assert cause.culprit is not None
+    assert (cause.culprit.namespace, cause.culprit.pod, cause.culprit.image) == ("default", "leaky", IMAGE)
+    # AND a unit that makes cgroups beside them is still itself
+    beside = leak(scene(), below, 5_000, {"comm": "agent", "pid": 77, "unit": "agent.service"})
+    run(beside, above, 4, image=IMAGE, pod="leaky", namespace="default", name="agent")
+    named = cause_of(beside, tmp_path / "beside").culprit
+    assert named is not None
+    assert named.unit == "agent.service"
+
+
 def test_pid_1_stands_for_the_unit_in_the_path(tmp_path: Path) -> None:
     cause = cause_of(leak(scene(), "/system.slice/ecs.service", 5_000, PID_1), tmp_path)
     assert cause.culprit is not None

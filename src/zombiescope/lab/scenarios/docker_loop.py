@@ -7,8 +7,8 @@ from zombiescope.lab.sandbox import Sandbox
 from zombiescope.lab.scenario import GB, RUNTIMES, Needs, Scenario, Truth
 from zombiescope.lab.zombies import WALKER
 
-COUNT = 1_050
-MADE_S = 280
+COUNT = 600
+MADE_S = 150
 IMAGE = "registry.local/ecs-agent:1.2"
 AGENT = """\
 #!/bin/sh
