@@ -14,7 +14,7 @@ from zombiescope.recording import columns
 from zombiescope.recording.columns import Ints, Mask
 from zombiescope.recording.reader import Recording
 from zombiescope.recording.stacks import KERNEL_KINDS
-from zombiescope.views.memcg_walks import READERS, STEPS, SUMS, hertz
+from zombiescope.views.memcg_walks import GENERATIONS, READERS, STEPS, SUMS, VISITS, hertz
 
 LONGEST_US = HOUR_US
 
@@ -42,12 +42,14 @@ def _walking_stacks(recording: Recording, start_us: int, end_us: int) -> Ints:
     """The ids of stacks that walk."""
     found = [np.zeros(0, np.int64)]
     frames = recording.table("frames", start_us, end_us, ("frame", "name", "kind"))
-    steps, readers, sums = (_named(frames, names) for names in (STEPS, READERS, SUMS))
-    if not len(steps) and not (len(readers) and len(sums)):
+    lists = (STEPS, READERS, SUMS, frozenset({GENERATIONS}), VISITS)
+    steps, readers, sums, generations, visits = (_named(frames, names) for names in lists)
+    if not len(steps) and not (len(readers) and len(sums)) and not len(generations):
         return found[0]
     for rows in recording.batches("stacks", start_us, end_us, ("stack", "frames")):
-        has_step, has_reader, has_sum = (_on_stack(rows, ids) for ids in (steps, readers, sums))
-        found.append(columns.ids(rows.column("stack"))[has_step | (has_reader & has_sum)])
+        has_step, has_reader, has_sum, is_many = (_on_stack(rows, ids) for ids in (steps, readers, sums, generations))
+        visits_one = is_many & _ends_in(rows, visits) if is_many.any() else is_many
+        found.append(columns.ids(rows.column("stack"))[has_step | (has_reader & has_sum) | visits_one])
     return np.unique(np.concatenate(found))
 
 
@@ -69,3 +71,14 @@ def _on_stack(rows: pa.Table, ids: Ints) -> Mask:
         found[places[np.isin(columns.ids(elements), ids)]] = True
         held.append(found)
     return np.concatenate(held)
+
+
+def _ends_in(rows: pa.Table, ids: Ints) -> Mask:
+    """Which stacks have one of the functions innermost."""
+    ends = [np.zeros(0, bool)]
+    for chunk in rows.column("frames").chunks:
+        offsets, elements = columns.list_parts(chunk)
+        last = np.maximum(np.asarray(offsets[1:]) - 1, 0)
+        inner = columns.ids(elements)
+        ends.append(np.isin(inner[last], ids) & (np.diff(offsets) > 0) if len(inner) else np.zeros(len(chunk), bool))
+    return np.concatenate(ends)

@@ -23,14 +23,36 @@ STEPS = frozenset(
         "accumulate_memcg_tree", "mem_cgroup_nr_lru_pages", "mem_cgroup_node_nr_lru_pages", "memcg_sum_events",
     }
 )  # fmt: skip
-READERS = frozenset({"memcg_numa_stat_show", "memcg_stat_show", "memory_stat_show", "mem_cgroup_usage"})
-SUMS = frozenset({"cpumask_next", "find_next_bit", "_find_next_bit", "memcg_page_state", "lruvec_page_state"})
+READERS = frozenset(
+    {"memcg_numa_stat_show", "memcg_stat_show", "memory_stat_show", "memory_stat_format", "mem_cgroup_usage"}
+)
+SUMS = frozenset(
+    {
+        "cpumask_next", "find_next_bit", "_find_next_bit", "memcg_page_state", "lruvec_page_state", "tree_stat",
+        "tree_events", "mem_cgroup_read_stat", "mem_cgroup_read_events", "mem_cgroup_get_lru_size",
+        "accumulate_vmstats",
+    }
+)  # fmt: skip
+GENERATIONS = "shrink_many"
+"""From 6.3 on (e4dde56cd208) MGLRU has a list of its own in the place of mem_cgroup_iter."""
+VISITS = frozenset(
+    {
+        "shrink_many", "shrink_one", "lru_gen_rotate_memcg", "lru_gen_release_memcg", "try_to_shrink_lruvec",
+        "should_run_aging", "get_nr_to_scan", "lruvec_is_sizable", "lruvec_is_reclaimable", "get_swappiness",
+        "mem_cgroup_get_nr_swap_pages", "shrink_slab", "shrink_slab_memcg", "vmpressure", "should_abort_scan",
+        "mem_cgroup_put", "css_put",
+    }
+)  # fmt: skip
+"""What each memory cgroup costs there, whether or not it has a page: pages are looked at in functions below these."""
 _USUAL_HZ = 99.0
 
 
 def is_walk(functions: Iterable[str]) -> bool:
-    """Whether a stack with these functions of the kernel walks memory cgroups."""
-    names = frozenset(functions)
+    """Whether a stack with these functions of the kernel, outermost first, walks memory cgroups."""
+    path = tuple(functions)
+    names = frozenset(path)
+    if GENERATIONS in names and path[-1] in VISITS:
+        return True
     return bool(names & STEPS) or bool(names & READERS and names & SUMS)
 
 

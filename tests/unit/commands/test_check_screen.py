@@ -62,7 +62,7 @@ def test_it_fits(cpus: int, width: int, height: int) -> None:
     lines = page(founding(cpus), width, height)
     assert len(lines) <= height
     assert lines[0].startswith(" zombiescope check  lab")
-    assert lines[1].startswith(f" CRITICAL  core {cpus - 1} spent 100")
+    assert lines[1].startswith(f" CRITICAL  core {cpus - 1} was lost to")
 
 
 def test_at_80_by_24_every_subject_and_the_saturated_core_of_192_are_seen() -> None:

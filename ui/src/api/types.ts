@@ -427,6 +427,7 @@ export interface Incident {
   causes: Cause[];
   ruled_out: RuledOut[];
   recurrences: number[];
+  not_checked?: string[];
   node: string;
 }
 
@@ -540,6 +541,7 @@ export interface NotedIncident {
   causes: Cause[];
   ruled_out: RuledOut[];
   recurrences: number[];
+  not_checked?: string[];
 }
 
 export interface OneIncident {
@@ -553,6 +555,7 @@ export interface OneIncident {
   causes: Cause[];
   ruled_out: RuledOut[];
   recurrences: number[];
+  not_checked?: string[];
   node: string;
   window: Span;
 }

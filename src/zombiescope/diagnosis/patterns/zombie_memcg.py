@@ -13,6 +13,7 @@ from zombiescope.diagnosis.leak import Culprit
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, measured, signature
 from zombiescope.diagnosis.plan_container import stop_what, to_stop
 from zombiescope.kernel.release import NUMA_STAT_WALKS_BEFORE
+from zombiescope.views import memcg_walks
 
 MANY = 1_000
 CLEAR_MAJORITY = 0.75
@@ -69,16 +70,10 @@ RECLAIM = signature(
     _WALK,
     means="reclaim walks them",
 )
-# From 6.3 on (e4dde56cd208) MGLRU has a list of its own in the place of mem_cgroup_iter. Pages are looked at below
-# evict_folios; these are what each memory cgroup costs, whether or not it has a page.
 GENERATIONS = signature(
-    "shrink_many",
-    "shrink_many shrink_one lru_gen_rotate_memcg lru_gen_release_memcg try_to_shrink_lruvec should_run_aging"
-    " get_nr_to_scan lruvec_is_sizable lruvec_is_reclaimable mem_cgroup_get_nr_swap_pages get_swappiness"
-    " shrink_slab shrink_slab_memcg vmpressure should_abort_scan mem_cgroup_put css_put",
-    innermost=True,
+    memcg_walks.GENERATIONS, " ".join(sorted(memcg_walks.VISITS)), innermost=True,
     means="reclaim by generations walks them",
-)
+)  # fmt: skip
 SLAB = signature(
     "drop_slab drop_slab_node drop_caches_sysctl_handler shrink_slab", _WALK, means="slab caches are dropped"
 )

@@ -112,6 +112,7 @@ class NotedIncident(Span):
     causes: list[Cause]
     ruled_out: list[RuledOut]
     recurrences: list[float]
+    not_checked: NotRequired[list[str]]
 
 
 class Incident(NotedIncident):
