@@ -107,6 +107,13 @@ def test_an_estimate_alone_is_no_cost_where_nobody_was_seen_reading() -> None:
     assert all("about" in each.why and "estimated" in each.why for each in (unseen, watched))
 
 
-@pytest.mark.parametrize(("total", "live", "dying"), [(300, 240, 60), (900, 450, 450), (3_000, 2_900, 100)])
+@pytest.mark.parametrize(("total", "live", "dying"), [(300, 240, 60), (180, 90, 90), (3_000, 2_900, 100)])
 def test_walking_a_few_is_what_every_kernel_does(total: int, live: int, dying: int) -> None:
     assert judge("6.18.0", Load(1, total, live, dying, walked_cpus=0.9), LeafCost()).verdict == "harmless"
+
+
+def test_a_dear_walk_of_some_hundreds_is_costly_wherever_it_is_asked() -> None:
+    """As the diagnosis has it: how many there are is no cause, what walking them takes is."""
+    verdict = judge("6.18.0", Load(1, 724, 12, 712, walked_cpus=0.37), LeafCost())
+    assert verdict.verdict == "costly"
+    assert "0.37 of a CPU" in verdict.why

@@ -131,7 +131,7 @@ def _print_leaks(document: dict[str, Any]) -> None:
         "path",
         "made by",
         right=("dying", "created", "released"),
-        wraps="path",
+        wraps=("path", "made by"),
     )
     for leak in leaks[:_LEAKS_SHOWN]:
         least = "" if leak["exact"] in (True, None) else "≥"

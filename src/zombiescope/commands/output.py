@@ -10,7 +10,7 @@ import json
 import shlex
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -60,15 +60,15 @@ def command_line(command: str, directory: str | None) -> str:
     return f"{called()} {command}" + ("" if directory is None else f" {shlex.quote(directory)}")
 
 
-def table(*columns: str, right: Iterable[str] = (), wraps: str | None = None, gap: int = 2) -> Table:
-    """A table without lines; the columns named in `right` hold numbers, and only `wraps` may break."""
+def table(*columns: str, right: Iterable[str] = (), wraps: str | Sequence[str] = (), gap: int = 2) -> Table:
+    """A table without lines; the columns named in `right` hold numbers, and only those in `wraps` may break."""
     from rich.table import Table
 
     made = Table(box=None, padding=(0, gap, 0, 0), header_style="bold")
-    numbers = set(right)
+    numbers, breaking = set(right), {wraps} if isinstance(wraps, str) else set(wraps)
     for column in columns:
         justify: Literal["left", "right"] = "right" if column in numbers else "left"
-        made.add_column(column, justify=justify, no_wrap=column != wraps)
+        made.add_column(column, justify=justify, no_wrap=column not in breaking, overflow="fold")
     return made
 
 

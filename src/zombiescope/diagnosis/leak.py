@@ -161,7 +161,8 @@ def _about(request: Request, line: Leak) -> Iterator[Known]:
     yield Known("container", request.said + again, request.runs, "containers", "containers")
     if request.kind == "script":
         command = f": {request.command}" if request.command else ""
-        yield Known("requested by", f"{request.actor.name}{command}", None, None, "containers")
+        who = Actor(request.actor.comm, unit=request.actor.unit).name
+        yield Known("requested by", f"{who}{command}", None, None, "containers")
     if request.policy and request.kind == "restart policy":
         counted = "" if request.restarts is None else f", {request.restarts:,} restarts as the runtime counts them"
         yield Known("restart policy", f"{request.policy}{counted}", request.policy, None, "containers")

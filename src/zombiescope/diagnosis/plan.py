@@ -115,7 +115,7 @@ def stop(actor: Actor | None, does: str) -> Iterator[FixStep]:
         yield advice(f"ask the user whose {actor.name} {does}: it is none of the system's units")
     elif actor.unit is None:
         where = f" under {actor.cgroup}" if actor.cgroup else ""
-        yield advice(f"{actor.name} {does}{where}; it belongs to no unit, so whoever started it has to stop it")
+        yield advice(f"{actor.subject} {does}{where}; it belongs to no unit, so whoever started it has to stop it")
     elif (why := untouchable(actor.unit)) is not None:
         yield advice(f"no command is given for {actor.unit}: {why}; look for who asks it to")
     else:

@@ -83,7 +83,7 @@ def families(containers: Iterable[Container]) -> list[Family]:
 def _key(one: Container, names: Counter[str]) -> tuple[str | None, ...]:
     if one.pod:
         return ("pod", pod_owner(one.pod), one.namespace, one.name)
-    if one.name and names[one.name] > 1:
+    if one.name and names[one.name] > 1 and not is_made_up(one.name):
         return ("name", one.name)
     if one.image and (one.requester or one.requester_unit):
         return ("image", one.image, one.requester_unit, one.requester)

@@ -25,8 +25,9 @@ LEAF_GAUGES = ("numa_stat_leaf_ns", "stat_leaf_ns", "walk_leaf_ns")
 COSTLY_READ_S = 0.5
 MANY_DYING = 5000
 GROWING_PER_HOUR = 10.0
-MANY_WALKED = 1_000
-"""Dying ones that make a walk long, if they are as many as those in use."""
+WALKED = 100
+"""Dying ones, if they are as many as those in use, that are taken for what a walk costs. Of fewer it may be the reader
+who reads too often."""
 MANY_TRACKED = 5_000
 """Memory cgroups that make a walk long, dying or not."""
 WALKED_CPUS = 0.2
@@ -86,7 +87,7 @@ def judge(release: str | None, load: Load, leaf: LeafCost) -> CostVerdict:
 
 def are_many(dying: int | None, live: int | None) -> bool:
     """Enough dying ones to be most of a walk."""
-    return dying is not None and dying >= MANY_WALKED and (live is None or dying >= live)
+    return dying is not None and dying >= WALKED and (live is None or dying >= live)
 
 
 def _walked(load: Load, walks: int | None, forecast: Forecast) -> tuple[str, str] | None:

@@ -13,18 +13,17 @@ from zombiescope.diagnosis.leak import Culprit
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, measured, signature
 from zombiescope.diagnosis.plan_container import stop_what, to_stop
 from zombiescope.kernel.release import NUMA_STAT_WALKS_BEFORE
-from zombiescope.views import memcg_walks
+from zombiescope.views import memcg_cost, memcg_walks
 
 MANY = 1_000
 CLEAR_MAJORITY = 0.75
 """Of the bytes that keep them: below it, what to do is not decided by which of two counts is larger."""
 MANY_PER_LIVE = 1
 """Fewer than are in use are not most of the walk."""
-FEW = 100
 WALK_SHARE = 0.3
 WALK_CORES = 0.1
 """A walk that takes so much of the hog's kernel time, and of a CPU, is dear whatever is counted: how many there are is
-no cause. Of fewer than FEW it may be the reader who reads too often."""
+no cause. As few as that are never said to be the cause: memcg_cost.WALKED."""
 
 _WALK = "mem_cgroup_iter css_next_descendant_pre css_next_child css_rightmost_descendant"
 _SUM = (
@@ -103,7 +102,7 @@ def _measurements(case: Case, dying: int | None, live: int | None, culprit: Culp
     else:
         says = _says(case, dying, live)
         found.append(measured(_counted(dying, live), dying, "cgroups", "census", says, at_us=at_us, step="zombies"))
-        if dying is not None and FEW <= dying < MANY and says is not False:
+        if dying is not None and memcg_cost.WALKED <= dying < MANY and says is not False:
             found.append(cpu_used("walking them took {}", _walk(case)[1], True))
     view = case.cgroups
     if view.growth_per_hour is not None:
