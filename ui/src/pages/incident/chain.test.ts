@@ -59,6 +59,34 @@ describe("the path of the founding case", () => {
   });
 });
 
+describe("a leak of containers", () => {
+  const link = (step: string, fact: string, value: string | number | null, value_unit: string | null) => ({
+    ...cause.chain[0]!,
+    step,
+    fact,
+    value,
+    value_unit,
+    source: "containers",
+  });
+  const chain = [
+    link("leak", "671 of the cgroups under /docker/* are dying", 671, "cgroups"),
+    link("container", "718 containers of image registry.local/ecs-agent:1.2", 718, "containers"),
+    link("requested by", "agent-loop (agent-loop.service): /bin/sh agent-loop", null, null),
+    link("not seen", "stack samples: perf is not allowed", null, null),
+  ];
+  const found = stations(incident, { ...cause, chain }, bounds);
+
+  it("says in which containers and who asked for them, each at a station of its own", () => {
+    const shown = found.map((each) => `${each.label}: ${each.headline}`);
+    expect(shown).toContain("In which containers: 718 containers");
+    expect(shown).toContain("Asked for by: agent-loop (agent-loop.service)");
+  });
+
+  it("does not count as measured what nobody could see", () => {
+    expect(found.find((each) => each.label === "Not seen")?.kind).toBe("blind");
+  });
+});
+
 describe("an incident without a cause", () => {
   const bare: Incident = {
     ...incident,

@@ -8,7 +8,7 @@ import { exactly } from "../../flame/search";
 import { measured } from "../../format";
 import type { Filters, Target } from "../../state/place";
 
-export type StationKind = "symptom" | "core" | "hog" | "kernel" | "measurement" | "leak" | "culprit" | "fix";
+export type StationKind = "symptom" | "core" | "hog" | "kernel" | "measurement" | "blind" | "leak" | "culprit" | "fix";
 
 export interface Station {
   kind: StationKind;
@@ -86,6 +86,12 @@ export function stations(incident: Incident, cause: Cause | null, bounds: Span |
   found.push(maker.fix(cause));
   return found;
 }
+
+const ASKED: Record<string, string> = {
+  container: "In which containers",
+  "requested by": "Asked for by",
+  "restart policy": "Restarted by its policy",
+};
 
 class Maker {
   private readonly guilty: Span;
@@ -187,6 +193,27 @@ class Maker {
           kind: "leak",
           label: "Where they come from",
           headline: common.value ?? "a leak",
+          place: this.bySource(link),
+          opens: opensSource(link.source),
+        };
+      case "container":
+      case "requested by":
+      case "restart policy":
+        return {
+          ...common,
+          kind: "leak",
+          label: ASKED[link.step] ?? link.step,
+          headline:
+            link.step === "container" ? (common.value ?? "containers") : (link.fact.split(": ")[0] ?? link.fact),
+          place: this.bySource(link),
+          opens: opensSource(link.source),
+        };
+      case "not seen":
+        return {
+          ...common,
+          kind: "blind",
+          label: "Not seen",
+          headline: "no stacks to look at",
           place: this.bySource(link),
           opens: opensSource(link.source),
         };

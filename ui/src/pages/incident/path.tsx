@@ -14,6 +14,7 @@ const SIGNS: Record<Station["kind"], string> = {
   hog: "M12 12a4 4 0 1 0 0-8 4 4 0 0 0 0 8zM4 21a8 8 0 0 1 16 0",
   kernel: "M9 4C6 4 8 11 5 12c3 1 1 8 4 8M15 4c3 0 1 7 4 8-3 1-1 8-4 8",
   measurement: "M4 20V10M10 20V4M16 20v-7M22 20H2",
+  blind: "M3 12c4-6 14-6 18 0-4 6-14 6-18 0zM4 4l16 16", // an eye, crossed out
   leak: "M12 3s6 7 6 11a6 6 0 0 1-12 0c0-4 6-11 6-11z",
   culprit: "M12 3l9 17H3zM12 10v4M12 17v.5",
   fix: "M4 13l5 5L20 6",
