@@ -89,6 +89,8 @@ def run(
     however it ends. Exits 3 when the diagnosis was wrong.
     """
     scenario = named(name)
+    if in_node and keep is not None:
+        raise typer.BadParameter("--keep: a recording that is made with --in-node stays in that machine; leave out one")
     end_in_order()
     if in_node:
         from zombiescope.commands.lab import node_run
