@@ -67,7 +67,8 @@ def test_only_the_documented_capabilities_give_everything(needs: Needs, open_tmp
     with recording(open_tmp / "r", prefix=prefix) as recorder:
         recorder.wait_for_frames(3)
         result = recorder.stop()
-    assert set(missing(result)) <= {"systemd"}, result["missing"]
+    absent = set() if Path("/proc/schedstat").exists() else {"run queue delay"}  # what no privilege gives
+    assert set(missing(result)) <= {"systemd"} | absent, result["missing"]
     with open_recording(open_tmp / "r") as opened:
         modules = {row["kind"] for row in opened.table("frames").to_pylist()}
         assert "kernel" in modules

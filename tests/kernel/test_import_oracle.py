@@ -126,6 +126,10 @@ def same_function(theirs: ScriptFrame, ours: FrameRow, *, is_leaf: bool) -> bool
     if theirs.offset == 0 and not is_leaf:
         return True
     addresses = kernel_addresses()
+    if name.startswith("."):  # a label inside a function in assembler (.slowpath): perf names it, we the function
+        label = theirs.address - theirs.offset
+        functions = (at for each, found in addresses.items() if each[0] not in ".$" for at in found if at <= label)
+        return max(functions, default=None) in addresses.get(ours.name, set())
     return bool(addresses.get(name, set()) & addresses.get(ours.name, set()))
 
 

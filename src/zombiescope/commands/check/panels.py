@@ -299,7 +299,8 @@ def _defunct(check: Check) -> list[Text]:
 
 
 def _blind(check: Check) -> list[Text]:
-    missing = check.missing
+    # What a privilege would show comes first; what this kernel does not have, nobody can grant.
+    missing = sorted(check.missing, key=lambda one: "CAP_" not in one.grant)
     if not missing:
         return [Text(f"nothing: all {len(check.sources)} sources were seen", "dim")]
     if len(missing) == 1:
