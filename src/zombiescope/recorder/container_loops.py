@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from zombiescope._severity import Severity
 from zombiescope.containers.description import Description
 from zombiescope.containers.requester import Requester
 from zombiescope.kernel.cgroup_path import Owner
@@ -57,7 +58,9 @@ class Loops:
             "seconds": round(seconds, 1), "restart_policy": known.restart_policy, "code": known.code,
             "requester": who.comm if who else None, "requester_unit": who.unit if who else None,
         }  # fmt: skip
-        return Event(at_us, "container_restart", "containers", "warning", _text(one, same, count, seconds), fields)
+        # Ever new containers that do not fail are a queue of jobs until somebody knows better.
+        severity: Severity = "info" if same == "image" and not known.code else "warning"
+        return Event(at_us, "container_restart", "containers", severity, _text(one, same, count, seconds), fields)
 
 
 def _family(one: TrackedContainer) -> tuple[str, str]:

@@ -406,6 +406,7 @@ def test_a_container_that_a_policy_restarts_for_ever_is_an_event(node: Node) -> 
     fields = event.fields
     assert (fields["same"], fields["id"], fields["runs"], fields["name"]) == ("id", cid(1), 6, "crashy")
     assert event.text == "container crashy (image x) ended 6 times in 10 s, restart policy always"
+    assert event.severity == "warning"
 
 
 def test_a_loop_that_runs_new_containers_is_an_event_of_their_image(node: Node) -> None:
@@ -417,6 +418,14 @@ def test_a_loop_that_runs_new_containers_is_an_event_of_their_image(node: Node) 
     fields = restarts(node)[0]
     assert (fields["same"], fields["image"], fields["requester"]) == ("image", AGENT.image, "agent-loop")
     assert node.events[0].text.endswith("run by agent-loop (ecs.service)")
+    assert node.events[0].severity == "info", "it may be a queue of jobs: nobody saw one fail"
+
+
+def test_new_containers_that_fail_one_after_the_other_are_a_warning(node: Node) -> None:
+    for number in range(8):
+        lives(node, number, replace(AGENT, code=1))
+    settle(node)
+    assert {event.severity for event in node.events} == {"warning"}
 
 
 def test_a_container_that_its_pod_gets_anew_is_an_event_of_the_pod(node: Node) -> None:
