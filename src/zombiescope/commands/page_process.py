@@ -9,6 +9,7 @@ import subprocess
 import sys
 from typing import Any
 
+from zombiescope import _python
 from zombiescope.commands.output import note
 from zombiescope.commands.serve import bind, may_show, say_token
 from zombiescope.web import listen_address
@@ -46,7 +47,7 @@ def _start(settings: dict[str, Any], secret: dict[str, Any], made: socket.socket
     code = 1
     try:
         page = subprocess.Popen(  # noqa: S603  our own interpreter, our own module
-            [sys.executable, "-m", "zombiescope.web", json.dumps(settings)],
+            _python.module("zombiescope.web", json.dumps(settings)),
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             pass_fds=[made.fileno()],

@@ -15,6 +15,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from zombiescope import _python
 from zombiescope._time import DEFAULT_HZ
 from zombiescope.commands.failure import Failure
 from zombiescope.commands.output import Json, examples
@@ -188,7 +189,7 @@ def configuration(**changes: Any) -> dict[str, Any]:
 def recorder_arguments(config: dict[str, Any]) -> list[str]:
     """The command line of the recorder process."""
     config = config | {"startup_cpu_s": time.process_time()}
-    return [sys.executable, "-m", "zombiescope.recorder", json.dumps(config)]
+    return _python.module("zombiescope.recorder", json.dumps(config))
 
 
 def become_recorder(config: dict[str, Any]) -> NoReturn:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import zombiescope
+from zombiescope import _python
 from zombiescope.lab import cache, debian, programs
 from zombiescope.lab.failure import CannotBuildError
 from zombiescope.lab.image import make_disk
@@ -106,4 +107,4 @@ def _wheelhouse(requirements: Path) -> Path:
 
 def _pip(*arguments: str | Path) -> None:
     quiet = ("--quiet", "--disable-pip-version-check")
-    programs.call([sys.executable, "-m", "pip", arguments[0], *quiet, *arguments[1:]])
+    programs.call([*_python.SAFE, "-m", "pip", arguments[0], *quiet, *arguments[1:]])

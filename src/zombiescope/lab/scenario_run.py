@@ -9,11 +9,11 @@ with stage(scenario) as running:   # ready; everything that takes long is done
 from __future__ import annotations
 
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from zombiescope import _python
 from zombiescope.lab.failure import LabError
 from zombiescope.lab.scenario import LONGEST_S, Scenario
 
@@ -80,7 +80,7 @@ def stage(scenario: Scenario, seconds: float | None = None) -> Iterator[Scenario
     most = min(scenario.seconds, LONGEST_S) if scenario.kind == "fault" else scenario.seconds
     scenario.build()
     process = subprocess.Popen(  # noqa: S603  our own interpreter, our own module
-        [sys.executable, "-m", "zombiescope.lab.supervisor", scenario.id, str(round(seconds or most) + 5)],
+        _python.module("zombiescope.lab.supervisor", scenario.id, str(round(seconds or most) + 5)),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

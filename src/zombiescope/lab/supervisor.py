@@ -19,6 +19,7 @@ import sys
 from collections.abc import Sequence
 from types import FrameType
 
+from zombiescope import _python
 from zombiescope.lab import leftovers
 from zombiescope.lab.sandbox import Sandbox
 from zombiescope.lab.scenario import PREAMBLE, Scenario, by_id
@@ -109,7 +110,7 @@ def _start(scenario: Scenario, place: Sandbox, arguments: list[str]) -> subproce
         if scenario.cpu is not None:
             os.sched_setaffinity(0, {scenario.cpu})
 
-    command = [sys.executable, "-c", PREAMBLE + scenario.script, scenario.program_name, *arguments]
+    command = [*_python.SAFE, "-c", PREAMBLE + scenario.script, scenario.program_name, *arguments]
     return subprocess.Popen(  # noqa: S603  our own interpreter, our own scenario
         command,
         stdin=subprocess.PIPE,

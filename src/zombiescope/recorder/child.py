@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 from contextlib import suppress
 from dataclasses import dataclass
+
+from zombiescope import _python
 
 _NULL = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in (0, 1)]
 
@@ -41,9 +42,8 @@ class ChildProcess:
     def start(self, now_us: int, *arguments: str) -> None:
         """Only when none is running. Raises OSError."""
         assert self._pid is None
-        # -P: a file in the current directory must not stand in for a module of ours.
-        argv = [sys.executable, "-P", "-m", self._module, *arguments]
-        self._pid = os.posix_spawn(sys.executable, argv, os.environ, file_actions=_NULL)
+        argv = _python.module(self._module, *arguments)
+        self._pid = os.posix_spawn(argv[0], argv, os.environ, file_actions=_NULL)
         self._started_us = now_us
         self.runs += 1
 

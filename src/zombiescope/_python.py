@@ -1,0 +1,17 @@
+"""Our own interpreter as a child: started so that nothing in the current directory stands in for a module of ours.
+
+`python -m` and `python -c` put the current directory first on sys.path, so a `zombiescope/__init__.py` that somebody
+left where root runs a command would be executed by it. -P (from 3.11 on) leaves it out. -I would also leave out the
+user's own packages, among which we may be installed.
+"""
+
+from __future__ import annotations
+
+import sys
+
+SAFE = (sys.executable, "-P")
+
+
+def module(name: str, *arguments: str) -> list[str]:
+    """The command line that runs a module."""
+    return [*SAFE, "-m", name, *arguments]
