@@ -50,18 +50,22 @@ def freeze(node_dir: Path, from_us: int, to_us: int, why: str, *, at_us: int | N
 
 def thaw(node_dir: Path, ids: Iterable[str]) -> None:
     """Gives windows back to retention; unknown ids are no error."""
-    for frozen in ids:
+    known = {frozen.id for frozen in list_frozen(node_dir)}
+    for frozen in known.intersection(ids):
         (node_dir / FROZEN_FOLDER / f"{frozen}.json").unlink(missing_ok=True)
 
 
 def list_frozen(node_dir: Path) -> list[Frozen]:
-    """Every frozen window, oldest first. A file that cannot be read freezes nothing."""
+    """Every frozen window, oldest first. A file that cannot be read, or whose id is not its own name, freezes
+    nothing: ids become names of files that are deleted."""
     found = []
     for path in (node_dir / FROZEN_FOLDER).glob("*.json"):
         try:
-            found.append(Frozen(**json.loads(path.read_bytes())))
-        except (OSError, ValueError, TypeError):
+            frozen = Frozen(**json.loads(path.read_bytes()))
+        except (OSError, ValueError, TypeError, RecursionError):
             continue
+        if frozen.id == path.stem:
+            found.append(frozen)
     return sorted(found, key=lambda frozen: (frozen.from_us, frozen.to_us, frozen.id))
 
 

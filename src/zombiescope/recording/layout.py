@@ -31,6 +31,7 @@ ROLLUP_FOLDER = "rollup/"
 FROZEN_FOLDER = "frozen/"
 
 _SEGMENT = re.compile(r"(?:log|rollup)/(\d{16})\.seg")
+_SEGMENT_NAME = re.compile(r"(?:log/)?\d{16}\.seg")
 _MANIFEST = re.compile(r"date=[\d-]+/part-(\d{16})-(\d{16})\.json")
 _PARQUET = re.compile(r"date=[\d-]+/([a-z_]+)-(\d{16}-\d{16})\.parquet")
 
@@ -103,9 +104,15 @@ class Manifest:
 
     @classmethod
     def from_json(cls, data: bytes) -> Manifest:
-        """Raises ValueError when this is no manifest."""
+        """Raises ValueError when this is no manifest.
+
+        The segments that it names are deleted, so each must be the name of a segment: nothing outside log/ is.
+        """
         try:
             document = json.loads(data)
+            strange = [name for name in document["segments"] if not _SEGMENT_NAME.fullmatch(name)]
+            if strange:
+                raise ValueError(f"it names {strange[0]!r}, which is no segment")
             return cls(
                 part=str(document["part"]),
                 from_us=int(document["from_us"]),
@@ -118,7 +125,7 @@ class Manifest:
                 damage=tuple(document["damage"]),
                 size_bytes=len(data) + sum(facts["bytes"] for facts in document["tables"].values()),
             )
-        except (KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(f"not a manifest: {error!r}") from error
 
 

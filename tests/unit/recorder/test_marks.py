@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from zombiescope.recorder.marks import MAX_A_SECOND, MAX_TEXT, MarkSocket
+from zombiescope.recorder.marks import MAX_A_SECOND, MAX_OF_A_USER, MAX_TEXT, MarkSocket
 
 NOW_US = 1_790_000_000_000_000
 
@@ -74,7 +74,7 @@ def test_a_sender_that_talks_too_much_is_cut_off_until_the_next_second(
     for _ in range(3 * MAX_A_SECOND):
         sender.send(b'{"text": "again"}')
         taken += len(marks.read(NOW_US))
-    assert (taken, marks.refused) == (MAX_A_SECOND, 2 * MAX_A_SECOND)
+    assert (taken, marks.refused) == (MAX_OF_A_USER, 3 * MAX_A_SECOND - MAX_OF_A_USER)
     marks.second()
     sender.send(b'{"text": "again"}')
     assert len(marks.read(NOW_US)) == 1
@@ -86,3 +86,15 @@ def test_a_socket_left_behind_is_replaced_and_its_own_removed(tmp_path: Path) ->
     second.close()
     first.close()
     assert not (tmp_path / "mark.sock").exists()
+
+
+def test_descriptors_that_come_with_a_mark_are_not_kept(marks: MarkSocket, sender: socket.socket) -> None:
+    def open_ones() -> int:
+        return len(list(Path("/proc/self/fd").iterdir()))
+
+    before = open_ones()
+    with Path(os.devnull).open() as given:
+        for _ in range(8):
+            socket.send_fds(sender, [b'{"text": "with presents"}'], [given.fileno()] * 5)
+            assert len(marks.read(NOW_US)) == 1
+    assert open_ones() == before

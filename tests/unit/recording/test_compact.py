@@ -280,5 +280,5 @@ sys.exit("pandas" in sys.modules)
 def test_manifest_survives_json() -> None:
     span = layout.Span(1, 2, 3, "b", 4, 5, 6, 7)
     facts = {"samples": layout.TableFacts(3, 100, 1, 2), "stacks": layout.TableFacts(1, 50)}
-    manifest = layout.Manifest("n-1", 1, 2, "b", ("x.seg",), facts, {"stack": 1}, (span,), ("hurt",))
+    manifest = layout.Manifest("n-1", 1, 2, "b", ("1760000000000000.seg",), facts, {"stack": 1}, (span,), ("hurt",))
     assert layout.Manifest.from_json(manifest.to_json()) == manifest

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -36,3 +38,14 @@ def test_files_that_are_no_windows_freeze_nothing(tmp_path: Path) -> None:
     (tmp_path / "frozen" / "b.json").write_text('{"id": "b"}')
     assert list_frozen(tmp_path) == []
     assert list_frozen(tmp_path / "none") == []
+
+
+def test_an_id_that_leads_elsewhere_deletes_nothing(tmp_path: Path) -> None:
+    victim = tmp_path / "precious.json"
+    victim.write_text("{}")
+    made = freeze(tmp_path, START_US, START_US + 99, "")
+    planted = tmp_path / "frozen" / "planted.json"
+    planted.write_text(json.dumps(asdict(made) | {"id": "../precious"}))
+    assert list_frozen(tmp_path) == [made]
+    thaw(tmp_path, ["../precious", str(tmp_path / "precious")])
+    assert victim.exists()

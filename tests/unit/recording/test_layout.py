@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -37,6 +38,16 @@ def test_what_is_no_manifest_is_named_and_the_others_are_read(tmp_path: Path, da
     manifests, damage = layout.read_manifests(Directory(tmp_path))
     assert manifests == [MANIFEST]
     assert [name for name, _ in damage] == ["date=2025-10-09/part-1760000900000000-1760001800000000.json"]
+
+
+@pytest.mark.parametrize(
+    "name", ["/etc/passwd", "../../x", "log/../../1760000000000000.seg", "1760000000000000.seg/x", "", "x.seg", 7, None]
+)
+def test_a_manifest_that_names_what_is_no_segment_is_none(name: object) -> None:
+    """What it names is deleted when it is cleaned up after."""
+    document = json.loads(MANIFEST.to_json()) | {"segments": [name]}
+    with pytest.raises(ValueError, match=r"segment|not a manifest"):
+        Manifest.from_json(json.dumps(document).encode())
 
 
 def test_manifests_come_in_the_order_of_time_whatever_their_dates(tmp_path: Path) -> None:
