@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import sys
 
-SAFE = (sys.executable, "-P")
+
+def safe(*arguments: str) -> list[str]:
+    """The command line of our interpreter."""
+    return [sys.executable, "-P", *arguments]
 
 
 def module(name: str, *arguments: str) -> list[str]:
     """The command line that runs a module."""
-    return [*SAFE, "-m", name, *arguments]
+    return safe("-m", name, *arguments)

@@ -107,4 +107,4 @@ def _wheelhouse(requirements: Path) -> Path:
 
 def _pip(*arguments: str | Path) -> None:
     quiet = ("--quiet", "--disable-pip-version-check")
-    programs.call([*_python.SAFE, "-m", "pip", arguments[0], *quiet, *arguments[1:]])
+    programs.call(_python.safe("-m", "pip", *map(str, (arguments[0], *quiet, *arguments[1:]))))

@@ -110,7 +110,7 @@ def _start(scenario: Scenario, place: Sandbox, arguments: list[str]) -> subproce
         if scenario.cpu is not None:
             os.sched_setaffinity(0, {scenario.cpu})
 
-    command = [*_python.SAFE, "-c", PREAMBLE + scenario.script, scenario.program_name, *arguments]
+    command = _python.safe("-c", PREAMBLE + scenario.script, scenario.program_name, *arguments)
     return subprocess.Popen(  # noqa: S603  our own interpreter, our own scenario
         command,
         stdin=subprocess.PIPE,

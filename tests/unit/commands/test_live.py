@@ -194,8 +194,8 @@ def became(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Any]]:
 
     def execv(path: str, arguments: list[str]) -> None:
         assert path == sys.executable
-        assert arguments[:3] == [sys.executable, "-m", "zombiescope.recorder"]
-        raise Became(arguments[3])
+        assert arguments[:4] == [sys.executable, "-P", "-m", "zombiescope.recorder"]
+        raise Became(arguments[4])
 
     def run(*arguments: str) -> dict[str, Any]:
         with pytest.raises(Became) as ended:
