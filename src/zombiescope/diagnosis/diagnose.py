@@ -112,7 +112,7 @@ def _examined(look: _Look, found: list[Symptom], live: bool) -> Iterator[Inciden
     presence = Presence(look.facts.samples)
     for each in group([symptom for symptom in found if not symptom.is_remark], presence):
         incident = _incident(look.facts, each, live)
-        if each.is_moderate and not is_explained(incident):
+        if each.is_moderate and not each.is_worth_a_word and not is_explained(incident):
             continue
         if look.goes_on_us is not None and incident.to_us >= look.facts.end_us - OPEN_US:
             incident = replace(incident, to_us=look.goes_on_us)
@@ -214,11 +214,22 @@ def _without_parts(found: list[Incident]) -> list[Incident]:
 
 
 def _is_part(part: Incident, of: Incident) -> bool:
+    if is_moderate(part.symptoms) and not is_moderate(of.symptoms) and _is_same_work(part, of):
+        return True
     if is_explained(part) or not is_explained(of) or not part.causes or is_moderate(of.symptoms):
         return False
     mine, theirs = part.causes[0].hog, of.causes[0].hog
     same = mine.comm is not None and (mine.comm, mine.unit, mine.cgroup) == (theirs.comm, theirs.unit, theirs.cgroup)
     return same and part.from_us <= of.to_us + NEAR_US and of.from_us <= part.to_us + NEAR_US
+
+
+def _is_same_work(part: Incident, of: Incident) -> bool:
+    """The kworkers behind a caller, or the other way round: one cause by one culprit, in the same seconds."""
+    if not part.causes or not of.causes or part.causes[0].culprit is None or of.causes[0].culprit is None:
+        return False
+    mine, theirs = part.causes[0], of.causes[0]
+    same = (mine.pattern, mine.culprit and mine.culprit.name) == (theirs.pattern, theirs.culprit and theirs.culprit.name)
+    return same and part.from_us <= of.to_us and of.from_us <= part.to_us
 
 
 def _is_blind(looks: list[_Look]) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,7 @@ from zombiescope.recording.reader import Recording
 BIN_US = 250_000
 """A hog is looked for in any second that starts at a quarter of a second."""
 SECOND_BINS = SECOND_US // BIN_US
+Number = TypeVar("Number", np.int64, np.float64)
 
 
 __all__ = ["BIN_US", "KTHREADD", "MOSTLY", "SECOND_BINS", "SampleGrid", "Starter", "load", "moving_sum"]
@@ -164,10 +165,10 @@ class SampleGrid:
         return seen
 
 
-def moving_sum(counts: npt.NDArray[np.int64], bins: int) -> npt.NDArray[np.int64]:
+def moving_sum(counts: npt.NDArray[Number], bins: int) -> npt.NDArray[Number]:
     """[group, first bin] sums over so many bins; none where the window has fewer."""
     summed = np.cumsum(np.pad(counts, ((0, 0), (1, 0))), axis=1)
-    moving: npt.NDArray[np.int64] = summed[:, bins:] - summed[:, :-bins]
+    moving: npt.NDArray[Number] = summed[:, bins:] - summed[:, :-bins]
     return moving
 
 
