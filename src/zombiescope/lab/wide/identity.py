@@ -49,7 +49,9 @@ class Identity:
             fields = json.loads(text or "")
         except ValueError:
             return text
-        return json.dumps(self._moved(fields), separators=(",", ":")) if isinstance(fields, dict) else text
+        if not isinstance(fields, dict) or (moved := self._moved(fields)) == fields:
+            return text
+        return json.dumps(moved, separators=(",", ":"))
 
     def _moved(self, fields: dict[str, Any]) -> dict[str, Any]:
         return {name: self._value(name, value) for name, value in fields.items()}
