@@ -286,7 +286,7 @@ def test_what_does_not_fit_is_refused_in_one_line(tmp_path: Path) -> None:
         with pytest.raises(WidenError, match="name 1 to"):
             widen(one, [other], 1 << 20, tmp_path / "wide")
         other.node["hz"] = 49
-        with pytest.raises(WidenError, match="was recorded with 99 Hz every 1 s, .* with 49 Hz"):
+        with pytest.raises(WidenError, match=r"was recorded with 99 Hz every 1 s, .* with 49 Hz"):
             widen(one, [other], 4, tmp_path / "wide")
 
 
