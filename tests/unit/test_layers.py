@@ -26,7 +26,7 @@ ROOMS = {
     # Findings have one shape, and `check` is a diagnosis beside the audit of the node.
     "diagnosis": {"diagnosis", "audit", "profile", "views", "recording", "systemd", "kernel"},
     "audit": {"audit", "systemd", "kernel"},
-    "lab": {"lab", "importing", "kernel", ""},
+    "lab": {"lab", "importing", "recording", "kernel", ""},
     # What may be asked: only how filters are read needs another room.
     "questions": {"questions", "profile"},
     "documents": {

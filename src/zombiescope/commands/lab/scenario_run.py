@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from zombiescope.commands.private_recorder import PrivateRecorder, private_recorder
-from zombiescope.lab import verdict
+from zombiescope.lab import run_file, verdict
 from zombiescope.lab.scenario import HERE, Scenario
 from zombiescope.lab.scenario_run import ScenarioRun, stage
 from zombiescope.lab.verdict import Document, Found
@@ -108,6 +108,7 @@ def perform(scenario: Scenario, *, seconds: float | None = None, keep: Path | No
                 shutil.copytree(
                     recorder.home, keep / scenario.id, dirs_exist_ok=True, ignore=shutil.ignore_patterns("run")
                 )
+                run_file.write(keep / scenario.id, scenario.id, running.began_us, ended_us)
 
 
 def _watch(
