@@ -97,3 +97,9 @@ def test_the_idle_hour_raises_nothing(cli: Cli) -> None:
     assert done.code == 0, done.err
     assert done.document["pass"] is True
     assert done.document["seconds"] == 3600
+
+
+def test_a_background_belongs_to_the_hold_out(cli: Cli) -> None:
+    done = cli("lab", "score", "--beside", "healthy-web", "--yes", "--only", "healthy-idle")
+    assert done.code == 2
+    assert "--hold-out" in done.err
