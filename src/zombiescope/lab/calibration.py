@@ -21,16 +21,21 @@ STEPS = (0.0, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
 
 def rows_of(document: Document) -> Iterator[Document]:
-    """Of what `lab score -o FILE` wrote, with or without --hold-out."""
-    for one in document.get("results", ()):
-        if one["skipped"] is None and one["kind"] == "fault" and _named(one["found"]):
-            right = bool(one["top1"] and one["culprit"])
-            source = "lab" if one["where"] == HERE else "lab node"
-            yield _row(source, one["scenario"], one["found"], one.get("cores"), right)
+    """Of what `lab score -o FILE` wrote: scenarios, those at other widths, and the hold-out."""
+    wide = document.get("widths")
+    for one in (*document.get("results", ()), *(wide.get("results", ()) if isinstance(wide, dict) else ())):
+        if one["kind"] == "fault" and one.get("skipped") is None and _named(one["found"]):
+            yield _row(_source(one), one["scenario"], one["found"], one.get("cores"), bool(one["pass"]))
     for one in document.get("hold_out", ()):
         if one["held"] and _named(one):
             right = bool(one["pattern_is"] == "right" and one["process"])
-            yield _row(f"hold-out, {one['beside']}", one["stressor"], one, one["cores"], right)
+            yield _row(f"the hold-out, {one['beside']}", one["stressor"], one, one["cores"], right)
+
+
+def _source(one: Document) -> str:
+    if one.get("background"):
+        return f"the laboratory, widened onto {one['background']}"
+    return "the laboratory" if one.get("where", HERE) == HERE else "the laboratory in a whole node"
 
 
 def _named(found: Document) -> bool:
@@ -59,7 +64,7 @@ def section(rows: Sequence[Document]) -> str:
     sources: dict[str, int] = {}
     for row in rows:
         sources[row["source"]] = sources.get(row["source"], 0) + 1
-    runs = ", ".join(f"{count} of {source}" for source, count in sources.items()) or "none"
+    runs = "; ".join(f"{count} of {source}" for source, count in sources.items()) or "none"
     lines = [
         "| said | on average | right in | wrong in |",
         "|---|---|---|---|",

@@ -94,21 +94,25 @@ def test_what_was_said_is_close_to_what_was_true() -> None:
 
 def result(scenario: str, **more: Any) -> dict[str, Any]:
     found = {"pattern": "fork-storm", "strength": 0.9, "confidence": 0.93}
-    return {"scenario": scenario, "kind": "fault", "skipped": None, "where": "here", "found": found, "top1": True,
-            "culprit": True} | more  # fmt: skip
+    return {"scenario": scenario, "kind": "fault", "skipped": None, "where": "here", "found": found,
+            "pass": True} | more  # fmt: skip
 
 
 def test_rows_are_runs_in_which_a_pattern_was_named() -> None:
     unknown = {"pattern": FALLBACK, "strength": 0.1, "confidence": 0.1}
     held = {"held": True, "beside": "alone", "cores": 2, "process": True, "pattern_is": "wrong", "stressor": "pipe"}
     document = {
-        "results": [result("a"), result("b", culprit=False), result("c", found=unknown), result("d", skipped="no root"),
-                    result("e", kind="healthy")],
+        "results": [result("a"), result("b", **{"pass": False}), result("c", found=unknown),
+                    result("d", skipped="no root"), result("e", kind="healthy")],
         "hold_out": [{**held, "pattern": "rt-hog", "strength": 0.6, "confidence": 0.7}, {**held, **unknown},
                      {**held, "held": False}],
     }  # fmt: skip
     rows = list(rows_of(document))
     assert [(row["run"], row["right"]) for row in rows] == [("a", True), ("b", False), ("pipe", False)]
+    wide = {"widths": {"results": [result("w", cores=96, background="healthy-web")]}}
+    assert [(row["source"], row["cores"]) for row in rows_of(wide)] == [
+        ("the laboratory, widened onto healthy-web", 96)
+    ]
     assert list(table(rows)) == [
         ("0.9 to 1.0", "0.93", "1 of 2", "b (fork-storm)"),
         ("0.7 to 0.8", "0.70", "0 of 1", "pipe (rt-hog)"),

@@ -27,6 +27,7 @@ from zombiescope.lab.cage import PATIENCE_S, mark
 from zombiescope.lab.sandbox import MARK
 
 if TYPE_CHECKING:
+    from zombiescope.diagnosis.sample_index import SampledTask
     from zombiescope.recording.reader import Recording
 
 Document = dict[str, Any]
@@ -35,8 +36,8 @@ SCAN_S = 2
 RUN_S = 10
 PROMISING = 0.4
 """Of a core in the kernel, in the scan: a little less than what counts, because two seconds are short."""
-BEFORE_S, AFTER_S = 2.0, 1.5
-"""What the machine is like without it; and the recorder writes a frame a second."""
+BEFORE_S, AFTER_S = 6.0, 1.5
+"""What the machine is like without it, for long enough to tell what is new; and a recorder writes a frame a second."""
 ALONE = "alone"
 _CLEANED_S = 60.0
 
@@ -159,7 +160,7 @@ def row(place: Path, run: Document) -> Document:
         "beside": run["beside"],
         "system_cores": round(cores, 2),
         "held": run["run"] is not None and cores >= hold_out.LEAST_CORES,
-        "skipped": measured["said"] if cores == 0 or "system_s" not in measured else "",
+        "skipped": measured["said"],
     }
     if not made["held"]:
         return made
@@ -192,21 +193,28 @@ def asked(path: tuple[str, ...]) -> str | None:
     """What a kernel path was entered for: a system call by its name, else the kernel's own word (a fault, an
     interrupt, the work of a kernel thread)."""
     from zombiescope.diagnosis.patterns.unknown_kernel_hog import system_call
+    from zombiescope.recording.stacks import DISPATCH
 
-    return system_call(path) or (path[0] if path and "SYSCALL" not in path[0] else None)
+    return system_call(path) or next((name for name in path if name not in DISPATCH), None)
 
 
 def _calls(recording: Recording, run: Document) -> dict[str, float]:
-    """What the stressor's own samples were in the kernel for, by their cgroup and by nothing else."""
+    """What the stressor's own samples were in the kernel for: by their cgroup, or by the name of a child that was gone
+    before anybody looked. Getting into the kernel and out again is no call."""
     from zombiescope.diagnosis.facts import Facts
 
     facts = Facts(recording, int(run["began"] * 1e6), int(run["ended"] * 1e6))
     grid, cage = facts.samples, f"/{MARK}{mark(run['stressor'])}"
-    group, names = grid.groups(lambda task: "mine" if cage in (task.cgroup or "") else None)
+    group, names = grid.groups(lambda task: "mine" if _is_mine(task, cage) else None)
     if not names:
         return {}
     counted: Counter[str] = Counter()
     for path, count in grid.profile(group == 0).paths.items():
-        counted[asked(path) or "another"] += count
+        if (call := asked(path)) is not None:
+            counted[call] += count
     total = counted.total()
     return {name: count / total for name, count in counted.items()}
+
+
+def _is_mine(task: SampledTask, cage: str) -> bool:
+    return cage in task.cgroup if task.cgroup else (task.comm or "").startswith(stressors.PROGRAM)

@@ -110,18 +110,6 @@ def perform(scenario: Scenario, *, seconds: float | None = None, keep: Path | No
                 )
 
 
-def diagnosed_again(scenario: Scenario, kept: Path) -> Outcome:
-    """A recording of it that was kept. When it began is not known, so all of it counts."""
-    from zombiescope.recording.reader import open_recording
-
-    with open_recording(kept) as recording:
-        listed = _diagnosed(recording, recording.start_us, recording.end_us + 1)
-        span = (recording.start_us / 1e6, recording.end_us / 1e6)
-    alarms = () if scenario.kind == "fault" else tuple(verdict.false_alarms(listed, *span))
-    found, harm = verdict.best_match(scenario, listed, *span), tuple(verdict.harm(scenario, listed))
-    return Outcome(scenario, found, seconds=span[1] - span[0], alarms=alarms, harm=harm)
-
-
 def _watch(
     scenario: Scenario, recorder: PrivateRecorder, running: ScenarioRun, seconds: float
 ) -> tuple[Found, int | None]:

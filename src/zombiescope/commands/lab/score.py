@@ -63,7 +63,7 @@ def command(
         typer.Option(
             "--resume",
             metavar="DIR",
-            help="Keep recordings in DIR, and diagnose what is there already instead of running it again.",
+            help="With --hold-out: keep recordings in DIR, and diagnose what is there instead of running it again.",
             show_default=False,
         ),
     ] = None,
@@ -85,14 +85,14 @@ def command(
         from zombiescope.commands.lab import hold_out_score
 
         return hold_out_score.perform(only, resume, beside, output, page, yes, json_)
-    if beside is not None:
-        raise typer.BadParameter("--beside belongs to --hold-out")
+    if resume is not None or beside is not None:
+        raise typer.BadParameter("--resume and --beside belong to --hold-out")
     chosen = _chosen(only)
     end_in_order()
     in_a_node = _in_a_node(chosen, node, whole_node)
     healthy_s = healthy_minutes * 60 / (sum(one.kind == "healthy" for one in chosen) or 1)
     ask(chosen, yes, healthy_s)
-    outcomes = _all(chosen, healthy_s, in_a_node, keep, resume)
+    outcomes = _all(chosen, healthy_s, in_a_node, keep)
     documents = [outcome.document() for outcome in outcomes]
     document: dict[str, Any] = {"results": documents, "score": (total := score(documents)), **total}
     if output is not None:
@@ -122,13 +122,7 @@ def _in_a_node(chosen: list[Scenario], node: bool, whole_node: bool) -> list[Sce
     return there
 
 
-def _all(
-    chosen: list[Scenario],
-    healthy_s: float,
-    in_a_node: list[Scenario],
-    keep: Path | None,
-    resume: Path | None = None,
-) -> list[Outcome]:
+def _all(chosen: list[Scenario], healthy_s: float, in_a_node: list[Scenario], keep: Path | None) -> list[Outcome]:
     from zombiescope.lab.requirements import only_in_a_node
 
     here = [one for one in chosen if not (only_in_a_node(one) and one in in_a_node)]
@@ -137,7 +131,7 @@ def _all(
         task = progress.add_task("", total=len(here) + len(in_a_node))
         for one in here:
             progress.update(task, description=one.id)
-            outcomes.append(_again(one, resume) or _here(one, healthy_s, keep or resume))
+            outcomes.append(_here(one, healthy_s, keep))
             progress.advance(task)
         if in_a_node:
             progress.update(task, description="lab node")
@@ -145,14 +139,6 @@ def _all(
                 outcomes.append(outcome)
                 progress.update(task, advance=1, description=f"{outcome.scenario.id} in lab node")
     return outcomes
-
-
-def _again(scenario: Scenario, resume: Path | None) -> Outcome | None:
-    """What is said now about a recording that was kept."""
-    from zombiescope.commands.lab.scenario_run import diagnosed_again
-
-    place = None if resume is None else resume / scenario.id
-    return diagnosed_again(scenario, place) if place is not None and place.is_dir() else None
 
 
 def _here(scenario: Scenario, healthy_s: float, keep: Path | None) -> Outcome:
