@@ -193,6 +193,8 @@ class Cause:
     fix: Fix
     because: str = ""
     """The summary without what was lost, for where that stands beside it."""
+    strength: float = 0.0
+    """How much evidence there is; the confidence is made of it (calibration.py)."""
 
 
 @dataclass(frozen=True, slots=True)

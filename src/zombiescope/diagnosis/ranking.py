@@ -1,10 +1,12 @@
 """From patterns to causes: how sure, in which order, and what was ruled out.
 
-    confidence = 0.05                                     it was considered at all
-               + 0.35 x min(1, share / 0.6)               how much of the kernel time its frames explain
-               + 0.35 x confirmed                         its own measurement, or none
-               + 0.15 x culprit named
-               + 0.05 x nothing needed was unmeasured
+    strength = 0.05                                     it was considered at all
+             + 0.35 x min(1, share / 0.6)               how much of the kernel time its frames explain
+             + 0.35 x confirmed                         its own measurement, or none
+             + 0.15 x culprit named
+             + 0.05 x nothing needed was unmeasured
+
+Strength orders causes. Confidence is how often causes of that strength were right (calibration.py); it rises with it.
 
 A pattern without frames (throttling, steal) has 0.35 for its symptom instead; the fallback, which explains nothing, has
 none. Without a confirming measurement confidence stays at or below 0.5, and a pattern that is only known from
@@ -21,6 +23,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from zombiescope._severity import SEVERITIES
+from zombiescope.diagnosis.calibration import calibrated
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.headline import headline
 from zombiescope.diagnosis.incident import Cause, Fix, Link, RuledOut, advice
@@ -28,6 +31,7 @@ from zombiescope.diagnosis.pattern import FALLBACK, Evidence, Measurement, Patte
 from zombiescope.diagnosis.symptom import Symptom
 
 UNCONFIRMED_MOST = 0.5
+CONFIRMED_LEAST = 0.51
 LITERATURE_MOST = 0.6
 FULL_SHARE = 0.6
 LEAST_CORES = 0.02
@@ -44,7 +48,18 @@ class Assessment:
     signature: Signature | None
     finding: Evidence
     confirmed: bool
-    confidence: float
+    strength: float
+
+
+def confidence(pattern: Pattern, strength: float) -> float:
+    """How likely a cause is, within what its kind of evidence allows: what nothing confirms is never above what
+    something does. The fallback claims nothing, so there is nothing to be sure of."""
+    if pattern.id == FALLBACK:
+        return strength
+    if strength <= UNCONFIRMED_MOST:
+        return round(min(calibrated(strength), UNCONFIRMED_MOST), 3)
+    most = LITERATURE_MOST if pattern.proof == "literature" else 1.0
+    return round(min(max(calibrated(strength), CONFIRMED_LEAST), most), 3)
 
 
 def rank(case: Case, patterns: list[Pattern]) -> tuple[tuple[Cause, ...], tuple[RuledOut, ...]]:
@@ -60,7 +75,7 @@ def rank(case: Case, patterns: list[Pattern]) -> tuple[tuple[Cause, ...], tuple[
     named = [one for one in judged if one.pattern.id != FALLBACK]
     if any(one.confirmed for one in named):
         judged = named
-    judged.sort(key=lambda one: (one.pattern.id == FALLBACK, -one.confirmed, -one.confidence, one.pattern.id))
+    judged.sort(key=lambda one: (one.pattern.id == FALLBACK, -one.confirmed, -one.strength, one.pattern.id))
     order = {pattern.id: _suspected(case, pattern) for pattern in patterns}
     ruled_out.sort(key=lambda one: order[one.pattern])
     return tuple(_cause(case, one) for one in judged), tuple(ruled_out)
@@ -98,7 +113,7 @@ def judge(case: Case, pattern: Pattern) -> Assessment | RuledOut | None:
     if not pattern.signatures and not confirmed and pattern.id != FALLBACK and not pattern.may_be:
         return None
     finding = _with_not_seen(case, pattern, finding)
-    return Assessment(pattern, share, signature, finding, confirmed, _confidence(pattern, share, finding, confirmed))
+    return Assessment(pattern, share, signature, finding, confirmed, _strength(pattern, share, finding, confirmed))
 
 
 def _judge_blind(case: Case, pattern: Pattern, finding: Evidence) -> Assessment | None:
@@ -108,8 +123,8 @@ def _judge_blind(case: Case, pattern: Pattern, finding: Evidence) -> Assessment 
         return None
     finding = _with_not_seen(case, pattern, finding)
     finding = replace(finding, summary=f"probably {finding.summary or pattern.title}")
-    confidence = min(_confidence(pattern, 0.0, finding, confirmed=True), UNCONFIRMED_MOST)
-    return Assessment(pattern, 0.0, None, finding, True, confidence)
+    strength = min(_strength(pattern, 0.0, finding, confirmed=True), UNCONFIRMED_MOST)
+    return Assessment(pattern, 0.0, None, finding, True, strength)
 
 
 def _with_not_seen(case: Case, pattern: Pattern, finding: Evidence) -> Evidence:
@@ -123,15 +138,15 @@ def _refuted(pattern: Pattern, against: Measurement) -> RuledOut:
     return RuledOut(pattern.id, against.fact, against.value, against.value_unit)
 
 
-def _confidence(pattern: Pattern, share: float, finding: Evidence, confirmed: bool) -> float:
+def _strength(pattern: Pattern, share: float, finding: Evidence, confirmed: bool) -> float:
     frames = min(1.0, share / FULL_SHARE) if pattern.signatures else float(pattern.id != FALLBACK)
     complete = all(one.value is not None for one in finding.measurements)
-    confidence = 0.05 + 0.35 * frames + 0.35 * confirmed + 0.15 * (finding.culprit is not None) + 0.05 * complete
+    strength = 0.05 + 0.35 * frames + 0.35 * confirmed + 0.15 * (finding.culprit is not None) + 0.05 * complete
     if not confirmed:
-        confidence = min(confidence, UNCONFIRMED_MOST)
+        strength = min(strength, UNCONFIRMED_MOST)
     if pattern.proof == "literature":
-        confidence = min(confidence, LITERATURE_MOST)
-    return round(min(confidence, 1.0), 3)
+        strength = min(strength, LITERATURE_MOST)
+    return round(strength, 3)
 
 
 def _cause(case: Case, one: Assessment) -> Cause:
@@ -140,7 +155,7 @@ def _cause(case: Case, one: Assessment) -> Cause:
     return Cause(
         one.pattern.id,
         one.pattern.proof,
-        one.confidence,
+        confidence(one.pattern, one.strength),
         headline(case, because),
         case.hog,
         finding.culprit,
@@ -148,13 +163,14 @@ def _cause(case: Case, one: Assessment) -> Cause:
         tuple(_chain(case, one)),
         _plan(one),
         because,
+        one.strength,
     )
 
 
 def _plan(one: Assessment) -> Fix:
     """Of a cause that nothing confirms, only what looks: nobody changes a node for a guess."""
     fix = one.finding.fix or Fix(one.pattern.remedy)
-    if one.confidence > UNCONFIRMED_MOST or not any(step.touches for step in fix.steps):
+    if one.strength > UNCONFIRMED_MOST or not any(step.touches for step in fix.steps):
         return fix
     steps = tuple(step for step in fix.steps if not step.touches)
     return Fix(fix.summary, (*steps, advice(UNSURE)))

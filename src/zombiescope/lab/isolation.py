@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 _CLONE_NEWNS, _CLONE_NEWNET = 0x00020000, 0x40000000
-_MS_BIND, _MS_REC, _MS_SLAVE, _MS_SHARED = 0x1000, 0x4000, 1 << 19, 1 << 20
+_CLONE_NEWUTS, _CLONE_NEWIPC = 0x04000000, 0x08000000
+_MS_BIND, _MS_REC, _MS_PRIVATE, _MS_SLAVE, _MS_SHARED = 0x1000, 0x4000, 1 << 18, 1 << 19, 1 << 20
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -23,6 +24,15 @@ def enter_own_namespaces() -> None:
     _mount("none", "/", "none", _MS_REC | _MS_SLAVE)
     _mount("none", "/", "none", _MS_REC | _MS_SHARED)  # of this namespace only: kubelet hands mounts to its containers
     tmpfs(Path("/run"))
+
+
+def leave_the_node() -> None:
+    """Also System V IPC and the host's name: for programs that try what they can reach. Shared memory of the node is
+    out of reach, too."""
+    _check(_libc.unshare(_CLONE_NEWNS | _CLONE_NEWNET | _CLONE_NEWIPC | _CLONE_NEWUTS), "unshare")
+    _mount("none", "/", "none", _MS_REC | _MS_PRIVATE)
+    tmpfs(Path("/run"))
+    tmpfs(Path("/dev/shm"))  # noqa: S108  this is the tmpfs
 
 
 def tmpfs(place: Path) -> None:

@@ -26,6 +26,7 @@ PACKAGES = {
     "etcd": "etcd-server",
     "go": "golang-go",
     "ip": "iproute2",
+    "stress-ng": "stress-ng",
 }
 
 _SBIN = ("/usr/sbin", "/sbin")

@@ -27,10 +27,12 @@ class Found:
     confidence: float | None = None
     severity: str | None = None
     summary: str | None = None
+    strength: float | None = None
 
     def document(self) -> Document:
         return {
-            name: getattr(self, name) for name in ("pattern", "hog", "culprit", "confidence", "severity", "summary")
+            name: getattr(self, name)
+            for name in ("pattern", "hog", "culprit", "confidence", "severity", "summary", "strength")
         }
 
 
@@ -44,7 +46,7 @@ def best_match(scenario: Scenario, incidents: Sequence[Document], from_s: float,
     cause = chosen["causes"][0]
     return Found(
         cause["pattern"], _words(cause["hog"]), _words(cause["culprit"]), cause["confidence"], chosen["severity"],
-        cause["summary"],
+        cause["summary"], cause.get("strength"),
     )  # fmt: skip
 
 

@@ -33,6 +33,18 @@ SKID_LEAVES = frozenset(
     }
 )
 
+DISPATCH = frozenset(
+    {
+        "entry_SYSCALL_64", "entry_SYSCALL_64_after_hwframe", "entry_SYSCALL_64_safe_stack", "entry_SYSENTER_compat",
+        "entry_SYSENTER_compat_after_hwframe", "entry_SYSCALL_compat", "entry_SYSCALL_compat_after_hwframe",
+        "entry_INT80_compat", "asm_int80_emulation", "system_call_fastpath", "do_syscall_64", "do_fast_syscall_32",
+        "do_int80_syscall_32", "__do_fast_syscall_32", "x64_sys_call", "ia32_sys_call",
+        "el0_sync", "el0t_64_sync", "el0t_64_sync_handler", "el0_svc", "el0_svc_handler", "el0_svc_common",
+        "do_el0_svc", "el0_svc_common.constprop.0", "invoke_syscall", "invoke_syscall.constprop.0",
+    }
+)  # fmt: skip
+"""Every system call passes through these on its way in: which one it is, only what comes after them says."""
+
 _NAMELESS = re.compile(r"\[.*\]|(?:0x)?[0-9a-f]{8,16}|")
 """A frame of which only the address is known, or not even that: [kernel], [unknown], ffffffff810018a0."""
 
@@ -59,7 +71,11 @@ def kernel_path(frames: Sequence[NamedFrame]) -> tuple[str, ...]:
 
 
 def hottest_path(paths: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
-    """From the outermost function to where most of the time is spent, following the heaviest callee."""
+    """From the outermost function to where most of the time is spent, following the heaviest callee.
+
+    It ends where the time spreads, but not before the system call: a program that makes ten different ones does make
+    the first of them most.
+    """
     weights = Counter(path for path in paths if path)
     prefix: tuple[str, ...] = ()
     while True:
@@ -72,6 +88,7 @@ def hottest_path(paths: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
         if not callees:
             return prefix
         name, weight = callees.most_common(1)[0]
-        if prefix and weight * _FOLLOWED < sum(through.values()):
+        spreads = weight * _FOLLOWED < sum(through.values())
+        if prefix and spreads and prefix[-1] not in DISPATCH:
             return prefix
         prefix = (*prefix, name)

@@ -97,3 +97,10 @@ def test_the_idle_hour_raises_nothing(cli: Cli) -> None:
     assert done.code == 0, done.err
     assert done.document["pass"] is True
     assert done.document["seconds"] == 3600
+
+
+@pytest.mark.parametrize("option", ["--beside", "--resume"])
+def test_an_option_of_the_hold_out_belongs_to_it(cli: Cli, option: str) -> None:
+    done = cli("lab", "score", option, "healthy-web", "--yes", "--only", "healthy-idle")
+    assert done.code == 2
+    assert "--hold-out" in done.err

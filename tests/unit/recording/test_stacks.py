@@ -27,3 +27,24 @@ def test_the_path_ends_where_it_spreads() -> None:
     assert hottest_path(even) == ("read", "seq_read")
     assert hottest_path([*even, *[("read", "seq_read", "a")] * 4]) == ("read", "seq_read", "a")
     assert hottest_path([(), ()]) == ()
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        ("entry_SYSCALL_64_after_hwframe", "do_syscall_64", "x64_sys_call"),
+        (
+            "el0t_64_sync",
+            "el0t_64_sync_handler",
+            "el0_svc",
+            "do_el0_svc",
+            "el0_svc_common.constprop.0",
+            "invoke_syscall",
+        ),
+    ],
+)
+def test_a_path_does_not_end_before_the_system_call_is_named(entry: tuple[str, ...]) -> None:
+    """A program that makes ten different ones is said to make the most frequent of them."""
+    spread = [(*entry, f"__x64_sys_{name}") for name in ("stat", "open", "read", "close", "read")]
+    assert hottest_path(spread) == (*entry, "__x64_sys_read")
+    assert hottest_path([*spread, *[entry] * 20]) == (*entry, "__x64_sys_read"), "getting in and out is no call"

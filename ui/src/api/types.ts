@@ -62,6 +62,7 @@ export interface Cause {
   pattern: string;
   proof: "kernel" | "golden" | "literature";
   confidence: number;
+  strength?: number;
   summary: string;
   hog: Actor;
   culprit: Actor | null;

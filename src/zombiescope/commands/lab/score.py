@@ -26,6 +26,7 @@ EXAMPLES = examples(
     "lab score --only zombie-tmpfs,smaps-reader --yes",
     "lab score --yes --healthy-minutes 30 -o score.json --page docs/accuracy.md",
     "lab score --recordings ./recordings --cores 2,16,96,192    # of kept recordings; needs no root",
+    "lab score --hold-out --yes --resume ./hold-out --page docs/hold-out.md",
 )
 
 WRONG = 3
@@ -77,6 +78,22 @@ def command(
             show_default=False,
         ),
     ] = None,
+    hold_out: Annotated[
+        bool, typer.Option("--hold-out", help="Every stressor of stress-ng instead: faults that nobody wrote down.")
+    ] = False,
+    resume: Annotated[
+        Path | None,
+        typer.Option(
+            "--resume",
+            metavar="DIR",
+            help="With --hold-out: keep recordings in DIR, and diagnose what is there instead of running it again.",
+            show_default=False,
+        ),
+    ] = None,
+    beside: Annotated[
+        str | None,
+        typer.Option("--beside", metavar="NAME", help="With --hold-out: a healthy load that runs meanwhile."),
+    ] = None,
     yes: Yes = False,
     json_: Json = False,
 ) -> int:
@@ -93,6 +110,12 @@ def command(
         widths = width_score.widths_of(cores or width_score.DEFAULT)
         return width_score.of_recordings(recordings, widths, onto or [], only, output, page, json_)
     widths = [] if cores is None else width_score.widths_of(cores)
+    if hold_out:
+        from zombiescope.commands.lab import hold_out_score
+
+        return hold_out_score.perform(only, resume, beside, output, page, yes, json_)
+    if resume is not None or beside is not None:
+        raise typer.BadParameter("--resume and --beside belong to --hold-out")
     chosen = _chosen(only)
     end_in_order()
     in_a_node = _in_a_node(chosen, node, whole_node)

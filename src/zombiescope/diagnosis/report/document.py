@@ -79,6 +79,7 @@ def _cause(cause: Cause) -> dict[str, Any]:
         "pattern": cause.pattern,
         "proof": cause.proof,
         "confidence": cause.confidence,
+        "strength": cause.strength,
         "summary": cause.summary,
         "hog": _actor(cause.hog),
         "culprit": _actor(cause.culprit) if cause.culprit else None,

@@ -87,6 +87,7 @@ class Cause(TypedDict):
     pattern: str
     proof: Literal["kernel", "golden", "literature"]
     confidence: float
+    strength: NotRequired[float]
     summary: str
     hog: Actor
     culprit: Actor | None

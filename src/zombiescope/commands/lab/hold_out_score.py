@@ -1,0 +1,93 @@
+"""The round of all stressors: asked for, run, counted, printed, published."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from zombiescope.commands import picture
+from zombiescope.commands.failure import Failure
+from zombiescope.commands.lab import hold_out as runs
+from zombiescope.commands.lab.scenarios import end_in_order, named
+from zombiescope.commands.output import console, note, print_document, table
+from zombiescope.lab import hold_out
+
+MISSED = 3
+_SECONDS_EACH = 20
+
+
+def perform(
+    only: str | None,
+    resume: Path | None,
+    beside: str | None,
+    output: Path | None,
+    page: Path | None,
+    yes: bool,
+    as_document: bool,
+) -> int:
+    """Exits 3 where the goal was missed."""
+    _allowed(beside)
+    names = runs.chosen(only)
+    _ask(names, resume, yes)
+    end_in_order()
+    with ExitStack() as stack:
+        directory = resume or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="zombiescope-lab-")))
+        rows = list(runs.rows(directory, names, beside, _progress))
+    total = hold_out.counts(rows)
+    document: dict[str, Any] = {"hold_out": rows, "score": total, **total}
+    if output is not None:
+        picture.write(output, json.dumps(document, indent=1) + "\n")
+    if page is not None:
+        picture.write(page, hold_out.page_of(rows))
+    if as_document:
+        print_document("lab", document)
+    else:
+        _show(rows, total)
+    return 0 if hold_out.meets_the_goal(total) else MISSED
+
+
+def _allowed(beside: str | None) -> None:
+    if os.geteuid() != 0:
+        raise Failure("the cages of --hold-out need root", "sudo zombiescope lab score --hold-out")
+    if beside is not None and named(beside).kind != "healthy":
+        raise typer.BadParameter(f"--beside {beside}: not a healthy load; see 'zombiescope lab list'")
+
+
+def _ask(names: list[str], resume: Path | None, yes: bool) -> None:
+    left = [name for name in names if resume is None or not (resume / name / "run.json").exists()]
+    if not left:
+        return
+    note(
+        f"runs {len(left)} stressors of stress-ng one after the other, each in a cage of at most 2 GB and 1,024 "
+        f"processes for 2 s, and for 10 s more if it is busy in the kernel: {len(left) * _SECONDS_EACH // 60 + 1} "
+        "minutes at most"
+    )
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise Failure("this asks for confirmation, and there is no terminal to ask on", "add --yes")
+    typer.confirm("Go on?", abort=True, err=True)
+
+
+def _progress(name: str) -> None:
+    if sys.stderr.isatty():
+        note(name)
+
+
+def _show(rows: list[dict[str, Any]], total: dict[str, Any]) -> None:
+    made = table("stressor", "kernel", "reported", "process", "call", "pattern", wraps="pattern")
+    for row in rows:
+        if row["held"]:
+            yes = {True: "yes", False: "no"}
+            shown = (yes[row["reported"]], yes[row["process"]], yes[row["path"]])
+            made.add_row(row["stressor"], f"{row['system_cores']:.2f}", *shown, row["pattern"] or "-")
+    out = console()
+    out.print(made)
+    out.print(hold_out.sentence(total), style="bold")
