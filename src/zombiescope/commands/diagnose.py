@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from zombiescope.questions.window import WindowQuestion
 from zombiescope.recording import locate
 
 if TYPE_CHECKING:
+    from zombiescope.diagnosis.diagnose import Progress
     from zombiescope.documents.incidents import DiagnosisAnswer
     from zombiescope.recording.reader import Recording
 
@@ -74,7 +76,8 @@ def command(
             from zombiescope.documents.incidents import answer, together
 
             _require_recorded(recording, question)
-            one = answer(recording, question, live=live is not None)
+            with _progress() as progress:
+                one = answer(recording, question, live=live is not None, progress=progress)
             if one is not None:
                 found.append(one)
                 if output is not None:
@@ -140,6 +143,22 @@ def _recorded(directory: str | None, node: str | None, live_s: float | None) -> 
             time.sleep(0.1)
         with open_recording(recorder.home, temporary=True) as recording:
             yield recording
+
+
+@contextmanager
+def _progress() -> Iterator[Progress | None]:
+    """How far a long window is looked through, on stderr where that is a terminal; gone when it is done."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+    from rich.progress import Progress as Bar
+
+    text = TextColumn("looking at suspicious moments")
+    with Bar(text, BarColumn(), MofNCompleteColumn(), console=Console(file=sys.stderr), transient=True) as bar:
+        task = bar.add_task("", total=None, visible=False)
+        yield lambda done, of: bar.update(task, completed=done, total=of, visible=of > 1)
 
 
 def _write(output: Path, recording: Recording, one: DiagnosisAnswer) -> None:

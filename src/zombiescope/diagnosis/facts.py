@@ -17,6 +17,7 @@ import numpy as np
 from zombiescope._time import HOUR_US, SECOND_US
 from zombiescope.diagnosis import core_grid, sample_grid
 from zombiescope.diagnosis.core_grid import CoreGrid
+from zombiescope.diagnosis.dictionaries import Dictionaries, SeriesName
 from zombiescope.diagnosis.sample_grid import SampleGrid
 from zombiescope.kernel.cpu import parse_list
 from zombiescope.kernel.release import kernel_version
@@ -83,6 +84,10 @@ class Facts:
         kept: Kept = self._always[what]
         return kept
 
+    def forget(self) -> None:
+        """Lets go of what was read for this window; it is read again if it is asked for."""
+        self._kept.clear()
+
     @property
     def node(self) -> dict[str, Any]:
         return self.recording.node
@@ -125,9 +130,15 @@ class Facts:
 
     @property
     def _all_samples(self) -> SampleGrid:
-        return self._keep(
-            "samples", lambda: sample_grid.load(self.recording, self.start_us, self.end_us, self._recorded_hz)
-        )
+        def read() -> SampleGrid:
+            span = (self.start_us, self.end_us)
+            return sample_grid.load(self.recording, *span, self._recorded_hz, self._dictionaries)
+
+        return self._keep("samples", read)
+
+    @property
+    def _dictionaries(self) -> Dictionaries:
+        return self.always("dictionaries", lambda: Dictionaries(self.recording))
 
     @property
     def is_sampled(self) -> bool:
@@ -154,12 +165,8 @@ class Facts:
     # --- counters ----------------------------------------------------------------------------------------------------
 
     @property
-    def _series(self) -> dict[int, tuple[str, str, str | None, str]]:
-        def read() -> dict[int, tuple[str, str, str | None, str]]:
-            rows = columns.records(self.recording.table("series", self.start_us, self.end_us + LATE_US))
-            return {row["series"]: (row["source"], row["name"], row["key"], row["kind"]) for row in rows}
-
-        return self._keep("series", read)
+    def _series(self) -> dict[int, SeriesName]:
+        return self._keep("series", lambda: self._dictionaries.series(self.start_us, self.end_us + LATE_US))
 
     @property
     def _counters(self) -> Three:
@@ -262,8 +269,8 @@ class Facts:
 
     def _named(self) -> set[tuple[str, str]]:
         """The series of the last hour: each part of a recording says all of them again."""
-        rows = self.recording.table("series", self.start_us - HOUR_US, self.end_us + LATE_US, ("source", "name"))
-        return {(row["source"], row["name"]) for row in columns.records(rows)}
+        series = self._dictionaries.series(self.start_us - HOUR_US, self.end_us + LATE_US)
+        return {known[:2] for known in series.values()}
 
     # --- cgroups -----------------------------------------------------------------------------------------------------
 
@@ -274,6 +281,11 @@ class Facts:
     def cgroups_at(self, at_us: int) -> CgroupsView:
         """Counted and charged in the hour up to a moment; each part of a recording says every charge again."""
         return self.always(("cgroups", at_us, self.start_us), lambda: self._cgroups.at(at_us))
+
+    @property
+    def counts_cgroups(self) -> bool:
+        """Whether memory cgroups were counted in the hour up to the window's end."""
+        return self._cgroups.is_counted(self.end_us)
 
     def most_cgroups_us(self, from_us: int, to_us: int) -> int | None:
         """When there were most of them in a span."""

@@ -92,11 +92,29 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
+class EncodedBlock:
+    """A block as it is on disk: a fraction of its size in memory, to be decoded whenever it is needed. `first_us` and
+    `last_us` are of its rows; 0 and -1 where none has a time."""
+
+    stored: schema.Table
+    rows: int
+    wall_us: int
+    body: bytes
+    first_us: int
+    last_us: int
+
+    def decode(self) -> Block:
+        return _decode_block(self.stored, self.body, 0, self.rows, self.wall_us)[0]
+
+
+@dataclass(frozen=True, slots=True)
 class LogFrame:
     wall_us: int
     monotonic_ns: int
     blocks: tuple[Block, ...]
     closes: bool
+    encoded: tuple[EncodedBlock, ...] = ()
+    """Blocks of the table that was asked for in this form."""
 
 
 # --- writing -----------------------------------------------------------------------------------------------------
@@ -210,14 +228,15 @@ class SegmentReader:
         """Bytes read so far as whole frames."""
         return self._position
 
-    def frames(self) -> Iterator[LogFrame]:
-        """Every whole frame not yet given. Sets `damage` when a frame is there but wrong, and then gives no more."""
+    def frames(self, encoded: schema.Table | None = None) -> Iterator[LogFrame]:
+        """Every whole frame not yet given. Sets `damage` when a frame is there but wrong, and then gives no more.
+        Blocks of the table `encoded` are checked, and stay as they are on disk."""
         while self.damage is None and not self.closed:
             payload = self._next_payload()
             if payload is None:
                 return
             try:
-                frame = decode_frame(self._stream.decompress(payload))
+                frame = decode_frame(self._stream.decompress(payload), encoded)
             except (DamagedError, ValueError, UnicodeDecodeError, zstandard.ZstdError) as error:
                 self.damage = f"frame at byte {self._position - len(payload)}: {error}"
                 return
@@ -243,13 +262,14 @@ class SegmentReader:
         return payload
 
 
-def decode_frame(body: bytes) -> LogFrame:
+def decode_frame(body: bytes, encoded: schema.Table | None = None) -> LogFrame:
     """A frame from its decompressed body. Raises DamagedError."""
     if len(body) < _CLOCK.size:
         raise DamagedError("body shorter than its clock")
     wall_us, monotonic_ns = _CLOCK.unpack_from(body)
     offset = _CLOCK.size
-    blocks = []
+    blocks: list[Block] = []
+    kept: list[EncodedBlock] = []
     closes = False
     while offset < len(body):
         number = body[offset]
@@ -260,12 +280,29 @@ def decode_frame(body: bytes) -> LogFrame:
         stored = schema.RETIRED.get(number) or schema.BY_NUMBER.get(number)
         if stored is None:
             raise DamagedError(f"table {number} is not known to this version")
-        table = schema.BY_NAME[stored.name]
-        columns: dict[str, Any] = dict.fromkeys(table.names)
-        for column in stored.columns:
-            columns[column.name], offset = _decode_column(column.kind, body, offset, rows, wall_us)
-        blocks.append(Block(table, rows, columns))
-    return LogFrame(wall_us, monotonic_ns, tuple(blocks), closes)
+        first = offset
+        block, offset = _decode_block(stored, body, offset, rows, wall_us)
+        if block.table is encoded:
+            kept.append(EncodedBlock(stored, rows, wall_us, body[first:offset], *_span(block)))
+        else:
+            blocks.append(block)
+    return LogFrame(wall_us, monotonic_ns, tuple(blocks), closes, tuple(kept))
+
+
+def _decode_block(stored: schema.Table, body: bytes, offset: int, rows: int, wall_us: int) -> tuple[Block, int]:
+    table = schema.BY_NAME[stored.name]
+    columns: dict[str, Any] = dict.fromkeys(table.names)
+    for column in stored.columns:
+        columns[column.name], offset = _decode_column(column.kind, body, offset, rows, wall_us)
+    return Block(table, rows, columns), offset
+
+
+def _span(block: Block) -> tuple[int, int]:
+    """The first and the last time in a block."""
+    times = block.columns[block.table.time_column or ""]
+    if not isinstance(times, array):
+        times = [time for time in times or () if time is not None]
+    return (min(times), max(times)) if len(times) else (0, -1)
 
 
 def _decode_column(kind: str, body: bytes, offset: int, rows: int, wall_us: int) -> tuple[Any, int]:

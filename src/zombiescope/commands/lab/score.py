@@ -100,7 +100,7 @@ def command(
     """Run every scenario that this machine is fit for, and count what was named.
 
     Prints the table: first pattern, culprit, seconds from the onset to a named cause, false alarms. Exits 3 when
-    a fault was named wrongly or a healthy load raised a critical alarm.
+    a fault was named wrongly or a healthy load raised a warning.
     """
     from zombiescope.commands.lab import width_score
     from zombiescope.lab import score_widths
