@@ -110,6 +110,14 @@ Event = Annotated[
         help="What makes a sample: cpu-clock (counts are time) or cycles (sees code with interrupts off; needs a PMU).",
     ),
 ]
+ReadByAll = Annotated[
+    bool,
+    typer.Option(
+        "--read-by-all",
+        help="Every user of this machine may read the recording: command lines, paths and stacks of all users. Without "
+        "it the group zombiescope may.",
+    ),
+]
 Node = Annotated[
     str | None,
     typer.Option("--node", metavar="NAME", help="Record under this name. Default: the host's.", show_default=False),
@@ -138,6 +146,7 @@ def command(
     labels: Label = None,
     event: Event = "cpu-clock",
     node: Node = None,
+    read_by_all: ReadByAll = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing while recording.")] = False,
     json_: Json = False,
 ) -> None:
@@ -160,6 +169,7 @@ def command(
             max_bytes=max_bytes,
             labels=dict(labels or ()),
             compact_every_s=compact_every_s,
+            read_by_all=read_by_all,
             json=json_,
             quiet=quiet,
         )
@@ -180,6 +190,7 @@ def configuration(**changes: Any) -> dict[str, Any]:
         "max_bytes": 2 * 10**9,
         "labels": {},
         "compact_every_s": 900.0,
+        "read_by_all": False,
         "diagnose": False,
         "json": False,
         "quiet": False,

@@ -28,6 +28,8 @@ def started(recorder: Recorder) -> Iterator[str]:
     if all(missing.source != "systemd" for missing in recorder.sources.missing):
         sources.append("systemd units")
     yield "  recorded: " + ", ".join(sources)
+    if config.read_by_all:
+        yield "  readable: by every user of this machine (--read-by-all): command lines, paths and stacks of all users"
     for missing in recorder.sources.missing:
         yield f"  missing:  {missing.source}: {missing.why}"
         yield f"            grant:  {missing.grant}"

@@ -19,6 +19,8 @@ class RecorderConfig:
     segment_s: float = 120.0
     keep_s: float = 12 * 3600.0
     max_bytes: int = 2_000_000_000
+    read_by_all: bool = False
+    """Whether every user of the machine may read the recording."""
     labels: dict[str, str] = field(default_factory=dict)
     compact_every_s: float = 900.0
     diagnose: bool = False

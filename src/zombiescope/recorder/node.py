@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from zombiescope import _safe_files
 from zombiescope._missing import Missing
 from zombiescope.kernel import cpu, host, hypervisor, kconfig, sysctl
 from zombiescope.kernel.host import Host
@@ -80,10 +81,9 @@ class NodeFile:
         """Replaces the file in one step, if something changed. A disk that does not take it is tried again."""
         if missing == self._missing:
             return
-        aside = self._path.with_suffix(".new")
+        document = {**self._node, "missing": [asdict(one) for one in missing]}
         with suppress(OSError):
-            aside.write_text(json.dumps({**self._node, "missing": [asdict(one) for one in missing]}, indent=1) + "\n")
-            aside.replace(self._path)
+            _safe_files.replace(self._path, (json.dumps(document, indent=1) + "\n").encode())
             self._missing = missing
 
 

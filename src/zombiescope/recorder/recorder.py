@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from zombiescope import _safe_files
+from zombiescope._errors import UserError
 from zombiescope.kernel import cpu
 from zombiescope.kernel.perf_event import Clock, monotonic_ns
 from zombiescope.recorder import node, result, rings, state
@@ -43,7 +45,7 @@ from zombiescope.recorder.sources import Sources
 from zombiescope.recorder.stage import Barrier, Stage
 from zombiescope.recorder.tick import Tick
 from zombiescope.recorder.upkeep import Upkeep
-from zombiescope.recording import schema
+from zombiescope.recording import node_directory, schema
 from zombiescope.recording.batch import Batch
 from zombiescope.recording.event import Event
 from zombiescope.recording.lock import Lock
@@ -55,7 +57,7 @@ UNSCHEDULED_US = 3_000_000
 
 
 class Recorder:
-    """Owns all parts. Raises AlreadyRecordingError or OSError when it cannot start.
+    """Owns all parts. Raises AlreadyRecordingError, UnsafePlaceError or OSError when it cannot start.
 
     With another `root` it replays: kernel files are read below it, no ring is opened and nobody is asked over D-Bus;
     records are fed to the sampler and unit events put into the intake by whoever replays.
@@ -72,7 +74,7 @@ class Recorder:
         self.name = config.node or here.hostname
         self.boot_id = here.boot_id
         self.node_dir = Path(config.dir).resolve() / f"node={self.name}"
-        self.node_dir.mkdir(parents=True, exist_ok=True)
+        node_directory.prepare(self.node_dir, read_by_all=config.read_by_all)
         self._lock = Lock(self.node_dir, now)
         saved = state.load(self.node_dir, here.boot_id)
 
@@ -164,8 +166,10 @@ class Recorder:
     def open_marks(self, runtime: Path) -> None:
         """Listens for marks; without the socket everything else works."""
         try:
-            runtime.mkdir(parents=True, exist_ok=True)
+            _safe_files.make_public_directory(runtime)
             self.intake.marks = MarkSocket(runtime / "mark.sock")
+        except UserError as error:
+            self.sources.lacks(MARKS, error.what, error.fix or "", self.started_us)
         except OSError as error:
             self.sources.lacks(MARKS, f"{runtime}: {error.strerror}", "a writable runtime directory", self.started_us)
 
@@ -351,7 +355,7 @@ class Recorder:
     def _write_containers(self, tick: Tick) -> None:
         for event in self.containers.second(tick.wall_us, self.container_lookup.take()):
             self.intake.put(event)
-        if self.container_lookup.newly_stuck():
+        if self.container_lookup.newly_stuck() is not None:
             text = "the files of a container have not answered for 5 s: the disk they are on hangs"
             self.intake.put(Event(tick.wall_us, "lookup_stuck", "recorder", "warning", text))
         self.container_lookup.raise_failure()
@@ -362,10 +366,10 @@ class Recorder:
             self.batch.add(schema.GAPS, (dropped.from_us, dropped.to_us, "disk", dropped.why))
 
     def _watch_lookup(self, tick: Tick) -> None:
-        pid = self.lookup.newly_stuck()
-        if pid is not None:
-            text = f"/proc/{pid} has not answered for 5 s: its memory map is locked by somebody"
-            self.intake.put(Event(tick.wall_us, "lookup_stuck", "recorder", "warning", text, {"pid": pid}))
+        stuck = self.lookup.newly_stuck()
+        if stuck is not None:
+            text = f"/proc/{stuck.pid} has not answered for 5 s: its memory map is locked by somebody"
+            self.intake.put(Event(tick.wall_us, "lookup_stuck", "recorder", "warning", text, {"pid": stuck.pid}))
         self.lookup.raise_failure()
 
     def _write_frame(self, tick: Tick) -> None:

@@ -22,6 +22,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from zombiescope import _safe_files
 from zombiescope.recording.store import Store, StoredFile
 
 NODE_FOLDER = "node="
@@ -179,13 +180,7 @@ def uncommitted(entries: Iterable[StoredFile], manifests: Iterable[Manifest]) ->
 
 def write_synced(path: Path, data: bytes) -> None:
     """A small file that is there whole or not at all, whatever happens."""
-    aside = path.with_suffix(".tmp")
-    with open(aside, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    aside.rename(path)
-    sync_folder(path.parent)
+    _safe_files.replace(path, data, sync=True)
 
 
 def sync_folder(folder: Path) -> None:

@@ -114,7 +114,7 @@ class Recording:
             if isinstance(node, dict):
                 return node
             self._damage.append(Damage(layout.NODE_FILE, "is not an object"))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             self._damage.append(Damage(layout.NODE_FILE, str(error)))
         return {}
 

@@ -23,6 +23,7 @@ from zombiescope._errors import UserError
 
 _LOCAL_HEADER = struct.Struct("<4s5HIII2H")
 _LOCAL_MAGIC = b"PK\x03\x04"
+MAX_DEPTH = 16
 
 
 class NotARecordingError(UserError, ValueError):
@@ -77,18 +78,23 @@ class Directory:
 
 
 def _walk(folder: Path, prefix: str) -> Iterator[StoredFile]:
-    try:
-        found = list(os.scandir(folder))
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    for item in found:
+    """Every file below it; a recording has one level of folders, and what lies deeper than MAX_DEPTH is none of its."""
+    pending = [(str(folder), prefix, 0)]
+    while pending:
+        place, before, depth = pending.pop()
         try:
-            if item.is_dir(follow_symlinks=False):
-                yield from _walk(Path(item.path), f"{prefix}{item.name}/")
-            elif item.is_file():
-                yield StoredFile(prefix + item.name, item.stat().st_size)
-        except FileNotFoundError:
+            found = list(os.scandir(place))
+        except (FileNotFoundError, NotADirectoryError):
             continue
+        for item in found:
+            try:
+                if item.is_dir(follow_symlinks=False):
+                    if depth < MAX_DEPTH:
+                        pending.append((item.path, f"{before}{item.name}/", depth + 1))
+                elif item.is_file():
+                    yield StoredFile(before + item.name, item.stat().st_size)
+            except FileNotFoundError:
+                continue
 
 
 class Pack:
