@@ -8,7 +8,7 @@ PAGE := src/zombiescope/web/page/index.html
 PAGE_SOURCES := $(shell find ui -name node_modules -prune -o -type f ! -name '*.test.ts' -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test test-browser test-node test-containers test-long test-fast test-packages lint format bench bench-soak score docs lock wheel clean
+.PHONY: help setup run demo test test-browser test-node test-containers test-long test-fast test-packages lint format bench bench-soak score docs lock sbom wheel clean
 
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -64,14 +64,14 @@ test-fast: setup ## run the tests that need no privileges and take no time
 	  --ignore tests/browser $(ARGS)
 
 lint: setup .venv/.browser ## ruff (lint and format) and mypy in strict mode; the page's types, lint and format
-	$(BIN)/ruff check src tests benchmarks setup.py
-	$(BIN)/ruff format --check src tests benchmarks setup.py
+	$(BIN)/ruff check src tests benchmarks requirements setup.py
+	$(BIN)/ruff format --check src tests benchmarks requirements setup.py
 	$(BIN)/mypy
 	scripts/page check
 
 format: setup ## let ruff format the code, and biome the page
-	$(BIN)/ruff check --fix-only src tests benchmarks setup.py
-	$(BIN)/ruff format src tests benchmarks setup.py
+	$(BIN)/ruff check --fix-only src tests benchmarks requirements setup.py
+	$(BIN)/ruff format src tests benchmarks requirements setup.py
 	scripts/page format
 
 bench: setup .venv/.browser test-packages ## measure cost against perf and mpstat; figures go to docs/performance.md
@@ -91,6 +91,12 @@ lock: ## write requirements/*.txt anew, with hashes and without the address of a
 	@test -x .venv/lock/bin/uv || ($(PYTHON) -m venv .venv/lock && .venv/lock/bin/pip install --quiet uv)
 	@for name in runtime dev node browser; do cd requirements && ../.venv/lock/bin/uv pip compile --quiet --universal \
 	  --python-version 3.11 --generate-hashes --no-header $$name.in -o $$name.txt && cd ..; done
+	$(BIN)/python requirements/bill_of_materials.py --page > docs/licences.md
+
+sbom: setup ## write dist/zombiescope.cdx.json: all that is shipped, with versions, hashes and licences (CycloneDX)
+	@mkdir -p dist
+	$(BIN)/python requirements/bill_of_materials.py > dist/zombiescope.cdx.json
+	@echo dist/zombiescope.cdx.json
 
 wheel: setup ## build dist/*.whl
 	$(BIN)/python -m pip wheel --quiet --no-build-isolation --no-deps --wheel-dir dist .
