@@ -252,6 +252,8 @@ def _is_part_of(moderate: _Hog, other: _Hog) -> bool:
 
 def _overlap(one: _Hog, other: _Hog) -> bool:
     return min(one.last, other.last) > max(one.first, other.first)
+
+
 def _name(grid: SampleGrid, hog: _Hog) -> str:
     """One task by its name, several as what they are."""
     who = hog.task.comm or hog.name
