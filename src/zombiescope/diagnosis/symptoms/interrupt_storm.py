@@ -41,15 +41,15 @@ def _storms(facts: Facts, label: str) -> Iterator[Symptom]:
         return
     per_s = counts[:, 1:] / np.maximum(np.diff(times), 1) * 1e6
     hot = _beyond_usual(per_s)
-    for first, last in runs(hot.any(axis=0), bridge=1):
+    for first, last in runs(np.asarray(hot.any(axis=0)), bridge=1):
         from_us, to_us = int(times[first]), int(times[last])
         if to_us - from_us < LEAST_US:
             continue
         part = counts[:, first + 1 : last + 1].sum(axis=1)
         row, many = int(part.argmax()), int(hot[:, first:last].any(axis=1).sum())
         rate = int(part[row]) / (to_us - from_us) * 1e6
-        which = f"core {cpus[row]}" if many == 1 else f"{many} cores, core {cpus[row]} the most,"
-        text = f"{which} was interrupted by other cores {rate:,.0f} times a second with {_NAMES[label]} ({label})"
+        which = f"core {cpus[row]} was" if many == 1 else f"{many} cores, core {cpus[row]} the most, were"
+        text = f"{which} interrupted by other cores {rate:,.0f} times a second with {_NAMES[label]} ({label})"
         known = {"counter": label, "count": int(part.sum()), "core": int(cpus[row]), "cores": many}
         yield Symptom(
             DETECTOR, from_us, to_us, text if many == 1 else text.replace("was", "were", 1), "info", facts=known
