@@ -21,6 +21,7 @@ from zombiescope.diagnosis.sample_grid import SampleGrid
 from zombiescope.kernel.cpu import parse_list
 from zombiescope.kernel.release import kernel_version
 from zombiescope.recording import columns
+from zombiescope.recording.core_lists import ISOLATED, LEFT_OUT, listed
 from zombiescope.recording.event import Event
 from zombiescope.recording.gaps import Gap
 from zombiescope.recording.reader import Recording
@@ -144,17 +145,12 @@ class Facts:
     @property
     def isolated(self) -> frozenset[int]:
         """Cores that the scheduler gives nobody who does not ask for them (isolcpus)."""
-        return self._listed("isolated")
+        return listed(self.node, ISOLATED)
 
     @property
     def left_out(self) -> frozenset[int]:
         """Cores that are not sampled because somebody asked for that: what is not seen there is no symptom."""
-        return self._listed("left_out")
-
-    def _listed(self, what: str) -> frozenset[int]:
-        cpus = self.node.get("cpus")
-        listed = cpus.get(what) if isinstance(cpus, dict) else None
-        return frozenset(cpu for cpu in listed if isinstance(cpu, int)) if isinstance(listed, list) else frozenset()
+        return listed(self.node, LEFT_OUT)
 
     # --- events, gaps ------------------------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from zombiescope._time import SECOND_US
 from zombiescope.diagnosis.spans import runs
 from zombiescope.recording import columns
+from zombiescope.recording.core_lists import LEFT_OUT, listed
 from zombiescope.recording.event import Event
 from zombiescope.recording.reader import Recording
 from zombiescope.recording.saturation import KERNEL_MODES, SATURATED_RATIO
@@ -81,10 +82,12 @@ def scan(recording: Recording, start_us: int, end_us: int) -> Seconds | None:
     size = max(1, -(-(end_us - start_us) // SECOND_US))
     hottest, kernel, gap_us, stolen = (np.zeros(size) for _ in range(4))
     modes = tuple(f"{mode}_ms" for mode in KERNEL_MODES)
-    found = False
+    found, apart = False, sorted(listed(recording.node, LEFT_OUT))
     for batch in recording.batches(
-        "cores", start_us + 1, end_us + 1, ("time", "interval_us", *modes, "steal_ms", "max_gap_us")
+        "cores", start_us + 1, end_us + 1, ("time", "interval_us", "cpu", *modes, "steal_ms", "max_gap_us")
     ):
+        if apart:
+            batch = batch.filter(~np.isin(columns.numbers(batch.column("cpu")), apart))
         interval = np.maximum(columns.numbers(batch.column("interval_us")), 1)
         middle = columns.numbers(batch.column("time")) - interval // 2
         second = np.clip((middle - start_us) // SECOND_US, 0, size - 1)

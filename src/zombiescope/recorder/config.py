@@ -21,6 +21,8 @@ class RecorderConfig:
     max_bytes: int = 2_000_000_000
     labels: dict[str, str] = field(default_factory=dict)
     compact_every_s: float = 900.0
+    leave_out_cores: str = ""
+    """Cores that are not sampled: a list as the kernel writes it, or "isolated"."""
     diagnose: bool = False
     """Whether a doctor looks when something is suspicious."""
     json: bool = False

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import mmap
 import resource
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -68,9 +68,19 @@ class PerfRings:
     """The rings of all online CPUs behind one Sampler."""
 
     def __init__(
-        self, clock: Clock, possible_cpus: int, sources: Sources, *, host_pids: bool, now_us: int, root: str = "/"
+        self,
+        clock: Clock,
+        possible_cpus: int,
+        sources: Sources,
+        *,
+        host_pids: bool,
+        now_us: int,
+        root: str = "/",
+        left_out: Collection[int] = (),
     ) -> None:
+        """`left_out`: CPUs whose stacks are not taken; what happens there by itself is recorded all the same."""
         self._clock = clock
+        self._left_out = frozenset(left_out)
         self._root = root
         self._sources = sources
         self._ring_bytes = ring_bytes(possible_cpus)
@@ -156,7 +166,8 @@ class PerfRings:
     def _open(self, cpu: int, now_us: int) -> bool:
         assert self._features is not None
         try:
-            ring = perf_event.open_ring(cpu, self._clock, self._features, self._ring_bytes)
+            clock = Clock(perf_event.SILENT) if cpu in self._left_out else self._clock
+            ring = perf_event.open_ring(cpu, clock, self._features, self._ring_bytes)
         except OSError as error:
             if error.errno != errno.ENODEV:  # ENODEV: it went offline again, the next look will tell
                 why, grant = explain(error, self._clock)
