@@ -128,7 +128,14 @@ class Recorder:
         self.rings = start.part(
             SAMPLES,
             lambda at: rings.PerfRings(
-                sampling, possible, sources, host_pids=host_pids, now_us=now_us, root=at, left_out=self.left_out
+                sampling,
+                possible,
+                sources,
+                host_pids=host_pids,
+                now_us=now_us,
+                root=at,
+                left_out=self.left_out,
+                online=self.online.cpus,
             ),
             root,
         )

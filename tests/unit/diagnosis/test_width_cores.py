@@ -7,8 +7,14 @@ from pathlib import Path
 import pytest
 from tests.helpers.made import HZ
 from tests.helpers.scenes import Scene
+from tests.helpers.wide import WideNode
 
-from zombiescope.diagnosis.diagnose import Diagnosis
+from zombiescope.diagnosis.diagnose import Diagnosis, diagnose
+from zombiescope.profile.heatmap import by_core
+from zombiescope.profile.selection import Selection
+from zombiescope.recording.reader import open_recording
+from zombiescope.views import strip as strips
+from zombiescope.views.cores import cores
 
 WIDTHS = [16, 96, 192]
 
@@ -64,6 +70,37 @@ def test_two_cores_with_interrupts_off_are_not_the_machine(tmp_path: Path) -> No
     for cpu in (3, 4):
         scene.mode(cpu, max_gap_us=300_000, user=0.7, system=0.0, idle=0.0, idle_samples=0)
     assert kinds(scene.diagnose(tmp_path)) == {"stall"}
+
+
+LISTS = "entry_SYSCALL_64_after_hwframe do_syscall_64 __x64_sys_getdents64 iterate_dir offset_readdir"
+KSWAPD = "ret_from_fork kthread kswapd balance_pgdat shrink_node shrink_lruvec shrink_inactive_list"
+
+
+def test_cores_that_are_not_numbered_in_a_row(tmp_path: Path) -> None:
+    """Offline siblings, a machine that numbers by socket: the number of a core is no place in a list."""
+    node = WideNode(6, seconds=30, online=[1, 3, 8, 64, 120, 191]).training()
+    node.runs("lister", LISTS, 1.0, cpus=[120], pid=700, from_s=12, to_s=20)
+    with open_recording(node.write(tmp_path)) as recording:
+        window = recording.start_us, recording.end_us + 1
+        (incident,) = diagnose(recording, *window).incidents
+        shown = cores(recording, *window)
+        heat = by_core(Selection(recording, *window))
+        strip = strips.strip(recording, *window, 30)
+    assert {one.cpu for one in incident.symptoms} == {120}
+    assert "of its 6 cores" in " ".join(one.text for one in incident.symptoms)
+    assert [core.cpu for core in shown.cores] == [1, 3, 8, 64, 120, 191] == list(heat.cores) == list(strip.cpus)
+    assert heat.values[:, 4].sum() > heat.values[:, 3].sum() > 0
+    assert strip.worst_core[15] == 120
+
+
+def test_the_kswapds_of_several_numa_nodes_are_one_hog(tmp_path: Path) -> None:
+    node = WideNode(96, seconds=30).training().counter("vmstat", "pgscan_kswapd", 400_000, 12, 24)
+    for number in range(4):
+        node.runs(f"kswapd{number}", KSWAPD, 0.3, cpus=range(24 * number, 24 * number + 24), pid=90 + number, ppid=2,
+                  from_s=12, to_s=24)  # fmt: skip
+    (incident,) = node.diagnose(tmp_path).incidents
+    assert incident.causes[0].pattern == "global-reclaim"
+    assert "4 kswapd threads used 1.2" in incident.symptoms[0].text
 
 
 POLL = "ret_from_fork kthread run_ksoftirqd handle_softirqs net_rx_action __napi_poll ena_io_poll"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -9,11 +10,15 @@ from tests.helpers.cli import Cli
 from tests.helpers.scenes import Scene
 from tests.helpers.wide import WideNode
 
+from zombiescope._native import KernelSymbols
+from zombiescope.kernel import perf_event
 from zombiescope.kernel.cpu import format_list, parse_list
+from zombiescope.recorder import rings
 from zombiescope.recorder.config import RecorderConfig
 from zombiescope.recorder.cores import Cores
 from zombiescope.recorder.node import describe, this_host
 from zombiescope.recorder.online import left_out
+from zombiescope.recorder.rings import PerfRings
 from zombiescope.recorder.sources import Sources
 from zombiescope.recorder.tick import Tick
 from zombiescope.recording import schema
@@ -100,3 +105,18 @@ def test_a_list_that_is_none_is_refused(tmp_path: Path, wrong: str) -> None:
 @pytest.mark.parametrize("text", ["", "0", "0-3,8", "1,3,5", "0-191"])
 def test_a_list_is_printed_as_the_kernel_prints_it(text: str) -> None:
     assert format_list(parse_list(text.encode())) == text
+
+
+def test_the_kernel_is_asked_on_a_core_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Number 0 may be offline, and one that is left out is not to be touched."""
+    asked = []
+
+    def probe(cpu: int, clock: perf_event.Clock) -> perf_event.Features:
+        asked.append(cpu)
+        raise OSError(errno.ENODEV, "no such core")
+
+    monkeypatch.setattr(perf_event, "probe", probe)
+    monkeypatch.setattr(rings, "load_kernel_symbols", lambda *_: KernelSymbols())
+    for apart, online in ((frozenset[int](), (4, 5)), (frozenset({4}), (4, 5)), (frozenset({4, 5}), (4, 5))):
+        PerfRings(perf_event.Clock(), 8, Sources(), host_pids=True, now_us=0, left_out=apart, online=online)
+    assert asked == [4, 5, 4]
