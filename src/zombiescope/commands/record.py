@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
 from pathlib import Path
@@ -21,11 +22,13 @@ from zombiescope.commands.failure import Failure
 from zombiescope.commands.output import Json, examples
 from zombiescope.commands.quantities import duration_s, size_bytes, within
 from zombiescope.recording import locate
+from zombiescope.recording.core_lists import ISOLATED
 
 EXAMPLES = examples(
     "record                         # until Ctrl-C",
     "record ./rec --for 20s --json  # then a summary",
     "record --interval 100ms --hz 499",
+    "record --leave-out-cores isolated",
     "record --keep 3d --max-bytes 20GB --label zone=us-east-1a",
 )
 
@@ -51,6 +54,12 @@ def _compact_every_s(text: str) -> float:
 
 def _max_bytes(text: str) -> int:
     return round(within(size_bytes(text), 10**6, 10**18, "at least 1MB"))
+
+
+def _cores(text: str) -> str:
+    if text and text != ISOLATED and not re.fullmatch(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", text):
+        raise typer.BadParameter(f"{text!r} is not a list of cores; write it as 2-5,8, or isolated")
+    return text
 
 
 def _label(text: str) -> tuple[str, str]:
@@ -133,6 +142,18 @@ CompactEvery = Annotated[
 ]
 
 
+LeaveOutCores = Annotated[
+    str,
+    typer.Option(
+        "--leave-out-cores",
+        parser=_cores,
+        metavar="LIST",
+        show_default=False,
+        help="Cores not to sample: 2-5,8, or 'isolated' for those that the kernel keeps apart (isolcpus, nohz_full).",
+    ),
+]
+
+
 def command(
     directory: Dir = None,
     for_s: For = None,
@@ -147,6 +168,7 @@ def command(
     event: Event = "cpu-clock",
     node: Node = None,
     read_by_all: ReadByAll = False,
+    leave_out_cores: LeaveOutCores = "",
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing while recording.")] = False,
     json_: Json = False,
 ) -> None:
@@ -170,6 +192,7 @@ def command(
             labels=dict(labels or ()),
             compact_every_s=compact_every_s,
             read_by_all=read_by_all,
+            leave_out_cores=leave_out_cores,
             json=json_,
             quiet=quiet,
         )
@@ -191,6 +214,7 @@ def configuration(**changes: Any) -> dict[str, Any]:
         "labels": {},
         "compact_every_s": 900.0,
         "read_by_all": False,
+        "leave_out_cores": "",
         "diagnose": False,
         "json": False,
         "quiet": False,

@@ -9,6 +9,7 @@ from zombiescope.commands.failure import one_line
 from zombiescope.commands.output import Json, console, examples, note, print_document
 from zombiescope.commands.quantities import human_bytes, human_count, human_s, percent
 from zombiescope.commands.window import clock, zone_of
+from zombiescope.kernel.cpu import format_list
 
 EXAMPLES = examples(
     "status",
@@ -57,6 +58,8 @@ def _print(document: dict[str, Any]) -> None:
         _print_line("blind", f"{start} – {end}  {gap['source']}: {gap['why']}", "yellow")
     if not document["gaps"]:
         out.print("  blind    never since it started")
+    if document["left_out"]:
+        out.print(f"  left out stacks of cores {format_list(document['left_out'])}, as asked for")
     for item in document["missing"]:
         _print_line("missing", f"{item['source']}: {item['why']}; {item['grant']}", "yellow")
 

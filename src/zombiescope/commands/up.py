@@ -26,6 +26,7 @@ def command(
     open_: OpenOption = False,
     listen: ListenOption = None,
     read_by_all: record.ReadByAll = False,
+    leave_out_cores: record.LeaveOutCores = "",
     page: Annotated[bool, typer.Option("--page/--no-page", help="Start the web page, or do not.")] = True,
 ) -> None:
     """Record this node, diagnose it meanwhile, and show it on a web page.
@@ -40,8 +41,9 @@ def command(
             f"a recorder (pid {recorder.pid}) already records this node into {recorder.recording}",
             "watch it with 'zombiescope serve' or 'zombiescope top', or stop it first",
         )
+    place = record.writable_dir(directory)
     config = record.configuration(
-        dir=record.writable_dir(directory), for_s=for_s, read_by_all=read_by_all, diagnose=True
+        dir=place, for_s=for_s, read_by_all=read_by_all, leave_out_cores=leave_out_cores, diagnose=True
     )
     note(f"The last {human_s(config['keep_s'])} are kept, at most {human_bytes(config['max_bytes'])}.")
     note(f"In another terminal: '{called()} top' shows it live, '{called()} cores --last 5m' the past.")

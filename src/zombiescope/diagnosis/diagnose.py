@@ -253,13 +253,10 @@ def _is_part(part: Incident, of: Incident) -> bool:
 
 def _is_same_work(part: Incident, of: Incident) -> bool:
     """The kworkers behind a caller, or the other way round: one cause by one culprit, in the same seconds."""
-    if not part.causes or not of.causes or part.causes[0].culprit is None or of.causes[0].culprit is None:
+    mine, theirs = (one.causes[0] if one.causes else None for one in (part, of))
+    if mine is None or theirs is None or mine.culprit is None or theirs.culprit is None:
         return False
-    mine, theirs = part.causes[0], of.causes[0]
-    same = (mine.pattern, mine.culprit and mine.culprit.name) == (
-        theirs.pattern,
-        theirs.culprit and theirs.culprit.name,
-    )
+    same = (mine.pattern, mine.culprit.name) == (theirs.pattern, theirs.culprit.name)
     return same and part.from_us <= of.to_us and of.from_us <= part.to_us
 
 

@@ -22,6 +22,7 @@ from zombiescope.diagnosis.sample_grid import SampleGrid
 from zombiescope.kernel.cpu import parse_list
 from zombiescope.kernel.release import kernel_version
 from zombiescope.recording import columns
+from zombiescope.recording.core_lists import ISOLATED, LEFT_OUT, listed
 from zombiescope.recording.event import Event
 from zombiescope.recording.gaps import Gap
 from zombiescope.recording.reader import Recording
@@ -152,6 +153,16 @@ class Facts:
         cpu = self._all_samples.cpu
         return self._keep("cpus", lambda: len(np.unique(cpu[cpu >= 0])) or 1)
 
+    @property
+    def isolated(self) -> frozenset[int]:
+        """Cores that the scheduler gives nobody who does not ask for them (isolcpus)."""
+        return listed(self.node, ISOLATED)
+
+    @property
+    def left_out(self) -> frozenset[int]:
+        """Cores that are not sampled because somebody asked for that: what is not seen there is no symptom."""
+        return listed(self.node, LEFT_OUT)
+
     # --- events, gaps ------------------------------------------------------------------------------------------------
 
     @property
@@ -228,14 +239,18 @@ class Facts:
             return None
         return _between(time, value, np.ones(len(time), bool), np.isin(series, ids), from_us, to_us)
 
-    def interrupt_readings(self, label: str) -> tuple[columns.Ints, columns.Ints]:
-        """When /proc/interrupts was read in the window, and what one of its rows had counted since the last time."""
-        time, series, value = self._interrupts
+    def interrupts_of_cores(self, label: str) -> tuple[columns.Ints, columns.Ints, columns.Ints]:
+        """When /proc/interrupts was read in the window, which cores one of its rows counted anything for, and [core,
+        reading] what it had counted since the last time."""
         ids = [n for n, known in self._series.items() if known[:2] == ("interrupts", label)]
+        rows = self.recording.table("interrupts", self.start_us, self.end_us, ("time", "series", "cpu", "count"))
+        time, series, cpu, value = (columns.numbers(rows.column(name)) for name in rows.column_names)
         readings, place = np.unique(time, return_inverse=True)
-        of_label = np.isin(series, ids)
-        counts = np.bincount(place[of_label], value[of_label], len(readings)).astype(np.int64)
-        return readings, counts
+        mine = np.isin(series, ids)
+        cpus, row = np.unique(cpu[mine], return_inverse=True)
+        counts = np.zeros((len(cpus), len(readings)), np.int64)
+        np.add.at(counts, (row, place[mine]), value[mine])
+        return readings, cpus, counts
 
     def peak(self, source: str, name: str, from_us: int, to_us: int, *, fresh: bool = False) -> int | None:
         """The highest level of a gauge in a span, or the one before it; beyond the window where the span is.

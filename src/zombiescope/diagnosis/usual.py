@@ -71,9 +71,18 @@ class Usual:
 
     def _pasts(self, from_us: int) -> Iterator[_Past]:
         grid = self._facts.samples
-        if from_us - grid.start_us >= LEAST_US:
+        inside_us = from_us - grid.start_us
+        if inside_us >= LEAST_US:
             yield _Past(grid, max(grid.start_us, from_us - MOST_US), from_us)
+        elif inside_us > 0:  # it was not there yet when the window began
+            yield from (past for past in self._just_before if past.to_us - past.from_us >= LEAST_US - inside_us)
         yield from self._before
+
+    @property
+    def _just_before(self) -> tuple[_Past, ...]:
+        facts = self._facts
+        span = max(facts.recording.start_us, facts.start_us - SLICE_US), facts.start_us
+        return facts.always(("just before", facts.start_us), lambda: tuple(_loaded(facts, *span)))
 
     @property
     def _before(self) -> tuple[_Past, ...]:
@@ -140,9 +149,21 @@ def _read(facts: Facts) -> Iterator[_Past]:
     for from_us in sorted({just_before, *([long_before] if just_before - long_before >= SLICE_US else [])}):
         to_us = min(from_us + SLICE_US, end_us)
         if to_us - from_us >= LEAST_US:
-            grid = sample_grid.load(facts.recording, from_us, to_us, facts.hz)
-            if len(grid):  # something always runs; without any sample nobody recorded
-                yield _Past(grid, from_us, to_us)
+            yield from _loaded(facts, from_us, to_us)
+
+
+def _loaded(facts: Facts, from_us: int, to_us: int) -> Iterator[_Past]:
+    """Nothing where stacks were not taken: blind is not quiet."""
+    if to_us > from_us:
+        grid = sample_grid.load(facts.recording, from_us, to_us, facts.hz)
+        if len(grid) or _sampler_ran(facts, from_us, to_us):
+            yield _Past(grid, from_us, to_us)
+
+
+def _sampler_ran(facts: Facts, from_us: int, to_us: int) -> bool:
+    """On cores that idled, whose samples are counted and not kept."""
+    taken = facts.recording.table("cores", from_us + 1, to_us + 1, ("samples",)).column("samples")
+    return bool(columns.numbers(taken)[columns.present(taken)].any())
 
 
 def _part(past: _Past) -> tuple[slice, int]:

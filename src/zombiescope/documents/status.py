@@ -7,6 +7,7 @@ from typing import Any
 
 from zombiescope.diagnosis.order import worst_first
 from zombiescope.recording import incident_file, locate
+from zombiescope.recording.core_lists import LEFT_OUT, listed
 from zombiescope.recording.reader import Recording, open_recording
 from zombiescope.recording.store import NotARecordingError
 from zombiescope.views.cost import recorder_cost
@@ -35,7 +36,7 @@ def answer() -> Status:
 
 def _not_running() -> dict[str, Any]:
     absent = ("pid", "recording", "node", "timezone", "since", "until", "cost", "bytes")
-    return {"running": False, **dict.fromkeys(absent), "gaps": [], "missing": [], "incidents": []}
+    return {"running": False, **dict.fromkeys(absent), "gaps": [], "missing": [], "left_out": [], "incidents": []}
 
 
 def _running(recorder: locate.RunningRecorder) -> dict[str, Any]:
@@ -62,5 +63,6 @@ def _measured(recorder: locate.RunningRecorder, recording: Recording) -> dict[st
             {"from": gap.from_us / 1e6, "to": gap.to_us / 1e6, "source": gap.source, "why": gap.why} for gap in gaps
         ],
         "missing": recording.node.get("missing") or [],
+        "left_out": sorted(listed(recording.node, LEFT_OUT)),
         "incidents": worst_first(incident_file.open_ones(recorder.recording / recording.prefix)),
     }

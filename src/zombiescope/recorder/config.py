@@ -23,6 +23,8 @@ class RecorderConfig:
     """Whether every user of the machine may read the recording."""
     labels: dict[str, str] = field(default_factory=dict)
     compact_every_s: float = 900.0
+    leave_out_cores: str = ""
+    """Cores that are not sampled: a list as the kernel writes it, or "isolated"."""
     diagnose: bool = False
     """Whether a doctor looks when something is suspicious."""
     json: bool = False

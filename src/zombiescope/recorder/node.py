@@ -16,6 +16,8 @@ from zombiescope.kernel import cpu, host, hypervisor, kconfig, sysctl
 from zombiescope.kernel.host import Host
 from zombiescope.kernel.stat import USER_HZ
 from zombiescope.recorder.config import RecorderConfig
+from zombiescope.recorder.online import left_out
+from zombiescope.recording.core_lists import ISOLATED, LEFT_OUT
 from zombiescope.recording.schema import FORMAT
 
 
@@ -55,6 +57,9 @@ def describe(
             "online": list(online),
             "possible": possible,
             "topology": [asdict(place) for place in cpu.topology(root)],
+            ISOLATED: list(cpu.isolated(root) or ()),
+            "nohz_full": list(cpu.nohz_full(root) or ()),
+            LEFT_OUT: sorted(left_out(config.leave_out_cores, root)),
         },
         "labels": {**here.labels, **config.labels},
         "hz": config.hz,

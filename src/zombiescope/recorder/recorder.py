@@ -37,7 +37,7 @@ from zombiescope.recorder.kernel_log import CONSOLE, KernelLog
 from zombiescope.recorder.lookup import Lookup
 from zombiescope.recorder.marks import MarkSocket
 from zombiescope.recorder.nic import TX_TIMEOUT
-from zombiescope.recorder.online import OnlineCpus
+from zombiescope.recorder.online import OnlineCpus, left_out
 from zombiescope.recorder.rollup import Rollup
 from zombiescope.recorder.sample_writer import SampleWriter
 from zombiescope.recorder.segments import Segments
@@ -81,13 +81,14 @@ class Recorder:
         self.online = start.part("online cpus", OnlineCpus, root)
         known: tuple[int, ...] = start.step("possible cpus", lambda: cpu.possible(root) or (), ())
         possible = max(*known, *self.online.cpus, 0) + 1
+        self.left_out = start.step("isolated cpus", lambda: left_out(config.leave_out_cores, root), frozenset[int]())
         self.batch = Batch()
         self._open_rings(possible, saved, now, root)
         start.step("ledger", lambda: self._restore_ledger(saved, now), None)
         start.step("cgroup directories", lambda: self.cgroups.begin(now), None)
 
         self.samples = SampleWriter(self.rings.sampler, self.lookup, self.batch)
-        self.cores = start.part("per-core time", lambda at: Cores(self.batch, self.sources, config.hz, at), root)
+        self.cores = start.part("per-core time", self._new_cores, root)
         start.step("ksoftirqd run delay", lambda: self.cores.follow(self.online.cpus, now), None)
         self.counters = start.part("counters", lambda at: Counters(self.batch, self.sources, start, at), root)
         self.rollup = Rollup(self.node_dir, here.boot_id or "")
@@ -128,7 +129,16 @@ class Recorder:
         sampling = Clock(self.config.event, self.config.hz)
         self.rings = start.part(
             SAMPLES,
-            lambda at: rings.PerfRings(sampling, possible, sources, host_pids=host_pids, now_us=now_us, root=at),
+            lambda at: rings.PerfRings(
+                sampling,
+                possible,
+                sources,
+                host_pids=host_pids,
+                now_us=now_us,
+                root=at,
+                left_out=self.left_out,
+                online=self.online.cpus,
+            ),
             root,
         )
         seen = saved.get("kmsg_seq")
@@ -150,6 +160,9 @@ class Recorder:
         start.step("kernel log", lambda: self.kernel_log.settle(console=is_traced, now_us=now_us), None)
         start.step(SAMPLES, lambda: self.rings.follow(self.online.cpus, now_us), None)
         self._followed = self.online.cpus
+
+    def _new_cores(self, root: str) -> Cores:
+        return Cores(self.batch, self.sources, self.config.hz, root, self.left_out)
 
     def _restore_ledger(self, saved: dict[str, Any], now_us: int) -> None:
         memory, ledger = self.cgroups.hierarchy, saved.get("ledger")
@@ -267,7 +280,8 @@ class Recorder:
         return Tick(now_ns, wall_us, interval_us, late_us, self.online.cpus)
 
     def _count_samples(self, tick: Tick) -> None:
-        tick.sampled = self.rings.sampler.take_cores(self._drained_ns)
+        taken = self.rings.sampler.take_cores(self._drained_ns)
+        tick.sampled = {number: core for number, core in taken.items() if number not in self.left_out}
         self.idle_samples += sum(core[1] for core in tick.sampled.values())
 
     def _take_census(self, tick: Tick) -> None:

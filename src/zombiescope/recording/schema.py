@@ -121,7 +121,8 @@ CGROUP_STATS = _table(
     memory_max_events="int", memory_high_events="int", oom_kills="int", cpu_some_us="int", memory_some_us="int",
     has_cpu_quota="int", has_memory_limit="int",
 )  # fmt: skip
-"""At most 64 leaf cgroups that appear in the samples, every ten seconds; what was added since their last row."""
+"""At most 64 cgroups that their CPU quota stopped lately, or that appear in the samples most, every ten seconds; what
+was added since their last row."""
 
 CONTAINERS = _table(
     17, "containers", time="time", id="text", name="text", image="text", runtime="text", namespace="text", pod="text",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.helpers.wide import SYSCALL, WideNode
@@ -33,7 +34,7 @@ def serious(found: Diagnosis) -> list[str]:
 @pytest.mark.parametrize("cpus", WIDTHS)
 def test_a_fork_storm_of_a_little_more_than_a_cpu(tmp_path: Path, cpus: int) -> None:
     node = WideNode(cpus).training().counter("stat", "processes", 20).counter("stat", "processes", 900, FROM_S, TO_S)
-    when = {"from_s": FROM_S, "to_s": TO_S, "unit": "agent.service"}
+    when: dict[str, Any] = {"from_s": FROM_S, "to_s": TO_S, "unit": "agent.service"}
     node.runs("agent", FORK, 0.5, pid=700, **when).runs("agent", EXIT, 0.7, ppid=700, short_lived=True, **when)
     found = about(node.diagnose(tmp_path), "agent")
     assert (found.severity, found.causes[0].pattern) == ("warning", "fork-storm")
@@ -44,7 +45,8 @@ def test_a_fork_storm_of_a_little_more_than_a_cpu(tmp_path: Path, cpus: int) -> 
 @pytest.mark.parametrize("cpus", WIDTHS)
 def test_network_namespaces_that_come_and_go(tmp_path: Path, cpus: int) -> None:
     # GIVEN a caller and the kworkers behind it, on many cores, none of which has much
-    node, when = WideNode(cpus).training(), {"from_s": FROM_S, "to_s": TO_S}
+    node = WideNode(cpus).training()
+    when: dict[str, Any] = {"from_s": FROM_S, "to_s": TO_S}
     node.runs("sandboxer", NETNS_SETUP, 0.7, pid=700, **when)
     for cpu in range(6):
         node.runs(f"kworker/{cpu}:1", NETNS_TEARDOWN, 0.1, cpus=[cpu], pid=60 + cpu, ppid=2, **when)
@@ -66,7 +68,7 @@ def test_kswapd_that_never_rests(tmp_path: Path, cpus: int) -> None:
     assert found.severity in ("warning", "critical")
 
 
-@pytest.mark.parametrize("share", [0.6, 0.8, 1.0])
+@pytest.mark.parametrize("share", [0.6, 1.0])
 @pytest.mark.parametrize("cpus", WIDTHS)
 def test_one_thread_in_the_kernel_that_no_pattern_knows(tmp_path: Path, cpus: int, share: float) -> None:
     node = WideNode(cpus).training().runs("lister", LISTS, share, pid=700, from_s=FROM_S, to_s=TO_S)
