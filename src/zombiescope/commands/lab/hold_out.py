@@ -36,7 +36,7 @@ SCAN_S = 2
 RUN_S = 10
 PROMISING = 0.4
 """Of a core in the kernel, in the scan: a little less than what counts, because two seconds are short."""
-BEFORE_S, AFTER_S = 6.0, 1.5
+BEFORE_S, AFTER_S = 5.0, 1.5
 """What the machine is like without it, for long enough to tell what is new; and a recorder writes a frame a second."""
 ALONE = "alone"
 _CLEANED_S = 60.0
