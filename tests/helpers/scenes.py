@@ -67,6 +67,13 @@ class Scene:
         self.runs.append(Runs(comm, frames, **more))
         return self
 
+    def storm(self, frames: str, comm: str = "agent", **more: Any) -> Scene:
+        """A task that faults there, and gives the memory back again and again: a fifth of the time, as measured."""
+        release = " ".join(
+            (*SYSCALL, "__x64_sys_munmap", "__vm_munmap", "do_vmi_munmap", "unmap_vmas", "zap_pte_range")
+        )
+        return self.hog(frames, comm, share=0.8, **more).hog(release, comm, share=0.2, **more)
+
     def counter(self, source: str, name: str, per_s: float, key: str | None = None, calm_per_s: float = 0) -> Scene:
         """0: the kernel has it, and it never moves."""
         number = self.made.series(source, name, key)
@@ -90,11 +97,13 @@ class Scene:
             self.made.count(_end_of(second - 1), number, value)
         return self
 
-    def interrupts(self, label: str, per_s: int) -> Scene:
-        for name, rate in (("LOC", 250), (label, per_s)):
+    def interrupts(self, label: str, per_s: int, calm_per_s: int | None = None) -> Scene:
+        """At every second, unless there are fewer of them while it is calm."""
+        calm = per_s if calm_per_s is None else calm_per_s
+        for name, rate, otherwise in (("LOC", 250, 250), (label, per_s, calm)):
             number = self.made.series("interrupts", name)
             for second in range(SECONDS if rate else 0):
-                self.made.interrupt(_end_of(second), number, 0, rate)
+                self.made.interrupt(_end_of(second), number, 0, rate if FROM_S <= second < TO_S else otherwise)
         return self
 
     def event(self, kind: str, text: str, at_s: float = TO_S, severity: str = "critical", **fields: Any) -> Scene:
@@ -116,9 +125,9 @@ class Scene:
         return self
 
     def churn(self, per_s: int) -> Scene:
-        """As many cgroups made as removed, at every second of the recording."""
+        """As many cgroups made as removed, while it hurts."""
         for second in range(SECONDS):
-            count = second * per_s
+            count = min(max(second + 1 - FROM_S, 0), TO_S - FROM_S) * per_s
             self.made.census(_end_of(second), 240, 10, created=count, removed=count, released=count)
         return self
 

@@ -193,6 +193,8 @@ class Cause:
     fix: Fix
     because: str = ""
     """The summary without what was lost, for where that stands beside it."""
+    is_ordinary: bool = False
+    """Healthy nodes do that, too: a note, unless somebody suffers from it."""
 
 
 @dataclass(frozen=True, slots=True)
