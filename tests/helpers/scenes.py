@@ -50,6 +50,8 @@ class Runs:
 class Scene:
     kernel: str = "5.4.0-1024-aws"
     cpus: int = 4
+    hz: int = HZ
+    """Samples a second of a core; fewer where there are many cores."""
     cores: bool = True
     schedstat: bool = True
     """Whether this kernel counts how long tasks wait for a core."""
@@ -153,7 +155,7 @@ class Scene:
             self._add_cores(node)
         write_segment(directory, node.tables, kernel=self.kernel)
         about = directory / "node=lab" / "node.json"
-        about.write_text(json.dumps({**json.loads(about.read_text()), "missing": [], **self.node}))
+        about.write_text(json.dumps({**json.loads(about.read_text()), "missing": [], "hz": self.hz, **self.node}))
         return directory
 
     def diagnose(self, directory: Path) -> Diagnosis:
@@ -165,11 +167,11 @@ class Scene:
         taken = []
         for runs in self.runs:
             credit = 0.0
-            for tick in range(int(runs.from_s * HZ), int(runs.to_s * HZ)):
+            for tick in range(int(runs.from_s * self.hz), int(runs.to_s * self.hz)):
                 credit += runs.share
-                if credit >= 1:
+                if credit >= 1 - 1e-9:
                     credit -= 1
-                    taken.append((START_US + tick * SECOND // HZ + 1 + runs.cpu, runs))
+                    taken.append((START_US + tick * SECOND // self.hz + 1 + runs.cpu, runs))
         return taken
 
     def _add_samples(self, node: Node) -> None:
@@ -187,13 +189,15 @@ class Scene:
         busy: dict[tuple[int, int, str], float] = {}
         for at_us, runs in self._taken():
             key = (runs.cpu, (at_us - START_US) // SECOND, "system" if runs.frames else "user")
-            busy[key] = busy.get(key, 0) + 1000 / HZ
+            busy[key] = busy.get(key, 0) + 1000 / self.hz
         for second in range(SECONDS):
             for cpu in range(self.cpus):
                 node.core(_end_of(second), cpu, **self._core(cpu, second, busy))
 
     def _core(self, cpu: int, second: int, busy: dict[tuple[int, int, str], float]) -> dict[str, int | None]:
-        figures: dict[str, int | None] = {"samples": HZ, "expected_samples": HZ, "max_gap_us": 10_101}
+        figures: dict[str, int | None] = {
+            "samples": self.hz, "expected_samples": self.hz, "max_gap_us": SECOND // self.hz,
+        }  # fmt: skip
         figures["user"] = round(busy.get((cpu, second, "user"), 20))
         figures["system"] = round(busy.get((cpu, second, "system"), 5))
         if FROM_S <= second < TO_S:
@@ -204,7 +208,7 @@ class Scene:
                         figures["system"] = 0
         if "idle_samples" not in figures:
             idle_ms = max(0, 1000 - sum(figures.get(mode) or 0 for mode in MODES))
-            figures["idle_samples"] = HZ * idle_ms // 1000
+            figures["idle_samples"] = self.hz * idle_ms // 1000
         if not self.sampled:
             figures |= dict.fromkeys(("samples", "idle_samples", "expected_samples", "max_gap_us"))
         if not self.schedstat:

@@ -81,7 +81,7 @@ class Measurement:
     step: str = "measurement"
     counter: str | None = None
     weight: float = 1.0
-    """What its confirmation is worth: less where it is not known what is usual on this node (usual.py)."""
+    """What its confirmation is worth: less where it is not known what is usual on this node (excess.py)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +119,10 @@ class Pattern:
     """Where the frames and the thresholds come from: a report, a commit, a measurement."""
     signatures: tuple[Signature, ...] = ()
     scope: Scope = "hog"
-    """Whose samples the signatures are looked for in."""
+    """Whose samples the signatures are looked for in, beside the hog's own: on a large node the cores together always
+    have something else to do, so that a share of theirs alone would go deaf."""
     least_share: float = 0.2
-    """Of the kernel samples in that scope; below it the frames do not speak for the pattern."""
+    """Of the kernel samples in that scope, or of the hog's; below it the frames do not speak for the pattern."""
     seen_on: tuple[str, ...] = ()
     """Kernels on which it was made to happen and recorded: "6.18", "4.19 (emulated)". Empty: known from others only."""
     symptoms: frozenset[str] = frozenset()
@@ -151,10 +152,11 @@ class Pattern:
         return not self.symptoms or bool(self.symptoms & case.kinds())
 
     def share(self, case: Case) -> tuple[float, Signature | None]:
-        """The largest share of kernel samples that one of its signatures has, and which."""
-        profile = self._profile(case)
+        """The largest share of kernel samples that one of its signatures has, in its scope or in the hog's, and
+        which."""
         found = [
             (profile.share(one.samples(profile)), one)
+            for profile in self._profiles(case)
             for one in self.signatures
             if one.applies(case.facts.kernel, profile)
         ]
@@ -162,11 +164,14 @@ class Pattern:
 
     def cores(self, case: Case, one: Signature) -> float:
         """CPU that a signature's samples stand for; those without names are taken to be like the others."""
-        profile = self._profile(case)
-        return one.samples(profile) * profile.weight / case.facts.hz / case.seconds
+        samples = max(one.samples(profile) * profile.weight for profile in self._profiles(case))
+        return samples / case.facts.hz / case.seconds
 
     def _profile(self, case: Case) -> KernelProfile:
         return case.profile if self.scope == "hog" else case.core_profile if self.scope == "core" else case.node_profile
+
+    def _profiles(self, case: Case) -> tuple[KernelProfile, ...]:
+        return (case.profile,) if self.scope == "hog" else (self._profile(case), case.profile)
 
 
 def measured(
@@ -193,7 +198,7 @@ def counted(
     refutes_below: float | None = None,
 ) -> Measurement:
     """A counter during the incident: `what` is "page faults", `counter` "pgfault". A small rate may refute; how large a
-    total has to be depends on the node, so none confirms here (usual.py).
+    total has to be depends on the node, so none confirms here (excess.py).
 
     The value is what was added, as it can be summed up from the table; the rate stands in the sentence.
     """

@@ -153,7 +153,7 @@ def _cause(case: Case, one: Assessment) -> Cause:
         tuple(_chain(case, one)),
         _plan(one),
         because,
-        finding.is_ordinary,
+        is_ordinary=finding.is_ordinary,
     )
 
 

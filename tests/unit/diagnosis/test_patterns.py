@@ -232,6 +232,13 @@ ROWS = (
         lambda s: s.vmstat(pgfault=1_200),
     ),
     Row(
+        "bulk-io",
+        nothing,
+        hog("do_syscall_64 ksys_write vfs_write ext4_buffered_write_iter generic_perform_write copy_page_from_iter"),
+        lambda s: s.storm(FAULT),
+        measures_itself=True,
+    ),
+    Row(
         "memory-turnover",
         nothing,
         hog("do_syscall_64 do_exit exit_mm mmput exit_mmap unmap_vmas zap_pte_range"),

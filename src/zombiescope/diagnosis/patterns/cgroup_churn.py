@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
+from zombiescope.diagnosis.excess import judge
 from zombiescope.diagnosis.incident import Actor, Fix, advice, command
 from zombiescope.diagnosis.leak import charged
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, Says, signature
-from zombiescope.diagnosis.usual import judge
 from zombiescope.views.cgroups import Leak
 
 MANY_PER_S = 20.0

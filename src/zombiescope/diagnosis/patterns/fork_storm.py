@@ -11,11 +11,11 @@ from dataclasses import replace
 import numpy as np
 
 from zombiescope.diagnosis.case import Case
+from zombiescope.diagnosis.excess import counter, own_rate, unusual
 from zombiescope.diagnosis.incident import Actor, Fix, advice, command
 from zombiescope.diagnosis.lineage import MOSTLY
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, measured, signature
 from zombiescope.diagnosis.plan import shell
-from zombiescope.diagnosis.usual import counter, own_rate, unusual
 from zombiescope.recording.columns import Mask
 
 MANY_PER_S = 50

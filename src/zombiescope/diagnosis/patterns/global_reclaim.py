@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
+from zombiescope.diagnosis.excess import counter, unusual
 from zombiescope.diagnosis.facts import Count
 from zombiescope.diagnosis.incident import Actor, Fix, advice, command
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, counted, cpu_used, measured, signature
-from zombiescope.diagnosis.usual import counter, unusual
 
 SCANNED_PER_S = 25_000
 """100 MB of pages looked at in a second; a node with free memory looks at none."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
+from zombiescope.diagnosis.excess import counter, unusual
 from zombiescope.diagnosis.incident import Fix, advice
 from zombiescope.diagnosis.pattern import Evidence, Pattern, counted, signature
 from zombiescope.diagnosis.plan import set_sysctl
-from zombiescope.diagnosis.usual import counter, unusual
 
 UPDATED_PER_S = 50_000
 """Page table entries: 200 MB of address space marked in a second, which is the kernel's usual step of 256 MB."""

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 from zombiescope.diagnosis import memory_growth
 from zombiescope.diagnosis.case import Case
+from zombiescope.diagnosis.excess import counter, unusual
 from zombiescope.diagnosis.incident import Fix, FixStep, advice, command
 from zombiescope.diagnosis.memory_work import LOCK, NEW, RELEASE, START, SWAP, Kind, kinds
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured, signature
 from zombiescope.diagnosis.plan import shell
-from zombiescope.diagnosis.usual import counter, unusual
 
 FAULTS_PER_S = 100_000
 """A fault takes 0.5 to 2 us: from here on faults take 5 to 20% of a core, and the frames say whose."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from zombiescope.diagnosis.case import Case
+from zombiescope.diagnosis.excess import counter, unusual
 from zombiescope.diagnosis.incident import Fix, FixStep
 from zombiescope.diagnosis.pattern import Evidence, Pattern, counted, signature
 from zombiescope.diagnosis.plan import set_sysctl, setting, write_file
-from zombiescope.diagnosis.usual import counter, unusual
 
 DEFRAG = "/sys/kernel/mm/transparent_hugepage/defrag"
 SCANNED_PER_S = 50_000

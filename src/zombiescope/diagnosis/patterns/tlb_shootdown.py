@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
+from zombiescope.diagnosis.excess import interrupt, unusual
 from zombiescope.diagnosis.incident import Fix, advice, command
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_below, signature
-from zombiescope.diagnosis.usual import interrupt, unusual
 
 MANY_PER_S = 10_000
 """An interrupt on another core takes 1 to 5 us there, and the sender waits for the slowest."""

@@ -1,4 +1,4 @@
-"""What is usual on this node: how fast a counter rose in the minute before an incident.
+"""What an incident added to a counter, beside what is usual on this node: how fast it rose in the minute before.
 
 A large healthy node starts hundreds of processes and takes millions of page faults in every second, so a total against
 a constant holds there all the time and confirms whatever the frames suggest. What speaks for a cause is what the
