@@ -112,7 +112,7 @@ def _examined(look: _Look, found: list[Symptom], live: bool) -> Iterator[Inciden
     presence = Presence(look.facts.samples)
     for each in group([symptom for symptom in found if not symptom.is_remark], presence):
         incident = _incident(look.facts, each, live)
-        if each.is_moderate and not is_explained(incident):
+        if each.is_moderate and (not is_explained(incident) or incident.causes[0].is_ordinary):
             continue
         if look.goes_on_us is not None and incident.to_us >= look.facts.end_us - OPEN_US:
             incident = replace(incident, to_us=look.goes_on_us)
