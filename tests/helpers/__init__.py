@@ -5,10 +5,11 @@ What holds for every test
     limits            a test that goes wrong ends, and the run goes on
 
 Recordings and nodes that never existed
-    made              the maker that the next three are built of; recordings of exactly the samples that a test names
+    made              the maker that the next four are built of; recordings of exactly the samples that a test names
     boxes             a node of containers: a loop, a crash loop, a restart policy, and two that behave
     recordings        a node that trains and leaks memory cgroups, with one bad minute; its rollups
     scenes            a node of twenty seconds made to measure: exactly these tasks, counters and events
+    healthy           nodes of any width that train, compile, serve pods or read files, as scenes
     replay            a documented case, replayed into the real recorder as its kernel would have shown it
     truth             what a recording holds, read without the code under test
 

@@ -32,6 +32,11 @@ SHORT_US = 2_000_000
 LED_TO_US = 10_000_000
 """An incident that is only an event was caused by what happened in the ten seconds before it."""
 
+PAST_US = 60 * SECOND_US
+RECENT_US = 10 * SECOND_US
+LEAST_PAST_US = 2 * SECOND_US
+"""What was usual is measured in the minute before an incident, and who was at what in the last ten seconds of it."""
+
 GAUGE_EVERY_US = 11 * SECOND_US
 """Levels are read every five or ten seconds, so the one that belongs to an incident may come after it."""
 
@@ -120,6 +125,19 @@ class Case:
             cpu_ratio=round(min(cores / all_cores, 1.0), 4),
             baseline_cpu_ratio=None if usual is None else min(usual / all_cores, 1.0),
         )
+
+    @cached_property
+    def hog_pids(self) -> int:
+        """How many processes the hog is; a hundred threads of one are one."""
+        grid = self.facts.samples
+        return len({grid.task_of(number).pid for number in np.unique(self._hog_tasks).tolist()})
+
+    @cached_property
+    def hog_comes_and_goes(self) -> bool:
+        """It is many processes, and most of them were there for a moment only."""
+        if self.hog_pids < MANY_RUNS:
+            return False
+        return bool(np.median(self.facts.samples.lifetimes_us(self.hog_samples)) <= SHORT_US)
 
     @property
     def known_hog(self) -> Actor | None:
@@ -217,6 +235,37 @@ class Case:
         then = self.facts.cgroups_at(ended_us if at_us is None else at_us)
         return then if then.memory is not None else self.facts.cgroups
 
+    # --- before it ---------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def past(self) -> Facts | None:
+        """The minute before the incident; None where nothing of it was recorded."""
+        return self._before(PAST_US)
+
+    def _before(self, long_us: int) -> Facts | None:
+        from_us = max(self.from_us - long_us, self.facts.recording.start_us)
+        if self.from_us - from_us < LEAST_PAST_US:
+            return None
+        span = (from_us, self.from_us)
+        return self.facts.always(("before", span), lambda: Facts(self.facts.recording, *span, self.facts))
+
+    def cores_before(self, *names: str) -> float:
+        """CPU, in cores, that tasks of the hog's names spent below these functions in the seconds before the incident;
+        0 where that was not recorded."""
+        recent = self._before(RECENT_US)
+        if recent is None or not len(recent.samples):
+            return 0.0
+        comms = {self.facts.samples.task_of(number).comm for number in np.unique(self._hog_tasks).tolist()} - {None}
+        grid = recent.samples
+        mine, _ = grid.groups(lambda task: "hog" if task.comm in comms else None)
+        return (
+            int(np.count_nonzero((mine >= 0) & grid.in_kernel & grid.with_function(*names))) / grid.hz / recent.seconds
+        )
+
+    @property
+    def _hog_tasks(self) -> Ints:
+        return self.facts.samples.task[self.hog_samples]
+
     # --- numbers -----------------------------------------------------------------------------------------------------
 
     def count(self, source: str, name: str, key: str | None = None) -> Count | None:
@@ -240,6 +289,15 @@ class Case:
         if (total := int(counts.sum())) and not tells(int(counts[grid.known.named].sum()), total):
             return None
         return int(counts[grid.known.with_function(frozenset(names))].sum()) / self.facts.hz / self.seconds
+
+    def busiest_core_in(self, *names: str) -> float | None:
+        """CPU, in cores, that was spent below these functions on the core that had most of it: what all cores of a
+        large node have together says nothing about one. None as in `cores_in`."""
+        everywhere = self.cores_in(*names)
+        on = self.facts.samples.cpu[self.below(*names)]
+        if not everywhere or not len(on) or (on < 0).all():
+            return everywhere
+        return int(np.bincount(on[on >= 0]).max()) / self.facts.hz / self.seconds
 
     @cached_property
     def _kernel_counts(self) -> Ints:

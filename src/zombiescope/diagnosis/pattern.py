@@ -80,6 +80,8 @@ class Measurement:
     at_us: int | None = None
     step: str = "measurement"
     counter: str | None = None
+    weight: float = 1.0
+    """What its confirmation is worth: less where it is not known what is usual on this node (excess.py)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,13 @@ class Evidence:
     culprit: Actor | None = None
     summary: str = ""
     fix: Fix | None = None
+    is_ordinary: bool = False
+    """Healthy nodes do that, too: it is a note, unless somebody suffers from it."""
+
+    @property
+    def weight(self) -> float:
+        """What its best confirmation is worth; 0 where nothing confirms it."""
+        return max((one.weight for one in self.measurements if one.says == "confirms"), default=0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +119,10 @@ class Pattern:
     """Where the frames and the thresholds come from: a report, a commit, a measurement."""
     signatures: tuple[Signature, ...] = ()
     scope: Scope = "hog"
-    """Whose samples the signatures are looked for in."""
+    """Whose samples the signatures are looked for in, beside the hog's own: on a large node the cores together always
+    have something else to do, so that a share of theirs alone would go deaf."""
     least_share: float = 0.2
-    """Of the kernel samples in that scope; below it the frames do not speak for the pattern."""
+    """Of the kernel samples in that scope, or of the hog's; below it the frames do not speak for the pattern."""
     seen_on: tuple[str, ...] = ()
     """Kernels on which it was made to happen and recorded: "6.18", "4.19 (emulated)". Empty: known from others only."""
     symptoms: frozenset[str] = frozenset()
@@ -142,10 +152,11 @@ class Pattern:
         return not self.symptoms or bool(self.symptoms & case.kinds())
 
     def share(self, case: Case) -> tuple[float, Signature | None]:
-        """The largest share of kernel samples that one of its signatures has, and which."""
-        profile = self._profile(case)
+        """The largest share of kernel samples that one of its signatures has, in its scope or in the hog's, and
+        which."""
         found = [
             (profile.share(one.samples(profile)), one)
+            for profile in self._profiles(case)
             for one in self.signatures
             if one.applies(case.facts.kernel, profile)
         ]
@@ -153,11 +164,14 @@ class Pattern:
 
     def cores(self, case: Case, one: Signature) -> float:
         """CPU that a signature's samples stand for; those without names are taken to be like the others."""
-        profile = self._profile(case)
-        return one.samples(profile) * profile.weight / case.facts.hz / case.seconds
+        samples = max(one.samples(profile) * profile.weight for profile in self._profiles(case))
+        return samples / case.facts.hz / case.seconds
 
     def _profile(self, case: Case) -> KernelProfile:
         return case.profile if self.scope == "hog" else case.core_profile if self.scope == "core" else case.node_profile
+
+    def _profiles(self, case: Case) -> tuple[KernelProfile, ...]:
+        return (case.profile,) if self.scope == "hog" else (self._profile(case), case.profile)
 
 
 def measured(
@@ -181,24 +195,23 @@ def counted(
     count: Count | None,
     source: str,
     *,
-    confirms_from: float | None = None,
     refutes_below: float | None = None,
 ) -> Measurement:
-    """A counter during the incident, judged by its rate: `what` is "page faults", `counter` "pgfault".
+    """A counter during the incident: `what` is "page faults", `counter` "pgfault". A small rate may refute; how large a
+    total has to be depends on the node, so none confirms here (excess.py).
 
     The value is what was added, as it can be summed up from the table; the rate stands in the sentence.
     """
     name = f"{what} ({counter})"
     if count is None:
         return Measurement(f"{name} were not counted", None, what, source, "nothing", counter=counter)
-    says: Says = "nothing"
-    if confirms_from is not None and count.rate >= confirms_from:
-        says = "confirms"
-    elif refutes_below is not None and count.rate < refutes_below:
-        says = "refutes"
+    says: Says = "refutes" if refutes_below is not None and count.rate < refutes_below else "nothing"
+    return Measurement(counter_text(name, count), count.added, what, source, says, counter=counter)
+
+
+def counter_text(name: str, count: Count) -> str:
     rate = f"{count.rate:,.0f}" if count.rate >= 10 or not count.added else f"{count.rate:.1f}"
-    text = f"{name}: {rate} a second, {count.added:,} in {count.seconds:.0f} s"
-    return Measurement(text, count.added, what, source, says, counter=counter)
+    return f"{name}: {rate} a second, {count.added:,} in {count.seconds:.0f} s"
 
 
 def cpu_below(case: Case, what: str, names: str, *, confirms_from: float) -> Measurement:
@@ -217,11 +230,10 @@ def cpu_used(what: str, cores: float | None, confirms: bool | None) -> Measureme
     return measured(what.replace("{}", f"{cores or 0:.2f} of a CPU"), value, "cores", "samples", confirms)
 
 
-def level(
-    what: str, value: int | None, unit: str, source: str, *, confirms_from: float, refutes_below: float
-) -> Measurement:
-    """A gauge: `what` is a sentence with {} where the number goes."""
+def level(what: str, value: int | None, unit: str, source: str, *, refutes_below: float) -> Measurement:
+    """A gauge: `what` is a sentence with {} where the number goes. A low one may refute. A high one alone confirms
+    nothing: large nodes have large numbers."""
     if value is None:
         return Measurement(what.format("an unknown number of"), None, unit, source, "nothing")
-    says: Says = "confirms" if value >= confirms_from else "refutes" if value < refutes_below else "nothing"
+    says: Says = "refutes" if value < refutes_below else "nothing"
     return Measurement(what.format(f"{value:,}"), value, unit, source, says)

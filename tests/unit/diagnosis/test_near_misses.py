@@ -176,7 +176,7 @@ def test_what_the_founding_team_tried_is_ruled_out_by_numbers(tmp_path: Path) ->
 
 def test_a_source_that_is_read_rarely_does_not_look_as_if_it_stood_still(tmp_path: Path) -> None:
     # GIVEN vmstat that was read every ten seconds, and a storm of faults between two readings
-    scene = Scene().hog("asm_exc_page_fault exc_page_fault handle_mm_fault clear_page_erms", from_s=5, to_s=9)
+    scene = Scene().storm("asm_exc_page_fault exc_page_fault handle_mm_fault clear_page_erms", from_s=5, to_s=9)
     number = scene.made.series("vmstat", "pgfault")
     for second, faults in ((4, 30_000), (14, 4_000_000)):
         scene.made.count(1_760_000_000_000_000 + second * 1_000_000, number, faults)

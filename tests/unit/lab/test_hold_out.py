@@ -65,7 +65,12 @@ def test_a_call_is_right_if_it_has_half_as_many_samples_as_the_first(said: str |
 
 def test_the_truth_names_patterns_that_exist_and_stressors_that_may_run() -> None:
     known = {pattern.id for pattern in patterns.every()}
-    for name in {*stressors._ONLY, *stressors._MAKE_PROCESSES.split(), *stressors._TOUCH_MEMORY.split()}:
+    for name in {
+        *stressors._ONLY,
+        *stressors._MAKE_PROCESSES.split(),
+        *stressors._TOUCH_MEMORY.split(),
+        *stressors._READ_OR_WRITE_FILES.split(),
+    }:
         assert stressors.accepted(name, at_limit=True) <= known
         assert name not in stressors.EXCLUDED
     assert not stressors.AS_ROOT & stressors.EXCLUDED.keys()
