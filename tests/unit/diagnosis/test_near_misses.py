@@ -68,6 +68,10 @@ def test_a_waiter_alone_is_not_explained(tmp_path: Path) -> None:
         ("entry_SYSCALL_64_fastpath SyS_newfstatat vfs_statx", "newfstatat"),
         ("asm_exc_page_fault exc_page_fault handle_mm_fault", None),
         ("ret_from_fork kthread worker_thread", None),
+        ("entry_SYSCALL_64_after_hwframe do_syscall_64 __x64_sys_sendfile64 do_sendfile", "sendfile"),
+        ("do_syscall_64 ksys_mmap_pgoff vm_mmap_pgoff do_mmap", "mmap"),
+        ("do_syscall_64 vm_mmap_pgoff do_mmap", "mmap"),
+        ("invoke_syscall __arm64_sys_newfstat vfs_fstat", "fstat"),
     ],
 )
 def test_what_is_not_known_is_told_with_the_call_that_was_made(frames: str, asked: str | None) -> None:
