@@ -111,6 +111,15 @@ def test_what_was_run_before_is_not_run_again(tmp_path: Path, monkeypatch: pytes
     assert asked == ["pipe", "fork", "pipe"]
 
 
+def test_a_round_that_runs_out_of_time_says_what_it_did_not_come_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "_caged", lambda name, _: pytest.fail(f"{name} was run"))
+    found = list(runs.rows(tmp_path, ["pipe", "fork"], None, lambda _: None, 0.0))
+    assert counts(found)["runs"] == 0
+    assert "did not come to: pipe, fork." in page_of(found)
+
+
 def row(name: str, **more: Any) -> dict[str, Any]:
     return {
         "stressor": name, "beside": "alone", "system_cores": 0.9, "held": True, "skipped": "", "others_cores": 0.1,
