@@ -127,19 +127,6 @@ class Case:
             baseline_cpu_ratio=None if usual is None else min(usual / all_cores, 1.0),
         )
 
-    @cached_property
-    def hog_pids(self) -> int:
-        """How many processes the hog is; a hundred threads of one are one."""
-        grid = self.facts.samples
-        return len({grid.task_of(number).pid for number in np.unique(self._hog_tasks).tolist()})
-
-    @cached_property
-    def hog_comes_and_goes(self) -> bool:
-        """It is many processes, and most of them were there for a moment only."""
-        if self.hog_pids < MANY_RUNS:
-            return False
-        return bool(np.median(self.facts.samples.lifetimes_us(self.hog_samples)) <= SHORT_US)
-
     @property
     def known_hog(self) -> Actor | None:
         """None where nobody was sampled."""
@@ -158,6 +145,19 @@ class Case:
     def hog_program(self) -> Actor | None:
         """None where it is a kernel thread, which works for somebody else."""
         return None if self.hog_task is None or is_kernel_thread(self.hog_task) else self.answerable_hog
+
+    @cached_property
+    def hog_pids(self) -> int:
+        """How many processes the hog is; a hundred threads of one are one."""
+        grid = self.facts.samples
+        return len({grid.task_of(number).pid for number in np.unique(self._hog_tasks).tolist()})
+
+    @cached_property
+    def hog_comes_and_goes(self) -> bool:
+        """It is many processes, and most of them were there for a moment only."""
+        if self.hog_pids < MANY_RUNS:
+            return False
+        return bool(np.median(self.facts.samples.lifetimes_us(self.hog_samples)) <= SHORT_US)
 
     # --- what the kernel did -----------------------------------------------------------------------------------------
 
