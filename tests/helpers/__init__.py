@@ -5,7 +5,7 @@ What holds for every test
     limits            a test that goes wrong ends, and the run goes on
 
 Recordings and nodes that never existed
-    made              the maker that the next four are built of; recordings of exactly the samples that a test names
+    made              the maker that the next ones are built of; recordings of exactly the samples that a test names
     boxes             a node of containers: a loop, a crash loop, a restart policy, and two that behave
     recordings        a node that trains and leaks memory cgroups, with one bad minute; its rollups
     scenes            a node of twenty seconds made to measure: exactly these tasks, counters and events

@@ -17,6 +17,7 @@ from zombiescope.diagnosis.hog import HogSearch
 from zombiescope.diagnosis.incident import Actor
 from zombiescope.diagnosis.incidents import Group
 from zombiescope.diagnosis.kernel_profile import KernelProfile, tells
+from zombiescope.diagnosis.sample_grid import SampleGrid
 from zombiescope.diagnosis.sample_index import SampledTask, expanded
 from zombiescope.diagnosis.symptom import Symptom
 from zombiescope.diagnosis.symptoms.above_baseline import baselines
@@ -126,19 +127,6 @@ class Case:
             baseline_cpu_ratio=None if usual is None else min(usual / all_cores, 1.0),
         )
 
-    @cached_property
-    def hog_pids(self) -> int:
-        """How many processes the hog is; a hundred threads of one are one."""
-        grid = self.facts.samples
-        return len({grid.task_of(number).pid for number in np.unique(self._hog_tasks).tolist()})
-
-    @cached_property
-    def hog_comes_and_goes(self) -> bool:
-        """It is many processes, and most of them were there for a moment only."""
-        if self.hog_pids < MANY_RUNS:
-            return False
-        return bool(np.median(self.facts.samples.lifetimes_us(self.hog_samples)) <= SHORT_US)
-
     @property
     def known_hog(self) -> Actor | None:
         """None where nobody was sampled."""
@@ -157,6 +145,19 @@ class Case:
     def hog_program(self) -> Actor | None:
         """None where it is a kernel thread, which works for somebody else."""
         return None if self.hog_task is None or is_kernel_thread(self.hog_task) else self.answerable_hog
+
+    @cached_property
+    def hog_pids(self) -> int:
+        """How many processes the hog is; a hundred threads of one are one."""
+        grid = self.facts.samples
+        return len({grid.task_of(number).pid for number in np.unique(self._hog_tasks).tolist()})
+
+    @cached_property
+    def hog_comes_and_goes(self) -> bool:
+        """It is many processes, and most of them were there for a moment only."""
+        if self.hog_pids < MANY_RUNS:
+            return False
+        return bool(np.median(self.facts.samples.lifetimes_us(self.hog_samples)) <= SHORT_US)
 
     # --- what the kernel did -----------------------------------------------------------------------------------------
 
@@ -252,15 +253,22 @@ class Case:
     def cores_before(self, *names: str) -> float:
         """CPU, in cores, that tasks of the hog's names spent below these functions in the seconds before the incident;
         0 where that was not recorded."""
-        recent = self._before(RECENT_US)
-        if recent is None or not len(recent.samples):
+        grid, seconds = self._recent
+        if grid is None or not len(grid):
             return 0.0
         comms = {self.facts.samples.task_of(number).comm for number in np.unique(self._hog_tasks).tolist()} - {None}
-        grid = recent.samples
         mine, _ = grid.groups(lambda task: "hog" if task.comm in comms else None)
-        return (
-            int(np.count_nonzero((mine >= 0) & grid.in_kernel & grid.with_function(*names))) / grid.hz / recent.seconds
-        )
+        return int(np.count_nonzero((mine >= 0) & grid.in_kernel & grid.with_function(*names))) / grid.hz / seconds
+
+    @cached_property
+    def _recent(self) -> tuple[SampleGrid | None, float]:
+        """Samples of the last seconds before the incident, and how many seconds; of the window where it has some of
+        them, because those are read already."""
+        from_us = max(self.from_us - RECENT_US, self.facts.start_us)
+        if self.from_us - from_us >= LEAST_PAST_US:
+            return self.facts.samples_between(from_us, self.from_us), (self.from_us - from_us) / 1e6
+        before = self._before(RECENT_US)
+        return (None, 0.0) if before is None else (before.samples, before.seconds)
 
     @property
     def _hog_tasks(self) -> Ints:

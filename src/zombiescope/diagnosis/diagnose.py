@@ -18,7 +18,7 @@ from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.incident import Cause, Incident, State, worst
 from zombiescope.diagnosis.incidents import Group, group, is_moderate
-from zombiescope.diagnosis.order import is_explained, ordered
+from zombiescope.diagnosis.order import is_explained, is_news, ordered
 from zombiescope.diagnosis.pattern import FALLBACK
 from zombiescope.diagnosis.presence import Presence
 from zombiescope.diagnosis.symptom import Symptom
@@ -112,7 +112,7 @@ def _examined(look: _Look, found: list[Symptom], live: bool) -> Iterator[Inciden
     presence = Presence(look.facts.samples)
     for each in group([symptom for symptom in found if not symptom.is_remark], presence):
         incident = _incident(look.facts, each, live)
-        if each.is_moderate and (not is_explained(incident) or incident.causes[0].is_ordinary):
+        if each.is_moderate and not is_news(incident):
             continue
         if look.goes_on_us is not None and incident.to_us >= look.facts.end_us - OPEN_US:
             incident = replace(incident, to_us=look.goes_on_us)

@@ -40,6 +40,8 @@ WITHOUT_PAST = 0.5
 """What a confirmation is worth where what is usual is not known."""
 SAME_BEFORE = 0.5
 """Of its CPU in those functions: who had that much before the incident did the same thing then."""
+LEAST_CORES = 0.05
+"""Who is hardly in those functions needs no past: its part of the counter is small."""
 CPUS_OF_CONSTANTS = 4
 """The constants were measured on machines of two to four cores; for want of anything better they grow with the node."""
 
@@ -137,8 +139,8 @@ def _did_the_same_before(case: Case, functions: str) -> bool:
     if not functions:
         return False
     names = functions.split()
-    now = case.cores_in(*names, chosen=case.hog_samples)
-    return bool(now) and case.cores_before(*names) >= SAME_BEFORE * (now or 0.0)
+    now = case.cores_in(*names, chosen=case.hog_samples) or 0.0
+    return now >= LEAST_CORES and case.cores_before(*names) >= SAME_BEFORE * now
 
 
 def unusual(

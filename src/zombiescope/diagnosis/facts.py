@@ -130,6 +130,10 @@ class Facts:
             "samples", lambda: sample_grid.load(self.recording, self.start_us, self.end_us, self._recorded_hz)
         )
 
+    def samples_between(self, from_us: int, to_us: int) -> SampleGrid:
+        """Of any part of the window, whatever incident these facts are about."""
+        return self._all_samples.between(from_us, to_us)
+
     @property
     def is_sampled(self) -> bool:
         """Whether any stack was kept in the window."""

@@ -481,6 +481,16 @@ def test_who_loads_bpf_programs_is_no_agent_that_listens(tmp_path: Path) -> None
     assert "bpf-agent" not in {cause.pattern for cause in incident.causes}
 
 
+def test_a_thread_that_was_renamed_goes_by_its_name(tmp_path: Path) -> None:
+    # GIVEN a program that gives itself another name while it runs: two rows of one thread, and no number in a sentence
+    scene = Scene().vmstat().hog(f"{CALL} ksys_read vfs_read timerfd_read_iter", "stress-ng", pid=11102, to_s=7)
+    scene.hog(f"{CALL} ksys_read vfs_read timerfd_read_iter", "stress-ng-timer", pid=11102, from_s=7)
+    (incident,) = scene.diagnose(tmp_path).incidents
+    sentences = [incident.causes[0].summary, *(one.text for one in incident.symptoms)]
+    assert "stress-ng-timer was busy in the kernel, in read" in incident.causes[0].summary
+    assert not any("11102" in sentence or "were busy" in sentence for sentence in sentences), sentences
+
+
 def test_a_crowd_in_a_container_goes_by_its_name(tmp_path: Path) -> None:
     box = "c0de" * 16
     scene = Scene()

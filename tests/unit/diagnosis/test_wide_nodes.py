@@ -106,7 +106,7 @@ def test_who_did_the_same_before_the_window_is_still_named(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("past", "rate", "excess"),
+    ("past", "rate", "added"),
     [
         ([1_000_000] * 30, 1_100_000, 100_000),
         ([1_000_000] * 30, 1_030_000, 0),
@@ -117,10 +117,10 @@ def test_who_did_the_same_before_the_window_is_still_named(tmp_path: Path) -> No
     ],
     ids=["steady", "within its noise", "it comes in waves", "nothing before", "seldom bursts", "the last reading"],
 )
-def test_what_stands_out_of_the_past(past: list[float], rate: float, excess: float) -> None:
+def test_what_stands_out_of_the_past(past: list[float], rate: float, added: float) -> None:
     known = excess.of(np.array(past, float))
     assert known is not None
-    assert known.excess(rate) == pytest.approx(excess, abs=20)
+    assert known.excess(rate) == pytest.approx(added, abs=20)
 
 
 def test_too_short_a_past_is_none() -> None:

@@ -9,7 +9,7 @@ from zombiescope.diagnosis.memory_work import SHORTAGE
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, signature
 
 MOSTLY = 0.6
-LITTLE = 0.2
+"""With less of it something else is at work, too, and that is what has to be explained."""
 
 _READS = (
     "filemap_read generic_file_buffered_read do_generic_file_read generic_file_read_iter page_cache_ra_unbounded"
@@ -50,10 +50,9 @@ def _copying(case: Case) -> Measurement:
     mine = case.hog_samples & case.below(*names) & ~grid.with_function(*SHORTAGE.functions)
     profile = grid.profile(mine)
     share = case.profile.share(profile.kernel_samples)
-    says = True if share >= MOSTLY else False if share < LITTLE else None
     cores = profile.kernel_samples / case.facts.hz / case.seconds
     text = f"reading, writing and writing back files is {share * 100:.0f}% of its kernel time: {{}}"
-    return cpu_used(text, cores if case.facts.is_sampled else None, says)
+    return cpu_used(text, cores if case.facts.is_sampled else None, share >= MOSTLY)
 
 
 PATTERN = Pattern(
@@ -64,7 +63,7 @@ PATTERN = Pattern(
     "written. A core may be in the kernel for it for seconds, on every healthy node.",
     confirmed_by="60% of the hog's kernel time in copying to and from files and in writing back. It is a note "
     "(`info`), unless somebody suffers from it.",
-    refuted_by="Less than 20% of it.",
+    refuted_by="Less than that.",
     remedy="Nothing, unless it happens all the time; then read and write past the page cache.",
     examine=examine,
     signatures=(

@@ -13,7 +13,7 @@ from zombiescope.diagnosis.patterns.gpu_monitor import is_monitor
 from zombiescope.diagnosis.plan import shell
 
 MOSTLY = 0.6
-LITTLE = 0.2
+"""With less of it something else is at work, too, and that is what has to be explained."""
 SHOWN = 3
 """Kinds of work that are listed."""
 
@@ -41,7 +41,7 @@ def _ordinary(case: Case) -> dict[Kind, float]:
 def _measurements(case: Case, found: dict[Kind, float]) -> Iterator[Measurement]:
     share = sum(found.values())
     cores = case.cores_in(*(name for kind in found for name in kind.functions), chosen=case.hog_samples)
-    says = False if is_monitor(case.hog.comm) or share < LITTLE else True if share >= MOSTLY else None
+    says = share >= MOSTLY and not is_monitor(case.hog.comm)
     text = f"filling, sharing, pinning or freeing memory is {share * 100:.0f}% of its kernel time: {{}}"
     yield cpu_used(text, cores, says)
     for kind, part in list(found.items())[:SHOWN]:
@@ -64,7 +64,7 @@ PATTERN = Pattern(
     "a mapped file is read; a job that ends has its memory freed and closes its GPU. A core may be in the "
     "kernel for it for seconds, on every healthy node.",
     confirmed_by="60% of the hog's kernel time in such work. It is a note (`info`), unless somebody suffers from it.",
-    refuted_by="Less than 20% of it; or the hog is a GPU monitor.",
+    refuted_by="Less than that; or the hog is a GPU monitor.",
     remedy="Nothing, unless it happens all the time; then what to change follows from the kind of work.",
     examine=examine,
     signatures=tuple(Signature(kind.functions, means=kind.does) for kind in KINDS if kind.is_ordinary or kind is NEW),

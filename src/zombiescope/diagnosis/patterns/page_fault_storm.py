@@ -23,7 +23,7 @@ SWAPPED_PER_S = 1_000
 STORM_PER_S = 50
 FAULTS_A_PROCESS = 3_000
 """A process that starts and ends makes some hundred faults."""
-MOSTLY = 0.5
+MOSTLY = 0.6
 
 _FAULT = (
     "asm_exc_page_fault exc_page_fault do_user_addr_fault __do_page_fault do_page_fault async_page_fault page_fault"
@@ -117,7 +117,7 @@ PATTERN = Pattern(
     "unmap: handle_mm_fault, clear_page and waits for mmap_lock. Or its pages come back from swap.",
     confirmed_by="100,000 page faults a second, 100 huge pages cleared or 1,000 pages from swap, more than were usual "
     "before; where that is not known, as the hog's own part of them, which is worth half.",
-    refuted_by="Fewer than 20,000 page faults a second; they are the faults of new processes; or half of the "
+    refuted_by="Fewer than 20,000 page faults a second; they are the faults of new processes; or 60% of the "
     "kernel time fills shared memory, reads mapped files, pins, frees at exit, or touches memory that is kept, "
     "which is memory-turnover.",
     remedy="Keep memory in the allocator (jemalloc, thresholds of glibc), use huge pages for large buffers, fewer "

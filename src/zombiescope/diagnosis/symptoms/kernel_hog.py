@@ -158,7 +158,7 @@ def _name(grid: SampleGrid, hog: _Hog) -> str:
         return f"the children of {'a process that was not sampled' if parent is None else parent.comm}"
     if hog.level == EVERYBODY:
         return f"{who} and others together"
-    if hog.tasks == 1:
+    if hog.tasks == 1 or hog.level == "thread":  # a thread that was renamed is several tasks, and one thread
         return who
     if hog.level == "comm":
         return f"{hog.tasks} threads of {hog.name}" if hog.pids == 1 else f"{hog.tasks} tasks named {hog.name}"
@@ -191,7 +191,7 @@ def _symptom(grid: SampleGrid, hog: _Hog) -> Symptom:
             "comm": hog.task.comm or hog.name,
             "moderate": hog.moderate,
             "who": _name(grid, hog),
-            "many": hog.tasks > 1,
+            "many": hog.tasks > 1 and hog.level != "thread",
         },
         finding="kernel-crowd" if hog.level != "thread" else "kernel-hog" if len(hog.cpus) == 1 else MIGRATING,
     )
