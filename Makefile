@@ -80,8 +80,11 @@ bench: setup .venv/.browser test-packages ## measure cost against perf and mpsta
 bench-soak: setup test-packages ## an hour of recording: is memory flat?
 	$(BIN)/python -m benchmarks soak $(ARGS)
 
-score: setup test-packages ## every fault of the laboratory, and half an hour of healthy load, into docs/accuracy.md
-	$(BIN)/zombiescope lab score --yes --healthy-minutes 30 --whole-node --page docs/accuracy.md $(ARGS)
+score: setup test-packages ## every fault of the laboratory, healthy load and the stressors of stress-ng, into docs/accuracy.md
+	@mkdir -p build/score; status=0; \
+	$(BIN)/zombiescope lab score --yes --healthy-minutes 30 --whole-node -o build/score/score.json --page docs/accuracy.md $(ARGS) || status=$$?; \
+	$(BIN)/zombiescope lab score --hold-out --yes --resume build/score/hold-out -o docs/hold-out.json --page docs/hold-out.md || status=$$?; \
+	$(BIN)/python -m zombiescope.commands.lab.calibration docs build/score/score.json docs/hold-out.json; exit $$status
 
 docs: setup ## check the pages and build them into site/
 	$(BIN)/mkdocs build --strict --quiet

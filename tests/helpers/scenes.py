@@ -50,6 +50,8 @@ class Runs:
 class Scene:
     kernel: str = "5.4.0-1024-aws"
     cpus: int = 4
+    hz: int = HZ
+    """Samples a second of a core; fewer where there are many cores."""
     cores: bool = True
     schedstat: bool = True
     """Whether this kernel counts how long tasks wait for a core."""
@@ -66,6 +68,13 @@ class Scene:
     def hog(self, frames: str, comm: str = "agent", **more: Any) -> Scene:
         self.runs.append(Runs(comm, frames, **more))
         return self
+
+    def storm(self, frames: str, comm: str = "agent", **more: Any) -> Scene:
+        """A task that faults there, and gives the memory back again and again: a fifth of the time, as measured."""
+        release = " ".join(
+            (*SYSCALL, "__x64_sys_munmap", "__vm_munmap", "do_vmi_munmap", "unmap_vmas", "zap_pte_range")
+        )
+        return self.hog(frames, comm, share=0.8, **more).hog(release, comm, share=0.2, **more)
 
     def counter(self, source: str, name: str, per_s: float, key: str | None = None, calm_per_s: float = 0) -> Scene:
         """0: the kernel has it, and it never moves."""
@@ -90,11 +99,13 @@ class Scene:
             self.made.count(_end_of(second - 1), number, value)
         return self
 
-    def interrupts(self, label: str, per_s: int) -> Scene:
-        for name, rate in (("LOC", 250), (label, per_s)):
+    def interrupts(self, label: str, per_s: int, calm_per_s: int | None = None) -> Scene:
+        """At every second, unless there are fewer of them while it is calm."""
+        calm = per_s if calm_per_s is None else calm_per_s
+        for name, rate, otherwise in (("LOC", 250, 250), (label, per_s, calm)):
             number = self.made.series("interrupts", name)
             for second in range(SECONDS if rate else 0):
-                self.made.interrupt(_end_of(second), number, 0, rate)
+                self.made.interrupt(_end_of(second), number, 0, rate if FROM_S <= second < TO_S else otherwise)
         return self
 
     def event(self, kind: str, text: str, at_s: float = TO_S, severity: str = "critical", **fields: Any) -> Scene:
@@ -116,9 +127,9 @@ class Scene:
         return self
 
     def churn(self, per_s: int) -> Scene:
-        """As many cgroups made as removed, at every second of the recording."""
+        """As many cgroups made as removed, while it hurts."""
         for second in range(SECONDS):
-            count = second * per_s
+            count = min(max(second + 1 - FROM_S, 0), TO_S - FROM_S) * per_s
             self.made.census(_end_of(second), 240, 10, created=count, removed=count, released=count)
         return self
 
@@ -144,7 +155,7 @@ class Scene:
             self._add_cores(node)
         write_segment(directory, node.tables, kernel=self.kernel)
         about = directory / "node=lab" / "node.json"
-        about.write_text(json.dumps({**json.loads(about.read_text()), "missing": [], **self.node}))
+        about.write_text(json.dumps({**json.loads(about.read_text()), "missing": [], "hz": self.hz, **self.node}))
         return directory
 
     def diagnose(self, directory: Path) -> Diagnosis:
@@ -156,11 +167,11 @@ class Scene:
         taken = []
         for runs in self.runs:
             credit = 0.0
-            for tick in range(int(runs.from_s * HZ), int(runs.to_s * HZ)):
+            for tick in range(int(runs.from_s * self.hz), int(runs.to_s * self.hz)):
                 credit += runs.share
-                if credit >= 1:
+                if credit >= 1 - 1e-9:
                     credit -= 1
-                    taken.append((START_US + tick * SECOND // HZ + 1 + runs.cpu, runs))
+                    taken.append((START_US + tick * SECOND // self.hz + 1 + runs.cpu, runs))
         return taken
 
     def _add_samples(self, node: Node) -> None:
@@ -178,13 +189,15 @@ class Scene:
         busy: dict[tuple[int, int, str], float] = {}
         for at_us, runs in self._taken():
             key = (runs.cpu, (at_us - START_US) // SECOND, "system" if runs.frames else "user")
-            busy[key] = busy.get(key, 0) + 1000 / HZ
+            busy[key] = busy.get(key, 0) + 1000 / self.hz
         for second in range(SECONDS):
             for cpu in range(self.cpus):
                 node.core(_end_of(second), cpu, **self._core(cpu, second, busy))
 
     def _core(self, cpu: int, second: int, busy: dict[tuple[int, int, str], float]) -> dict[str, int | None]:
-        figures: dict[str, int | None] = {"samples": HZ, "expected_samples": HZ, "max_gap_us": 10_101}
+        figures: dict[str, int | None] = {
+            "samples": self.hz, "expected_samples": self.hz, "max_gap_us": SECOND // self.hz,
+        }  # fmt: skip
         figures["user"] = round(busy.get((cpu, second, "user"), 20))
         figures["system"] = round(busy.get((cpu, second, "system"), 5))
         if FROM_S <= second < TO_S:
@@ -195,7 +208,7 @@ class Scene:
                         figures["system"] = 0
         if "idle_samples" not in figures:
             idle_ms = max(0, 1000 - sum(figures.get(mode) or 0 for mode in MODES))
-            figures["idle_samples"] = HZ * idle_ms // 1000
+            figures["idle_samples"] = self.hz * idle_ms // 1000
         if not self.sampled:
             figures |= dict.fromkeys(("samples", "idle_samples", "expected_samples", "max_gap_us"))
         if not self.schedstat:

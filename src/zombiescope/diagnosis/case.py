@@ -17,6 +17,7 @@ from zombiescope.diagnosis.hog import HogSearch
 from zombiescope.diagnosis.incident import Actor
 from zombiescope.diagnosis.incidents import Group
 from zombiescope.diagnosis.kernel_profile import KernelProfile, tells
+from zombiescope.diagnosis.sample_grid import SampleGrid
 from zombiescope.diagnosis.sample_index import SampledTask, expanded
 from zombiescope.diagnosis.symptom import Symptom
 from zombiescope.diagnosis.symptoms.above_baseline import baselines
@@ -31,6 +32,11 @@ MANY_RUNS = 5
 SHORT_US = 2_000_000
 LED_TO_US = 10_000_000
 """An incident that is only an event was caused by what happened in the ten seconds before it."""
+
+PAST_US = 60 * SECOND_US
+RECENT_US = 10 * SECOND_US
+LEAST_PAST_US = 2 * SECOND_US
+"""What was usual is measured in the minute before an incident, and who was at what in the last ten seconds of it."""
 
 GAUGE_EVERY_US = 11 * SECOND_US
 """Levels are read every five or ten seconds, so the one that belongs to an incident may come after it."""
@@ -146,6 +152,19 @@ class Case:
         """None where it is a kernel thread, which works for somebody else."""
         return None if self.hog_task is None or is_kernel_thread(self.hog_task) else self.answerable_hog
 
+    @cached_property
+    def hog_pids(self) -> int:
+        """How many processes the hog is; a hundred threads of one are one."""
+        grid = self.facts.samples
+        return len({grid.task_of(number).pid for number in np.unique(self._hog_tasks).tolist()})
+
+    @cached_property
+    def hog_comes_and_goes(self) -> bool:
+        """It is many processes, and most of them were there for a moment only."""
+        if self.hog_pids < MANY_RUNS:
+            return False
+        return bool(np.median(self.facts.samples.lifetimes_us(self.hog_samples)) <= SHORT_US)
+
     # --- what the kernel did -----------------------------------------------------------------------------------------
 
     @cached_property
@@ -223,6 +242,44 @@ class Case:
         then = self.facts.cgroups_at(ended_us if at_us is None else at_us)
         return then if then.memory is not None else self.facts.cgroups
 
+    # --- before it ---------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def past(self) -> Facts | None:
+        """The minute before the incident; None where nothing of it was recorded."""
+        return self._before(PAST_US)
+
+    def _before(self, long_us: int) -> Facts | None:
+        from_us = max(self.from_us - long_us, self.facts.recording.start_us)
+        if self.from_us - from_us < LEAST_PAST_US:
+            return None
+        span = (from_us, self.from_us)
+        return self.facts.always(("before", span), lambda: Facts(self.facts.recording, *span, self.facts))
+
+    def cores_before(self, *names: str) -> float:
+        """CPU, in cores, that tasks of the hog's names spent below these functions in the seconds before the incident;
+        0 where that was not recorded."""
+        grid, seconds = self._recent
+        if grid is None or not len(grid):
+            return 0.0
+        comms = {self.facts.samples.task_of(number).comm for number in np.unique(self._hog_tasks).tolist()} - {None}
+        mine, _ = grid.groups(lambda task: "hog" if task.comm in comms else None)
+        return int(np.count_nonzero((mine >= 0) & grid.in_kernel & grid.with_function(*names))) / grid.hz / seconds
+
+    @cached_property
+    def _recent(self) -> tuple[SampleGrid | None, float]:
+        """Samples of the last seconds before the incident, and how many seconds; of the window where it has some of
+        them, because those are read already."""
+        from_us = max(self.from_us - RECENT_US, self.facts.start_us)
+        if self.from_us - from_us >= LEAST_PAST_US:
+            return self.facts.samples_between(from_us, self.from_us), (self.from_us - from_us) / 1e6
+        before = self._before(RECENT_US)
+        return (None, 0.0) if before is None else (before.samples, before.seconds)
+
+    @property
+    def _hog_tasks(self) -> Ints:
+        return self.facts.samples.task[self.hog_samples]
+
     # --- numbers -----------------------------------------------------------------------------------------------------
 
     def count(self, source: str, name: str, key: str | None = None) -> Count | None:
@@ -246,6 +303,15 @@ class Case:
         if (total := int(counts.sum())) and not tells(int(counts[grid.known.named].sum()), total):
             return None
         return int(counts[grid.known.with_function(frozenset(names))].sum()) / self.facts.hz / self.seconds
+
+    def busiest_core_in(self, *names: str) -> float | None:
+        """CPU, in cores, that was spent below these functions on the core that had most of it: what all cores of a
+        large node have together says nothing about one. None as in `cores_in`."""
+        everywhere = self.cores_in(*names)
+        on = self.facts.samples.cpu[self.below(*names)]
+        if not everywhere or not len(on) or (on < 0).all():
+            return everywhere
+        return int(np.bincount(on[on >= 0]).max()) / self.facts.hz / self.seconds
 
     @cached_property
     def _kernel_counts(self) -> Ints:

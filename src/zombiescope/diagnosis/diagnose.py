@@ -17,9 +17,9 @@ from zombiescope.diagnosis import announcements, moments, patterns, ranking, sym
 from zombiescope.diagnosis.belonging import NEAR_US
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.facts import Facts
-from zombiescope.diagnosis.incident import Cause, Incident, State
+from zombiescope.diagnosis.incident import Cause, Incident, State, worst
 from zombiescope.diagnosis.incidents import Group, group, is_moderate
-from zombiescope.diagnosis.order import is_explained, ordered
+from zombiescope.diagnosis.order import is_explained, is_news, ordered
 from zombiescope.diagnosis.pattern import FALLBACK
 from zombiescope.diagnosis.presence import Presence
 from zombiescope.diagnosis.symptom import Symptom
@@ -140,7 +140,7 @@ def _examined(look: _Look, found: list[Symptom], live: bool) -> Iterator[Inciden
     presence = Presence(look.facts.samples)
     for each in group([symptom for symptom in found if not symptom.is_remark], presence):
         incident = _incident(look.facts, each, live)
-        if each.is_moderate and not each.is_worth_a_word and not is_explained(incident):
+        if each.is_moderate and not each.is_worth_a_word and not is_news(incident):
             continue
         if look.goes_on_us is not None and incident.to_us >= look.facts.end_us - OPEN_US:
             incident = replace(incident, to_us=look.goes_on_us)
@@ -172,6 +172,8 @@ def _severity(each: Group, causes: tuple[Cause, ...]) -> Severity:
     if each.severity == "critical":
         return "critical"
     confirmed = bool(causes) and causes[0].pattern != FALLBACK and causes[0].confidence > ranking.UNCONFIRMED_MOST
+    if confirmed and causes[0].is_ordinary:  # that a core is busy with it hurts nobody; who waits for it may be hurt
+        return worst([symptom.severity for symptom in each.symptoms if symptom.detector.role == "victim"])
     if confirmed and any(_is_lasting(symptom) for symptom in each.symptoms):
         return "critical"
     return "warning" if (confirmed and not each.is_moderate) or each.severity == "warning" else "info"

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from zombiescope._time import HOUR_US, SECOND_US
 from zombiescope.diagnosis import core_grid, sample_grid
@@ -141,6 +142,10 @@ class Facts:
     def _dictionaries(self) -> Dictionaries:
         return self.always("dictionaries", lambda: Dictionaries(self.recording))
 
+    def samples_between(self, from_us: int, to_us: int) -> SampleGrid:
+        """Of any part of the window, whatever incident these facts are about."""
+        return self._all_samples.between(from_us, to_us)
+
     @property
     def is_sampled(self) -> bool:
         """Whether any stack was kept in the window."""
@@ -252,6 +257,19 @@ class Facts:
         np.add.at(counts, (row, place[mine]), value[mine])
         return readings, cpus, counts
 
+    def rates(self, source: str, name: str) -> npt.NDArray[np.float64]:
+        """How fast a counter rose, all keys together, between each two readings of its source; none where this node
+        does not count it."""
+        time, series, value = self._counters
+        mine = [number for number, known in self._series.items() if known[0] == source]
+        wanted = [number for number in mine if self._series[number][1] == name]
+        return _rates(time[np.isin(series, mine)], time, value, np.isin(series, wanted)) if wanted else np.zeros(0)
+
+    def interrupt_rates(self, label: str) -> npt.NDArray[np.float64]:
+        """Likewise for one row of /proc/interrupts, all cores together."""
+        readings, counts = self.interrupt_readings(label)
+        return counts[1:] / np.maximum(np.diff(readings), 1) * 1e6 if len(readings) > 1 else np.zeros(0)
+
     def peak(self, source: str, name: str, from_us: int, to_us: int, *, fresh: bool = False) -> int | None:
         """The highest level of a gauge in a span, or the one before it; beyond the window where the span is.
 
@@ -323,12 +341,7 @@ class Facts:
     def cgroup_rates(self, from_us: int, to_us: int) -> tuple[Count, Count] | None:
         """Memory cgroups made and removed in a span. None where they were not counted, or by two recorders."""
 
-        def read() -> tuple[columns.Ints, columns.Ints, columns.Ints]:
-            rows = self.recording.table("census", self.start_us, self.end_us + LATE_US, ("time", "created", "removed"))
-            rows = rows.filter(columns.present(rows.column("created")))
-            return tuple(columns.numbers(rows.column(name)) for name in ("time", "created", "removed"))  # type: ignore[return-value]
-
-        time, created, removed = self._keep("cgroup_rates", read)
+        time, created, removed = self._ledger
         inside = np.flatnonzero((time >= from_us - SECOND_US) & (time <= to_us + SECOND_US))
         if len(inside) < 2:
             return None
@@ -336,6 +349,23 @@ class Facts:
         seconds = float(time[last] - time[first]) / 1e6
         made, gone = int(created[last] - created[first]), int(removed[last] - removed[first])
         return None if made < 0 or gone < 0 else (Count(made, seconds), Count(gone, seconds))
+
+    @property
+    def _ledger(self) -> Three:
+        """Time, and how many memory cgroups were made and removed by then."""
+
+        def read() -> Three:
+            rows = self.recording.table("census", self.start_us, self.end_us + LATE_US, ("time", "created", "removed"))
+            rows = rows.filter(columns.present(rows.column("created")))
+            return tuple(columns.numbers(rows.column(name)) for name in ("time", "created", "removed"))  # type: ignore[return-value]
+
+        return self._keep("ledger", read)
+
+    def cgroup_churn_rates(self) -> npt.NDArray[np.float64]:
+        """Memory cgroups that were made and removed, a second, between each two readings of the window."""
+        time, created, removed = (column[self._ledger[0] < self.end_us] for column in self._ledger)
+        both: npt.NDArray[np.float64] = np.minimum(np.diff(created), np.diff(removed)) / np.maximum(np.diff(time), 1)
+        return np.maximum(both, 0.0) * 1e6
 
     @property
     def containers(self) -> dict[str, Container]:
@@ -384,6 +414,19 @@ class Facts:
     def lacks(self, source: str) -> bool:
         """Whether a source was missing, so that nothing of it means nothing."""
         return any(entry.get("source") == source for entry in self.missing)
+
+
+def _rates(
+    read: columns.Ints, time: columns.Ints, value: columns.Ints, chosen: columns.Mask
+) -> npt.NDArray[np.float64]:
+    """The first reading only begins the first interval."""
+    readings = np.unique(read)
+    if len(readings) < 2:
+        return np.zeros(0)
+    place = np.searchsorted(readings, time[chosen])
+    added = np.bincount(place, value[chosen], len(readings))
+    rates: npt.NDArray[np.float64] = added[1:] / np.diff(readings) * 1e6
+    return rates
 
 
 def _between(

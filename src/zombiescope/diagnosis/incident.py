@@ -195,6 +195,8 @@ class Cause:
     """The summary without what was lost, for where that stands beside it."""
     strength: float = 0.0
     """How much evidence there is; the confidence is made of it (calibration.py)."""
+    is_ordinary: bool = False
+    """Healthy nodes do that, too: a note, unless somebody suffers from it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,11 @@ def is_explained(incident: Incident) -> bool:
     return bool(incident.causes) and incident.causes[0].confidence > UNCONFIRMED_MOST
 
 
+def is_news(incident: Incident) -> bool:
+    """Explained, and by more than what healthy nodes do all day."""
+    return is_explained(incident) and not incident.causes[0].is_ordinary
+
+
 def ordered(incidents: Sequence[Incident]) -> list[Incident]:
     return _ordered(
         incidents,

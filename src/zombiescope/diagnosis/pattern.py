@@ -80,6 +80,8 @@ class Measurement:
     at_us: int | None = None
     step: str = "measurement"
     counter: str | None = None
+    weight: float = 1.0
+    """What its confirmation is worth: less where it is not known what is usual on this node (excess.py)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,13 @@ class Evidence:
     culprit: Actor | None = None
     summary: str = ""
     fix: Fix | None = None
+    is_ordinary: bool = False
+    """Healthy nodes do that, too: it is a note, unless somebody suffers from it."""
+
+    @property
+    def weight(self) -> float:
+        """What its best confirmation is worth; 0 where nothing confirms it."""
+        return max((one.weight for one in self.measurements if one.says == "confirms"), default=0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,24 +195,23 @@ def counted(
     count: Count | None,
     source: str,
     *,
-    confirms_from: float | None = None,
     refutes_below: float | None = None,
 ) -> Measurement:
-    """A counter during the incident, judged by its rate: `what` is "page faults", `counter` "pgfault".
+    """A counter during the incident: `what` is "page faults", `counter` "pgfault". A small rate may refute; how large a
+    total has to be depends on the node, so none confirms here (excess.py).
 
     The value is what was added, as it can be summed up from the table; the rate stands in the sentence.
     """
     name = f"{what} ({counter})"
     if count is None:
         return Measurement(f"{name} were not counted", None, what, source, "nothing", counter=counter)
-    says: Says = "nothing"
-    if confirms_from is not None and count.rate >= confirms_from:
-        says = "confirms"
-    elif refutes_below is not None and count.rate < refutes_below:
-        says = "refutes"
+    says: Says = "refutes" if refutes_below is not None and count.rate < refutes_below else "nothing"
+    return Measurement(counter_text(name, count), count.added, what, source, says, counter=counter)
+
+
+def counter_text(name: str, count: Count) -> str:
     rate = f"{count.rate:,.0f}" if count.rate >= 10 or not count.added else f"{count.rate:.1f}"
-    text = f"{name}: {rate} a second, {count.added:,} in {count.seconds:.0f} s"
-    return Measurement(text, count.added, what, source, says, counter=counter)
+    return f"{name}: {rate} a second, {count.added:,} in {count.seconds:.0f} s"
 
 
 def cpu_below(case: Case, what: str, names: str, *, confirms_from: float) -> Measurement:
@@ -222,11 +230,10 @@ def cpu_used(what: str, cores: float | None, confirms: bool | None) -> Measureme
     return measured(what.replace("{}", f"{cores or 0:.2f} of a CPU"), value, "cores", "samples", confirms)
 
 
-def level(
-    what: str, value: int | None, unit: str, source: str, *, confirms_from: float, refutes_below: float
-) -> Measurement:
-    """A gauge: `what` is a sentence with {} where the number goes."""
+def level(what: str, value: int | None, unit: str, source: str, *, refutes_below: float) -> Measurement:
+    """A gauge: `what` is a sentence with {} where the number goes. A low one may refute. A high one alone confirms
+    nothing: large nodes have large numbers."""
     if value is None:
         return Measurement(what.format("an unknown number of"), None, unit, source, "nothing")
-    says: Says = "confirms" if value >= confirms_from else "refutes" if value < refutes_below else "nothing"
+    says: Says = "refutes" if value < refutes_below else "nothing"
     return Measurement(what.format(f"{value:,}"), value, unit, source, says)

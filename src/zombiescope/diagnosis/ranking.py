@@ -2,7 +2,8 @@
 
     strength = 0.05                                     it was considered at all
              + 0.35 x min(1, share / 0.6)               how much of the kernel time its frames explain
-             + 0.35 x confirmed                         its own measurement, or none
+             + 0.35 x confirmed                         its own measurement, or none; half where what is usual on this
+                                                        node is not known
              + 0.15 x culprit named
              + 0.05 x nothing needed was unmeasured
 
@@ -75,7 +76,11 @@ def rank(case: Case, patterns: list[Pattern]) -> tuple[tuple[Cause, ...], tuple[
     named = [one for one in judged if one.pattern.id != FALLBACK]
     if any(one.confirmed for one in named):
         judged = named
-    judged.sort(key=lambda one: (one.pattern.id == FALLBACK, -one.confirmed, -one.strength, one.pattern.id))
+    judged.sort(
+        key=lambda one: (
+            one.pattern.id == FALLBACK, -one.confirmed, one.finding.is_ordinary, -one.strength, one.pattern.id,
+        )
+    )  # fmt: skip
     order = {pattern.id: _suspected(case, pattern) for pattern in patterns}
     ruled_out.sort(key=lambda one: order[one.pattern])
     return tuple(_cause(case, one) for one in judged), tuple(ruled_out)
@@ -141,7 +146,7 @@ def _refuted(pattern: Pattern, against: Measurement) -> RuledOut:
 def _strength(pattern: Pattern, share: float, finding: Evidence, confirmed: bool) -> float:
     frames = min(1.0, share / FULL_SHARE) if pattern.signatures else float(pattern.id != FALLBACK)
     complete = all(one.value is not None for one in finding.measurements)
-    strength = 0.05 + 0.35 * frames + 0.35 * confirmed + 0.15 * (finding.culprit is not None) + 0.05 * complete
+    strength = 0.05 + 0.35 * frames + 0.35 * finding.weight + 0.15 * (finding.culprit is not None) + 0.05 * complete
     if not confirmed:
         strength = min(strength, UNCONFIRMED_MOST)
     if pattern.proof == "literature":
@@ -163,7 +168,8 @@ def _cause(case: Case, one: Assessment) -> Cause:
         tuple(_chain(case, one)),
         _plan(one),
         because,
-        one.strength,
+        strength=one.strength,
+        is_ordinary=finding.is_ordinary,
     )
 
 

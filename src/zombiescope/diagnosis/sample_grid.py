@@ -7,7 +7,7 @@ that live for a millisecond, so a rule about single tasks would see nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import cached_property
 from typing import TypeVar
 
@@ -152,6 +152,19 @@ class SampleGrid:
             task = self.task_of(number)
             found.add(number, count, is_thread=task.tid != task.pid, or_itself=or_itself)
         return found.starter(len(tasks))
+
+    def below(self, pids: Collection[int]) -> Mask:
+        """Samples of the processes with these pids and of all that descend from them."""
+        number = np.zeros(max(self._used, default=-1) + 2, bool)
+        for task in self._used:
+            number[task] = task >= 0 and any(one.pid in pids for one in self.ancestry.line(task))
+        found: Mask = number[self.task]
+        return found
+
+    def parents(self, chosen: Mask) -> set[int]:
+        """The pids of those that forked the processes of the chosen samples; neither pid 1 nor the kernel."""
+        lines = (self.ancestry.line(number) for number in np.unique(self.task[chosen]).tolist())
+        return {line[1].pid for line in lines if len(line) > 1}
 
     def lifetimes_us(self, chosen: Mask) -> Ints:
         """How long each task of the chosen samples was seen, from its first sample to its last."""

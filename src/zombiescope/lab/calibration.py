@@ -75,5 +75,7 @@ def section(rows: Sequence[Document]) -> str:
         f"Of all runs in which a pattern was named first ({runs}); right is the right pattern and the right one to "
         "blame. *Not known* claims nothing and is not counted. The formula is fitted to these runs "
         "(`diagnosis/calibration.py`), so the table says how well one number can stand for all patterns, not how it "
-        "does on faults of another kind.\n\n" + "\n".join(lines) + "\n"
+        "does on faults of another kind. [The hold-out](hold-out.md) has a page of its own.\n\n"
+        + "\n".join(lines)
+        + "\n"
     )

@@ -26,6 +26,7 @@ LEAST_CORES = 0.5
 """In the kernel, over the ten seconds: less is nobody's trouble."""
 UNKNOWN = "unknown-kernel-hog"
 GOAL_PROCESS, GOAL_WRONG = 0.95, 0.02
+NOT_YET = "not run yet"
 _MOST_CALLS = 4
 
 
@@ -66,6 +67,11 @@ def _is_mine(stressor: str, actor: Document) -> bool:
     """By its cgroup, which nobody else is in; a task that was gone before it was looked up has its name only."""
     cgroup = actor.get("cgroup") or ""
     return f"{MARK}{mark(stressor)}" in cgroup or (not cgroup and (actor.get("comm") or "").startswith("stress-ng"))
+
+
+def not_yet(stressor: str, beside: str) -> Document:
+    """The row of one that a round did not come to."""
+    return {"stressor": stressor, "beside": beside, "system_cores": 0.0, "held": False, "skipped": NOT_YET}
 
 
 def counts(rows: Sequence[Document]) -> Document:
@@ -114,6 +120,7 @@ def page_of(rows: Sequence[Document]) -> str:
         "## Not counted",
         "Stressors that held less than half a core in the kernel: " + (_names(rows) or "none") + ".",
         "Stressors that did not run here: " + (_skipped(rows) or "none") + ".",
+        "Stressors that this round did not come to: " + (_not_yet(rows) or "none") + ".",
         "## Never run",
         _table(("stressor", "why"), iter(EXCLUDED.items())),
     ]  # fmt: skip
@@ -160,7 +167,12 @@ def _names(rows: Sequence[Document]) -> str:
 
 
 def _skipped(rows: Sequence[Document]) -> str:
-    return "; ".join(f"{row['stressor']} ({row['skipped']})" for row in rows if row["skipped"])
+    said = [row for row in rows if row["skipped"] and row["skipped"] != NOT_YET]
+    return "; ".join(f"{row['stressor']} ({row['skipped']})" for row in said)
+
+
+def _not_yet(rows: Sequence[Document]) -> str:
+    return ", ".join(row["stressor"] for row in rows if row["skipped"] == NOT_YET)
 
 
 def top_calls(calls: Mapping[str, float]) -> dict[str, float]:

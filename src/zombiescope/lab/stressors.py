@@ -76,6 +76,10 @@ _TOUCH_MEMORY = (
     "mprotect mremap msync msyncmany munmap numa pagemove pageswap physpage remap resources rmap secretmem shm "
     "shm-sysv stack stackmmap tmpfs userfaultfd vm vm-addr vm-rw vm-segv vm-splice"
 )
+_READ_OR_WRITE_FILES = (
+    "aio aiol copy-file fallocate fpunch fsize hdd io-uring iomix msync msyncmany readahead revio rmap seek sendfile "
+    "sync-file"
+)
 _UNMAP_FOR_OTHERS = "madvise mprotect mremap munmap numa pagemove remap tlb-shootdown"
 _ONLY = {
     "umount": "mount-storm",
@@ -94,7 +98,8 @@ def accepted(name: str, *, at_limit: bool = False) -> frozenset[str]:
     """Patterns that are true of a stressor. `at_limit`: its cage's memory limit was reached, as its cgroup counted."""
     found = set(_ONLY.get(name, "").split())
     for pattern, names in (
-        ("fork-storm", _MAKE_PROCESSES), ("page-fault-storm", _TOUCH_MEMORY), ("tlb-shootdown", _UNMAP_FOR_OTHERS),
+        ("fork-storm", _MAKE_PROCESSES), ("page-fault-storm", _TOUCH_MEMORY), ("memory-turnover", _TOUCH_MEMORY),
+        ("bulk-io", _READ_OR_WRITE_FILES), ("tlb-shootdown", _UNMAP_FOR_OTHERS),
     ):  # fmt: skip
         if name in names.split():
             found.add(pattern)

@@ -35,7 +35,8 @@ SKID_LEAVES = frozenset(
 
 DISPATCH = frozenset(
     {
-        "entry_SYSCALL_64", "entry_SYSCALL_64_after_hwframe", "entry_SYSCALL_64_safe_stack", "entry_SYSENTER_compat",
+        "entry_SYSCALL_64", "entry_SYSCALL_64_after_hwframe", "entry_SYSCALL_64_safe_stack",
+        "entry_SYSCALL_64_fastpath", "entry_SYSENTER_compat",
         "entry_SYSENTER_compat_after_hwframe", "entry_SYSCALL_compat", "entry_SYSCALL_compat_after_hwframe",
         "entry_INT80_compat", "asm_int80_emulation", "system_call_fastpath", "do_syscall_64", "do_fast_syscall_32",
         "do_int80_syscall_32", "__do_fast_syscall_32", "x64_sys_call", "ia32_sys_call",

@@ -99,9 +99,9 @@ def test_the_idle_hour_raises_nothing(cli: Cli) -> None:
     assert done.document["seconds"] == 3600
 
 
-@pytest.mark.parametrize("option", ["--beside", "--resume"])
+@pytest.mark.parametrize("option", ["--beside", "--resume", "--minutes"])
 def test_an_option_of_the_hold_out_belongs_to_it(cli: Cli, option: str) -> None:
-    done = cli("lab", "score", option, "healthy-web", "--yes", "--only", "healthy-idle")
+    done = cli("lab", "score", option, "1", "--yes", "--only", "healthy-idle")
     assert done.code == 2
     assert "--hold-out" in done.err
 

@@ -23,8 +23,9 @@ STORM, LITERATURE = PATTERNS["fork-storm"], PATTERNS["audit-flood"]
 def said(pattern: Pattern, share: float, flags: tuple[bool, ...]) -> float:
     """`flags`: confirmed, culprit named, everything measured."""
     confirmed, culprit, complete = flags
-    measured = Measurement("it was counted", 1 if complete else None, None, "vmstat", "nothing")
-    finding = Evidence((measured,), Actor(comm="x") if culprit else None)
+    counted = Measurement("it was counted", 1, None, "vmstat", "confirms" if confirmed else "nothing")
+    needed = Measurement("it was needed", 1 if complete else None, None, "vmstat", "nothing")
+    finding = Evidence((counted, needed), Actor(comm="x") if culprit else None)
     return ranking.confidence(pattern, ranking._strength(pattern, share, finding, confirmed))
 
 

@@ -79,7 +79,9 @@ ROWS = [
     ("4.19.81", "page_fault do_page_fault __do_page_fault down_read call_rwsem_down_read_failed rwsem_down_read_failed",
      lambda s: s.vmstat(pgfault=700_000), "page-fault-storm"),
     ("6.12.0", "el0t_64_sync el0t_64_sync_handler el0_da do_mem_abort do_translation_fault do_page_fault"
-     " handle_mm_fault do_anonymous_page __pi_clear_page", lambda s: s.vmstat(pgfault=700_000), "page-fault-storm"),
+     " handle_mm_fault do_anonymous_page __pi_clear_page",
+     lambda s: s.vmstat(pgfault=700_000).hog(f"{ARM64} __arm64_sys_munmap zap_pte_range", cgroup="/agent.slice/job",
+                                             share=0.2), "page-fault-storm"),
     ("6.12.0", f"{ARM64} __arm64_sys_munmap unmap_page_range zap_pte_range", lambda s: s.vmstat(pgfault=700_000),
      "page-fault-storm"),
     # Mounts, asked for one by one.
@@ -87,7 +89,7 @@ ROWS = [
     ("6.12.0", f"{ARM64} __arm64_sys_listmount do_listmount", None, "mount-storm"),
     # TLBs: in one address space of many threads.
     ("4.19.81", "do_syscall_64 __x64_sys_munmap flush_tlb_mm_range native_flush_tlb_others smp_call_function_many",
-     lambda s: s.interrupts("TLB", 90_000), "tlb-shootdown"),
+     lambda s: s.interrupts("TLB", 90_000, calm_per_s=300), "tlb-shootdown"),
     ("5.4.0", "do_syscall_64 __x64_sys_munmap flush_tlb_mm_range hyperv_flush_tlb_others",
      lambda s: s.interrupts("TLB", 3), "tlb-shootdown"),
     ("6.6.0", "do_syscall_64 __x64_sys_munmap flush_tlb_mm_range hyperv_flush_tlb_multi",

@@ -68,6 +68,10 @@ def test_a_waiter_alone_is_not_explained(tmp_path: Path) -> None:
         ("entry_SYSCALL_64_fastpath SyS_newfstatat vfs_statx", "newfstatat"),
         ("asm_exc_page_fault exc_page_fault handle_mm_fault", None),
         ("ret_from_fork kthread worker_thread", None),
+        ("entry_SYSCALL_64_after_hwframe do_syscall_64 __x64_sys_sendfile64 do_sendfile", "sendfile"),
+        ("do_syscall_64 ksys_mmap_pgoff vm_mmap_pgoff do_mmap", "mmap"),
+        ("do_syscall_64 vm_mmap_pgoff do_mmap", "mmap"),
+        ("invoke_syscall __arm64_sys_newfstat vfs_fstat", "fstat"),
     ],
 )
 def test_what_is_not_known_is_told_with_the_call_that_was_made(frames: str, asked: str | None) -> None:
@@ -176,7 +180,7 @@ def test_what_the_founding_team_tried_is_ruled_out_by_numbers(tmp_path: Path) ->
 
 def test_a_source_that_is_read_rarely_does_not_look_as_if_it_stood_still(tmp_path: Path) -> None:
     # GIVEN vmstat that was read every ten seconds, and a storm of faults between two readings
-    scene = Scene().hog("asm_exc_page_fault exc_page_fault handle_mm_fault clear_page_erms", from_s=5, to_s=9)
+    scene = Scene().storm("asm_exc_page_fault exc_page_fault handle_mm_fault clear_page_erms", from_s=5, to_s=9)
     number = scene.made.series("vmstat", "pgfault")
     for second, faults in ((4, 30_000), (14, 4_000_000)):
         scene.made.count(1_760_000_000_000_000 + second * 1_000_000, number, faults)
@@ -475,6 +479,16 @@ def test_who_loads_bpf_programs_is_no_agent_that_listens(tmp_path: Path) -> None
     scene = Scene().hog("do_syscall_64 __sys_bpf bpf_prog_load bpf_prog_pack_free", "systemd", pid=1)
     (incident,) = scene.hog("", "falco", cpu=0, share=0.3, pid=800).diagnose(tmp_path).incidents
     assert "bpf-agent" not in {cause.pattern for cause in incident.causes}
+
+
+def test_a_thread_that_was_renamed_goes_by_its_name(tmp_path: Path) -> None:
+    # GIVEN a program that gives itself another name while it runs: two rows of one thread, and no number in a sentence
+    scene = Scene().vmstat().hog(f"{CALL} ksys_read vfs_read timerfd_read_iter", "stress-ng", pid=11102, to_s=7)
+    scene.hog(f"{CALL} ksys_read vfs_read timerfd_read_iter", "stress-ng-timer", pid=11102, from_s=7)
+    (incident,) = scene.diagnose(tmp_path).incidents
+    sentences = [incident.causes[0].summary, *(one.text for one in incident.symptoms)]
+    assert "stress-ng-timer was busy in the kernel, in read" in incident.causes[0].summary
+    assert not any("11102" in sentence or "were busy" in sentence for sentence in sentences), sentences
 
 
 def test_a_crowd_in_a_container_goes_by_its_name(tmp_path: Path) -> None:

@@ -225,7 +225,26 @@ ROWS = (
         lambda s: s.vmstat(numa_pte_updates=900_000),
         lambda s: s.vmstat(),
     ),
-    Row("page-fault-storm", hog(FAULT), lambda s: s.vmstat(pgfault=700_000), lambda s: s.vmstat(pgfault=1_200)),
+    Row(
+        "page-fault-storm",
+        lambda s: s.storm(FAULT),
+        lambda s: s.vmstat(pgfault=700_000),
+        lambda s: s.vmstat(pgfault=1_200),
+    ),
+    Row(
+        "bulk-io",
+        nothing,
+        hog("do_syscall_64 ksys_write vfs_write ext4_buffered_write_iter generic_perform_write copy_page_from_iter"),
+        lambda s: s.storm(FAULT),
+        measures_itself=True,
+    ),
+    Row(
+        "memory-turnover",
+        nothing,
+        hog("do_syscall_64 do_exit exit_mm mmput exit_mmap unmap_vmas zap_pte_range"),
+        lambda s: s.storm(FAULT),
+        measures_itself=True,
+    ),
     Row(
         "cfs-throttle",
         nothing,
@@ -288,7 +307,7 @@ ROWS = (
     Row(
         "tlb-shootdown",
         newer("do_syscall_64 __vm_munmap flush_tlb_mm_range on_each_cpu_cond_mask smp_call_function_many_cond"),
-        lambda s: s.interrupts("TLB", 90_000),
+        lambda s: s.interrupts("TLB", 90_000, calm_per_s=300),
         lambda s: s.interrupts("TLB", 12),
     ),
     Row(

@@ -65,7 +65,12 @@ def test_a_call_is_right_if_it_has_half_as_many_samples_as_the_first(said: str |
 
 def test_the_truth_names_patterns_that_exist_and_stressors_that_may_run() -> None:
     known = {pattern.id for pattern in patterns.every()}
-    for name in {*stressors._ONLY, *stressors._MAKE_PROCESSES.split(), *stressors._TOUCH_MEMORY.split()}:
+    for name in {
+        *stressors._ONLY,
+        *stressors._MAKE_PROCESSES.split(),
+        *stressors._TOUCH_MEMORY.split(),
+        *stressors._READ_OR_WRITE_FILES.split(),
+    }:
         assert stressors.accepted(name, at_limit=True) <= known
         assert name not in stressors.EXCLUDED
     assert not stressors.AS_ROOT & stressors.EXCLUDED.keys()
@@ -104,6 +109,15 @@ def test_what_was_run_before_is_not_run_again(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "pipe" / "run.json").write_text('{"stre')  # broken off while it was written
     list(runs.rows(tmp_path, ["pipe"], None, lambda _: None))
     assert asked == ["pipe", "fork", "pipe"]
+
+
+def test_a_round_that_runs_out_of_time_says_what_it_did_not_come_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "_caged", lambda name, _: pytest.fail(f"{name} was run"))
+    found = list(runs.rows(tmp_path, ["pipe", "fork"], None, lambda _: None, 0.0))
+    assert counts(found)["runs"] == 0
+    assert "did not come to: pipe, fork." in page_of(found)
 
 
 def row(name: str, **more: Any) -> dict[str, Any]:

@@ -36,19 +36,34 @@ SCAN_S = 2
 RUN_S = 10
 PROMISING = 0.4
 """Of a core in the kernel, in the scan: a little less than what counts, because two seconds are short."""
-BEFORE_S, AFTER_S = 6.0, 1.5
+BEFORE_S, AFTER_S = 5.0, 1.5
 """What the machine is like without it, for long enough to tell what is new; and a recorder writes a frame a second."""
 ALONE = "alone"
 _CLEANED_S = 60.0
 
 
-def rows(directory: Path, names: list[str], beside: str | None, told: Callable[[str], None]) -> Iterator[Document]:
-    """One for each stressor that may run; what was run before is only diagnosed again."""
+def rows(
+    directory: Path, names: list[str], beside: str | None, told: Callable[[str], None], most_s: float | None = None
+) -> Iterator[Document]:
+    """One for each stressor that may run; what was run before is only diagnosed again. After `most_s` seconds nothing
+    new is begun."""
+    began = time.monotonic()
     for name in names:
         told(name)
-        place = directory / (name if beside is None else f"{name}@{beside}")
-        run = _kept(place) or _performed(place, name, beside)
-        yield row(place, run)
+        place = _place(directory, name, beside)
+        run = _kept(place)
+        if run is None and most_s is not None and time.monotonic() - began >= most_s:
+            yield hold_out.not_yet(name, beside or ALONE)
+        else:
+            yield row(place, run or _performed(place, name, beside))
+
+
+def is_kept(directory: Path, name: str, beside: str | None) -> bool:
+    return _kept(_place(directory, name, beside)) is not None
+
+
+def _place(directory: Path, name: str, beside: str | None) -> Path:
+    return directory / (name if beside is None else f"{name}@{beside}")
 
 
 def chosen(only: str | None) -> list[str]:

@@ -20,26 +20,29 @@ from zombiescope.commands.output import console, note, print_document, table
 from zombiescope.lab import hold_out
 
 MISSED = 3
-_SECONDS_EACH = 20
+_SECONDS_EACH = 22
 
 
 def perform(
     only: str | None,
     resume: Path | None,
     beside: str | None,
+    minutes: float | None,
     output: Path | None,
     page: Path | None,
     yes: bool,
     as_document: bool,
 ) -> int:
     """Exits 3 where the goal was missed."""
-    _allowed(beside)
+    if beside is not None and named(beside).kind != "healthy":
+        raise typer.BadParameter(f"--beside {beside}: not a healthy load; see 'zombiescope lab list'")
     names = runs.chosen(only)
-    _ask(names, resume, yes)
+    if minutes != 0:
+        _ask([name for name in names if resume is None or not runs.is_kept(resume, name, beside)], yes)
     end_in_order()
     with ExitStack() as stack:
         directory = resume or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="zombiescope-lab-")))
-        rows = list(runs.rows(directory, names, beside, _progress))
+        rows = list(runs.rows(directory, names, beside, _progress, None if minutes is None else minutes * 60))
     total = hold_out.counts(rows)
     document: dict[str, Any] = {"hold_out": rows, "score": total, **total}
     if output is not None:
@@ -53,17 +56,12 @@ def perform(
     return 0 if hold_out.meets_the_goal(total) else MISSED
 
 
-def _allowed(beside: str | None) -> None:
-    if os.geteuid() != 0:
-        raise Failure("the cages of --hold-out need root", "sudo zombiescope lab score --hold-out")
-    if beside is not None and named(beside).kind != "healthy":
-        raise typer.BadParameter(f"--beside {beside}: not a healthy load; see 'zombiescope lab list'")
-
-
-def _ask(names: list[str], resume: Path | None, yes: bool) -> None:
-    left = [name for name in names if resume is None or not (resume / name / "run.json").exists()]
+def _ask(left: list[str], yes: bool) -> None:
+    """Says what will happen to this machine; goes on only with a yes."""
     if not left:
         return
+    if os.geteuid() != 0:
+        raise Failure("the cages of --hold-out need root", "sudo zombiescope lab score --hold-out")
     note(
         f"runs {len(left)} stressors of stress-ng one after the other, each in a cage of at most 2 GB and 1,024 "
         f"processes for 2 s, and for 10 s more if it is busy in the kernel: {len(left) * _SECONDS_EACH // 60 + 1} "

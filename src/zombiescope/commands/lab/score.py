@@ -94,6 +94,16 @@ def command(
         str | None,
         typer.Option("--beside", metavar="NAME", help="With --hold-out: a healthy load that runs meanwhile."),
     ] = None,
+    minutes: Annotated[
+        float | None,
+        typer.Option(
+            "--minutes",
+            metavar="N",
+            min=0.0,
+            help="With --hold-out: begin nothing new after N minutes; 0 runs nothing.",
+            show_default=False,
+        ),
+    ] = None,
     yes: Yes = False,
     json_: Json = False,
 ) -> int:
@@ -113,9 +123,9 @@ def command(
     if hold_out:
         from zombiescope.commands.lab import hold_out_score
 
-        return hold_out_score.perform(only, resume, beside, output, page, yes, json_)
-    if resume is not None or beside is not None:
-        raise typer.BadParameter("--resume and --beside belong to --hold-out")
+        return hold_out_score.perform(only, resume, beside, minutes, output, page, yes, json_)
+    if (resume, beside, minutes) != (None, None, None):
+        raise typer.BadParameter("--resume, --beside and --minutes belong to --hold-out")
     chosen = _chosen(only)
     end_in_order()
     in_a_node = _in_a_node(chosen, node, whole_node)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix, advice, command
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, measured, signature
@@ -9,6 +11,7 @@ from zombiescope.diagnosis.plan import set_sysctl
 from zombiescope.diagnosis.sample_index import BPF_PROGRAM
 
 CORES = 0.3
+MOSTLY = 0.5
 AGENTS = (
     "falco*", "tetragon*", "tracee*", "cilium-agent*", "datadog-agent*", "system-probe*", "security-agent*", "sysdig*",
     "dragent*", "osqueryd*", "pixie*", "parca-agent*", "beyla*", "inspektor*", "kubearmor*", "falcon-sensor*",
@@ -21,6 +24,11 @@ _PROGRAMS = (
 _HELPERS = (
     "__htab_map_lookup_elem htab_lock_bucket __bpf_ringbuf_reserve bpf_perf_event_output bpf_get_stackid "
     "htab_map_update_elem"
+)
+
+_FILTERS = (
+    "__seccomp_filter seccomp_run_filters secure_computing __secure_computing seccomp_phase1 populate_seccomp_data"
+    " sk_filter_trim_cap run_filter __cgroup_bpf_check_dev_permission"
 )
 
 
@@ -55,6 +63,9 @@ def _programs(case: Case) -> list[Measurement]:
     if cores is None:
         return [Measurement("BPF programs were not sampled", None, "cores", "samples", "nothing")]
     counted = case.node_profile.totals(BPF_PROGRAM)
+    filters = _filters(case)
+    if filters >= MOSTLY * cores > 0:
+        return [cpu_used("filters of seccomp and of sockets, which no agent loads, took {}", filters, False)]
     found = [
         cpu_used(
             "BPF programs and their helpers took {}",
@@ -68,6 +79,13 @@ def _programs(case: Case) -> list[Measurement]:
     return found
 
 
+def _filters(case: Case) -> float:
+    """CPU in BPF programs that a program has for its own system calls or packets: sandboxes of containers, of browsers
+    and of systemd, and whoever reads a card with a filter."""
+    programs = case.below(*_PROGRAMS.split(), *_HELPERS.split()) & case.below(*_FILTERS.split())
+    return int(np.count_nonzero(programs)) / case.facts.hz / case.seconds
+
+
 PATTERN = Pattern(
     id="bpf-agent",
     title="BPF programs of an agent run all the time",
@@ -75,7 +93,8 @@ PATTERN = Pattern(
     looks_like="Kernel time in bpf_prog_ functions, map lookups and ring buffers, charged to whatever program happened "
     "to make the system call.",
     confirmed_by="0.3 of a CPU or more in BPF programs and their helpers, with the program's name.",
-    refuted_by="Less than 0.05 of a CPU in them.",
+    refuted_by="Less than 0.05 of a CPU in them; or half of it in filters of seccomp and of sockets, which no "
+    "agent loads.",
     remedy="Narrow the agent's events, or switch off the probe that costs most (bpftool prog, run_time_ns).",
     examine=examine,
     signatures=(signature(f"{_PROGRAMS} {_HELPERS}", means="a BPF program runs"),),

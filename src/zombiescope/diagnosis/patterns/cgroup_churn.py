@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
+from zombiescope.diagnosis.excess import judge
 from zombiescope.diagnosis.incident import Actor, Fix, advice, command
 from zombiescope.diagnosis.leak import charged
-from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured, signature
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, Says, signature
 from zombiescope.views.cgroups import Leak
 
 MANY_PER_S = 20.0
@@ -44,13 +45,11 @@ def _rate(case: Case) -> Measurement:
     if census is None:
         return Measurement("cgroups were not counted", None, "cgroups", "census", "nothing")
     made, removed = census
-    rate = min(made.rate, removed.rate)
-    text = f"{made.rate:,.0f} cgroups a second were created, and {removed.rate:,.0f} removed"
-    return measured(text, made.added, "cgroups", "census", _says(rate))
-
-
-def _says(rate: float) -> bool | None:
-    return True if rate >= MANY_PER_S else False if rate < FEW_PER_S else None
+    both = min(made, removed, key=lambda count: count.rate)
+    found = judge(case, both, lambda past: past.cgroup_churn_rates(), f"{_MAKES} {_REMOVES}", MANY_PER_S, case.in_span)
+    says: Says = "refutes" if both.rate < FEW_PER_S else found.says
+    text = f"{made.rate:,.0f} cgroups a second were created, and {removed.rate:,.0f} removed{found.words}"
+    return Measurement(text, made.added, "cgroups", "census", says, weight=found.weight)
 
 
 def _culprit(case: Case, line: Leak | None) -> Actor | None:
@@ -68,7 +67,8 @@ PATTERN = Pattern(
     seen_on=("6.18",),
     looks_like="Kernel time in creating and removing cgroups, in the task that asks for it and in kworkers that clean "
     "up (cgroup_destroy, cgroup_free). Each one has a structure for every controller and every core.",
-    confirmed_by="20 or more cgroups a second created, and as many removed.",
+    confirmed_by="20 cgroups a second created, and as many removed, more than were usual before; where that is not "
+    "known it is worth half.",
     refuted_by="Less than one a second.",
     remedy="Start fewer containers, scopes or sandboxes.",
     examine=examine,

@@ -14,8 +14,8 @@ FULL_RATIO = 0.85
 EMPTY_RATIO = 0.3
 DUMP_CORES = 0.3
 CHURN_CORES = 0.15
-"""CPU for making and dropping entries from which on they are the work, in whatever namespace: a core makes about a
-million entries a second when it does nothing else."""
+"""CPU of one core for making and dropping entries from which on they are its work, in whatever namespace: a core makes
+about a million entries a second when it does nothing else."""
 DROP_CORES = 0.02
 ENTRY_BYTES = 320
 """A struct nf_conn with its extensions and its place in the hash, about; not measured on the node."""
@@ -106,10 +106,10 @@ def _table(case: Case) -> list[Measurement]:
 def _churn(case: Case) -> list[Measurement]:
     """Entries that are made and dropped, seen in the samples: the table of another network namespace is not counted
     here, and in early_drop the kernel is only when a table is full."""
-    churn, dropping = case.cores_in(*_CHURN.split()), case.cores_in("early_drop")
+    churn, dropping = case.busiest_core_in(*_CHURN.split()), case.busiest_core_in("early_drop")
     if churn is None or dropping is None:
         return []
-    found = [cpu_used("making and dropping entries took {}", churn, True if churn >= CHURN_CORES else None)]
+    found = [cpu_used("making and dropping entries took {} on one core", churn, True if churn >= CHURN_CORES else None)]
     if dropping >= DROP_CORES:
         found.append(cpu_used("dropping others early, because the table is full, took {}", dropping, True))
     return found
@@ -127,7 +127,7 @@ PATTERN = Pattern(
     looks_like="Softirq time in nf_conntrack_in and early_drop: the table is full and each new connection looks for "
     "one to drop. Or an agent lists the whole table for every pod that goes.",
     confirmed_by="The table is 85% full, the kernel reported it full or drops entries early, making and dropping "
-    "entries takes 0.15 of a CPU, or dumping the table takes 0.3.",
+    "entries takes 0.15 of a core, or dumping the table takes 0.3.",
     refuted_by="Less than 30% full, never reported full, and entries are hardly made (the table of another network "
     "namespace is not counted, but making entries there is seen).",
     remedy="Raise nf_conntrack_max, do not track what needs no tracking, and delete entries with filters.",

@@ -1,4 +1,8 @@
-"""Processes are started and end again, hundreds a second; or a large process forks, which copies its page tables."""
+"""Processes are started and end again, hundreds a second; or a large process forks, which copies its page tables.
+
+A compile farm starts hundreds a second, too. There the children work: most of the time of all that one starts is their
+own. In a storm it is the kernel's, which makes them and takes them away again.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,12 @@ from dataclasses import replace
 import numpy as np
 
 from zombiescope.diagnosis.case import Case
+from zombiescope.diagnosis.excess import counter, own_rate, unusual
 from zombiescope.diagnosis.incident import Actor, Fix, advice, command
 from zombiescope.diagnosis.lineage import MOSTLY
-from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, counted, cpu_used, signature
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, measured, signature
 from zombiescope.diagnosis.plan import shell
+from zombiescope.recording.columns import Mask
 
 MANY_PER_S = 50
 """A process costs about a millisecond of CPU to start and end; nodes without a storm start one to twenty a second."""
@@ -25,6 +31,8 @@ _EXEC = (
 )
 MANY_TASKS = 5
 FORK_CORES = 0.05
+WORK_SHARE = 0.6
+"""Of the time of all that one starts: who spends so much outside the kernel was started for something."""
 WALK_SHARE = 0.5
 _WALK = "mem_cgroup_iter css_next_descendant_pre"
 _EXIT = "do_exit do_group_exit exit_mmap mmput release_task wait_consider_task"
@@ -32,14 +40,13 @@ _ALL = f"{_FORK} {_EXEC} {_EXIT}"
 
 
 def examine(case: Case) -> Evidence:
-    made = case.count("stat", "processes")
     starter, what = _starter(case)
-    culprit = case.blamed(starter, makes=True)
+    culprit, rate = case.blamed(starter, makes=True), _rate(case)
     return Evidence(
         tuple(_measurements(case)),
         culprit,
         f"{culprit.subject if culprit else 'somebody'} starts "
-        + (f"{what} all the time" if made is None else f"{made.rate:,.0f} {what} a second"),
+        + (f"{what} all the time" if rate is None else f"{rate:,.0f} {what} a second"),
         Fix(
             f"let {culprit.subject if culprit else 'the parent'} do the work itself, or in batches",
             (
@@ -51,6 +58,12 @@ def examine(case: Case) -> Evidence:
     )
 
 
+def _rate(case: Case) -> float | None:
+    """How many the hog has to do with, of all that the node starts."""
+    made = case.count("stat", "processes")
+    return None if made is None else own_rate(case, made, counter("stat", "processes"), _ALL, _family(case))
+
+
 def _measurements(case: Case) -> list[Measurement]:
     made = case.count("stat", "processes")
     walk = _walks_instead(case)
@@ -60,13 +73,17 @@ def _measurements(case: Case) -> list[Measurement]:
         text = f"{case.hog.name} itself starts none, and is none of many"
         rate = None if made is None else made.added
         return [Measurement(text, rate, "new processes", "counters", "nothing", counter="processes")]
-    copying = case.cores_in("copy_page_range", "dup_mmap", "exit_mmap", chosen=case.hog_samples)
-    found = [counted("new processes", "processes", made, "counters", confirms_from=MANY_PER_S, refutes_below=FEW_PER_S)]
+    found = [
+        unusual(case, "new processes", "processes", made, counter("stat", "processes"), _ALL,
+                least=MANY_PER_S, refutes_below=FEW_PER_S, whose=_family(case))
+    ]  # fmt: skip
+    found += _children_work(case)
+    copying = case.cores_in("copy_page_range", "dup_mmap", chosen=case.hog_samples)
     if copying is not None and made is not None and made.added:
         # Forks of a process with gigabytes are few and take a tenth of a second each.
         enough = True if copying >= LARGE_CORES and made.rate >= FEW_PER_S else None
         each_ms = copying / made.rate * 1000
-        text = f"copying and dropping address spaces took {{}}, {each_ms:.1f} ms a process"
+        text = f"copying address spaces took {{}}, {each_ms:.1f} ms a process"
         found.append(cpu_used(text, copying, enough))
     return found
 
@@ -83,12 +100,29 @@ def _walks_instead(case: Case) -> Measurement | None:
     return Measurement(text, round(of_all, 4), "ratio", "samples", "refutes")
 
 
-def _is_its_doing(case: Case) -> bool:
-    """Whether new processes have to do with the hog: it forks, it is many tasks, or it is one of many that one starts.
-    A large program that ends while cron starts its jobs is none of that."""
+def _children_work(case: Case) -> list[Measurement]:
+    """Whether what is started, the hog and its siblings, mostly computes."""
+    family = _family(case)
+    outside = 1 - int(np.count_nonzero(family & case.facts.samples.in_kernel)) / max(int(np.count_nonzero(family)), 1)
+    text = f"all that is started there spent {outside * 100:.0f}% of its time outside the kernel"
+    return [measured(text, round(outside, 4), "ratio", "samples", False if outside >= WORK_SHARE else None)]
+
+
+def _family(case: Case) -> Mask:
+    """Samples of the hog and of all that descend from the one who started most of it, or from whoever started some."""
     grid = case.facts.samples
     starter = grid.starter(case.hog_samples, or_itself=True)
-    many = len(np.unique(grid.task[case.hog_samples])) >= MANY_TASKS
+    above = {starter.pid} if starter is not None and starter.started_most else grid.parents(case.hog_samples)
+    family: Mask = case.hog_samples | (case.in_span & grid.below(above))
+    return family
+
+
+def _is_its_doing(case: Case) -> bool:
+    """Whether new processes have to do with the hog: it forks, it is many processes, or it is one of many that one
+    starts. A large program that ends, with a hundred threads, while cron starts its jobs is none of that."""
+    grid = case.facts.samples
+    starter = grid.starter(case.hog_samples, or_itself=True)
+    many = case.hog_pids >= MANY_TASKS
     forks = (case.cores_in(*_FORK.split(), chosen=case.hog_samples) or 0.0) >= FORK_CORES
     return many or forks or (starter is not None and starter.started_most and starter.pid != case.hog.pid)
 
@@ -126,10 +160,11 @@ PATTERN = Pattern(
     seen_on=("6.18",),
     looks_like="Kernel time in fork, exec and exit, spread over hundreds of processes that live for milliseconds, so "
     "that no list of processes shows them. Or a process with gigabytes forks, which copies its page tables.",
-    confirmed_by="50 or more new processes a second, where the hog forks, is many processes or one "
-    "of many; or 0.5 of a CPU in copying and dropping address spaces.",
-    refuted_by="Less than one new process a second (threads count as processes); or most of the time below fork, exec "
-    "and exit goes into walking memory cgroups.",
+    confirmed_by="50 new processes a second more than were usual before, where the hog forks, is many processes or one "
+    "of many (where what is usual is not known: as its own part of them, which is worth half); or 0.5 of a CPU in "
+    "copying address spaces.",
+    refuted_by="Less than one new process a second (threads count as processes); what is started computes for 60% of "
+    "its time, as a compile farm does; or most of the time below fork, exec and exit goes into walking memory cgroups.",
     remedy="Do the work in one process or in batches; start helpers by vfork or posix_spawn.",
     examine=examine,
     numbers_tell=True,

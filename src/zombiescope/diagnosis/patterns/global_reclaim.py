@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
+from zombiescope.diagnosis.excess import counter, unusual
 from zombiescope.diagnosis.facts import Count
 from zombiescope.diagnosis.incident import Actor, Fix, advice, command
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, counted, cpu_used, measured, signature
@@ -11,6 +12,9 @@ SCANNED_PER_S = 25_000
 """100 MB of pages looked at in a second; a node with free memory looks at none."""
 
 RECLAIM_CORES = 0.3
+EASILY = 0.8
+"""Of the pages that kswapd looks at: clean pages of files are freed at once."""
+FEW_WAIT_PER_S = 1.0
 _WHOLE_NODE = "balance_pgdat try_to_free_pages __alloc_pages_direct_reclaim"
 """A cgroup at its limit does not come here."""
 _LISTS = "shrink_inactive_list shrink_active_list shrink_folio_list shrink_page_list evict_folios isolate_lru_folios"
@@ -38,27 +42,22 @@ def examine(case: Case) -> Evidence:
     scans = (by_kswapd, direct) if by_hand is None else (by_kswapd, direct, by_hand)
     nothing = all(scan is not None and scan.added == 0 for scan in scans)
     found = [
-        counted(
-            "pages scanned by kswapd",
-            "pgscan_kswapd",
-            by_kswapd,
-            "counters",
-            confirms_from=SCANNED_PER_S,
-            refutes_below=1e-9 if nothing else None,
-        ),
-        counted("pages scanned by allocating tasks", "pgscan_direct", direct, "counters", confirms_from=SCANNED_PER_S),
-        *_on_request(by_hand),
+        _scanned(case, "pages scanned by kswapd", "pgscan_kswapd", by_kswapd, refutes_below=1e-9 if nothing else None),
+        _scanned(case, "pages scanned by allocating tasks", "pgscan_direct", direct),
+        *([] if by_hand is None else [_scanned(case, "pages scanned on request", "pgscan_proactive", by_hand)]),
         _work(case),
+        *_easily_freed(case),
         counted("allocations that waited for reclaim", "allocstall", case.count("vmstat", "allocstall"), "counters"),
     ]
     available = case.peak("meminfo", "mem_available_bytes")
     if available is not None:
         found.append(measured(f"{available:,} bytes of memory were available", available, "bytes", "counters", None))
-    culprit = _culprit(case)
+    culprit, is_turnover = _culprit(case), _is_turnover(case)
+    says = "files are read through the page cache" if is_turnover else "the node is short of memory"
     return Evidence(
         tuple(found),
         culprit,
-        f"the node is short of memory, and {case.hog.name} spends its time freeing some"
+        f"{says}, and {case.hog.name} spends its time freeing some of it"
         + (f"; {culprit.subject} allocates most" if culprit and culprit.name != case.hog.name else ""),
         Fix(
             "limit what fills memory, and let kswapd begin sooner",
@@ -68,14 +67,40 @@ def examine(case: Case) -> Evidence:
                 advice("set memory.high for the cgroups that read large files"),
             ),
         ),
+        is_ordinary=is_turnover,
     )
 
 
-def _on_request(count: Count | None) -> list[Measurement]:
-    name = "pgscan_proactive"
-    if count is None:
+def _scanned(
+    case: Case, what: str, name: str, count: Count | None, *, refutes_below: float | None = None
+) -> Measurement:
+    """It is the node's memory, whoever of its tasks has to look for some."""
+    usual, everybody = counter("vmstat", name), case.in_span
+    return unusual(case, what, name, count, usual, f"{_WHOLE_NODE} user_proactive_reclaim", least=SCANNED_PER_S,
+                   refutes_below=refutes_below, whose=everybody)  # fmt: skip
+
+
+def _is_turnover(case: Case) -> bool:
+    """kswapd frees what it looks at, and nobody has to wait: files are read, and their pages take turns. Every node
+    that reads more than it has memory for does that all day."""
+    stalls, direct = case.count("vmstat", "allocstall"), case.count("vmstat", "pgscan_direct")
+    freed = _freed(case)
+    waits = [one for one in (stalls, direct) if one is None or one.rate >= FEW_WAIT_PER_S]
+    return freed is not None and freed >= EASILY and not waits
+
+
+def _freed(case: Case) -> float | None:
+    """Of the pages that kswapd looked at."""
+    looked, freed = case.count("vmstat", "pgscan_kswapd"), case.count("vmstat", "pgsteal_kswapd")
+    return None if looked is None or freed is None or not looked.added else freed.added / looked.added
+
+
+def _easily_freed(case: Case) -> list[Measurement]:
+    freed = _freed(case)
+    if freed is None:
         return []
-    return [counted("pages scanned on request", name, count, "counters", confirms_from=SCANNED_PER_S)]
+    text = f"kswapd freed {freed * 100:.0f}% of the pages that it looked at"
+    return [measured(text, round(freed, 4), "ratio", "counters", None)]
 
 
 def _work(case: Case) -> Measurement:
@@ -98,8 +123,9 @@ PATTERN = Pattern(
     proof="kernel",
     seen_on=("6.1 (emulated)",),
     looks_like="kswapd, or the tasks that allocate (direct reclaim), scan page lists for pages that can be freed.",
-    confirmed_by="25,000 or more pages scanned a second (100 MB/s), by kswapd, by allocating tasks or on request; or "
-    "0.3 of a CPU spent on page lists for the whole node.",
+    confirmed_by="25,000 pages a second (100 MB/s) scanned by kswapd, by allocating tasks or on request more than were "
+    "usual before; or 0.3 of a CPU spent on page lists for the whole node. It is a note (`info`) while kswapd frees "
+    "80% of what it looks at and nobody waits: then files are read.",
     refuted_by="No page scanned: then what shrinks is a cgroup at its limit, or a cache that somebody drops.",
     remedy="Limit what fills memory; raise vm.min_free_kbytes so that kswapd begins before tasks have to wait.",
     examine=examine,

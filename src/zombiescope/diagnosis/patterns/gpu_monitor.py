@@ -5,6 +5,7 @@ from __future__ import annotations
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix, advice, change, command
 from zombiescope.diagnosis.pattern import Evidence, Pattern, counted, cpu_used, signature
+from zombiescope.diagnosis.sample_index import expanded
 
 MONITORS = (
     "nvidia-smi",
@@ -59,6 +60,10 @@ def examine(case: Case) -> Evidence:
             ),
         ),
     )
+
+
+def is_monitor(comm: str | None) -> bool:
+    return comm is not None and bool(expanded(frozenset(MONITORS), (comm,)))
 
 
 PATTERN = Pattern(

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.diagnosis.case import Case
+from zombiescope.diagnosis.case import PAST_US, Case
 from zombiescope.diagnosis.incident import Fix, FixStep, advice, change, command
-from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, level, measured, signature
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, level, measured, signature
 
 MANY = 200_000
 """A million makes one inotify_add_watch take 62 ms on 6.18; below a fifth of that a walk is short."""
 FEW = 50_000
+WALK_CORES = 0.3
 MANY_CGROUPS = 1_000
 """Dropping caches asks every shrinker of every memory cgroup: from here on that is a walk of its own."""
 
+_WATCHED = "fsnotify_set_children_dentry_flags __fsnotify_update_child_dentry_flags fsnotify_update_flags"
 _WALKS = (
-    "fsnotify_set_children_dentry_flags __fsnotify_update_child_dentry_flags fsnotify_update_flags d_walk"
-    " shrink_dcache_sb shrink_dcache_parent shrink_dentry_list dentry_lru_isolate prune_dcache_sb __dentry_kill"
+    f"{_WATCHED} d_walk shrink_dcache_sb shrink_dcache_parent shrink_dentry_list dentry_lru_isolate prune_dcache_sb"
+    " __dentry_kill"
     " dcache_readdir d_genocide shrink_dcache_for_umount simple_empty"
 )
 
@@ -30,9 +32,10 @@ def examine(case: Case) -> Evidence:
                 negative,
                 "dentries",
                 "counters",
-                confirms_from=MANY,
                 refutes_below=FEW,
             ),
+            *_rose(case, negative),
+            _walking(case, negative),
             *_all(case),
         ),
         case.answerable_hog,
@@ -68,6 +71,23 @@ def _steps(case: Case) -> Iterator[FixStep]:
     )
 
 
+def _rose(case: Case, negative: int | None) -> list[Measurement]:
+    """A node with much memory may have millions of them at any time; those that were not there before are news."""
+    before = case.facts.gauge("dentry", "negative", case.from_us - PAST_US)
+    if negative is None or before is None:
+        return []
+    rose = negative - before
+    text = f"{max(rose, 0):,} of them more than in the minute before"
+    return [measured(text, rose, "dentries", "counters", True if rose >= MANY else None)]
+
+
+def _walking(case: Case, negative: int | None) -> Measurement:
+    """Some functions do nothing but walk the cached names of one directory; the hog's own time in them is the proof."""
+    cores = case.cores_in(*_WATCHED.split(), chosen=case.hog_samples)
+    enough = cores is not None and cores >= WALK_CORES and negative is not None and negative >= MANY
+    return cpu_used("walking the cached names of a watched directory took {}", cores, True if enough else None)
+
+
 def _all(case: Case) -> list[Measurement]:
     total = case.peak("dentry", "total")
     return (
@@ -82,7 +102,8 @@ PATTERN = Pattern(
     seen_on=("6.18",),
     looks_like="Setting or removing an inotify watch, or shrinking the cache, walks all cached names of a directory; "
     "failing lookups (temporary files, NSS, module searches) have filled it with millions of names that do not exist.",
-    confirmed_by="200,000 or more negative dentries.",
+    confirmed_by="200,000 negative dentries more than a minute before; or as many at all, and 0.3 of a CPU of the hog "
+    "in functions that do nothing but walk the cached names of a watched directory.",
     refuted_by="Fewer than 50,000.",
     remedy="Stop the failing lookups, then drop the cache once.",
     examine=examine,

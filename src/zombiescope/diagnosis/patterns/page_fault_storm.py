@@ -3,9 +3,14 @@ address space."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from zombiescope.diagnosis import memory_growth
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Fix, advice, command
-from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, counted, measured, signature
+from zombiescope.diagnosis.excess import counter, unusual
+from zombiescope.diagnosis.incident import Fix, FixStep, advice, command
+from zombiescope.diagnosis.memory_work import LOCK, NEW, RELEASE, START, SWAP, Kind, kinds
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured, signature
 from zombiescope.diagnosis.plan import shell
 
 FAULTS_PER_S = 100_000
@@ -13,45 +18,94 @@ FAULTS_PER_S = 100_000
 FEW_PER_S = 20_000
 HUGE_PER_S = 100
 """Clearing a huge page takes about 100 us."""
+SWAPPED_PER_S = 1_000
+"""Pages; one comes from a fast disk in 0.1 ms."""
 STORM_PER_S = 50
 FAULTS_A_PROCESS = 3_000
 """A process that starts and ends makes some hundred faults."""
+MOSTLY = 0.6
+
+_FAULT = (
+    "asm_exc_page_fault exc_page_fault do_user_addr_fault __do_page_fault do_page_fault async_page_fault page_fault"
+    " do_mem_abort do_translation_fault el0_da el0_ia handle_mm_fault"
+)
+_STORMS = (NEW, RELEASE, LOCK, SWAP, START)
 
 
 def examine(case: Case) -> Evidence:
-    faults, huge = case.count("vmstat", "pgfault"), case.count("vmstat", "thp_fault_alloc")
-    few = None if huge is not None and huge.rate >= HUGE_PER_S else FEW_PER_S
+    swaps = next(iter(kinds(case.profile)), None) is SWAP
     return Evidence(
-        (
-            counted("page faults", "pgfault", faults, "counters", confirms_from=FAULTS_PER_S, refutes_below=few),
-            counted("huge pages cleared", "thp_fault_alloc", huge, "counters", confirms_from=HUGE_PER_S),
-            *_by_new_processes(case),
-        ),
+        (*_counters(case, swaps), *_by_new_processes(case), *_ordinary(case)),
         case.answerable_hog,
-        f"{case.hog.name} spends its time in page faults: it maps, touches and releases memory again and again",
+        f"{case.hog.name} {SWAP.does}"
+        if swaps
+        else f"{case.hog.name} spends its time in page faults: it maps, touches and releases memory again and again",
         Fix(
-            f"let {case.hog.name} keep its memory: an allocator that does not return it at once, or fewer workers",
-            (
-                advice("glibc: start it with MALLOC_TRIM_THRESHOLD_=-1 MALLOC_MMAP_THRESHOLD_=4294967296"),
-                command(
-                    shell("perf", "trace", "-F", "all", "--no-syscalls", "-p", case.hog.pid, "--", "sleep", 2),
-                    "where it faults",
-                )
-                if case.hog.pid
-                else command("perf trace -F all --no-syscalls -a -- sleep 2", "who faults, and where"),
-            ),
+            f"give {case.hog.name} more memory, or something else less"
+            if swaps
+            else f"let {case.hog.name} keep its memory: an allocator that does not return it at once, or fewer workers",
+            tuple(_steps(case, swaps)),
         ),
     )
+
+
+def _counters(case: Case, swaps: bool) -> Iterator[Measurement]:
+    faults, huge = case.count("vmstat", "pgfault"), case.count("vmstat", "thp_fault_alloc")
+    few = None if swaps or (huge is not None and huge.rate >= HUGE_PER_S) else FEW_PER_S
+    functions = f"{_FAULT} {' '.join(sorted(RELEASE.functions))}"
+    yield unusual(case, "page faults", "pgfault", faults, counter("vmstat", "pgfault"), functions,
+                  least=FAULTS_PER_S, refutes_below=few)  # fmt: skip
+    yield unusual(case, "huge pages cleared", "thp_fault_alloc", huge, counter("vmstat", "thp_fault_alloc"), functions,
+                  least=HUGE_PER_S)  # fmt: skip
+    if swaps:
+        back = case.count("vmstat", "pswpin")
+        yield unusual(case, "pages that came back from swap", "pswpin", back, counter("vmstat", "pswpin"), _FAULT,
+                      least=SWAPPED_PER_S)  # fmt: skip
+
+
+def _steps(case: Case, swaps: bool) -> Iterator[FixStep]:
+    """Malloc's settings are for memory of its own; what is shared, mapped or swapped has nothing to do with them."""
+    yield advice(
+        SWAP.advice if swaps else "glibc: start it with MALLOC_TRIM_THRESHOLD_=-1 MALLOC_MMAP_THRESHOLD_=4294967296"
+    )
+    if case.hog.pid:
+        where = shell("perf", "trace", "-F", "all", "--no-syscalls", "-p", case.hog.pid, "--", "sleep", 2)
+        yield command(where, "where it faults")
+    else:
+        yield command("perf trace -F all --no-syscalls -a -- sleep 2", "who faults, and where")
 
 
 def _by_new_processes(case: Case) -> list[Measurement]:
     """Faults that new processes take are the storm of processes, not of faults."""
     faults, made = case.count("vmstat", "pgfault"), case.count("stat", "processes")
-    if faults is None or made is None or made.rate < STORM_PER_S:
+    if faults is None or made is None or made.rate < STORM_PER_S or not _come_and_go(case):
         return []
     each = faults.added / max(made.added, 1)
     text = f"{made.added:,} new processes took {each:,.0f} faults each"
     return [measured(text, made.added, "processes", "counters", False if each < FAULTS_A_PROCESS else None)]
+
+
+def _come_and_go(case: Case) -> bool:
+    """Whether the hog is processes that are started and end; those of others take their own faults."""
+    return case.hog_comes_and_goes or not case.hog_samples.any()
+
+
+def _ordinary(case: Case) -> list[Measurement]:
+    """Most of it is work that healthy programs do, or memory that is touched once and kept."""
+    found = {kind: case.profile.share(count) for kind, count in kinds(case.profile).items()}
+    kept = NEW in found and memory_growth.is_kept(case)
+    ordinary = {kind: part for kind, part in found.items() if kind.is_ordinary or (kept and kind is NEW)}
+    share, storm = sum(ordinary.values()), sum(part for kind, part in found.items() if _is_storm(kind, kept))
+    if not ordinary or share < MOSTLY or share < storm:
+        return []
+    first = next(iter(ordinary))
+    also = " and keeps it" if first is NEW else ""
+    text = f"{share * 100:.0f}% of its kernel time is ordinary work with memory: it {first.does}{also}"
+    return [measured(text, round(share, 4), "ratio", "samples", False)]
+
+
+def _is_storm(kind: Kind, kept: bool) -> bool:
+    return kind in _STORMS and not (kept and kind is NEW)
 
 
 PATTERN = Pattern(
@@ -60,20 +114,18 @@ PATTERN = Pattern(
     proof="kernel",
     seen_on=("6.18",),
     looks_like="A program that allocates and frees large blocks, or many threads of one address space that map and "
-    "unmap: handle_mm_fault, clear_page and waits for mmap_lock.",
-    confirmed_by="100,000 or more page faults a second, or 100 huge pages cleared.",
-    refuted_by="Fewer than 20,000 page faults a second; or they are the faults of new processes.",
+    "unmap: handle_mm_fault, clear_page and waits for mmap_lock. Or its pages come back from swap.",
+    confirmed_by="100,000 page faults a second, 100 huge pages cleared or 1,000 pages from swap, more than were usual "
+    "before; where that is not known, as the hog's own part of them, which is worth half.",
+    refuted_by="Fewer than 20,000 page faults a second; they are the faults of new processes; or 60% of the "
+    "kernel time fills shared memory, reads mapped files, pins, frees at exit, or touches memory that is kept, "
+    "which is memory-turnover.",
     remedy="Keep memory in the allocator (jemalloc, thresholds of glibc), use huge pages for large buffers, fewer "
     "workers.",
     examine=examine,
     numbers_tell=True,
     signatures=(
-        signature(
-            "asm_exc_page_fault exc_page_fault do_user_addr_fault __do_page_fault do_page_fault async_page_fault "
-            "page_fault"
-            " do_mem_abort do_translation_fault el0_da el0_ia handle_mm_fault",
-            means="memory is touched for the first time",
-        ),
+        signature(_FAULT, means="memory is touched for the first time"),
         signature(
             "sys_munmap vm_munmap __vm_munmap do_munmap __do_munmap do_mas_munmap do_vmi_munmap sys_madvise do_madvise",
             "unmap_page_range zap_pte_range zap_page_range zap_page_range_single zap_page_range_single_batched"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix, command
-from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_below, level, signature
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, level, signature
 from zombiescope.diagnosis.plan import shell
 
 LARGE_BYTES = 1 << 30
 """A walk costs 14 ms a GB on 6.18 and 22 ms on older kernels (process-exporter 246), so below one GB it is short."""
 SMALL_BYTES = 64 << 20
+READ_CORES = 0.3
 
 _WALK = (
     "smap_gather_stats walk_page_range walk_page_vma walk_page_mapping smaps_pte_range smaps_account "
@@ -26,7 +27,7 @@ _FILES = (
 
 def examine(case: Case) -> Evidence:
     return Evidence(
-        (_mapped(case), cpu_below(case, "reading smaps", _FILES, confirms_from=1e9)),
+        (_mapped(case), _reading(case)),
         case.answerable_hog,
         f"{case.hog.name} reads the page tables of a large process over and over (smaps, smaps_rollup or pagemap)",
         Fix(
@@ -45,18 +46,28 @@ def examine(case: Case) -> Evidence:
 
 
 def _mapped(case: Case) -> Measurement:
-    """Anonymous and shared memory of all processes: the most that one walk can visit."""
-    parts = [case.peak("meminfo", name, fresh=True) for name in ("anon_pages_bytes", "shmem_bytes")]
-    known = [part for part in parts if part is not None]
-    largest = max(known, default=None)
+    """Every large node has gigabytes of it, so much of it proves nothing; next to none of it refutes."""
     return level(
         "{} bytes of anonymous or shared memory are in use, of which a read may visit all",
-        largest,
+        _most(case),
         "bytes",
         "counters",
-        confirms_from=LARGE_BYTES,
         refutes_below=SMALL_BYTES,
     )
+
+
+def _most(case: Case) -> int | None:
+    """Anonymous or shared memory of all processes: the most that one walk can visit."""
+    parts = [case.peak("meminfo", name, fresh=True) for name in ("anon_pages_bytes", "shmem_bytes")]
+    return max((part for part in parts if part is not None), default=None)
+
+
+def _reading(case: Case) -> Measurement:
+    """These functions serve nothing else, so the hog's own time in them is the proof, where there is something large
+    to walk."""
+    cores, most = case.cores_in(*_FILES.split(), chosen=case.hog_samples), _most(case)
+    enough = cores is not None and cores >= READ_CORES and most is not None and most >= LARGE_BYTES
+    return cpu_used(f"it read smaps for {{}} in {case.seconds:.1f} s", cores, True if enough else None)
 
 
 PATTERN = Pattern(
@@ -66,7 +77,8 @@ PATTERN = Pattern(
     seen_on=("6.18",),
     looks_like="An agent that reads /proc/PID/smaps, smaps_rollup or pagemap of a process with many gigabytes holds a "
     "core in the kernel: about 4.5 s for 200 GB, in one system call, at every scrape.",
-    confirmed_by="At least 1 GB of anonymous or shared memory in use on the node while the frames of such a read run.",
+    confirmed_by="0.3 of a CPU or more of the hog in such reads, which serve nothing else, while 1 GB or more of "
+    "anonymous or shared memory is in use.",
     refuted_by="Less than 64 MB of it: then no process is large enough for the walk to matter.",
     remedy="Turn off the metric that needs smaps (PSS, referenced memory), or exclude the large processes from it.",
     examine=examine,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from zombiescope.diagnosis.case import Case
+from zombiescope.diagnosis.excess import counter, unusual
 from zombiescope.diagnosis.incident import Fix, FixStep
 from zombiescope.diagnosis.pattern import Evidence, Pattern, counted, signature
 from zombiescope.diagnosis.plan import set_sysctl, setting, write_file
@@ -30,12 +31,14 @@ def examine(case: Case) -> Evidence:
             "counters",
             refutes_below=1e-9 if still else None,
         ),
-        counted(
+        unusual(
+            case,
             "pages scanned for compaction",
             "compact_migrate_scanned",
             scanned,
-            "counters",
-            confirms_from=SCANNED_PER_S,
+            counter("vmstat", "compact_migrate_scanned"),
+            f"{_COMPACT} khugepaged collapse_huge_page",
+            least=SCANNED_PER_S,
         ),
         counted(
             "huge pages that could not be allocated",
@@ -75,7 +78,8 @@ PATTERN = Pattern(
     proof="kernel",
     seen_on=("6.18",),
     looks_like="Tasks that fault, or kcompactd and khugepaged, move pages aside to make room for huge pages.",
-    confirmed_by="50,000 or more pages scanned for compaction in a second.",
+    confirmed_by="50,000 pages a second scanned for compaction more than were usual before; where that is not known, "
+    "as the hog's own part of them, which is worth half.",
     refuted_by="compact_stall and compact_migrate_scanned did not move: huge pages have nothing to do with it.",
     remedy="Set transparent_hugepage/defrag to defer+madvise; keep memory free for kcompactd.",
     examine=examine,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
+from zombiescope.diagnosis.excess import interrupt, unusual
 from zombiescope.diagnosis.incident import Fix, advice, command
-from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, counted, cpu_below, signature
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_below, signature
 
 MANY_PER_S = 10_000
 """An interrupt on another core takes 1 to 5 us there, and the sender waits for the slowest."""
@@ -49,13 +50,16 @@ def examine(case: Case) -> Evidence:
 
 
 def _interrupts(case: Case) -> Measurement:
-    return counted(
+    return unusual(
+        case,
         "TLB shootdowns",
         "TLB of /proc/interrupts",
         case.interrupts("TLB"),
-        "interrupts",
-        confirms_from=MANY_PER_S,
+        interrupt("TLB"),
+        _FLUSH,
+        least=MANY_PER_S,
         refutes_below=FEW_PER_S,
+        source="interrupts",
     )
 
 
@@ -75,8 +79,9 @@ PATTERN = Pattern(
     seen_on=("6.18",),
     looks_like="munmap, madvise or mprotect of a program with many threads waits until every core that runs one of "
     "them has flushed the pages from its TLB.",
-    confirmed_by="10,000 or more TLB shootdowns a second; a fifth of a core where the host or the processor "
-    "flushes without interrupts.",
+    confirmed_by="10,000 TLB shootdowns a second more than were usual before (where that is not known: as the hog's "
+    "own part of them, which is worth half); a fifth of a core where the host or the processor flushes without "
+    "interrupts.",
     refuted_by="Fewer than 1,000 a second: then one core does not answer, and it is the one to look at.",
     remedy="Keep memory in the allocator; batch what is unmapped; fewer threads an address space.",
     examine=examine,

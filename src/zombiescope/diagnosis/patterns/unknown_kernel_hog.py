@@ -13,6 +13,12 @@ from zombiescope.diagnosis.pattern import FALLBACK, Evidence, Pattern
 from zombiescope.diagnosis.plan import shell
 
 MOST_GRANTS = 4
+_SHOWN_AS = {
+    "mmap_pgoff": "mmap", "vm_mmap_pgoff": "mmap", "sendfile64": "sendfile", "newstat": "stat", "newlstat": "lstat",
+    "newfstat": "fstat", "newuname": "uname",
+}  # fmt: skip
+"""The kernel's name of a call -> as strace shows it. vm_mmap_pgoff is jumped to by the entry, which is on no stack
+then."""
 _CALL = re.compile(r"(?:__(?:x64|ia32|arm64|s390x|se|do)_sys_|ksys_|__sys_|SyS_|sys_)([a-z0-9_]+?)(?:\.|$)")
 
 
@@ -48,7 +54,9 @@ def system_call(frames: tuple[str, ...]) -> str | None:
     thread."""
     for name in frames:
         if found := _CALL.match(name):
-            return found[1]
+            return _SHOWN_AS.get(found[1], found[1])
+        if name in _SHOWN_AS:
+            return _SHOWN_AS[name]
     return None
 
 

@@ -262,7 +262,7 @@ def _name(grid: SampleGrid, hog: _Hog) -> str:
         return f"the children of {'a process that was not sampled' if parent is None else parent.comm}"
     if hog.level == EVERYBODY:
         return f"{who} and others together"
-    if hog.tasks == 1:
+    if hog.tasks == 1 or hog.level == "thread":  # a thread that was renamed is several tasks, and one thread
         return who
     if hog.level == KERNEL_THREADS:
         return f"{hog.tasks} {hog.name} threads"
@@ -302,7 +302,7 @@ def _symptom(grid: SampleGrid, hog: _Hog, *, worth_a_word: bool = False) -> Symp
             "worth_a_word": worth_a_word,
             "kinds": hog.kinds,
             "who": _name(grid, hog),
-            "many": hog.tasks > 1,
+            "many": hog.tasks > 1 and hog.level != "thread",
         },
         finding="kernel-crowd" if hog.level != THREAD else "kernel-hog" if len(hog.cpus) == 1 else MIGRATING,
     )

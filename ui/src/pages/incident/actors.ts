@@ -123,11 +123,12 @@ export function proof(cause: Cause): { name: string; means: string } {
   return PROOFS[cause.proof] ?? { name: cause.proof, means: "" };
 }
 
-/** What a confidence stands for; the number alone explains nothing. */
+/** What a confidence stands for; the number alone explains nothing. Older recorders noted no strength apart from it. */
 export function confidence(cause: Cause): string {
-  if (cause.confidence >= 0.85) return "The frames, the numbers beside them and the culprit all fit.";
-  if (cause.confidence >= 0.6)
+  const strength = cause.strength ?? cause.confidence;
+  if (strength >= 0.85) return "The frames, the numbers beside them and the culprit all fit.";
+  if (strength >= 0.6)
     return "The frames fit and a number confirms them; something was not measured, or no culprit is known.";
-  if (cause.confidence >= 0.35) return "It fits what was sampled, but no number confirms it. Look before you act.";
+  if (strength >= 0.35) return "It fits what was sampled, but no number confirms it. Look before you act.";
   return "There is little evidence for it; it is listed because nothing fits better.";
 }

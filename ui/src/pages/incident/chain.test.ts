@@ -147,6 +147,7 @@ describe("who is who", () => {
   it("says what a confidence and a proof stand for", () => {
     expect(confidence(cause)).toContain("all fit");
     expect(confidence({ ...cause, confidence: 0.4 })).toContain("no number confirms it");
+    expect(confidence({ ...cause, confidence: 0.5, strength: 0.9 })).toContain("all fit");
     expect(proof(cause).name).toBe("reproduced on a real kernel");
   });
 });
