@@ -90,7 +90,7 @@ def command(
     from zombiescope.lab.score import page_of, score
 
     if recordings is not None:
-        widths = width_score.widths_of(cores or width_score.DEFAULT)
+        widths = width_score.widths_of(width_score.DEFAULT if cores is None else cores)
         return width_score.of_recordings(recordings, widths, onto or [], only, output, page, json_)
     widths = [] if cores is None else width_score.widths_of(cores)
     chosen = _chosen(only)

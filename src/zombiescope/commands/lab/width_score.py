@@ -44,9 +44,11 @@ def measured(place: Path, widths: Sequence[int], onto: Sequence[Path], only: str
         raise Failure(f"there is no healthy recording in {place}", "name one with --onto")
     documents = []
     with bar() as progress:
-        task = progress.add_task("", total=wide.count(faults, backgrounds, widths))
-        for one in wide.outcomes(faults, backgrounds, widths, lambda text: progress.update(task, description=text)):
-            documents.append(one.document())
+        jobs = wide.jobs(faults, backgrounds, widths)
+        task = progress.add_task("", total=len(jobs))
+        for job in jobs:
+            progress.update(task, description=str(job))
+            documents.append(wide.outcome(job).document())
             progress.advance(task)
     return documents
 
