@@ -10,6 +10,9 @@ from tests.helpers.cli import Cli
 
 from zombiescope.commands.lab import widths
 from zombiescope.lab import run_file, score_widths
+from zombiescope.lab.frame_replay import FrameReplay
+from zombiescope.lab.wide import widen
+from zombiescope.recording.reader import open_recording
 
 KEPT = Path(__file__).parents[2] / "fixtures" / "recordings"
 FAULT, CALM = KEPT / "fork-storm.zscope", KEPT / "healthy-nccl-threads.zscope"
@@ -53,13 +56,14 @@ def test_score_of_recordings_counts_by_width_and_background(cli: Cli, tmp_path: 
     assert all(one["right"] == one["faults"] == 1 for one in lines.values())
     assert lines[16, "healthy-nccl-threads"]["warnings"] == 0
     text = page.read_text()
-    assert "| 16 | healthy-nccl-threads | 1 of 1 | 0 | - |" in text
+    assert "| 16 | healthy-nccl-threads | 1 of 1 | - | 0 | - |" in text
     assert text.index("text") < text.index(score_widths.TITLE) < text.index("## The scenarios")
 
 
 def test_the_section_of_the_page_is_replaced_and_nothing_else() -> None:
     wrong = {
         "scenario": "fork-storm", "kind": "fault", "cores": 96, "background": "healthy-x", "pass": False, "alarms": [],
+        "onset_to_named_s": None,
         "expected": {"pattern": "fork-storm", "culprit": "forker"}, "found": {"pattern": None, "culprit": None},
     }  # fmt: skip
     page = "# A\n\n## At every width\n\nold\n\n## The scenarios\n\nall\n"
@@ -101,3 +105,28 @@ def test_a_directory_without_healthy_recordings_is_refused(cli: Cli, tmp_path: P
     done = cli("lab", "score", "--recordings", str(tmp_path))
     assert done.code == 1
     assert "name one with --onto" in done.err
+
+
+def test_a_replay_shows_what_was_on_the_disk_at_each_moment(tmp_path: Path) -> None:
+    with open_recording(FAULT) as fault:
+        widen(fault, [], 2, tmp_path / "whole")
+    (source,) = (tmp_path / "whole").iterdir()
+    replay = FrameReplay(source, tmp_path / "node=live")
+    middle_us = replay.ticks_us[len(replay.ticks_us) // 2]
+    replay.write_until(middle_us)
+    with open_recording(tmp_path / "node=live") as half, open_recording(source) as whole:
+        assert half.end_us == middle_us < whole.end_us
+        assert not half.damage
+        assert 0 < len(half.table("samples")) < len(whole.table("samples"))
+    replay.write_until(replay.ticks_us[-1])
+    log = [path.read_bytes() for path in sorted((source / "log").iterdir())]
+    assert [path.read_bytes() for path in sorted((tmp_path / "node=live" / "log").iterdir())] == log
+
+
+def test_live_looks_name_the_fault_before_it_is_over(tmp_path: Path) -> None:
+    job = widths.Job("fork-storm", FAULT, 4, "calm", CALM)
+    made = widths.outcome(job, live=True)
+    assert made.passed
+    assert made.live
+    assert made.onset_to_named_s is not None
+    assert 0 < made.onset_to_named_s <= 8

@@ -77,6 +77,10 @@ def command(
             show_default=False,
         ),
     ] = None,
+    live: Annotated[
+        bool,
+        typer.Option("--live", help="At each width, also replay each recording to the live doctor as it was written."),
+    ] = False,
     yes: Yes = False,
     json_: Json = False,
 ) -> int:
@@ -91,7 +95,7 @@ def command(
 
     if recordings is not None:
         widths = width_score.widths_of(width_score.DEFAULT if cores is None else cores)
-        return width_score.of_recordings(recordings, widths, onto or [], only, output, page, json_)
+        return width_score.of_recordings(recordings, widths, onto or [], only, output, page, json_, live)
     widths = [] if cores is None else width_score.widths_of(cores)
     chosen = _chosen(only)
     end_in_order()
@@ -101,7 +105,7 @@ def command(
     with tempfile.TemporaryDirectory(prefix="zombiescope-lab-kept-") as temporary:
         kept = Path(temporary) if keep is None and widths else keep
         outcomes = _all(chosen, healthy_s, in_a_node, kept)
-        wide = [] if kept is None or not widths else width_score.measured(kept, widths, onto or [])
+        wide = [] if kept is None or not widths else width_score.measured(kept, widths, onto or [], live=live)
     documents = [outcome.document() for outcome in outcomes]
     document: dict[str, Any] = {"results": documents, "score": (total := score(documents)), **total}
     if wide:

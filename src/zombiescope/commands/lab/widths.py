@@ -35,6 +35,9 @@ class WideOutcome:
     found: Found
     alarms: tuple[Document, ...] = ()
     """Of a healthy load: what is a warning or worse."""
+    live: bool = False
+    """Whether it was replayed to the live doctor, too."""
+    onset_to_named_s: float | None = None
 
     @property
     def passed(self) -> bool:
@@ -54,6 +57,8 @@ class WideOutcome:
                 {"severity": one["severity"], "summary": one["causes"][0]["summary"] if one["causes"] else None}
                 for one in self.alarms
             ],
+            "live": self.live,
+            "onset_to_named_s": None if self.onset_to_named_s is None else round(self.onset_to_named_s, 1),
             "pass": self.passed,
         }
 
@@ -105,20 +110,41 @@ def _width(place: Path) -> int:
         return len(recording.node["cpus"]["online"])
 
 
-def outcome(job: Job) -> WideOutcome:
-    from zombiescope.lab.scenario import by_id
+def outcome(job: Job, *, live: bool = False) -> WideOutcome:
+    """`live`: what the live doctor would have said counts, too."""
     from zombiescope.recording.reader import open_recording
 
     with open_recording(job.place) as recording, ExitStack() as stack:
-        seen = _widened(recording, job, stack)
+        seen = _widened(recording, job, stack, live)
         span = read_span(job.place) or (recording.start_us, recording.end_us)
         incidents = _incidents(seen, span[0])
-    if job.name == job.background:
-        alarms = tuple(one for one in incidents if one["severity"] != "info")
-        return WideOutcome(_healthy_scenario(job.name), job.cores, job.name, Found(), alarms)
+        made = _healthy(job, incidents) if job.name == job.background else _fault(job, incidents, span)
+        return _with_live(made, seen, incidents, span) if live else made
+
+
+def _fault(job: Job, incidents: Sequence[Document], span: tuple[int, int]) -> WideOutcome:
+    from zombiescope.lab.scenario import by_id
+
     scenario = by_id(job.name)
     found = verdict.best_match(scenario, incidents, span[0] / 1e6, span[1] / 1e6)
     return WideOutcome(scenario, job.cores, job.background, found)
+
+
+def _healthy(job: Job, incidents: Sequence[Document]) -> WideOutcome:
+    alarms = tuple(one for one in incidents if one["severity"] != "info")
+    return WideOutcome(_healthy_scenario(job.name), job.cores, job.name, Found(), alarms)
+
+
+def _with_live(made: WideOutcome, seen: Recording, incidents: Sequence[Document], span: tuple[int, int]) -> WideOutcome:
+    """Where a recording does not say when the fault began, that is where the diagnosis has it begin."""
+    from zombiescope.commands.lab.live_looks import live_looks
+
+    mine = [one for one in incidents if made.scenario.kind == "fault" and verdict.concerns(made.scenario, one)]
+    began = min((round(float(one["from"]) * 1e6) for one in mine), default=span[0])
+    looks = live_looks(Path(seen.store.place) / seen.prefix, made.scenario, max(span[0], began), span[1])
+    healthy = made.scenario.kind != "fault"
+    alarms = {str(one["id"]): one for one in (*made.alarms, *(looks.alarms if healthy else ()))}
+    return replace(made, live=True, onset_to_named_s=looks.named_s, alarms=tuple(alarms.values()))
 
 
 def _healthy_scenario(name: str) -> Scenario:
@@ -130,16 +156,17 @@ def _healthy_scenario(name: str) -> Scenario:
         return replace(by_id("healthy-idle"), id=name)
 
 
-def _widened(recording: Recording, job: Job, stack: ExitStack) -> Recording:
-    """The recording itself where it is as wide as it is to be."""
+def _widened(recording: Recording, job: Job, stack: ExitStack, live: bool) -> Recording:
+    """The recording itself where it is as wide as it is to be; written again where it is to be replayed."""
     from zombiescope.lab.wide import widen
     from zombiescope.recording.reader import open_recording
 
-    if job.other is None or len(recording.node["cpus"]["online"]) == job.cores:
+    wide_enough = len(recording.node["cpus"]["online"]) == job.cores
+    if wide_enough and not live:
         return recording
     directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="zombiescope-lab-wide-"))) / "wide"
-    with open_recording(job.other) as other:
-        widen(recording, [other], job.cores, directory)
+    others = [] if wide_enough or job.other is None else [stack.enter_context(open_recording(job.other))]
+    widen(recording, others, job.cores, directory)
     return stack.enter_context(open_recording(directory, temporary=True))
 
 
