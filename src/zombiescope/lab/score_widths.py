@@ -15,7 +15,7 @@ _WHAT = (
     "Each recorded fault is spliced onto some cores of a wide node whose other cores carry the recording of a healthy "
     "load, over and over (`zombiescope lab widen`), and diagnosed there. A splice cannot show what loads do to each "
     "other: nobody waits for a lock who did not wait when it was recorded. *Healthy alone* is the background on all "
-    "cores: how many warnings or worse it raised. *Named after* is the median time from the onset until the live doctor "
+    "cores: how many warnings or worse it raised. *Named after* is the median from the onset until the live doctor "
     "knew the right pattern and culprit, where the recordings were replayed to it (`--live`: a look every two seconds; "
     "what the recorder's alarm adds before the first look is not in it)."
 )
