@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
 import pytest
+import typer
 from tests.helpers.cli import Cli
 
-from zombiescope.commands.lab import widths
+from zombiescope.commands.failure import Failure
+from zombiescope.commands.lab import width_score, widths
 from zombiescope.lab import run_file, score_widths
 from zombiescope.lab.frame_replay import FrameReplay
 from zombiescope.lab.wide import widen
@@ -38,20 +41,19 @@ def test_widen_does_not_write_into_a_directory_that_holds_something(cli: Cli, tm
     assert "is not empty" in done.err
 
 
-def test_a_width_that_cannot_be_is_refused(cli: Cli, tmp_path: Path) -> None:
+def test_a_node_without_a_background_is_refused(cli: Cli, tmp_path: Path) -> None:
     done = cli("lab", "widen", str(FAULT), "--cores", "8", "-o", str(tmp_path / "wide"))
     assert done.code == 1
     assert "name a healthy recording with --onto" in done.err
     assert not (tmp_path / "wide").exists()
 
 
-def test_score_of_recordings_counts_by_width_and_background(cli: Cli, tmp_path: Path) -> None:
-    page = tmp_path / "accuracy.md"
+def test_score_of_recordings_counts_by_width_and_background(tmp_path: Path) -> None:
+    page, output = tmp_path / "accuracy.md", tmp_path / "score.json"
     page.write_text("# How often\n\ntext\n\n## The scenarios\n\nall of them\n")
-    options = ("--recordings", str(KEPT), "--only", "fork-storm", "--onto", str(CALM), "--cores", "2,16")
-    done = cli("lab", "score", *options, "--page", str(page), "--json")
-    assert done.code == 0, done.err
-    lines = {(one["cores"], one["background"]): one for one in done.document["widths"]}
+    assert width_score.of_recordings(KEPT, [2, 16], [CALM], "fork-storm", output, page, False, False) == 0
+    found = json.loads(output.read_text())["widths"]
+    lines = {(one["cores"], one["background"]): one for one in found}
     assert lines.keys() == {(2, None), (16, "healthy-nccl-threads")}
     assert all(one["right"] == one["faults"] == 1 for one in lines.values())
     assert lines[16, "healthy-nccl-threads"]["warnings"] == 0
@@ -95,16 +97,17 @@ def test_a_kept_recording_says_when_it_hurt(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "many", "0", "2,,3"])
-def test_widths_are_numbers(text: str, cli: Cli) -> None:
-    done = cli("lab", "score", "--recordings", str(KEPT), "--cores", text)
-    assert done.code == 2
+def test_widths_are_numbers(text: str) -> None:
+    with pytest.raises(typer.BadParameter, match="numbers of cores"):
+        width_score.widths_of(text)
 
 
-def test_a_directory_without_healthy_recordings_is_refused(cli: Cli, tmp_path: Path) -> None:
+def test_a_directory_without_healthy_recordings_is_refused(tmp_path: Path) -> None:
     shutil.copy(FAULT, tmp_path)
-    done = cli("lab", "score", "--recordings", str(tmp_path))
-    assert done.code == 1
-    assert "name one with --onto" in done.err
+    with pytest.raises(Failure, match="name one with --onto"):
+        width_score.measured(tmp_path, [16], [])
+    with pytest.raises(Failure, match="lab score --keep DIR"):
+        width_score.measured(tmp_path / "nowhere", [16], [CALM])
 
 
 def test_a_replay_shows_what_was_on_the_disk_at_each_moment(tmp_path: Path) -> None:
