@@ -81,7 +81,7 @@ bench-soak: setup test-packages ## an hour of recording: is memory flat?
 	$(BIN)/python -m benchmarks soak $(ARGS)
 
 score: setup test-packages ## every fault of the laboratory, and half an hour of healthy load, into docs/accuracy.md
-	$(BIN)/zombiescope lab score --yes --healthy-minutes 30 --whole-node --page docs/accuracy.md $(ARGS)
+	$(BIN)/zombiescope lab score --yes --healthy-minutes 30 --whole-node --cores 2,16,96,192 --page docs/accuracy.md $(ARGS)
 
 docs: setup ## check the pages and build them into site/
 	$(BIN)/mkdocs build --strict --quiet

@@ -315,3 +315,23 @@ def test_an_import_has_no_ticks(tmp_path: Path) -> None:
         one.node["imported"] = {}
         with pytest.raises(WidenError, match="was imported"):
             widen(one, [], 2, tmp_path / "wide")
+
+
+def test_a_real_background_on_twice_its_cores_counts_twice(tmp_path: Path) -> None:
+    """Rates of every table survive: each copy goes once through all of the recording, whatever it begins with."""
+    with open_recording(KEPT / "healthy-nccl-threads.zscope") as calm:
+        widen(calm, [calm], 32, tmp_path / "wide", at=0)
+        with open_recording(tmp_path / "wide") as wide:
+            once, twice = counted(calm), counted(wide)
+            counters = {row["name"] for row in columns.records(calm.table("series")) if row["kind"] == "counter"}
+            sums = {row["name"] for row in columns.records(calm.table("series")) if row["source"] != "pressure"}
+            assert {name: twice[name] for name in once if name in counters & sums} == {
+                name: 2 * count for name, count in once.items() if name in counters & sums
+            }
+            for mode in ("user_ms", "system_ms", "softirq_ms", "samples", "softirq_timer", "softnet_processed"):
+                figures = (sum(totals(each, "cores", "cpu", mode).values()) for each in (calm, wide))
+                assert next(figures) * 2 == next(figures)
+            own = sum(totals(calm, "interrupts", "cpu", "count").values())
+            assert sum(totals(wide, "interrupts", "cpu", "count").values()) == 2 * own
+            seen = len(wide.table("samples")) / len(calm.table("samples"))
+            assert 1.99 < seen <= 2.0  # what was sampled before the first tick is not in a copy
