@@ -13,7 +13,7 @@ TITLE = "## At every width"
 _SECTION = re.compile(rf"^{TITLE}$.*?(?=^## |\Z)", re.DOTALL | re.MULTILINE)
 _WHAT = (
     "Each recorded fault is spliced onto some cores of a wide node whose other cores carry the recording of a healthy "
-    "load, over and over (`zombiescope lab widen`), and diagnosed there. A splice cannot show what loads do to each "
+    "load, over and over (`lab widen`), and diagnosed there. A splice cannot show what loads do to each "
     "other: nobody waits for a lock who did not wait when it was recorded. *Healthy alone* is the background on all "
     "cores: how many warnings or worse it raised. *Named after* is the median from the onset until the live doctor "
     "knew the right pattern and culprit, where the recordings were replayed to it (`--live`: a look every two seconds; "
