@@ -82,7 +82,7 @@ bench-soak: setup test-packages ## an hour of recording: is memory flat?
 
 score: setup test-packages ## every fault of the laboratory, healthy load and the stressors of stress-ng, into docs/accuracy.md
 	@mkdir -p build/score; status=0; \
-	$(BIN)/zombiescope lab score --yes --healthy-minutes 30 --whole-node -o build/score/score.json --page docs/accuracy.md $(ARGS) || status=$$?; \
+	$(BIN)/zombiescope lab score --yes --healthy-minutes 30 --whole-node --cores 2,16,96,192 -o build/score/score.json --page docs/accuracy.md $(ARGS) || status=$$?; \
 	$(BIN)/zombiescope lab score --hold-out --yes --resume build/score/hold-out -o docs/hold-out.json --page docs/hold-out.md || status=$$?; \
 	$(BIN)/python -m zombiescope.commands.lab.calibration docs build/score/score.json docs/hold-out.json; exit $$status
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import statistics
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -12,9 +13,11 @@ TITLE = "## At every width"
 _SECTION = re.compile(rf"^{TITLE}$.*?(?=^## |\Z)", re.DOTALL | re.MULTILINE)
 _WHAT = (
     "Each recorded fault is spliced onto some cores of a wide node whose other cores carry the recording of a healthy "
-    "load, over and over (`zombiescope lab widen`), and diagnosed there. A splice cannot show what loads do to each "
+    "load, over and over (`lab widen`), and diagnosed there. A splice cannot show what loads do to each "
     "other: nobody waits for a lock who did not wait when it was recorded. *Healthy alone* is the background on all "
-    "cores: how many warnings or worse it raised."
+    "cores: how many warnings or worse it raised. *Named after* is the median from the onset until the live doctor "
+    "knew the right pattern and culprit, where the recordings were replayed to it (`--live`: a look every two seconds; "
+    "what the recorder's alarm adds before the first look is not in it)."
 )
 
 
@@ -32,6 +35,7 @@ def score(results: Sequence[Document]) -> list[Document]:
             "right": sum(one["pass"] for one in faults),
             "wrong": [one["scenario"] for one in faults if not one["pass"]],
             "warnings": sum(len(one["alarms"]) for one in healthy) if healthy else None,
+            "onset_to_named_median_s": _median([one["onset_to_named_s"] for one in faults]),
         })  # fmt: skip
     return found
 
@@ -41,11 +45,17 @@ def rows(lines: Sequence[Document]) -> Iterator[tuple[str, ...]]:
         right = f"{one['right']} of {one['faults']}" if one["faults"] else "-"
         yield (
             str(one["cores"]), one["background"] or "none", right,
+            "-" if one["onset_to_named_median_s"] is None else f"{one['onset_to_named_median_s']} s",
             "-" if one["warnings"] is None else str(one["warnings"]), ", ".join(one["wrong"]) or "-",
         )  # fmt: skip
 
 
-HEAD = ("cores", "beside", "faults right", "healthy alone", "wrong")
+def _median(seconds: Sequence[float | None]) -> float | None:
+    known = [each for each in seconds if each is not None]
+    return round(statistics.median(known), 1) if known else None
+
+
+HEAD = ("cores", "beside", "faults right", "named after", "healthy alone", "wrong")
 
 
 def section(results: Sequence[Document]) -> str:

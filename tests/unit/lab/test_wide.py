@@ -254,6 +254,26 @@ def test_copies_of_a_background_do_not_do_the_same_at_once(tmp_path: Path) -> No
         assert np.std(list(at_once.values())) < 3
 
 
+def test_a_gap_that_began_before_the_recording_is_not_known(tmp_path: Path) -> None:
+    """A core that sleeps for three seconds is reported as a gap when it wakes; a copy that begins with that moment has
+    not seen it sleep, and idle time would not explain the gap."""
+    node = Node()
+    task = node.task(9, "sleeper")
+    for second in range(10):
+        busy = 1.0 if second % 4 == 3 else 0.0
+        for cpu in (0, 1):
+            samples(node, LATER_US, second, cpu, task, "do_syscall_64", busy)
+            gap_us = 3_000_000 if busy and second > 3 else 10_000 if busy else 0
+            figures = {"samples": 99 if busy else 0, "idle_samples": 0, "expected_samples": 99, "max_gap_us": gap_us}
+            node.core(LATER_US + (second + 1) * SECOND, cpu, user=990 if busy else 0, **figures)
+    write_segment(tmp_path / "sleeper", node.tables, start_us=LATER_US)
+    with fault(tmp_path / "fault") as one, open_recording(tmp_path / "sleeper") as other:
+        widen(one, [other], 32, tmp_path / "wide")
+    with open_recording(tmp_path / "wide") as wide:
+        cpus = {symptom["cpu"] for one in incidents(wide) for symptom in one["symptoms"] if symptom["kind"] == "stall"}
+        assert cpus == set()
+
+
 def test_a_long_recording_has_several_segments_that_explain_themselves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -295,3 +315,23 @@ def test_an_import_has_no_ticks(tmp_path: Path) -> None:
         one.node["imported"] = {}
         with pytest.raises(WidenError, match="was imported"):
             widen(one, [], 2, tmp_path / "wide")
+
+
+def test_a_real_background_on_twice_its_cores_counts_twice(tmp_path: Path) -> None:
+    """Rates of every table survive: each copy goes once through all of the recording, whatever it begins with."""
+    with open_recording(KEPT / "healthy-nccl-threads.zscope") as calm:
+        widen(calm, [calm], 32, tmp_path / "wide", at=0)
+        with open_recording(tmp_path / "wide") as wide:
+            once, twice = counted(calm), counted(wide)
+            counters = {row["name"] for row in columns.records(calm.table("series")) if row["kind"] == "counter"}
+            sums = {row["name"] for row in columns.records(calm.table("series")) if row["source"] != "pressure"}
+            assert {name: twice[name] for name in once if name in counters & sums} == {
+                name: 2 * count for name, count in once.items() if name in counters & sums
+            }
+            for mode in ("user_ms", "system_ms", "softirq_ms", "samples", "softirq_timer", "softnet_processed"):
+                figures = (sum(totals(each, "cores", "cpu", mode).values()) for each in (calm, wide))
+                assert next(figures) * 2 == next(figures)
+            own = sum(totals(calm, "interrupts", "cpu", "count").values())
+            assert sum(totals(wide, "interrupts", "cpu", "count").values()) == 2 * own
+            seen = len(wide.table("samples")) / len(calm.table("samples"))
+            assert 1.99 < seen <= 2.0  # what was sampled before the first tick is not in a copy

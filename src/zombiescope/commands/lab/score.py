@@ -104,6 +104,10 @@ def command(
             show_default=False,
         ),
     ] = None,
+    live: Annotated[
+        bool,
+        typer.Option("--live", help="At each width, also replay each recording to the live doctor as it was written."),
+    ] = False,
     yes: Yes = False,
     json_: Json = False,
 ) -> int:
@@ -117,8 +121,8 @@ def command(
     from zombiescope.lab.score import page_of, score
 
     if recordings is not None:
-        widths = width_score.widths_of(cores or width_score.DEFAULT)
-        return width_score.of_recordings(recordings, widths, onto or [], only, output, page, json_)
+        widths = width_score.widths_of(width_score.DEFAULT if cores is None else cores)
+        return width_score.of_recordings(recordings, widths, onto or [], only, output, page, json_, live)
     widths = [] if cores is None else width_score.widths_of(cores)
     if hold_out:
         from zombiescope.commands.lab import hold_out_score
@@ -134,7 +138,7 @@ def command(
     with tempfile.TemporaryDirectory(prefix="zombiescope-lab-kept-") as temporary:
         kept = Path(temporary) if keep is None and widths else keep
         outcomes = _all(chosen, healthy_s, in_a_node, kept)
-        wide = [] if kept is None or not widths else width_score.measured(kept, widths, onto or [])
+        wide = [] if kept is None or not widths else width_score.measured(kept, widths, onto or [], live=live)
     documents = [outcome.document() for outcome in outcomes]
     document: dict[str, Any] = {"results": documents, "score": (total := score(documents)), **total}
     if wide:

@@ -58,8 +58,8 @@ def command(
         return
     first, last = made.fault_cores[0], made.fault_cores[-1]
     where = f"core {first}" if first == last else f"cores {first} to {last}"
+    others = f", {made.tiles} healthy parts on the others" if made.tiles else ""
     console().print(
-        f"{made.seconds:.0f} s of {made.width} cores, {made.samples:,} samples: the fault on {where}, "
-        f"{made.tiles} healthy parts on the others"
+        f"{made.seconds:.0f} s of {made.width} cores, {made.samples:,} samples: the fault on {where}{others}"
     )
     console().print(command_line("diagnose", str(output)))

@@ -29,7 +29,9 @@ def widths_of(text: str) -> list[int]:
     return found
 
 
-def measured(place: Path, widths: Sequence[int], onto: Sequence[Path], only: str | None = None) -> list[dict[str, Any]]:
+def measured(
+    place: Path, widths: Sequence[int], onto: Sequence[Path], only: str | None = None, *, live: bool = False
+) -> list[dict[str, Any]]:
     """Every fault that was kept in a directory, at each width beside each background. Raises Failure."""
     from zombiescope.commands.lab import widths as wide
     from zombiescope.commands.lab.score import bar
@@ -44,9 +46,11 @@ def measured(place: Path, widths: Sequence[int], onto: Sequence[Path], only: str
         raise Failure(f"there is no healthy recording in {place}", "name one with --onto")
     documents = []
     with bar() as progress:
-        task = progress.add_task("", total=wide.count(faults, backgrounds, widths))
-        for one in wide.outcomes(faults, backgrounds, widths, lambda text: progress.update(task, description=text)):
-            documents.append(one.document())
+        jobs = wide.jobs(faults, backgrounds, widths)
+        task = progress.add_task("", total=len(jobs))
+        for job in jobs:
+            progress.update(task, description=str(job))
+            documents.append(wide.outcome(job, live=live).document())
             progress.advance(task)
     return documents
 
@@ -59,9 +63,10 @@ def of_recordings(
     output: Path | None,
     page: Path | None,
     as_document: bool,
+    live: bool,
 ) -> int:
     """The command where nothing is run. On a page that is there, only its section changes."""
-    results = measured(place, widths, onto, only)
+    results = measured(place, widths, onto, only, live=live)
     document = {"results": results, "widths": score_widths.score(results)}
     if output is not None:
         picture.write(output, json.dumps(document, indent=1) + "\n")

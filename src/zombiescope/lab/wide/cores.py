@@ -67,6 +67,8 @@ class CoreFigures:
         places = wide.first[first:last] - begin
         ranks = self._ranks(tile)
         figures = _together(self.by_slot[used][:, ranks], places)
+        if tile.phase:
+            _begin_with(figures, axis, first)
         seen = np.logical_or.reduceat(self.seen[self._source.slots.tick[used]][:, ranks], places, axis=0)
         tick, core = np.nonzero(seen)
         cores = np.array(list(tile.cores.values()), np.int64)
@@ -82,6 +84,15 @@ def _together(figures: Ints, places: Ints) -> Ints:
     sums[:, :, _LONGEST] = np.maximum.reduceat(counted[:, :, _LONGEST], places, axis=0)
     together: Ints = np.where(np.logical_or.reduceat(known, places, axis=0), sums, NULL)
     return together
+
+
+def _begin_with(figures: Ints, axis: Axis, first: int) -> None:
+    """A recorder that begins here knows of no gap that began before: not in its first tick, and later none that is
+    longer than it has been there."""
+    if first == 0:
+        figures[0, :, _LONGEST] = NULL
+    known_us = axis.end_us[first : first + len(figures)] - (axis.end_us[0] - axis.length_us[0])
+    figures[:, :, _LONGEST] = np.minimum(figures[:, :, _LONGEST], known_us[:, None])
 
 
 class InterruptCounts:
