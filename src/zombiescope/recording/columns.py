@@ -311,6 +311,14 @@ def take(rows: pa.Table, positions: Ints) -> pa.Table:
     return rows.take(ints_array(positions, None, pa.int64()))
 
 
+def among(rows: pa.Table, name: str, wanted: Iterable[str]) -> Ints:
+    """Which rows have one of these texts in a column; no text becomes an object."""
+    from pyarrow import compute
+
+    found = compute.is_in(rows.column(name), value_set=text_array(sorted(wanted)))
+    return numbers(compute.indices_nonzero(found).cast(pa.int64()))
+
+
 def cut(rows: pa.Table, time: str, start_us: int | None, end_us: int | None) -> pa.Table:
     """Only the rows in the window; a slice when they are in the order of time."""
     if len(rows) == 0 or (start_us is None and end_us is None):

@@ -6,11 +6,8 @@ its end is looked at, for an hour of a large node is tens of millions of samples
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 import numpy as np
 import pyarrow as pa
-from pyarrow import compute
 
 from zombiescope._time import HOUR_US, SECOND_US
 from zombiescope.recording import columns
@@ -68,16 +65,9 @@ def _walking_stacks(recording: Recording, start_us: int, end_us: int) -> Ints:
 
 
 def _named(frames: pa.Table, names: frozenset[str]) -> Ints:
-    """Ids of the kernel's functions of these names. A large node has a hundred thousand frames: Arrow compares them."""
-    rows = _among(frames, "name", names)
-    chosen = columns.take(frames, rows)
-    return columns.ids(chosen.column("frame"))[_among(chosen, "kind", KERNEL_KINDS)]
-
-
-def _among(rows: pa.Table, name: str, wanted: Collection[str]) -> Ints:
-    """Which rows have one of the texts."""
-    found = compute.is_in(rows.column(name), value_set=columns.text_array(sorted(wanted)))
-    return columns.numbers(compute.indices_nonzero(found).cast(pa.int64()))
+    """Ids of the kernel's functions of these names."""
+    chosen = columns.take(frames, columns.among(frames, "name", names))
+    return columns.ids(chosen.column("frame"))[columns.among(chosen, "kind", KERNEL_KINDS)]
 
 
 def _on_stack(rows: pa.Table, ids: Ints) -> Mask:

@@ -71,7 +71,12 @@ def test_the_names_of_stacks_are_loaded_once_for_looks_in_the_same_segment(
 ) -> None:
     loaded: list[object] = []
     load = stacks.load
-    monkeypatch.setattr(stacks, "load", lambda *way: loaded.append(way) or load(*way))
+
+    def count(*way: Any) -> stacks.Stacks:
+        loaded.append(way)
+        return load(*way)
+
+    monkeypatch.setattr(stacks, "load", count)
     assert looks(recording) > len(loaded) > 0
 
 
