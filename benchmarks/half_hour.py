@@ -1,8 +1,8 @@
 """Half an hour of two busy cores: real seconds of healthy loads, recorded once and kept as fixtures, laid end to end.
 
 What is made up lacks what costs most: thousands of short processes, stacks that are never seen again, symbols of real
-programs. Segments are written as a recorder writes them, two minutes each, with a dictionary of their own; the older half is
-compacted, as it would be on a node. Pids are raised with every turn, because on a real node they are other
+programs. Segments are written as a recorder writes them, two minutes each, with a dictionary of their own; the older
+half is compacted, as it would be on a node. Pids are raised with every turn, because on a real node they are other
 processes.
 """
 
@@ -56,7 +56,9 @@ def _make(place: Path, *, compacted: bool) -> None:
         with open_recording(path) as recording:
             loads.append(_Load(recording))
             about = recording.node
-    layout.write_synced(node_dir / layout.NODE_FILE, json.dumps({**about, "node": NODE, "started_us": START_US}).encode())
+    layout.write_synced(
+        node_dir / layout.NODE_FILE, json.dumps({**about, "node": NODE, "started_us": START_US}).encode()
+    )
     writer = SegmentWriter(log)
     for first in range(0, SECONDS, SEGMENT_S):
         _segment(writer, loads, first)

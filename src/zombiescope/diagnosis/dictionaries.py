@@ -28,6 +28,7 @@ class Dictionaries:
         self._recording = recording
         self._series: dict[str, dict[int, SeriesName]] = {}
         self._tasks: dict[str, dict[int, SampledTask]] = {}
+        self._functions = stacks.Functions()
         self._stacks: tuple[tuple[str, ...], Stacks] | None = None
 
     def series(self, start_us: int, end_us: int) -> dict[int, SeriesName]:
@@ -61,7 +62,7 @@ class Dictionaries:
         parts = tuple(part.name for part in self._touched(schema.STACKS, start_us, end_us))
         if self._stacks is None or self._stacks[0] != parts:
             self._stacks = None  # not both at once
-            self._stacks = parts, stacks.load(self._recording, [(start_us, end_us)])
+            self._stacks = parts, stacks.load(self._recording, [(start_us, end_us)], self._functions)
         return self._stacks[1]
 
     def _touched(self, table: schema.Table, start_us: int, end_us: int) -> Iterator[Part]:

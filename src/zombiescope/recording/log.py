@@ -77,9 +77,53 @@ class Lists(Sequence["array[int]"]):
         return self.flat[end - self.lengths[row] : end]
 
 
+class Texts(Sequence["str | None"]):
+    """A column of texts as it is on disk: a segment brings thousands of names, and a table of them needs none as an
+    object of its own. `present` are the rows that have one; None: all."""
+
+    __slots__ = ("_decoded", "_rows", "data", "lengths", "present")
+
+    def __init__(self, lengths: Sequence[int], data: bytes, present: list[int] | None = None, rows: int = 0) -> None:
+        """`lengths` of those that are there; bytes, where none is longer than 127."""
+        self.lengths = lengths
+        self.data = data
+        self.present = present
+        self._rows = len(lengths) if present is None else rows
+        self._decoded: list[str | None] | None = None
+
+    def __len__(self) -> int:
+        return self._rows
+
+    @overload
+    def __getitem__(self, row: int) -> str | None: ...
+    @overload
+    def __getitem__(self, row: slice) -> list[str | None]: ...
+    def __getitem__(self, row: int | slice) -> str | list[str | None] | None:
+        return self._texts()[row]
+
+    def __iter__(self) -> Iterator[str | None]:
+        return iter(self._texts())
+
+    def _texts(self) -> list[str | None]:
+        if self._decoded is None:
+            ends = list(accumulate(self.lengths))
+            bounds = zip([0, *ends], ends, strict=False)
+            texts = [self.data[start:end].decode("utf-8", "replace") for start, end in bounds]
+            self._decoded = [*texts] if self.present is None else _sparse(texts, self.present, self._rows)
+        return self._decoded
+
+
+def _sparse(values: Sequence[Any], present: Sequence[int], rows: int) -> list[Any]:
+    sparse: list[Any] = [None] * rows
+    for row, value in zip(present, values, strict=True):
+        sparse[row] = value
+    return sparse
+
+
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Some rows of one table. A column is None (no value in any row), array('q'), Lists, or a list with None in it."""
+    """Some rows of one table. A column is None (no value in any row), array('q'), Lists, Texts, or a list with None in
+    it."""
 
     table: schema.Table
     rows: int
@@ -322,10 +366,9 @@ def _decode_column(kind: str, body: bytes, offset: int, rows: int, wall_us: int)
         raise DamagedError("bitmap cut short")
     present = [row for row in range(rows) if bitmap[row >> 3] >> (row & 7) & 1]
     values, offset = _decode_values(kind, body, end, len(present), wall_us)
-    sparse: list[Any] = [None] * rows
-    for row, value in zip(present, values, strict=True):
-        sparse[row] = value
-    return sparse, offset
+    if isinstance(values, Texts):
+        return Texts(values.lengths, values.data, present, rows), offset
+    return _sparse(values, present, rows), offset
 
 
 def _decode_values(kind: str, body: bytes, offset: int, count: int, wall_us: int) -> tuple[Any, int]:
@@ -340,20 +383,24 @@ def _decode_values(kind: str, body: bytes, offset: int, count: int, wall_us: int
     return decode_ints(body, offset, count, wall_us if kind == "time" else 0)
 
 
-def _decode_texts(body: bytes, offset: int, count: int) -> tuple[list[str], int]:
+def _decode_texts(body: bytes, offset: int, count: int) -> tuple[Texts, int]:
     if count > len(body) - offset:
         raise DamagedError("more strings than bytes")
-    lengths = []
-    for _ in range(count):
-        length, offset = _read_varint(body, offset)
-        lengths.append(length)
-    if sum(lengths) > len(body) - offset:
+    head = body[offset : offset + count]
+    # Where no byte has its highest bit, each is one length: no text is longer than 127.
+    lengths, offset = (head, offset + count) if head.isascii() else _read_varints(body, offset, count)
+    end = offset + sum(lengths)
+    if end > len(body):
         raise DamagedError("strings cut short")
-    texts = []
-    for length in lengths:
-        texts.append(body[offset : offset + length].decode("utf-8", "replace"))
-        offset += length
-    return texts, offset
+    return Texts(lengths, body[offset:end]), end
+
+
+def _read_varints(body: bytes, offset: int, count: int) -> tuple[Sequence[int], int]:
+    values = []
+    for _ in range(count):
+        value, offset = _read_varint(body, offset)
+        values.append(value)
+    return values, offset
 
 
 def _read_varint(body: bytes, offset: int) -> tuple[int, int]:

@@ -20,7 +20,7 @@ when they change and at the start of each segment.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 FORMAT = "zombiescope.recording/1"
 
@@ -42,15 +42,16 @@ class Table:
     number: int
     name: str
     columns: tuple[Column, ...]
+    names: tuple[str, ...] = field(init=False, compare=False, repr=False)
+    """Of the columns."""
+    time_column: str | None = field(init=False, compare=False, repr=False)
+    """The column that a window selects by; dictionaries (stacks, frames, ...) have none."""
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(column.name for column in self.columns)
-
-    @property
-    def time_column(self) -> str | None:
-        """The column that a window selects by; dictionaries (stacks, frames, ...) have none."""
-        return next((column.name for column in self.columns if column.kind == "time"), None)
+    def __post_init__(self) -> None:
+        # Asked for with every block of every frame.
+        object.__setattr__(self, "names", tuple(column.name for column in self.columns))
+        timed = (column.name for column in self.columns if column.kind == "time")
+        object.__setattr__(self, "time_column", next(timed, None))
 
 
 def _table(number: int, name: str, /, **columns: str) -> Table:

@@ -65,9 +65,9 @@ def _walking_stacks(recording: Recording, start_us: int, end_us: int) -> Ints:
 
 
 def _named(frames: pa.Table, names: frozenset[str]) -> Ints:
-    texts, kinds = columns.texts(frames.column("name")), columns.texts(frames.column("kind"))
-    chosen = [row for row, name in enumerate(texts) if name in names and kinds[row] in KERNEL_KINDS]
-    return columns.ids(frames.column("frame"))[chosen]
+    """Ids of the kernel's functions of these names."""
+    chosen = columns.take(frames, columns.among(frames, "name", names))
+    return columns.ids(chosen.column("frame"))[columns.among(chosen, "kind", KERNEL_KINDS)]
 
 
 def _on_stack(rows: pa.Table, ids: Ints) -> Mask:

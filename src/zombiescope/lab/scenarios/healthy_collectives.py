@@ -1,4 +1,4 @@
-"""Busy threads as NCCL has them: they poll a flag in user mode, yield, and send to each other in between; nothing wrong.
+"""Busy threads as NCCL has them: they poll a flag in user mode, yield, and send to each other; nothing wrong.
 
 An imitation, in C: NCCL itself needs GPUs. One thread a core waits for a flag that its neighbour sets, yields the core
 after some microseconds as a proxy thread does, and passes a megabyte on to the next over a socket of its own: a ring.

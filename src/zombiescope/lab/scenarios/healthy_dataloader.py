@@ -1,8 +1,8 @@
 """Training fed by worker processes: jobs start, run, write a checkpoint and end, one after the other; nothing wrong.
 
 With PyTorch's own DataLoader where PyTorch is installed. Elsewhere it is an imitation, and its processes have other
-names than PyTorch's: workers make batches of 64 images of 224 x 224 and put each into a file of its own in /dev/shm, the
-trainer maps it, copies it into locked memory and unlinks it, as the DataLoader does with pinned memory. What the
+names than PyTorch's: workers make batches of 64 images of 224 x 224 and put each into a file of its own in /dev/shm,
+the trainer maps it, copies it into locked memory and unlinks it, as the DataLoader does with pinned memory. What the
 kernel sees is the same: pages of shmem by the hundred thousand, a large process at the start and at the end of a job.
 """
 
