@@ -298,7 +298,7 @@ class Facts:
 
         def read() -> tuple[columns.Ints, columns.Ints, columns.Ints]:
             rows = self.recording.table("census", self.start_us, self.end_us + LATE_US, ("time", "created", "removed"))
-            rows = rows.filter(columns.present(rows.column("created")))
+            rows = columns.take(rows, np.flatnonzero(columns.present(rows.column("created"))))
             return tuple(columns.numbers(rows.column(name)) for name in ("time", "created", "removed"))  # type: ignore[return-value]
 
         time, created, removed = self._keep("cgroup_rates", read)
