@@ -74,7 +74,7 @@ def _continued(before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
         return now
     better = before if _confidence(before) > _confidence(now) else now
     worse = max((before, now), key=lambda entry: rank(str(entry.get("severity"))))
-    explained = {name: better[name] for name in ("causes", "ruled_out") if name in better}
+    explained: dict[str, Any] = {name: better[name] for name in ("causes", "ruled_out") if name in better}
     symptoms = _joined(before.get("symptoms") or [], now["symptoms"])
     return {**now, **explained, "from": before["from"], "severity": worse["severity"], "symptoms": symptoms}
 

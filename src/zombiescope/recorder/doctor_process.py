@@ -27,8 +27,14 @@ ANSWER_US = 90_000_000
 """The doctor ends a look that hangs itself, sooner than this."""
 MOST_WAIT_US = 60_000_000
 LINE_BYTES = 65536
-_ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"}
-"""A process that forks has no threads; and OpenBLAS starts one for each core of the node."""
+ONE_THREAD = {
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "MALLOC_ARENA_MAX": "1",
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+    "JE_ARROW_MALLOC_CONF": "background_thread:false",
+}
+"""A process that forks has no threads. OpenBLAS starts one for each core of the node, Arrow one of its own."""
 
 
 class DoctorProcess:
@@ -66,7 +72,7 @@ class DoctorProcess:
         actions = [(os.POSIX_SPAWN_DUP2, theirs_in, 0), (os.POSIX_SPAWN_DUP2, theirs_out, 1)]
         try:
             self._pid = os.posix_spawn(
-                self._arguments[0], self._arguments, {**os.environ, **_ONE_THREAD}, file_actions=actions
+                self._arguments[0], self._arguments, {**os.environ, **ONE_THREAD}, file_actions=actions
             )
         except OSError:
             self._close()

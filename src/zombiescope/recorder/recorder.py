@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -405,7 +406,7 @@ class Recorder:
         yield lambda: self.rollup.close(self.clock.now_us())
         yield self.compactor.process.stop
         if self.doctor is not None:
-            yield lambda doctor=self.doctor: doctor.stop(self.clock.now_us())
+            yield partial(self.doctor.stop, self.clock.now_us())
         yield self.housekeeping.close
         yield self.lookup.stop
         yield self.container_lookup.stop

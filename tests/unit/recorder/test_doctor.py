@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,14 @@ def turns(doctor: Doctor, now_s: int, until: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
+def has_looked(doctor: Doctor, times: int) -> bool:
+    return doctor.process.looks >= times and doctor.process.free
+
+
+def has_more(told: list[Event], number: int) -> bool:
+    return len(told) > number
+
+
 def suspicious(doctor: Doctor, at_s: int) -> None:
     doctor.alarm.event(at_s * SECOND_US, "oom_kill", "critical")
 
@@ -74,8 +83,8 @@ def test_it_is_started_once_and_asked_when_something_is_suspicious(
     pid = doctor.process._pid
     suspicious(doctor, 101)
     for now_s in (104, 120):
-        looks = doctor.process.looks
-        turns(doctor, now_s, lambda before=looks: doctor.process.looks > before and doctor.process.free)
+        before = doctor.process.looks
+        turns(doctor, now_s, partial(has_looked, doctor, before + 1))
     asked = [int(line) for line in (tmp_path / "asked").read_text().split()]
     assert asked == [101 * SECOND_US - BEFORE_US] * 2
     assert doctor.process._pid == pid
@@ -131,7 +140,7 @@ def test_one_that_always_dies_is_not_started_all_the_time(program: Path, doctor:
     program.write_text("raise SystemExit(3)")
     told = events(doctor)
     for number, now_s in enumerate((100, 101, 103, 107)):
-        turns(doctor, now_s, lambda wanted=number: len(told) > wanted)
+        turns(doctor, now_s, partial(has_more, told, number))
         doctor.second(now_s * SECOND_US + 1)
         assert doctor.process._pid is None, "again only after a second, two, four ..."
     assert "it ended with 3" in told[0].text

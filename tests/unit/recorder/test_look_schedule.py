@@ -211,7 +211,12 @@ def test_a_look_goes_back_to_where_what_it_is_for_began() -> None:
 
 def test_looks_that_cannot_wait_are_never_closer_than_three_seconds() -> None:
     node = Node(192)
-    node.run(600, lambda node: node.core(node.second % 192) or node.unit(f"u{node.second // 6}", 3.0))
+
+    def everywhere(node: Node) -> None:
+        node.core(node.second % 192)
+        node.unit(f"u{node.second // 6}", 3.0)
+
+    node.run(600, everywhere)
     assert min(later - earlier for earlier, later in zip(node.looks, node.looks[1:], strict=False)) >= 3
 
 
@@ -226,7 +231,13 @@ def test_names_that_somebody_makes_up_do_not_pile_up() -> None:
     schedule = node.alarm.schedule
     assert len(schedule.alive) <= MOST
     assert len(schedule._names) <= MOST
-    assert any(3 <= second <= NAMED_S for second in node.run(30, lambda node: hostile(node) or node.core(2)))
+
+
+    def lost(node: Node) -> None:
+        hostile(node)
+        node.core(2)
+
+    assert any(3 <= second <= NAMED_S for second in node.run(30, lost))
 
 
 def test_the_end_of_an_incident_is_looked_at_and_a_suspicion_of_nothing_has_none() -> None:
