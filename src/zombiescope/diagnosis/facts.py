@@ -356,7 +356,7 @@ class Facts:
 
         def read() -> Three:
             rows = self.recording.table("census", self.start_us, self.end_us + LATE_US, ("time", "created", "removed"))
-            rows = rows.filter(columns.present(rows.column("created")))
+            rows = columns.take(rows, np.flatnonzero(columns.present(rows.column("created"))))
             return tuple(columns.numbers(rows.column(name)) for name in ("time", "created", "removed"))  # type: ignore[return-value]
 
         return self._keep("ledger", read)

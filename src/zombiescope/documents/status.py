@@ -64,5 +64,14 @@ def _measured(recorder: locate.RunningRecorder, recording: Recording) -> dict[st
         ],
         "missing": recording.node.get("missing") or [],
         "left_out": sorted(listed(recording.node, LEFT_OUT)),
-        "incidents": worst_first(incident_file.open_ones(recorder.recording / recording.prefix)),
+        "incidents": _incidents(recorder, recording),
     }
+
+
+def _incidents(recorder: locate.RunningRecorder, recording: Recording) -> list[dict[str, Any]]:
+    """Those of this run: the open ones first, the worst of them first; then those that are over, the newest first."""
+    known = incident_file.read(recorder.recording / recording.prefix)
+    still_open = [entry for entry in known if entry.get("state") == "open"]
+    since_s = recorder.started_us / 1e6
+    over = [entry for entry in known if entry.get("state") != "open" and float(entry.get("to") or 0) >= since_s]
+    return [*worst_first(still_open), *sorted(over, key=lambda entry: -float(entry.get("to") or 0))]

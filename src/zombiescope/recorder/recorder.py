@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,8 @@ class Recorder:
         self.doctor = start.step("doctor", lambda: Doctor(self.node_dir), None) if config.diagnose else None
         self.alarm = AlarmFeed(self.doctor.alarm, self.counters, config.hz, now) if self.doctor else None
         self.intake = EventIntake(self.batch, self.rollup, self.alarm, self.barrier, self.clock, self.kernel_log)
+        if self.doctor is not None:
+            self.doctor.tell = self.intake.put
         systemd = SystemdWatcher(None, self.intake.unit_events.append)
         if root == "/":
             start.step("systemd", systemd.start, None)
@@ -421,7 +424,7 @@ class Recorder:
         yield lambda: self.rollup.close(self.clock.now_us())
         yield self.compactor.process.stop
         if self.doctor is not None:
-            yield self.doctor.stop
+            yield partial(self.doctor.stop, self.clock.now_us())
         yield self.housekeeping.close
         yield self.lookup.stop
         yield self.container_lookup.stop
@@ -452,6 +455,7 @@ class Recorder:
             helper_cpu_seconds=round(helper.cpu_us / 1e6, 4),
             helper_max_rss_bytes=helper.peak_rss_bytes,
             seconds=round((now - self.started_us) / 1e6, 3),
-            doctor_looks=doctor.runs if doctor else 0,
+            doctor_looks=doctor.looks if doctor else 0,
             doctor_cpu_seconds=round(doctor.cpu_us / 1e6, 4) if doctor else 0.0,
+            doctor_max_rss_bytes=doctor.peak_rss_bytes if doctor else 0,
         )

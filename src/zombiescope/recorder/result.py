@@ -29,6 +29,7 @@ class RecorderResult:
     seconds: float
     doctor_looks: int = 0
     doctor_cpu_seconds: float = 0.0
+    doctor_max_rss_bytes: int = 0
 
 
 def tree_bytes(directory: Path) -> int:
