@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from zombiescope._confinement import confine
 from zombiescope.diagnosis.diagnose import Diagnosis, diagnose
 from zombiescope.diagnosis.incident import Incident
 from zombiescope.diagnosis.incident_ids import with_known_ids
@@ -80,6 +81,7 @@ def _keep(node_dir: Path, each: Incident) -> None:
 def main(arguments: Sequence[str]) -> int:
     node_dir, from_us = Path(arguments[0]), int(arguments[1])
     os.nice(10)
+    confine()
     try:
         look(node_dir, from_us)
     except (OSError, ValueError) as error:
