@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,11 +35,11 @@ print(json.dumps({
 """
 
 
-def said(kind: str, place: Path) -> dict[str, dict[str, str]]:
+def said(kind: str, place: Path) -> dict[str, Any]:
     done = subprocess.run(
         [sys.executable, "-c", SAID, kind], cwd=place, capture_output=True, text=True, timeout=60, check=True
     )
-    found: dict[str, dict[str, str]] = json.loads(done.stdout)
+    found: dict[str, Any] = json.loads(done.stdout)
     return found
 
 
