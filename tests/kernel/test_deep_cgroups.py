@@ -1,4 +1,4 @@
-"""Cgroups nested as deep as the kernel lets them be: the recorder starts, goes on, starts again, and says what it left."""
+"""Cgroups nested as deep as the kernel allows: the recorder starts, goes on, starts again, and says what it left."""
 
 from __future__ import annotations
 

@@ -53,6 +53,7 @@ def _start(settings: dict[str, Any], secret: dict[str, Any], made: socket.socket
             _python.module("zombiescope.web", json.dumps(settings)),
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
+            env=_python.environment(),
             pass_fds=[made.fileno()],
         )
         assert page.stdin is not None

@@ -86,7 +86,7 @@ def port_of(made: socket.socket) -> int:
 
 def new_token() -> str:
     """The one that $ZOMBIESCOPE_TOKEN says, for programs that ask, or one that nobody had before. Raises ValueError."""
-    given = os.environ.get("ZOMBIESCOPE_TOKEN")
+    given = os.environ.pop("ZOMBIESCOPE_TOKEN", None)  # no child of ours needs it
     if given is None:
         return secrets.token_urlsafe(24)
     if not _TOKEN.fullmatch(given):
