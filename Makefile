@@ -30,7 +30,7 @@ $(PAGE): $(PAGE_SOURCES) scripts/page | .venv/.ready
 	@scripts/page build
 	@touch $@
 
-run: setup ## record this machine until Ctrl-C, diagnose it, and show it at http://127.0.0.1:8321
+run: setup ## record this machine until Ctrl-C, diagnose it, and show it at the address that it prints
 	@$(BIN)/zombiescope up
 
 demo: setup ## replay the founding case on this machine, without root; with a display, also on the page

@@ -214,8 +214,6 @@ def refuse_shared(path: Path) -> None:
             status = place.lstat()
         except FileNotFoundError:
             continue
-        except NotADirectoryError:
-            raise UnsafePlaceError(f"{path} leads through a file", "name a directory") from None
         _refuse_owner(place, status, trusted)
         if _others_may_write(status):
             raise UnsafePlaceError(

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-EVERYWHERE = {"_native", "_python", "_time", "_severity", "_errors", "_missing", "_safe_files", "_secrets"}
+EVERYWHERE = {
+    "_native", "_python", "_time", "_severity", "_errors", "_missing", "_safe_files", "_secrets", "_confinement",
+}  # fmt: skip
 
 ROOMS = {
     "kernel": {"kernel"},

@@ -13,7 +13,7 @@ from zombiescope.commands import diagnose
 from zombiescope.commands.failure import Failure
 from zombiescope.commands.output import Json, called, console, examples, note, print_document
 from zombiescope.commands.quantities import human_bytes
-from zombiescope.commands.serve import bind, may_show
+from zombiescope.commands.serve import bind, may_show, token_for
 from zombiescope.questions.window import WHOLE, Window
 from zombiescope.web import listen_address
 
@@ -99,7 +99,8 @@ def _explain(recording: Recording, place: Path, json_: bool) -> str:
     guilty = _guilty(window, first)
     url = listen_address.url(listen_address.DEFAULT, listen_address.PORT, path=guilty)
     out.print("\nor on the page", style="bold")
-    out.print(f"  {called()} serve {place}", soft_wrap=True)
+    # Nothing in it is anybody's secret, and so the address below can be opened as it stands.
+    out.print(f"  {called()} serve --no-token {place}", soft_wrap=True)
     out.print(f"  {url}", soft_wrap=True)
     return guilty
 
@@ -116,9 +117,10 @@ def _show(place: Path, guilty: str) -> None:
     if not may_show("it as above,"):
         return
     made = bind(listen_address.DEFAULT, exact=False)
-    url = listen_address.url(listen_address.DEFAULT, listen_address.port_of(made), path=guilty)
+    token = token_for(listen_address.DEFAULT, token=True)
+    url = listen_address.url(listen_address.DEFAULT, listen_address.port_of(made), token, path=guilty)
     note(f"{url}\nCtrl-C stops it.")
     from zombiescope.web.recordings import Place
     from zombiescope.web.server import ServerConfig, serve
 
-    serve(made, ServerConfig((Place(place),), listen_address.DEFAULT, open_url=url))
+    serve(made, ServerConfig((Place(place),), listen_address.DEFAULT, token=token, open_url=url))

@@ -1,6 +1,6 @@
 """`zombiescope record`: checks its options, then becomes the recorder.
 
-The recorder replaces this process (execv), so that it does not carry the command line's modules in memory for
+The recorder replaces this process (execve), so that it does not carry the command line's modules in memory for
 weeks.
 """
 
@@ -233,7 +233,7 @@ def become_recorder(config: dict[str, Any]) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     try:
-        os.execv(arguments[0], arguments)  # noqa: S606  our own interpreter, our own module
+        os.execve(arguments[0], arguments, _python.environment())  # noqa: S606  our own interpreter, our own module
     except OSError as error:
         why = f"{arguments[0]} cannot be executed by this user: {error.strerror}"
         raise Failure(why, "build .venv with an interpreter that may be: make setup PYTHON=/usr/bin/python3") from error

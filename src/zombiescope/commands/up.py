@@ -10,11 +10,11 @@ from zombiescope.commands import page_process, record
 from zombiescope.commands.failure import Failure
 from zombiescope.commands.output import called, examples, note
 from zombiescope.commands.quantities import human_bytes, human_s
-from zombiescope.commands.serve import ListenOption, OpenOption
+from zombiescope.commands.serve import ListenOption, OpenOption, TokenOption
 from zombiescope.recording import locate
 
 EXAMPLES = examples(
-    "up                # then look at http://127.0.0.1:8321",
+    "up                # then open the address that it prints",
     "up --open         # in a browser, at once",
     "up /data/flight   # into a directory of your choice",
 )
@@ -25,6 +25,7 @@ def command(
     for_s: record.For = None,
     open_: OpenOption = False,
     listen: ListenOption = None,
+    token: TokenOption = True,
     read_by_all: record.ReadByAll = False,
     leave_out_cores: record.LeaveOutCores = "",
     page: Annotated[bool, typer.Option("--page/--no-page", help="Start the web page, or do not.")] = True,
@@ -49,5 +50,5 @@ def command(
     note(f"In another terminal: '{called()} top' shows it live, '{called()} cores --last 5m' the past.")
     note("Ctrl-C stops it.")
     if page:
-        page_process.start(config["dir"], listen, open_=open_)
+        page_process.start(config["dir"], listen, open_=open_, token=token)
     record.become_recorder(config)

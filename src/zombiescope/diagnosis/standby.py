@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from zombiescope._confinement import confine
 from zombiescope._severity import rank
 from zombiescope.diagnosis import live, patterns, symptoms
 from zombiescope.recording import incident_file
@@ -142,6 +143,7 @@ def main(arguments: Sequence[str]) -> int:
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_bytes(KILLED_FIRST)
+    confine()
     load()
     serve(Path(arguments[0]))
     return 0

@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable, Iterator
 
 from zombiescope.kernel import cgroup, host
 from zombiescope.kernel.cgroup import Hierarchy
-from zombiescope.kernel.cgroup_census import CgroupCounter, MemoryCgroups, walk_directories
+from zombiescope.kernel.cgroup_census import MAX_DEPTH, CgroupCounter, MemoryCgroups, Refused, walk_directories
 from zombiescope.kernel.cgroup_leaf import LeafStats, NotALeafError, leaf_stats, read_cost
 from zombiescope.kernel.cgroup_path import normalise, owner
+from zombiescope.kernel.process import printable
 from zombiescope.kernel.procfile import at, read_file
 from zombiescope.recorder import dying
 from zombiescope.recorder.churn import Churn
@@ -41,6 +42,7 @@ NEW_LEAVES = 4
 """At most so many cgroups that were not looked at before are read at a tick."""
 COUNTS_EVERY_US = 10_000_000
 PROBE_EVERY_US = 60_000_000
+_SHOWN = 200
 
 
 class CgroupTracker:
@@ -59,7 +61,9 @@ class CgroupTracker:
         self._churn = Churn()
         self.containers: ContainerTracker | None = None
         self._walk: Iterator[tuple[int, str]] | None = None
+        self._refused = Refused()
         self._live_at_start: int | None = None
+        self._began_us = now_us
         self._creators = Creators(comm_of, root)
         self._quotas = Quotas(lambda path: self._directory("cpu", path), sources)
         self._leaf_use: dict[str, int] = {}
@@ -81,13 +85,14 @@ class CgroupTracker:
     def begin(self, now_us: int) -> None:
         """Starts the walk; call when the tracepoints are open, so that nothing falls between."""
         hierarchy = self.hierarchy
+        self._began_us = now_us
         if hierarchy is None or hierarchy.mount is None:
             return
         if not hierarchy.whole:
             grant = "the host's cgroup namespace (hostPath /sys/fs/cgroup, cgroupns host)"
             self._sources.lacks("cgroup directories", f"{hierarchy.mount} shows only a part of the tree", grant, now_us)
             return
-        self._walk = walk_directories(hierarchy.mount, per_second=None)
+        self._walk = walk_directories(hierarchy.mount, per_second=None, refused=self._refused)
 
     def walk_on(self) -> bool:
         """Takes the next steps of the first walk. True while there is more to walk."""
@@ -98,13 +103,22 @@ class CgroupTracker:
             if step is None:
                 self._walk = None
                 self.ledger.walked()
-                self._live_at_start = self.ledger.live - self.ledger.created + self.ledger.removed
+                self._note_live()
                 return False
             self.ledger.exists(step[1])
             self._quotas.exists(step[1])
             if self.containers is not None:
                 self.containers.exists(step[1])
         return True
+
+    def _note_live(self) -> None:
+        """The walk is over. What it did not enter was not counted: then nobody knows how many there are."""
+        if self._refused.count == 0:
+            self._live_at_start = self.ledger.live - self.ledger.created + self.ledger.removed
+            return
+        first = printable(os.fsencode((self._refused.first or "")[:_SHOWN]))
+        why = f"{self._refused.count} directories were not entered: too deep, or too many; the first is {first}..."
+        self._sources.lacks("cgroup directories", why, f"fewer than {MAX_DEPTH} levels of cgroups", self._began_us)
 
     # --- tracepoints --------------------------------------------------------------------------------------------
 

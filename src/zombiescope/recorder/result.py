@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from zombiescope._missing import Missing
+from zombiescope.recording.store import Directory
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +32,4 @@ class RecorderResult:
 
 
 def tree_bytes(directory: Path) -> int:
-    total = 0
-    for place, _, names in os.walk(directory):
-        for name in names:
-            with suppress(OSError):
-                total += os.lstat(os.path.join(place, name)).st_size  # noqa: PTH118 - os.walk gives strings
-    return total
+    return sum(file.size_bytes for file in Directory(directory).entries(""))

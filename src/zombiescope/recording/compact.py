@@ -29,6 +29,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from zombiescope import _safe_files
+from zombiescope._confinement import confine
 from zombiescope._errors import UserError
 from zombiescope.recording import layout
 from zombiescope.recording.layout import Manifest, Span
@@ -223,6 +224,7 @@ def main(arguments: Sequence[str]) -> int:
         print("usage: python -m zombiescope.recording.compact NODE_DIR [SEGMENT...]", file=sys.stderr)  # noqa: T201
         return 2
     _step_back()
+    confine()
     pa.set_memory_pool(pa.system_memory_pool())
     pa.set_cpu_count(1)
     names = [Path(name).name for name in arguments[1:]] or None

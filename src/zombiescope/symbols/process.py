@@ -9,13 +9,15 @@ used: it changes at exec, and cannot be read after exit. Three ways lead to a ma
     /proc/PID/map_files/    needs CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE (5.9); any file, also deleted ones
 
 A file is accepted when its build id is that of the mapping, or, where that is not known, when device and
-inode are. On btrfs and older overlayfs stat() gives other numbers than maps does; then the path decides, and
-that is noted.
+inode are. On btrfs and older overlayfs, whose devices have no number of their own (major 0), stat() gives other
+numbers than maps does; then the path decides, if everybody may read the file, and that is noted. Between numbered
+devices it never decides: whoever has a mount namespace of his own can put any file under that path.
 """
 
 from __future__ import annotations
 
 import os
+import stat
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -168,7 +170,9 @@ def _refusal(fd: int, mapping: Mapping, tally: Tally, certain: bool) -> str | No
     same_inode, same_device = status.st_ino == mapping.inode, status.st_dev == mapping.dev
     if same_inode and same_device:
         return None
-    if same_device or certain:
+    if same_device or certain or (os.major(status.st_dev) and os.major(mapping.dev)):
         return "replaced"
+    if not status.st_mode & stat.S_IROTH:
+        return "not everybody's to read, and perhaps another file"
     tally.notes["accepted by path and inode" if same_inode else "accepted by path"] += 1
     return None

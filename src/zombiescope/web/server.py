@@ -5,14 +5,18 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import html
 import os
 import select
 import signal
 import socket
+import tempfile
 import threading
 import webbrowser
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 import uvicorn
 
@@ -110,5 +114,22 @@ def _show(server: uvicorn.Server, url: str) -> None:
         if server.should_exit:
             return
         threading.Event().wait(0.05)
-    with suppress(webbrowser.Error, OSError):
-        webbrowser.open(url)
+    with suppress(webbrowser.Error, OSError), browser_address(url) as address:
+        webbrowser.open(address)
+        while not server.should_exit:  # the browser may take its time to read it
+            threading.Event().wait(0.5)
+
+
+@contextmanager
+def browser_address(url: str) -> Iterator[str]:
+    """What a browser's command line may say: everybody on the machine reads that, so a token goes through a file that
+    only we read."""
+    if "#token=" not in url:
+        yield url
+        return
+    with tempfile.TemporaryDirectory(prefix="zombiescope-page-") as folder:
+        page = Path(folder) / "open.html"
+        page.touch(0o600)
+        there = html.escape(url)
+        page.write_text(f'<!doctype html><meta http-equiv="refresh" content="0;url={there}"><a href="{there}">open</a>')
+        yield page.as_uri()
