@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 EVERYWHERE = {
-    "_native", "_python", "_time", "_severity", "_errors", "_missing", "_safe_files", "_secrets", "_confinement",
+    "_native", "_python", "_time", "_severity", "_errors", "_missing", "_safe_files", "_secrets", "_confinement", "_text",
 }  # fmt: skip
 
 ROOMS = {

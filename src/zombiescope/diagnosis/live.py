@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from zombiescope._severity import rank
+from zombiescope._text import printable
 from zombiescope.diagnosis.diagnose import Diagnosis, diagnose
 from zombiescope.diagnosis.incident import Incident
 from zombiescope.diagnosis.incident_ids import with_known_ids
@@ -111,7 +112,7 @@ def _tell(before: list[dict[str, Any]], found: Diagnosis) -> bool:
             at = time.strftime("%H:%M:%S", time.localtime(each.from_us // 1_000_000))
             what = each.causes[0].summary if each.causes else each.symptoms[0].text
             said = f"{at} {each.severity}: {what} (incident {each.id}; zombiescope diagnose --at {at})"
-            print(said, file=sys.stderr, flush=True)  # noqa: T201
+            print(printable(said), file=sys.stderr, flush=True)  # noqa: T201
             anything = True
     return anything
 

@@ -31,6 +31,7 @@ import pyarrow as pa
 from zombiescope import _safe_files
 from zombiescope._confinement import confine
 from zombiescope._errors import UserError
+from zombiescope._text import printable
 from zombiescope.recording import layout
 from zombiescope.recording.layout import Manifest, Span
 from zombiescope.recording.locate import is_locked
@@ -231,7 +232,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         done = compact(Path(arguments[0]), names)
     except (UserError, OSError) as error:
-        print(f"zombiescope compact: {error}", file=sys.stderr)  # noqa: T201
+        print(printable(f"zombiescope compact: {error}"), file=sys.stderr)  # noqa: T201
         return 1
     used = resource.getrusage(resource.RUSAGE_SELF)
     report = {

@@ -1,7 +1,7 @@
 """One client's connection: how long it may take, and who goes when there are too many.
 
-    head        a request's line and headers are there within HEAD_S, counted from the first moment that one was awaited:
-                a byte now and then (slowloris) buys no time
+    head        a request's line and headers are there within HEAD_S, counted from the moment at which they were first
+                awaited: a byte now and then (slowloris) buys no time
     answer      what a client does not read within WRITE_S is thrown away with its connection, so that nobody holds an
                 answer, or the temporary file of an export, by not reading it
     room        MOST connections. One more, and the one that has been idle for longest goes; those that never asked for

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +59,13 @@ def test_keys_are_small_and_know_only_what_is_declared() -> None:
         declared_names = frozenset({"from", "to"})
 
     def key(query: str) -> tuple[Any, ...]:
-        scope = {"type": "http", "path": "/api/v1/cores", "query_string": query.encode(), "headers": [], "route": Route()}
+        scope = {
+            "type": "http",
+            "path": "/api/v1/cores",
+            "query_string": query.encode(),
+            "headers": [],
+            "route": Route(),
+        }
         return responder._key(Request(scope), Held(), Window())  # type: ignore[arg-type]
 
     plain = key("from=1&to=2")
@@ -66,6 +74,14 @@ def test_keys_are_small_and_know_only_what_is_declared() -> None:
     assert key("from=1&to=3") != plain
     assert key("from=1&from=1&to=2") != plain
     assert sum(len(str(part)) for part in key("from=" + "9" * 60_000)) < 200
+
+
+def refused(turns: Turnstile) -> bool:
+    try:
+        with turns.turn():
+            return False
+    except Refusal as refusal:
+        return refusal.status == 503
 
 
 def test_a_line_that_is_too_long_is_refused_and_the_place_is_given_back() -> None:
@@ -81,11 +97,9 @@ def test_a_line_that_is_too_long_is_refused_and_the_place_is_given_back() -> Non
     threads[0].start()
     assert inside.wait(30)
     threads[1].start()
-    with pytest.raises(Refusal) as refused:
-        for _ in range(100_000):
-            with turns.turn():
-                pass
-    assert refused.value.status == 503
+    end = time.monotonic() + 30
+    while not refused(turns):  # until the second stands in line
+        assert time.monotonic() < end
     may_go.set()
     for thread in threads:
         thread.join(30)
@@ -121,7 +135,7 @@ def test_exports_that_are_on_their_way_are_counted() -> None:
 def test_an_export_that_fails_gives_its_place_back() -> None:
     downloads = _Downloads(1)
     for _ in range(3):
-        with pytest.raises(ValueError, match="no"), downloads.place() as place:
+        with suppress(ValueError), downloads.place() as place:
             file = place.file
             raise ValueError("no")
         assert file.closed
