@@ -134,12 +134,12 @@ class Facts:
     def _all_samples(self) -> SampleGrid:
         def read() -> SampleGrid:
             span = (self.start_us, self.end_us)
-            return sample_grid.load(self.recording, *span, self._recorded_hz, self._dictionaries)
+            return sample_grid.load(self.recording, *span, self._recorded_hz, self.dictionaries)
 
         return self._keep("samples", read)
 
     @property
-    def _dictionaries(self) -> Dictionaries:
+    def dictionaries(self) -> Dictionaries:
         return self.always("dictionaries", lambda: Dictionaries(self.recording))
 
     def samples_between(self, from_us: int, to_us: int) -> SampleGrid:
@@ -182,7 +182,7 @@ class Facts:
 
     @property
     def _series(self) -> dict[int, SeriesName]:
-        return self._keep("series", lambda: self._dictionaries.series(self.start_us, self.end_us + LATE_US))
+        return self._keep("series", lambda: self.dictionaries.series(self.start_us, self.end_us + LATE_US))
 
     @property
     def _counters(self) -> Three:
@@ -267,7 +267,8 @@ class Facts:
 
     def interrupt_rates(self, label: str) -> npt.NDArray[np.float64]:
         """Likewise for one row of /proc/interrupts, all cores together."""
-        readings, counts = self.interrupt_readings(label)
+        readings, _, by_core = self.interrupts_of_cores(label)
+        counts = by_core.sum(axis=0)
         return counts[1:] / np.maximum(np.diff(readings), 1) * 1e6 if len(readings) > 1 else np.zeros(0)
 
     def peak(self, source: str, name: str, from_us: int, to_us: int, *, fresh: bool = False) -> int | None:
@@ -302,7 +303,7 @@ class Facts:
 
     def _named(self) -> set[tuple[str, str]]:
         """The series of the last hour: each part of a recording says all of them again."""
-        series = self._dictionaries.series(self.start_us - HOUR_US, self.end_us + LATE_US)
+        series = self.dictionaries.series(self.start_us - HOUR_US, self.end_us + LATE_US)
         return {known[:2] for known in series.values()}
 
     # --- cgroups -----------------------------------------------------------------------------------------------------

@@ -155,7 +155,7 @@ def _read(facts: Facts) -> Iterator[_Past]:
 def _loaded(facts: Facts, from_us: int, to_us: int) -> Iterator[_Past]:
     """Nothing where stacks were not taken: blind is not quiet."""
     if to_us > from_us:
-        grid = sample_grid.load(facts.recording, from_us, to_us, facts.hz)
+        grid = sample_grid.load(facts.recording, from_us, to_us, facts.hz, facts.dictionaries)
         if len(grid) or _sampler_ran(facts, from_us, to_us):
             yield _Past(grid, from_us, to_us)
 
