@@ -20,7 +20,7 @@ from zombiescope.diagnosis import sample_grid
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.sample_grid import SampleGrid
 from zombiescope.diagnosis.sample_index import SampledTask
-from zombiescope.diagnosis.task_groups import COMM, KEYS, OWNER, THREAD, kind
+from zombiescope.diagnosis.task_groups import COMM, KEYS, THREAD, kind
 from zombiescope.recording import columns
 from zombiescope.recording.columns import Ints
 
@@ -126,13 +126,14 @@ class Usual:
     # --- hours -------------------------------------------------------------------------------------------------------
 
     def _hours(self, level: str, name: str, task: SampledTask) -> float | None:
-        """Of the last day, by the name that the rollups have; None where they reach back too little, or know no such
-        group."""
+        """Of the last day, by the name that the rollups have: a thread has no more than its unit. None where they reach
+        back too little, or do not know it: a container that was started today has no yesterday."""
         before_us = self._facts.start_us // HOUR_US * HOUR_US
         hours = self._facts.always(("kernel hours", before_us), lambda: _read_hours(self._facts, before_us))
-        if level not in (OWNER, COMM) or name != (task.unit or task.container or task.comm) or hours.many < LEAST_HOURS:
+        rolled_up = task.unit or task.container or task.comm or ""
+        used = hours.used.get(rolled_up)
+        if used is None or hours.many < LEAST_HOURS or (level != THREAD and name != rolled_up):
             return None
-        used = hours.used.get(name, [])
         return float(np.percentile([*used, *[0.0] * (hours.many - len(used))], 95))
 
 
