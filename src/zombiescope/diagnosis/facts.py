@@ -245,8 +245,9 @@ class Facts:
 
     def interrupt_rates(self, label: str) -> npt.NDArray[np.float64]:
         """Likewise for one row of /proc/interrupts, all cores together."""
-        readings, counts = self.interrupt_readings(label)
-        return counts[1:] / np.maximum(np.diff(readings), 1) * 1e6 if len(readings) > 1 else np.zeros(0)
+        time, series, value = self._interrupts
+        ids = [number for number, known in self._series.items() if known[:2] == ("interrupts", label)]
+        return _rates(time, time, value, np.isin(series, ids)) if ids else np.zeros(0)
 
     def peak(self, source: str, name: str, from_us: int, to_us: int, *, fresh: bool = False) -> int | None:
         """The highest level of a gauge in a span, or the one before it; beyond the window where the span is.
