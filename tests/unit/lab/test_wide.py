@@ -230,6 +230,28 @@ def test_a_late_tick_of_a_background_keeps_its_rate(tmp_path: Path) -> None:
         assert counted(wide)["pgfault"] == SECONDS * (100 + 3 * 1000)
 
 
+def test_a_short_tick_of_the_fault_holds_no_whole_second_of_the_others(tmp_path: Path) -> None:
+    """A recorder's first and last ticks are short: what a core did in a second is too much for a fifth of one."""
+    node = Node()
+    ends_us = [200_000, *(200_000 + second * SECOND for second in range(1, 9)), 8_300_000]
+    pages = node.series("vmstat", "pgfault")
+    for begin, end in zip([0, *ends_us], ends_us, strict=False):
+        for cpu in (0, 1):
+            node.core(START_US + end, cpu, interval_us=end - begin, user=0)
+        node.count(START_US + end, pages, 1)
+    write_segment(tmp_path / "short", node.tables)
+    with open_recording(tmp_path / "short") as one, background(tmp_path / "background") as other:
+        widen(one, [other], 6, tmp_path / "wide", at=0)
+    with open_recording(tmp_path / "wide") as wide:
+        for row in columns.records(wide.table("cores")):
+            if row["cpu"] > 1:
+                assert row["system_ms"] * 1000 == pytest.approx(0.2 * row["interval_us"], rel=0.1)
+                assert row["samples"] * SECOND == pytest.approx(50 * row["interval_us"], rel=0.1)
+        sampled = len(columns.numbers(wide.table("samples").column("cpu")))
+        assert 4 * 8 * round(HZ * 0.5) <= sampled <= 4 * 8.3 * round(HZ * 0.5)
+        assert counted(wide)["pgfault"] == pytest.approx(2 * 8.3 * 1000, rel=0.03)
+
+
 def test_a_part_of_a_background_brings_its_part_of_the_counts(tmp_path: Path) -> None:
     """Three cores beside the fault: one whole background, and half of one."""
     with spliced(tmp_path, 5) as wide:

@@ -178,7 +178,7 @@ def _identity(fault: Tile, tile: Tile, pids: dict[int, int]) -> Identity:
     if boots[0] is None or boots[1] is None:
         return Identity(tile.cores, pids)
     up_us = int(fault.source.slots.start_us[0]) - boots[0]
-    theirs_us = int(tile.source.slots.start_us[tile.phase]) - boots[1]
+    theirs_us = tile.start_us - boots[1]
     user_hz = int(fault.source.node.get("user_hz") or 100)
     return Identity(tile.cores, pids, (up_us - theirs_us) * user_hz // 1_000_000)
 
