@@ -15,6 +15,8 @@ from tests.helpers.recordings import contents
 from zombiescope.diagnosis.diagnose import diagnose
 from zombiescope.diagnosis.report.document import document
 from zombiescope.lab.wide import WidenError, widen
+from zombiescope.lab.wide.source import Source
+from zombiescope.lab.wide.tile import lay_out
 from zombiescope.recording import columns
 from zombiescope.recording.reader import Recording, open_recording
 
@@ -274,6 +276,14 @@ def test_copies_of_a_background_do_not_do_the_same_at_once(tmp_path: Path) -> No
         at_once = Counter(row["time"] for row in rows if row["user_ms"] == 1000)
         assert max(at_once.values()) <= 4
         assert np.std(list(at_once.values())) < 3
+
+
+def test_copies_of_one_job_begin_together(tmp_path: Path) -> None:
+    with background(tmp_path / "background") as other:
+        source = Source(other)
+        phases = {tile.phase for tile in lay_out(source, [source], 64, 0, 2.0)}
+        assert phases == {0, 1, 2}
+        assert len({tile.phase for tile in lay_out(source, [source], 64, 0)}) == LOOP_S
 
 
 def test_a_gap_that_began_before_the_recording_is_not_known(tmp_path: Path) -> None:

@@ -87,8 +87,11 @@ class Tile:
         return levels * self.share.numerator // self.share.denominator
 
 
-def lay_out(fault: Source, backgrounds: Sequence[Source], width: int, at: int | None) -> list[Tile]:
-    """The fault's cores from `at` on, the backgrounds in turn on all others. Raises WidenError."""
+def lay_out(
+    fault: Source, backgrounds: Sequence[Source], width: int, at: int | None, apart_s: float | None = None
+) -> list[Tile]:
+    """The fault's cores from `at` on, the backgrounds in turn on all others; copies of one begin at most `apart_s` from
+    each other. Raises WidenError."""
     own = len(fault.cpus)
     begin = min(width * 2 // 5, width - own) if at is None else at
     if begin < 0 or begin + own > width:
@@ -102,7 +105,14 @@ def lay_out(fault: Source, backgrounds: Sequence[Source], width: int, at: int | 
         turn = (len(tiles) - 1) % len(backgrounds)
         source = backgrounds[turn]
         taken, free = free[: len(source.cpus)], free[len(source.cpus) :]
-        phase = int(copies[turn] * _GOLDEN * len(source.whole_slots)) % len(source.whole_slots)
+        phase = _phase(source, copies[turn], apart_s)
         copies[turn] += 1
         tiles.append(Tile(len(tiles), source, dict(zip(source.cpus, taken, strict=False)), phase))
     return tiles
+
+
+def _phase(source: Source, copy: int, apart_s: float | None) -> int:
+    slots = len(source.whole_slots)
+    if apart_s is not None:
+        slots = min(slots, 1 + round(apart_s * 1e6 / source.interval_us))
+    return int(copy * _GOLDEN * slots) % slots
