@@ -8,7 +8,7 @@ PAGE := src/zombiescope/web/page/index.html
 PAGE_SOURCES := $(shell find ui -name node_modules -prune -o -type f ! -name '*.test.ts' -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test test-browser test-node test-containers test-long test-fast test-packages lint format bench bench-soak score docs lock wheel clean
+.PHONY: help setup run demo test test-browser test-node test-containers test-long test-fast test-packages lint format bench bench-soak score docs lock sbom wheel clean
 
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,7 +30,7 @@ $(PAGE): $(PAGE_SOURCES) scripts/page | .venv/.ready
 	@scripts/page build
 	@touch $@
 
-run: setup ## record this machine until Ctrl-C, diagnose it, and show it at http://127.0.0.1:8321
+run: setup ## record this machine until Ctrl-C, diagnose it, and show it at the address that it prints
 	@$(BIN)/zombiescope up
 
 demo: setup ## replay the founding case on this machine, without root; with a display, also on the page
@@ -64,14 +64,14 @@ test-fast: setup ## run the tests that need no privileges and take no time
 	  --ignore tests/browser $(ARGS)
 
 lint: setup .venv/.browser ## ruff (lint and format) and mypy in strict mode; the page's types, lint and format
-	$(BIN)/ruff check src tests benchmarks setup.py
-	$(BIN)/ruff format --check src tests benchmarks setup.py
+	$(BIN)/ruff check src tests benchmarks requirements setup.py
+	$(BIN)/ruff format --check src tests benchmarks requirements setup.py
 	$(BIN)/mypy
 	scripts/page check
 
 format: setup ## let ruff format the code, and biome the page
-	$(BIN)/ruff check --fix-only src tests benchmarks setup.py
-	$(BIN)/ruff format src tests benchmarks setup.py
+	$(BIN)/ruff check --fix-only src tests benchmarks requirements setup.py
+	$(BIN)/ruff format src tests benchmarks requirements setup.py
 	scripts/page format
 
 bench: setup .venv/.browser test-packages ## measure cost against perf and mpstat; figures go to docs/performance.md
@@ -82,7 +82,7 @@ bench-soak: setup test-packages ## an hour of recording: is memory flat?
 
 score: setup test-packages ## every fault of the laboratory, healthy load and the stressors of stress-ng, into docs/accuracy.md
 	@mkdir -p build/score; status=0; \
-	$(BIN)/zombiescope lab score --yes --healthy-minutes 30 --whole-node -o build/score/score.json --page docs/accuracy.md $(ARGS) || status=$$?; \
+	$(BIN)/zombiescope lab score --yes --healthy-minutes 30 --whole-node --cores 2,16,96,192 -o build/score/score.json --page docs/accuracy.md $(ARGS) || status=$$?; \
 	$(BIN)/zombiescope lab score --hold-out --yes --resume build/score/hold-out -o docs/hold-out.json --page docs/hold-out.md || status=$$?; \
 	$(BIN)/python -m zombiescope.commands.lab.calibration docs build/score/score.json docs/hold-out.json; exit $$status
 
@@ -94,6 +94,12 @@ lock: ## write requirements/*.txt anew, with hashes and without the address of a
 	@test -x .venv/lock/bin/uv || ($(PYTHON) -m venv .venv/lock && .venv/lock/bin/pip install --quiet uv)
 	@for name in runtime dev node browser; do cd requirements && ../.venv/lock/bin/uv pip compile --quiet --universal \
 	  --python-version 3.11 --generate-hashes --no-header $$name.in -o $$name.txt && cd ..; done
+	$(BIN)/python requirements/bill_of_materials.py --page > docs/licences.md
+
+sbom: setup ## write dist/zombiescope.cdx.json: all that is shipped, with versions, hashes and licences (CycloneDX)
+	@mkdir -p dist
+	$(BIN)/python requirements/bill_of_materials.py > dist/zombiescope.cdx.json
+	@echo dist/zombiescope.cdx.json
 
 wheel: setup ## build dist/*.whl
 	$(BIN)/python -m pip wheel --quiet --no-build-isolation --no-deps --wheel-dir dist .

@@ -27,9 +27,14 @@ def mark(text: str) -> bool:
     """Put `text` on the time axis now. True when a recorder on this machine took it."""
     at_us = time.time_ns() // 1000
     try:
-        return any(_send(directory, str(text), at_us) for directory in runtime_directories())
+        return any(_send(place, str(text), at_us) for place in runtime_directories() if not _is_planted(place))
     except Exception:  # noqa: BLE001  a mark must never end a training run
         return False
+
+
+def _is_planted(directory: str) -> bool:
+    """Anybody can make a directory in /tmp; what a training run has to say is not for him."""
+    return directory == f"/tmp/zombiescope-{os.geteuid()}" and os.lstat(directory).st_uid != os.geteuid()  # noqa: S108
 
 
 def _send(directory: str, text: str, at_us: int) -> bool:

@@ -66,6 +66,7 @@ def visitor(browser: Browser) -> Iterator[Visitor]:
         settings: dict[str, Any] = {"viewport": WINDOW, "color_scheme": "light", "reduced_motion": "reduce", **options}
         context = browser.new_context(**settings)
         context.grant_permissions(["clipboard-read", "clipboard-write"])
+        context.add_init_script(f"sessionStorage.setItem('zombiescope.token', '{stage.TOKEN}')")
         visits.append(Visit(context, origin))
         return visits[-1]
 

@@ -60,9 +60,13 @@ class PageServer:
         assert parts.port is not None
         self.address, self.port = parts.hostname, parts.port
         self.token = parts.fragment.removeprefix("token=") or None
+        self.anonymous = False
 
     def ask(self, target: str, method: str = "GET", body: bytes | None = None, **headers: str) -> Got:
-        """The request as it is written: nothing of the path is made right."""
+        """The request as it is written: nothing of the path is made right. It brings the token, unless `anonymous` or
+        with another proof."""
+        if self.token is not None and not self.anonymous and not headers.keys() & {"Authorization", "Cookie"}:
+            headers = {**headers, "Authorization": f"Bearer {self.token}"}
         connection = http.client.HTTPConnection(self.address, self.port, timeout=DEADLINE_S)
         try:
             connection.putrequest(method, target, skip_host="Host" in headers, skip_accept_encoding=True)
@@ -86,7 +90,10 @@ class PageServer:
         connection = http.client.HTTPConnection(self.address, self.port, timeout=DEADLINE_S)
         try:
             connection.request(
-                "GET", "/api/v1/live", headers={key.replace("_", "-"): value for key, value in headers.items()}
+                "GET",
+                "/api/v1/live",
+                headers={"Authorization": f"Bearer {self.token}"}
+                | {key.replace("_", "-"): value for key, value in headers.items()},
             )
             answer = connection.getresponse()
             assert answer.status == 200, answer.read()

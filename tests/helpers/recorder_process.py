@@ -28,7 +28,7 @@ class RecorderProcess:
         self.node_dir = directory / "node=here"
         runtime = next(place for place in directory.parents if place.is_dir()) / "runtime"
         runtime.mkdir(exist_ok=True)
-        runtime.chmod(0o777)
+        runtime.chmod(0o1777)  # as /tmp: nobody removes what is another's
         self._process = subprocess.Popen(
             [*prefix, sys.executable, "-m", "zombiescope.recorder", json.dumps(settings)],
             stdout=subprocess.PIPE,

@@ -80,6 +80,9 @@ def free_port(address: str = "127.0.0.1") -> int:
         return int(made.getsockname()[1])
 
 
+TOKEN = "the-token-of-these-tests"
+
+
 class Server:
     """`zombiescope serve`, as a person starts it."""
 
@@ -91,7 +94,10 @@ class Server:
         self.start()
 
     def start(self) -> None:
-        self._process = subprocess.Popen(self._command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        environment = os.environ | {"ZOMBIESCOPE_TOKEN": TOKEN}  # one that a server which is started again has too
+        self._process = subprocess.Popen(
+            self._command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
+        )
         self.said = []
         out = self._process.stdout
         assert out is not None
@@ -133,6 +139,7 @@ class Server:
 
 
 def answer(url: str) -> bytes:
-    with urllib.request.urlopen(url, timeout=DEADLINE_S) as response:
+    asked = urllib.request.Request(url, headers={"Authorization": f"Bearer {TOKEN}"})
+    with urllib.request.urlopen(asked, timeout=DEADLINE_S) as response:
         body: bytes = response.read()
         return body

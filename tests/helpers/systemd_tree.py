@@ -28,6 +28,7 @@ from pathlib import Path
 
 SUITE = "bookworm"
 PACKAGES = "systemd,systemd-sysv,dbus"
+KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 TOOLS = ("systemd-nspawn", "debootstrap", "nsenter")
 
 _GROUP_PREFIX = "zombiescope-test-"
@@ -66,7 +67,8 @@ def debian_tree() -> Path:
 
 
 def _debootstrap(tree: Path) -> None:
-    command = ["debootstrap", "--variant=minbase", f"--include={PACKAGES}", SUITE, str(tree)]
+    keyring = f"--keyring={KEYRING}"  # without it debootstrap checks no signature where it finds none itself
+    command = ["debootstrap", "--variant=minbase", keyring, f"--include={PACKAGES}", SUITE, str(tree)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     if done.returncode:
         raise RuntimeError(f"debootstrap failed; is the Debian mirror reachable?\n{done.stdout[-2000:]}{done.stderr}")

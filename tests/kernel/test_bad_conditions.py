@@ -31,8 +31,8 @@ def open_tmp() -> Iterator[Path]:
     """A directory that nobody may use, too."""
     place = Path("/tmp") / f"zombiescope-test-{os.getpid()}"
     shutil.rmtree(place, ignore_errors=True)
-    place.mkdir(mode=0o777)
-    place.chmod(0o777)
+    place.mkdir()
+    place.chmod(0o1777)
     yield place
     shutil.rmtree(place, ignore_errors=True)
 

@@ -176,3 +176,18 @@ def test_the_command_becomes_the_recorder(tmp_path: Path) -> None:
     # The process that was started is the one that recorded: a kill -9 of it leaves nothing behind.
     lock = json.loads((next((tmp_path / "r").glob("node=*")) / "lock").read_text())
     assert lock["pid"] == process.pid
+
+
+def test_a_core_that_is_left_out_has_its_time_and_no_stacks(tmp_path: Path) -> None:
+    with recording(tmp_path / "r", leave_out_cores="1") as recorder:
+        recorder.wait_for_frames(4)
+        recorder.stop()
+    with open_recording(tmp_path / "r") as opened:
+        sampled = set(opened.table("samples", columns=("cpu",)).column("cpu").to_pylist())
+        rows = [row for row in opened.table("cores").to_pylist() if row["cpu"] == 1]
+        gaps = {gap.source for gap in opened.gaps()}
+    assert sampled
+    assert 1 not in sampled
+    assert rows
+    assert {(row["samples"], row["expected_samples"], row["max_gap_us"]) for row in rows} == {(None, None, None)}
+    assert not [source for source in gaps if source.startswith("stack samples")]

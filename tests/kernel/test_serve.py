@@ -124,10 +124,10 @@ def test_up_records_shows_and_ends_together(tmp_path: Path) -> None:
             recorded = next(number for number, line in enumerate(lines) if line.startswith("  recorded: "))
             assert page < recorded
             assert lines[-1] == "nothing wrong here? make demo"
-            url = lines[page].removeprefix("the page: ")
+            url, _, token = lines[page].removeprefix("the page: ").partition("#token=")
             # AND the page answers with what is recorded
             end = time.monotonic() + DEADLINE_S
-            while (got := answer(url, "/api/v1/info"))[0] == 503:
+            while (got := answer(url, "/api/v1/info", token))[0] == 503:
                 assert time.monotonic() < end, got
                 time.sleep(0.2)
             assert json.loads(got[1])["live"] is True
@@ -181,18 +181,25 @@ def test_a_token_is_asked_for_and_nobody_reads_it_off_a_command_line(tmp_path: P
 def test_a_killed_recorder_takes_its_page_along_and_a_browser_is_opened(tmp_path: Path) -> None:
     # GIVEN a display and a browser that writes down what it is shown
     browser = tmp_path / "browser"
-    browser.write_text(f'#!/bin/sh\necho "$1" > {tmp_path}/shown\n')
+    lines = (
+        f'echo "$1" > {tmp_path}/line',
+        f'cat "${{1#file://}}" > {tmp_path}/new',
+        f"mv {tmp_path}/new {tmp_path}/shown",
+    )
+    browser.write_text("\n".join(["#!/bin/sh", *lines, ""]))
     browser.chmod(0o755)
     up = Up(tmp_path, "--open", "--listen", "127.0.0.1:0", DISPLAY=":77", BROWSER=f"{browser} %s")
     try:
         said = up.wait_for("nothing wrong here? make demo")
-        found = re.search(r"the page: (http://127\.0\.0\.1:\d+/)", said)
+        found = re.search(r"the page: (http://127\.0\.0\.1:\d+/)#token=(\S+)", said)
         assert found is not None
         end = time.monotonic() + DEADLINE_S
         while not (tmp_path / "shown").exists():
             assert time.monotonic() < end, "no browser was opened"
             time.sleep(0.1)
-        assert (tmp_path / "shown").read_text() == f"{found[1]}\n"
+        # THEN it is shown the address with the token, which its command line does not say
+        assert f'url={found[1]}#token={found[2]}"' in (tmp_path / "shown").read_text()
+        assert (tmp_path / "line").read_text().startswith("file://")
         # WHEN the recorder is killed
         up.process.kill()
         up.process.wait()

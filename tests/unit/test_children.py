@@ -29,6 +29,19 @@ def test_what_lies_in_the_current_directory_is_not_run(name: str, tmp_path: Path
     assert (tmp_path / "planted").exists()
 
 
+@pytest.mark.parametrize("path", ["", ":/nowhere", ".:/nowhere", "/nowhere:"])
+def test_the_current_directory_does_not_come_in_by_the_search_path(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "json").mkdir()
+    (tmp_path / "json/__init__.py").write_text("open('planted', 'w')\n")
+    monkeypatch.setenv("PYTHONPATH", path)
+    command = _python.safe("-c", "import json")
+    subprocess.run(command, cwd=tmp_path, env=_python.environment(), capture_output=True, timeout=60, check=False)
+    assert not (tmp_path / "planted").exists()
+    assert _python.environment().get("PYTHONPATH") in (None, "/nowhere")
+
+
 def test_nobody_starts_our_interpreter_in_another_way() -> None:
     for path in sorted(SOURCE.rglob("*.py")):
         if path.name == "_python.py":

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-EVERYWHERE = {"_native", "_python", "_time", "_severity", "_errors", "_missing"}
+EVERYWHERE = {
+    "_native", "_python", "_time", "_severity", "_errors", "_missing", "_safe_files", "_secrets", "_confinement", "_text",
+}  # fmt: skip
 
 ROOMS = {
     "kernel": {"kernel"},
@@ -26,7 +28,7 @@ ROOMS = {
     # Findings have one shape, and `check` is a diagnosis beside the audit of the node.
     "diagnosis": {"diagnosis", "audit", "profile", "views", "recording", "systemd", "kernel"},
     "audit": {"audit", "systemd", "kernel"},
-    "lab": {"lab", "importing", "kernel", ""},
+    "lab": {"lab", "importing", "recording", "kernel", ""},
     # What may be asked: only how filters are read needs another room.
     "questions": {"questions", "profile"},
     "documents": {

@@ -28,7 +28,7 @@ FROM_S = 220
 """10:57 in Berlin, after START_US."""
 LASTS_S = 75 * 60
 PACKS = ("incident", "good", "bad", "node-a", "node-b", "healthy", "x")
-FOLDERS = ("rec", "healthy", "sick", "healthy-node", "night", "DIR", "out/zombiescope")
+FOLDERS = ("rec", "healthy", "sick", "healthy-node", "night", "DIR", "out/zombiescope", "wide")
 
 READS_A_RECORDING = {
     "cgroups", "compact", "containers", "cores", "diagnose", "diff", "events", "export", "flamegraph", "freeze",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from zombiescope._missing import Missing
+from zombiescope._secrets import mask_text
 from zombiescope._severity import rank
 from zombiescope.systemd.show import RunningUnit
 
@@ -24,6 +25,10 @@ class EvidenceLine:
     """Absolute inside the root; for an answer of systemd its object, such as "systemd: ecs.service"."""
     line: int | None
     text: str
+
+    def __post_init__(self) -> None:
+        """Unit files, crontabs and command lines hold passwords; a report goes to tickets and into CI."""
+        object.__setattr__(self, "text", mask_text(self.text))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from zombiescope.commands import diagnose
 from zombiescope.commands.failure import Failure
 from zombiescope.commands.output import Json, called, console, examples, note, print_document
 from zombiescope.commands.quantities import human_bytes
-from zombiescope.commands.serve import bind, may_show
+from zombiescope.commands.serve import bind, may_show, token_for
 from zombiescope.questions.window import WHOLE, Window
 from zombiescope.web import listen_address
 
@@ -92,14 +92,17 @@ def _explain(recording: Recording, place: Path, json_: bool) -> str:
     first = next(iter(found.found.incidents), None)
     at = f"--from {window.clock(first.from_us)} --to {window.clock(first.to_us)}" if first else "--last 30s"
     out = console()
-    out.print("\nlook at it yourself", style="bold")
+    out.print()
+    out.print("look at it yourself", style="bold")
     looks = (("heatmap", "--last 30s --by core"), ("flamegraph", at), ("diagnose", "--last 30s -o report.html"))
     for name, options in looks:
         out.print(f"  {called()} {name} {place} {options}", soft_wrap=True)  # broken lines cannot be pasted
     guilty = _guilty(window, first)
     url = listen_address.url(listen_address.DEFAULT, listen_address.PORT, path=guilty)
-    out.print("\nor on the page", style="bold")
-    out.print(f"  {called()} serve {place}", soft_wrap=True)
+    out.print()
+    out.print("or on the page", style="bold")
+    # Nothing in it is anybody's secret, and so the address below can be opened as it stands.
+    out.print(f"  {called()} serve --no-token {place}", soft_wrap=True)
     out.print(f"  {url}", soft_wrap=True)
     return guilty
 
@@ -116,9 +119,10 @@ def _show(place: Path, guilty: str) -> None:
     if not may_show("it as above,"):
         return
     made = bind(listen_address.DEFAULT, exact=False)
-    url = listen_address.url(listen_address.DEFAULT, listen_address.port_of(made), path=guilty)
+    token = token_for(listen_address.DEFAULT, token=True)
+    url = listen_address.url(listen_address.DEFAULT, listen_address.port_of(made), token, path=guilty)
     note(f"{url}\nCtrl-C stops it.")
     from zombiescope.web.recordings import Place
     from zombiescope.web.server import ServerConfig, serve
 
-    serve(made, ServerConfig((Place(place),), listen_address.DEFAULT, open_url=url))
+    serve(made, ServerConfig((Place(place),), listen_address.DEFAULT, token=token, open_url=url))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from zombiescope.questions.window import WindowQuestion
 from zombiescope.recording import locate
 
 if TYPE_CHECKING:
+    from zombiescope.diagnosis.diagnose import Progress
     from zombiescope.documents.incidents import DiagnosisAnswer
     from zombiescope.recording.reader import Recording
 
@@ -74,7 +76,8 @@ def command(
             from zombiescope.documents.incidents import answer, together
 
             _require_recorded(recording, question)
-            one = answer(recording, question, live=live is not None)
+            with _progress() as progress:
+                one = answer(recording, question, live=live is not None, progress=progress)
             if one is not None:
                 found.append(one)
                 if output is not None:
@@ -142,6 +145,22 @@ def _recorded(directory: str | None, node: str | None, live_s: float | None) -> 
             yield recording
 
 
+@contextmanager
+def _progress() -> Iterator[Progress | None]:
+    """How far a long window is looked through, on stderr where that is a terminal; gone when it is done."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+    from rich.progress import Progress as Bar
+
+    text = TextColumn("looking at suspicious moments")
+    with Bar(text, BarColumn(), MofNCompleteColumn(), console=Console(file=sys.stderr), transient=True) as bar:
+        task = bar.add_task("", total=None, visible=False)
+        yield lambda done, of: bar.update(task, completed=done, total=of, visible=of > 1)
+
+
 def _write(output: Path, recording: Recording, one: DiagnosisAnswer) -> None:
     found, window, heading = one.found, one.window, one.heading
     if output.suffix == ".html":
@@ -158,13 +177,14 @@ def show(answer: DiagnosisAnswer, *, verbose: bool = False) -> None:
     """For a person."""
     from rich.text import Text
 
+    from zombiescope.commands.terminal import one_line
     from zombiescope.diagnosis.report.terminal import lines
 
     out = console()
     out.print(answer.heading, style="bold")
     out.print()
     for line in lines(answer.found, lambda at_us: answer.window.clock(at_us, 1), wordy=verbose):
-        head, rest = Text.assemble(*line.head), Text.assemble(*line.text)
+        head, rest = (one_line(Text.assemble(*part)) for part in (line.head, line.text))
         if line.whole:
             out.print(head + rest, soft_wrap=True)
             continue

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from typing import Annotated, BinaryIO, cast
 
 import typer
 
+from zombiescope import _safe_files
 from zombiescope.commands import picture
 from zombiescope.commands.failure import Failure
 from zombiescope.commands.output import Json, examples, note, print_document
@@ -88,16 +88,12 @@ def command(
 @contextmanager
 def _aside(output: Path, *, compressed: bool) -> Iterator[BinaryIO]:
     """The file whole or not at all: it has its name when everything is in it."""
-    aside = output.with_name(f".{output.name}.{os.getpid()}")
     try:
-        with aside.open("wb") as file:
+        with _safe_files.output(output) as file:
             if compressed:
                 with gzip.GzipFile("", "wb", 6, file, mtime=0) as packed:
                     yield cast("BinaryIO", packed)
             else:
                 yield file
-        aside.replace(output)
     except OSError as error:
         raise Failure(f"{output} could not be written: {error.strerror}") from error
-    finally:
-        aside.unlink(missing_ok=True)

@@ -8,6 +8,7 @@ from zombiescope.commands.output import Json, console, examples, print_document,
 from zombiescope.commands.quantities import human_bytes, human_count, human_s
 from zombiescope.commands.recording_argument import Dir, Node, opened
 from zombiescope.commands.window import Utc, clock, zone_of
+from zombiescope.kernel.cpu import format_list
 from zombiescope.questions.window import Window
 
 if TYPE_CHECKING:
@@ -47,7 +48,9 @@ def _print(found: Info, zone: tzinfo) -> None:
     facts = table("", " ", wraps=" ")
     facts.show_header = False
     facts.add_row("kernel", f"{found.kernel or '?'} on {found.machine or '?'}, {found.os or '?'}")
-    facts.add_row("cores", str(found.cpus if found.cpus is not None else "?"))
+    cores = str(found.cpus if found.cpus is not None else "?")
+    apart = f"; {format_list(found.left_out)} left out of sampling, as asked for" if found.left_out else ""
+    facts.add_row("cores", cores + apart)
     facts.add_row("labels", ", ".join(f"{key}={value}" for key, value in found.labels.items()) or "none")
     facts.add_row("window", f"{Window(found.start_us, found.end_us, zone).heading()}, {human_s(span_s)}")
     facts.add_row("boots", str(len(found.boots)))

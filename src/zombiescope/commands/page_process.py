@@ -11,18 +11,21 @@ from typing import Any
 
 from zombiescope import _python
 from zombiescope.commands.output import note
-from zombiescope.commands.serve import bind, may_show, say_token
+from zombiescope.commands.serve import bind, may_show, refuse_open_address, say_token, token_for
 from zombiescope.web import listen_address
 
 
-def start(directory: str, listen: listen_address.ListenAddress | None = None, *, open_: bool) -> None:
+def start(
+    directory: str, listen: listen_address.ListenAddress | None = None, *, open_: bool, token: bool = True
+) -> None:
     """On a socket that is open from now on: whoever comes early waits a second."""
     where = listen or listen_address.DEFAULT
+    refuse_open_address(where, token)
     made = bind(where, exact=listen is not None)
-    token = None if where.loopback else listen_address.new_token()
-    url = listen_address.url(where, listen_address.port_of(made), token)
+    secret = token_for(where, token)
+    url = listen_address.url(where, listen_address.port_of(made), secret)
     note(f"the page: {url}")
-    say_token(where, token)
+    say_token(where, secret)
     settings = {
         "dir": directory,
         "node": os.uname().nodename,
@@ -30,7 +33,7 @@ def start(directory: str, listen: listen_address.ListenAddress | None = None, *,
         "pid": os.getpid(),
         "socket": made.fileno(),
     }
-    _start(settings, {"token": token, "open": url if open_ and may_show(url) else None}, made)
+    _start(settings, {"token": secret, "open": url if open_ and may_show(url) else None}, made)
     made.close()
 
 
@@ -50,6 +53,7 @@ def _start(settings: dict[str, Any], secret: dict[str, Any], made: socket.socket
             _python.module("zombiescope.web", json.dumps(settings)),
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
+            env=_python.environment(),
             pass_fds=[made.fileno()],
         )
         assert page.stdin is not None

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from zombiescope import _safe_files
 from zombiescope.commands.failure import Failure
 from zombiescope.commands.output import command_line, console, note
 from zombiescope.commands.quantities import human_bytes
@@ -43,12 +43,10 @@ def format_of(output: Path) -> str:
 
 def write(output: Path, text: str) -> None:
     """The file whole or not at all: a reader never sees half of it."""
-    aside = output.with_name(f".{output.name}.{os.getpid()}")
     try:
-        aside.write_text(text, encoding="utf-8")
-        aside.replace(output)
+        with _safe_files.output(output) as file:
+            file.write(text.encode())
     except OSError as error:
-        aside.unlink(missing_ok=True)
         raise Failure(f"{output} could not be written: {error.strerror}") from error
     note(f"{output}: {human_bytes(output.stat().st_size)}")
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from zombiescope import _python
 from zombiescope.commands.failure import Failure
 from zombiescope.commands.record import configuration, recorder_arguments
 from zombiescope.recording import locate
@@ -79,7 +80,7 @@ def _memory() -> str | None:
 def _started(home: Path, changes: dict[str, Any]) -> Iterator[PrivateRecorder]:
     config = configuration(dir=str(home), max_bytes=_MAX_BYTES, quiet=True, **changes)
     # Under a runtime directory of its own, nobody mistakes it for the machine's recorder.
-    environment = os.environ | {"ZOMBIESCOPE_RUNTIME_DIR": str(home / "run")}
+    environment = _python.environment() | {"ZOMBIESCOPE_RUNTIME_DIR": str(home / "run")}
     with (home / "stderr").open("wb") as errors:
         process = subprocess.Popen(  # noqa: S603  our own interpreter, our own module
             recorder_arguments(config),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 EXAMPLES = examples(
     "push --last 10m --to pyroscope http://pyroscope:4040",
     "push --last 1h --to parca http://parca:7070 --label team=ml",
-    "push x.zscope --to otlp http://collector:4318 --token-file key",
+    "push x.zscope --to otlp https://collector:4318 --token-file key",
     "push --from 12:00 --until 12:10 --to parca http://parca:7070",
 )
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -64,6 +64,9 @@ def command(
             "--token-file", metavar="FILE", help="A file with the token to send as Bearer.", show_default=False
         ),
     ] = None,
+    plain_http: Annotated[
+        bool, typer.Option("--plain-http", help="Send a token over plain HTTP to another machine nevertheless.")
+    ] = False,
     every: Annotated[
         str | None,
         typer.Option(
@@ -92,7 +95,7 @@ def command(
 
         found = answer(recording, ExportQuestion(question.window, question.filters, every_event=target == "otlp"))
         samples = ExportSamples(found.selection)
-        sent = _push(samples, target, Peer(url, headers, timeout_s), name, labels, every_us)
+        sent = _push(samples, target, Peer(url, headers, timeout_s, plain=plain_http), name, labels, every_us)
     if not sent.requests:
         picture.say_empty(found.filters, directory)
     if json_:

@@ -1,6 +1,6 @@
 """`zombiescope record`: checks its options, then becomes the recorder.
 
-The recorder replaces this process (execv), so that it does not carry the command line's modules in memory for
+The recorder replaces this process (execve), so that it does not carry the command line's modules in memory for
 weeks.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
 from pathlib import Path
@@ -21,11 +22,13 @@ from zombiescope.commands.failure import Failure
 from zombiescope.commands.output import Json, examples
 from zombiescope.commands.quantities import duration_s, size_bytes, within
 from zombiescope.recording import locate
+from zombiescope.recording.core_lists import ISOLATED
 
 EXAMPLES = examples(
     "record                         # until Ctrl-C",
     "record ./rec --for 20s --json  # then a summary",
     "record --interval 100ms --hz 499",
+    "record --leave-out-cores isolated",
     "record --keep 3d --max-bytes 20GB --label zone=us-east-1a",
 )
 
@@ -51,6 +54,12 @@ def _compact_every_s(text: str) -> float:
 
 def _max_bytes(text: str) -> int:
     return round(within(size_bytes(text), 10**6, 10**18, "at least 1MB"))
+
+
+def _cores(text: str) -> str:
+    if text and text != ISOLATED and not re.fullmatch(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", text):
+        raise typer.BadParameter(f"{text!r} is not a list of cores; write it as 2-5,8, or isolated")
+    return text
 
 
 def _label(text: str) -> tuple[str, str]:
@@ -110,6 +119,14 @@ Event = Annotated[
         help="What makes a sample: cpu-clock (counts are time) or cycles (sees code with interrupts off; needs a PMU).",
     ),
 ]
+ReadByAll = Annotated[
+    bool,
+    typer.Option(
+        "--read-by-all",
+        help="Every user of this machine may read the recording: command lines, paths and stacks of all users. Without "
+        "it the group zombiescope may.",
+    ),
+]
 Node = Annotated[
     str | None,
     typer.Option("--node", metavar="NAME", help="Record under this name. Default: the host's.", show_default=False),
@@ -121,6 +138,18 @@ CompactEvery = Annotated[
         parser=_compact_every_s,
         metavar="DURATION",
         help="How often the log is turned into Parquet.",
+    ),
+]
+
+
+LeaveOutCores = Annotated[
+    str,
+    typer.Option(
+        "--leave-out-cores",
+        parser=_cores,
+        metavar="LIST",
+        show_default=False,
+        help="Cores not to sample: 2-5,8, or 'isolated' for those that the kernel keeps apart (isolcpus, nohz_full).",
     ),
 ]
 
@@ -138,6 +167,8 @@ def command(
     labels: Label = None,
     event: Event = "cpu-clock",
     node: Node = None,
+    read_by_all: ReadByAll = False,
+    leave_out_cores: LeaveOutCores = "",
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing while recording.")] = False,
     json_: Json = False,
 ) -> None:
@@ -160,6 +191,8 @@ def command(
             max_bytes=max_bytes,
             labels=dict(labels or ()),
             compact_every_s=compact_every_s,
+            read_by_all=read_by_all,
+            leave_out_cores=leave_out_cores,
             json=json_,
             quiet=quiet,
         )
@@ -180,6 +213,8 @@ def configuration(**changes: Any) -> dict[str, Any]:
         "max_bytes": 2 * 10**9,
         "labels": {},
         "compact_every_s": 900.0,
+        "read_by_all": False,
+        "leave_out_cores": "",
         "diagnose": False,
         "json": False,
         "quiet": False,
@@ -198,7 +233,7 @@ def become_recorder(config: dict[str, Any]) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     try:
-        os.execv(arguments[0], arguments)  # noqa: S606  our own interpreter, our own module
+        os.execve(arguments[0], arguments, _python.environment())  # noqa: S606  our own interpreter, our own module
     except OSError as error:
         why = f"{arguments[0]} cannot be executed by this user: {error.strerror}"
         raise Failure(why, "build .venv with an interpreter that may be: make setup PYTHON=/usr/bin/python3") from error

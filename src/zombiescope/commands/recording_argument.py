@@ -16,6 +16,11 @@ from zombiescope.recording import locate
 if TYPE_CHECKING:
     from zombiescope.recording.reader import Recording
 
+READ_FIX = (
+    "run as the recorder's user, join the group zombiescope (usermod -aG zombiescope USER), or record with "
+    "--read-by-all"
+)
+
 Dir = Annotated[
     str | None,
     typer.Argument(
@@ -65,7 +70,7 @@ def opened(directory: str | None, node: str | None = None) -> Iterator[Recording
         recording = open_recording(place, node_of(directory, node))
     except PermissionError as error:
         what = error.filename or place
-        raise Failure(f"{what} may not be read by this user", "run as the recorder's user") from error
+        raise Failure(f"{what} may not be read by this user", READ_FIX) from error
     with recording:
         yield recording
         _report_damage(recording)

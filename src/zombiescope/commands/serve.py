@@ -38,8 +38,16 @@ ListenOption = Annotated[
         "--listen",
         parser=listen_at,
         metavar="ADDRESS:PORT",
-        help="Default: 127.0.0.1:8321, or the next free port. Any address but the loopback requires a token.",
+        help="Default: 127.0.0.1:8321, or the next free port.",
         show_default=False,
+    ),
+]
+TokenOption = Annotated[
+    bool,
+    typer.Option(
+        "--token/--no-token",
+        help="Require the token that is printed with the address, or let every user of this machine read the page. "
+        "$ZOMBIESCOPE_TOKEN chooses the token. On any address but the loopback it is required.",
     ),
 ]
 OpenOption = Annotated[bool, typer.Option("--open", help="Show it in a browser, if there is a display.")]
@@ -57,14 +65,14 @@ def command(
             show_default=False,
         ),
     ] = None,
-    token: Annotated[bool, typer.Option("--token", help="Require a token on the loopback as well.")] = False,
+    token: TokenOption = True,
     open_: OpenOption = False,
     node: Node = None,
 ) -> None:
     """The web page over recordings: cores, heat map, flame graph, diagnosis.
 
-    It listens on this machine only, reads only, and changes nothing. On any other address it requires a token, which is
-    made anew and shown once.
+    It listens on this machine only, reads only, and changes nothing. It requires a token, which is made anew and shown
+    once, in the address to open.
     """
     chosen: list[str] | list[None] = directories or [None]
     places = [(place_of(each), node_of(each, node)) for each in chosen]
@@ -72,9 +80,10 @@ def command(
         if not place.exists():
             raise Failure(f"there is no recording at {place}", "'zombiescope up' starts one")
     where = listen or listen_address.DEFAULT
+    refuse_open_address(where, token)
     made = bind(where, exact=listen is not None)
     port = listen_address.port_of(made)
-    secret = listen_address.new_token() if token or not where.loopback else None
+    secret = token_for(where, token)
     url = listen_address.url(where, port, secret)
     note(url)
     say_token(where, secret)
@@ -100,8 +109,24 @@ def bind(where: ListenAddress, *, exact: bool) -> socket.socket:
     return made
 
 
+def refuse_open_address(where: ListenAddress, token: bool) -> None:
+    if not token and not where.loopback:
+        raise typer.BadParameter(f"--no-token: {where.shown} is reached from other machines; leave it out")
+
+
+def token_for(where: ListenAddress, token: bool) -> str | None:
+    """What whoever asks must bring along."""
+    if not token and where.loopback:
+        return None
+    try:
+        return listen_address.new_token()
+    except ValueError as error:
+        raise Failure(str(error), "unset it, and a token is made") from None
+
+
 def say_token(where: ListenAddress, token: str | None) -> None:
     if token is None:
+        note("Every user of this machine may read it (--no-token).")
         return
     who = "Whoever reaches this address" if not where.loopback else "Whoever is on this machine"
     note(f"{who} needs the token after #; it is shown here once, and a new one is made at the next start.")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from datetime import tzinfo
 from typing import Any
 
 from zombiescope.commands.failure import one_line
 from zombiescope.commands.output import Json, console, examples, note, print_document
 from zombiescope.commands.quantities import human_bytes, human_count, human_s, percent
 from zombiescope.commands.window import clock, zone_of
+from zombiescope.kernel.cpu import format_list
 
 EXAMPLES = examples(
     "status",
@@ -16,6 +18,7 @@ EXAMPLES = examples(
 )
 
 _GAPS_SHOWN = 5
+_OVER_SHOWN = 5
 
 
 def command(json_: Json = False) -> None:
@@ -48,17 +51,29 @@ def _print(document: dict[str, Any]) -> None:
         return
     out.print(f"  on disk  {human_bytes(document['bytes'])}")
     _print_cost(document["cost"])
-    for incident in document["incidents"]:
-        since = clock(round(incident["from"] * 1e6), zone)
-        style = "bold red" if incident["severity"] == "critical" else "yellow"
-        _print_line(incident["severity"], f"since {since}: {_headline(incident)}", style)
+    _print_incidents(document["incidents"], zone)
     for gap in document["gaps"][-_GAPS_SHOWN:]:
         start, end = (clock(round(gap[side] * 1e6), zone) for side in ("from", "to"))
         _print_line("blind", f"{start} – {end}  {gap['source']}: {gap['why']}", "yellow")
     if not document["gaps"]:
         out.print("  blind    never since it started")
+    if document["left_out"]:
+        out.print(f"  left out stacks of cores {format_list(document['left_out'])}, as asked for")
     for item in document["missing"]:
         _print_line("missing", f"{item['source']}: {item['why']}; {item['grant']}", "yellow")
+
+
+def _print_incidents(incidents: list[dict[str, Any]], zone: tzinfo) -> None:
+    """All that go on, and the last of those that are over."""
+    over = [incident for incident in incidents if incident["state"] != "open"]
+    for incident in [*(one for one in incidents if one["state"] == "open"), *over[:_OVER_SHOWN]]:
+        start, end = (clock(round(incident[side] * 1e6), zone) for side in ("from", "to"))
+        is_open, is_critical = incident["state"] == "open", incident["severity"] == "critical"
+        when = f"since {start}" if is_open else f"{start} – {end}, over"
+        style = "bold red" if is_open and is_critical else "yellow" if is_open else "dim"
+        _print_line(incident["severity"], f"{when}: {_headline(incident)}", style)
+    if len(over) > _OVER_SHOWN:
+        _print_line("", f"and {len(over) - _OVER_SHOWN} more that are over: status --json", "dim")
 
 
 def _headline(incident: dict[str, Any]) -> str:
@@ -72,8 +87,10 @@ def _print_line(label: str, text: str, style: str) -> None:
     """Wrapped beside its label, not below it."""
     from rich.text import Text
 
+    from zombiescope.commands.terminal import one_line
+
     out = console()
-    for number, part in enumerate(Text(text).wrap(out, max(20, out.width - 11))):
+    for number, part in enumerate(one_line(text).wrap(out, max(20, out.width - 11))):
         part.rstrip()
         out.print(Text(f"  {label if number == 0 else '':<9}") + part, style=style)
 

@@ -10,11 +10,11 @@ from zombiescope.commands import page_process, record
 from zombiescope.commands.failure import Failure
 from zombiescope.commands.output import called, examples, note
 from zombiescope.commands.quantities import human_bytes, human_s
-from zombiescope.commands.serve import ListenOption, OpenOption
+from zombiescope.commands.serve import ListenOption, OpenOption, TokenOption
 from zombiescope.recording import locate
 
 EXAMPLES = examples(
-    "up                # then look at http://127.0.0.1:8321",
+    "up                # then open the address that it prints",
     "up --open         # in a browser, at once",
     "up /data/flight   # into a directory of your choice",
 )
@@ -25,6 +25,9 @@ def command(
     for_s: record.For = None,
     open_: OpenOption = False,
     listen: ListenOption = None,
+    token: TokenOption = True,
+    read_by_all: record.ReadByAll = False,
+    leave_out_cores: record.LeaveOutCores = "",
     page: Annotated[bool, typer.Option("--page/--no-page", help="Start the web page, or do not.")] = True,
 ) -> None:
     """Record this node, diagnose it meanwhile, and show it on a web page.
@@ -39,10 +42,13 @@ def command(
             f"a recorder (pid {recorder.pid}) already records this node into {recorder.recording}",
             "watch it with 'zombiescope serve' or 'zombiescope top', or stop it first",
         )
-    config = record.configuration(dir=record.writable_dir(directory), for_s=for_s, diagnose=True)
+    place = record.writable_dir(directory)
+    config = record.configuration(
+        dir=place, for_s=for_s, read_by_all=read_by_all, leave_out_cores=leave_out_cores, diagnose=True
+    )
     note(f"The last {human_s(config['keep_s'])} are kept, at most {human_bytes(config['max_bytes'])}.")
     note(f"In another terminal: '{called()} top' shows it live, '{called()} cores --last 5m' the past.")
     note("Ctrl-C stops it.")
     if page:
-        page_process.start(config["dir"], listen, open_=open_)
+        page_process.start(config["dir"], listen, open_=open_, token=token)
     record.become_recorder(config)

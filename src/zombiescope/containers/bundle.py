@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from zombiescope._secrets import mask_words
 from zombiescope.containers import files
 from zombiescope.containers.description import Description
 from zombiescope.kernel import process
@@ -110,7 +111,7 @@ def _crio_name(notes: dict[str, Any]) -> str | None:
 def _arguments(value: object) -> tuple[str, ...]:
     if not isinstance(value, list):
         return ()
-    return tuple(word for one in value[:MAX_ARGUMENTS] if (word := files.text(one)) is not None)
+    return tuple(mask_words([word for one in value[:MAX_ARGUMENTS] if (word := files.text(one)) is not None]))
 
 
 def _docker(spec: dict[str, Any]) -> str | None:

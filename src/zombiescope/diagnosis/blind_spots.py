@@ -57,7 +57,7 @@ def _rows(gap: Gap, cores: CoreGrid) -> list[int]:
 def _late(facts: Facts, cores: CoreGrid) -> Mask:
     late_us = np.zeros(cores.seconds)
     rows = facts.recording.table("cost", cores.start_us, facts.end_us + 1, ("time", "tick_late_us"))
-    rows = rows.filter(columns.present(rows.column("tick_late_us")))
+    rows = columns.take(rows, np.flatnonzero(columns.present(rows.column("tick_late_us"))))
     times, late = columns.numbers(rows.column("time")), columns.numbers(rows.column("tick_late_us"))
     # A tick at the end of a second belongs to that second.
     second = np.clip((times - 1 - cores.start_us) // 1_000_000, 0, cores.seconds - 1)

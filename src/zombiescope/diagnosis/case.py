@@ -127,6 +127,12 @@ class Case:
             baseline_cpu_ratio=None if usual is None else min(usual / all_cores, 1.0),
         )
 
+    @cached_property
+    def hog_kernel_cores(self) -> float:
+        """CPUs that the hog spent in the kernel: what the figures of a pattern are to be measured against, and not the
+        size of the node."""
+        return self.profile.kernel_samples / self.facts.hz / self.seconds
+
     @property
     def known_hog(self) -> Actor | None:
         """None where nobody was sampled."""

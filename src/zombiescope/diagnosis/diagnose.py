@@ -7,8 +7,9 @@ samples are read around those moments only.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from zombiescope._severity import Severity, rank
 from zombiescope._time import SECOND_US
@@ -48,30 +49,41 @@ class Diagnosis:
     """Symptoms that are part of no incident, the worst of each kind and place."""
 
 
-def diagnose(recording: Recording, start_us: int, end_us: int, *, live: bool = False) -> Diagnosis:
+Progress = Callable[[int, int], object]
+"""Told how many of how many parts of the window were looked at."""
+
+
+def diagnose(
+    recording: Recording, start_us: int, end_us: int, *, live: bool = False, progress: Progress | None = None
+) -> Diagnosis:
     """Every incident of the window, the worst first."""
-    return examine(Facts(recording, start_us, end_us), live=live)
+    return examine(Facts(recording, start_us, end_us), live=live, progress=progress)
 
 
-def examine(whole: Facts, *, beside: Sequence[Symptom] = (), live: bool = False) -> Diagnosis:
+def examine(
+    whole: Facts, *, beside: Sequence[Symptom] = (), live: bool = False, progress: Progress | None = None
+) -> Diagnosis:
     """As `diagnose`; `beside` are symptoms that no recording holds and that somebody saw meanwhile."""
     looks, unseen = _looks(whole)
-    found = [symptoms.find(look.facts) for look in looks]
-    if found:
-        found[0] += _not_found(beside, found[0])
-    examined = zip(looks, found, strict=True)
-    incidents = _recurring([incident for look, each in examined for incident in _examined(look, each, live)])
+    seen = []
+    for number, look in enumerate(looks):
+        if progress is not None:
+            progress(number, len(looks))
+        seen.append(_see(look, () if number else beside, live))
+        if look.facts is not whole:
+            look.facts.forget()  # on a large node each is a hundred megabytes
+    incidents = _recurring([incident for each in seen for incident in each.incidents])
     incidents = ordered(_without_parts(incidents))
-    not_checked = [*_not_checked(whole, looks), *([unseen] if unseen else [])]
+    not_checked = [*_not_checked(whole, seen), *([unseen] if unseen else [])]
     kept = tuple(incidents[:MAX_INCIDENTS])
-    remarks = _worst_of_each([symptom for each in found for symptom in each if symptom.is_remark])
+    remarks = _worst_of_each([symptom for each in seen for symptom in each.symptoms if symptom.is_remark])
     return Diagnosis(
         whole.recording.name,
         whole.start_us,
         whole.end_us,
         kept,
         tuple(not_checked),
-        _is_blind(looks),
+        _is_blind(seen),
         tuple(_noted(remarks, kept)),
         remarks,
     )
@@ -93,6 +105,22 @@ class _Look:
     goes_on_us: int | None = None
 
 
+class _Seen(NamedTuple):
+    """What is left of a look when its facts are let go of."""
+
+    symptoms: list[Symptom]
+    incidents: list[Incident]
+    has_cores: bool
+    has_samples: bool
+
+
+def _see(look: _Look, beside: Sequence[Symptom], live: bool) -> _Seen:
+    found = symptoms.find(look.facts)
+    found += _not_found(beside, found)
+    incidents = list(_examined(look, found, live))
+    return _Seen(found, incidents, look.facts.cores is not None, len(look.facts.samples) > 0)
+
+
 def _looks(whole: Facts) -> tuple[list[_Look], str | None]:
     """What to look at, and what is to be said about the rest."""
     if whole.end_us - whole.start_us <= LONG_US:
@@ -112,7 +140,7 @@ def _examined(look: _Look, found: list[Symptom], live: bool) -> Iterator[Inciden
     presence = Presence(look.facts.samples)
     for each in group([symptom for symptom in found if not symptom.is_remark], presence):
         incident = _incident(look.facts, each, live)
-        if each.is_moderate and not is_news(incident):
+        if each.is_moderate and not each.is_worth_a_word and not is_news(incident):
             continue
         if look.goes_on_us is not None and incident.to_us >= look.facts.end_us - OPEN_US:
             incident = replace(incident, to_us=look.goes_on_us)
@@ -216,6 +244,8 @@ def _without_parts(found: list[Incident]) -> list[Incident]:
 
 
 def _is_part(part: Incident, of: Incident) -> bool:
+    if is_moderate(part.symptoms) and not is_moderate(of.symptoms) and _is_same_work(part, of):
+        return True
     if is_explained(part) or not is_explained(of) or not part.causes or is_moderate(of.symptoms):
         return False
     mine, theirs = part.causes[0].hog, of.causes[0].hog
@@ -223,9 +253,18 @@ def _is_part(part: Incident, of: Incident) -> bool:
     return same and part.from_us <= of.to_us + NEAR_US and of.from_us <= part.to_us + NEAR_US
 
 
-def _is_blind(looks: list[_Look]) -> bool:
+def _is_same_work(part: Incident, of: Incident) -> bool:
+    """The kworkers behind a caller, or the other way round: one cause by one culprit, in the same seconds."""
+    mine, theirs = (one.causes[0] if one.causes else None for one in (part, of))
+    if mine is None or theirs is None or mine.culprit is None or theirs.culprit is None:
+        return False
+    same = (mine.pattern, mine.culprit.name) == (theirs.pattern, theirs.culprit.name)
+    return same and part.from_us <= of.to_us and of.from_us <= part.to_us
+
+
+def _is_blind(seen: list[_Seen]) -> bool:
     """Neither cores nor stacks were recorded where it was looked."""
-    return all(look.facts.cores is None and not len(look.facts.samples) for look in looks)
+    return not any(each.has_cores or each.has_samples for each in seen)
 
 
 def _worst_of_each(remarks: list[Symptom]) -> tuple[Symptom, ...]:
@@ -250,14 +289,14 @@ def _noted(remarks: tuple[Symptom, ...], incidents: tuple[Incident, ...]) -> Ite
             yield one.text
 
 
-def _not_checked(facts: Facts, looks: list[_Look]) -> Iterator[str]:
+def _not_checked(facts: Facts, seen: list[_Seen]) -> Iterator[str]:
     for entry in facts.missing:
         yield f"{entry.get('source')}: {entry.get('why')}"
-    if _is_blind(looks):
+    if _is_blind(seen):
         yield "cores and stacks: neither was recorded in this window"
-    elif all(look.facts.cores is None for look in looks):
+    elif not any(each.has_cores for each in seen):
         yield "cores: no per-core counters in this window, so what each core did is known from its samples alone"
-    if facts.cgroups.memory is None:
+    if not facts.counts_cgroups:
         yield "memory cgroups: not counted in this window"
     if facts.kernel is None:
         yield "kernel: version unknown, so the signatures of all kernels were tried"

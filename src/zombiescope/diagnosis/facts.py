@@ -18,10 +18,12 @@ import numpy.typing as npt
 from zombiescope._time import HOUR_US, SECOND_US
 from zombiescope.diagnosis import core_grid, sample_grid
 from zombiescope.diagnosis.core_grid import CoreGrid
+from zombiescope.diagnosis.dictionaries import Dictionaries, SeriesName
 from zombiescope.diagnosis.sample_grid import SampleGrid
 from zombiescope.kernel.cpu import parse_list
 from zombiescope.kernel.release import kernel_version
 from zombiescope.recording import columns
+from zombiescope.recording.core_lists import ISOLATED, LEFT_OUT, listed
 from zombiescope.recording.event import Event
 from zombiescope.recording.gaps import Gap
 from zombiescope.recording.reader import Recording
@@ -84,6 +86,10 @@ class Facts:
         kept: Kept = self._always[what]
         return kept
 
+    def forget(self) -> None:
+        """Lets go of what was read for this window; it is read again if it is asked for."""
+        self._kept.clear()
+
     @property
     def node(self) -> dict[str, Any]:
         return self.recording.node
@@ -126,9 +132,15 @@ class Facts:
 
     @property
     def _all_samples(self) -> SampleGrid:
-        return self._keep(
-            "samples", lambda: sample_grid.load(self.recording, self.start_us, self.end_us, self._recorded_hz)
-        )
+        def read() -> SampleGrid:
+            span = (self.start_us, self.end_us)
+            return sample_grid.load(self.recording, *span, self._recorded_hz, self.dictionaries)
+
+        return self._keep("samples", read)
+
+    @property
+    def dictionaries(self) -> Dictionaries:
+        return self.always("dictionaries", lambda: Dictionaries(self.recording))
 
     def samples_between(self, from_us: int, to_us: int) -> SampleGrid:
         """Of any part of the window, whatever incident these facts are about."""
@@ -146,6 +158,16 @@ class Facts:
         cpu = self._all_samples.cpu
         return self._keep("cpus", lambda: len(np.unique(cpu[cpu >= 0])) or 1)
 
+    @property
+    def isolated(self) -> frozenset[int]:
+        """Cores that the scheduler gives nobody who does not ask for them (isolcpus)."""
+        return listed(self.node, ISOLATED)
+
+    @property
+    def left_out(self) -> frozenset[int]:
+        """Cores that are not sampled because somebody asked for that: what is not seen there is no symptom."""
+        return listed(self.node, LEFT_OUT)
+
     # --- events, gaps ------------------------------------------------------------------------------------------------
 
     @property
@@ -159,12 +181,8 @@ class Facts:
     # --- counters ----------------------------------------------------------------------------------------------------
 
     @property
-    def _series(self) -> dict[int, tuple[str, str, str | None, str]]:
-        def read() -> dict[int, tuple[str, str, str | None, str]]:
-            rows = columns.records(self.recording.table("series", self.start_us, self.end_us + LATE_US))
-            return {row["series"]: (row["source"], row["name"], row["key"], row["kind"]) for row in rows}
-
-        return self._keep("series", read)
+    def _series(self) -> dict[int, SeriesName]:
+        return self._keep("series", lambda: self.dictionaries.series(self.start_us, self.end_us + LATE_US))
 
     @property
     def _counters(self) -> Three:
@@ -226,14 +244,18 @@ class Facts:
             return None
         return _between(time, value, np.ones(len(time), bool), np.isin(series, ids), from_us, to_us)
 
-    def interrupt_readings(self, label: str) -> tuple[columns.Ints, columns.Ints]:
-        """When /proc/interrupts was read in the window, and what one of its rows had counted since the last time."""
-        time, series, value = self._interrupts
+    def interrupts_of_cores(self, label: str) -> tuple[columns.Ints, columns.Ints, columns.Ints]:
+        """When /proc/interrupts was read in the window, which cores one of its rows counted anything for, and [core,
+        reading] what it had counted since the last time."""
         ids = [n for n, known in self._series.items() if known[:2] == ("interrupts", label)]
+        rows = self.recording.table("interrupts", self.start_us, self.end_us, ("time", "series", "cpu", "count"))
+        time, series, cpu, value = (columns.numbers(rows.column(name)) for name in rows.column_names)
         readings, place = np.unique(time, return_inverse=True)
-        of_label = np.isin(series, ids)
-        counts = np.bincount(place[of_label], value[of_label], len(readings)).astype(np.int64)
-        return readings, counts
+        mine = np.isin(series, ids)
+        cpus, row = np.unique(cpu[mine], return_inverse=True)
+        counts = np.zeros((len(cpus), len(readings)), np.int64)
+        np.add.at(counts, (row, place[mine]), value[mine])
+        return readings, cpus, counts
 
     def rates(self, source: str, name: str) -> npt.NDArray[np.float64]:
         """How fast a counter rose, all keys together, between each two readings of its source; none where this node
@@ -245,7 +267,8 @@ class Facts:
 
     def interrupt_rates(self, label: str) -> npt.NDArray[np.float64]:
         """Likewise for one row of /proc/interrupts, all cores together."""
-        readings, counts = self.interrupt_readings(label)
+        readings, _, by_core = self.interrupts_of_cores(label)
+        counts = by_core.sum(axis=0)
         return counts[1:] / np.maximum(np.diff(readings), 1) * 1e6 if len(readings) > 1 else np.zeros(0)
 
     def peak(self, source: str, name: str, from_us: int, to_us: int, *, fresh: bool = False) -> int | None:
@@ -280,8 +303,8 @@ class Facts:
 
     def _named(self) -> set[tuple[str, str]]:
         """The series of the last hour: each part of a recording says all of them again."""
-        rows = self.recording.table("series", self.start_us - HOUR_US, self.end_us + LATE_US, ("source", "name"))
-        return {(row["source"], row["name"]) for row in columns.records(rows)}
+        series = self.dictionaries.series(self.start_us - HOUR_US, self.end_us + LATE_US)
+        return {known[:2] for known in series.values()}
 
     # --- cgroups -----------------------------------------------------------------------------------------------------
 
@@ -292,6 +315,11 @@ class Facts:
     def cgroups_at(self, at_us: int) -> CgroupsView:
         """Counted and charged in the hour up to a moment; each part of a recording says every charge again."""
         return self.always(("cgroups", at_us, self.start_us), lambda: self._cgroups.at(at_us))
+
+    @property
+    def counts_cgroups(self) -> bool:
+        """Whether memory cgroups were counted in the hour up to the window's end."""
+        return self._cgroups.is_counted(self.end_us)
 
     def most_cgroups_us(self, from_us: int, to_us: int) -> int | None:
         """When there were most of them in a span."""
@@ -329,7 +357,7 @@ class Facts:
 
         def read() -> Three:
             rows = self.recording.table("census", self.start_us, self.end_us + LATE_US, ("time", "created", "removed"))
-            rows = rows.filter(columns.present(rows.column("created")))
+            rows = columns.take(rows, np.flatnonzero(columns.present(rows.column("created"))))
             return tuple(columns.numbers(rows.column(name)) for name in ("time", "created", "removed"))  # type: ignore[return-value]
 
         return self._keep("ledger", read)

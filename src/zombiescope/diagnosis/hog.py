@@ -11,11 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from zombiescope.diagnosis.incidents import Group
-from zombiescope.diagnosis.presence import members
 from zombiescope.diagnosis.sample_grid import MOSTLY, SampleGrid
 from zombiescope.diagnosis.sample_index import SampledTask
 from zombiescope.diagnosis.symptom import Symptom
-from zombiescope.diagnosis.symptoms.kernel_hog import EVERYBODY
+from zombiescope.diagnosis.task_groups import EVERYBODY, members
 from zombiescope.recording.columns import Mask
 
 WAITING = frozenset(
@@ -71,7 +70,9 @@ class HogSearch:
             return np.zeros(len(grid), bool)
         cores = {symptom.cpu for symptom in self.group.symptoms if symptom.core_is_held} - {None}
         chosen = self.in_span & grid.in_kernel
-        if cores:
+        if self.group.primary.group == EVERYBODY:
+            chosen &= members(grid, self.group.primary)
+        elif cores:
             chosen &= np.isin(grid.cpu, sorted(cpu for cpu in cores if cpu is not None))
         return self._largest_thread(chosen)
 

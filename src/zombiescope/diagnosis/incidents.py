@@ -45,6 +45,11 @@ class Group:
         return is_moderate(self.symptoms)
 
     @property
+    def is_worth_a_word(self) -> bool:
+        """Somebody who was not there before, and has half a CPU or more: that is said even if nothing explains it."""
+        return any(symptom.facts.get("worth_a_word") for symptom in self.symptoms)
+
+    @property
     def primary(self) -> Symptom:
         """What the incident is about: the symptom that names a place and lasted longest."""
         return max(

@@ -1,22 +1,20 @@
 """The doctor: looks at the last minutes of a recording that is still being made, and keeps incidents.json.
 
-    python -m zombiescope.diagnosis.live NODE_DIR FROM_US
-
-Started by the recorder when something is suspicious, as a process of its own at the lowest priority. An incident opens
-when it is first seen, stays open while its symptoms reach to the end of the recording, and closes when they no longer
-do. The window of an incident that is a warning or worse is frozen: retention leaves it alone.
+The recorder asks for a look when something is suspicious (standby.py is the process that looks). An incident opens when
+it is first seen, stays open while its symptoms reach to the end of the recording, and closes when they no longer do.
+The window of an incident that is a warning or worse is frozen: retention leaves it alone.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from zombiescope._severity import rank
+from zombiescope._text import printable
 from zombiescope.diagnosis.diagnose import Diagnosis, diagnose
 from zombiescope.diagnosis.incident import Incident
 from zombiescope.diagnosis.incident_ids import with_known_ids
@@ -27,21 +25,35 @@ from zombiescope.recording.reader import open_recording
 
 AROUND_US = 60_000_000
 CLOSED_AFTER_US = 10_000_000
+HISTORY_US = 180_000_000
+"""Before the window: every part of a recording says again what there is, so a few minutes are enough to name most."""
+CUT_S = 1.0
+"""An incident that begins so much later than it did has lost its beginning to the window."""
 
 
 def look(node_dir: Path, from_us: int) -> list[dict[str, Any]]:
-    """Diagnoses from `from_us` to the end of the recording, writes incidents.json, and answers what is in it."""
-    with open_recording(node_dir) as recording:
+    """Diagnoses from `from_us` to the end of the recording, writes incidents.json, and answers what is in it.
+
+    First with the last minutes alone, which is cheap, and is written down at once. If that finds something new and
+    serious, again with all that was recorded: who restarted in the last hour may be to blame.
+    """
+    known, is_new = _look(node_dir, from_us, from_us - HISTORY_US)
+    return _look(node_dir, from_us, None)[0] if is_new else known
+
+
+def _look(node_dir: Path, from_us: int, since_us: int | None) -> tuple[list[dict[str, Any]], bool]:
+    """What is known now, and whether it is something serious that was not."""
+    with open_recording(node_dir, since_us=since_us) as recording:
         end_us = recording.end_us
         before = incident_file.read(node_dir)
         found = with_known_ids(diagnose(recording, from_us, end_us + 1, live=True), before)
     known = merged(before, found, end_us)
     incident_file.write(node_dir, known, end_us)
-    _tell({str(entry.get("id")) for entry in before}, found)
+    is_new = _tell(before, found)
     for each in found.incidents:
         if each.severity != "info":
             _keep(node_dir, each)
-    return known
+    return known, is_new
 
 
 def merged(before: list[dict[str, Any]], found: Diagnosis, end_us: int) -> list[dict[str, Any]]:
@@ -49,21 +61,60 @@ def merged(before: list[dict[str, Any]], found: Diagnosis, end_us: int) -> list[
     seen = {each.id: to_document(each) for each in found.incidents}
     kept = []
     for entry in before:
-        entry = seen.pop(str(entry.get("id")), entry)
+        now = seen.pop(str(entry.get("id")), None)
+        entry = entry if now is None else _continued(entry, now)
         ended = float(entry.get("to") or 0) * 1e6 < end_us - CLOSED_AFTER_US
         kept.append({**entry, "state": "closed"} if ended else entry)
     return sorted([*kept, *seen.values()], key=lambda entry: float(entry.get("from") or 0))
 
 
-def _tell(before: set[str], found: Diagnosis) -> None:
-    """One line for each incident that is new: in the terminal of `up`, or in the journal of a unit."""
+def _continued(before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
+    """As it is known now. Windows are short, so of one that lasts only the last minutes may be known now: then it began
+    when it did, is as bad as it ever was, and its best explanation stays."""
+    if now["from"] - float(before.get("from") or 0) < CUT_S:
+        return now
+    better = before if _confidence(before) > _confidence(now) else now
+    worse = max((before, now), key=lambda entry: rank(str(entry.get("severity"))))
+    explained: dict[str, Any] = {name: better[name] for name in ("causes", "ruled_out") if name in better}
+    symptoms = _joined(before.get("symptoms") or [], now["symptoms"])
+    return {**now, **explained, "from": before["from"], "severity": worse["severity"], "symptoms": symptoms}
+
+
+def _confidence(entry: dict[str, Any]) -> float:
+    causes = entry.get("causes") or ()
+    return float(causes[0].get("confidence") or 0) if causes else 0.0
+
+
+def _joined(before: list[dict[str, Any]], now: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One that was there before goes on; one that is not there any more was there."""
+    known = {_place(symptom): symptom for symptom in before}
+    joined = [_longer(known.pop(_place(symptom), None), symptom) for symptom in now]
+    return sorted([*known.values(), *joined], key=lambda symptom: float(symptom.get("at") or 0))
+
+
+def _place(symptom: dict[str, Any]) -> tuple[object, ...]:
+    return symptom.get("kind"), symptom.get("cpu"), symptom.get("group")
+
+
+def _longer(before: dict[str, Any] | None, now: dict[str, Any]) -> dict[str, Any]:
+    if before is None or float(before.get("at") or 0) >= now["at"]:
+        return now
+    return {**now, "at": before["at"], "seconds": round(now["to"] - float(before["at"]), 3)}
+
+
+def _tell(before: list[dict[str, Any]], found: Diagnosis) -> bool:
+    """One line for each incident that is new, or was none to speak of until now: in the terminal of `up`, or in the
+    journal of a unit. Answers whether there was any."""
+    anything = False
+    told = {str(entry.get("id")): rank(str(entry.get("severity"))) for entry in before}
     for each in found.incidents:
-        if each.id not in before and each.severity != "info" and each.causes:
+        if rank(each.severity) > told.get(each.id, 0):
             at = time.strftime("%H:%M:%S", time.localtime(each.from_us // 1_000_000))
-            said = (
-                f"{at} {each.severity}: {each.causes[0].summary} (incident {each.id}; zombiescope diagnose --at {at})"
-            )
-            print(said, file=sys.stderr, flush=True)  # noqa: T201
+            what = each.causes[0].summary if each.causes else each.symptoms[0].text
+            said = f"{at} {each.severity}: {what} (incident {each.id}; zombiescope diagnose --at {at})"
+            print(printable(said), file=sys.stderr, flush=True)  # noqa: T201
+            anything = True
+    return anything
 
 
 def _keep(node_dir: Path, each: Incident) -> None:
@@ -75,18 +126,3 @@ def _keep(node_dir: Path, each: Incident) -> None:
         from_us = min([each.from_us - AROUND_US, *(frozen.from_us for frozen in before)])
         kept = freeze(node_dir, from_us, each.to_us + AROUND_US, why)
         thaw(node_dir, (frozen.id for frozen in before if frozen.id != kept.id))
-
-
-def main(arguments: Sequence[str]) -> int:
-    node_dir, from_us = Path(arguments[0]), int(arguments[1])
-    os.nice(10)
-    try:
-        look(node_dir, from_us)
-    except (OSError, ValueError) as error:
-        print(f"zombiescope doctor: {error}", file=sys.stderr)  # noqa: T201
-        return 1
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

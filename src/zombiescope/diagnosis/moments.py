@@ -20,6 +20,7 @@ import numpy.typing as npt
 from zombiescope._time import SECOND_US
 from zombiescope.diagnosis.spans import runs
 from zombiescope.recording import columns
+from zombiescope.recording.core_lists import LEFT_OUT, listed
 from zombiescope.recording.event import Event
 from zombiescope.recording.reader import Recording
 from zombiescope.recording.saturation import KERNEL_MODES, SATURATED_RATIO
@@ -33,6 +34,9 @@ QUIET_LOOKS = 4
 BRIDGE_S = 10
 STEP_CORES = 0.8
 STEP_DEVIATIONS = 6.0
+STEP_S, BEFORE_S = 10, 60
+"""A storm of one CPU drowns in a single second of a large node; in the mean of ten it stands out from the minute
+before."""
 WEIGHTS = {"critical": 100.0, "warning": 30.0}
 KNOWN = {"critical": 100.0, "warning": 40.0, "info": 10.0}
 OFTEN = 5
@@ -78,10 +82,12 @@ def scan(recording: Recording, start_us: int, end_us: int) -> Seconds | None:
     size = max(1, -(-(end_us - start_us) // SECOND_US))
     hottest, kernel, gap_us, stolen = (np.zeros(size) for _ in range(4))
     modes = tuple(f"{mode}_ms" for mode in KERNEL_MODES)
-    found = False
+    found, apart = False, sorted(listed(recording.node, LEFT_OUT))
     for batch in recording.batches(
-        "cores", start_us + 1, end_us + 1, ("time", "interval_us", *modes, "steal_ms", "max_gap_us")
+        "cores", start_us + 1, end_us + 1, ("time", "interval_us", "cpu", *modes, "steal_ms", "max_gap_us")
     ):
+        if apart:
+            batch = batch.filter(~np.isin(columns.numbers(batch.column("cpu")), apart))
         interval = np.maximum(columns.numbers(batch.column("interval_us")), 1)
         middle = columns.numbers(batch.column("time")) - interval // 2
         second = np.clip((middle - start_us) // SECOND_US, 0, size - 1)
@@ -124,19 +130,36 @@ def _of_events(events: Iterable[Event]) -> Iterator[Moment]:
 
 def _of_seconds(seconds: Seconds) -> Iterator[Moment]:
     above = seconds.kernel - np.median(seconds.kernel)
-    deviation = max(1.4826 * float(np.median(np.abs(above))), 1e-6)
-    step = (above >= STEP_CORES) & (above >= STEP_DEVIATIONS * deviation)
+    rises = _rises(seconds.kernel)
+    step = _stands_out(above) | _stands_out(rises)
     weight = (
         40.0 * (seconds.hottest >= SATURATED_RATIO)
         + 20.0 * (seconds.gap_us >= HOLE_US)
         + 10.0 * (seconds.stolen >= STOLEN_RATIO)
-        + np.where(step, np.minimum(above, 20.0), 0.0)
+        + np.where(step, np.clip(np.maximum(above, rises), STEP_CORES, 20.0), 0.0)
     )
     for first, last in runs(weight > 0, bridge=BRIDGE_S):
         # A core that is lost for long is worse than one that was for a second; an hour is not worse than a minute.
         lasts = min(float(np.count_nonzero(weight[first:last] > 0)), 30.0)
         from_us, to_us = (seconds.start_us + at * SECOND_US for at in (first, last))
         yield Moment(from_us, to_us, float(weight[first:last].max()) + lasts)
+
+
+def _stands_out(above: Floats) -> npt.NDArray[np.bool_]:
+    deviation = max(1.4826 * float(np.median(np.abs(above))), 1e-6)
+    stands_out: npt.NDArray[np.bool_] = (above >= STEP_CORES) & (above >= STEP_DEVIATIONS * deviation)
+    return stands_out
+
+
+def _rises(kernel: Floats) -> Floats:
+    """At each second: the mean of the ten from there on, less that of the minute before. None at the ends."""
+    rises = np.zeros(len(kernel))
+    if len(kernel) >= STEP_S + BEFORE_S:
+        summed = np.concatenate([[0.0], np.cumsum(kernel)])
+        at = np.arange(BEFORE_S, len(kernel) - STEP_S + 1)
+        after = (summed[at + STEP_S] - summed[at]) / STEP_S
+        rises[at] = after - (summed[at] - summed[at - BEFORE_S]) / BEFORE_S
+    return rises
 
 
 def _within_reach(suspicious: list[Moment]) -> tuple[list[Moment], int]:

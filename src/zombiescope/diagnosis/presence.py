@@ -12,9 +12,8 @@ import numpy as np
 
 from zombiescope._time import SECOND_US
 from zombiescope.diagnosis.sample_grid import MOSTLY, SampleGrid
-from zombiescope.diagnosis.sample_index import SampledTask
 from zombiescope.diagnosis.symptom import Symptom
-from zombiescope.diagnosis.symptoms.kernel_hog import LEVELS
+from zombiescope.diagnosis.task_groups import members
 from zombiescope.recording.columns import Mask
 
 LEAST_SHARE = 0.2
@@ -96,17 +95,3 @@ class Presence:
         span = [when.from_us - SECOND_US, when.to_us + SECOND_US]
         first, last = np.searchsorted(self._grid.time_us, span)
         return slice(int(first), int(last))
-
-
-def members(grid: SampleGrid, symptom: Symptom) -> Mask:
-    """Samples of the tasks that a symptom names."""
-    for _, key in (*LEVELS, ("any", _owner)):
-        group, names = grid.groups(key)
-        if symptom.group in names:
-            mine: Mask = group == names.index(symptom.group)
-            return mine
-    return np.zeros(len(grid), bool)
-
-
-def _owner(task: SampledTask) -> str | None:
-    return task.unit or task.container or task.comm

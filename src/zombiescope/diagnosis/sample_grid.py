@@ -9,26 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from functools import cached_property
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from zombiescope._time import SECOND_US
 from zombiescope.diagnosis.ancestry import KTHREADD, Ancestry
+from zombiescope.diagnosis.dictionaries import Dictionaries
 from zombiescope.diagnosis.kernel_profile import KernelProfile
 from zombiescope.diagnosis.lineage import MOSTLY, Lineage, Starter
-from zombiescope.diagnosis.sample_index import NOBODY, TASK_COLUMNS, SampledTask, SampleIndex
+from zombiescope.diagnosis.sample_index import NOBODY, SampledTask, SampleIndex
 from zombiescope.profile.selection import Selection
 from zombiescope.profile.stacks import Stacks
-from zombiescope.recording import columns, container_names
 from zombiescope.recording.columns import Ints, Mask
-from zombiescope.recording.container_names import NO_NAMES, ContainerNames
 from zombiescope.recording.reader import Recording
 
 BIN_US = 250_000
 """A hog is looked for in any second that starts at a quarter of a second."""
 SECOND_BINS = SECOND_US // BIN_US
+Number = TypeVar("Number", np.int64, np.float64)
 
 
 __all__ = ["BIN_US", "KTHREADD", "MOSTLY", "SECOND_BINS", "SampleGrid", "Starter", "load", "moving_sum"]
@@ -177,10 +177,10 @@ class SampleGrid:
         return seen
 
 
-def moving_sum(counts: npt.NDArray[np.int64], bins: int) -> npt.NDArray[np.int64]:
+def moving_sum(counts: npt.NDArray[Number], bins: int) -> npt.NDArray[Number]:
     """[group, first bin] sums over so many bins; none where the window has fewer."""
     summed = np.cumsum(np.pad(counts, ((0, 0), (1, 0))), axis=1)
-    moving: npt.NDArray[np.int64] = summed[:, bins:] - summed[:, :-bins]
+    moving: npt.NDArray[Number] = summed[:, bins:] - summed[:, :-bins]
     return moving
 
 
@@ -200,9 +200,9 @@ def _measured_hz(time_us: Ints, cpu: Ints) -> float:
     return 1e6 / float(np.percentile(between, 25)) if len(between) >= FEW else DEFAULT_HZ
 
 
-def load(recording: Recording, start_us: int, end_us: int, hz: float | None) -> SampleGrid:
+def load(recording: Recording, start_us: int, end_us: int, hz: float | None, named: Dictionaries) -> SampleGrid:
     """`hz` None: a profile of others does not say how often it was sampled; then it is measured."""
-    selection = Selection(recording, start_us, end_us)
+    selection = Selection(recording, start_us, end_us, known=named.stacks(start_us, end_us))
     parts = list(selection.columns("time", "cpu", "task", "stack"))
     empty = [np.zeros(0, np.int64)] * 4
     time_us, cpu, task, stack = (
@@ -216,19 +216,6 @@ def load(recording: Recording, start_us: int, end_us: int, hz: float | None) -> 
     place[used] = np.arange(len(used))
     order = np.argsort(time_us, kind="stable")
     rows = (time_us[order], cpu[order], task[order], place[stack[order]])
-    tasks = _read_tasks(recording, start_us, end_us)
     hz = hz or _measured_hz(time_us, cpu)
-    return SampleGrid((start_us, end_us), hz, rows, SampleIndex(selection.stacks.only(used), tasks))
-
-
-def _read_tasks(recording: Recording, start_us: int, end_us: int) -> dict[int, SampledTask]:
-    """With the names of their containers: only those that were sampled are looked up, however many there were."""
-    rows = columns.records(recording.table("tasks", start_us, end_us, ("task", *TASK_COLUMNS)))
-    boxes = {row["container"] for row in rows if row["container"]}
-    names = container_names.read(recording, start_us, end_us, boxes) if boxes else NO_NAMES
-    return {row["task"]: _task(row, names) for row in rows}
-
-
-def _task(row: dict[str, Any], names: ContainerNames) -> SampledTask:
-    known: dict[str, Any] = {name: row[name] for name in TASK_COLUMNS}
-    return SampledTask(**known, named=names.of(row["container"], row["pod"]))
+    index = SampleIndex(selection.stacks.only(used), named.tasks(start_us, end_us))
+    return SampleGrid((start_us, end_us), hz, rows, index)

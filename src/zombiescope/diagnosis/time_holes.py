@@ -3,7 +3,8 @@
 The clock of the sampler is an interrupt. While interrupts are off it cannot fire, and /proc/stat loses the time too. A
 hypervisor that took the core away makes the same gap, so time that was stolen rules a hole out, and so do idle time
 that some machines do not sample, and whatever the recorder itself lost (blind_spots.py). A hole in all cores at once is
-the whole machine standing still. (In more than half: one that idles shows none.)
+the whole machine standing still: in more than half, and a core that idled counts where its samples, too, have a gap
+just as long. On a large node most cores may idle, and it stands still all the same.
 """
 
 from __future__ import annotations
@@ -63,11 +64,12 @@ def _found(facts: Facts, cores: CoreGrid) -> Mask:
 
 
 def _at_once(cores: CoreGrid, found: Mask) -> Mask:
-    """Seconds in which most cores, two or more, have a hole, and all are about as long."""
+    """Seconds in which most of the cores that are sampled, two or more, have a hole, and all are about as long."""
     gaps = np.nan_to_num(cores.max_gap_us)
     shortest, longest = np.where(found, gaps, np.inf).min(axis=0), np.where(found, gaps, 0).max(axis=0)
-    most = found.sum(axis=0)
-    together: Mask = (most >= 2) & (2 * most > len(cores.cpus)) & (shortest >= ALIKE_RATIO * longest)
+    alike = found | ((gaps >= ALIKE_RATIO * longest) & (ALIKE_RATIO * gaps <= longest))
+    sampled = (~np.isnan(cores.max_gap_us)).any(axis=1).sum()
+    together: Mask = (found.sum(axis=0) >= 2) & (2 * alike.sum(axis=0) > sampled) & (shortest >= ALIKE_RATIO * longest)
     return together
 
 

@@ -133,7 +133,11 @@ def document(node: str, window: Window, other: Window | None, tree: Tree, *, nes
             "to": other.end_us / 1e6,
             "total": int(tree.base[0]),
         }
-    return made | {"root": flame.nested(tree)} if nested else made
+    if not nested:
+        return made
+    if int(tree.depth.max()) > flame.MAX_NESTED:
+        made["cut_at_depth"] = flame.MAX_NESTED
+    return made | {"root": flame.nested(tree)}
 
 
 def columns(recording: Recording, window: Window, other: Window | None, tree: Tree, *, invert: bool) -> Columns:

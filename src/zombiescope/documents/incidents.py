@@ -7,7 +7,7 @@ from typing import Any
 
 from zombiescope._severity import rank
 from zombiescope.diagnosis import workload as workloads
-from zombiescope.diagnosis.diagnose import Diagnosis, diagnose
+from zombiescope.diagnosis.diagnose import Diagnosis, Progress, diagnose
 from zombiescope.diagnosis.incident_ids import with_known_ids
 from zombiescope.diagnosis.order import worst_first
 from zombiescope.diagnosis.report.document import document
@@ -50,25 +50,29 @@ def window_of(recording: Recording, question: DiagnoseQuestion) -> Window:
     return Window(window.start_us - AROUND_US, window.end_us + AROUND_US, window.zone)
 
 
-def answer(recording: Recording, question: DiagnoseQuestion, *, live: bool = False) -> DiagnosisAnswer | None:
+def answer(
+    recording: Recording, question: DiagnoseQuestion, *, live: bool = False, progress: Progress | None = None
+) -> DiagnosisAnswer | None:
     """None: this recording knows nothing of the job or pod that was asked for. Raises QuestionError."""
     window = window_of(recording, question)
     subject = question.subject
     if subject is None:
-        return diagnosed(recording, window, live=live)
+        return diagnosed(recording, window, live=live, progress=progress)
     about = workloads.find(recording, *subject, window.start_us, window.end_us)
     if about is None:
         return None
     start, end = max(window.start_us, about.from_us - AROUND_US), min(window.end_us, about.to_us + AROUND_US)
-    known = diagnosed(recording, Window(start, end, window.zone), live=live)
+    known = diagnosed(recording, Window(start, end, window.zone), live=live, progress=progress)
     said = f"{subject[0]} {subject[1]}: {about.tasks} tasks on {len(about.cpus)} cores, {about.events} events"
     found = replace(known.found, incidents=workloads.only(known.found, about))
     return replace(known, found=found, heading=f"{known.heading}  {said}")
 
 
-def diagnosed(recording: Recording, window: Window, *, live: bool = False) -> DiagnosisAnswer:
+def diagnosed(
+    recording: Recording, window: Window, *, live: bool = False, progress: Progress | None = None
+) -> DiagnosisAnswer:
     """Under the ids that the doctor gave them, where it saw them too."""
-    found = diagnose(recording, window.start_us, window.end_us, live=live)
+    found = diagnose(recording, window.start_us, window.end_us, live=live, progress=progress)
     heading = f"{recording.name}  {window.heading()}"
     return DiagnosisAnswer(with_known_ids(found, incidents(recording)), window, heading)
 

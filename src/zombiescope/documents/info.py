@@ -35,6 +35,7 @@ def _document(found: Info) -> dict[str, Any]:
     same = ("node", "kernel", "machine", "os", "timezone", "cpus", "labels", "samples", "tables", "bytes")
     return {
         **{name: getattr(found, name) for name in same},
+        "left_out": list(found.left_out),
         "boots": list(found.boots),
         "from": found.start_us / 1e6,
         "to": found.end_us / 1e6,

@@ -19,6 +19,7 @@ from zombiescope.recording.reader import Recording
 from zombiescope.views.events import events
 
 MOST_EVENTS = 2_000
+MOST_MARKS = 500
 _RESOURCES = ("cpu", "memory", "io")
 
 
@@ -47,21 +48,38 @@ def document(recording: Recording, window: Window, most: int) -> dict[str, Any]:
 
 
 def _worst(found: Sequence[Event]) -> list[Event]:
-    """The worst of them where there are too many, in the order of time; marks are somebody's own and always stay.
+    """The worst of them where there are too many, in the order of time. Marks are somebody's own and have room of their
+    own, each user's the same: nobody can mark away what the kernel said, nor what others marked.
 
     Of those that are equally bad and do not all fit, some from everywhere: half an axis without any would be a lie.
     """
     if len(found) <= MOST_EVENTS:
         return list(found)
     ranks: dict[int, list[int]] = {}
+    marks: dict[Any, list[int]] = {}
     for at, event in enumerate(found):
-        worse = SEVERITIES.index(event.severity) if event.severity in SEVERITIES else len(SEVERITIES)
-        ranks.setdefault(len(SEVERITIES) + 1 if event.kind == "mark" else worse, []).append(at)
-    kept: list[int] = []
+        if event.kind == "mark":
+            marks.setdefault(event.fields.get("uid"), []).append(at)
+        else:
+            worse = SEVERITIES.index(event.severity) if event.severity in SEVERITIES else len(SEVERITIES)
+            ranks.setdefault(worse, []).append(at)
+    kept = _shared(list(marks.values()), MOST_MARKS)
     for rank in sorted(ranks, reverse=True):
-        equal, room = ranks[rank], MOST_EVENTS - len(kept)
-        kept += [equal[each * len(equal) // min(room, len(equal))] for each in range(min(room, len(equal)))]
+        kept += _from_everywhere(ranks[rank], MOST_EVENTS - len(kept))
     return [found[at] for at in sorted(kept)]
+
+
+def _shared(groups: list[list[int]], room: int) -> list[int]:
+    """Of each the same number; what small ones leave is for the others."""
+    kept: list[int] = []
+    for left, group in zip(range(len(groups), 0, -1), sorted(groups, key=len), strict=True):
+        kept += _from_everywhere(group, max(0, room - len(kept)) // left)
+    return kept
+
+
+def _from_everywhere(places: list[int], room: int) -> list[int]:
+    count = min(room, len(places))
+    return [places[each * len(places) // count] for each in range(count)]
 
 
 def _zombies(recording: Recording, window: Window, most: int) -> dict[str, list[Any]]:

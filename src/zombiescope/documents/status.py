@@ -7,6 +7,7 @@ from typing import Any
 
 from zombiescope.diagnosis.order import worst_first
 from zombiescope.recording import incident_file, locate
+from zombiescope.recording.core_lists import LEFT_OUT, listed
 from zombiescope.recording.reader import Recording, open_recording
 from zombiescope.recording.store import NotARecordingError
 from zombiescope.views.cost import recorder_cost
@@ -35,7 +36,7 @@ def answer() -> Status:
 
 def _not_running() -> dict[str, Any]:
     absent = ("pid", "recording", "node", "timezone", "since", "until", "cost", "bytes")
-    return {"running": False, **dict.fromkeys(absent), "gaps": [], "missing": [], "incidents": []}
+    return {"running": False, **dict.fromkeys(absent), "gaps": [], "missing": [], "left_out": [], "incidents": []}
 
 
 def _running(recorder: locate.RunningRecorder) -> dict[str, Any]:
@@ -62,5 +63,15 @@ def _measured(recorder: locate.RunningRecorder, recording: Recording) -> dict[st
             {"from": gap.from_us / 1e6, "to": gap.to_us / 1e6, "source": gap.source, "why": gap.why} for gap in gaps
         ],
         "missing": recording.node.get("missing") or [],
-        "incidents": worst_first(incident_file.open_ones(recorder.recording / recording.prefix)),
+        "left_out": sorted(listed(recording.node, LEFT_OUT)),
+        "incidents": _incidents(recorder, recording),
     }
+
+
+def _incidents(recorder: locate.RunningRecorder, recording: Recording) -> list[dict[str, Any]]:
+    """Those of this run: the open ones first, the worst of them first; then those that are over, the newest first."""
+    known = incident_file.read(recorder.recording / recording.prefix)
+    still_open = [entry for entry in known if entry.get("state") == "open"]
+    since_s = recorder.started_us / 1e6
+    over = [entry for entry in known if entry.get("state") != "open" and float(entry.get("to") or 0) >= since_s]
+    return [*worst_first(still_open), *sorted(over, key=lambda entry: -float(entry.get("to") or 0))]

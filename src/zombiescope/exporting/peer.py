@@ -7,6 +7,7 @@ become a GET without a body.
 
 from __future__ import annotations
 
+import ipaddress
 import socket
 import ssl
 import time
@@ -24,6 +25,8 @@ MAX_WAIT_S = 30.0
 ANSWER_BYTES = 1 << 20
 SAID_CHARACTERS = 200
 _PASSING = frozenset({429, 502, 503, 504})
+_SECRET = frozenset({"authorization", "cookie", "x-api-key", "proxy-authorization"})
+"""Headers that prove who sends."""
 _FIXES = {
     401: "give --token-file or --header Authorization=...",
     403: "give --token-file or --header Authorization=...",
@@ -53,11 +56,15 @@ class Peer:
         headers: Mapping[str, str],
         timeout_s: float,
         wait: Callable[[float], None] = time.sleep,
+        *,
+        plain: bool = False,
     ) -> None:
-        """Raises PushError when the URL is none."""
+        """Raises PushError when the URL is none, or when a token would go over the network as it is and not `plain`."""
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise PushError(f"{url} is not an address", "write http://host:port or https://host")
+        if parts.scheme == "http" and not plain and _SECRET.intersection(map(str.lower, headers)):
+            _refuse_plain(parts.hostname, url)
         self.url = url.rstrip("/")
         self._place = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
         self._headers = dict(headers)
@@ -85,6 +92,19 @@ class Peer:
                     raise _unreachable(self._place, broken, self._timeout_s) from None
                 self._wait(_backoff_s(tried))
         raise AssertionError("the last try answers or raises")
+
+
+def _refuse_plain(host: str, url: str) -> None:
+    """A token over plain HTTP is read by whoever is on the way."""
+    try:
+        is_here = host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        is_here = False
+    if not is_here:
+        raise PushError(
+            f"{url} is plain HTTP: whoever is on the way to it would read the token",
+            "write https://, or give --plain-http if that network is yours alone",
+        )
 
 
 def _said(refused: error.HTTPError) -> str:

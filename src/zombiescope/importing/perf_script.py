@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
 
 from zombiescope._native import PerfScriptText, plain_name
+from zombiescope._secrets import mask_text
 from zombiescope.importing.clock import MONTHS
 from zombiescope.importing.rows import FrameRow, ImportReport, SampleRows, TaskRow
 from zombiescope.importing.writer import MAX_ROWS
@@ -114,7 +115,9 @@ class ScriptHeader:
     def facts(self) -> dict[str, Any]:
         """As node.json names them."""
         named = {"kernel": "os release", "machine": "arch", "cpu_model": "cpudesc", "perf_cmdline": "cmdline"}
-        facts: dict[str, Any] = {key: self.values[said] for key, said in named.items() if self.values.get(said)}
+        facts: dict[str, Any] = {
+            key: mask_text(self.values[said]) for key, said in named.items() if self.values.get(said)
+        }
         if self.values.get("nrcpus online", "").isdecimal():
             facts["cpus"] = min(int(self.values["nrcpus online"]), 65536)
         return facts

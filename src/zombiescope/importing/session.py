@@ -329,7 +329,7 @@ class Session:
         if given.format == "proc-cgroups":
             return schema.CENSUS, proc_cgroups.read(text, given.modified_us or 0, live, self._outcome)
         events = kernel_log.read(text, given.modified_us, boot_offset_us, self._outcome)
-        return schema.EVENTS, [event.row() for event in events]
+        return schema.EVENTS, [event.masked().row() for event in events]
 
 
 def _if_damaged(stream: Stream) -> Iterable[object]:

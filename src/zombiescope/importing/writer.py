@@ -16,10 +16,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from zombiescope import _safe_files
 from zombiescope._errors import UserError
 from zombiescope._native import has_negative
 from zombiescope.importing.rows import ImportReport, SampleRows
-from zombiescope.recording import layout, schema
+from zombiescope.recording import layout, node_directory, schema
 from zombiescope.recording.batch import Batch
 from zombiescope.recording.sample_event import EVENT_SOURCE
 from zombiescope.recording.segment_writer import SegmentWriter
@@ -35,12 +36,13 @@ class ImportWriter:
     """The recording of one node, being imported."""
 
     def __init__(self, directory: Path, node: str, boot: str = "") -> None:
-        """Raises OSError when the directory cannot be made."""
+        """Raises UnsafePlaceError, and OSError when the directory cannot be made."""
         self.node = node
         self.boot = boot
-        self.path = directory / f"{layout.NODE_FOLDER}{node}"
+        self.path = directory.resolve() / f"{layout.NODE_FOLDER}{node}"
         self._log = self.path / layout.LOG_FOLDER.rstrip("/")
-        self._log.mkdir(parents=True, exist_ok=True)
+        node_directory.prepare(self.path)
+        _safe_files.make_directory(self._log)
         self._batch = Batch()
         self._taken = {path.name for path in self._log.iterdir()}
         self._run_us: int | None = None
@@ -153,7 +155,7 @@ class ImportWriter:
 def _before(path: Path) -> dict[str, Any]:
     try:
         document = json.loads(path.read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return document if isinstance(document, dict) else {}
 

@@ -14,6 +14,7 @@ see Census.whole.
 Absence: None, and `why` says whether the controller is off, not mounted here or unreadable.
 """
 
+import errno
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -22,6 +23,9 @@ from dataclasses import dataclass
 from zombiescope.kernel.cgroup import Hierarchy, hierarchies, of_controller, parse_cgroups
 from zombiescope.kernel.procfile import ProcFile, at, number
 
+MAX_DEPTH = 128
+MAX_DIRECTORIES = 1_000_000
+"""182,000 were seen on a real node; a Kubernetes in a container in a Kubernetes has some twenty levels."""
 _LEAF_LINKS = 2
 """Links of a directory without subdirectories, itself and its entry in the parent."""
 
@@ -102,32 +106,56 @@ class CgroupCounter:
             self._file.close()
 
 
+class Refused:
+    """Directories that a walk did not enter: their paths are longer than the kernel takes, or made to hurt."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.first: str | None = None
+
+    def add(self, path: str) -> None:
+        self.count += 1
+        self.first = path if self.first is None else self.first
+
+
 def walk_directories(
-    mount: str, per_second: float | None = 5000, wait: Callable[[float], None] = time.sleep
+    mount: str,
+    per_second: float | None = 5000,
+    wait: Callable[[float], None] = time.sleep,
+    refused: Refused | None = None,
 ) -> Iterator[tuple[int, str]]:
     """(inode, path from the mount) of every living cgroup, the mount itself included, parents first.
+
+    At most MAX_DEPTH levels and MAX_DIRECTORIES of them; what lies beyond is in `refused`.
 
     For once at start, never for a tick. The inode is the id that tracepoints print since v5.5; before, an
     inode names nothing there. Directories without subdirectories are recognised by their link count and
     not listed, which spares nearly all of the work. per_second=None leaves the pace to the consumer.
     """
     started = time.monotonic()
-    for count, found in enumerate(_walk(mount)):
+    for count, found in enumerate(_walk(mount, Refused() if refused is None else refused)):
         yield found
         ahead = 0 if per_second is None else (count + 1) / per_second - (time.monotonic() - started)
         if ahead > 0.01:
             wait(ahead)
 
 
-def _walk(mount: str) -> Iterator[tuple[int, str]]:
+def _walk(mount: str, refused: Refused) -> Iterator[tuple[int, str]]:
     pending = [""]
+    left = MAX_DIRECTORIES
     while pending:
         path = pending.pop()
+        if left <= 0 or path.count("/") > MAX_DEPTH:
+            refused.add(path)
+            continue
+        left -= 1
         try:
             status = os.lstat(mount + path)
             if status.st_nlink > _LEAF_LINKS:
                 with os.scandir(mount + path) as entries:
                     pending.extend(f"{path}/{entry.name}" for entry in entries if entry.is_dir(follow_symlinks=False))
-        except OSError:
+        except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:
+                refused.add(path)
             continue  # removed while we walked
         yield status.st_ino, path or "/"

@@ -115,6 +115,26 @@ def leaf_stats(cpu: str | None, memory: str | None = None) -> LeafStats:
     )
 
 
+class Throttling(NamedTuple):
+    """How many periods of its quota a cgroup ran in, and in how many it was stopped, since it was made."""
+
+    nr_periods: int
+    nr_throttled: int
+
+
+def has_cpu_quota(directory: str) -> bool:
+    """One small file; two on v1."""
+    return _cpu_quota(directory)[1] is not None
+
+
+def throttling(directory: str) -> Throttling | None:
+    """One small file; None where it is gone, or has no cpu controller."""
+    stat = parse_flat(_read(directory, "cpu.stat"))
+    if "nr_periods" not in stat:
+        return None
+    return Throttling(stat["nr_periods"], stat.get("nr_throttled", 0))
+
+
 def cpu_quota(directory: str) -> CpuQuota | None:
     """The quota of one cgroup; None without one. Two small files, and only one where there is none."""
     _, cores = _cpu_quota(directory)

@@ -8,6 +8,7 @@ noticed; the topology is five files a CPU and is read at start and after a hotpl
 (some containers): None, or an empty topology. A CPU that goes offline loses its topology directory.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from zombiescope.kernel.procfile import at, names_in, number, read_file, read_int
@@ -34,6 +35,17 @@ def parse_list(data: bytes) -> tuple[int, ...]:
         if low is not None and high is not None:
             numbers.extend(range(low, min(high, _HIGHEST) + 1))
     return tuple(numbers)
+
+
+def format_list(cpus: Iterable[int]) -> str:
+    """As the kernel prints it: "0-3,8"."""
+    spans: list[list[int]] = []
+    for cpu in sorted(set(cpus)):
+        if spans and spans[-1][1] == cpu - 1:
+            spans[-1][1] = cpu
+        else:
+            spans.append([cpu, cpu])
+    return ",".join(f"{first}-{last}" if last > first else f"{first}" for first, last in spans)
 
 
 def _list(root: str, name: str) -> tuple[int, ...] | None:

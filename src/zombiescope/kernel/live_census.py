@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 
 from zombiescope.kernel.cgroup import Hierarchy, parse_membership
-from zombiescope.kernel.cgroup_census import CgroupCounter, MemoryCgroups, walk_directories
+from zombiescope.kernel.cgroup_census import CgroupCounter, MemoryCgroups, Refused, walk_directories
 from zombiescope.kernel.cgroup_leaf import NotALeafError, read_cost
 from zombiescope.kernel.procfile import at, read_file
 
@@ -65,12 +65,12 @@ def _count_directories(hierarchy: Hierarchy) -> int | None:
     if hierarchy.mount is None or not hierarchy.whole:
         return None
     deadline = time.monotonic() + WALK_BUDGET_S
-    count = 0
-    for _ in walk_directories(hierarchy.mount, per_second=None):
+    count, refused = 0, Refused()
+    for _ in walk_directories(hierarchy.mount, per_second=None, refused=refused):
         count += 1
         if time.monotonic() > deadline:
             return None
-    return count
+    return None if refused.count else count
 
 
 def _leaf_cost_ns(root: str, hierarchy: Hierarchy) -> tuple[int | None, int | None, int | None]:

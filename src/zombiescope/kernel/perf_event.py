@@ -26,7 +26,7 @@ from zombiescope._native import perf_event_open
 from zombiescope._time import DEFAULT_HZ
 
 TYPE_HARDWARE, TYPE_SOFTWARE, TYPE_TRACEPOINT = 0, 1, 2
-HARDWARE_CPU_CYCLES, SOFTWARE_CPU_CLOCK = 0, 0
+HARDWARE_CPU_CYCLES, SOFTWARE_CPU_CLOCK, SOFTWARE_DUMMY = 0, 0, 9
 
 SAMPLE_TID, SAMPLE_TIME, SAMPLE_CALLCHAIN, SAMPLE_CPU = 1 << 1, 1 << 2, 1 << 5, 1 << 7
 SAMPLE_PERIOD, SAMPLE_RAW, SAMPLE_IDENTIFIER, SAMPLE_CGROUP = 1 << 8, 1 << 10, 1 << 16, 1 << 21
@@ -48,6 +48,10 @@ _CLOCK_MONOTONIC = 1
 _ENDS, _ENDS_AT = struct.Struct("<QQ"), 1024
 
 
+SILENT = "dummy"
+"""PERF_COUNT_SW_DUMMY, which never fires."""
+
+
 @dataclass(frozen=True, slots=True)
 class Features:
     """What this kernel puts into its records."""
@@ -60,7 +64,8 @@ class Features:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """What makes a CPU's stack be taken: cpu-clock ticks of wall time, or hardware cycles that stop when halted."""
+    """What makes a CPU's stack be taken: cpu-clock ticks of wall time, or hardware cycles that stop when halted; or
+    nothing, on a core that is not to be interrupted: then the ring has tracepoints and the records of processes."""
 
     name: str = "cpu-clock"
     hz: int = DEFAULT_HZ
@@ -68,6 +73,10 @@ class Clock:
     @property
     def has_period(self) -> bool:
         return self.name == "cycles"
+
+    @property
+    def is_silent(self) -> bool:
+        return self.name == SILENT
 
 
 def _attr(
@@ -95,7 +104,10 @@ def _open_sampler(cpu: int, clock: Clock, features: Features, watermark: int) ->
     if features.cgroup:
         flags |= FLAG_CGROUP
         sample |= SAMPLE_CGROUP
-    attr = _attr(kind, config, sample=sample, flags=flags, period=clock.hz, watermark=watermark)
+    period = clock.hz
+    if clock.is_silent:
+        kind, config, flags, period = TYPE_SOFTWARE, SOFTWARE_DUMMY, flags & ~FLAG_FREQ, 0
+    attr = _attr(kind, config, sample=sample, flags=flags, period=period, watermark=watermark)
     return perf_event_open(attr, -1, cpu, -1, OPEN_CLOEXEC)
 
 

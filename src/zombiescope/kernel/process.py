@@ -4,7 +4,8 @@ Fields: comm, state, ppid, flags (kernel thread), start time in ticks since boot
 real-time priority (stat); exe; cgroup of each hierarchy; the command line, at most 4 kB.
 
 comm is chosen by the process: it may hold spaces, parentheses and newlines, so stat is taken apart from its
-last ")". Text is made printable here, so that a name cannot paint a terminal.
+last ")". Text is made printable here, so that a name cannot paint a terminal, and secrets in a command line are
+masked here, so that nobody beyond this module ever holds them.
 
 Cost: four small files, about 70 us. cmdline is read last: it takes the target's mmap_lock and may wait as
 long as a writer holds that (seconds, for a process in trouble); cmdline=False leaves it out.
@@ -17,6 +18,7 @@ that is just being executed has no command line yet.
 import os
 from dataclasses import dataclass
 
+from zombiescope._secrets import mask_words
 from zombiescope.kernel import cgroup
 from zombiescope.kernel.procfile import at, number, read_file, read_link
 
@@ -101,8 +103,9 @@ def parse_stat(data: bytes) -> ProcessStat | None:
 
 
 def parse_cmdline(data: bytes) -> str | None:
-    """Arguments joined by spaces; None for the empty one of kernel threads and defunct processes."""
-    return printable(data.rstrip(b"\0").replace(b"\0", b" ")) or None
+    """Arguments joined by spaces, secrets masked; None for the empty one of kernel threads and defunct processes."""
+    words = [printable(word) for word in data.rstrip(b"\0").split(b"\0")]
+    return " ".join(mask_words(words)) or None
 
 
 def read_stat(pid: int, root: str = "/") -> ProcessStat | None:

@@ -95,10 +95,10 @@ def _entries(directory: Path) -> list[Path]:
 
 def _below(root: Path) -> Iterator[Path]:
     """The cgroup and all below it, children first."""
-    for entry in _entries(root):
-        if entry.is_dir():
-            yield from _below(entry)
-    yield root
+    found = [root]
+    for directory in found:  # grows while it is walked: parents before their children
+        found += [entry for entry in _entries(directory) if entry.is_dir()]
+    yield from reversed(found)
 
 
 def _processes_in(root: Path) -> list[int]:

@@ -29,6 +29,10 @@ PACKAGES = {
     "stress-ng": "stress-ng",
 }
 
+BESIDE = {"debootstrap": (Path("/usr/share/keyrings/debian-archive-keyring.gpg"), "debian-archive-keyring")}
+"""Program -> the file without which it must not be run, and its package. debootstrap without a keyring checks no
+signature and only warns: what is booted as root would come from whoever answers for the mirror."""
+
 _SBIN = ("/usr/sbin", "/sbin")
 
 
@@ -38,6 +42,11 @@ def find(name: str) -> str:
     found = shutil.which(name, path=path)
     if found is None:
         raise CannotBuildError(f"{name} is not installed", f"apt-get install {PACKAGES.get(name, name)}")
+    beside, package = BESIDE.get(name, (None, ""))
+    if beside is not None and not beside.exists():
+        raise CannotBuildError(
+            f"{name} cannot check what it downloads: {beside} is missing", f"apt-get install {package}"
+        )
     return found
 
 

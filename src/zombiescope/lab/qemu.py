@@ -1,4 +1,4 @@
-"""One QEMU process: four CPUs, a read-only disk under a throw-away overlay, and a NIC that reaches nothing.
+"""One QEMU process: its CPUs, a read-only disk under a throw-away overlay, and a NIC that reaches nothing.
 
 Nothing of it has a name on this machine: the channels are socket pairs, the overlay and the console's log are files
 that were removed when they were opened. So nothing is left behind however the process ends, and it ends with us:

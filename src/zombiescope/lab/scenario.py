@@ -49,7 +49,7 @@ Kind = Literal["fault", "healthy", "replay"]
 @dataclass(frozen=True, slots=True)
 class Truth:
     """What a right diagnosis says. `hog` is who uses the CPU, `culprit` who is to blame: each a process's name, or a
-    part of a cgroup's path. A healthy load has no pattern, and nothing critical may be said about it."""
+    part of a cgroup's path. A healthy load has no pattern, and no warning may be raised about it."""
 
     pattern: str | None
     hog: str = ""

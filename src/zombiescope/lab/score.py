@@ -6,12 +6,15 @@ import os
 import platform
 import statistics
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from zombiescope.lab.scenario import HERE, by_id
 
 Document = dict[str, Any]
+QUIET = "no warning"
+"""What is to be said of a healthy load."""
 
 
 def score(results: Sequence[Document]) -> Document:
@@ -37,7 +40,8 @@ def sentence(total: Document) -> str:
     return (
         f"first pattern right in {total['top1']} of {total['scenarios']}, culprit named in {total['culprit']}; "
         + ("" if median is None else f"named after {median} s at the median; ")
-        + f"{total['false_alarms']} critical false alarms in {total['healthy_s'] / 60:.0f} minutes of healthy load"
+        + f"false alarms (warnings included): {total['false_alarms']} in {total['healthy_s'] / 60:.0f} minutes of "
+        "healthy load"
     )
 
 
@@ -47,11 +51,7 @@ def rows(results: Sequence[Document]) -> Iterator[tuple[str, ...]]:
         if one["skipped"] is not None:
             yield name, one["expected"]["pattern"] or "healthy", "-", one["skipped"], "", "not run"
         elif one["kind"] != "fault":
-            alarms = len(one["false_alarms"])
-            yield (
-                name, "nothing critical", f"{alarms} critical" if alarms else "nothing critical",
-                "", "", "right" if one["pass"] else "wrong",
-            )  # fmt: skip
+            yield name, QUIET, _alarms(one["false_alarms"]), "", "", "right" if one["pass"] else "wrong"
         else:
             named = one["onset_to_named_s"]
             yield (
@@ -59,6 +59,11 @@ def rows(results: Sequence[Document]) -> Iterator[tuple[str, ...]]:
                 one["found"]["culprit"] or "-", "-" if named is None else f"{named} s",
                 "right" if one["pass"] else "wrong",
             )  # fmt: skip
+
+
+def _alarms(rang: Sequence[Document]) -> str:
+    counted = Counter(one["severity"] for one in rang)
+    return ", ".join(f"{count} {severity}" for severity, count in sorted(counted.items())) or QUIET
 
 
 def page_of(results: Sequence[Document]) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from zombiescope._severity import rank
 from zombiescope.lab.sandbox import MARK
 from zombiescope.lab.scenario import Scenario
 
@@ -82,14 +83,18 @@ def harm(scenario: Scenario, incidents: Sequence[Document]) -> list[str]:
     return list(dict.fromkeys(text for text in texts if forbidden.search(text)))
 
 
+ALARMING = ("warning", "critical")
+
+
 def false_alarms(incidents: Sequence[Document], from_s: float, to_s: float) -> list[Document]:
-    """Critical incidents in the span of a healthy load, each once."""
-    rang = [
-        one
-        for one in incidents
-        if one["severity"] == "critical" and float(one["from"]) < to_s and float(one["to"]) > from_s
-    ]
-    return list({one["id"]: one for one in rang}.values())
+    """Warnings and critical incidents in the span of a healthy load, each once and as it was at its worst."""
+    rang: dict[str, Document] = {}
+    for one in incidents:
+        if one["severity"] in ALARMING and float(one["from"]) < to_s and float(one["to"]) > from_s:
+            before = rang.get(one["id"])
+            if before is None or rank(one["severity"]) >= rank(before["severity"]):
+                rang[one["id"]] = one
+    return list(rang.values())
 
 
 def _words(actor: Document | None) -> str | None:

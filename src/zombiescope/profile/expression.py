@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from zombiescope.recording import columns
+
 
 @dataclass(frozen=True, slots=True)
 class Linear:
@@ -32,8 +34,7 @@ class Linear:
         return made
 
     def found_in(self, texts: Sequence[str]) -> list[bool]:
-        safe = pa.array([text.encode("utf-8", "replace") for text in texts], pa.binary()).cast(pa.string())
-        found: list[bool] = pc.match_substring_regex(safe, self.pattern).to_pylist()
+        found: list[bool] = pc.match_substring_regex(columns.text_array(texts), self.pattern).to_pylist()
         return found
 
 

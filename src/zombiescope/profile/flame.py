@@ -28,6 +28,9 @@ ROOT = Function("all", None, "root")
 VISIBLE_RATIO = 0.0005
 """Half a pixel of a graph 1,000 pixels wide."""
 
+MAX_NESTED = 400
+"""Levels of a tree that is written as nested JSON: two of JSON each, and readers give up at a thousand."""
+
 Floats = npt.NDArray[np.float64]
 
 
@@ -133,7 +136,10 @@ def lefts(tree: Tree) -> Floats:
 
 
 def nested(tree: Tree) -> dict[str, Any]:
-    """The tree as JSON has it: {name, module, kind, value, self, children, delta?, base?}."""
+    """The tree as JSON has it: {name, module, kind, value, self, children, delta?, base?}.
+
+    What is deeper than MAX_NESTED is not in it: its samples are in the value of the deepest frame that is.
+    """
     delta = tree.delta
     nodes: list[dict[str, Any]] = []
     for node, (value, own, parent) in enumerate(
@@ -145,6 +151,6 @@ def nested(tree: Tree) -> dict[str, Any]:
             made["delta"] = round(float(delta[node]), 3)
             made["base"] = int(tree.base[node])
         nodes.append(made)
-        if parent >= 0:
+        if parent >= 0 and tree.depth[node] <= MAX_NESTED:
             nodes[parent]["children"].append(made)
     return nodes[0]

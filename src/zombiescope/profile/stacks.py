@@ -143,9 +143,10 @@ def is_skid(function: Function) -> bool:
     return function.kind in KERNEL_KINDS and function.name in SKID_LEAVES
 
 
-def load(recording: Recording, spans: Iterable[Span]) -> Stacks:
-    """Every stack that a sample in one of the windows may point to."""
-    functions, stacks = _Functions(), StackSet()
+def load(recording: Recording, spans: Iterable[Span], functions: Functions | None = None) -> Stacks:
+    """Every stack that a sample in one of the windows may point to. `functions`: those of loads before this one, for
+    whoever looks at many windows: names are made readable once."""
+    functions, stacks = functions or Functions(), StackSet()
     stacks.add(np.array([0, 0], np.int32), _NONE, _NONE)  # number 0: the stack of samples that have none
     rows: list[tuple[int, Ints, Ints]] = []
     for part, frames, named in _dictionaries(recording, list(spans)):
@@ -197,7 +198,7 @@ def _frame_ids(elements: pa.Array) -> Int32s:
     return stored if elements.null_count == 0 else np.where(columns.present(elements), stored, np.int32(-1))
 
 
-class _Functions:
+class Functions:
     """The functions of all parts, each once, as they are shown; number 0 is the unknown one."""
 
     def __init__(self) -> None:

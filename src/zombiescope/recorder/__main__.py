@@ -10,19 +10,21 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+from zombiescope import _safe_files
+from zombiescope._errors import UserError
+from zombiescope._text import printable
 from zombiescope.recorder import announce
 from zombiescope.recorder.config import RecorderConfig, parse
 from zombiescope.recorder.loop import Loop
 from zombiescope.recorder.recorder import Recorder
 from zombiescope.recording import locate
-from zombiescope.recording.lock import AlreadyRecordingError
 
 SETTLE_MS = 300
 
 
 def _say(line: str) -> None:
     with suppress(OSError):
-        sys.stderr.write(line + "\n")
+        sys.stderr.write(printable(line) + "\n")
         sys.stderr.flush()
 
 
@@ -38,10 +40,7 @@ def _publish(runtime: Path, recorder: Recorder) -> Path | None:
         "mark_socket": str(marks.path) if marks is not None else None,
     }
     try:
-        aside = path.with_suffix(f".{os.getpid()}")
-        aside.write_text(json.dumps(said))
-        aside.chmod(0o644)
-        aside.replace(path)
+        _safe_files.replace(path, json.dumps(said).encode())
     except OSError:
         return None
     return path
@@ -49,7 +48,7 @@ def _publish(runtime: Path, recorder: Recorder) -> Path | None:
 
 def _withdraw(path: Path | None) -> None:
     if path is not None:
-        with suppress(OSError, ValueError):
+        with suppress(OSError, ValueError, RecursionError):
             if json.loads(path.read_text()).get("pid") == os.getpid():
                 path.unlink()
 
@@ -57,7 +56,7 @@ def _withdraw(path: Path | None) -> None:
 def record(config: RecorderConfig) -> int:
     try:
         recorder = Recorder(config)
-    except AlreadyRecordingError as error:
+    except UserError as error:
         _say(f"zombiescope: {error}")
         return 1
     except OSError as error:
@@ -85,7 +84,7 @@ def record(config: RecorderConfig) -> int:
     lines = [announce.result_json(result)] if config.json else announce.ended(result)
     with suppress(BrokenPipeError):
         for line in lines:
-            sys.stdout.write(line + "\n")
+            sys.stdout.write(printable(line) + "\n")
         sys.stdout.flush()
     return 0
 

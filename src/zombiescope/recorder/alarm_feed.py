@@ -70,7 +70,7 @@ class AlarmFeed:
             if share.real_time:
                 self._alarm.real_time(now_us, share.name, share.samples, self._hz)
         for name, kernel in in_kernel.items():
-            self._alarm.unit(now_us, name, kernel, self._hz, cpus)
+            self._alarm.unit(now_us, name, kernel, self._hz)
         self._alarm.node(now_us, total, in_kernel.total(), self._hz, cpus)
 
     def event(self, event: Event) -> None:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict
 
+from zombiescope.kernel.cpu import format_list
 from zombiescope.recorder.cgroups import MKDIR
 from zombiescope.recorder.recorder import Recorder
 from zombiescope.recorder.result import RecorderResult
@@ -15,7 +16,7 @@ from zombiescope.recorder.result import RecorderResult
 def started(recorder: Recorder) -> Iterator[str]:
     """Where it records to, what, what not, and what would grant it."""
     config = recorder.config
-    cpus = len(recorder.rings.rings)
+    cpus = len([cpu for cpu in recorder.rings.rings if cpu not in recorder.left_out])
     yield f"recording {recorder.name} into {recorder.node_dir.parent}"
     sources = [f"per-core counters every {config.interval_s:g} s"]
     if cpus:
@@ -28,6 +29,10 @@ def started(recorder: Recorder) -> Iterator[str]:
     if all(missing.source != "systemd" for missing in recorder.sources.missing):
         sources.append("systemd units")
     yield "  recorded: " + ", ".join(sources)
+    if config.read_by_all:
+        yield "  readable: by every user of this machine (--read-by-all): command lines, paths and stacks of all users"
+    if recorder.left_out:
+        yield f"  left out: stacks of CPUs {format_list(recorder.left_out)}, as asked for"
     for missing in recorder.sources.missing:
         yield f"  missing:  {missing.source}: {missing.why}"
         yield f"            grant:  {missing.grant}"

@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable, Iterator
 
 from zombiescope.kernel import cgroup, host
 from zombiescope.kernel.cgroup import Hierarchy
-from zombiescope.kernel.cgroup_census import CgroupCounter, MemoryCgroups, walk_directories
+from zombiescope.kernel.cgroup_census import MAX_DEPTH, CgroupCounter, MemoryCgroups, Refused, walk_directories
 from zombiescope.kernel.cgroup_leaf import LeafStats, NotALeafError, leaf_stats, read_cost
 from zombiescope.kernel.cgroup_path import normalise, owner
+from zombiescope.kernel.process import printable
 from zombiescope.kernel.procfile import at, read_file
 from zombiescope.recorder import dying
 from zombiescope.recorder.churn import Churn
@@ -21,6 +22,7 @@ from zombiescope.recorder.containers import ContainerTracker
 from zombiescope.recorder.creators import Creators
 from zombiescope.recorder.dying import Dying
 from zombiescope.recorder.ledger import Ledger
+from zombiescope.recorder.quotas import Quotas
 from zombiescope.recorder.sample_writer import TaskShare
 from zombiescope.recorder.sources import Sources
 from zombiescope.recorder.tracepoints import Fields, Tracepoint, TraceRecord
@@ -40,6 +42,7 @@ NEW_LEAVES = 4
 """At most so many cgroups that were not looked at before are read at a tick."""
 COUNTS_EVERY_US = 10_000_000
 PROBE_EVERY_US = 60_000_000
+_SHOWN = 200
 
 
 class CgroupTracker:
@@ -58,8 +61,11 @@ class CgroupTracker:
         self._churn = Churn()
         self.containers: ContainerTracker | None = None
         self._walk: Iterator[tuple[int, str]] | None = None
+        self._refused = Refused()
         self._live_at_start: int | None = None
+        self._began_us = now_us
         self._creators = Creators(comm_of, root)
+        self._quotas = Quotas(lambda path: self._directory("cpu", path), sources)
         self._leaf_use: dict[str, int] = {}
         self._leaf_before: dict[str, LeafStats] = {}
         self._next_leaves_us = self._next_counts_us = self._next_probe_us = 0
@@ -79,13 +85,14 @@ class CgroupTracker:
     def begin(self, now_us: int) -> None:
         """Starts the walk; call when the tracepoints are open, so that nothing falls between."""
         hierarchy = self.hierarchy
+        self._began_us = now_us
         if hierarchy is None or hierarchy.mount is None:
             return
         if not hierarchy.whole:
             grant = "the host's cgroup namespace (hostPath /sys/fs/cgroup, cgroupns host)"
             self._sources.lacks("cgroup directories", f"{hierarchy.mount} shows only a part of the tree", grant, now_us)
             return
-        self._walk = walk_directories(hierarchy.mount, per_second=None)
+        self._walk = walk_directories(hierarchy.mount, per_second=None, refused=self._refused)
 
     def walk_on(self) -> bool:
         """Takes the next steps of the first walk. True while there is more to walk."""
@@ -96,12 +103,22 @@ class CgroupTracker:
             if step is None:
                 self._walk = None
                 self.ledger.walked()
-                self._live_at_start = self.ledger.live - self.ledger.created + self.ledger.removed
+                self._note_live()
                 return False
             self.ledger.exists(step[1])
+            self._quotas.exists(step[1])
             if self.containers is not None:
                 self.containers.exists(step[1])
         return True
+
+    def _note_live(self) -> None:
+        """The walk is over. What it did not enter was not counted: then nobody knows how many there are."""
+        if self._refused.count == 0:
+            self._live_at_start = self.ledger.live - self.ledger.created + self.ledger.removed
+            return
+        first = printable(os.fsencode((self._refused.first or "")[:_SHOWN]))
+        why = f"{self._refused.count} directories were not entered: too deep, or too many; the first is {first}..."
+        self._sources.lacks("cgroup directories", why, f"fewer than {MAX_DEPTH} levels of cgroups", self._began_us)
 
     # --- tracepoints --------------------------------------------------------------------------------------------
 
@@ -120,6 +137,7 @@ class CgroupTracker:
 
     def _made(self, record: TraceRecord, fields: Fields, wall_us: int) -> Iterable[Event]:
         key, path = fields["id"].number(record.raw), fields["path"].text(record.raw)
+        self._quotas.made(path, wall_us)
         if self.containers is not None:
             self.containers.made(path, record.pid, wall_us)
         self.ledger.mkdir(key, path, self._creators.of(path, record.pid, record.tid))
@@ -127,6 +145,7 @@ class CgroupTracker:
 
     def _removed(self, record: TraceRecord, fields: Fields, wall_us: int) -> Iterable[Event]:
         path = fields["path"].text(record.raw)
+        self._quotas.removed(path)
         self.ledger.rmdir(fields["id"].number(record.raw), path)
         if self.containers is not None:
             self.containers.removed(path, wall_us)
@@ -217,24 +236,28 @@ class CgroupTracker:
         self._leaf_before.clear()
 
     def read_leaves(self, wall_us: int) -> list[tuple[str, int, int]]:
-        """cpu.stat, memory.events and pressure of at most 64 cgroups that appear in the samples.
+        """cpu.stat, memory.events and pressure of at most 64 cgroups: those that their quota stopped lately
+        (quotas.py), then those that appear in the samples most.
 
         One that is new is read at once, so that the next reading has something to compare with. Answers those that
         have a CPU quota: path, periods, periods in which it was stopped.
         """
-        self._read_new_leaves()
+        self._read_new_leaves(self._quotas.tick(wall_us))
         if wall_us < self._next_leaves_us:
             return []
         self._next_leaves_us = wall_us + LEAF_EVERY_US
-        busiest = sorted(self._leaf_use, key=self._leaf_use.__getitem__, reverse=True)[:MAX_LEAVES]
+        busiest = sorted(self._leaf_use, key=self._leaf_use.__getitem__, reverse=True)
+        chosen = list(dict.fromkeys([*self._quotas.watched(wall_us), *busiest]))[:MAX_LEAVES]
         self._leaf_use.clear()
         before, self._leaf_before = self._leaf_before, {}
         limited = []
-        for path in busiest:
+        for path in chosen:
             stats = self._leaf(path)
             if stats is None:
                 continue
             self._leaf_before[path] = stats
+            if stats.has_cpu_quota:
+                self._quotas.has(path)
             old = before.get(path)
             if old is None:
                 continue
@@ -244,8 +267,9 @@ class CgroupTracker:
                 limited.append((path, deltas[0], deltas[1] or 0))
         return limited
 
-    def _read_new_leaves(self) -> None:
-        for path in [path for path in self._leaf_use if path not in self._leaf_before][:NEW_LEAVES]:
+    def _read_new_leaves(self, stopped: list[str]) -> None:
+        new = [path for path in (*stopped, *self._leaf_use) if path not in self._leaf_before]
+        for path in new[: max(NEW_LEAVES, len(stopped))]:
             if len(self._leaf_before) < 2 * MAX_LEAVES and (stats := self._leaf(path)) is not None:
                 self._leaf_before[path] = stats
 

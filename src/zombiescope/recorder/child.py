@@ -43,7 +43,7 @@ class ChildProcess:
         """Only when none is running. Raises OSError."""
         assert self._pid is None
         argv = _python.module(self._module, *arguments)
-        self._pid = os.posix_spawn(argv[0], argv, os.environ, file_actions=_NULL)
+        self._pid = os.posix_spawn(argv[0], argv, _python.environment(), file_actions=_NULL)
         self._started_us = now_us
         self.runs += 1
 

@@ -19,8 +19,12 @@ class RecorderConfig:
     segment_s: float = 120.0
     keep_s: float = 12 * 3600.0
     max_bytes: int = 2_000_000_000
+    read_by_all: bool = False
+    """Whether every user of the machine may read the recording."""
     labels: dict[str, str] = field(default_factory=dict)
     compact_every_s: float = 900.0
+    leave_out_cores: str = ""
+    """Cores that are not sampled: a list as the kernel writes it, or "isolated"."""
     diagnose: bool = False
     """Whether a doctor looks when something is suspicious."""
     json: bool = False

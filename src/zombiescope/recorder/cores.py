@@ -21,7 +21,11 @@ _VECTOR_NAMES = tuple(name.upper() for name in schema.SOFTIRQS)
 class Cores:
     """Remembers the last reading of each source and writes differences."""
 
-    def __init__(self, batch: Batch, sources: Sources, hz: int, root: str = "/") -> None:
+    def __init__(
+        self, batch: Batch, sources: Sources, hz: int, root: str = "/", left_out: frozenset[int] = frozenset()
+    ) -> None:
+        """`left_out`: cores that are not sampled. Their time is written, and nobody judges it."""
+        self._left_out = left_out
         self._batch = batch
         self._hz = hz
         self._sources = sources
@@ -72,7 +76,8 @@ class Cores:
                 _added_us(self._runs.get(cpu), runs.get(cpu), "wait_ns"),
             )  # fmt: skip
             self._batch.add(schema.CORES, row)
-            times.append(_core_time(cpu, spent))
+            if cpu not in self._left_out:
+                times.append(_core_time(cpu, spent))
         self._ticks, self._vectors, self._packets = dict(now.cpus), vectors, packets
         self._runs, self._delays = runs, delays
         tick.stat, tick.times = now, times

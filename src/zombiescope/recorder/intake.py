@@ -49,6 +49,7 @@ class EventIntake:
 
     def put(self, event: Event) -> None:
         self.count += 1
+        event = event.masked()
         self._batch.add(schema.EVENTS, event.row())
         self._rollup.event(event.kind, event.severity)
         if self._alarm is not None:

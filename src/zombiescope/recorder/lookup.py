@@ -1,26 +1,21 @@
 """Who is that pid, and what function is that address: asked while the process lives, in a thread of its own.
 
 Reading /proc/PID/maps or cmdline waits for the process's mmap lock, and a process that holds it for seconds is just
-what this recorder exists to see. So the loop never does it: it queues questions and takes answers when they are
-there. A thread that hangs is left behind and replaced, at most MAX_STUCK times."""
+what this recorder exists to see. So the loop never does it (worker.py)."""
 
 from __future__ import annotations
 
 import os
-import threading
-import time
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from zombiescope.kernel import process
 from zombiescope.kernel.cgroup_path import Owner, owner
 from zombiescope.kernel.process import Process
+from zombiescope.recorder.worker import Worker
 from zombiescope.symbols.maps import Mapping, recorded
 from zombiescope.symbols.resolver import Frame, UserSymbols, live_symbols
 
-STUCK_S = 5.0
-MAX_STUCK = 4
 MAX_QUEUED = 4096
 MAX_ANSWERS = 4 * MAX_QUEUED
 SAME_TICKS = 2
@@ -87,7 +82,7 @@ def best_cgroup(cgroups: dict[int, str], memory_hierarchy: int | None) -> str | 
     return max(cgroups.values(), key=len, default=None)
 
 
-class Lookup:
+class Lookup(Worker[Question, Answer]):
     """Answers questions about processes without ever making the caller wait."""
 
     def __init__(
@@ -97,94 +92,32 @@ class Lookup:
         resolver: Callable[[], UserSymbols] = live_symbols,
         root: str = "/",
     ) -> None:
+        super().__init__("lookup", self._answerer, MAX_QUEUED, MAX_ANSWERS)
         self._memory_hierarchy = memory_hierarchy
         self._cpu_hierarchy = cpu_hierarchy
         self._root = root
         self._resolver = resolver
-        self._questions: deque[Question] = deque()
-        self._answers: deque[Answer] = deque(maxlen=MAX_ANSWERS)
-        self._failure: Exception | None = None
-        self._wake = threading.Event()
-        self._idle = threading.Event()
-        self._stopped = False
-        self._busy_since: tuple[float, int] | None = None
-        self._worker = 0
-        self.stuck = 0
-        self._stuck_known = False
         self.refused = 0
         self.denied: dict[str, int] = {}
-        self._start_worker()
 
-    def _start_worker(self) -> None:
-        self._worker += 1
-        threading.Thread(target=self._work, args=(self._worker,), name="lookup", daemon=True).start()
+    def ask(self, question: Question) -> bool:
+        taken = super().ask(question)
+        self.refused += not taken
+        return taken
 
-    def ask(self, question: Question) -> None:
-        if len(self._questions) >= MAX_QUEUED:
-            self.refused += 1
-            return
-        self._idle.clear()
-        self._questions.append(question)
-        self._wake.set()
-
-    def take_answers(self) -> list[Answer]:
-        answers = []
-        while self._answers:
-            answers.append(self._answers.popleft())
-        return answers
-
-    def settled(self) -> bool:
-        """Nothing is queued or under way."""
-        return self._idle.is_set() or (not self._questions and self._busy_since is None)
-
-    def stuck_pid(self) -> int | None:
-        """The process whose files have kept the worker waiting too long, if any; then another worker takes over."""
-        busy = self._busy_since
-        if busy is None or time.monotonic() - busy[0] < STUCK_S:
-            return None
-        if self.stuck < MAX_STUCK:
-            self.stuck += 1
-            self._busy_since = None
-            self._start_worker()
-        return busy[1]
-
-    def newly_stuck(self) -> int | None:
-        """As stuck_pid, once for as long as it lasts."""
-        pid = self.stuck_pid()
-        known, self._stuck_known = self._stuck_known, pid is not None
-        return None if known else pid
-
-    def raise_failure(self) -> None:
-        """Raises what the worker could not answer, if there was something since the last call."""
-        failure, self._failure = self._failure, None
-        if failure is not None:
-            raise failure
-
-    def stop(self) -> None:
-        self._stopped = True
-        self._wake.set()
-
-    def _work(self, number: int) -> None:
+    def _answerer(self) -> Callable[[Question], Answer]:
+        """With symbols of its own: they are used by one thread."""
         symbols = self._resolver()
         spaces: dict[int, int] = {}
-        while not self._stopped and number == self._worker:
-            if not self._questions:
-                self._idle.set()
-                self._wake.wait()
-                self._wake.clear()
-                continue
-            question = self._questions.popleft()
-            self._busy_since = (time.monotonic(), question.pid)
-            try:
-                if isinstance(question, AddressQuestion):
-                    _note_exec(spaces, question, symbols)
-                self._answers.append(self._answer(question, symbols))
-                self.denied = dict(symbols.denied)
-            except Exception as error:  # noqa: BLE001 - raised again where the loop looks after us
-                self._failure = error
-            if number != self._worker:  # given up on meanwhile; the answer still counts
-                return
-            self._busy_since = None
+
+        def answer(question: Question) -> Answer:
+            if isinstance(question, AddressQuestion):
+                _note_exec(spaces, question, symbols)
+            found = self._answer(question, symbols)
+            self.denied = dict(symbols.denied)
+            return found
+
+        return answer
 
     def _answer(self, question: Question, symbols: UserSymbols) -> Answer:
         if isinstance(question, AddressQuestion):

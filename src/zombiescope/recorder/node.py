@@ -10,11 +10,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from zombiescope import _safe_files
 from zombiescope._missing import Missing
 from zombiescope.kernel import cpu, host, hypervisor, kconfig, sysctl
 from zombiescope.kernel.host import Host
 from zombiescope.kernel.stat import USER_HZ
 from zombiescope.recorder.config import RecorderConfig
+from zombiescope.recorder.online import left_out
+from zombiescope.recording.core_lists import ISOLATED, LEFT_OUT
 from zombiescope.recording.schema import FORMAT
 
 
@@ -54,6 +57,9 @@ def describe(
             "online": list(online),
             "possible": possible,
             "topology": [asdict(place) for place in cpu.topology(root)],
+            ISOLATED: list(cpu.isolated(root) or ()),
+            "nohz_full": list(cpu.nohz_full(root) or ()),
+            LEFT_OUT: sorted(left_out(config.leave_out_cores, root)),
         },
         "labels": {**here.labels, **config.labels},
         "hz": config.hz,
@@ -80,10 +86,9 @@ class NodeFile:
         """Replaces the file in one step, if something changed. A disk that does not take it is tried again."""
         if missing == self._missing:
             return
-        aside = self._path.with_suffix(".new")
+        document = {**self._node, "missing": [asdict(one) for one in missing]}
         with suppress(OSError):
-            aside.write_text(json.dumps({**self._node, "missing": [asdict(one) for one in missing]}, indent=1) + "\n")
-            aside.replace(self._path)
+            _safe_files.replace(self._path, (json.dumps(document, indent=1) + "\n").encode())
             self._missing = missing
 
 

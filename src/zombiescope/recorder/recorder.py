@@ -11,9 +11,12 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from zombiescope import _safe_files
+from zombiescope._errors import UserError
 from zombiescope.kernel import cpu
 from zombiescope.kernel.perf_event import Clock, monotonic_ns
 from zombiescope.recorder import node, result, rings, state
@@ -35,7 +38,7 @@ from zombiescope.recorder.kernel_log import CONSOLE, KernelLog
 from zombiescope.recorder.lookup import Lookup
 from zombiescope.recorder.marks import MarkSocket
 from zombiescope.recorder.nic import TX_TIMEOUT
-from zombiescope.recorder.online import OnlineCpus
+from zombiescope.recorder.online import OnlineCpus, left_out
 from zombiescope.recorder.rollup import Rollup
 from zombiescope.recorder.sample_writer import SampleWriter
 from zombiescope.recorder.segments import Segments
@@ -43,7 +46,7 @@ from zombiescope.recorder.sources import Sources
 from zombiescope.recorder.stage import Barrier, Stage
 from zombiescope.recorder.tick import Tick
 from zombiescope.recorder.upkeep import Upkeep
-from zombiescope.recording import schema
+from zombiescope.recording import node_directory, schema
 from zombiescope.recording.batch import Batch
 from zombiescope.recording.event import Event
 from zombiescope.recording.lock import Lock
@@ -55,7 +58,7 @@ UNSCHEDULED_US = 3_000_000
 
 
 class Recorder:
-    """Owns all parts. Raises AlreadyRecordingError or OSError when it cannot start.
+    """Owns all parts. Raises AlreadyRecordingError, UnsafePlaceError or OSError when it cannot start.
 
     With another `root` it replays: kernel files are read below it, no ring is opened and nobody is asked over D-Bus;
     records are fed to the sampler and unit events put into the intake by whoever replays.
@@ -72,20 +75,21 @@ class Recorder:
         self.name = config.node or here.hostname
         self.boot_id = here.boot_id
         self.node_dir = Path(config.dir).resolve() / f"node={self.name}"
-        self.node_dir.mkdir(parents=True, exist_ok=True)
+        node_directory.prepare(self.node_dir, read_by_all=config.read_by_all)
         self._lock = Lock(self.node_dir, now)
         saved = state.load(self.node_dir, here.boot_id)
 
         self.online = start.part("online cpus", OnlineCpus, root)
         known: tuple[int, ...] = start.step("possible cpus", lambda: cpu.possible(root) or (), ())
         possible = max(*known, *self.online.cpus, 0) + 1
+        self.left_out = start.step("isolated cpus", lambda: left_out(config.leave_out_cores, root), frozenset[int]())
         self.batch = Batch()
         self._open_rings(possible, saved, now, root)
         start.step("ledger", lambda: self._restore_ledger(saved, now), None)
         start.step("cgroup directories", lambda: self.cgroups.begin(now), None)
 
         self.samples = SampleWriter(self.rings.sampler, self.lookup, self.batch)
-        self.cores = start.part("per-core time", lambda at: Cores(self.batch, self.sources, config.hz, at), root)
+        self.cores = start.part("per-core time", self._new_cores, root)
         start.step("ksoftirqd run delay", lambda: self.cores.follow(self.online.cpus, now), None)
         self.counters = start.part("counters", lambda at: Counters(self.batch, self.sources, start, at), root)
         self.rollup = Rollup(self.node_dir, here.boot_id or "")
@@ -93,6 +97,8 @@ class Recorder:
         self.doctor = start.step("doctor", lambda: Doctor(self.node_dir), None) if config.diagnose else None
         self.alarm = AlarmFeed(self.doctor.alarm, self.counters, config.hz, now) if self.doctor else None
         self.intake = EventIntake(self.batch, self.rollup, self.alarm, self.barrier, self.clock, self.kernel_log)
+        if self.doctor is not None:
+            self.doctor.tell = self.intake.put
         systemd = SystemdWatcher(None, self.intake.unit_events.append)
         if root == "/":
             start.step("systemd", systemd.start, None)
@@ -126,7 +132,16 @@ class Recorder:
         sampling = Clock(self.config.event, self.config.hz)
         self.rings = start.part(
             SAMPLES,
-            lambda at: rings.PerfRings(sampling, possible, sources, host_pids=host_pids, now_us=now_us, root=at),
+            lambda at: rings.PerfRings(
+                sampling,
+                possible,
+                sources,
+                host_pids=host_pids,
+                now_us=now_us,
+                root=at,
+                left_out=self.left_out,
+                online=self.online.cpus,
+            ),
             root,
         )
         seen = saved.get("kmsg_seq")
@@ -149,6 +164,9 @@ class Recorder:
         start.step(SAMPLES, lambda: self.rings.follow(self.online.cpus, now_us), None)
         self._followed = self.online.cpus
 
+    def _new_cores(self, root: str) -> Cores:
+        return Cores(self.batch, self.sources, self.config.hz, root, self.left_out)
+
     def _restore_ledger(self, saved: dict[str, Any], now_us: int) -> None:
         memory, ledger = self.cgroups.hierarchy, saved.get("ledger")
         if ledger and memory is not None and saved.get("hierarchy") == memory.number:
@@ -164,8 +182,10 @@ class Recorder:
     def open_marks(self, runtime: Path) -> None:
         """Listens for marks; without the socket everything else works."""
         try:
-            runtime.mkdir(parents=True, exist_ok=True)
+            _safe_files.make_public_directory(runtime)
             self.intake.marks = MarkSocket(runtime / "mark.sock")
+        except UserError as error:
+            self.sources.lacks(MARKS, error.what, error.fix or "", self.started_us)
         except OSError as error:
             self.sources.lacks(MARKS, f"{runtime}: {error.strerror}", "a writable runtime directory", self.started_us)
 
@@ -263,7 +283,8 @@ class Recorder:
         return Tick(now_ns, wall_us, interval_us, late_us, self.online.cpus)
 
     def _count_samples(self, tick: Tick) -> None:
-        tick.sampled = self.rings.sampler.take_cores(self._drained_ns)
+        taken = self.rings.sampler.take_cores(self._drained_ns)
+        tick.sampled = {number: core for number, core in taken.items() if number not in self.left_out}
         self.idle_samples += sum(core[1] for core in tick.sampled.values())
 
     def _take_census(self, tick: Tick) -> None:
@@ -351,7 +372,7 @@ class Recorder:
     def _write_containers(self, tick: Tick) -> None:
         for event in self.containers.second(tick.wall_us, self.container_lookup.take()):
             self.intake.put(event)
-        if self.container_lookup.newly_stuck():
+        if self.container_lookup.newly_stuck() is not None:
             text = "the files of a container have not answered for 5 s: the disk they are on hangs"
             self.intake.put(Event(tick.wall_us, "lookup_stuck", "recorder", "warning", text))
         self.container_lookup.raise_failure()
@@ -362,10 +383,10 @@ class Recorder:
             self.batch.add(schema.GAPS, (dropped.from_us, dropped.to_us, "disk", dropped.why))
 
     def _watch_lookup(self, tick: Tick) -> None:
-        pid = self.lookup.newly_stuck()
-        if pid is not None:
-            text = f"/proc/{pid} has not answered for 5 s: its memory map is locked by somebody"
-            self.intake.put(Event(tick.wall_us, "lookup_stuck", "recorder", "warning", text, {"pid": pid}))
+        stuck = self.lookup.newly_stuck()
+        if stuck is not None:
+            text = f"/proc/{stuck.pid} has not answered for 5 s: its memory map is locked by somebody"
+            self.intake.put(Event(tick.wall_us, "lookup_stuck", "recorder", "warning", text, {"pid": stuck.pid}))
         self.lookup.raise_failure()
 
     def _write_frame(self, tick: Tick) -> None:
@@ -403,7 +424,7 @@ class Recorder:
         yield lambda: self.rollup.close(self.clock.now_us())
         yield self.compactor.process.stop
         if self.doctor is not None:
-            yield self.doctor.stop
+            yield partial(self.doctor.stop, self.clock.now_us())
         yield self.housekeeping.close
         yield self.lookup.stop
         yield self.container_lookup.stop
@@ -434,6 +455,7 @@ class Recorder:
             helper_cpu_seconds=round(helper.cpu_us / 1e6, 4),
             helper_max_rss_bytes=helper.peak_rss_bytes,
             seconds=round((now - self.started_us) / 1e6, 3),
-            doctor_looks=doctor.runs if doctor else 0,
+            doctor_looks=doctor.looks if doctor else 0,
             doctor_cpu_seconds=round(doctor.cpu_us / 1e6, 4) if doctor else 0.0,
+            doctor_max_rss_bytes=doctor.peak_rss_bytes if doctor else 0,
         )

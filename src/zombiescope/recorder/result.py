@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from zombiescope._missing import Missing
+from zombiescope.recording.store import Directory
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +28,8 @@ class RecorderResult:
     seconds: float
     doctor_looks: int = 0
     doctor_cpu_seconds: float = 0.0
+    doctor_max_rss_bytes: int = 0
 
 
 def tree_bytes(directory: Path) -> int:
-    total = 0
-    for place, _, names in os.walk(directory):
-        for name in names:
-            with suppress(OSError):
-                total += os.lstat(os.path.join(place, name)).st_size  # noqa: PTH118 - os.walk gives strings
-    return total
+    return sum(file.size_bytes for file in Directory(directory).entries(""))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import mmap
 import resource
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -68,9 +68,20 @@ class PerfRings:
     """The rings of all online CPUs behind one Sampler."""
 
     def __init__(
-        self, clock: Clock, possible_cpus: int, sources: Sources, *, host_pids: bool, now_us: int, root: str = "/"
+        self,
+        clock: Clock,
+        possible_cpus: int,
+        sources: Sources,
+        *,
+        host_pids: bool,
+        now_us: int,
+        root: str = "/",
+        left_out: Collection[int] = (),
+        online: Sequence[int] = (0,),
     ) -> None:
+        """`left_out`: CPUs whose stacks are not taken; what happens there by itself is recorded all the same."""
         self._clock = clock
+        self._left_out = frozenset(left_out)
         self._root = root
         self._sources = sources
         self._ring_bytes = ring_bytes(possible_cpus)
@@ -78,7 +89,7 @@ class PerfRings:
         self._tracepoints: dict[int, tuple[Tracepoint, tracefs.EventFormat]] = {}  # by their number in the records
         self._closed_counts: dict[int, int] = {}
         self._next_symbols_us = now_us
-        self._features = self._probe(now_us) if root == "/" else None
+        self._features = self._probe(online, now_us) if root == "/" else None
         self.symbols = load_kernel_symbols(sources, now_us, root)
         self.sampler = Sampler(
             self.symbols,
@@ -96,9 +107,10 @@ class PerfRings:
     def _replays(self) -> bool:
         return self._root != "/"
 
-    def _probe(self, now_us: int) -> Features | None:
+    def _probe(self, online: Sequence[int], now_us: int) -> Features | None:
+        """On a CPU that is there: number 0 need not be."""
         try:
-            return perf_event.probe(0, self._clock)
+            return perf_event.probe(min(set(online) - self._left_out or online, default=0), self._clock)
         except OSError as error:
             why, grant = explain(error, self._clock)
             self._sources.lacks("stack samples", why, grant, now_us)
@@ -156,7 +168,8 @@ class PerfRings:
     def _open(self, cpu: int, now_us: int) -> bool:
         assert self._features is not None
         try:
-            ring = perf_event.open_ring(cpu, self._clock, self._features, self._ring_bytes)
+            clock = Clock(perf_event.SILENT) if cpu in self._left_out else self._clock
+            ring = perf_event.open_ring(cpu, clock, self._features, self._ring_bytes)
         except OSError as error:
             if error.errno != errno.ENODEV:  # ENODEV: it went offline again, the next look will tell
                 why, grant = explain(error, self._clock)

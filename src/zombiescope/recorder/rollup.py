@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from zombiescope import _safe_files
 from zombiescope._time import DAY_US, HOUR_US, MINUTE_US
 from zombiescope.recorder.sample_writer import TaskShare
 from zombiescope.recorder.tick import Tick
@@ -255,12 +256,12 @@ class _RollupFile:
         return True
 
     def _open(self, wall_us: int) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True)
+        _safe_files.make_directory(self._folder)
         start_us = wall_us
         while (self._folder / f"{start_us:016d}.seg").exists():
             start_us += 1
         self._path = self._folder / f"{start_us:016d}.seg"
-        self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        self._descriptor = _safe_files.create(self._path)
         self._size, self._day = 0, wall_us // DAY_US
         header = {"format": schema.FORMAT, "boot": self._boot, "started_us": start_us}
         self._encoder = SegmentEncoder(header)

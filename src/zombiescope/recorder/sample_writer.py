@@ -113,7 +113,7 @@ class SampleWriter:
         self.rows += len(times)
 
     def _take_answers(self) -> None:
-        for answer in self._lookup.take_answers():
+        for answer in self._lookup.take():
             if answer.question.segment != self._segment:
                 continue
             if isinstance(answer, AddressAnswer):

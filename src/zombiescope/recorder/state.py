@@ -7,6 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from zombiescope import _safe_files
+
 NAME = "state.json"
 
 
@@ -14,13 +16,11 @@ def load(node_dir: Path, boot_id: str | None) -> dict[str, Any]:
     """The state left by the last recorder; empty after a reboot or when there is none that can be read."""
     try:
         state = json.loads((node_dir / NAME).read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return state if isinstance(state, dict) and boot_id and state.get("boot") == boot_id else {}
 
 
 def save(node_dir: Path, state: dict[str, Any]) -> None:
     """Replaces the state in one step. Raises OSError."""
-    aside = node_dir / (NAME + ".new")
-    aside.write_text(json.dumps(state, separators=(",", ":")))
-    aside.replace(node_dir / NAME)
+    _safe_files.replace(node_dir / NAME, json.dumps(state, separators=(",", ":")).encode())

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from zombiescope.recording import schema
-from zombiescope.recording.log import Block, Lists
+from zombiescope.recording.log import Block, Lists, Texts
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -107,7 +107,7 @@ def _in_window(block: Block, start_us: int | None, end_us: int | None) -> Mask |
 def _select(values: Any, keep: Mask) -> Any:
     if values is None:
         return None
-    if isinstance(values, list | Lists):
+    if isinstance(values, list | Lists | Texts):
         return list(compress(values, keep))
     return np.frombuffer(values, np.int64)[keep]
 
@@ -127,7 +127,7 @@ def ints_of(values: Any, rows: int) -> tuple[Ints, Mask | None]:
 def arrow_array(kind: str, type_: pa.DataType, pieces: Sequence[tuple[Any, int]]) -> pa.Array:
     """Pieces of a column, as blocks hold them, as one Arrow array."""
     if kind == "text":
-        return text_array([text for values, rows in pieces for text in (values or [None] * rows)])
+        return _texts_of(pieces)
     if kind == "ints":
         return _lists_of(pieces)
     numbers, valid = _join([ints_of(values, rows) for values, rows in pieces])
@@ -161,6 +161,36 @@ def text_array(texts: Sequence[str | None]) -> pa.Array:
     valid = np.fromiter((text is not None for text in texts), bool, len(texts))
     buffers = [_validity(valid), pa.py_buffer(_offsets(encoded)), pa.py_buffer(b"".join(encoded))]
     return pa.Array.from_buffers(pa.string(), len(texts), buffers)
+
+
+def _texts_of(pieces: Sequence[tuple[Any, int]]) -> pa.Array:
+    stored = [values for values, _ in pieces if isinstance(values, Texts)]
+    data = b"".join(values.data for values in stored)
+    # In ASCII every cut is between two characters, and every text is what it would be if it were decoded.
+    if len(stored) != sum(values is not None for values, _ in pieces) or not data.isascii():
+        return text_array([text for values, rows in pieces for text in (values or [None] * rows)])
+    there = np.concatenate([np.zeros(0, bool), *(_rows_there(values, rows) for values, rows in pieces)])
+    lengths = np.zeros(len(there), np.int32)
+    lengths[there] = np.concatenate([np.zeros(0, np.int32), *(_lengths(values) for values in stored)])
+    offsets = np.zeros(len(there) + 1, np.int32)
+    np.cumsum(lengths, out=offsets[1:])
+    buffers = [_validity(there), pa.py_buffer(offsets), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.string(), len(there), buffers)
+
+
+def _rows_there(values: Texts | None, rows: int) -> Mask:
+    if values is not None and values.present is None:
+        return np.ones(rows, bool)
+    there = np.zeros(rows, bool)
+    if values is not None:
+        there[values.present] = True
+    return there
+
+
+def _lengths(values: Texts) -> npt.NDArray[Any]:
+    if isinstance(values.lengths, bytes):
+        return np.frombuffer(values.lengths, np.uint8)
+    return np.array(values.lengths, np.int32)
 
 
 def _lists_of(pieces: Sequence[tuple[Any, int]]) -> pa.Array:
@@ -279,6 +309,14 @@ def _values(column: pa.ChunkedArray) -> list[Any]:
 
 def take(rows: pa.Table, positions: Ints) -> pa.Table:
     return rows.take(ints_array(positions, None, pa.int64()))
+
+
+def among(rows: pa.Table, name: str, wanted: Iterable[str]) -> Ints:
+    """Which rows have one of these texts in a column; no text becomes an object."""
+    from pyarrow import compute
+
+    found = compute.is_in(rows.column(name), value_set=text_array(sorted(wanted)))
+    return numbers(compute.indices_nonzero(found).cast(pa.int64()))
 
 
 def cut(rows: pa.Table, time: str, start_us: int | None, end_us: int | None) -> pa.Table:

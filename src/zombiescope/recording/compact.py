@@ -28,7 +28,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from zombiescope import _safe_files
+from zombiescope._confinement import confine
 from zombiescope._errors import UserError
+from zombiescope._text import printable
 from zombiescope.recording import layout
 from zombiescope.recording.layout import Manifest, Span
 from zombiescope.recording.locate import is_locked
@@ -56,7 +59,7 @@ class Compacted:
 
 
 def compact(node_dir: Path, names: Sequence[str] | None = None) -> Compacted:
-    """Compacts the named segments (file names in log/), or all that are closed. Raises BusyError, OSError."""
+    """Compacts the named segments (file names in log/), or all that are closed. Raises UserError, OSError."""
     with _only_one(node_dir):
         store = Directory(node_dir)
         found = layout.segment_files(store.entries(layout.LOG_FOLDER))
@@ -79,7 +82,7 @@ def compact(node_dir: Path, names: Sequence[str] | None = None) -> Compacted:
 
 @contextlib.contextmanager
 def _only_one(node_dir: Path) -> Iterator[None]:
-    with open(node_dir / "compact.lock", "a") as lock:
+    with os.fdopen(_safe_files.open_lock(node_dir / "compact.lock"), "r+b") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -100,14 +103,14 @@ def _closed(node_dir: Path, found: Sequence[layout.SegmentFile]) -> set[str]:
 def _clean_up(node_dir: Path, store: Directory, manifests: Sequence[Manifest]) -> None:
     """What a run that was interrupted left: files of no part, and segments that already are Parquet."""
     for name in layout.uncommitted(store.entries(""), manifests):
-        (node_dir / name).unlink(missing_ok=True)
+        _safe_files.remove(node_dir / name)
     for manifest in manifests:
         _delete_segments(node_dir, manifest)
 
 
 def _delete_segments(node_dir: Path, manifest: Manifest) -> None:
     for name in manifest.segments:
-        (node_dir / layout.LOG_FOLDER / name).unlink(missing_ok=True)
+        _safe_files.remove(node_dir / layout.LOG_FOLDER / name)
 
 
 def _write_parts(node_dir: Path, segments: Sequence[SegmentPart]) -> Iterator[Manifest]:
@@ -142,7 +145,7 @@ class _Building:
         self._node_dir = node_dir
         self._first = first
         self._folder = node_dir / layout.date_folder(first.start_us)
-        self._folder.mkdir(exist_ok=True)
+        _safe_files.make_directory(self._folder)
         self._part = f"{first.header.get('node', node_dir.name)}-{first.start_us}"
         self._aside = partial(_aside, self._folder, first.start_us)  # a method of self would keep self alive
         self._merger = PartMerger(self._part, self._aside)
@@ -222,13 +225,14 @@ def main(arguments: Sequence[str]) -> int:
         print("usage: python -m zombiescope.recording.compact NODE_DIR [SEGMENT...]", file=sys.stderr)  # noqa: T201
         return 2
     _step_back()
+    confine()
     pa.set_memory_pool(pa.system_memory_pool())
     pa.set_cpu_count(1)
     names = [Path(name).name for name in arguments[1:]] or None
     try:
         done = compact(Path(arguments[0]), names)
-    except (BusyError, OSError) as error:
-        print(f"zombiescope compact: {error}", file=sys.stderr)  # noqa: T201
+    except (UserError, OSError) as error:
+        print(printable(f"zombiescope compact: {error}"), file=sys.stderr)  # noqa: T201
         return 1
     used = resource.getrusage(resource.RUSAGE_SELF)
     report = {

@@ -82,6 +82,8 @@ def read(
 ) -> ContainerNames:
     """The names in a window; of some ids and their pods, or of all. What was there before it is said again within an
     hour."""
+    import numpy as np
+
     from zombiescope.recording import columns
 
     since_us = None if start_us is None else start_us - HOUR_US
@@ -89,7 +91,8 @@ def read(
     by_pod: dict[str, ContainerName] = {}
     for rows in recording.batches("containers", since_us, end_us, _COLUMNS):
         wanted = _wanted(columns.texts(rows.column("id")), columns.texts(rows.column("pod_uid")), ids)
-        texts = [columns.texts(rows.column(name).take(wanted)) for name in _COLUMNS]
+        chosen = columns.take(rows, np.array(wanted, np.int64))
+        texts = [columns.texts(chosen.column(name)) for name in _COLUMNS]
         for identity, pod_uid, *known in zip(*texts, strict=True):
             found = ContainerName(*known)
             if identity:

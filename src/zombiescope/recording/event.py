@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+from zombiescope._secrets import mask_fields, mask_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +17,10 @@ class Event:
     severity: str
     text: str
     fields: dict[str, Any] = field(default_factory=dict)
+
+    def masked(self) -> Event:
+        """Without secrets, as it may be stored: lines of logs and marks hold what other people's programs print."""
+        return replace(self, text=mask_text(self.text), fields=mask_fields(self.fields))
 
     def row(self) -> tuple[int, str, str, str, str, str]:
         fields = json.dumps(self.fields, separators=(",", ":"), ensure_ascii=False) if self.fields else "{}"

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from itertools import chain, count
 from pathlib import Path
 
+from zombiescope import _safe_files
 from zombiescope.recording.layout import FROZEN_FOLDER, write_synced
 
 _SLUG_LENGTH = 40
@@ -43,7 +44,7 @@ def freeze(node_dir: Path, from_us: int, to_us: int, why: str, *, at_us: int | N
     now_us = time.time_ns() // 1000 if at_us is None else at_us
     name = _id(from_us, to_us, why, {frozen.id for frozen in existing})
     frozen = Frozen(name, from_us, to_us, why, now_us)
-    (node_dir / FROZEN_FOLDER).mkdir(parents=True, exist_ok=True)
+    _safe_files.make_directory(node_dir / FROZEN_FOLDER)
     write_synced(node_dir / FROZEN_FOLDER / f"{name}.json", json.dumps(asdict(frozen)).encode())
     return frozen
 
@@ -52,7 +53,7 @@ def thaw(node_dir: Path, ids: Iterable[str]) -> None:
     """Gives windows back to retention; unknown ids are no error."""
     known = {frozen.id for frozen in list_frozen(node_dir)}
     for frozen in known.intersection(ids):
-        (node_dir / FROZEN_FOLDER / f"{frozen}.json").unlink(missing_ok=True)
+        _safe_files.remove(node_dir / FROZEN_FOLDER / f"{frozen}.json")
 
 
 def list_frozen(node_dir: Path) -> list[Frozen]:

@@ -20,7 +20,7 @@ def read(node_dir: Path) -> list[dict[str, Any]]:
     """Every incident that is known, the newest last; none where there is no file or it cannot be read."""
     try:
         return parse((node_dir / NAME).read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return []
 
 

@@ -21,11 +21,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from zombiescope import _safe_files
 from zombiescope._mark import SOCKET, runtime_directories
 
 SYSTEM_DIR = Path("/var/lib/zombiescope")
 PUBLISHED = "recorder.json"
 LOCK_FILE = "lock"
+_PUBLISHED_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +65,10 @@ def running_recorder() -> RunningRecorder | None:
 def _published(path: Path) -> RunningRecorder | None:
     """What a recorder said of itself; None when nobody did, or when somebody else could have written it."""
     try:
-        with path.open("rb") as file:
+        with os.fdopen(_safe_files.open_to_read(path), "rb") as file:
             if os.fstat(file.fileno()).st_uid not in {0, os.geteuid(), _appointed(path.parent)}:
                 return None
-            said: dict[str, Any] = json.load(file)
+            said: dict[str, Any] = json.loads(file.read(_PUBLISHED_BYTES))
         socket = said.get("mark_socket") or path.parent / SOCKET
         return RunningRecorder(
             pid=int(said["pid"]),
@@ -75,7 +77,7 @@ def _published(path: Path) -> RunningRecorder | None:
             started_us=int(said["started_us"]),
             mark_socket=Path(socket),
         )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 
@@ -95,7 +97,7 @@ def is_locked(node_dir: Path) -> bool | None:
     """Whether a recorder writes into this node directory now. None: the lock may not be looked at by this
     user."""
     try:
-        with (node_dir / LOCK_FILE).open("rb") as file:
+        with os.fdopen(_safe_files.open_to_read(node_dir / LOCK_FILE), "rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True

@@ -9,6 +9,7 @@ import select
 from contextlib import suppress
 from pathlib import Path
 
+from zombiescope import _safe_files
 from zombiescope._errors import UserError
 from zombiescope.recording.locate import LOCK_FILE
 
@@ -26,8 +27,8 @@ class AlreadyRecordingError(UserError):
 
 class Lock:
     def __init__(self, node_dir: Path, started_us: int) -> None:
-        """Raises AlreadyRecordingError, or OSError when the directory cannot be written."""
-        self._fd = os.open(node_dir / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        """Raises AlreadyRecordingError, UnsafePlaceError, or OSError when the directory cannot be written."""
+        self._fd = _safe_files.open_lock(node_dir / LOCK_FILE)
         if not self._acquire():
             holder = _holder(self._fd)
             os.close(self._fd)
@@ -55,5 +56,5 @@ class Lock:
 def _holder(fd: int) -> int | None:
     try:
         return int(json.loads(os.pread(fd, 4096, 0))["pid"])
-    except (ValueError, KeyError, TypeError, OSError):
+    except (ValueError, KeyError, TypeError, OSError, RecursionError):
         return None

@@ -20,12 +20,17 @@ stream per segment (not per frame) makes frames of a few hundred bytes compress 
 middle of a segment hides the rest of that segment, two minutes at the most.
 
 The last frame of a segment that was closed in order holds a block of table 0 with no rows.
+
+Whoever reads one need not trust it: lengths are compared with the file's before anything is read, and what a frame
+decompresses and decodes to is counted before it is allocated (allowance.py).
 """
 
 from __future__ import annotations
 
 import json
+import os
 import struct
+import sys
 import zlib
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
@@ -37,14 +42,19 @@ import zstandard
 
 from zombiescope._native import decode_ints, encode_ints
 from zombiescope.recording import schema
+from zombiescope.recording.allowance import LOG_RATIO, TOTAL_FLOOR_BYTES, Allowance
 
 MAGIC = b"ZSCOPE1\n"
 MAX_FRAME_BYTES = 256 << 20
+MAX_HEADER_BYTES = 1 << 20
 
 _FRAME = struct.Struct("<II")
 _CLOCK = struct.Struct("<qq")
 _LEVEL = 3
 _WINDOW_LOG = 17  # 128 kB of history: enough for the repetition from second to second, and the encoder stays small
+_PIECE_BYTES = 512  # what is decompressed at once: four bytes can stand for 128 kB, so at most 16 MB come of it
+_CELL_BYTES = 8
+_TEXT_BYTES = 64
 
 
 class DamagedError(ValueError):
@@ -77,9 +87,53 @@ class Lists(Sequence["array[int]"]):
         return self.flat[end - self.lengths[row] : end]
 
 
+class Texts(Sequence["str | None"]):
+    """A column of texts as it is on disk: a segment brings thousands of names, and a table of them needs none as an
+    object of its own. `present` are the rows that have one; None: all."""
+
+    __slots__ = ("_decoded", "_rows", "data", "lengths", "present")
+
+    def __init__(self, lengths: Sequence[int], data: bytes, present: list[int] | None = None, rows: int = 0) -> None:
+        """`lengths` of those that are there; bytes, where none is longer than 127."""
+        self.lengths = lengths
+        self.data = data
+        self.present = present
+        self._rows = len(lengths) if present is None else rows
+        self._decoded: list[str | None] | None = None
+
+    def __len__(self) -> int:
+        return self._rows
+
+    @overload
+    def __getitem__(self, row: int) -> str | None: ...
+    @overload
+    def __getitem__(self, row: slice) -> list[str | None]: ...
+    def __getitem__(self, row: int | slice) -> str | list[str | None] | None:
+        return self._texts()[row]
+
+    def __iter__(self) -> Iterator[str | None]:
+        return iter(self._texts())
+
+    def _texts(self) -> list[str | None]:
+        if self._decoded is None:
+            ends = list(accumulate(self.lengths))
+            bounds = zip([0, *ends], ends, strict=False)
+            texts = [self.data[start:end].decode("utf-8", "replace") for start, end in bounds]
+            self._decoded = [*texts] if self.present is None else _sparse(texts, self.present, self._rows)
+        return self._decoded
+
+
+def _sparse(values: Sequence[Any], present: Sequence[int], rows: int) -> list[Any]:
+    sparse: list[Any] = [None] * rows
+    for row, value in zip(present, values, strict=True):
+        sparse[row] = value
+    return sparse
+
+
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Some rows of one table. A column is None (no value in any row), array('q'), Lists, or a list with None in it."""
+    """Some rows of one table. A column is None (no value in any row), array('q'), Lists, Texts, or a list with None in
+    it."""
 
     table: schema.Table
     rows: int
@@ -92,11 +146,30 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
+class EncodedBlock:
+    """A block as it is on disk: a fraction of its size in memory, to be decoded whenever it is needed. `first_us` and
+    `last_us` are of its rows; 0 and -1 where none has a time."""
+
+    stored: schema.Table
+    rows: int
+    wall_us: int
+    body: bytes
+    first_us: int
+    last_us: int
+
+    def decode(self) -> Block:
+        afforded = Allowance(sys.maxsize)  # once, when the frame was read
+        return _decode_block(self.stored, self.body, 0, self.rows, self.wall_us, afforded)[0]
+
+
+@dataclass(frozen=True, slots=True)
 class LogFrame:
     wall_us: int
     monotonic_ns: int
     blocks: tuple[Block, ...]
     closes: bool
+    encoded: tuple[EncodedBlock, ...] = ()
+    """Blocks of the table that was asked for in this form."""
 
 
 # --- writing -----------------------------------------------------------------------------------------------------
@@ -185,8 +258,10 @@ class SegmentEncoder:
 class SegmentReader:
     """Reads the frames of one segment as far as they are whole; can be asked again for what was appended since."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, floor_bytes: int = TOTAL_FLOOR_BYTES) -> None:
+        """`floor_bytes`: what may come out of it however small it is. Raises DamagedError."""
         self._file = file
+        self._allowance = Allowance(floor_bytes)
         self._stream = zstandard.ZstdDecompressor(max_window_size=1 << _WINDOW_LOG).decompressobj()
         self._position = 0
         self.damage: str | None = None
@@ -200,7 +275,12 @@ class SegmentReader:
         payload = self._next_payload()
         if payload is None:
             raise DamagedError(self.damage or "the segment ends inside its header")
-        header = json.loads(payload)
+        if len(payload) > MAX_HEADER_BYTES:
+            raise DamagedError(f"its header has {len(payload)} bytes")
+        try:
+            header = json.loads(payload)
+        except RecursionError as error:
+            raise DamagedError("its header is nested too deeply") from error
         if not isinstance(header, dict):
             raise DamagedError("the header is not an object")
         return header
@@ -210,21 +290,32 @@ class SegmentReader:
         """Bytes read so far as whole frames."""
         return self._position
 
-    def frames(self) -> Iterator[LogFrame]:
-        """Every whole frame not yet given. Sets `damage` when a frame is there but wrong, and then gives no more."""
+    def frames(self, encoded: schema.Table | None = None) -> Iterator[LogFrame]:
+        """Every whole frame not yet given. Sets `damage` when a frame is there but wrong, and then gives no more.
+        Blocks of the table `encoded` are checked, and stay as they are on disk."""
         while self.damage is None and not self.closed:
             payload = self._next_payload()
             if payload is None:
                 return
             try:
-                frame = decode_frame(self._stream.decompress(payload))
+                self._allowance.earn(len(payload), LOG_RATIO)
+                frame = decode_frame(self._unpacked(payload), encoded, self._allowance)
             except (DamagedError, ValueError, UnicodeDecodeError, zstandard.ZstdError) as error:
                 self.damage = f"frame at byte {self._position - len(payload)}: {error}"
                 return
             self.closed = frame.closes
             yield frame
 
+    def _unpacked(self, payload: bytes) -> bytes:
+        pieces = []
+        for start in range(0, len(payload), _PIECE_BYTES):
+            piece = self._stream.decompress(payload[start : start + _PIECE_BYTES])
+            self._allowance.spend(len(piece))
+            pieces.append(piece)
+        return b"".join(pieces)
+
     def _next_payload(self) -> bytes | None:
+        size = self._file.seek(0, os.SEEK_END)
         self._file.seek(self._position)
         head = self._file.read(_FRAME.size)
         if len(head) < _FRAME.size:
@@ -233,6 +324,8 @@ class SegmentReader:
         if length > MAX_FRAME_BYTES:
             self.damage = f"frame at byte {self._position} claims {length} bytes"
             return None
+        if length > size - self._position - _FRAME.size:
+            return None  # before a buffer of that length is made
         payload = self._file.read(length)
         if len(payload) < length:
             return None
@@ -243,13 +336,15 @@ class SegmentReader:
         return payload
 
 
-def decode_frame(body: bytes) -> LogFrame:
-    """A frame from its decompressed body. Raises DamagedError."""
+def decode_frame(body: bytes, encoded: schema.Table | None = None, allowance: Allowance | None = None) -> LogFrame:
+    """A frame from its decompressed body, within what a reader may allocate. Raises DamagedError and TooMuchError."""
+    allowance = Allowance() if allowance is None else allowance
     if len(body) < _CLOCK.size:
         raise DamagedError("body shorter than its clock")
     wall_us, monotonic_ns = _CLOCK.unpack_from(body)
     offset = _CLOCK.size
-    blocks = []
+    blocks: list[Block] = []
+    kept: list[EncodedBlock] = []
     closes = False
     while offset < len(body):
         number = body[offset]
@@ -260,15 +355,38 @@ def decode_frame(body: bytes) -> LogFrame:
         stored = schema.RETIRED.get(number) or schema.BY_NUMBER.get(number)
         if stored is None:
             raise DamagedError(f"table {number} is not known to this version")
-        table = schema.BY_NAME[stored.name]
-        columns: dict[str, Any] = dict.fromkeys(table.names)
-        for column in stored.columns:
-            columns[column.name], offset = _decode_column(column.kind, body, offset, rows, wall_us)
-        blocks.append(Block(table, rows, columns))
-    return LogFrame(wall_us, monotonic_ns, tuple(blocks), closes)
+        first = offset
+        block, offset = _decode_block(stored, body, offset, rows, wall_us, allowance)
+        if block.table is encoded:
+            kept.append(EncodedBlock(stored, rows, wall_us, body[first:offset], *_span(block)))
+        else:
+            blocks.append(block)
+    return LogFrame(wall_us, monotonic_ns, tuple(blocks), closes, tuple(kept))
 
 
-def _decode_column(kind: str, body: bytes, offset: int, rows: int, wall_us: int) -> tuple[Any, int]:
+def _decode_block(
+    stored: schema.Table, body: bytes, offset: int, rows: int, wall_us: int, allowance: Allowance
+) -> tuple[Block, int]:
+    # Columns without values take no bytes of the file, and as much memory as the others once they are read.
+    allowance.spend(rows * len(stored.columns) * _CELL_BYTES)
+    table = schema.BY_NAME[stored.name]
+    columns: dict[str, Any] = dict.fromkeys(table.names)
+    for column in stored.columns:
+        columns[column.name], offset = _decode_column(column.kind, body, offset, rows, wall_us, allowance)
+    return Block(table, rows, columns), offset
+
+
+def _span(block: Block) -> tuple[int, int]:
+    """The first and the last time in a block."""
+    times = block.columns[block.table.time_column or ""]
+    if not isinstance(times, array):
+        times = [time for time in times or () if time is not None]
+    return (min(times), max(times)) if len(times) else (0, -1)
+
+
+def _decode_column(
+    kind: str, body: bytes, offset: int, rows: int, wall_us: int, allowance: Allowance
+) -> tuple[Any, int]:
     if offset >= len(body):
         raise DamagedError("block cut short")
     mode = body[offset]
@@ -276,7 +394,7 @@ def _decode_column(kind: str, body: bytes, offset: int, rows: int, wall_us: int)
     if mode == 0:
         return None, offset
     if mode == 1:
-        return _decode_values(kind, body, offset, rows, wall_us)
+        return _decode_values(kind, body, offset, rows, wall_us, allowance)
     if mode != 2:
         raise DamagedError(f"column mode {mode}")
     end = offset + (rows + 7) // 8
@@ -284,39 +402,49 @@ def _decode_column(kind: str, body: bytes, offset: int, rows: int, wall_us: int)
     if len(bitmap) != (rows + 7) // 8:
         raise DamagedError("bitmap cut short")
     present = [row for row in range(rows) if bitmap[row >> 3] >> (row & 7) & 1]
-    values, offset = _decode_values(kind, body, end, len(present), wall_us)
-    sparse: list[Any] = [None] * rows
-    for row, value in zip(present, values, strict=True):
-        sparse[row] = value
-    return sparse, offset
+    values, offset = _decode_values(kind, body, end, len(present), wall_us, allowance)
+    if isinstance(values, Texts):
+        return Texts(values.lengths, values.data, present, rows), offset
+    return _sparse(values, present, rows), offset
 
 
-def _decode_values(kind: str, body: bytes, offset: int, count: int, wall_us: int) -> tuple[Any, int]:
+def _decode_values(
+    kind: str, body: bytes, offset: int, count: int, wall_us: int, allowance: Allowance
+) -> tuple[Any, int]:
     if kind == "text":
+        allowance.spend(count * _TEXT_BYTES)
         return _decode_texts(body, offset, count)
     if kind == "ints":
         lengths, offset = decode_ints(body, offset, count)
         if count and min(lengths) < 0:
             raise DamagedError("list of negative length")
-        flat, offset = decode_ints(body, offset, sum(lengths))
+        elements = sum(lengths)
+        if elements > len(body) - offset:
+            raise DamagedError("more elements than bytes")
+        allowance.spend(elements * _CELL_BYTES)
+        flat, offset = decode_ints(body, offset, elements)
         return Lists(lengths, flat), offset
     return decode_ints(body, offset, count, wall_us if kind == "time" else 0)
 
 
-def _decode_texts(body: bytes, offset: int, count: int) -> tuple[list[str], int]:
+def _decode_texts(body: bytes, offset: int, count: int) -> tuple[Texts, int]:
     if count > len(body) - offset:
         raise DamagedError("more strings than bytes")
-    lengths = []
-    for _ in range(count):
-        length, offset = _read_varint(body, offset)
-        lengths.append(length)
-    if sum(lengths) > len(body) - offset:
+    head = body[offset : offset + count]
+    # Where no byte has its highest bit, each is one length: no text is longer than 127.
+    lengths, offset = (head, offset + count) if head.isascii() else _read_varints(body, offset, count)
+    end = offset + sum(lengths)
+    if end > len(body):
         raise DamagedError("strings cut short")
-    texts = []
-    for length in lengths:
-        texts.append(body[offset : offset + length].decode("utf-8", "replace"))
-        offset += length
-    return texts, offset
+    return Texts(lengths, body[offset:end]), end
+
+
+def _read_varints(body: bytes, offset: int, count: int) -> tuple[Sequence[int], int]:
+    values = []
+    for _ in range(count):
+        value, offset = _read_varint(body, offset)
+        values.append(value)
+    return values, offset
 
 
 def _read_varint(body: bytes, offset: int) -> tuple[int, int]:

@@ -23,6 +23,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from zombiescope import _safe_files
 from zombiescope._errors import UserError
 from zombiescope._time import HOUR_US
 from zombiescope.recording import columns, layout, schema
@@ -43,20 +44,15 @@ class EmptyWindowError(UserError, ValueError):
 def pack(recording: Recording, start_us: int, end_us: int, out_path: Path | str, *, redact: bool = False) -> int:
     """Writes a window to out_path and returns the file's size; `redact`: for strangers. Raises EmptyWindowError."""
     out = Path(out_path)
-    aside = out.with_name(f".{out.name}.tmp")
-    try:
-        with zipfile.ZipFile(aside, "w", zipfile.ZIP_STORED) as archive:
-            redaction = Redaction(recording, end_us) if redact else None
-            packing = _Packing(recording, start_us, end_us, archive, redaction)
-            if not packing.add_parts():
-                raise EmptyWindowError("nothing was recorded in this window", "`zombiescope info` shows what there is")
-            packing.add_what_holds()
-            if redaction is None:
-                packing.add_rollups()
-            packing.add_node()
-        aside.rename(out)
-    finally:
-        aside.unlink(missing_ok=True)
+    with _safe_files.output(out, 0o640) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        redaction = Redaction(recording, end_us) if redact else None
+        packing = _Packing(recording, start_us, end_us, archive, redaction)
+        if not packing.add_parts():
+            raise EmptyWindowError("nothing was recorded in this window", "`zombiescope info` shows what there is")
+        packing.add_what_holds()
+        if redaction is None:
+            packing.add_rollups()
+        packing.add_node()
     return out.stat().st_size
 
 

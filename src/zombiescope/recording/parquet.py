@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from zombiescope import _safe_files
 from zombiescope.recording import columns, schema
 from zombiescope.recording.layout import TableFacts
 
@@ -33,8 +34,9 @@ class TableWriter:
         self._path = path
         self._part = part
         self._schema = columns.arrow_schema(table).append(pa.field("part", pa.string()))
+        self._file = os.fdopen(_safe_files.create_again(path), "wb")
         self._writer = pq.ParquetWriter(
-            path,
+            self._file,
             self._schema,
             compression="zstd",
             compression_level=_LEVEL,
@@ -84,12 +86,14 @@ class TableWriter:
         """Writes the rest; when this returns the bytes are on the disk."""
         self._write(None)
         self._writer.close()
-        with self._path.open("rb") as file:
-            os.fsync(file.fileno())
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
         return TableFacts(self._rows, self._path.stat().st_size, *self._bounds)
 
     def abandon(self) -> None:
         self._writer.close()
+        self._file.close()
         self._path.unlink(missing_ok=True)
 
 

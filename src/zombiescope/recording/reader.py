@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import pyarrow as pa
 
-from zombiescope.recording import columns, layout, schema
+from zombiescope.recording import allowance, columns, layout, schema
 from zombiescope.recording.columns import in_order_of_time
 from zombiescope.recording.gaps import Gap, find_gaps
 from zombiescope.recording.ids import UniqueIds
@@ -40,13 +40,15 @@ MAX_HELD_SEGMENTS = 128
 """Segments kept open; compaction runs every quarter of an hour, so there are about eight."""
 
 
-def open_recording(path: Path | str, node: str | None = None, *, temporary: bool = False) -> Recording:
+def open_recording(
+    path: Path | str, node: str | None = None, *, temporary: bool = False, since_us: int | None = None
+) -> Recording:
     """One node at `path`: a directory, a node's folder in it, or a pack; `temporary`: it is removed when this is over,
-    so nobody is sent there. Raises NotARecordingError."""
+    so nobody is sent there; `since_us`: as if the parts that ended before had never been. Raises NotARecordingError."""
     store = open_store(path)
     try:
         prefix, name = _find_node(store, node)
-        return Recording(store, prefix, name, temporary=temporary)
+        return Recording(store, prefix, name, temporary=temporary, since_us=since_us)
     except BaseException:
         store.close()
         raise
@@ -73,8 +75,11 @@ def _find_node(store: Store, wanted: str | None) -> tuple[str, str]:
 class Recording:
     """One node's recording. Made by open_recording()."""
 
-    def __init__(self, store: Store, prefix: str, name: str, *, temporary: bool = False) -> None:
+    def __init__(
+        self, store: Store, prefix: str, name: str, *, temporary: bool = False, since_us: int | None = None
+    ) -> None:
         self.store = store
+        self._since_us = since_us
         self.temporary = temporary
         self.prefix = prefix
         self.name = name
@@ -100,10 +105,14 @@ class Recording:
         manifests, unreadable = layout.read_manifests(self.store, self.prefix)
         self._damage += [Damage(name, why) for name, why in unreadable]
         self._drop_compacted(manifests)
+        if self._since_us is not None:
+            manifests = [manifest for manifest in manifests if manifest.to_us >= self._since_us]
         bound(self._segments)
         known = {part.name: part for part in self._parquet}
         self._parquet = [
-            known.get(manifest.part) or ParquetPart(self.store, self.prefix, manifest) for manifest in manifests
+            known.get(manifest.part)
+            or ParquetPart(self.store, self.prefix, manifest, floor_bytes=allowance.share(len(manifests)))
+            for manifest in manifests
         ]
         same = {*map(id, known.values()), *map(id, before.values())}
         self._ids.keep({part.name for part in self.parts if id(part) in same})
@@ -114,12 +123,14 @@ class Recording:
             if isinstance(node, dict):
                 return node
             self._damage.append(Damage(layout.NODE_FILE, "is not an object"))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             self._damage.append(Damage(layout.NODE_FILE, str(error)))
         return {}
 
     def _open_segments(self, known: Mapping[tuple[str, int], SegmentPart]) -> list[SegmentPart]:
         found = layout.segment_files(self.store.entries(f"{self.prefix}{layout.LOG_FOLDER}"), self.prefix)
+        if self._since_us is not None:
+            found = _since(found, self._since_us)
         opened: list[SegmentPart] = []
         for segment in found:
             if part := known.get((segment.name, segment.size_bytes)):
@@ -128,7 +139,9 @@ class Recording:
                 continue
             try:
                 hold = len(opened) < MAX_HELD_SEGMENTS
-                opened.append(SegmentPart(self.store, self.prefix, segment, hold=hold))
+                opened.append(
+                    SegmentPart(self.store, self.prefix, segment, hold=hold, floor_bytes=allowance.share(len(found)))
+                )
             except FileNotFoundError:
                 continue
         return opened
@@ -298,7 +311,7 @@ class Recording:
         for segment in found:
             try:
                 with self.store.open(self.prefix + segment.name) as file:
-                    reader = SegmentReader(file)
+                    reader = SegmentReader(file, allowance.share(len(found)))
                     for frame in reader.frames():
                         for block in frame.blocks:
                             if block.table is spec:
@@ -349,6 +362,12 @@ class Recording:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _since(found: list[layout.SegmentFile], since_us: int) -> list[layout.SegmentFile]:
+    """Without the segments that were followed by another one before that moment."""
+    starts = [segment.start_us for segment in found]
+    return [segment for segment in found if not any(segment.start_us < start <= since_us for start in starts)]
 
 
 def _spec(name: str) -> schema.Table:

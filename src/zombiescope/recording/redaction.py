@@ -168,7 +168,7 @@ class Redaction:
     def _fields(self, text: str) -> str:
         try:
             return json.dumps(self.value(json.loads(text)))
-        except ValueError:
+        except (ValueError, RecursionError):
             return "{}"
 
     def value(self, value: Any, key: str = "") -> Any:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+from zombiescope import _safe_files
 from zombiescope.recording.freeze import Frozen, list_frozen, thaw
 from zombiescope.recording.layout import LOG_FOLDER, ROLLUP_FOLDER, segment_files
 from zombiescope.recording.store import Directory, StoredFile
@@ -165,7 +166,7 @@ def _delete(node_dir: Path, units: Iterable[_Unit]) -> None:
     folders = set()
     for unit in units:
         for name in unit.files:
-            (node_dir / name).unlink(missing_ok=True)
+            _safe_files.remove(node_dir / name)
             folders.add((node_dir / name).parent)
     for folder in folders:
         if folder.name.startswith("date="):

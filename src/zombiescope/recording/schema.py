@@ -20,7 +20,7 @@ when they change and at the start of each segment.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 FORMAT = "zombiescope.recording/1"
 
@@ -42,15 +42,16 @@ class Table:
     number: int
     name: str
     columns: tuple[Column, ...]
+    names: tuple[str, ...] = field(init=False, compare=False, repr=False)
+    """Of the columns."""
+    time_column: str | None = field(init=False, compare=False, repr=False)
+    """The column that a window selects by; dictionaries (stacks, frames, ...) have none."""
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(column.name for column in self.columns)
-
-    @property
-    def time_column(self) -> str | None:
-        """The column that a window selects by; dictionaries (stacks, frames, ...) have none."""
-        return next((column.name for column in self.columns if column.kind == "time"), None)
+    def __post_init__(self) -> None:
+        # Asked for with every block of every frame.
+        object.__setattr__(self, "names", tuple(column.name for column in self.columns))
+        timed = (column.name for column in self.columns if column.kind == "time")
+        object.__setattr__(self, "time_column", next(timed, None))
 
 
 def _table(number: int, name: str, /, **columns: str) -> Table:
@@ -121,7 +122,8 @@ CGROUP_STATS = _table(
     memory_max_events="int", memory_high_events="int", oom_kills="int", cpu_some_us="int", memory_some_us="int",
     has_cpu_quota="int", has_memory_limit="int",
 )  # fmt: skip
-"""At most 64 leaf cgroups that appear in the samples, every ten seconds; what was added since their last row."""
+"""At most 64 cgroups that their CPU quota stopped lately, or that appear in the samples most, every ten seconds; what
+was added since their last row."""
 
 CONTAINERS = _table(
     17, "containers", time="time", id="text", name="text", image="text", runtime="text", namespace="text", pod="text",

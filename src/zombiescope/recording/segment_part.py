@@ -1,13 +1,15 @@
 """A log segment as a part of a recording.
 
-A segment is decompressed and decoded whole (there is no index in it); everything but its samples is then
-kept, so the second table of the same segment is cheap.
+A segment is decompressed and decoded whole, once: there is no index in it. What it holds is then kept. A table is one
+Arrow table, made when it is first asked for, and a window is a slice of it. The samples, which are most of it, stay as
+they are on disk, and of them only those frames are decoded that a window touches. A segment with very many samples, as
+an import writes it, keeps none of them, and is decoded again.
 """
 
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, BinaryIO
 
@@ -15,20 +17,27 @@ import numpy as np
 import pyarrow as pa
 
 from zombiescope.recording import columns, schema
+from zombiescope.recording.allowance import TOTAL_FLOOR_BYTES
 from zombiescope.recording.gaps import HOLE_US
 from zombiescope.recording.layout import SegmentFile, Span
-from zombiescope.recording.log import Block, DamagedError, LogFrame, SegmentReader
+from zombiescope.recording.log import Block, DamagedError, EncodedBlock, LogFrame, SegmentReader
 from zombiescope.recording.part import Damage
 from zombiescope.recording.store import Store
 
 _SLACK_US = 10_000_000  # a row may be this much older than its frame: rings are drained late under load
+KEPT_SAMPLE_BYTES = 8 << 20
+"""Two minutes of 200 busy cores, as they are on disk."""
 
 
 class SegmentPart:
     """A segment as it was when the part was made: what is appended later is not seen."""
 
-    def __init__(self, store: Store, prefix: str, found: SegmentFile, *, hold: bool) -> None:
-        """`hold` keeps the file open, so that compaction may delete its name. Raises FileNotFoundError."""
+    def __init__(
+        self, store: Store, prefix: str, found: SegmentFile, *, hold: bool, floor_bytes: int = TOTAL_FLOOR_BYTES
+    ) -> None:
+        """`hold` keeps the file open, so that compaction may delete its name; `floor_bytes`: what may come out of it
+        however small it is. Raises FileNotFoundError."""
+        self._floor_bytes = floor_bytes
         self.name = found.name
         self.start_us = found.start_us
         self.size_bytes = found.size_bytes
@@ -39,9 +48,11 @@ class SegmentPart:
         self._store, self._path = store, prefix + found.name
         self._file: BinaryIO | None = store.open(self._path)
         self._blocks: dict[str, list[Block]] | None = None
+        self._tables: dict[str, pa.Table] = {}
+        self._samples: list[EncodedBlock] | None = None
         self._sample_rows = 0
         self._spans: list[Span] = []
-        self._ids: dict[str, int] | None = None
+        self._ids: dict[str, int] = {}
         self.header = self._read_header(self._file)
         if not hold:
             self.close()
@@ -54,7 +65,8 @@ class SegmentPart:
 
     def forget(self) -> None:
         """Drops what was decoded; it is decoded again when it is asked for."""
-        self._blocks = None
+        self._blocks = self._samples = None
+        self._tables = {}
         self._spans = []
         self._sample_rows = 0
 
@@ -81,63 +93,69 @@ class SegmentPart:
     def rows(
         self, table: schema.Table, start_us: int | None, end_us: int | None, wanted: Sequence[str] | None
     ) -> pa.Table:
-        gathering = columns.Gathering(table, wanted, start_us, end_us)
-        if table is schema.SAMPLES:
-            self._decode(gathering)
-        else:
-            for block in self._kept(table):
-                gathering.add(block)
-        return _keep_last(gathering.table(), table)
+        names = columns.arrow_schema(table, wanted).names
+        if table is not schema.SAMPLES:
+            return _cut(self._table(table), table.time_column, start_us, end_us).select(names)
+        gathering = columns.Gathering(table, names, start_us, end_us)
+        for block in self._sample_blocks():
+            if (start_us is None or block.last_us >= start_us) and (end_us is None or block.first_us < end_us):
+                gathering.add(block.decode())
+        return gathering.table()
 
     def count(self, table: schema.Table) -> int:
-        kept = self._kept(table)
-        if table is schema.SAMPLES:
-            return self._sample_rows
-        if table.name in columns.DICTIONARIES:
-            return len(set().union(*(block.column(columns.DICTIONARIES[table.name]) for block in kept)))
-        return sum(block.rows for block in kept)
+        self._decode()
+        return self._sample_rows if table is schema.SAMPLES else len(self._table(table))
 
     def ids(self) -> dict[str, int]:
-        if self._ids is None:
-            self._ids = {kind: self._id_count(name, kind) for name, kind in columns.DICTIONARIES.items()}
+        self._decode()
         return self._ids
 
-    def _id_count(self, table: str, kind: str) -> int:
-        blocks = [block for block in self._kept(schema.BY_NAME[table]) if block.rows]
-        return max(
-            (int(columns.ints_of(block.columns[kind], block.rows)[0].max()) + 1 for block in blocks),
-            default=0,
-        )
-
     def spans(self) -> tuple[Span, ...]:
-        self._kept(schema.CORES)
+        self._decode()
         return tuple(self._spans)
 
-    def _kept(self, table: schema.Table) -> list[Block]:
-        if self._blocks is None:
-            self._decode(None)
-        assert self._blocks is not None
-        return self._blocks.get(table.name, [])
+    def _table(self, table: schema.Table) -> pa.Table:
+        """All of its rows, as they are kept; of a dictionary the last that was said of each id."""
+        found = self._tables.get(table.name)
+        if found is None:
+            gathering = columns.Gathering(table, None, None, None)
+            blocks = self._decode()
+            for block in blocks.get(table.name, ()):
+                gathering.add(block)
+            # In this order, for a reader in another thread: where the blocks are gone, the table is there.
+            found = self._tables.setdefault(table.name, _keep_last(gathering.table(), table))
+            blocks.pop(table.name, None)
+        return found
 
-    def _decode(self, samples: columns.Gathering | None) -> None:
-        first = self._blocks is None
-        kept: dict[str, list[Block]] = {}
-        reader = self._reader()
-        for frame in reader.frames() if reader else ():
-            if first:
+    def _sample_blocks(self) -> Iterator[EncodedBlock]:
+        self._decode()
+        if self._samples is not None:
+            yield from self._samples
+        elif (reader := self._reader()) is not None:
+            for frame in reader.frames(schema.SAMPLES):
+                yield from frame.encoded
+
+    def _decode(self) -> dict[str, list[Block]]:
+        """The blocks of all tables that nobody asked for yet."""
+        if self._blocks is None:
+            kept: dict[str, list[Block]] = {}
+            samples: list[EncodedBlock] = []
+            reader = self._reader()
+            for frame in reader.frames(schema.SAMPLES) if reader else ():
                 self._note(frame)
-            for block in frame.blocks:
-                if block.table is not schema.SAMPLES:
+                samples += frame.encoded
+                for block in frame.blocks:
                     kept.setdefault(block.table.name, []).append(block)
-                elif samples is not None:
-                    samples.add(block)
-        if first:
-            self._blocks = kept
+            if sum(len(block.body) for block in samples) <= KEPT_SAMPLE_BYTES:
+                self._samples = samples
+            self._ids = {kind: _id_count(kept.get(name, ()), kind) for name, kind in columns.DICTIONARIES.items()}
             self._sum_up(reader)
+            self._blocks = kept
+        return self._blocks
 
     def _reader(self) -> SegmentReader | None:
         try:
-            return SegmentReader(io.BytesIO(self._bytes()))
+            return SegmentReader(io.BytesIO(self._bytes()), self._floor_bytes)
         except FileNotFoundError:
             self.damage.append(Damage(self.name, "was removed while the recording was read"))
         except (DamagedError, ValueError, OSError):
@@ -152,7 +170,7 @@ class SegmentPart:
         return self._file.read(self.size_bytes)
 
     def _note(self, frame: LogFrame) -> None:
-        self._sample_rows += sum(block.rows for block in frame.blocks if block.table is schema.SAMPLES)
+        self._sample_rows += sum(block.rows for block in frame.encoded)
         boot, seq, run = self.boot, _int(self.header, "seq"), _int(self.header, "recorder_started_us")
         hole = max(HOLE_US, 3 * _int(self.header, "interval_us"))
         last = self._spans[-1] if self._spans else None
@@ -181,6 +199,11 @@ def _int(header: dict[str, Any], key: str) -> int:
     return value if isinstance(value, int) else 0
 
 
+def _id_count(blocks: Sequence[Block], kind: str) -> int:
+    filled = [block for block in blocks if block.rows]
+    return max((int(columns.ints_of(block.columns[kind], block.rows)[0].max()) + 1 for block in filled), default=0)
+
+
 def _last_row_us(header: dict[str, Any], known: int | None) -> int | None:
     """An import knows its rows before it writes the header, and says how far they reach: files may overlap."""
     last = header.get("last_row_us")
@@ -203,6 +226,15 @@ def bound(segments: Sequence[SegmentPart]) -> None:
     if in_order:
         max(in_order, key=lambda segment: segment.start_us).growing = True
         in_order[-1].growing = True
+
+
+def _cut(rows: pa.Table, time: str | None, start_us: int | None, end_us: int | None) -> pa.Table:
+    """The rows of a window; one without a time is in none."""
+    if time is None or (start_us is None and end_us is None):
+        return rows
+    if rows.column(time).null_count:
+        rows = columns.take(rows, np.flatnonzero(columns.present(rows.column(time))))
+    return columns.cut(rows, time, start_us, end_us)
 
 
 def _keep_last(rows: pa.Table, table: schema.Table) -> pa.Table:

@@ -7,6 +7,7 @@ kept short so that little is given up at a time."""
 
 from __future__ import annotations
 
+import errno
 import os
 from collections import deque
 from collections.abc import Sequence
@@ -14,11 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from zombiescope import _safe_files
 from zombiescope.recording.layout import segment_name
 from zombiescope.recording.log import SegmentEncoder
 
 MAX_HELD_BYTES = 8 << 20
 HOLDING_SEGMENT_US = 10_000_000
+_TRIES = 16
 
 
 @dataclass(slots=True)
@@ -109,8 +112,8 @@ class SegmentWriter:
 
     def _write(self, segment: _Segment) -> None:
         if segment.fd is None:
-            self._directory.mkdir(parents=True, exist_ok=True)
-            segment.fd = os.open(segment.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            self._open(segment)
+            assert segment.fd is not None
         while segment.held:
             data = segment.held[0]
             try:
@@ -125,6 +128,20 @@ class SegmentWriter:
             segment.held_bytes -= done
             segment.written += done
             self.bytes_written += done
+
+    def _open(self, segment: _Segment) -> None:
+        """Under its name; where that is taken, as after the clock was set back, under the next one."""
+        _safe_files.make_directory(self._directory)
+        start_us = segment.started_us
+        for _ in range(_TRIES):
+            try:
+                segment.fd = _safe_files.create(segment.path, os.O_WRONLY | os.O_APPEND)
+            except FileExistsError:
+                start_us += 1
+                segment.path = self._directory / segment_name(start_us)
+            else:
+                return
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(segment.path))
 
     def _finish(self, segment: _Segment) -> None:
         if segment.fd is not None:

@@ -11,9 +11,9 @@ HOG_RATIO = 0.9
 MODERATE_RATIO = 0.4
 """Likewise for seconds: a shell that starts processes, and every busy web server."""
 MODERATE_OF_ALL = 0.05
-"""Of all cores: half a CPU is a quarter of a small machine, and next to nothing of a large one."""
 NODE_RATIO = 0.25
-"""Of all cores, by everybody together: every healthy node uses some for the kernel."""
+"""Of all cores, of one unit for seconds and of everybody together. Only the alarm's: the diagnosis tells what is usual
+on a large node by what was there before."""
 MOSTLY_KERNEL = 0.5
 """Of a group's own time; sixty training processes with a little kernel time each are no hog."""
 REAL_TIME_RATIO = 0.85
@@ -27,4 +27,6 @@ STOLEN_RATIO = 0.3
 LITTLE_STOLEN = 0.05
 """Less than this explains nothing."""
 CALLS_PER_CORE_PER_S = 5_000
-"""Interrupts with which cores call each other."""
+"""Interrupts with which cores call each other, on average: what the alarm goes by, which sees their sum."""
+CALLS_ON_A_CORE_PER_S = 10_000
+"""Likewise on one core: 1 to 5% of it, and the senders wait for each."""

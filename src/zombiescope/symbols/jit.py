@@ -2,8 +2,10 @@
 
 The perf map is /tmp/perf-PID.map in the process's own root, with the pid it has in its own namespace (NSpid in
 /proc/PID/status). The jitdump is the file named jit-PID.dump that the process has mapped executable: compilers map it
-for just this purpose. Either must be a regular file, no link, owned by the process's user or by root: /tmp is
-everybody's, and another user must not be able to plant names.
+for just this purpose. Either must be a regular file, no link, owned by the process's user: /tmp is everybody's, and
+another user must not be able to plant names. One of root's will do if everybody may read it. And it must lie in its
+directory and not be mounted over it: a user who has a mount namespace of his own could else show us any file of root's,
+which we may read and he may not.
 
 A file is looked at when an address is not in what is known of it, and only where it grew; each process at most every
 LOOK_AGAIN_S. Reading takes its CPU time from an allowance, as that of ELF files does. At most MAX_FILES files with
@@ -13,10 +15,12 @@ together MAX_ENTRIES entries are known, the least recently used dropped first.
 from __future__ import annotations
 
 import os
+import stat
 import time
 from collections import Counter, OrderedDict
 from typing import NamedTuple
 
+from zombiescope._in_root import place_in_root
 from zombiescope._native import ElfError
 from zombiescope.symbols import maps
 from zombiescope.symbols.elf import open_elf
@@ -32,6 +36,7 @@ BURST_S = 0.5
 SHARE = 0.01
 
 NOT_OWNED = "perf map or jitdump of another user"
+MOUNTED = "perf map or jitdump that is mounted from elsewhere"
 
 
 class _Identity(NamedTuple):
@@ -135,14 +140,17 @@ class JitNames:
         root_fd = os.open("root", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=process.fd)
         try:
             fd = open_elf(path, root_fd, links=False)
+            is_mounted = _mount(fd) != _mount_of(path.rpartition("/")[0] or "/", root_fd)
         except FileNotFoundError:
             return None
         finally:
             os.close(root_fd)
-        if os.fstat(fd).st_uid in (who.uid, 0):
+        status = os.fstat(fd)
+        is_owned = status.st_uid == who.uid or (status.st_uid == 0 and bool(status.st_mode & stat.S_IROTH))
+        if is_owned and not is_mounted:
             return fd
         os.close(fd)
-        self.failures[NOT_OWNED] += 1
+        self.failures[MOUNTED if is_owned else NOT_OWNED] += 1
         return None
 
     def _read(self, known: _Known, fd: int) -> None:
@@ -158,6 +166,20 @@ class JitNames:
         self._allowance_s -= time.thread_time() - before_s
         while len(self._known) > 1 and self.nbytes > self._max_bytes:
             self._known.popitem(last=False)
+
+
+def _mount_of(directory: str, root_fd: int) -> bytes:
+    place = place_in_root(os.fsencode(directory), root_fd)
+    try:
+        return _mount(place)
+    finally:
+        os.close(place)
+
+
+def _mount(fd: int) -> bytes:
+    """The mount that an open file lies in, as fdinfo names it (kernel 3.15)."""
+    with open(f"/proc/self/fdinfo/{fd}", "rb") as file:
+        return next((line for line in file if line.startswith(b"mnt_id:")), b"")
 
 
 def identity(process_fd: int) -> _Identity | None:

@@ -8,6 +8,7 @@ over.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from zombiescope.recording import columns
 from zombiescope.recording.columns import Ints
 from zombiescope.recording.reader import Recording
 from zombiescope.views.memcg_cost import LEAF_GAUGES, Forecast, LeafCost, Load, judge
-from zombiescope.views.memcg_walk_peak import walk_peak
+from zombiescope.views.memcg_walk_peak import LONGEST_US, WalkSamples
 from zombiescope.views.series import last_value
 from zombiescope.views.trend import since_purge, since_restart
 
@@ -91,10 +92,26 @@ class CgroupHistory:
         self._recording = recording
         self._walked_from_us = walked_from_us
         self._end_us = end_us
+        self._start_us = start_us
         self._boot = recording.boot_at(end_us)
-        self._leaks = recording.table("leaks", start_us, end_us + 1, boot=self._boot)
-        self._census = _largest_hierarchy(recording.table("census", start_us, end_us + 1, boot=self._boot))
-        self._leaf_cost: LeafCost | None = None
+        self._walks: dict[tuple[int | None, int], WalkSamples] = {}
+
+    @cached_property
+    def _leaks(self) -> pa.Table:
+        return self._recording.table("leaks", self._start_us, self._end_us + 1, boot=self._boot)
+
+    @cached_property
+    def _census(self) -> pa.Table:
+        counted = self._recording.table("census", self._start_us, self._end_us + 1, boot=self._boot)
+        return _largest_hierarchy(counted)
+
+    @cached_property
+    def _leaf_cost(self) -> LeafCost:
+        return _leaf_cost(self._recording, self._end_us)
+
+    def is_counted(self, at_us: int) -> bool:
+        """Whether memory cgroups were counted up to a moment: cheaper than to ask how many there were."""
+        return len(columns.cut(self._census, "time", None, at_us + 1)) > 0
 
     def most_us(self, from_us: int, to_us: int) -> int | None:
         """The last moment of a span at which there were most memory cgroups; None where none were counted in it."""
@@ -120,14 +137,15 @@ class CgroupHistory:
         )
         walked = self._walk_peak(since_us, at_us)
         load = Load(census.at_us, census.total, census.live, census.dying, dying_per_hour, total_per_hour, walked)
-        if self._leaf_cost is None:
-            self._leaf_cost = _leaf_cost(self._recording, self._end_us)
         verdict = judge(self._recording.node.get("kernel"), load, self._leaf_cost)
         return CgroupsView(census, dying_per_hour, verdict.verdict, verdict.why, found, verdict.forecast)
 
     def _walk_peak(self, since_us: int | None, at_us: int) -> float | None:
         from_us = since_us if self._walked_from_us is None else max(since_us or 0, self._walked_from_us)
-        return walk_peak(self._recording, from_us, at_us + 1)
+        to_us = max(at_us, self._end_us) if self._end_us - (from_us or 0) <= LONGEST_US else at_us
+        if (from_us, to_us) not in self._walks:
+            self._walks[from_us, to_us] = WalkSamples(self._recording, from_us, to_us + 1)
+        return self._walks[from_us, to_us].peak(at_us + 1)
 
 
 def _largest_hierarchy(rows: pa.Table) -> pa.Table:

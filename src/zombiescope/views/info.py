@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from zombiescope.recording import schema
+from zombiescope.recording.core_lists import LEFT_OUT, listed
 from zombiescope.recording.gaps import Gap
 from zombiescope.recording.part import Damage
 from zombiescope.recording.reader import Recording
@@ -23,6 +24,8 @@ class Info:
     os: str | None
     timezone: str | None
     cpus: int | None
+    left_out: tuple[int, ...]
+    """Cores that were not sampled because somebody asked for that."""
     labels: dict[str, str]
     boots: tuple[str, ...]
     start_us: int
@@ -49,6 +52,7 @@ def info(recording: Recording) -> Info:
         os=_text(node.get("os")),
         timezone=_text(node.get("timezone")),
         cpus=_online(node.get("cpus")),
+        left_out=tuple(sorted(listed(node, LEFT_OUT))),
         labels={str(key): str(value) for key, value in _object(node.get("labels")).items()},
         boots=tuple(dict.fromkeys(part.boot for part in recording.parts if part.boot)),
         start_us=recording.start_us,

@@ -19,23 +19,34 @@ from zombiescope.views.memcg_walks import GENERATIONS, READERS, STEPS, SUMS, VIS
 LONGEST_US = HOUR_US
 
 
-def walk_peak(recording: Recording, start_us: int | None, end_us: int) -> float | None:
-    """None where nobody was sampled."""
-    start_us = max(start_us or 0, end_us - LONGEST_US)
-    walking = _walking_stacks(recording, start_us, end_us)
-    by_second: dict[int, int] = {}
-    sampled = False
-    for rows in recording.batches("samples", start_us, end_us, ("time", "stack")):
-        sampled = sampled or len(rows) > 0
-        if not len(walking):
-            if sampled:
+class WalkSamples:
+    """The samples of a window that walked, read once, to be asked about several ends of it."""
+
+    def __init__(self, recording: Recording, start_us: int | None, end_us: int) -> None:
+        self._hz = hertz(recording.node)
+        self._first_us: int | None = None
+        """Of any sample."""
+        start_us = max(start_us or 0, end_us - LONGEST_US)
+        walking = _walking_stacks(recording, start_us, end_us)
+        found = [np.zeros(0, np.int64)]
+        for rows in recording.batches("samples", start_us, end_us, ("time", "stack")):
+            times = columns.numbers(rows.column("time"))
+            if len(times):
+                first_us = int(times.min())
+                self._first_us = first_us if self._first_us is None else min(first_us, self._first_us)
+            if len(walking):
+                found.append(times[np.isin(columns.ids(rows.column("stack")), walking)])
+            elif self._first_us is not None:
                 break
-            continue
-        inside = np.isin(columns.ids(rows.column("stack")), walking)
-        seconds, counts = np.unique(columns.numbers(rows.column("time"))[inside] // SECOND_US, return_counts=True)
-        for second, count in zip(seconds.tolist(), counts.tolist(), strict=True):
-            by_second[second] = by_second.get(second, 0) + count
-    return max(by_second.values(), default=0) / hertz(recording.node) if sampled else None
+        self._walked_us = np.sort(np.concatenate(found))
+
+    def peak(self, end_us: int) -> float | None:
+        """CPUs that walked in the worst second before a moment; None where nobody was sampled by then."""
+        if self._first_us is None or self._first_us >= end_us:
+            return None
+        first, last = np.searchsorted(self._walked_us, [end_us - LONGEST_US, end_us])
+        _, counts = np.unique(self._walked_us[first:last] // SECOND_US, return_counts=True)
+        return int(counts.max(initial=0)) / self._hz
 
 
 def _walking_stacks(recording: Recording, start_us: int, end_us: int) -> Ints:
@@ -54,9 +65,9 @@ def _walking_stacks(recording: Recording, start_us: int, end_us: int) -> Ints:
 
 
 def _named(frames: pa.Table, names: frozenset[str]) -> Ints:
-    texts, kinds = columns.texts(frames.column("name")), columns.texts(frames.column("kind"))
-    chosen = [row for row, name in enumerate(texts) if name in names and kinds[row] in KERNEL_KINDS]
-    return columns.ids(frames.column("frame"))[chosen]
+    """Ids of the kernel's functions of these names."""
+    chosen = columns.take(frames, columns.among(frames, "name", names))
+    return columns.ids(chosen.column("frame"))[columns.among(chosen, "kind", KERNEL_KINDS)]
 
 
 def _on_stack(rows: pa.Table, ids: Ints) -> Mask:

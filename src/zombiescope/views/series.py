@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from zombiescope.recording.columns import Ints, numbers, present, records
+from zombiescope.recording.columns import Ints, among, numbers, present, records, take
 from zombiescope.recording.reader import Recording
 
 _LOOK_BACK_US = (10 * 60 * 1_000_000, 60 * 60 * 1_000_000)
@@ -38,8 +38,9 @@ def _values(
     recording: Recording, source: str, name: str, start_us: int | None, at_us: int
 ) -> tuple[list[str | None], Ints]:
     """Every value of a series up to a moment with its key, in the order of time."""
-    series = records(recording.table("series", start_us, at_us + 1, ("series", "source", "name", "key")))
-    keys = {row["series"]: row["key"] for row in series if (row["source"], row["name"]) == (source, name)}
+    series = recording.table("series", start_us, at_us + 1, ("series", "source", "name", "key"))
+    named = records(take(series, among(series, "name", [name])))
+    keys = {row["series"]: row["key"] for row in named if row["source"] == source}
     if not keys:
         return [], np.zeros(0, np.int64)
     rows = recording.table("counters", start_us, at_us + 1, ("series", "value"))

@@ -9,6 +9,7 @@ import socket
 import sys
 from pathlib import Path
 
+from zombiescope._confinement import CAP_SYSLOG, confine
 from zombiescope.web.listen_address import ListenAddress
 from zombiescope.web.recordings import Place
 from zombiescope.web.server import ServerConfig, serve
@@ -22,6 +23,7 @@ def main() -> int:
         return 2
     given = {**json.loads(sys.argv[1]), **json.load(sys.stdin)}
     os.nice(NICE)
+    confine(keep=[CAP_SYSLOG], programs=True)  # the audit reads the kernel log, and --open starts a browser
     made = socket.socket(fileno=given["socket"])
     config = ServerConfig(
         places=(Place(Path(given["dir"]), given["node"]),),

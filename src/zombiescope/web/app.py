@@ -70,7 +70,7 @@ def _session(access: Access) -> APIRouter:
         """With `Authorization: Bearer TOKEN`: a cookie for what cannot send a header (events, downloads)."""
         answer = Response(status_code=204, headers={"Cache-Control": "no-store"})
         if access.token is not None and access.bears(request.headers):
-            answer.set_cookie(guard.COOKIE, access.session(), path="/api/", httponly=True, samesite="strict")
+            answer.set_cookie(access.cookie, access.session(), path="/api/", httponly=True, samesite="strict")
         return answer
 
     return router

@@ -23,10 +23,12 @@ _HEAD = """# The interface of the page
 Everything that the page shows it asks for here, and so can you. `zombiescope serve` and `zombiescope up` answer below
 `/api/v1/`; what is in it does not change its meaning before there is a `/api/v2/`. All of it is read-only.
 
+    export ZOMBIESCOPE_TOKEN=$(openssl rand -hex 24)
     zombiescope serve incident.zscope &
-    curl -s 'http://127.0.0.1:8321/api/v1/cores?last=5m' | jq '.cores[39]'
-    curl -s 'http://127.0.0.1:8321/api/v1/events?at_least=critical'
-    curl -sN http://127.0.0.1:8321/api/v1/live
+    alias ask='curl -s -H "Authorization: Bearer $ZOMBIESCOPE_TOKEN"'
+    ask 'http://127.0.0.1:8321/api/v1/cores?last=5m' | jq '.cores[39]'
+    ask 'http://127.0.0.1:8321/api/v1/events?at_least=critical'
+    ask -N http://127.0.0.1:8321/api/v1/live
 
 JSON answers are the documents that the commands print with `--json`: same keys, times in Unix seconds, ratios 0..1, what
 was not measured is null. The window and the filters are named and written as the options are: `from=12:03:22`, `last=5m`,
@@ -53,8 +55,9 @@ softirq, steal, iowait as lists of ratios, average_busy, average_kernel, dying, 
 events), `incidents` (a list of {id, state, severity, from, to, summary}, at the beginning and when it changes) and
 `recorder` ({running}, when the recorder stops or starts again). A comment keeps the connection open every 15 s.
 
-**Who may ask.** On the loopback, whoever is on the machine. On any other address the token that the server printed:
-`Authorization: Bearer TOKEN`, or, for what cannot send a header, the cookie that `POST /api/v1/session` sets. Host must
+**Who may ask.** Whoever has the token that the server printed, or that `$ZOMBIESCOPE_TOKEN` told it:
+`Authorization: Bearer TOKEN`, or, for what cannot send a header, the cookie that `POST /api/v1/session` sets. With
+`--no-token`, on the loopback only, every user of the machine. Host must
 be an address of the server (or a `--host`), Origin, if there is one, its own. Answers carry an ETag; ask with
 `If-None-Match`. `Accept-Encoding: zstd` and `gzip` are understood.
 

@@ -4,15 +4,16 @@
              (DNS rebinding) is refused, and so is a request that a foreign page sends by name
     Origin   if there is one, must be this server's own; requests of another site's page are refused for all of /api
     method   GET and HEAD, and POST to open a session: nothing here changes anything
-    token    on any address but the loopback, for all of /api: `Authorization: Bearer`, or the cookie of a session.
-             The page itself may be loaded without: it is what reads the token off the part of the address behind #,
-             which browsers keep to themselves
+    token    for all of /api: `Authorization: Bearer`, or the cookie of a session. On the loopback too, where every
+             user of the machine may connect. The page itself may be loaded without: it is what reads the token off the
+             part of the address behind #, which browsers keep to themselves
 
 Every answer says that nothing may be loaded from or by anybody else.
 """
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import ipaddress
 import json
@@ -57,7 +58,13 @@ class Access:
     any_address: bool = False
     """Listening on all addresses: whoever names one of them by number was not rebound by a name."""
     token: str | None = None
-    _sessions: dict[str, None] = field(default_factory=dict)
+    _sessions: dict[bytes, None] = field(default_factory=dict)
+    """Known by their digests: how long it takes to look one up says nothing about it."""
+
+    @property
+    def cookie(self) -> str:
+        """Browsers keep one jar for all ports of a host, and `up` and `serve` may run beside each other."""
+        return f"{COOKIE}-{self.port}"
 
     def host(self, said: str | None, usual_port: int = 80) -> bool:
         """Whether a Host header names this server."""
@@ -81,10 +88,10 @@ class Access:
         if self.token is None or self.bears(headers):
             return True
         try:
-            cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+            cookie = SimpleCookie(headers.get("cookie", "")).get(self.cookie)
         except CookieError:
             return False
-        return cookie is not None and cookie.value in self._sessions
+        return cookie is not None and _digest(cookie.value) in self._sessions
 
     def bears(self, headers: Headers) -> bool:
         """Whether the token itself is with the request."""
@@ -95,10 +102,14 @@ class Access:
     def session(self) -> str:
         """The cookie of a new session; the oldest is forgotten when there are too many."""
         made = secrets.token_urlsafe(24)
-        self._sessions[made] = None
+        self._sessions[_digest(made)] = None
         while len(self._sessions) > _MOST_SESSIONS:
             del self._sessions[next(iter(self._sessions))]
         return made
+
+
+def _digest(value: str) -> bytes:
+    return hashlib.sha256(value.encode("utf-8", "replace")).digest()
 
 
 def _split(said: str, usual_port: int) -> tuple[str, int]:
@@ -184,7 +195,9 @@ class Guard:
             return _read_only(method)
         if not allowed.knows(headers):
             return Refusal(
-                401, "this address asks for a token", "open the address that the server printed at its start"
+                401,
+                "this server asks for a token",
+                "open the address that it printed at its start, or send Authorization: Bearer TOKEN",
             )
         return None
 

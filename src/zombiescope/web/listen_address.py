@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import ipaddress
+import os
+import re
 import secrets
 import socket
 from dataclasses import dataclass
@@ -11,6 +13,8 @@ from dataclasses import dataclass
 ADDRESS = "127.0.0.1"
 PORT = 8321
 _TRIES = 100
+_SHORTEST = 16
+_TOKEN = re.compile(rf"[A-Za-z0-9_-]{{{_SHORTEST},512}}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +85,13 @@ def port_of(made: socket.socket) -> int:
 
 
 def new_token() -> str:
-    return secrets.token_urlsafe(24)
+    """The one that $ZOMBIESCOPE_TOKEN says, for programs that ask, or one that nobody had before. Raises ValueError."""
+    given = os.environ.pop("ZOMBIESCOPE_TOKEN", None)  # no child of ours needs it
+    if given is None:
+        return secrets.token_urlsafe(24)
+    if not _TOKEN.fullmatch(given):
+        raise ValueError(f"$ZOMBIESCOPE_TOKEN must be {_SHORTEST} or more of A-Z a-z 0-9 - _")
+    return given
 
 
 def url(listen: ListenAddress, port: int, token: str | None = None, path: str = "/") -> str:

@@ -5,19 +5,24 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import html
 import os
 import select
 import signal
 import socket
+import tempfile
 import threading
 import webbrowser
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 import uvicorn
 
 from zombiescope.views.strip import strip
 from zombiescope.web.app import application
+from zombiescope.web.connection import KEEP_ALIVE_S, Connection
 from zombiescope.web.guard import access
 from zombiescope.web.listen_address import ListenAddress, port_of
 from zombiescope.web.recordings import Place, Recordings
@@ -54,11 +59,10 @@ def serve(made: socket.socket, config: ServerConfig) -> None:
         date_header=False,
         lifespan="on",
         loop="asyncio",
-        http="h11",
+        http=Connection,
         ws="none",
-        timeout_keep_alive=30,
+        timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=LET_GO_S,
-        limit_concurrency=200,
         h11_max_incomplete_event_size=64 * 1024,
         proxy_headers=False,
     )
@@ -110,5 +114,22 @@ def _show(server: uvicorn.Server, url: str) -> None:
         if server.should_exit:
             return
         threading.Event().wait(0.05)
-    with suppress(webbrowser.Error, OSError):
-        webbrowser.open(url)
+    with suppress(webbrowser.Error, OSError), browser_address(url) as address:
+        webbrowser.open(address)
+        while not server.should_exit:  # the browser may take its time to read it
+            threading.Event().wait(0.5)
+
+
+@contextmanager
+def browser_address(url: str) -> Iterator[str]:
+    """What a browser's command line may say: everybody on the machine reads that, so a token goes through a file that
+    only we read."""
+    if "#token=" not in url:
+        yield url
+        return
+    with tempfile.TemporaryDirectory(prefix="zombiescope-page-") as folder:
+        page = Path(folder) / "open.html"
+        page.touch(0o600)
+        there = html.escape(url)
+        page.write_text(f'<!doctype html><meta http-equiv="refresh" content="0;url={there}"><a href="{there}">open</a>')
+        yield page.as_uri()

@@ -69,7 +69,7 @@ def test_what_it_says_to_type_can_be_pasted(demo: Done, home: Path) -> None:
 
 def test_it_leads_to_the_page_on_the_guilty_second(demo: Done, home: Path, recording: str) -> None:
     command, url = demo.out.partition("or on the page\n")[2].splitlines()
-    assert shlex.split(command)[1:] == ["serve", recording]
+    assert shlex.split(command)[1:] == ["serve", "--no-token", recording]
     asked = parse_qs(urlsplit(url.strip()).query)
     assert asked["page"] == ["node"]
     first, _, last = asked["sel"][0].partition("..")

@@ -10,8 +10,8 @@ from tests.helpers.cli import Cli
 
 from zombiescope.commands.failure import Failure
 from zombiescope.commands.lab import node_run, scenarios, score
-from zombiescope.commands.lab.scenario_run import Outcome
-from zombiescope.lab import requirements
+from zombiescope.commands.lab.scenario_run import Outcome, _Watched, of_document
+from zombiescope.lab import requirements, verdict
 from zombiescope.lab.failure import LabError
 from zombiescope.lab.scenario import by_id, every
 
@@ -104,3 +104,23 @@ def test_an_option_of_the_hold_out_belongs_to_it(cli: Cli, option: str) -> None:
     done = cli("lab", "score", option, "1", "--yes", "--only", "healthy-idle")
     assert done.code == 2
     assert "--hold-out" in done.err
+
+
+def test_what_rang_in_a_node_rang() -> None:
+    """A healthy load that another machine ran: its false alarms come with its document."""
+    scenario = by_id("healthy-compile")
+    rang = {"id": "1", "from": 5.0, "severity": "warning", "causes": [{"summary": "cc1 makes processes"}]}
+    there = Outcome(scenario, seconds=60.0, alarms=(rang,))
+    assert not there.passed
+    here = of_document(scenario, {**there.document(), "where": "lab node"})
+    assert not here.passed
+    assert here.document()["false_alarms"] == [{"at": 5.0, "severity": "warning", "summary": "cc1 makes processes"}]
+
+
+def test_an_alarm_that_the_doctor_takes_back_while_it_runs_is_heard() -> None:
+    watched = _Watched()
+    rang = {"id": "1", "from": 5.0, "to": 6.0, "severity": "warning", "causes": []}
+    watched.note([rang])
+    watched.note([{**rang, "severity": "info"}])
+    watched.note([])
+    assert verdict.false_alarms(list(watched.said.values()), 0, 10) == [rang]

@@ -23,6 +23,7 @@ import pytest
 from tests.helpers.cli import Cli
 from tests.helpers.recordings import SECOND, Written, write_recording
 
+from zombiescope import _python
 from zombiescope.commands import main, private_recorder, record
 from zombiescope.commands.failure import Failure
 
@@ -189,10 +190,11 @@ def test_top_prints_the_live_node_once(cli: Cli, recorder: StandIn) -> None:
 def became(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Any]]:
     """Runs `zombiescope record ...` and gives the configuration that the recorder would be started with."""
 
-    class Became(Exception):  # noqa: N818  it ends the command as execv would
+    class Became(Exception):  # noqa: N818  it ends the command as execve would
         pass
 
-    def execv(path: str, arguments: list[str]) -> None:
+    def execve(path: str, arguments: list[str], environment: dict[str, str]) -> None:
+        assert environment == _python.environment()
         assert path == sys.executable
         assert arguments[:4] == [sys.executable, "-P", "-m", "zombiescope.recorder"]
         raise Became(arguments[4])
@@ -204,7 +206,7 @@ def became(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Any]]:
         assert isinstance(found, dict)
         return found
 
-    monkeypatch.setattr(os, "execv", execv)
+    monkeypatch.setattr(os, "execve", execve)
     return run
 
 

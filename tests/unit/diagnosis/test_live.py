@@ -63,6 +63,47 @@ def test_a_closed_one_is_not_opened_by_another() -> None:
     assert {entry["id"]: entry["state"] for entry in kept} == {"a": "closed", "b": "open"}
 
 
+def test_one_whose_beginning_the_window_cut_off_keeps_it() -> None:
+    """It lasts for an hour, and two minutes of it are looked at."""
+    before = known(incident("a", 10, 40))
+    before[0]["severity"] = "critical"
+    (entry,) = live.merged(before, found(incident("a", 70, 100)), END)
+    assert (entry["from"], entry["to"]) == ((START_US + 10 * SECOND) / 1e6, (START_US + 100 * SECOND) / 1e6)
+    assert (entry["severity"], entry["state"]) == ("critical", "open")
+    (symptom,) = entry["symptoms"]
+    assert (symptom["at"], symptom["seconds"]) == (entry["from"], 90)
+
+
+def test_a_better_explanation_is_not_lost_when_less_of_it_is_seen() -> None:
+    before = known(incident("a", 10, 40))
+    later = incident("a", 70, 100)
+    poorer = replace(later, causes=(replace(later.causes[0], pattern="unknown-kernel-hog", confidence=0.3),))
+    (entry,) = live.merged(before, found(poorer), END)
+    assert entry["causes"][0]["pattern"] == "zombie-memcg"
+    better = replace(later, causes=(replace(later.causes[0], pattern="mount-storm", confidence=0.95),))
+    (entry,) = live.merged(before, found(better), END)
+    assert entry["causes"][0]["pattern"] == "mount-storm"
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "told"),
+    [(None, "warning", 1), (None, "info", 0), ("info", "warning", 1), ("warning", "critical", 1),
+     ("warning", "warning", 0), ("critical", "warning", 0)],
+)  # fmt: skip
+def test_an_incident_is_said_when_it_is_first_worth_saying(
+    before: str | None, now: str, told: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    each = incident("a", 90, 100)
+    listed = [] if before is None else known(replace(each, severity=before))  # type: ignore[arg-type]
+    live._tell(listed, found(replace(each, severity=now)))  # type: ignore[arg-type]
+    assert capfd.readouterr().err.count("(incident a;") == told
+
+
+def test_one_that_nothing_explains_is_said_by_its_symptom(capfd: pytest.CaptureFixture[str]) -> None:
+    live._tell([], found(replace(incident("a", 90, 100), causes=())))
+    assert "core 3 was lost (incident a;" in capfd.readouterr().err
+
+
 # --- the same one under another id -------------------------------------------------------------------------------
 
 

@@ -72,6 +72,19 @@ def test_each_kind_of_sign_is_seen() -> None:
         assert holds(chosen(node), 20_000, 20_003), name
 
 
+def test_a_cpu_more_for_seconds_stands_out_of_the_noise_of_many_cores() -> None:
+    # GIVEN half a core of noise in every second, and a storm of one core: no single second shows it
+    node = seconds()
+    node.kernel[20_000:20_015] += 1.2
+    assert holds(chosen(node), 20_000, 20_015)
+
+
+def test_training_that_comes_and_goes_in_minutes_is_no_moment() -> None:
+    node = seconds()
+    node.kernel[:] += 3 * np.sin(np.arange(HOURS) / 600)
+    assert chosen(node).suspicious == 0
+
+
 def test_a_node_where_some_core_is_always_busy_is_looked_at_where_it_begins_and_ends() -> None:
     node = seconds()
     node.hottest[1_000:40_000] = 1.0

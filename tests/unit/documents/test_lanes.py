@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from tests.helpers.recordings import write_segment
@@ -31,6 +32,21 @@ def test_events_that_are_equally_bad_are_thinned_everywhere() -> None:
               for end in (lanes.MOST_EVENTS, 2 * lanes.MOST_EVENTS)]  # fmt: skip
     assert abs(thirds[0] - lanes.MOST_EVENTS / 3) < 5
     assert abs(thirds[1] - 2 * lanes.MOST_EVENTS / 3) < 5
+
+
+def test_nobody_marks_away_what_the_kernel_said_nor_what_others_marked() -> None:
+    # GIVEN one user who marks all the time, another who marked twice, and ten critical events
+    found = [replace(event(number, "mark"), fields={"uid": 1000}) for number in range(2 * lanes.MOST_EVENTS)]
+    for number in range(0, 2000, 200):
+        found[number] = event(number, "soft_lockup", "critical")
+    for number in (3, 1_701):
+        found[number] = replace(event(number, "mark"), fields={"uid": 1001})
+    kept = lanes._worst(found)
+    # THEN all that matters is there, and of the flood a part from everywhere
+    assert sum(each.kind == "soft_lockup" for each in kept) == 10
+    assert sum(each.fields.get("uid") == 1001 for each in kept) == 2
+    assert sum(each.kind == "mark" for each in kept) == lanes.MOST_MARKS
+    assert kept == sorted(kept, key=lambda each: each.at_us)
 
 
 def test_a_step_in_which_nobody_looked_has_no_pressure(tmp_path: Path) -> None:

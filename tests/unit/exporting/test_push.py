@@ -227,3 +227,18 @@ def test_a_dead_peer_is_tried_three_times(odd: Recording) -> None:
 def test_only_addresses_of_http_are_asked(url: str) -> None:
     with pytest.raises(PushError, match="write http://host:port"):
         Peer(url, {}, 5.0)
+
+
+@pytest.mark.parametrize("header", ["Authorization", "cookie", "X-API-Key"])
+@pytest.mark.parametrize("url", ["http://pyroscope:4040", "http://10.0.0.7:4040", "http://[2001:db8::1]:4040"])
+def test_a_token_is_not_sent_where_everybody_on_the_way_reads_it(url: str, header: str) -> None:
+    with pytest.raises(PushError, match=r"is plain HTTP.*write https://, or give --plain-http"):
+        Peer(url, {header: "geheim"}, 5.0)
+    Peer(url, {header: "geheim"}, 5.0, plain=True)
+    Peer(url, {"X-Scope-OrgID": "team"}, 5.0)
+    Peer(url.replace("http://", "https://"), {header: "geheim"}, 5.0)
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:4040", "http://localhost:4040", "http://[::1]:4040"])
+def test_a_token_may_go_to_this_machine_as_it_is(url: str) -> None:
+    Peer(url, {"Authorization": "Bearer geheim"}, 5.0)

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,8 +10,16 @@ from typing import Any
 
 import pytest
 
-from zombiescope.kernel import cgroup
-from zombiescope.kernel.cgroup_census import CgroupCounter, MemoryCgroups, parse_v1, parse_v2, walk_directories
+from zombiescope.kernel import cgroup, cgroup_census
+from zombiescope.kernel.cgroup_census import (
+    MAX_DEPTH,
+    CgroupCounter,
+    MemoryCgroups,
+    Refused,
+    parse_v1,
+    parse_v2,
+    walk_directories,
+)
 
 Node = Callable[[str], str]
 
@@ -71,6 +80,47 @@ def test_walk_finds_every_directory_parents_first(tmp_path: Path) -> None:
     assert sorted(paths) == ["/", "/a", "/a/b", "/a/b/c", "/a/d", "/e"]
     assert paths.index("/a") < paths.index("/a/b") < paths.index("/a/b/c")
     assert dict(found)[(tmp_path / "a/d").stat().st_ino] == "/a/d"
+
+
+def nest(place: Path, levels: int, name: str = "d") -> None:
+    """By descriptor: a path of so many levels is longer than the kernel takes."""
+    above = os.open(place, os.O_RDONLY)
+    for _ in range(levels):
+        os.mkdir(name, dir_fd=above)
+        below = os.open(name, os.O_RDONLY, dir_fd=above)
+        os.close(above)
+        above = below
+    os.close(above)
+
+
+def remove(place: Path) -> None:
+    subprocess.run(["rm", "-rf", place], check=True, timeout=60)  # which shutil.rmtree cannot: it recurses
+
+
+@pytest.mark.parametrize("name", ["d", "d" * 100])
+def test_a_walk_ends_where_somebody_made_it_deep_and_says_so(tmp_path: Path, name: str) -> None:
+    (tmp_path / "job").mkdir()
+    nest(tmp_path / "job", 2_000, name)
+    (tmp_path / "other").mkdir()
+    refused = Refused()
+    try:
+        found = [path for _, path in walk_directories(str(tmp_path), None, refused=refused)]
+    finally:
+        remove(tmp_path / "job")
+    assert {"/", "/job", "/other"} <= set(found)
+    assert len(found) <= 3 + MAX_DEPTH
+    assert refused.count == 1
+    assert refused.first is not None
+    assert refused.first.startswith("/job/d")
+
+
+def test_a_walk_ends_where_somebody_made_it_wide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cgroup_census, "MAX_DIRECTORIES", 10)
+    for number in range(30):
+        (tmp_path / str(number)).mkdir()
+    refused = Refused()
+    assert len(list(walk_directories(str(tmp_path), None, refused=refused))) == 10
+    assert refused.count == 21
 
 
 def test_walk_keeps_its_pace(tmp_path: Path) -> None:

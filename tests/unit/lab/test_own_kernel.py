@@ -131,6 +131,29 @@ def test_it_boots_with_the_labs_own_disk_and_without_a_ramdisk(
     assert "root=/dev/vda" in given[given.index("-append") + 1]
 
 
+def test_a_wide_node_has_the_cpus_that_were_asked_for_and_memory_for_them(
+    kernel: Path, disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = machine(tmp_path, "exit 0", monkeypatch)
+    sizes = []
+    for cpus in (4, 16):
+        with pytest.raises(LabError), node.boot(node.Plan("v2", str(kernel), product=False, cpus=cpus)):
+            pass
+        given = arguments.read_text().splitlines()
+        assert given[given.index("-smp") + 1] == str(cpus)
+        sizes.append(int(given[given.index("-m") + 1]))
+    assert sizes == [1536, 1536 + 12 * 32]
+
+
+def test_a_node_that_is_larger_than_this_machine_is_refused(
+    kernel: Path, disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zombiescope.kernel.meminfo.read", lambda: {"mem_available_bytes": 1 << 30})
+    with pytest.raises(LabError, match=r"a node of 16 CPUs needs 1\.9 GB, and 1\.0 GB are free"), \
+            node.boot(node.Plan("v2", str(kernel), product=False, cpus=16)):  # fmt: skip
+        pass
+
+
 def test_a_modular_kernel_that_dies_before_the_agent_is_reported_with_its_last_lines(
     kernel: Path, disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,18 @@ def test_a_missing_program_is_named_with_its_package(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(programs, "_SBIN", ())
     with pytest.raises(CannotBuildError, match=r"qemu-system-x86_64 is not installed; apt-get install qemu"):
         programs.find("qemu-system-x86_64")
+
+
+def test_nothing_is_unpacked_that_nobody_signed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """debootstrap without its keyring goes on with a warning."""
+    program = tmp_path / "debootstrap"
+    program.touch(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setitem(programs.BESIDE, "debootstrap", (tmp_path / "keyring.gpg", "debian-archive-keyring"))
+    with pytest.raises(CannotBuildError, match=r"keyring\.gpg is missing; apt-get install debian-archive-keyring"):
+        programs.call(["debootstrap", "bookworm"])
+    (tmp_path / "keyring.gpg").touch()
+    assert programs.find("debootstrap") == str(program)
 
 
 def test_a_program_that_fails_is_quoted() -> None:

@@ -18,9 +18,15 @@ EIGHTEEN = {
 }  # fmt: skip
 
 
-def test_all_faults_and_five_healthy_loads_are_there() -> None:
+HEALTHY = {
+    "healthy-idle", "healthy-compile", "healthy-training", "healthy-web", "healthy-writing", "healthy-dataloader",
+    "healthy-collectives", "healthy-pods", "healthy-reading", "healthy-containers",
+}  # fmt: skip
+
+
+def test_all_faults_and_ten_healthy_loads_are_there() -> None:
     assert {one.id for one in every() if one.kind == "fault"} >= EIGHTEEN | {"zombie-limit"}
-    assert len([one for one in every() if one.kind != "fault"]) >= 5
+    assert {one.id for one in every() if one.kind != "fault"} >= HEALTHY
 
 
 @pytest.mark.parametrize("scenario", every(), ids=lambda one: one.id)

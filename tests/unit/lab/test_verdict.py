@@ -8,7 +8,7 @@ import pytest
 
 from zombiescope.lab import verdict
 from zombiescope.lab.scenario import Scenario, by_id
-from zombiescope.lab.score import page_of, score
+from zombiescope.lab.score import page_of, score, sentence
 
 LITTER = by_id("cgroup-litter")
 ZOMBIES = by_id("zombie-tmpfs")
@@ -110,9 +110,20 @@ def test_what_stops_only_the_culprit_is_no_harm(text: str) -> None:
     assert verdict.harm(DOCKER, [plan(text)]) == []
 
 
-def test_only_critical_incidents_are_false_alarms() -> None:
-    said = [incident("fork-storm", "cc1", None), incident("rt-hog", "x", None, "critical")]
-    assert verdict.false_alarms(said, 9, 20) == said[1:]
+def test_a_warning_about_a_healthy_load_is_a_false_alarm_and_a_remark_is_none() -> None:
+    said = [
+        incident("fork-storm", "cc1", None),
+        {**incident("rt-hog", "x", None, "critical"), "id": "2"},
+        {**incident("smaps-reader", "y", None, "info"), "id": "3"},
+    ]
+    assert verdict.false_alarms(said, 9, 20) == said[:2]
+    assert verdict.false_alarms(said, 16, 20) == []
+
+
+def test_an_alarm_that_was_taken_back_counts_as_it_was_at_its_worst() -> None:
+    rang = incident("rt-hog", "x", None, "critical")
+    taken_back = [{**rang, "severity": "warning"}, rang, {**rang, "severity": "info"}]
+    assert verdict.false_alarms(taken_back, 9, 20) == [rang]
 
 
 def test_an_alarm_that_rang_live_and_afterwards_is_one() -> None:
@@ -134,13 +145,15 @@ def test_the_score_counts_what_ran() -> None:
         result("rt-hog", top1=False, culprit=False, onset_to_named_s=None),
         result("fork-storm", onset_to_named_s=8.0),
         result("global-reclaim", skipped="no node", top1=False),
-        result("healthy-compile", false_alarms=[{"summary": "x"}]),
+        result("healthy-compile", false_alarms=[{"summary": "x", "severity": "warning"}], **{"pass": False}),
     ]
     total = score(results)
     assert (total["scenarios"], total["top1"], total["culprit"], total["false_alarms"]) == (3, 2, 2, 1)
     assert (total["onset_to_named_median_s"], total["healthy_s"], total["skipped"]) == (6.0, 60.0, 1)
+    assert "false alarms (warnings included): 1 in 1 minutes of healthy load" in sentence(total)
     page = page_of([*results, result("cfs-throttle", where="lab node, Linux 6.1, cgroup v2")])
     assert "First pattern right in 3 of 4" in page
+    assert "| healthy-compile | no warning | 1 warning |" in page
     assert "| cfs-throttle (node) | cfs-throttle | cfs-throttle |" in page
     assert "ran in lab node, Linux 6.1, cgroup v2" in page
     assert "| global-reclaim | global-reclaim | - | no node |" in page

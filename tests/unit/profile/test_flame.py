@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.helpers.made import Sample, opened
 
+from zombiescope.documents import flamegraph
 from zombiescope.profile import flame
 from zombiescope.profile.flame import Tree
 from zombiescope.profile.selection import Selection
 from zombiescope.profile.stacks import UNKNOWN, Function, Stacks
+from zombiescope.questions.views import FlamegraphQuestion
 
 
 def paths(tree: Tree) -> dict[str, tuple[int, int]]:
@@ -65,6 +68,19 @@ def test_the_inverted_tree_charges_skid_to_the_caller() -> None:
 
 def test_recursion_is_depth_and_not_a_loop() -> None:
     assert paths(flame.fold(known("f;f;f"), counts(2), below_ratio=0))["f;f;f"] == (2, 2)
+
+
+def test_a_stack_that_was_made_to_hurt_is_written_and_read_back_to_a_depth(tmp_path: Path) -> None:
+    """Nested JSON is written and read by recursion."""
+    deep = ";".join(f"f{number}" for number in range(3_000))
+    with opened(tmp_path, Sample(0, deep), Sample(1, "f0;other")) as recording:
+        document = flamegraph.answer(recording, FlamegraphQuestion()).document()
+    read = json.loads(json.dumps(document))
+    assert read["cut_at_depth"] == flame.MAX_NESTED
+    node, levels = read["root"], 0
+    while node["children"]:
+        node, levels = max(node["children"], key=lambda child: child["value"]), levels + 1
+    assert levels == flame.MAX_NESTED
 
 
 def test_what_is_too_narrow_is_left_out_and_counted() -> None:

@@ -104,7 +104,7 @@ def test_tasks_of_one_unit_are_added_up(alarm: StandInAlarm, feed: AlarmFeed) ->
         TaskShare("rt", None, 90, 5, real_time=True),
     ]
     feed.shares(10 * SECOND_US, shares, 2)
-    assert alarm.of("unit") == [["a.service", 60, HZ, 2], ["rt", 5, HZ, 2]]
+    assert alarm.of("unit") == [["a.service", 60, HZ], ["rt", 5, HZ]]
     assert alarm.of("node") == [[170, 65, HZ, 2]]
     assert alarm.of("real_time") == [["rt", 90, HZ]]
 

@@ -13,10 +13,9 @@ from pathlib import Path
 import pytest
 
 from zombiescope.recorder import compactor as compactor_module
-from zombiescope.recorder import doctor as doctor_module
+from zombiescope.recorder import doctor_process
 from zombiescope.recorder.child import ChildProcess, Ended
 from zombiescope.recorder.compactor import Compactor
-from zombiescope.recorder.doctor import BEFORE_US, Doctor
 
 MODULE = "zombiescope_child_of_a_test"
 DEADLINE_S = 20.0
@@ -145,38 +144,6 @@ def test_compaction_waits_for_its_time_for_segments_and_for_the_one_before() -> 
     assert child.started[1:] == [("/r", "c")]
 
 
-def test_a_look_that_is_due_while_one_looks_comes_after_it(tmp_path: Path) -> None:
-    doctor, child = Doctor(tmp_path), StandInChild()
-    doctor.process = child  # type: ignore[assignment]
-    doctor.alarm.event(100 * SECOND_US, "oom_kill", "critical")
-    for now_s in range(100, 104):
-        doctor.second(now_s * SECOND_US)
-    assert child.started == [(str(tmp_path), str(100 * SECOND_US - BEFORE_US))]
-    doctor.alarm.event(105 * SECOND_US, "soft_lockup", "critical")
-    for now_s in range(105, 112):
-        doctor.second(now_s * SECOND_US)
-    assert len(child.started) == 1
-    child.running = False
-    doctor.second(112 * SECOND_US)
-    assert len(child.started) == 2
-
-
-def test_a_look_whose_doctor_cannot_be_started_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    doctor, child = Doctor(tmp_path), StandInChild()
-
-    def refuse(*_: object) -> None:
-        raise OSError(11, "Resource temporarily unavailable")
-
-    doctor.process = child  # type: ignore[assignment]
-    monkeypatch.setattr(child, "start", refuse)
-    doctor.alarm.event(100 * SECOND_US, "oom_kill", "critical")
-    with pytest.raises(OSError, match="unavailable"):
-        doctor.second(104 * SECOND_US)
-    monkeypatch.undo()
-    doctor.second(105 * SECOND_US)
-    assert child.started == [(str(tmp_path), str(100 * SECOND_US - BEFORE_US))]
-
-
 def test_both_children_are_modules_that_exist() -> None:
-    for module in (doctor_module.MODULE, compactor_module.MODULE):
+    for module in (doctor_process.MODULE, compactor_module.MODULE):
         assert importlib.util.find_spec(module) is not None

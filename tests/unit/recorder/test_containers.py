@@ -15,8 +15,8 @@ from zombiescope.containers import requester
 from zombiescope.containers.client import Client
 from zombiescope.containers.description import Description
 from zombiescope.containers.requester import Asking, Requester
-from zombiescope.recorder import container_lookup as threads
 from zombiescope.recorder import containers as module
+from zombiescope.recorder import worker
 from zombiescope.recorder.container_lookup import (
     Answer,
     ClientAnswer,
@@ -512,7 +512,7 @@ def test_the_thread_answers_in_order(lookup: ContainerLookup, tmp_path: Path) ->
 
 
 def test_more_than_fit_are_refused(lookup: ContainerLookup, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "MAX_QUEUED", 0)
+    monkeypatch.setattr(lookup, "_most_queued", 0)
     assert not lookup.ask(ClientQuestion(1, 1))
 
 
@@ -537,7 +537,7 @@ def test_one_that_raises_costs_itself_and_one_that_hangs_is_left_behind(
     lookup.ask(ClientQuestion(99, 1))
     assert waiting.wait(10)
     assert not lookup.newly_stuck()
-    monkeypatch.setattr(threads, "STUCK_S", 0.0)
+    monkeypatch.setattr(worker, "STUCK_S", 0.0)
     assert lookup.newly_stuck()
     lookup.ask(ClientQuestion(2, 1))
     answers(lookup, 1)

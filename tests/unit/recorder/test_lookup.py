@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from zombiescope.kernel import process
-from zombiescope.recorder import lookup as module
+from zombiescope.recorder import worker
 from zombiescope.recorder.lookup import MAX_QUEUED, AddressQuestion, Lookup, TaskAnswer, TaskQuestion, best_cgroup
 
 DEADLINE_S = 10.0
@@ -67,7 +67,7 @@ def answers(lookup: Lookup, count: int) -> list[Any]:
     taken: list[Any] = []
 
     def enough() -> bool:
-        taken.extend(lookup.take_answers())
+        taken.extend(lookup.take())
         return len(taken) >= count
 
     until(enough)
@@ -90,8 +90,8 @@ def test_one_that_hangs_is_left_behind_and_reported_for_as_long_as_it_lasts(
     lookup.ask(question(99))
     assert symbols.waiting.wait(DEADLINE_S)
     assert lookup.newly_stuck() is None
-    monkeypatch.setattr(module, "STUCK_S", 0.0)
-    assert lookup.newly_stuck() == 99
+    monkeypatch.setattr(worker, "STUCK_S", 0.0)
+    assert lookup.newly_stuck() == question(99)
     # THEN another worker answers
     lookup.ask(question(1))
     assert answers(lookup, 1) == [["1+5"]]
@@ -141,7 +141,7 @@ def test_another_process_that_has_the_pid_now_is_not_taken_for_the_one_that_was_
     answers: list[TaskAnswer] = []
 
     def all_came() -> bool:
-        answers.extend(answer for answer in lookup.take_answers() if isinstance(answer, TaskAnswer))
+        answers.extend(answer for answer in lookup.take() if isinstance(answer, TaskAnswer))
         return len(answers) == 3
 
     until(all_came)
@@ -150,3 +150,66 @@ def test_another_process_that_has_the_pid_now_is_not_taken_for_the_one_that_was_
         assert answer.process is not None
         assert answer.process.start_time_ticks == own.start_time_ticks
     assert (other.process, other.cgroup) == (None, "/hint")
+
+
+class Panic(BaseException):
+    """What a library in Rust raises when it gives up."""
+
+
+@pytest.mark.parametrize("fault", [ValueError, Panic, SystemExit])
+def test_no_number_of_faults_ends_it(fault: type[BaseException]) -> None:
+    class Odd(StandInSymbols):
+        def resolve_at(self, pid: int, addresses: list[int], _: object) -> list[Any]:
+            if pid == 13:
+                raise fault("an odd file")
+            return [f"{pid}+{address}" for address in addresses]
+
+    lookup = Lookup(None, resolver=Odd)  # type: ignore[arg-type]
+    try:
+        for _ in range(3 * worker.MAX_STUCK):
+            lookup.ask(question(13))
+            lookup.ask(question(1))
+            assert answers(lookup, 1) == [["1+5"]]
+            with pytest.raises((ValueError, RuntimeError), match="an odd file"):
+                lookup.raise_failure()
+        assert lookup.newly_stuck() is None
+    finally:
+        lookup.stop()
+
+
+def test_symbols_that_cannot_be_opened_are_tried_again() -> None:
+    tries: list[int] = []
+
+    def resolver() -> StandInSymbols:
+        tries.append(1)
+        if len(tries) < 4:
+            raise OSError("not yet")
+        return StandInSymbols()
+
+    lookup = Lookup(None, resolver=resolver)  # type: ignore[arg-type]
+    try:
+        for pid in range(1, 5):
+            lookup.ask(question(pid))
+        assert answers(lookup, 1) == [["4+5"]]
+    finally:
+        lookup.stop()
+
+
+def test_one_that_came_back_no_longer_counts_as_stuck(
+    lookup: Lookup, symbols: StandInSymbols, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Five disks that were slow for a moment, over weeks, must not leave it without a thread."""
+    for turn in range(2 * worker.MAX_STUCK):
+        symbols.held.clear()
+        symbols.waiting.clear()
+        lookup.ask(question(99))
+        assert symbols.waiting.wait(DEADLINE_S)
+        with monkeypatch.context() as patch:
+            patch.setattr(worker, "STUCK_S", 0.0)
+            assert lookup.newly_stuck() == question(99), f"turn {turn}"
+        symbols.held.set()
+        assert answers(lookup, 1) == [["99+5"]]
+        until(lambda: lookup.stuck == 0)
+        assert lookup.newly_stuck() is None
+        lookup.ask(question(1))
+        assert answers(lookup, 1) == [["1+5"]]

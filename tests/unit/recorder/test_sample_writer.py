@@ -62,7 +62,7 @@ class StandInLookup:
     def ask(self, question: TaskQuestion) -> None:
         self.asked.append(question)
 
-    def take_answers(self) -> list[TaskAnswer]:
+    def take(self) -> list[TaskAnswer]:
         answers, self.answers = self.answers, []
         return answers
 

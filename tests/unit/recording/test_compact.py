@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -137,20 +138,20 @@ class Killed(BaseException):
 def _kill_at(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
     """Ends the process' work, without a chance to clean up, at the n-th rename or deletion."""
     left = step
-    rename, unlink = Path.rename, Path.unlink
+    rename, unlink = os.rename, os.unlink
 
     def count(action: Any) -> Any:
-        def counted(self: Path, *arguments: Any, **options: Any) -> Any:
+        def counted(*arguments: Any, **options: Any) -> Any:
             nonlocal left
             if left <= 0:
                 raise Killed
             left -= 1
-            return action(self, *arguments, **options)
+            return action(*arguments, **options)
 
         return counted
 
-    monkeypatch.setattr(Path, "rename", count(rename))
-    monkeypatch.setattr(Path, "unlink", count(unlink))
+    monkeypatch.setattr(os, "rename", count(rename))
+    monkeypatch.setattr(os, "unlink", count(unlink))
     monkeypatch.setattr(compact._Building, "abandon", lambda _: None)
 
 

@@ -34,6 +34,16 @@ def test_an_id_is_known_by_its_last_row_from_before_the_window(names: container_
     assert names.of(None) == names.of("f" * 64) == ContainerName()
 
 
+def test_a_part_that_knows_none_of_the_ids_has_no_names(tmp_path: Path) -> None:
+    """A part may have containers and none of those that are asked for."""
+    node = Node()
+    node.container(START_US, MAIN, name="main")
+    write_segment(tmp_path, node.tables)
+    with open_recording(tmp_path) as recording:
+        found = container_names.read(recording, START_US, START_US + SECOND, {LOOP})
+    assert found.of(LOOP) == found.of(MAIN) == ContainerName()
+
+
 def test_a_sandbox_without_a_row_is_known_by_its_pod(names: container_names.ContainerNames) -> None:
     assert names.of("c" * 64, UID) == ContainerName(pod="train-0", namespace="ml")
     assert names.of("c" * 64, UID).label == "ml/train-0"

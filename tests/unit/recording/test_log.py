@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import random
+import struct
 from array import array
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.helpers.recordings import START_US, write_recording
 
-from zombiescope.recording import schema
-from zombiescope.recording.log import DamagedError, SegmentEncoder, SegmentReader, encode_columns, encode_rows
+from zombiescope.recording import columns, schema
+from zombiescope.recording.log import (
+    DamagedError,
+    SegmentEncoder,
+    SegmentReader,
+    decode_frame,
+    encode_columns,
+    encode_rows,
+)
 from zombiescope.recording.reader import open_recording
 
 _INT = st.integers(-(1 << 63), (1 << 63) - 1)
@@ -146,3 +154,28 @@ def test_samples_of_an_older_segment_are_read_into_the_table_of_today() -> None:
     assert frame.blocks[0].table is schema.SAMPLES
     assert list(frame.blocks[0].column("stack")) == [9]
     assert frame.blocks[0].column("series") == [None]
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["a", "bc", ""],
+        ["a", None, "bc", None],
+        ["x" * 127, "y" * 128, "z" * 5000],
+        ["é", "日本", "a"],
+        ["\udcc3", "\udca9 is one character only together", None],
+        [None, None],
+    ],
+)
+def test_texts_are_the_same_as_objects_and_as_a_column(texts: list[str | None]) -> None:
+    """Also those that a process chose as its name to look like a part of the next one."""
+    rows = [(number, text, text, "kernel") for number, text in enumerate(texts)]
+    body = struct.pack("<qq", 5, 5) + encode_rows(schema.FRAMES, rows, 5)
+    (block,) = decode_frame(body).blocks
+    seen = [None if text is None else text.encode(errors="surrogateescape").decode(errors="replace") for text in texts]
+    assert list(block.column("name")) == seen
+    gathering = columns.Gathering(schema.FRAMES, None, None, None)
+    gathering.add(block)
+    gathering.add(block)
+    assert gathering.table().column("name").to_pylist() == seen * 2
+    assert gathering.table().column("kind").to_pylist() == ["kernel"] * len(seen) * 2

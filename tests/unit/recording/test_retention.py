@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.helpers.recordings import SECOND, START_US, Written, write_recording, write_rollups
 
+from zombiescope import _safe_files
 from zombiescope.recording import compact
 from zombiescope.recording.freeze import freeze, list_frozen
 from zombiescope.recording.reader import open_recording
@@ -130,17 +131,17 @@ def test_a_recorder_that_is_restarted_all_the_time_does_not_fill_the_folder(
 
 
 def test_interrupted_in_a_part_no_reader_sees_half_of_it(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
-    unlink, left = Path.unlink, 3
+    remove, left = _safe_files.remove, 3
 
-    def interrupted(self: Path, missing_ok: bool = False) -> None:
+    def interrupted(path: Path) -> None:
         nonlocal left
         if left == 0:
             raise KeyboardInterrupt
         left -= 1
-        unlink(self, missing_ok=missing_ok)
+        remove(path)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "unlink", interrupted)
+        patch.setattr(_safe_files, "remove", interrupted)
         with pytest.raises(KeyboardInterrupt):
             enforce(written.node_dir, 30 * SECOND, PLENTY, written.end_us)
     assert _start(written) == 20

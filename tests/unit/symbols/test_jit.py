@@ -108,6 +108,41 @@ def test_a_map_of_another_user_is_not_believed(making: tuple[int, int], needs: N
     assert symbols.jit.failures[NOT_OWNED] == 1
 
 
+def test_a_map_of_root_that_not_everybody_may_read_is_not_shown_to_others(
+    making: tuple[int, int], needs: Needs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needs.root()
+    pid, address = making
+    monkeypatch.setattr(jit, "identity", lambda _: jit._Identity(12345, pid))
+    perf_map(pid).write_text(f"{address:x} 40 secret\n")
+    for mode, named in ((0o600, "[jit]"), (0o644, "secret")):
+        perf_map(pid).chmod(mode)
+        assert [frame and frame.name for frame in UserSymbols().resolve_at(pid, [address])] == [named]
+
+
+def test_a_file_that_was_mounted_over_it_is_not_read(tmp_path: Path, needs: Needs) -> None:
+    """In a mount namespace of his own a user shows us a file that he may not read."""
+    needs.root()
+    unshare = needs.binary("unshare", "util-linux")
+    script = MAKES_CODE.replace(
+        "print(start",
+        "open('/tmp/treasure', 'w').write(start + ' 40 secret\\n'); name = '/tmp/perf-%d.map' % os.getpid(); "
+        "open(name, 'w').close(); os.system('mount --bind /tmp/treasure ' + name); print(start",
+    )
+    (tmp_path / "tmp").mkdir()
+    inner = f'mount --bind {tmp_path}/tmp /tmp && exec {os.path.realpath(sys.executable)} -c "$0"'
+    process = subprocess.Popen([unshare, "--mount", "sh", "-c", inner, script], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        address = int(process.stdout.readline(), 16)
+        symbols = UserSymbols()
+        assert symbols.resolve_at(process.pid, [address]) == [Frame("[jit]", "[anon]", "jit")]
+        assert symbols.jit.failures[jit.MOUNTED] == 1
+    finally:
+        process.kill()
+        process.communicate()
+
+
 def test_a_link_in_its_place_is_not_followed(making: tuple[int, int], tmp_path: Path) -> None:
     pid, address = making
     (tmp_path / "elsewhere").write_text(f"{address:x} 40 planted\n")

@@ -6,6 +6,7 @@ import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from tests.helpers.cli import Cli
@@ -15,6 +16,7 @@ from tests.helpers.recordings import Written
 from zombiescope.web import listen_address
 from zombiescope.web.guard import POLICY, access
 from zombiescope.web.listen_address import ListenAddress
+from zombiescope.web.server import browser_address
 
 
 def port(server: PageServer, name: str) -> str:
@@ -142,6 +144,7 @@ def test_head_has_no_body(server: PageServer) -> None:
 def guarded(written: Written, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageServer]:
     """On all addresses, so that it asks for a token."""
     with page_server(str(written.dir), home=tmp_path_factory.mktemp("home"), listen="0.0.0.0:0") as made:
+        made.anonymous = True
         yield made
 
 
@@ -156,14 +159,15 @@ def test_another_address_makes_a_token_and_says_so(guarded: PageServer) -> None:
     "headers",
     [
         {}, {"Authorization": "Bearer"}, {"Authorization": "Bearer wrong"}, {"Authorization": "Basic {token}"},
-        {"Authorization": "{token}"}, {"Cookie": "zombiescope-session={token}"}, {"Cookie": "zombiescope-session="},
+        {"Authorization": "{token}"}, {"Cookie": "zombiescope-session-{port}={token}"},
+        {"Cookie": "zombiescope-session-{port}="},
         {"Cookie": "token={token}"}, {"Authorization": "Bearer {token}x"}, {"Authorization": "Bearer ä"}, {"Cookie":
         "=;;\x01"},
     ],
 )  # fmt: skip
 def test_without_the_token_nothing_is_told(guarded: PageServer, headers: dict[str, str]) -> None:
     token = guarded.token or ""
-    said = {name: value.format(token=token) for name, value in headers.items()}
+    said = {name: value.format(token=token, port=guarded.port) for name, value in headers.items()}
     for path in ("/api/v1/info", "/api/v1/live", "/api/v1/openapi.json", "/api/v1/recordings", "/api/v1/nothing"):
         got = guarded.ask(path, "GET", None, **said)
         assert got.status in (400, 401)
@@ -209,10 +213,60 @@ def test_a_name_that_is_given_is_accepted(written: Written, tmp_path: Path) -> N
         assert server.ask("/api/v1/info", Host="gpu-18").status == 421
 
 
-def test_a_token_on_the_loopback_is_for_machines_with_several_people(written: Written, tmp_path: Path) -> None:
-    with page_server(str(written.dir), "--token", home=tmp_path) as server:
-        assert server.ask("/api/v1/info").status == 401
-        assert server.ask("/api/v1/info", Authorization=f"Bearer {server.token}").status == 200
+def test_on_the_loopback_every_user_of_the_machine_is_asked_for_the_token_too(server: PageServer) -> None:
+    assert server.token is not None
+    assert len(server.token) >= 32
+    server.anonymous = True
+    try:
+        for path in ("/api/v1/info", "/api/v1/live", "/api/v1/recordings", "/api/v1/openapi.json"):
+            assert server.ask(path).status == 401
+        assert server.ask("/").status == 200, "the page itself brings no data"
+        assert "Authorization: Bearer" in server.ask("/api/v1/info").error["fix"]
+    finally:
+        server.anonymous = False
+    assert server.ask("/api/v1/info", Authorization=f"Bearer {server.token}").status == 200
+
+
+def test_a_cookie_of_one_server_leaves_that_of_another_alone(server: PageServer, guarded: PageServer) -> None:
+    """Browsers keep one jar for all ports of a host."""
+    cookies = [
+        each.ask("/api/v1/session", "POST", b"", Authorization=f"Bearer {each.token}").headers["set-cookie"]
+        for each in (server, guarded)
+    ]
+    names = [cookie.partition("=")[0] for cookie in cookies]
+    assert names == [f"zombiescope-session-{each.port}" for each in (server, guarded)]
+
+
+def test_without_a_token_only_on_the_loopback(written: Written, tmp_path: Path) -> None:
+    with page_server(str(written.dir), "--no-token", home=tmp_path) as server:
+        assert server.token is None
+        assert any("Every user of this machine may read it" in line for line in server.said)
+        assert server.ask("/api/v1/info").status == 200
+    done = Cli(tmp_path)("serve", str(written.dir), "--no-token", "--listen", "0.0.0.0:0")
+    assert done.code == 2
+    assert "reached from other machines" in " ".join(done.err.split())
+
+
+def test_programs_that_ask_may_choose_the_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ZOMBIESCOPE_TOKEN", "0123456789abcdef-_")
+    assert listen_address.new_token() == "0123456789abcdef-_"
+    for weak in ("", "short", "with a space in it", "x" * 600, "0123456789abcdef#"):
+        monkeypatch.setenv("ZOMBIESCOPE_TOKEN", weak)
+        with pytest.raises(ValueError, match="ZOMBIESCOPE_TOKEN must be 16 or more"):
+            listen_address.new_token()
+
+
+def test_a_browsers_command_line_does_not_show_the_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    with browser_address("http://127.0.0.1:1/?a=1&b=2#token=geheim") as address:
+        assert "geheim" not in address
+        file = Path(urlsplit(address).path)
+        assert "http://127.0.0.1:1/?a=1&amp;b=2#token=geheim" in file.read_text()
+        assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+    assert not file.exists()
+    with browser_address("http://127.0.0.1:1/") as address:
+        assert address == "http://127.0.0.1:1/"
 
 
 # --- where it listens -------------------------------------------------------------------------------------------------

@@ -452,6 +452,7 @@ export interface Info {
   os: string | null;
   timezone: string | null;
   cpus: number | null;
+  left_out: number[];
   labels: Record<string, string>;
   boots: string[];
   samples: number;
@@ -672,6 +673,7 @@ export interface Status {
   bytes: number | null;
   gaps: Gap[];
   missing: Missing[];
+  left_out: number[];
   incidents: NotedIncident[];
 }
 

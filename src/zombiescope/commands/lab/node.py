@@ -20,6 +20,7 @@ EXAMPLES = examples(
     "lab node -- systemctl list-units",
     "lab node --cgroup v1 --kernel bullseye -- zombiescope cgroups",
     "lab node --cgroup v1 --kernel ./bzImage -- zombiescope lab run zombie-tmpfs --yes",
+    "lab node --cpus 16 -- zombiescope record --for 10s",
     "lab node --get /var/lib/zombiescope:out -- zombiescope record --for 30s",
 )
 
@@ -33,6 +34,9 @@ def node(
         str,
         typer.Option("--kernel", metavar="SUITE|FILE", help="bookworm, trixie, bullseye, or a kernel image (bzImage)."),
     ] = "bookworm",
+    cpus: Annotated[
+        int, typer.Option("--cpus", metavar="N", min=1, max=255, help="How many CPUs it has.", show_default=True)
+    ] = 4,
     bare: Annotated[bool, typer.Option("--bare", help="Without zombiescope in it.")] = False,
     put: Annotated[
         list[str] | None, typer.Option("--put", metavar="FILE:PATH", help="Copy a file into it first; may be repeated.")
@@ -45,7 +49,8 @@ def node(
 ) -> int:
     """Boot a whole node under QEMU, run a command in it, and throw it away.
 
-    Debian with systemd, D-Bus and four CPUs, zombiescope installed, and no network. The exit code is the command's.
+    Debian with systemd, D-Bus and four CPUs (or --cpus), zombiescope installed, and no network. The exit code is the
+    command's.
 
     The image is built once, as root, from apt's own Debian mirror, and kept in ~/.cache/zombiescope.
     """
@@ -53,7 +58,7 @@ def node(
 
     # SIGTERM is to power the machine off as Ctrl-C does.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    return _booted(Plan(cgroup, kernel, not bare), command or [], _pairs(put), _pairs(get), json_)
+    return _booted(Plan(cgroup, kernel, not bare, cpus), command or [], _pairs(put), _pairs(get), json_)
 
 
 def _pairs(given: list[str] | None) -> list[tuple[str, str]]:
@@ -95,6 +100,7 @@ def _facts(booted: LabNode) -> dict[str, Any]:
         "cgroup": plan.cgroup,
         "kernel": booted.image.release,
         "suite": plan.kernel,
+        "cpus": plan.cpus,
         "kvm": booted.accelerated,
     }
     return {**facts, "boot_s": None if seconds is None else round(seconds, 1)}

@@ -6,6 +6,7 @@ and the right culprit. The comparison is made with the diagnosis of the whole wi
 
 from __future__ import annotations
 
+import math
 import shutil
 import tempfile
 import time
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from zombiescope.commands.private_recorder import PrivateRecorder, private_recorder
-from zombiescope.lab import verdict
+from zombiescope.lab import run_file, verdict
 from zombiescope.lab.scenario import HERE, Scenario
 from zombiescope.lab.scenario_run import ScenarioRun, stage
 from zombiescope.lab.verdict import Document, Found
@@ -39,7 +40,7 @@ class Outcome:
     onset_to_named_s: float | None = None
     seconds: float = 0.0
     alarms: tuple[Document, ...] = ()
-    """Critical incidents during a healthy load, live or afterwards."""
+    """Warnings and critical incidents during a healthy load, live or afterwards; also those that were taken back."""
     harm: tuple[str, ...] = ()
     """Steps of plans that would stop who only carries out what others ask for."""
     skipped: str | None = None
@@ -72,7 +73,11 @@ class Outcome:
             "onset_to_named_s": None if self.onset_to_named_s is None else round(self.onset_to_named_s, 1),
             "seconds": round(self.seconds, 1),
             "false_alarms": [
-                {"at": one["from"], "summary": one["causes"][0]["summary"] if one["causes"] else None}
+                {
+                    "at": one["from"],
+                    "severity": one["severity"],
+                    "summary": one["causes"][0]["summary"] if one["causes"] else None,
+                }
                 for one in self.alarms
             ],
             "harm": list(self.harm),
@@ -83,8 +88,12 @@ class Outcome:
 
 def of_document(scenario: Scenario, said: dict[str, Any]) -> Outcome:
     """As another machine reported it."""
+    alarms = tuple(
+        {"from": one["at"], "severity": one["severity"], "causes": [{"summary": one["summary"]}]}
+        for one in said["false_alarms"]
+    )
     return Outcome(
-        scenario, Found(**said["found"]), Found(**said["live"]), said["onset_to_named_s"], said["seconds"],
+        scenario, Found(**said["found"]), Found(**said["live"]), said["onset_to_named_s"], said["seconds"], alarms,
         harm=tuple(said["harm"]), where=said["where"],
     )  # fmt: skip
 
@@ -98,41 +107,57 @@ def perform(scenario: Scenario, *, seconds: float | None = None, keep: Path | No
         with stage(scenario, seconds) as running:
             time.sleep(QUIET_S)
             running.go()
-            live, named_us = _watch(scenario, recorder, running, seconds or scenario.seconds)
+            watched = _watch(scenario, recorder, running, seconds or scenario.seconds)
             ended_us = time.time_ns() // 1000
         time.sleep(AFTER_S)
         try:
-            return _compared(scenario, recorder, running.began_us, ended_us, live, named_us)
+            return _compared(scenario, recorder, running.began_us, ended_us, watched)
         finally:
             if keep is not None:
                 shutil.copytree(
                     recorder.home, keep / scenario.id, dirs_exist_ok=True, ignore=shutil.ignore_patterns("run")
                 )
+                run_file.write(keep / scenario.id, scenario.id, running.began_us, ended_us)
 
 
-def _watch(
-    scenario: Scenario, recorder: PrivateRecorder, running: ScenarioRun, seconds: float
-) -> tuple[Found, int | None]:
-    """Until it was named, or its time is over: what the doctor said, and when it first said the right thing."""
+@dataclass(slots=True)
+class _Watched:
+    """What the doctor said while it ran."""
+
+    found: Found = field(default_factory=Found)
+    named_us: int | None = None
+    """When it first said the right thing."""
+    said: dict[tuple[str, str], Document] = field(default_factory=dict)
+    """Every incident of a healthy load, as it was at any time: one that is taken back later rang all the same."""
+
+    def note(self, known: list[Document]) -> None:
+        self.said |= {(one["id"], one["severity"]): one for one in known}
+
+
+def _watch(scenario: Scenario, recorder: PrivateRecorder, running: ScenarioRun, seconds: float) -> _Watched:
+    """Until it was named, or its time is over."""
     from zombiescope.diagnosis.order import worst_first
 
-    found, named_us = Found(), None
+    watched = _Watched()
     while True:
         now_us = time.time_ns() // 1000
         past_s = (now_us - running.began_us) / 1e6
-        if past_s >= seconds or running.ended() or (named_us is not None and past_s >= LEAST_S):
-            return found, named_us
-        if scenario.kind == "fault" and named_us is None:
-            known = incident_file.read(recorder.node_dir)
+        if past_s >= seconds or running.ended() or (watched.named_us is not None and past_s >= LEAST_S):
+            return watched
+        known = incident_file.read(recorder.node_dir)
+        if scenario.kind != "fault":
+            watched.note(known)
+        elif watched.named_us is None:
             found = verdict.best_match(scenario, worst_first(known), running.began_us / 1e6, now_us / 1e6 + 60)
+            watched.found = found
             if verdict.right_pattern(scenario, found) and verdict.right_culprit(scenario, found):
-                named_us = now_us
+                watched.named_us = now_us
         recorder.ended()
         time.sleep(0.2)
 
 
 def _compared(
-    scenario: Scenario, recorder: PrivateRecorder, began_us: int, ended_us: int, live: Found, named_us: int | None
+    scenario: Scenario, recorder: PrivateRecorder, began_us: int, ended_us: int, watched: _Watched
 ) -> Outcome:
     from zombiescope.recording.reader import open_recording
 
@@ -140,13 +165,13 @@ def _compared(
         listed = _diagnosed(recording, began_us, recording.end_us + 1)
     span = (began_us / 1e6, ended_us / 1e6)
     found = verdict.best_match(scenario, listed, *span)
-    said = [*listed, *incident_file.read(recorder.node_dir)]  # an alarm that the doctor took back rang all the same
+    said = [*listed, *incident_file.read(recorder.node_dir), *watched.said.values()]
     alarms = () if scenario.kind == "fault" else tuple(verdict.false_alarms(said, *span))
     return Outcome(
         scenario,
         found,
-        live,
-        None if named_us is None else (named_us - began_us) / 1e6,
+        watched.found,
+        None if watched.named_us is None else (watched.named_us - began_us) / 1e6,
         (ended_us - began_us) / 1e6,
         alarms,
         tuple(verdict.harm(scenario, said)),
@@ -171,5 +196,5 @@ def _replay(scenario: Scenario) -> Outcome:
         rebuild(CASE, Path(temporary))
         with open_recording(Path(temporary)) as recording:
             listed = _diagnosed(recording, recording.start_us, recording.end_us + 1)
-    alarms = tuple(one for one in listed if one["severity"] == "critical")
+    alarms = tuple(verdict.false_alarms(listed, 0.0, math.inf))
     return Outcome(scenario, Found(), Found(), None, float(CASE.seconds), alarms)

@@ -145,10 +145,12 @@ def end_in_order() -> None:
 
 
 def _show(outcome: Outcome) -> None:
+    from zombiescope.lab.score import QUIET
+
     scenario, found = outcome.scenario, outcome.found
     out = console()
     made = table("", "expected", "found", wraps="found")
-    made.add_row("pattern", scenario.truth.pattern or "nothing critical", found.pattern or "nothing")
+    made.add_row("pattern", scenario.truth.pattern or QUIET, found.pattern or "nothing")
     if scenario.kind == "fault":
         made.add_row("hog", scenario.truth.hog or "-", found.hog or "-")
         made.add_row("culprit", " ".join(scenario.truth.blames) or "-", found.culprit or "-")
@@ -158,7 +160,8 @@ def _show(outcome: Outcome) -> None:
     for step in outcome.harm:
         out.print(f"harmful: {step}")
     for alarm in outcome.alarms:
-        out.print(f"false alarm: {alarm['causes'][0]['summary'] if alarm['causes'] else alarm['id']}")
+        said = alarm["causes"][0]["summary"] if alarm["causes"] else alarm["id"]
+        out.print(f"false alarm: {alarm['severity']}: {said}")
     seconds = outcome.onset_to_named_s
     when = (
         ""

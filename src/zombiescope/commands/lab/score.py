@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,6 +25,7 @@ EXAMPLES = examples(
     "lab score                    # all that can run here; says what and asks",
     "lab score --only zombie-tmpfs,smaps-reader --yes",
     "lab score --yes --healthy-minutes 30 -o score.json --page docs/accuracy.md",
+    "lab score --recordings ./recordings --cores 2,16,96,192    # of kept recordings; needs no root",
     "lab score --hold-out --yes --resume ./hold-out --page docs/hold-out.md",
 )
 
@@ -55,6 +57,27 @@ def command(
         Path | None, typer.Option("--page", metavar="FILE", help="Write the page there (Markdown).", show_default=False)
     ] = None,
     keep: Keep = None,
+    cores: Annotated[
+        str | None,
+        typer.Option(
+            "--cores", metavar="N,...", help="Also splice every fault onto nodes of these widths.", show_default=False
+        ),
+    ] = None,
+    recordings: Annotated[
+        Path | None,
+        typer.Option(
+            "--recordings", metavar="DIR", help="Run nothing: take what --keep left there.", show_default=False
+        ),
+    ] = None,
+    onto: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--onto",
+            metavar="BACKGROUND",
+            help="A healthy recording for the other cores; may be repeated. Default: each healthy one that was kept.",
+            show_default=False,
+        ),
+    ] = None,
     hold_out: Annotated[
         bool, typer.Option("--hold-out", help="Every stressor of stress-ng instead: faults that nobody wrote down.")
     ] = False,
@@ -81,16 +104,26 @@ def command(
             show_default=False,
         ),
     ] = None,
+    live: Annotated[
+        bool,
+        typer.Option("--live", help="At each width, also replay each recording to the live doctor as it was written."),
+    ] = False,
     yes: Yes = False,
     json_: Json = False,
 ) -> int:
     """Run every scenario that this machine is fit for, and count what was named.
 
     Prints the table: first pattern, culprit, seconds from the onset to a named cause, false alarms. Exits 3 when
-    a fault was named wrongly or a healthy load raised a critical alarm.
+    a fault was named wrongly or a healthy load raised a warning.
     """
+    from zombiescope.commands.lab import width_score
+    from zombiescope.lab import score_widths
     from zombiescope.lab.score import page_of, score
 
+    if recordings is not None:
+        widths = width_score.widths_of(width_score.DEFAULT if cores is None else cores)
+        return width_score.of_recordings(recordings, widths, onto or [], only, output, page, json_, live)
+    widths = [] if cores is None else width_score.widths_of(cores)
     if hold_out:
         from zombiescope.commands.lab import hold_out_score
 
@@ -102,17 +135,25 @@ def command(
     in_a_node = _in_a_node(chosen, node, whole_node)
     healthy_s = healthy_minutes * 60 / (sum(one.kind == "healthy" for one in chosen) or 1)
     ask(chosen, yes, healthy_s)
-    outcomes = _all(chosen, healthy_s, in_a_node, keep)
+    with tempfile.TemporaryDirectory(prefix="zombiescope-lab-kept-") as temporary:
+        kept = Path(temporary) if keep is None and widths else keep
+        outcomes = _all(chosen, healthy_s, in_a_node, kept)
+        wide = [] if kept is None or not widths else width_score.measured(kept, widths, onto or [], live=live)
     documents = [outcome.document() for outcome in outcomes]
     document: dict[str, Any] = {"results": documents, "score": (total := score(documents)), **total}
+    if wide:
+        document["widths"] = {"results": wide, "score": score_widths.score(wide)}
     if output is not None:
         picture.write(output, json.dumps(document, indent=1) + "\n")
     if page is not None:
-        picture.write(page, page_of(documents))
+        text = page_of(documents)
+        picture.write(page, score_widths.into(text, wide) if wide else text)
     if json_:
         print_document("lab", document)
     else:
         _show(documents, total)
+        if wide:
+            width_score.show(wide)
     return 0 if all(outcome.passed for outcome in outcomes if outcome.skipped is None) else WRONG
 
 
@@ -137,7 +178,7 @@ def _all(chosen: list[Scenario], healthy_s: float, in_a_node: list[Scenario], ke
 
     here = [one for one in chosen if not (only_in_a_node(one) and one in in_a_node)]
     outcomes = []
-    with _bar() as progress:
+    with bar() as progress:
         task = progress.add_task("", total=len(here) + len(in_a_node))
         for one in here:
             progress.update(task, description=one.id)
@@ -181,7 +222,7 @@ def _there(chosen: list[Scenario]) -> Iterator[Outcome]:
             yield Outcome(scenario, skipped=str(error), where="lab node")
 
 
-def _bar() -> Progress:
+def bar() -> Progress:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 

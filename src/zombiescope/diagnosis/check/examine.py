@@ -19,6 +19,7 @@ from zombiescope.diagnosis.diagnose import Diagnosis
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.symptom import Symptom
 from zombiescope.diagnosis.symptoms import kernel_hog, ksoftirqd_waits, machine_stall, rt_hog, stall, throttled
+from zombiescope.diagnosis.task_groups import members
 from zombiescope.recording.columns import numbers
 from zombiescope.recording.event import Event
 from zombiescope.recording.reader import Recording
@@ -153,10 +154,7 @@ def _holders(facts: Facts, hogs: list[Symptom]) -> tuple[Holder, ...]:
 
 def _hog(facts: Facts, symptom: Symptom) -> Holder | None:
     grid = facts.samples
-    keys = [key for level, key in kernel_hog.LEVELS if level == symptom.facts.get("level", "thread")]
-    mine, names = grid.groups(keys[0])
-    place = names.index(symptom.group) if symptom.group in names else -2
-    chosen = grid.where(symptom.from_us, symptom.to_us) & (mine == place)
+    chosen = grid.where(symptom.from_us, symptom.to_us) & members(grid, symptom)
     made = holder(grid, chosen)
     tasks = np.unique(grid.task[chosen]).tolist()
     pids = len({grid.task_of(task).pid for task in tasks})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,9 +11,11 @@ from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix, FixStep, advice, change, command
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured, signature
 from zombiescope.diagnosis.plan import cards, shell, write_file
+from zombiescope.kernel.cpu import parse_list
 
-ONE_CORE_SHARE = 0.8
-SPREAD_SHARE = 0.5
+ALONE = 4.0
+"""Times the packets of the core that takes most after it: then it is alone, whatever other cards bring to others."""
+SPREAD = 1.5
 SOFTIRQ_RATIO = 0.5
 MOSTLY_RULES = 0.5
 MOSTLY_ITS_OWN = 0.8
@@ -35,21 +38,21 @@ def examine(case: Case) -> Evidence:
             measured(f"polling was cut short {squeezed.added:,} times", squeezed.added, "times", "cores", None)
         )
     busiest = _busiest(case)
-    place = "one core" if busiest is None else f"core {busiest[0]}"
+    place = "one core" if busiest is None else f"core {busiest.cpu}"
     return Evidence(
         tuple(found),
         case.sender() or case.answerable_hog,
         f"{place} takes all packets alone while the other cores have room",
         Fix(
             "spread the card's queues over the cores",
-            tuple(_steps(case, None if busiest is None else busiest[0])),
+            tuple(_steps(case, None if busiest is None else busiest.cpu)),
         ),
     )
 
 
 def _steps(case: Case, cpu: int | None) -> Iterator[FixStep]:
     """About the cards that this core serves, as far as that was recorded; else about all."""
-    served = {str(row["nic"]) for row in case.facts.queues if str(cpu) in str(row["cpus"] or "").split(",")}
+    served = {str(row["nic"]) for row in case.facts.queues if cpu in parse_list(str(row["cpus"] or "").encode())}
     known = cards(case.facts)
     for card in [one for one in known if one in served] or known:
         queues = {row["queue"] for row in case.facts.queues if row["nic"] == card}
@@ -120,8 +123,17 @@ def _its_own(case: Case) -> list[Measurement]:
     return [measured(text, round(share, 4), "ratio", "samples", False if share >= MOSTLY_ITS_OWN else None)]
 
 
-def _busiest(case: Case) -> tuple[int, float, float] | None:
-    """(core, its part of all packets, packets a second on the node)."""
+class _Busiest(NamedTuple):
+    """The core that takes most packets: its part of all, how many times those of the next one, and how many a second
+    it takes."""
+
+    cpu: int
+    share: float
+    times_the_next: float
+    per_s: float
+
+
+def _busiest(case: Case) -> _Busiest | None:
     cores, span = case.facts.cores, case.seconds_of_cores()
     if cores is None or span is None:
         return None
@@ -130,22 +142,24 @@ def _busiest(case: Case) -> tuple[int, float, float] | None:
         return None
     total = float(packets.sum())
     row = int(np.argmax(packets))
-    return cores.cpus[row], (float(packets[row]) / total if total else 0.0), total / (span[1] - span[0])
+    most, following = float(packets[row]), float(np.delete(packets, row).max(initial=0.0))
+    share = most / total if total else 0.0
+    return _Busiest(cores.cpus[row], share, most / max(following, 1.0), most / (span[1] - span[0]))
 
 
 def _shares(case: Case) -> list[Measurement]:
     busiest = _busiest(case)
     if busiest is None:
         return [Measurement("packets were not counted by core", None, "ratio", "cores", "nothing")]
-    cpu, share, per_s = busiest
+    cpu, share, times, per_s = busiest
     many = len(case.facts.cores.cpus) if case.facts.cores else 1
     ratio = case.core_mean("softirq")
     says: bool | None = None
-    if per_s < BUSY_PER_S or share < min(SPREAD_SHARE, 3 / many):
+    if per_s < BUSY_PER_S or (many > 1 and times < SPREAD):
         says = False
-    elif share >= ONE_CORE_SHARE and many > 1 and (ratio or 0) >= SOFTIRQ_RATIO:
+    elif times >= ALONE and many > 1 and (ratio or 0) >= SOFTIRQ_RATIO:
         says = True
-    text = f"core {cpu} took {share * 100:.0f}% of {per_s:,.0f} packets a second"
+    text = f"core {cpu} took {per_s:,.0f} packets a second, {share * 100:.0f}% of all"
     found = [measured(text, round(share, 4), "ratio", "cores", says)]
     if ratio is not None:
         found.append(measured(f"softirqs took {ratio * 100:.0f}% of the core", round(ratio, 4), "ratio", "cores", None))
@@ -159,8 +173,8 @@ PATTERN = Pattern(
     seen_on=("6.18",),
     looks_like="ksoftirqd of one core, or whatever runs there, spends its time in net_rx_action; softirq time, not "
     "system time, fills that core while the others are idle.",
-    confirmed_by="One core takes 80% of all packets and spends half of its time in softirqs.",
-    refuted_by="Packets are spread over the cores, or there are fewer than 1,000 a second; firewall rules take half of "
+    confirmed_by="One core takes four times the packets of any other and spends half of its time in softirqs.",
+    refuted_by="Another core takes nearly as many, or it takes fewer than 1,000 a second; firewall rules take half of "
     "the polling, which is iptables-storm; or the senders take the packets themselves, as on the loopback.",
     remedy="Use more queues, spread their interrupts (irqbalance), or spread packets by RPS.",
     examine=examine,

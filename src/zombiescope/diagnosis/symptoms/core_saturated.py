@@ -2,6 +2,7 @@
 
 Read from the table `cores`: system, irq and softirq time by elapsed time, second by second. On a node whose cores are
 all busy everybody waits for everybody, and a few seconds of it are nothing; as many as a network driver waits for are.
+A core that was left out of sampling is there for one task, and that it is busy is what it is for.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ def find(facts: Facts) -> Iterator[Symptom]:
         return
     kernel, room, many = cores.kernel, cores.node_busy() < NODE_BUSY_RATIO, len(cores.cpus)
     least_busy_s = min(DRIVER_PATIENCE_S, max(2, int(facts.seconds)))  # all of a window that is shorter
-    for row, cpu in enumerate(cores.cpus):
+    judged = [(row, cpu) for row, cpu in enumerate(cores.cpus) if cpu not in facts.left_out]
+    for row, cpu in judged:
         for first, last in runs(kernel[row] >= SATURATED_RATIO, bridge=1):
             if last - first < least_busy_s and not room[first:last].any():
                 continue

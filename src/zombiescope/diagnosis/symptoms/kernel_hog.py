@@ -1,51 +1,59 @@
 """A task, or a group of tasks, that spent 0.9 of a CPU or more inside the kernel for a second, on whatever cores.
 
 Hogs migrate, so no single core need be saturated; and storms are made of processes that live for a millisecond, so the
-samples are added up by thread, by name, by unit or cgroup, and by parent. A group is reported only when no smaller one
-explains it, and only when most of its own time is the kernel's: sixty training processes with a little kernel time
-each are no hog.
+samples are added up by thread, by name, by kind of kernel thread, by unit or cgroup, and by parent (task_groups.py). A
+group is reported only when no smaller one explains it, and only when most of its own time is the kernel's: sixty
+training processes with a little kernel time each are no hog.
+
+How much is enough does not depend on the size of the node: a storm is as loud on 192 cores as on two. On a large node
+more programs do as much and always have; those are told by what they used before (usual.py), and are background.
 
 Work that one task starts and others do (a caller makes network namespaces, kworkers tear them down) fills cores without
-a hog among the tasks: measured, 0.8 and 0.6 of a CPU. So the last group is everybody, reported when there is no other
-and when it is a good part of the node: on a large one the kernel always has a core's worth to do.
+a hog among the tasks: measured, 0.8 and 0.6 of a CPU. So the last group is everybody who is mostly in the kernel and
+has more of it than before, reported when there is no other.
 
 Nearly half a CPU in the kernel for five seconds is a *moderate* hog: a shell that starts processes, an agent in Python
-that reads a thousand files of cgroups. So is every busy web server. It is looked for where there is no other, and is
-reported only when a pattern is confirmed that explains it (diagnose.py).
+that reads a thousand files of cgroups. So is every busy web server, and so is background. It is looked for where there
+is no other, and is reported only when a pattern is confirmed that explains it, or when it is new (diagnose.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.sample_grid import BIN_US, SECOND_BINS, SampleGrid, moving_sum
 from zombiescope.diagnosis.sample_index import SampledTask
 from zombiescope.diagnosis.spans import runs
 from zombiescope.diagnosis.symptom import Detector, Symptom
-from zombiescope.recording.columns import Ints
+from zombiescope.diagnosis.task_groups import COMM, EVERYBODY, KERNEL_THREADS, KEYS, LEVELS, PARENT, THREAD, Key, kind
+from zombiescope.diagnosis.usual import Usual
+from zombiescope.recording.columns import Ints, Mask
 from zombiescope.recording.container_names import SHORT_ID
-from zombiescope.recording.thresholds import HOG_RATIO, MODERATE_OF_ALL, MODERATE_RATIO, MOSTLY_KERNEL, NODE_RATIO
+from zombiescope.recording.thresholds import HOG_RATIO, MODERATE_RATIO, MOSTLY_KERNEL
 
-GROUP_RATIO = 0.02
-"""Of all cores: on a large node many tasks of one name together are in the kernel for a core's worth at any time."""
 MODERATE_BINS = 5 * SECOND_BINS
 EXPLAINED = 0.8
 """A smaller group that has this much of a larger one's kernel time explains it."""
+HALF = 0.5
+GROWN = 0.3
+"""New is who has as much more than before: of what it had, and of what makes a hog."""
+GROWN_CORES = 0.02
+"""Of a kind of tasks that has a part in what everybody does."""
+CHANCE = 3.0
+"""Standard deviations."""
+QUIET_BINS = 3 * SECOND_BINS
+NEW_RATIO = 0.5
+"""A moderate hog that is new is worth a word from here on, though nothing explains it."""
+MOST_NEW = 3
+MOST_MODERATE = 12
+"""Each is examined by every pattern; a large node has hundreds of programs with half a CPU in the kernel."""
 
-EVERYBODY = "everybody"
 MIGRATING = "migrating-kernel-hog"
-LEVELS: tuple[tuple[str, Callable[[SampledTask], str | None]], ...] = (
-    ("thread", lambda task: None if not task.tid else f"tid {task.tid}"),
-    ("comm", lambda task: None if not task.tid else task.comm),
-    ("owner", lambda task: task.unit or task.container or (task.cgroup if task.cgroup != "/" else None)),
-    ("parent", lambda task: None if not task.ppid or task.ppid <= 2 else f"children of {task.ppid}"),
-    (EVERYBODY, lambda _: EVERYBODY),
-)
-OF_ALL_CORES = {"thread": 0.0, EVERYBODY: NODE_RATIO}
 
 
 class _Hog(NamedTuple):
@@ -61,6 +69,14 @@ class _Hog(NamedTuple):
     tasks: int
     pids: int
     moderate: bool = False
+    usual: float | None = None
+    new: bool | None = None
+    """Whether it has more than before; None: nobody knows what was before."""
+    kinds: tuple[str, ...] = ()
+    onset: int = 0
+    """When it began to use half of what makes a hog: a shell loop at 0.8 of a CPU has 0.9 now and then."""
+    home: frozenset[int] = frozenset()
+    """Cores on which a quarter of it was; none where it is spread over many."""
 
 
 class _Grouped(NamedTuple):
@@ -74,30 +90,43 @@ class _Grouped(NamedTuple):
 
 
 def find(facts: Facts) -> Iterator[Symptom]:
-    grid = facts.samples
+    grid, usual = facts.samples, Usual(facts)
     full: list[_Hog] = []
     moderate: list[_Hog] = []
     for level, key in LEVELS:  # one at a time: on a large node each takes a hundred megabytes
         grouped = _grouped(grid, level, key)
-        _add(facts, full, grouped, HOG_RATIO, SECOND_BINS)
-        _add(facts, moderate, grouped, max(MODERATE_RATIO, MODERATE_OF_ALL * facts.cpus), MODERATE_BINS)
-    for hog in full:
-        yield _symptom(grid, hog)
-    for hog in moderate:
-        if not any(_is_part_of(hog, other) for other in full):
-            yield _symptom(grid, hog._replace(moderate=True))
+        _add(grid, full, grouped, HOG_RATIO, SECOND_BINS)
+        _add(grid, moderate, grouped, MODERATE_RATIO, MODERATE_BINS)
+    full = [hog for hog in (_judged(usual, grid, hog, HOG_RATIO) for hog in full) if hog.new is not False]
+    full += _everybody(facts, usual, full)
+    yield from (_symptom(grid, hog) for hog in full)
+    rest = [hog for hog in moderate if not any(_is_part_of(hog, other) for other in full)]
+    judged = [_judged(usual, grid, hog, MODERATE_RATIO) for hog in sorted(rest, key=lambda one: -one.samples)]
+    for hog in sorted(judged, key=lambda one: one.new is not True)[:MOST_MODERATE]:
+        yield _symptom(grid, hog._replace(moderate=True), worth_a_word=_is_news(hog, judged))
 
 
-def _grouped(grid: SampleGrid, level: str, key: Callable[[SampledTask], str | None]) -> _Grouped:
+def _judged(usual: Usual, grid: SampleGrid, hog: _Hog, least: float) -> _Hog:
+    before = usual.cores(hog.level, hog.name, hog.task, grid.start_us + hog.onset * BIN_US)
+    new = None if before is None else hog.ratio - before >= GROWN * max(least, before)
+    return hog._replace(usual=before, new=new)
+
+
+def _is_news(hog: _Hog, judged: list[_Hog]) -> bool:
+    """The few largest of those that began in the time that is known."""
+    new = [one for one in judged if one.new and one.ratio >= NEW_RATIO]
+    return hog in sorted(new, key=lambda one: -one.samples)[:MOST_NEW]
+
+
+def _grouped(grid: SampleGrid, level: str, key: Key) -> _Grouped:
     group, names = grid.groups(key)
     kernel = grid.per_bin(group, len(names), grid.in_kernel)
     return _Grouped(level, names, group, kernel, grid.per_bin(group, len(names), np.ones(len(grid), bool)))
 
 
-def _add(facts: Facts, found: list[_Hog], grouped: _Grouped, least: float, bins: int) -> None:
+def _add(grid: SampleGrid, found: list[_Hog], grouped: _Grouped, least: float, bins: int) -> None:
     """Hogs that were in the kernel on so many cores for so long, without groups that a smaller one explains."""
-    enough = max(least, OF_ALL_CORES.get(grouped.level, GROUP_RATIO) * facts.cpus)
-    for hog in _hogs(facts.samples, grouped, enough, bins):
+    for hog in _hogs(grid, grouped, least, bins):
         if not any(_explains(smaller, hog) for smaller in found):
             found.append(hog)
 
@@ -114,17 +143,26 @@ def _hogs(grid: SampleGrid, grouped: _Grouped, least: float, bins: int) -> Itera
             samples = int(kernel[number, first:end].sum())
             if samples < MOSTLY_KERNEL * everything[number, first:end].sum():
                 continue
-            span = grid.where(grid.start_us + first * BIN_US, grid.start_us + end * BIN_US)
-            chosen = span & (group == number) & grid.in_kernel
-            hottest = grid.hottest_task(chosen)
-            if hottest is None:
-                continue
-            cpus = tuple(int(cpu) for cpu in np.unique(grid.cpu[chosen]) if cpu >= 0)
-            ratio = samples / grid.hz / ((end - first) * BIN_US / 1e6)
             peak = float(in_a_window[number, max(0, first - bins) : last].max()) * least / enough
-            tasks = [grid.task_of(task) for task in np.unique(grid.task[chosen]).tolist()]
-            pids = len({task.pid for task in tasks})
-            yield _Hog(level, names[number], first, end, samples, ratio, peak, hottest[0], cpus, len(tasks), pids)
+            hog = _hog(grid, (level, names[number]), (first, end), group == number, peak)
+            if hog is not None:
+                yield hog._replace(onset=_onset(kernel[number], first, least * grid.hz))
+
+
+def _hog(grid: SampleGrid, whose: tuple[str, str], bins: tuple[int, int], mine: Mask, peak: float) -> _Hog | None:
+    first, end = bins
+    chosen = grid.where(grid.start_us + first * BIN_US, grid.start_us + end * BIN_US) & mine & grid.in_kernel
+    hottest = grid.hottest_task(chosen)
+    if hottest is None:
+        return None
+    samples = int(np.count_nonzero(chosen))
+    ratio = samples / grid.hz / ((end - first) * BIN_US / 1e6)
+    cpus, on = np.unique(grid.cpu[chosen], return_counts=True)
+    home = frozenset(cpus[4 * on >= samples].tolist())
+    cores = tuple(int(cpu) for cpu in cpus if cpu >= 0)
+    tasks = [grid.task_of(task) for task in np.unique(grid.task[chosen]).tolist()]
+    pids = len({task.pid for task in tasks})
+    return _Hog(*whose, first, end, samples, ratio, peak, hottest[0], cores, len(tasks), pids, home=home)
 
 
 def _trimmed(kernel: Ints, first: int, last: int, least: float) -> tuple[int, int]:
@@ -133,16 +171,82 @@ def _trimmed(kernel: Ints, first: int, last: int, least: float) -> tuple[int, in
     return (first + int(hot[0]), first + int(hot[-1]) + 1) if len(hot) else (first, last)
 
 
+def _onset(kernel: Ints, first: int, least: float) -> int:
+    """The first quarter of the run, with pauses of two seconds at most, in which it had half as much."""
+    half = moving_sum(kernel[None], SECOND_BINS)[0] >= HALF * least
+    began = [start for start, end in runs(half, bridge=2 * SECOND_BINS) if start <= first < end + SECOND_BINS]
+    return min([first, *began])
+
+
+# --- everybody -------------------------------------------------------------------------------------------------------
+
+
+def _everybody(facts: Facts, usual: Usual, full: list[_Hog]) -> Iterator[_Hog]:
+    """Who has more of the kernel than before, all together, where nobody alone is a hog; if most of what they do is the
+    kernel's work."""
+    grid = facts.samples
+    grouped = _grouped(grid, EVERYBODY, kind)
+    enough = HOG_RATIO * grid.hz
+    if moving_sum(grouped.kernel.sum(axis=0)[None], SECOND_BINS).max(initial=0) < enough:
+        return
+    before = _before(grouped, usual, grid)
+    grown = _has_grown(grouped, before, grid)
+    beyond = (grouped.kernel[grown] - before[grown, None]).sum(axis=0)
+    in_a_second = moving_sum(beyond[None], SECOND_BINS)[0]
+    for first, last in runs(in_a_second >= enough, bridge=SECOND_BINS):
+        first, end = _trimmed(beyond, first, last + SECOND_BINS - 1, enough / SECOND_BINS / 2)
+        kernel, everything = (counts[grown, first:end].sum() for counts in (grouped.kernel, grouped.everything))
+        hog = _hog(grid, (EVERYBODY, EVERYBODY), (first, end), np.isin(grouped.group, np.flatnonzero(grown)), 0.0)
+        kinds = tuple(name for name, has in zip(grouped.names, grown.tolist(), strict=True) if has)
+        if hog is None or kernel < MOSTLY_KERNEL * everything or _has_hog(full, hog, kinds):
+            continue
+        peak = float(in_a_second[max(0, first - SECOND_BINS) : last].max()) / grid.hz
+        earlier = float(before[grown].sum()) * SECOND_BINS / grid.hz
+        yield hog._replace(kinds=kinds, peak=peak, new=True, usual=earlier)
+
+
+def _has_hog(full: list[_Hog], everybody: _Hog, kinds: tuple[str, ...]) -> bool:
+    return any(_overlap(other, everybody) and kind(other.task) in kinds for other in full)
+
+
+def _before(grouped: _Grouped, usual: Usual, grid: SampleGrid) -> npt.NDArray[np.float64]:
+    """Samples in a quarter of a second of each kind, as it was before the window, or in its quietest seconds if it had
+    less there."""
+    bins = min(QUIET_BINS, grouped.kernel.shape[1])
+    calm = int(moving_sum(grouped.kernel.sum(axis=0)[None], bins)[0].argmin())
+    quiet: npt.NDArray[np.float64] = grouped.kernel[:, calm : calm + bins].mean(axis=1)
+    known = usual.kinds_before()
+    if known is None:
+        return quiet
+    earlier = np.array([known.get(name, 0.0) for name in grouped.names]) * grid.hz / SECOND_BINS
+    return np.minimum(quiet, earlier)
+
+
+def _has_grown(grouped: _Grouped, before: npt.NDArray[np.float64], grid: SampleGrid) -> Mask:
+    """By more than chance: samples of an even load come as a Poisson process does."""
+    bins = min(MODERATE_BINS, grouped.kernel.shape[1])
+    most, had = moving_sum(grouped.kernel, bins).max(axis=1), before * bins
+    least = GROWN_CORES * grid.hz * bins / SECOND_BINS
+    grown: Mask = most - had >= np.maximum(np.maximum(least, GROWN * had), CHANCE * np.sqrt(had))
+    return grown
+
+
+# --- one explains another --------------------------------------------------------------------------------------------
+
+
 def _explains(smaller: _Hog, larger: _Hog) -> bool:
     """It is one of the larger group, and has most of its samples; another task that is as busy explains nothing."""
-    mostly = larger.level == EVERYBODY or smaller.samples >= EXPLAINED * larger.samples
-    return mostly and _overlap(smaller, larger) and dict(LEVELS)[larger.level](smaller.task) == larger.name
+    mostly = smaller.samples >= EXPLAINED * larger.samples
+    return mostly and _overlap(smaller, larger) and KEYS[larger.level](smaller.task) == larger.name
 
 
 def _is_part_of(moderate: _Hog, other: _Hog) -> bool:
-    """It is the same task, or another was at work most of the time; a second of somebody else is no reason."""
+    """It is the same task, or another was at work on its cores most of the time; a second of somebody else is no
+    reason, and neither is somebody on other cores."""
     together = min(moderate.last, other.last) - max(moderate.first, other.first)
-    same = moderate.task.comm == other.task.comm
+    same = moderate.task.comm == other.task.comm or kind(moderate.task) in other.kinds
+    if not same and moderate.home.isdisjoint(other.home):
+        return False
     return together > (0 if same else (moderate.last - moderate.first) / 2)
 
 
@@ -153,14 +257,16 @@ def _overlap(one: _Hog, other: _Hog) -> bool:
 def _name(grid: SampleGrid, hog: _Hog) -> str:
     """One task by its name, several as what they are."""
     who = hog.task.comm or hog.name
-    if hog.level == "parent":
+    if hog.level == PARENT:
         parent = grid.ancestry.parent_of(hog.task)
         return f"the children of {'a process that was not sampled' if parent is None else parent.comm}"
     if hog.level == EVERYBODY:
         return f"{who} and others together"
     if hog.tasks == 1 or hog.level == "thread":  # a thread that was renamed is several tasks, and one thread
         return who
-    if hog.level == "comm":
+    if hog.level == KERNEL_THREADS:
+        return f"{hog.tasks} {hog.name} threads"
+    if hog.level == COMM:
         return f"{hog.tasks} threads of {hog.name}" if hog.pids == 1 else f"{hog.tasks} tasks named {hog.name}"
     return f"the tasks of {_owner(hog)}"
 
@@ -171,14 +277,15 @@ def _owner(hog: _Hog) -> str:
     return (hog.task.named.label if is_container else None) or hog.name
 
 
-def _symptom(grid: SampleGrid, hog: _Hog) -> Symptom:
+def _symptom(grid: SampleGrid, hog: _Hog, *, worth_a_word: bool = False) -> Symptom:
     seconds = (hog.last - hog.first) * BIN_US / 1e6
     where = f"core {hog.cpus[0]}" if len(hog.cpus) == 1 else f"{len(hog.cpus)} cores"
+    before = f" ({hog.usual:.2f} before)" if hog.usual is not None and hog.usual >= 0.1 else ""
     return Symptom(
         DETECTOR,
         grid.start_us + hog.first * BIN_US,
         grid.start_us + hog.last * BIN_US,
-        f"{_name(grid, hog)} used {hog.ratio:.2f} cores in the kernel for {seconds:.1f} s, on {where}",
+        f"{_name(grid, hog)} used {hog.ratio:.2f} cores in the kernel{before} for {seconds:.1f} s, on {where}",
         "info",
         hog.cpus[0] if len(hog.cpus) == 1 else None,
         hog.name,
@@ -190,10 +297,14 @@ def _symptom(grid: SampleGrid, hog: _Hog) -> Symptom:
             "tid": hog.task.tid,
             "comm": hog.task.comm or hog.name,
             "moderate": hog.moderate,
+            "usual": hog.usual,
+            "new": hog.new,
+            "worth_a_word": worth_a_word,
+            "kinds": hog.kinds,
             "who": _name(grid, hog),
             "many": hog.tasks > 1 and hog.level != "thread",
         },
-        finding="kernel-crowd" if hog.level != "thread" else "kernel-hog" if len(hog.cpus) == 1 else MIGRATING,
+        finding="kernel-crowd" if hog.level != THREAD else "kernel-hog" if len(hog.cpus) == 1 else MIGRATING,
     )
 
 
@@ -201,9 +312,9 @@ DETECTOR = Detector(
     kind="kernel_hog",
     title="one task in the kernel",
     reported_when="a thread, a program, a unit or the children of one parent spent 0.9 of a CPU in the kernel for a "
-    "second, on whatever cores; or nobody alone did, and all together filled a quarter of the node with the kernel's "
-    "work. 0.4 of a CPU for five seconds (and a twentieth of the node) is reported, as `info`, only where a pattern is "
-    "confirmed that explains it: every busy web server has that much",
+    "second, on whatever cores, and more than before; or nobody alone did, and all who have more than before did "
+    "together. What it always had is background, and 0.4 of a CPU for five seconds is what every busy web server has: "
+    "both are reported, as `info`, only where a pattern is confirmed that explains it, or where half a CPU is new",
     find=find,
     source="samples",
     role="hog",

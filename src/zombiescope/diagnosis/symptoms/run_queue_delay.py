@@ -1,8 +1,9 @@
-"""Tasks that were ready to run and waited for one core while others had room.
+"""Tasks that were ready to run and waited for one core while another had room.
 
-From /proc/schedstat: how long tasks waited in the run queue of a core. On a node whose cores are all busy waiting is
-the rule and says nothing. Kernels without CONFIG_SCHEDSTATS do not count it; there a full core that several tasks
-share, none of which runs elsewhere, shows the same.
+From /proc/schedstat: how long tasks waited in the run queue of a core. Room is another core that idles, and not what
+all of them have left on average: of 96 cores that are 80% busy some idle. Where many cores wait, waiting is the rule
+and says nothing; and an isolated core is room for nobody. Kernels without CONFIG_SCHEDSTATS do not count waiting; there
+a full core that several tasks share, none of which runs elsewhere, shows the same.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ from zombiescope.diagnosis.symptom import Detector, Symptom
 from zombiescope.recording.columns import Mask
 
 WAITED_US = 1_000_000
-NODE_BUSY_RATIO = 0.7
+ROOM_RATIO = 0.6
+"""Of another core, idle."""
+MORE_THAN_OTHERS = 4.0
+"""Times what the cores in the middle wait."""
 LEAST_S = 2
 FULL_RATIO = 0.95
 LEAST_FULL_S = 4
@@ -30,15 +34,26 @@ def find(facts: Facts) -> Iterator[Symptom]:
     cores = facts.cores
     if cores is None:
         return
-    room = cores.node_busy() < NODE_BUSY_RATIO
+    room = _room(cores, facts.isolated)
     counted = not np.isnan(cores.counts["wait_us"]).all()
     yield from _waited(cores, room) if counted else _crowded(facts, cores, room)
 
 
+def _room(cores: CoreGrid, isolated: frozenset[int]) -> Mask:
+    """[core, second] in which another one idles."""
+    idle = np.where(cores.measured, 1 - cores.busy, 0.0)
+    idle[[row for row, cpu in enumerate(cores.cpus) if cpu in isolated]] = 0.0
+    second, first = np.sort(np.pad(idle, ((1, 0), (0, 0))), axis=0)[-2:]
+    room: Mask = np.where(idle >= first, second, first) >= ROOM_RATIO
+    return room
+
+
 def _waited(cores: CoreGrid, room: Mask) -> Iterator[Symptom]:
     waited = np.nan_to_num(cores.counts["wait_us"])
+    middle = np.sort(waited, axis=0)[(len(waited) - 1) // 2]  # of two the one that waits less
+    alone = (waited >= WAITED_US) & (waited >= MORE_THAN_OTHERS * middle)
     for row, cpu in enumerate(cores.cpus):
-        for first, last in runs((waited[row] >= WAITED_US) & room, least=LEAST_S, bridge=1):
+        for first, last in runs(alone[row] & room[row], least=LEAST_S, bridge=1):
             total_us = int(waited[row, first:last].sum())
             text = f"tasks waited {total_us / 1e6:.1f} s for core {cpu} in {last - first} s while other cores had room"
             yield _symptom(cores, cpu, first, last, text, {"wait_us": total_us})
@@ -47,7 +62,7 @@ def _waited(cores: CoreGrid, room: Mask) -> Iterator[Symptom]:
 def _crowded(facts: Facts, cores: CoreGrid, room: Mask) -> Iterator[Symptom]:
     full = cores.busy >= FULL_RATIO
     for row, cpu in enumerate(cores.cpus):
-        for first, last in runs(full[row] & room, least=LEAST_FULL_S, bridge=1):
+        for first, last in runs(full[row] & room[row], least=LEAST_FULL_S, bridge=1):
             crowd = crowd_on(facts.samples, cpu, cores.at_us(first), cores.at_us(last))
             if crowd is not None:
                 text = f"{crowd.tasks} tasks shared core {cpu} for {last - first} s while other cores had room"
@@ -61,7 +76,7 @@ def _symptom(cores: CoreGrid, cpu: int, first: int, last: int, text: str, found:
 DETECTOR = Detector(
     kind="run_queue_delay",
     title="tasks waited to run",
-    reported_when="tasks waited a second in each second for one core while others had room; where the kernel does not "
+    reported_when="tasks waited a second in each second for one core while another idled; where the kernel does not "
     "count that (no /proc/schedstat), three tasks or more shared a full core and were never seen on another",
     find=find,
     source="cores",

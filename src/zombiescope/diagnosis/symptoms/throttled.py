@@ -1,7 +1,7 @@
 """A cgroup that its CPU quota stopped: its tasks stood still although cores were idle.
 
-Nothing of this is in the samples: who is throttled does not run. It is read from cpu.stat of the cgroups that appear in
-the samples and have a quota.
+Nothing of this is in the samples: who is throttled does not run. It is read from cpu.stat of the cgroups that have a
+quota and were stopped by it, or appear in the samples.
 """
 
 from __future__ import annotations

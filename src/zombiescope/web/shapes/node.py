@@ -50,6 +50,7 @@ class Info(Window):
     os: str | None
     timezone: str | None
     cpus: int | None
+    left_out: list[int]
     labels: dict[str, str]
     boots: list[str]
     samples: int
@@ -87,6 +88,7 @@ class Status(Document):
     bytes: int | None
     gaps: list[Gap]
     missing: list[Missing]
+    left_out: list[int]
     incidents: list[NotedIncident]
 
 

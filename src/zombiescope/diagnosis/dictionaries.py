@@ -1,0 +1,79 @@
+"""What the ids in samples and counters stand for, read once for all windows that a diagnosis looks at.
+
+Dictionaries belong to the parts of a recording, and a long window is looked through in twenty places that lie in the
+same few parts. Names of series are few and kept of all parts; tasks and stacks only of those that the last window
+touched, because windows come in the order of time, and an hour of a large node has half a million stacks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from zombiescope.diagnosis.sample_index import TASK_COLUMNS, SampledTask
+from zombiescope.profile import stacks
+from zombiescope.profile.stacks import Stacks
+from zombiescope.recording import container_names, schema
+from zombiescope.recording.part import Part
+from zombiescope.recording.reader import Recording
+
+SeriesName = tuple[str, str, str | None, str]
+"""Source, name, key and kind."""
+_SERIES = ("series", "source", "name", "key", "kind")
+
+
+class Dictionaries:
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+        self._series: dict[str, dict[int, SeriesName]] = {}
+        self._tasks: dict[str, dict[int, SampledTask]] = {}
+        self._functions = stacks.Functions()
+        self._stacks: tuple[tuple[str, ...], Stacks] | None = None
+
+    def series(self, start_us: int, end_us: int) -> dict[int, SeriesName]:
+        """Those of the parts that a window touches: one that is not among them was not counted there."""
+        found: dict[int, SeriesName] = {}
+        for part in self._touched(schema.SERIES, start_us, end_us):
+            if part.name not in self._series:
+                self._series[part.name] = self._read_series(part)
+            found |= self._series[part.name]
+        return found
+
+    def tasks(self, start_us: int, end_us: int) -> dict[int, SampledTask]:
+        """With the names of their containers: only those that were sampled are looked up, however many there were."""
+        parts = list(self._touched(schema.TASKS, start_us, end_us))
+        self._tasks = {
+            part.name: self._tasks[part.name] if part.name in self._tasks else self._read_tasks(part) for part in parts
+        }
+        found = {number: task for part in parts for number, task in self._tasks[part.name].items()}
+        boxes = {task.container for task in found.values() if task.container}
+        if boxes:
+            names = container_names.read(self._recording, start_us, end_us, boxes)
+            found |= {
+                number: replace(task, named=names.of(task.container, task.pod))
+                for number, task in found.items()
+                if task.container or task.pod
+            }
+        return found
+
+    def stacks(self, start_us: int, end_us: int) -> Stacks:
+        """Every stack that a sample of a window may point to."""
+        parts = tuple(part.name for part in self._touched(schema.STACKS, start_us, end_us))
+        if self._stacks is None or self._stacks[0] != parts:
+            self._stacks = None  # not both at once
+            self._stacks = parts, stacks.load(self._recording, [(start_us, end_us)], self._functions)
+        return self._stacks[1]
+
+    def _touched(self, table: schema.Table, start_us: int, end_us: int) -> Iterator[Part]:
+        return (part for part in self._recording.parts if part.touches(table, start_us, end_us))
+
+    def _read_series(self, part: Part) -> dict[int, SeriesName]:
+        return {row[0]: row[1:] for row in self._rows(schema.SERIES, part, _SERIES)}
+
+    def _read_tasks(self, part: Part) -> dict[int, SampledTask]:
+        return {row[0]: SampledTask(*row[1:]) for row in self._rows(schema.TASKS, part, ("task", *TASK_COLUMNS))}
+
+    def _rows(self, table: schema.Table, part: Part, names: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:
+        for rows in self._recording.batches(table.name, None, None, names, parts=[part]):
+            yield from zip(*(rows.column(name).to_pylist() for name in names), strict=True)

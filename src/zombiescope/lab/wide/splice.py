@@ -1,0 +1,196 @@
+"""From recordings to the recording of a wide node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from zombiescope.kernel.cpu import CpuPlace
+from zombiescope.lab.wide import cgroups, events
+from zombiescope.lab.wide.cores import CoreFigures, InterruptCounts
+from zombiescope.lab.wide.counters import Counters, NodeCounters
+from zombiescope.lab.wide.identity import Identity, fresh_pids, numbers_after
+from zombiescope.lab.wide.output import SEGMENT_US, NodeWriter, Rows, rows_of
+from zombiescope.lab.wide.samples import NodeSamples, Stacks
+from zombiescope.lab.wide.series import SeriesNumbers
+from zombiescope.lab.wide.source import Source, WidenError
+from zombiescope.lab.wide.tile import Tile, lay_out
+from zombiescope.recording import schema
+from zombiescope.recording.columns import Ints
+from zombiescope.recording.reader import Recording
+
+__all__ = ["Spliced", "WidenError", "widen"]
+
+MOST_CORES = 8192
+_PACKAGE_CORES = 64
+"""From more cores on, the wide node has two sockets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spliced:
+    """What was written."""
+
+    place: Path
+    width: int
+    fault_cores: tuple[int, ...]
+    tiles: int
+    """Of backgrounds."""
+    samples: int
+    seconds: float
+
+
+def widen(
+    fault: Recording, backgrounds: Sequence[Recording], width: int, directory: Path, *, at: int | None = None
+) -> Spliced:
+    """Writes a recording of `width` cores into a directory: the fault from core `at` on, the backgrounds in turn on all
+    others. Raises WidenError, OSError."""
+    if not 0 < width <= MOST_CORES:
+        raise WidenError(f"{width} cores", f"name 1 to {MOST_CORES}")
+    first = Source(fault)
+    sources = [first, *(Source(background) for background in backgrounds)]
+    strange = next((one for one in sources if (one.hz, one.interval_us) != (first.hz, first.interval_us)), None)
+    if strange is not None:
+        own, theirs = (f"{one.hz} Hz every {one.interval_us / 1e6:g} s" for one in (first, strange))
+        raise WidenError(f"{fault.store.place} was recorded with {own}, {strange.recording.store.place} with {theirs}")
+    return _Splice(lay_out(first, sources[1:], width, at), width).write(directory)
+
+
+class _Splice:
+    def __init__(self, tiles: Sequence[Tile], width: int) -> None:
+        self._tiles, self._width = tiles, width
+        self._fault = tiles[0].source
+        self._axis, self._slots = self._fault.axis, self._fault.slots
+        self._sources = {id(tile.source): tile.source for tile in tiles}
+        self._cores = {key: CoreFigures(source) for key, source in self._sources.items()}
+        self._interrupts = {key: InterruptCounts(source) for key, source in self._sources.items()}
+        self._identities = _identities(tiles)
+        self._numbers = SeriesNumbers()
+        self._samples = 0
+
+    def write(self, directory: Path) -> Spliced:
+        samples = NodeSamples(self._tiles, self._stacks(), self._identities, self._axis, self._slots)
+        writer = NodeWriter(directory, self._node(), self._fault.boot_us)
+        begins = list(_begins(self._axis.end_us, self._axis.length_us))
+        whole = self._whole(begins)
+        for first, last in zip(begins, [*begins[1:], len(self._axis)], strict=True):
+            sampled = samples.rows(first, last)
+            self._samples += len(sampled[-1].tick)
+            tables = [self._series(first), *sampled, *self._by_core(first, last), *whole]
+            begins_us = int(self._axis.end_us[first] - self._axis.length_us[first])
+            if first == 0:
+                begins_us = min(begins_us, self._fault.recording.start_us)
+            writer.segment(begins_us, self._walls_us()[first:last], first, tables)
+        seconds = float(self._axis.length_us.sum()) / 1e6
+        cores = tuple(self._tiles[0].cores.values())
+        return Spliced(writer.path, self._width, cores, len(self._tiles) - 1, self._samples, seconds)
+
+    def _walls_us(self) -> Ints:
+        """When each frame is written; the last one ends the recording where the fault's ends."""
+        walls_us = self._axis.end_us.copy()
+        walls_us[-1] = max(self._fault.recording.end_us, *walls_us[-2:-1].tolist(), 0)
+        return walls_us
+
+    def _stacks(self) -> dict[int, Stacks]:
+        found: dict[int, Stacks] = {}
+        frame = stack = 0
+        for key, source in self._sources.items():
+            found[key] = Stacks(source, frame, stack)
+            frame, stack = found[key].next_frame, found[key].next_stack
+        return found
+
+    def _whole(self, begins: Sequence[int]) -> list[Rows]:
+        """Tables that are small enough to be made for the whole time."""
+        tiles, who, axis, wide = self._tiles, self._identities, self._axis, self._slots
+        counters = {key: Counters(source, backfill=source is not self._fault) for key, source in self._sources.items()}
+        return [
+            NodeCounters(tiles, counters, self._cores, axis, wide).rows(self._numbers, begins),
+            cgroups.census(tiles, axis, wide),
+            cgroups.leaks(tiles, who, axis, wide),
+            cgroups.cgroup_stats(tiles, axis, wide),
+            events.events(tiles, who, axis, wide),
+            events.containers(tiles, who, axis, wide),
+            events.gaps(tiles, who, axis, wide),
+            events.queues(tiles, axis, begins),
+            self._cost(),
+        ]
+
+    def _by_core(self, first: int, last: int) -> list[Rows]:
+        found = []
+        for tile in self._tiles:
+            key = id(tile.source)
+            found.append(self._cores[key].rows(tile, self._axis, self._slots, first, last))
+            found.append(self._interrupts[key].rows(tile, self._numbers, self._axis, self._slots, first, last))
+        return found
+
+    def _series(self, first: int) -> Rows:
+        for tile in self._tiles:
+            self._numbers.of(tile)
+        rows = self._numbers.rows()
+        return rows_of(schema.SERIES, [first] * len(rows), rows)
+
+    def _cost(self) -> Rows:
+        """What the recorder used: the fault's is the only one that there is."""
+        rows = self._fault.rows("cost")
+        ticks = self._axis.tick_of(np.array([row["time"] for row in rows], np.int64)).tolist()
+        return rows_of(schema.COST, ticks, [tuple(row.values()) for row in rows])
+
+    def _node(self) -> dict[str, Any]:
+        node, others = self._fault.node, [source.node for source in self._sources.values()][1:]
+        missing = {str(one.get("source")): one for each in [*others, node] for one in each.get("missing") or ()}
+        nics = {name: driver for each in [*others, node] for name, driver in (each.get("nics") or {}).items()}
+        onto = [(tile.source.recording.name, list(tile.cores.values())) for tile in self._tiles[1:]]
+        about = {
+            "cores": list(self._tiles[0].cores.values()),
+            "onto": [{"node": name, "cores": cores} for name, cores in onto],
+        }
+        return {
+            **node,
+            "node": node.get("node") or self._fault.recording.name,
+            "cpus": {"online": list(range(self._width)), "possible": self._width, "topology": _topology(self._width)},
+            "missing": list(missing.values()),
+            "nics": nics,
+            "widened": about,
+        }
+
+
+def _begins(ends_us: Ints, lengths_us: Ints) -> Iterator[int]:
+    """The ticks with which segments begin."""
+    start_us = None
+    for tick, (end_us, length_us) in enumerate(zip(ends_us.tolist(), lengths_us.tolist(), strict=True)):
+        if start_us is None or end_us - start_us > SEGMENT_US:
+            start_us = end_us - length_us
+            yield tick
+
+
+def _identities(tiles: Sequence[Tile]) -> list[Identity]:
+    numbers = numbers_after(_pids(tiles[0].source))
+    known: dict[int, set[int]] = {id(tile.source): _pids(tile.source) for tile in tiles}
+    fault = Identity(tiles[0].cores, None)
+    return [fault, *(_identity(tiles[0], tile, fresh_pids(known[id(tile.source)], numbers)) for tile in tiles[1:])]
+
+
+def _identity(fault: Tile, tile: Tile, pids: dict[int, int]) -> Identity:
+    boots = fault.source.boot_us, tile.source.boot_us
+    if boots[0] is None or boots[1] is None:
+        return Identity(tile.cores, pids)
+    up_us = int(fault.source.slots.start_us[0]) - boots[0]
+    theirs_us = int(tile.source.slots.start_us[tile.phase]) - boots[1]
+    user_hz = int(fault.source.node.get("user_hz") or 100)
+    return Identity(tile.cores, pids, (up_us - theirs_us) * user_hz // 1_000_000)
+
+
+def _pids(source: Source) -> set[int]:
+    named = [(row, name) for row in source.rows("tasks") for name in ("pid", "tid", "ppid")]
+    named += [(row, "pid") for row in source.rows("leaks")]
+    named += [(row, "requester_pid") for row in source.rows("containers")]
+    return {row[name] for row, name in named if row[name] is not None}
+
+
+def _topology(width: int) -> list[dict[str, Any]]:
+    packages = 1 if width <= _PACKAGE_CORES else 2
+    places = [CpuPlace(cpu, cpu * packages // width, cpu, (cpu,), cpu * packages // width) for cpu in range(width)]
+    return [asdict(place) for place in places]
