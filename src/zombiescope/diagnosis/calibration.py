@@ -27,23 +27,24 @@ class Band(NamedTuple):
     runs: int
 
 
-PRIOR_RUNS = 5
+PRIOR_RUNS = 10
+"""What the strength itself counts for: most of what was seen so far are faults that patterns were written for."""
 STRONGEST = 0.95
 """All evidence there is."""
 
 BANDS = (
     Band(0.0, 0, 0),
-    Band(0.3, 0, 0),
-    Band(0.5, 0, 0),
-    Band(0.7, 0, 0),
-    Band(0.85, 0, 0),
+    Band(0.3, 1, 1),
+    Band(0.5, 2, 2),
+    Band(0.7, 9, 9),
+    Band(0.85, 21, 21),
 )
 """Up to 0.5 nothing confirms the cause; above it something that was measured does."""
 
 
 def calibrated(strength: float) -> float:
     """How likely a cause of this strength is true. Rises with strength."""
-    points = [(0.0, 0.0), *_points(BANDS), (1.0, 1.0)]
+    points = [(0.0, 0.0), *_points(BANDS)]
     for (low, at_low), (high, at_high) in pairwise(points):
         if strength <= high:
             return at_low + (at_high - at_low) * (strength - low) / (high - low)

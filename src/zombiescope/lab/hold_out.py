@@ -113,7 +113,7 @@ def page_of(rows: Sequence[Document]) -> str:
         "was written for them. What is true about each was written down from the manual page before anything was "
         "diagnosed (`lab/stressors.py`): its process, the system call that has most of its own samples (or at least "
         "half as many), and the patterns that are true of it. *Not known* is never a wrong pattern.",
-        *[f"**{name}: {sentence(counts(group))}.** {_machine(group)}" for name, group in by_background(rows).items()],
+        *[f"**Beside {name}: {sentence(counts(group))}.** {_machine(group)}" for name, group in _by_background(rows)],
         f"The goal: {GOAL_PROCESS:.0%} reported with the right process, a wrong pattern in {GOAL_WRONG:.0%} at most.",
         _table(("stressor", "beside", "in the kernel", "reported", "process", "system call", "pattern", "confidence"),
                _lines([row for row in rows if row["held"]])),
@@ -127,19 +127,16 @@ def page_of(rows: Sequence[Document]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def by_background(rows: Sequence[Document]) -> dict[str, list[Document]]:
-    found: dict[str, list[Document]] = {}
-    for row in rows:
-        found.setdefault(row["beside"], []).append(row)
-    return found
+def _by_background(rows: Sequence[Document]) -> Iterator[tuple[str, list[Document]]]:
+    """Of those that count."""
+    held = [row for row in rows if row["held"]]
+    for beside in dict.fromkeys(row["beside"] for row in held):
+        yield beside, [row for row in held if row["beside"] == beside]
 
 
 def _machine(rows: Sequence[Document]) -> str:
-    held = [row for row in rows if row["held"]]
-    if not held:
-        return ""
-    others = statistics.median(row["others_cores"] for row in held)
-    one = held[0]
+    others = statistics.median(row["others_cores"] for row in rows)
+    one = rows[0]
     return (
         f"Linux {one['kernel']}, {one['cores']} cores, stress-ng {one['version']}; "
         f"the rest of the machine used {others:.1f} cores at the median before each."

@@ -21,6 +21,7 @@ from tests.helpers.cli import Cli, Done
 
 from zombiescope.commands import picture
 from zombiescope.commands.failure import Failure
+from zombiescope.diagnosis.calibration import STRONGEST, calibrated
 from zombiescope.documents.columns import decoded
 from zombiescope.web.frozen import NotBuiltError
 
@@ -49,7 +50,8 @@ def test_the_first_screen_names_hog_culprit_and_how_it_is_known(demo: Done) -> N
     assert demo.out.splitlines()[2].startswith(
         "CRITICAL  core 39 was lost for 6 s: kubelet makes the kernel walk 68,440"
     )
-    assert "zombie-memcg  confidence 0.95, seen on a real kernel" in demo.out
+    sure = calibrated(STRONGEST)  # all evidence there is
+    assert f"zombie-memcg  confidence {sure:.2f}, seen on a real kernel" in demo.out
     assert "└─ culprit          ecs.service" in demo.out
     assert demo.err.count("\n") == 1
     assert "       systemctl disable --now ecs.service\n" in demo.out

@@ -39,6 +39,8 @@ PROMISING = 0.4
 BEFORE_S, AFTER_S = 5.0, 1.5
 """What the machine is like without it, for long enough to tell what is new; and a recorder writes a frame a second."""
 ALONE = "alone"
+QUIET_CORES = 0.25
+"""Below it the machine did nothing else before the stressor began. Where it did, that is said, whoever it was."""
 _CLEANED_S = 60.0
 
 
@@ -179,6 +181,8 @@ def row(place: Path, run: Document) -> Document:
     }
     if not made["held"]:
         return made
+    if run["beside"] == ALONE:
+        made["beside"] = "nothing" if run["others_cores"] < QUIET_CORES else "what else ran"
     at_limit = bool(measured["at_limit"])
     made |= {key: run[key] for key in ("others_cores", "version", "kernel", "cores", "date")}
     made |= {"at_limit": at_limit, **_diagnosed(place / "recording", run, stressors.accepted(name, at_limit=at_limit))}
