@@ -232,7 +232,6 @@ def test_names_that_somebody_makes_up_do_not_pile_up() -> None:
     assert len(schedule.alive) <= MOST
     assert len(schedule._names) <= MOST
 
-
     def lost(node: Node) -> None:
         hostile(node)
         node.core(2)
