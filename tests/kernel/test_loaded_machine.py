@@ -117,7 +117,9 @@ def _closed(place: Path, wanted: str) -> dict[str, Any] | None:
 def status(place: Path) -> dict[str, Any]:
     command = [sys.executable, "-m", "zombiescope.commands.main", "status", "--json"]
     environment = {**os.environ, "ZOMBIESCOPE_RUNTIME_DIR": str(place / "run")}
+    began_s = time.monotonic()
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+    sys.stdout.write(f"status took {time.monotonic() - began_s:.1f} s\n")
     document: dict[str, Any] = json.loads(done.stdout)
     return document
 
