@@ -8,6 +8,7 @@ Recordings and nodes that never existed
     made              the maker that the next three are built of; recordings of exactly the samples that a test names
     boxes             a node of containers: a loop, a crash loop, a restart policy, and two that behave
     recordings        a node that trains and leaks memory cgroups, with one bad minute; its rollups
+    hostile           a recording in which every name is an attack on whoever shows it
     scenes            a node of twenty seconds made to measure: exactly these tasks, counters and events
     replay            a documented case, replayed into the real recorder as its kernel would have shown it
     truth             what a recording holds, read without the code under test

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-EVERYWHERE = {"_native", "_python", "_time", "_severity", "_errors", "_missing"}
+EVERYWHERE = {"_native", "_python", "_time", "_severity", "_errors", "_missing", "_text"}
 
 ROOMS = {
     "kernel": {"kernel"},

@@ -7,15 +7,18 @@ place. An accepted finding is there too, as suppressed, with the reason.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 from urllib.parse import quote
 
+from zombiescope._text import printable
 from zombiescope.audit import rules
 from zombiescope.audit.baseline import Allowed
 from zombiescope.audit.finding import Audit, EvidenceLine, Finding
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+_LINK = re.compile(r"[\\\[\]]")
 _LEVELS = {"info": "note", "warning": "warning", "critical": "error"}
 
 
@@ -41,7 +44,8 @@ def document(
         ],
     }
     notifications = [
-        {"level": "note", "message": {"text": f"{item.source}: {item.why}; {item.grant}"}} for item in audit.missing
+        {"level": "note", "message": {"text": _plain(f"{item.source}: {item.why}; {item.grant}")}}
+        for item in audit.missing
     ]
     run = {
         "tool": {"driver": driver},
@@ -74,7 +78,12 @@ def _result(finding: Finding, positions: dict[str, int], line: Allowed | None) -
 
 def _message(finding: Finding) -> str:
     unit = f"{finding.unit}: " if finding.unit else ""
-    return "\n".join([f"{unit}{finding.why}", *finding.fix])
+    return "\n".join(_plain(line) for line in (f"{unit}{finding.why}", *finding.fix))
+
+
+def _plain(text: str) -> str:
+    """A message may hold links, [text](target): brackets in a name are no link (SARIF 2.1.0, 3.11.6)."""
+    return _LINK.sub(r"\\\g<0>", printable(text))
 
 
 def _location(item: EvidenceLine) -> dict[str, Any]:
@@ -83,5 +92,5 @@ def _location(item: EvidenceLine) -> dict[str, Any]:
     place["region"] = {"startLine": item.line or 1}  # code hosts leave out results without a line
     location: dict[str, Any] = {"physicalLocation": place}
     if item.text:
-        location["message"] = {"text": item.text}
+        location["message"] = {"text": _plain(item.text)}
     return location

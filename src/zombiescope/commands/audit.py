@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from zombiescope._text import printable
 from zombiescope.commands.failure import Failure
-from zombiescope.commands.output import Json, console, examples, note, print_document, print_object, printable
+from zombiescope.commands.output import Json, console, examples, note, print_document, print_object
 from zombiescope.commands.severity import FOUND, FailOn
 from zombiescope.questions.views import AuditQuestion
 

@@ -6,7 +6,8 @@ from datetime import datetime
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from zombiescope.commands.output import Json, console, examples, note, print_document, printable, table
+from zombiescope._text import printable
+from zombiescope.commands.output import Json, console, examples, note, print_document, table
 from zombiescope.commands.quantities import human_count
 from zombiescope.commands.recording_argument import Dir, Node, opened
 from zombiescope.questions.views import ContainersQuestion
@@ -80,7 +81,8 @@ def _print_loops(out: Console, loops: list[Loop]) -> None:
     for certain, heading, style in ((True, "restarting for ever", "bold red"), (False, "started often", "bold yellow")):
         chosen = [loop for loop in loops if loop.is_certain is certain]
         if chosen:
-            out.print(f"\n{heading}", style=style)
+            out.print()
+            out.print(heading, style=style)
         for loop in chosen[:_LOOPS_SHOWN]:
             for line in wrap(printable(loop.text()), max(30, out.width - 4), break_on_hyphens=False):
                 out.print(Text(f"  {line}"))

@@ -92,13 +92,15 @@ def _explain(recording: Recording, place: Path, json_: bool) -> str:
     first = next(iter(found.found.incidents), None)
     at = f"--from {window.clock(first.from_us)} --to {window.clock(first.to_us)}" if first else "--last 30s"
     out = console()
-    out.print("\nlook at it yourself", style="bold")
+    out.print()
+    out.print("look at it yourself", style="bold")
     looks = (("heatmap", "--last 30s --by core"), ("flamegraph", at), ("diagnose", "--last 30s -o report.html"))
     for name, options in looks:
         out.print(f"  {called()} {name} {place} {options}", soft_wrap=True)  # broken lines cannot be pasted
     guilty = _guilty(window, first)
     url = listen_address.url(listen_address.DEFAULT, listen_address.PORT, path=guilty)
-    out.print("\nor on the page", style="bold")
+    out.print()
+    out.print("or on the page", style="bold")
     out.print(f"  {called()} serve {place}", soft_wrap=True)
     out.print(f"  {url}", soft_wrap=True)
     return guilty

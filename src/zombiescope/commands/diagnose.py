@@ -177,13 +177,14 @@ def show(answer: DiagnosisAnswer, *, verbose: bool = False) -> None:
     """For a person."""
     from rich.text import Text
 
+    from zombiescope.commands.terminal import one_line
     from zombiescope.diagnosis.report.terminal import lines
 
     out = console()
     out.print(answer.heading, style="bold")
     out.print()
     for line in lines(answer.found, lambda at_us: answer.window.clock(at_us, 1), wordy=verbose):
-        head, rest = Text.assemble(*line.head), Text.assemble(*line.text)
+        head, rest = (one_line(Text.assemble(*part)) for part in (line.head, line.text))
         if line.whole:
             out.print(head + rest, soft_wrap=True)
             continue

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from zombiescope._text import printable
 from zombiescope.commands.failure import Failure
 from zombiescope.commands.output import Json, command_line, console, examples, note, print_document, print_object
 from zombiescope.commands.recording_argument import Dir, Node, opened, place_of
@@ -90,7 +91,7 @@ def _line(event: Event, at: datetime, width: int) -> Text:
 
     line = Text(f"{at:%H:%M:%S}  ").append(f"{event.kind:<{_KIND_WIDTH}} ", _STYLES.get(event.severity, ""))
     room = max(20, width - line.cell_len)
-    return line.append(f"\n{' ' * line.cell_len}".join(wrap(event.text, room) or [""]))
+    return line.append(f"\n{' ' * line.cell_len}".join(wrap(printable(event.text), room) or [""]))
 
 
 def _follow(place: Path, read_to_us: int, question: EventsQuestion, write: Callable[[Event], None]) -> None:

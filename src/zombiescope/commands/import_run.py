@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from zombiescope._text import printable
 from zombiescope.commands.failure import Failure
 
 if TYPE_CHECKING:
@@ -33,8 +34,9 @@ def perform(names: Sequence[str], directory: str, options: Options, *, as_json: 
         compacted = result.outcome.samples > COMPACTED_FROM and _compact(result.path, bar)
     if as_json:
         document = {"schema": "zombiescope.import/1", **_document(result, directory, compacted)}
-        sys.stdout.write(json.dumps(document, indent=2 if sys.stdout.isatty() else None, allow_nan=False) + "\n")
-        sys.stderr.writelines(f"{line}\n" for line in _skipped(result))
+        text = json.dumps(document, indent=2 if sys.stdout.isatty() else None, allow_nan=False)
+        sys.stdout.write(text.replace("\x7f", "\\u007f") + "\n")
+        sys.stderr.writelines(f"{printable(line)}\n" for line in _skipped(result))
     else:
         _report(result, directory)
     if result.from_us is None:
@@ -99,7 +101,7 @@ def _compact(path: Path, bar: Bar) -> bool:
     try:
         compact(path)
     except BusyError as error:
-        sys.stderr.write(f"zombiescope: not made into Parquet: {error}\n")
+        sys.stderr.write(printable(f"zombiescope: not made into Parquet: {error}") + "\n")
         return False
     return True
 
@@ -165,4 +167,4 @@ def _print(lines: list[str]) -> None:
 
     width = os.get_terminal_size(sys.stdout.fileno()).columns or 80 if sys.stdout.isatty() else 100_000
     for line in lines:
-        sys.stdout.write("\n".join(textwrap.wrap(line, width, subsequent_indent="  ")) + "\n")
+        sys.stdout.write("\n".join(textwrap.wrap(printable(line), width, subsequent_indent="  ")) + "\n")

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from zombiescope._text import printable
+
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
+    from zombiescope.commands.terminal import PlainConsole, PlainTable
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 
@@ -30,20 +31,21 @@ def print_document(command: str, document: dict[str, Any]) -> None:
 
 def print_object(value: dict[str, Any], indent: int | None = None) -> None:
     """One JSON object on one line, at once: somebody may be reading the other end of the pipe."""
-    sys.stdout.write(json.dumps(value, indent=indent, allow_nan=False) + "\n")
+    # JSON has an escape for every control character but this one, which a terminal takes for a key.
+    sys.stdout.write(json.dumps(value, indent=indent, allow_nan=False).replace("\x7f", "\\u007f") + "\n")
     sys.stdout.flush()
 
 
-def console() -> Console:
+def console(*, stderr: bool = False) -> PlainConsole:
     """Where text for a person goes."""
-    from rich.console import Console
+    from zombiescope.commands.terminal import PlainConsole
 
-    return Console(highlight=False, markup=False, emoji=False, soft_wrap=False)
+    return PlainConsole(stderr=stderr)
 
 
 def note(text: str) -> None:
     """A line on stderr: progress, warnings, what is missing."""
-    sys.stderr.write(f"{text}\n")
+    sys.stderr.write(f"{printable(text)}\n")
     sys.stderr.flush()
 
 
@@ -60,21 +62,16 @@ def command_line(command: str, directory: str | None) -> str:
     return f"{called()} {command}" + ("" if directory is None else f" {shlex.quote(directory)}")
 
 
-def table(*columns: str, right: Iterable[str] = (), wraps: str | Sequence[str] = (), gap: int = 2) -> Table:
+def table(*columns: str, right: Iterable[str] = (), wraps: str | Sequence[str] = (), gap: int = 2) -> PlainTable:
     """A table without lines; the columns named in `right` hold numbers, and only those in `wraps` may break."""
-    from rich.table import Table
+    from zombiescope.commands.terminal import PlainTable
 
-    made = Table(box=None, padding=(0, gap, 0, 0), header_style="bold")
+    made = PlainTable(box=None, padding=(0, gap, 0, 0), header_style="bold")
     numbers, breaking = set(right), {wraps} if isinstance(wraps, str) else set(wraps)
     for column in columns:
         justify: Literal["left", "right"] = "right" if column in numbers else "left"
         made.add_column(column, justify=justify, no_wrap=column not in breaking, overflow="fold")
     return made
-
-
-def printable(text: str) -> str:
-    """A name that somebody else chose may hold anything, control characters of a terminal too."""
-    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
 
 
 def paragraphs(text: str | None) -> str:

@@ -55,10 +55,12 @@ def _print(found: HotStacks) -> None:
             _percent(hot.self_ratio), _percent(hot.total_ratio), _short(hot.function.name, _NAME_WIDTH), module
         )
     out.print(rows)
-    out.print(f"\n{human_count(found.total)} samples; the hottest stacks, innermost frame first:")
+    out.print()
+    out.print(f"{human_count(found.total)} samples; the hottest stacks, innermost frame first:")
     for stack in found.stacks[:_STACKS_SHOWN]:
         names = [_short(frame.name, _NAME_WIDTH + 20) for frame in reversed(stack.frames)]
-        out.print(f"\n{_percent(stack.ratio)}  {names[0]}")
+        out.print()
+        out.print(f"{_percent(stack.ratio)}  {names[0]}")
         for name in names[1:_LEAF_FRAMES]:
             out.print(f"        {name}")
         if len(names) > _LEAF_FRAMES:

@@ -53,6 +53,7 @@ def plain_import(arguments: Sequence[str]) -> tuple[list[str], dict[str, list[st
 
 def _import(places: list[str], options: dict[str, list[str]]) -> int:
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    from zombiescope._text import printable
     from zombiescope.commands.failure import one_line
 
     try:
@@ -66,7 +67,7 @@ def _import(places: list[str], options: dict[str, list[str]]) -> int:
             raise
         expected = isinstance(error, (UserError, OSError))
         report = "" if expected else f" ({type(error).__name__}; this is a defect: ZOMBIESCOPE_DEBUG=1 shows where)"
-        sys.stderr.write(f"zombiescope: {one_line(error)}{report}\n")
+        sys.stderr.write(printable(f"zombiescope: {one_line(error)}{report}") + "\n")
         return 1
     return 0
 

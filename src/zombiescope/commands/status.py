@@ -72,8 +72,10 @@ def _print_line(label: str, text: str, style: str) -> None:
     """Wrapped beside its label, not below it."""
     from rich.text import Text
 
+    from zombiescope.commands.terminal import one_line
+
     out = console()
-    for number, part in enumerate(Text(text).wrap(out, max(20, out.width - 11))):
+    for number, part in enumerate(one_line(text).wrap(out, max(20, out.width - 11))):
         part.rstrip()
         out.print(Text(f"  {label if number == 0 else '':<9}") + part, style=style)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from zombiescope._severity import SEVERITIES, Severity
+from zombiescope._text import printable
 from zombiescope.diagnosis.symptom import Symptom
 
 Proof = Literal["kernel", "golden", "literature"]
@@ -165,13 +166,6 @@ def advice(text: str) -> FixStep:
 def _no_command(text: str) -> FixStep:
     """A line break or an escape sequence in a name: quoted it would be one word, and pasted it is still a trap."""
     return advice(f"no command is given, because a name in it cannot be printed: {text}")
-
-
-def printable(text: str) -> str:
-    """On one line, with everything that a terminal or a shell would take for more than text written as an escape."""
-    if text.isprintable():
-        return text
-    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
 @dataclass(frozen=True, slots=True)

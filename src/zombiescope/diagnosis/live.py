@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from zombiescope._text import printable
 from zombiescope.diagnosis.diagnose import Diagnosis, diagnose
 from zombiescope.diagnosis.incident import Incident
 from zombiescope.diagnosis.incident_ids import with_known_ids
@@ -63,7 +64,7 @@ def _tell(before: set[str], found: Diagnosis) -> None:
             said = (
                 f"{at} {each.severity}: {each.causes[0].summary} (incident {each.id}; zombiescope diagnose --at {at})"
             )
-            print(said, file=sys.stderr, flush=True)  # noqa: T201
+            print(printable(said), file=sys.stderr, flush=True)  # noqa: T201
 
 
 def _keep(node_dir: Path, each: Incident) -> None:
@@ -83,7 +84,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         look(node_dir, from_us)
     except (OSError, ValueError) as error:
-        print(f"zombiescope doctor: {error}", file=sys.stderr)  # noqa: T201
+        print(printable(f"zombiescope doctor: {error}"), file=sys.stderr)  # noqa: T201
         return 1
     return 0
 

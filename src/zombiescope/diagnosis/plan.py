@@ -37,12 +37,13 @@ def setting(facts: Facts, name: str) -> str | None:
     """A sysctl, or a file of /sys, as it was when the recording began."""
     known = facts.node.get("sysctls")
     value = known.get(name) if isinstance(known, dict) else None
-    return value if isinstance(value, str) else None
+    return value if isinstance(value, str) and is_plain(value) else None
 
 
 def lacks_setting(facts: Facts, name: str) -> bool:
     """Whether this kernel is known not to have it."""
-    return isinstance(facts.node.get("sysctls"), dict) and setting(facts, name) is None
+    known = facts.node.get("sysctls")
+    return isinstance(known, dict) and known.get(name) is None
 
 
 def set_sysctl(facts: Facts, name: str, value: str, comment: str = "", *, touches: str) -> Iterator[FixStep]:
@@ -65,6 +66,7 @@ def set_sysctl(facts: Facts, name: str, value: str, comment: str = "", *, touche
 def write_file(path: str, value: str, before: str | None, comment: str = "", *, touches: str) -> Iterator[FixStep]:
     """A word into a file of /proc or /sys."""
     look = shell("cat", path)
+    before = before if is_plain(before) else None  # a recording may say that a kernel had anything
     if before == value:
         yield advice(f"{path} says {value} already")
         return

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from zombiescope._text import printable
 from zombiescope.diagnosis.facts import Facts
-from zombiescope.diagnosis.incident import Actor, FixStep, advice, change, command, printable
+from zombiescope.diagnosis.incident import Actor, FixStep, advice, change, command
 from zombiescope.diagnosis.plan import is_plain, may_change, shell, stop, stop_unit, untouchable
 from zombiescope.views.containers import Container, containers
 

@@ -4,6 +4,7 @@
 
 The task's name is the first frame, as FlameGraph's stackcollapse-perf.pl writes it. A semicolon inside a name would
 look like two frames: it is written %3B, a line break %0A, and a percent sign that would be read as one of these %25.
+Other characters that cannot be seen are written as escapes.
 `annotate` marks frames as FlameGraph does: _[k] kernel, _[j] generated code.
 """
 
@@ -15,6 +16,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from zombiescope._text import printable
 from zombiescope.exporting.samples import ExportSamples
 from zombiescope.profile.stacks import Function
 from zombiescope.recording.stacks import KERNEL_KINDS
@@ -55,4 +57,4 @@ def _frame(function: Function, annotate: bool) -> str:
 
 
 def escaped(name: str) -> str:
-    return _SPECIAL.sub(lambda found: f"%{ord(found[0]):02X}", name)
+    return printable(_SPECIAL.sub(lambda found: f"%{ord(found[0]):02X}", name))

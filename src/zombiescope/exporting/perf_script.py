@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import BinaryIO
 
+from zombiescope._text import printable
 from zombiescope.exporting.samples import ExportSamples, ProfileTask, SampleBatch, module_of
 from zombiescope.profile.stacks import Function
 
@@ -42,9 +43,9 @@ _LOOKS_LIKE_OFFSET = re.compile(r"\+0x[0-9a-f]+$")
 def write(samples: ExportSamples, out: BinaryIO) -> None:
     text_of = _stack_texts(samples)
     who = [_who(task) for task in samples.tasks]
-    what = [f"{event.name}:" for event in samples.events]
+    what = [f"{_one_line(event.name)}:" for event in samples.events]
     for line in _header(samples):
-        out.write(f"# {line}".rstrip().encode() + b"\n")
+        out.write(f"# {_one_line(line)}".rstrip().encode("utf-8", "replace") + b"\n")
     out.write(b"\n")  # speedscope takes what stands before the first empty line for one sample
     for batch in samples.batches():
         for first in range(0, len(batch), ROWS_AT_ONCE):
@@ -56,6 +57,10 @@ def _header(samples: ExportSamples) -> Sequence[str]:
     """The lines of `perf script --header` that a reader may look for."""
     known = {"hostname": samples.name, "os release": samples.node.get("kernel"), "arch": samples.node.get("machine")}
     return ["========", *(f"{name} : {value}" for name, value in known.items() if value), "========", ""]
+
+
+def _one_line(text: str) -> str:
+    return printable(_BREAKS.sub(" ", text))
 
 
 def _rows(samples: ExportSamples, part: SampleBatch, who: list[str], what: list[str], text_of: TextOf) -> list[str]:
@@ -70,7 +75,7 @@ def _rows(samples: ExportSamples, part: SampleBatch, who: list[str], what: list[
 def _who(task: ProfileTask) -> str:
     pid = -1 if task.pid is None else task.pid
     tid = pid if task.tid is None else task.tid
-    comm = _BREAKS.sub(" ", task.comm or "").strip() or f":{tid}"  # perf's word for a name that it does not know
+    comm = _one_line(task.comm or "").strip() or f":{tid}"  # perf's word for a name that it does not know
     return f"{comm} {pid}/{tid}"
 
 
@@ -87,7 +92,7 @@ def _stack_texts(samples: ExportSamples) -> TextOf:
 
 def _frame(number: int, function: Function) -> str:
     address = _BASES.get(function.kind, _USER_BASE) + 16 * number
-    name = _BREAKS.sub(" ", function.name)
+    name = _one_line(function.name)
     if _LOOKS_LIKE_OFFSET.search(name):
         # Readers take off what looks like the offset of perf: one that they may have.
         name += "+0x0"
@@ -95,7 +100,7 @@ def _frame(number: int, function: Function) -> str:
 
 
 def _file(function: Function) -> str:
-    module = _BREAKS.sub(" ", module_of(function))
+    module = _one_line(module_of(function))
     if function.kind == "bpf":
         return "[bpf]"
     if function.kind == "jit" and not _GENERATED.match(module):

@@ -98,7 +98,10 @@ def _look(name: str, wanted: FileFormat | None) -> Input:
     stream = Stream(file, _unseen)
     found = wanted or formats.detect(stream.head)
     if found is None:
-        raise _unusable(name, stream)
+        why = _unusable(name, stream)
+        if file is not sys.stdin.buffer:
+            file.close()
+        raise why
     given = Input(name, found, file, size, modified_us)
     if found == "perf-data" and (stream.packed or not seekable):
         given.file, given.size = _aside(stream)

@@ -12,6 +12,10 @@ from typing import BinaryIO
 CHUNK_BYTES = 1 << 20
 HEAD_BYTES = 1 << 16
 _UNPACKED_BYTES = 4 << 20
+_ZSTD_PIECE_BYTES = 2048
+"""Unpacked at once: four bytes of zstd can stand for 128 kB, so no more than 64 MB come of it."""
+_ZSTD_WINDOW_BYTES = 1 << 27
+"""What `zstd -d` itself takes without being told to take more."""
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 Progress = Callable[[int], None]
@@ -93,12 +97,15 @@ class Stream:
     def _unzstd(self) -> Iterator[bytes]:
         import zstandard
 
-        unpacker = zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj(write_size=_UNPACKED_BYTES)
-        for packed in self._raw_pieces():
+        def new() -> zstandard.ZstdDecompressionObj:
+            return zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW_BYTES).decompressobj()
+
+        unpacker = new()
+        for packed in _cut(self._raw_pieces(), _ZSTD_PIECE_BYTES):
             piece = packed
             while piece:
                 if unpacker.eof:
-                    unpacker = zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj()
+                    unpacker = new()
                 try:
                     yield unpacker.decompress(piece)
                 except zstandard.ZstdError:
@@ -107,6 +114,12 @@ class Stream:
                 piece = unpacker.unused_data if unpacker.eof else b""
         if not unpacker.eof and self.damage is None:
             self.damage = "the compressed stream ends early"
+
+
+def _cut(pieces: Iterator[bytes], size: int) -> Iterator[bytes]:
+    for piece in pieces:
+        for start in range(0, len(piece), size):
+            yield piece[start : start + size]
 
 
 def text_of(stream: Stream, most_bytes: int) -> str:

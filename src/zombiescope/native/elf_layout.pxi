@@ -4,6 +4,10 @@
 # at any time, and a mapped page that is gone is SIGBUS. Every offset, length and count in the file is checked
 # against the size of the file before use. Functions return NULL, or what is wrong with the file.
 # Files are read in this machine's byte order: no other order can run here.
+#
+# How much is read of a file is bounded by its own size, whatever its headers say: segments may overlap, tables may be
+# named again and again, and every word may look like the beginning of something. Each read is charged at least a page, so
+# that a million small ones are no way around it.
 
 from libc.errno cimport EINTR, errno
 from libc.stdlib cimport free, malloc, qsort
@@ -46,11 +50,16 @@ cdef enum:
     ELF_READ_BYTES = 65536
     ELF_NOTE_BYTES = 65536
     ELF_MAX_HEADERS = 65536
+    ELF_READ_COST_BYTES = 4096  # of a read, at least
+    ELF_TIMES_READ = 4  # a table of symbols is read once; the relocations of a Go program three times
+    ELF_ALWAYS_READ_BYTES = 1 << 20
+    ELF_MAX_READ_BYTES = 384 << 20
 
 cdef struct ElfSource:
     int fd
     const uint8_t* image
     uint64_t size
+    uint64_t* left  # bytes that may still be read; NULL for the names of a table that was made
 
 cdef struct ElfHeader:
     bint wide, thumb
@@ -74,10 +83,15 @@ class ElfError(ValueError):
 
 
 cdef const char* elf_read(const ElfSource* source, uint64_t offset, void* out, uint64_t want) noexcept nogil:
-    cdef uint64_t done = 0
+    cdef uint64_t done = 0, cost
     cdef ssize_t got
     if offset > source.size or want > source.size - offset:
         return "it ends before what its headers promise"
+    if source.left != NULL:
+        cost = max(want, <uint64_t>ELF_READ_COST_BYTES)
+        if cost > source.left[0]:
+            return "its headers ask for more reading than a file of its size can need"
+        source.left[0] -= cost
     if source.image != NULL:
         memcpy(out, source.image + offset, want)
         return NULL
@@ -275,6 +289,7 @@ cdef object elf_source(object source, ElfSource* out):
     # Fills `out` from a file descriptor or an image in memory; what is returned must be kept alive with it.
     cdef struct_stat status
     cdef const uint8_t[::1] view
+    out.left = NULL
     if isinstance(source, int):
         out.fd, out.image = source, NULL
         if fstat(out.fd, &status) != 0:

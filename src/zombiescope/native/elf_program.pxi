@@ -59,6 +59,7 @@ def elf_load_address(source):
 
 cdef class ElfProgram:
     cdef ElfSource source
+    cdef uint64_t left_to_read
     cdef ElfHeader header
     cdef ElfCursor cursor
     cdef ElfSegment segments[ELF_MAX_SEGMENTS]
@@ -87,6 +88,12 @@ cdef class ElfProgram:
             raise TypeError("a symbol table is read once")
         self.opened = True
         self.image = elf_source(source, &self.source)
+        self.left_to_read = ELF_MAX_READ_BYTES
+        if self.source.size < <uint64_t>ELF_MAX_READ_BYTES // ELF_TIMES_READ:
+            self.left_to_read = min(
+                self.source.size * ELF_TIMES_READ + ELF_ALWAYS_READ_BYTES, <uint64_t>ELF_MAX_READ_BYTES
+            )
+        self.source.left = &self.left_to_read
         self.cursor.source = &self.source
         self.cursor.buffer = <uint8_t*>malloc(ELF_READ_BYTES)
         if self.cursor.buffer == NULL:
@@ -96,6 +103,7 @@ cdef class ElfProgram:
         free(self.cursor.buffer)
         self.cursor.buffer = NULL
         self.source.fd = -1  # the descriptor stays the caller's
+        self.source.left = NULL
         if fault != NULL:
             raise ElfError((<bytes>fault).decode())
         if self.id_size:

@@ -17,7 +17,8 @@ cdef class SymbolTable(ElfProgram)
 
 cdef enum:
     GO_MAX_FUNCTIONS = 1 << 24
-    GO_MAX_SCAN_BYTES = 512 << 20
+    GO_MAX_SCAN_BYTES = 256 << 20
+    GO_MAX_CANDIDATES = 256  # headers and moduledata that look right from outside; a program has one of each
     GO_RANK = 3  # of symbols from here: another table's name for the same address goes first
     GO_MODULEDATA_MINPC = 20  # words in moduledata before this one, since 1.18
     GO_MODULEDATA_TEXT = 22
@@ -88,7 +89,7 @@ cdef bint go_header(const ElfSource* source, uint64_t start, uint64_t end, GoFun
 cdef bint go_find(SymbolTable table, GoFunctions* out) noexcept nogil:
     # In its own section; by its magic where an external linker put it into another, or where no section is known.
     cdef ElfExtent* section = &table.named[ELF_GOPCLNTAB]
-    cdef uint32_t i
+    cdef uint32_t i, candidates = GO_MAX_CANDIDATES
     cdef uint64_t left = GO_MAX_SCAN_BYTES, end
     if section.size and go_header(&table.source, section.offset, section.offset + section.size, out):
         return go_place(table, out)
@@ -97,7 +98,7 @@ cdef bint go_find(SymbolTable table, GoFunctions* out) noexcept nogil:
     for i in range(table.load_count):
         end = table.loads[i].offset + min(table.loads[i].file_size, left)
         left -= end - table.loads[i].offset
-        if go_scan(table, table.loads[i].offset, end, out) and go_place(table, out):
+        if go_scan(table, table.loads[i].offset, end, out, &candidates) and go_place(table, out):
             return True
     return False
 
@@ -111,7 +112,9 @@ cdef bint go_place(SymbolTable table, GoFunctions* out) noexcept nogil:
     return not out.relative
 
 
-cdef bint go_scan(SymbolTable table, uint64_t at, uint64_t end, GoFunctions* out) noexcept nogil:
+cdef bint go_scan(
+    SymbolTable table, uint64_t at, uint64_t end, GoFunctions* out, uint32_t* candidates
+) noexcept nogil:
     cdef uint64_t size, i
     cdef uint8_t* buffer = table.cursor.buffer
     at = (at + 3) // 4 * 4
@@ -121,8 +124,12 @@ cdef bint go_scan(SymbolTable table, uint64_t at, uint64_t end, GoFunctions* out
             return False
         i = 0
         while i + 8 <= size:
-            if go_magic(buffer + i) and go_header(&table.source, at + i, end, out):
-                return True
+            if go_magic(buffer + i):
+                if candidates[0] == 0:
+                    return False
+                candidates[0] -= 1
+                if go_header(&table.source, at + i, end, out):
+                    return True
             i += 4
         at += max(size - 4, <uint64_t>4) // 4 * 4
     return False
@@ -184,7 +191,7 @@ cdef bint go_text_in_data(SymbolTable table, GoFunctions* go) noexcept nogil:
     # moduledata begins with a pointer to the pclntab; it is believed if its own words fit the table.
     cdef const uint8_t* word
     cdef uint64_t at, left = GO_MAX_SCAN_BYTES
-    cdef uint32_t i
+    cdef uint32_t i, candidates = GO_MAX_CANDIDATES
     for i in range(table.load_count):
         if not table.loads[i].writable:
             continue
@@ -193,8 +200,12 @@ cdef bint go_text_in_data(SymbolTable table, GoFunctions* go) noexcept nogil:
         left -= min(table.loads[i].file_size, left)
         word = elf_next(&table.cursor)
         while word != NULL:
-            if go_number(word, go.pointer) == go.vaddr and go_moduledata(table, go, at):
-                return True
+            if go_number(word, go.pointer) == go.vaddr:
+                if candidates == 0:
+                    return False
+                candidates -= 1
+                if go_moduledata(table, go, at):
+                    return True
             at += go.pointer
             word = elf_next(&table.cursor)
     return False

@@ -3,14 +3,15 @@ shows its name in full. Colours of text and ground follow the reader's light or 
 
 from __future__ import annotations
 
+import html
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from datetime import datetime, tzinfo
-from html import escape
 from itertools import groupby
 
 import numpy as np
 
+from zombiescope._text import printable_lines
 from zombiescope.profile import colours, flame
 from zombiescope.profile.flame import Floats, Tree
 from zombiescope.profile.heatmap import Heatmap
@@ -37,7 +38,7 @@ def flamegraph(tree: Tree, heading: str, *, icicle: bool = False) -> str:
     body = list(_frames(tree, lambda level: top + (level if icicle else depth - level) * _FRAME_HEIGHT))
     notes = [says_pruned(tree), says_colours(tree)]
     below = "".join(
-        f'<text class="n" x="{_MARGIN}" y="{height - 16 + 13 * line}">{escape(text)}</text>'
+        f'<text class="n" x="{_MARGIN}" y="{height - 16 + 13 * line}">{_xml(text)}</text>'
         for line, text in enumerate(note for note in notes if note)
     )
     return _document(height + 8, heading, f"{tree.total:,} samples", "".join(body) + below)
@@ -46,11 +47,16 @@ def flamegraph(tree: Tree, heading: str, *, icicle: bool = False) -> str:
 def frame_bytes(tree: Tree) -> Floats:
     """What each frame takes in the file, at most: its name stands in the title and, if there is room, on the frame."""
     fixed = 180 + (0 if tree.base is None else 30)
-    names = np.array([len(escape(function.name).encode()) for function in tree.functions], np.float64)[tree.function]
-    modules = np.array([len(escape(function.module or "").encode()) for function in tree.functions])[tree.function]
+    names = np.array([len(_xml(function.name).encode()) for function in tree.functions], np.float64)[tree.function]
+    modules = np.array([len(_xml(function.module or "").encode()) for function in tree.functions])[tree.function]
     labelled = tree.width * _scale(tree) >= 3 * _CHARACTER + 5
     costs: Floats = fixed + names + modules + np.where(labelled, names + 50, 0)
     return costs
+
+
+def _xml(text: str) -> str:
+    """XML has no way to write most control characters, and a file that holds one is no SVG."""
+    return html.escape(printable_lines(text))
 
 
 def _scale(tree: Tree) -> float:
@@ -67,9 +73,9 @@ def _frames(tree: Tree, y_of: Callable[[int], int]) -> Iterator[str]:
         fill = colours.of(function) if delta is None else colours.of_delta(float(delta[node]), float(width[node]))
         x, y = _MARGIN + left[node] * scale, y_of(int(tree.depth[node]))
         label = _label(function.name, wide)
-        text = f'<text x="{x + 3:.1f}" y="{y + 12}">{escape(label)}</text>' if label else ""
+        text = f'<text x="{x + 3:.1f}" y="{y + 12}">{_xml(label)}</text>' if label else ""
         yield (
-            f'<g><title>{escape(says_node(tree, node))}</title><rect x="{x:.2f}" y="{y}" width="{max(wide, 0.3):.2f}" '
+            f'<g><title>{_xml(says_node(tree, node))}</title><rect x="{x:.2f}" y="{y}" width="{max(wide, 0.3):.2f}" '
             f'height="{_FRAME_HEIGHT - 1}" fill="{fill}" rx="1"/>{text}</g>'
         )
 
@@ -177,7 +183,7 @@ def _rows(drawn: Heatmap, cell_h: float) -> str:
         every = max(1, int(14 / cell_h))
         labels = [(str(cpu), row * cell_h + 9) for row, cpu in enumerate(drawn.cores) if row % every == 0]
     return "".join(
-        f'<text class="n" x="-6" y="{max(8.0, y):.0f}" text-anchor="end">{escape(text)}</text>' for text, y in labels
+        f'<text class="n" x="-6" y="{max(8.0, y):.0f}" text-anchor="end">{_xml(text)}</text>' for text, y in labels
     )
 
 
@@ -185,6 +191,6 @@ def _document(height: int, heading: str, line: str, body: str) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}">'
         f"<style>{_STYLE}</style>"
-        f'<text class="h" x="{_MARGIN}" y="18">{escape(heading)}</text>'
-        f'<text class="n" x="{_MARGIN}" y="34">{escape(line)}</text>{body}</svg>\n'
+        f'<text class="h" x="{_MARGIN}" y="18">{_xml(heading)}</text>'
+        f'<text class="n" x="{_MARGIN}" y="34">{_xml(line)}</text>{body}</svg>\n'
     )

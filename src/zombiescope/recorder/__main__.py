@@ -10,6 +10,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+from zombiescope._text import printable
 from zombiescope.recorder import announce
 from zombiescope.recorder.config import RecorderConfig, parse
 from zombiescope.recorder.loop import Loop
@@ -22,7 +23,7 @@ SETTLE_MS = 300
 
 def _say(line: str) -> None:
     with suppress(OSError):
-        sys.stderr.write(line + "\n")
+        sys.stderr.write(printable(line) + "\n")
         sys.stderr.flush()
 
 
@@ -85,7 +86,7 @@ def record(config: RecorderConfig) -> int:
     lines = [announce.result_json(result)] if config.json else announce.ended(result)
     with suppress(BrokenPipeError):
         for line in lines:
-            sys.stdout.write(line + "\n")
+            sys.stdout.write(printable(line) + "\n")
         sys.stdout.flush()
     return 0
 

@@ -29,6 +29,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from zombiescope._errors import UserError
+from zombiescope._text import printable
 from zombiescope.recording import layout
 from zombiescope.recording.layout import Manifest, Span
 from zombiescope.recording.locate import is_locked
@@ -228,7 +229,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         done = compact(Path(arguments[0]), names)
     except (BusyError, OSError) as error:
-        print(f"zombiescope compact: {error}", file=sys.stderr)  # noqa: T201
+        print(printable(f"zombiescope compact: {error}"), file=sys.stderr)  # noqa: T201
         return 1
     used = resource.getrusage(resource.RUSAGE_SELF)
     report = {

@@ -33,6 +33,10 @@ FROZEN_FOLDER = "frozen/"
 _SEGMENT = re.compile(r"(?:log|rollup)/(\d{16})\.seg")
 _SEGMENT_NAME = re.compile(r"(?:log/)?\d{16}\.seg")
 _MANIFEST = re.compile(r"date=[\d-]+/part-(\d{16})-(\d{16})\.json")
+_TABLE = re.compile(r"[a-z_]{1,40}")
+_MOST_US = 253_402_300_799_999_999
+"""The end of the year 9999: names of files have four digits for it."""
+_MOST_IDS = (1 << 31) - 1
 _PARQUET = re.compile(r"date=[\d-]+/([a-z_]+)-(\d{16}-\d{16})\.parquet")
 
 
@@ -106,7 +110,8 @@ class Manifest:
     def from_json(cls, data: bytes) -> Manifest:
         """Raises ValueError when this is no manifest.
 
-        The segments that it names are deleted, so each must be the name of a segment: nothing outside log/ is.
+        The segments that it names are deleted, so each must be the name of a segment: nothing outside log/ is. Tables
+        become names of files, and numbers become times and sizes of arrays: each is one that a recording can have.
         """
         try:
             document = json.loads(data)
@@ -115,18 +120,44 @@ class Manifest:
                 raise ValueError(f"it names {strange[0]!r}, which is no segment")
             return cls(
                 part=str(document["part"]),
-                from_us=int(document["from_us"]),
-                to_us=int(document["to_us"]),
+                from_us=_number(document["from_us"], _MOST_US),
+                to_us=_number(document["to_us"], _MOST_US),
                 boot=str(document["boot"]),
                 segments=tuple(document["segments"]),
-                tables={name: TableFacts(**facts) for name, facts in document["tables"].items()},
-                ids={kind: int(count) for kind, count in document["ids"].items()},
-                spans=tuple(Span(**span) for span in document["spans"]),
-                damage=tuple(document["damage"]),
+                tables={_table(name): _facts(**facts) for name, facts in document["tables"].items()},
+                ids={kind: _number(count, _MOST_IDS) for kind, count in document["ids"].items()},
+                spans=tuple(_span(**span) for span in document["spans"]),
+                damage=tuple(map(str, document["damage"])),
                 size_bytes=len(data) + sum(facts["bytes"] for facts in document["tables"].values()),
             )
         except (KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(f"not a manifest: {error!r}") from error
+
+
+def _number(value: object, most: int = 1 << 62) -> int:
+    if type(value) is not int or not 0 <= value <= most:
+        raise ValueError(f"not a manifest: {str(value)[:40]!r} where a number of a recording is expected")
+    return value
+
+
+def _table(name: str) -> str:
+    if not _TABLE.fullmatch(name):
+        raise ValueError(f"not a manifest: {name[:40]!r} is no table")
+    return name
+
+
+def _facts(rows: object, bytes: object, from_us: object = None, to_us: object = None) -> TableFacts:  # noqa: A002
+    times = (None if each is None else _number(each, _MOST_US) for each in (from_us, to_us))
+    return TableFacts(_number(rows), _number(bytes), *times)
+
+
+def _span(boot: str, **numbers: object) -> Span:
+    return Span(boot=str(boot), **{name: _signed(value) for name, value in numbers.items()})
+
+
+def _signed(value: object) -> int:
+    """A clock that was set back makes negative numbers."""
+    return -_number(-value) if isinstance(value, int) and value < 0 else _number(value)
 
 
 def date_folder(from_us: int) -> str:

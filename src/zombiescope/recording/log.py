@@ -20,11 +20,15 @@ stream per segment (not per frame) makes frames of a few hundred bytes compress 
 middle of a segment hides the rest of that segment, two minutes at the most.
 
 The last frame of a segment that was closed in order holds a block of table 0 with no rows.
+
+Whoever reads one need not trust it: lengths are compared with the file's before anything is read, and what a frame
+decompresses and decodes to is counted before it is allocated (allowance.py).
 """
 
 from __future__ import annotations
 
 import json
+import os
 import struct
 import zlib
 from array import array
@@ -37,14 +41,19 @@ import zstandard
 
 from zombiescope._native import decode_ints, encode_ints
 from zombiescope.recording import schema
+from zombiescope.recording.allowance import LOG_RATIO, TOTAL_FLOOR_BYTES, Allowance
 
 MAGIC = b"ZSCOPE1\n"
 MAX_FRAME_BYTES = 256 << 20
+MAX_HEADER_BYTES = 1 << 20
 
 _FRAME = struct.Struct("<II")
 _CLOCK = struct.Struct("<qq")
 _LEVEL = 3
 _WINDOW_LOG = 17  # 128 kB of history: enough for the repetition from second to second, and the encoder stays small
+_PIECE_BYTES = 512  # what is decompressed at once: four bytes can stand for 128 kB, so at most 16 MB come of it
+_CELL_BYTES = 8
+_TEXT_BYTES = 64
 
 
 class DamagedError(ValueError):
@@ -148,7 +157,9 @@ class EncodedBlock:
     last_us: int
 
     def decode(self) -> Block:
-        return _decode_block(self.stored, self.body, 0, self.rows, self.wall_us)[0]
+        # What comes out of it was allowed when its frame was read.
+        allowance = Allowance(self.rows * len(self.stored.columns) * _CELL_BYTES)
+        return _decode_block(self.stored, self.body, 0, self.rows, self.wall_us, allowance)[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,8 +258,10 @@ class SegmentEncoder:
 class SegmentReader:
     """Reads the frames of one segment as far as they are whole; can be asked again for what was appended since."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, floor_bytes: int = TOTAL_FLOOR_BYTES) -> None:
+        """`floor_bytes`: what may come out of it however small it is. Raises DamagedError."""
         self._file = file
+        self._allowance = Allowance(floor_bytes)
         self._stream = zstandard.ZstdDecompressor(max_window_size=1 << _WINDOW_LOG).decompressobj()
         self._position = 0
         self.damage: str | None = None
@@ -262,7 +275,12 @@ class SegmentReader:
         payload = self._next_payload()
         if payload is None:
             raise DamagedError(self.damage or "the segment ends inside its header")
-        header = json.loads(payload)
+        if len(payload) > MAX_HEADER_BYTES:
+            raise DamagedError(f"its header has {len(payload)} bytes")
+        try:
+            header = json.loads(payload)
+        except RecursionError as error:
+            raise DamagedError("its header is nested too deeply") from error
         if not isinstance(header, dict):
             raise DamagedError("the header is not an object")
         return header
@@ -280,14 +298,24 @@ class SegmentReader:
             if payload is None:
                 return
             try:
-                frame = decode_frame(self._stream.decompress(payload), encoded)
+                self._allowance.earn(len(payload), LOG_RATIO)
+                frame = decode_frame(self._unpacked(payload), self._allowance, encoded)
             except (DamagedError, ValueError, UnicodeDecodeError, zstandard.ZstdError) as error:
                 self.damage = f"frame at byte {self._position - len(payload)}: {error}"
                 return
             self.closed = frame.closes
             yield frame
 
+    def _unpacked(self, payload: bytes) -> bytes:
+        pieces = []
+        for start in range(0, len(payload), _PIECE_BYTES):
+            piece = self._stream.decompress(payload[start : start + _PIECE_BYTES])
+            self._allowance.spend(len(piece))
+            pieces.append(piece)
+        return b"".join(pieces)
+
     def _next_payload(self) -> bytes | None:
+        size = self._file.seek(0, os.SEEK_END)
         self._file.seek(self._position)
         head = self._file.read(_FRAME.size)
         if len(head) < _FRAME.size:
@@ -296,6 +324,8 @@ class SegmentReader:
         if length > MAX_FRAME_BYTES:
             self.damage = f"frame at byte {self._position} claims {length} bytes"
             return None
+        if length > size - self._position - _FRAME.size:
+            return None  # before a buffer of that length is made
         payload = self._file.read(length)
         if len(payload) < length:
             return None
@@ -306,8 +336,9 @@ class SegmentReader:
         return payload
 
 
-def decode_frame(body: bytes, encoded: schema.Table | None = None) -> LogFrame:
-    """A frame from its decompressed body. Raises DamagedError."""
+def decode_frame(body: bytes, allowance: Allowance | None = None, encoded: schema.Table | None = None) -> LogFrame:
+    """A frame from its decompressed body, within what a reader may allocate. Raises DamagedError and TooMuchError."""
+    allowance = Allowance() if allowance is None else allowance
     if len(body) < _CLOCK.size:
         raise DamagedError("body shorter than its clock")
     wall_us, monotonic_ns = _CLOCK.unpack_from(body)
@@ -325,7 +356,7 @@ def decode_frame(body: bytes, encoded: schema.Table | None = None) -> LogFrame:
         if stored is None:
             raise DamagedError(f"table {number} is not known to this version")
         first = offset
-        block, offset = _decode_block(stored, body, offset, rows, wall_us)
+        block, offset = _decode_block(stored, body, offset, rows, wall_us, allowance)
         if block.table is encoded:
             kept.append(EncodedBlock(stored, rows, wall_us, body[first:offset], *_span(block)))
         else:
@@ -333,11 +364,15 @@ def decode_frame(body: bytes, encoded: schema.Table | None = None) -> LogFrame:
     return LogFrame(wall_us, monotonic_ns, tuple(blocks), closes, tuple(kept))
 
 
-def _decode_block(stored: schema.Table, body: bytes, offset: int, rows: int, wall_us: int) -> tuple[Block, int]:
+def _decode_block(
+    stored: schema.Table, body: bytes, offset: int, rows: int, wall_us: int, allowance: Allowance
+) -> tuple[Block, int]:
+    # Columns without values take no bytes of the file, and as much memory as the others once they are read.
+    allowance.spend(rows * len(stored.columns) * _CELL_BYTES)
     table = schema.BY_NAME[stored.name]
     columns: dict[str, Any] = dict.fromkeys(table.names)
     for column in stored.columns:
-        columns[column.name], offset = _decode_column(column.kind, body, offset, rows, wall_us)
+        columns[column.name], offset = _decode_column(column.kind, body, offset, rows, wall_us, allowance)
     return Block(table, rows, columns), offset
 
 
@@ -349,7 +384,9 @@ def _span(block: Block) -> tuple[int, int]:
     return (min(times), max(times)) if len(times) else (0, -1)
 
 
-def _decode_column(kind: str, body: bytes, offset: int, rows: int, wall_us: int) -> tuple[Any, int]:
+def _decode_column(
+    kind: str, body: bytes, offset: int, rows: int, wall_us: int, allowance: Allowance
+) -> tuple[Any, int]:
     if offset >= len(body):
         raise DamagedError("block cut short")
     mode = body[offset]
@@ -357,7 +394,7 @@ def _decode_column(kind: str, body: bytes, offset: int, rows: int, wall_us: int)
     if mode == 0:
         return None, offset
     if mode == 1:
-        return _decode_values(kind, body, offset, rows, wall_us)
+        return _decode_values(kind, body, offset, rows, wall_us, allowance)
     if mode != 2:
         raise DamagedError(f"column mode {mode}")
     end = offset + (rows + 7) // 8
@@ -365,20 +402,27 @@ def _decode_column(kind: str, body: bytes, offset: int, rows: int, wall_us: int)
     if len(bitmap) != (rows + 7) // 8:
         raise DamagedError("bitmap cut short")
     present = [row for row in range(rows) if bitmap[row >> 3] >> (row & 7) & 1]
-    values, offset = _decode_values(kind, body, end, len(present), wall_us)
+    values, offset = _decode_values(kind, body, end, len(present), wall_us, allowance)
     if isinstance(values, Texts):
         return Texts(values.lengths, values.data, present, rows), offset
     return _sparse(values, present, rows), offset
 
 
-def _decode_values(kind: str, body: bytes, offset: int, count: int, wall_us: int) -> tuple[Any, int]:
+def _decode_values(
+    kind: str, body: bytes, offset: int, count: int, wall_us: int, allowance: Allowance
+) -> tuple[Any, int]:
     if kind == "text":
+        allowance.spend(count * _TEXT_BYTES)
         return _decode_texts(body, offset, count)
     if kind == "ints":
         lengths, offset = decode_ints(body, offset, count)
         if count and min(lengths) < 0:
             raise DamagedError("list of negative length")
-        flat, offset = decode_ints(body, offset, sum(lengths))
+        elements = sum(lengths)
+        if elements > len(body) - offset:
+            raise DamagedError("more elements than bytes")
+        allowance.spend(elements * _CELL_BYTES)
+        flat, offset = decode_ints(body, offset, elements)
         return Lists(lengths, flat), offset
     return decode_ints(body, offset, count, wall_us if kind == "time" else 0)
 

@@ -6,17 +6,22 @@ verified: a flipped bit costs the table of that part, and never gives a wrong nu
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import BinaryIO
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from zombiescope.recording import columns, schema
+from zombiescope.recording.allowance import PARQUET_RATIO, TOTAL_FLOOR_BYTES, Allowance, TooMuchError
 from zombiescope.recording.layout import Manifest, Span
+from zombiescope.recording.parquet import ROWS_PER_GROUP
 from zombiescope.recording.part import Damage
 from zombiescope.recording.store import Store
 
+_CELL_BYTES = 8
 THREADED_ROWS = 1_000_000
 """For fewer, a thread for each column costs more CPU than it saves time, and every thread keeps memory of its own: a
 diagnosis of half an hour took 200 MB instead of 170."""
@@ -25,7 +30,9 @@ _SUMMARIES = frozenset(table.name for table in schema.SUMMARIES)
 
 
 class ParquetPart:
-    def __init__(self, store: Store, prefix: str, manifest: Manifest) -> None:
+    def __init__(self, store: Store, prefix: str, manifest: Manifest, *, floor_bytes: int = TOTAL_FLOOR_BYTES) -> None:
+        """`floor_bytes`: what may come out of a table however small its file is."""
+        self._floor_bytes = floor_bytes
         self.name = manifest.part
         self.boot = manifest.boot
         self.start_us = manifest.from_us
@@ -64,8 +71,8 @@ class ParquetPart:
         start_us, end_us = self._cutting(table, start_us, end_us)
         try:
             with self._store.open(self._prefix + name) as file:
-                return _read_parquet(file, table, start_us, end_us, wanted)
-        except (OSError, pa.ArrowException, EOFError) as error:
+                return _read_parquet(file, table, start_us, end_us, wanted, self._floor_bytes)
+        except (OSError, pa.ArrowException, EOFError, ValueError, OverflowError) as error:
             self._damaged(name, str(error).splitlines()[0] if str(error) else repr(error))
             return None
 
@@ -112,9 +119,15 @@ def _read_parquet(
     start_us: int | None,
     end_us: int | None,
     wanted: Sequence[str] | None,
+    floor_bytes: int,
 ) -> pa.Table:
     target = columns.arrow_schema(table, wanted)
-    parquet = pq.ParquetFile(file, page_checksum_verification=True)
+    allowance = Allowance(floor_bytes)
+    allowance.earn(file.seek(0, os.SEEK_END), PARQUET_RATIO)
+    file.seek(0)
+    # Text stays a dictionary until it is known how long it is: one string may stand for a million rows.
+    texts = [field.name for field in target if pa.types.is_string(field.type)]
+    parquet = pq.ParquetFile(file, page_checksum_verification=True, read_dictionary=texts)
     stored = set(parquet.schema_arrow.names)
     needed = [name for name in target.names if name in stored]
     time = table.time_column
@@ -122,11 +135,40 @@ def _read_parquet(
     if time is not None and cuts and time not in needed:
         needed.append(time)
     groups = _row_groups(parquet, time, start_us, end_us)
+    _afford(parquet, groups, needed, allowance)
     many = sum(parquet.metadata.row_group(group).num_rows for group in groups) >= THREADED_ROWS
     rows = parquet.read_row_groups(groups, columns=needed, use_threads=many)
     if time is not None and cuts:
         rows = columns.cut(rows, time, start_us, end_us)
+    for name in set(texts) & set(rows.column_names):
+        allowance.spend(_text_bytes(rows.column(name)))
     return _conform(rows, target)
+
+
+def _afford(parquet: pq.ParquetFile, groups: Sequence[int], needed: Sequence[str], allowance: Allowance) -> None:
+    """What the row groups decode to, before they are read. Raises TooMuchError."""
+    metadata = parquet.metadata
+    known = set(needed)
+    for group in map(metadata.row_group, groups):
+        if group.num_rows > ROWS_PER_GROUP:
+            raise TooMuchError(f"a row group has {group.num_rows} rows")
+        for position in range(group.num_columns):
+            chunk = group.column(position)
+            if chunk.path_in_schema.split(".", 1)[0] in known:
+                allowance.spend(_CELL_BYTES * max(chunk.num_values, group.num_rows))
+
+
+def _text_bytes(column: pa.ChunkedArray) -> int:
+    """The length of all texts of a column, each counted as often as it stands there."""
+    total = 0
+    for chunk in column.chunks:
+        if not pa.types.is_dictionary(chunk.type):
+            continue
+        offsets, _ = columns.text_parts(pa.chunked_array([chunk.dictionary]))
+        lengths = np.diff(offsets.astype(np.int64))
+        rows = columns.ids(chunk.indices)
+        total += int(lengths[rows[rows >= 0]].sum()) if len(lengths) else 0
+    return total
 
 
 def _row_groups(parquet: pq.ParquetFile, time: str | None, start_us: int | None, end_us: int | None) -> list[int]:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import pyarrow as pa
 
-from zombiescope.recording import columns, layout, schema
+from zombiescope.recording import allowance, columns, layout, schema
 from zombiescope.recording.columns import in_order_of_time
 from zombiescope.recording.gaps import Gap, find_gaps
 from zombiescope.recording.ids import UniqueIds
@@ -103,7 +103,9 @@ class Recording:
         bound(self._segments)
         known = {part.name: part for part in self._parquet}
         self._parquet = [
-            known.get(manifest.part) or ParquetPart(self.store, self.prefix, manifest) for manifest in manifests
+            known.get(manifest.part)
+            or ParquetPart(self.store, self.prefix, manifest, floor_bytes=allowance.share(len(manifests)))
+            for manifest in manifests
         ]
         same = {*map(id, known.values()), *map(id, before.values())}
         self._ids.keep({part.name for part in self.parts if id(part) in same})
@@ -114,7 +116,7 @@ class Recording:
             if isinstance(node, dict):
                 return node
             self._damage.append(Damage(layout.NODE_FILE, "is not an object"))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             self._damage.append(Damage(layout.NODE_FILE, str(error)))
         return {}
 
@@ -128,7 +130,9 @@ class Recording:
                 continue
             try:
                 hold = len(opened) < MAX_HELD_SEGMENTS
-                opened.append(SegmentPart(self.store, self.prefix, segment, hold=hold))
+                opened.append(
+                    SegmentPart(self.store, self.prefix, segment, hold=hold, floor_bytes=allowance.share(len(found)))
+                )
             except FileNotFoundError:
                 continue
         return opened
@@ -298,7 +302,7 @@ class Recording:
         for segment in found:
             try:
                 with self.store.open(self.prefix + segment.name) as file:
-                    reader = SegmentReader(file)
+                    reader = SegmentReader(file, allowance.share(len(found)))
                     for frame in reader.frames():
                         for block in frame.blocks:
                             if block.table is spec:

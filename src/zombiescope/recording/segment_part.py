@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from zombiescope.recording import columns, schema
+from zombiescope.recording.allowance import TOTAL_FLOOR_BYTES
 from zombiescope.recording.gaps import HOLE_US
 from zombiescope.recording.layout import SegmentFile, Span
 from zombiescope.recording.log import Block, DamagedError, EncodedBlock, LogFrame, SegmentReader
@@ -31,8 +32,12 @@ KEPT_SAMPLE_BYTES = 8 << 20
 class SegmentPart:
     """A segment as it was when the part was made: what is appended later is not seen."""
 
-    def __init__(self, store: Store, prefix: str, found: SegmentFile, *, hold: bool) -> None:
-        """`hold` keeps the file open, so that compaction may delete its name. Raises FileNotFoundError."""
+    def __init__(
+        self, store: Store, prefix: str, found: SegmentFile, *, hold: bool, floor_bytes: int = TOTAL_FLOOR_BYTES
+    ) -> None:
+        """`hold` keeps the file open, so that compaction may delete its name; `floor_bytes`: what may come out of it
+        however small it is. Raises FileNotFoundError."""
+        self._floor_bytes = floor_bytes
         self.name = found.name
         self.start_us = found.start_us
         self.size_bytes = found.size_bytes
@@ -150,7 +155,7 @@ class SegmentPart:
 
     def _reader(self) -> SegmentReader | None:
         try:
-            return SegmentReader(io.BytesIO(self._bytes()))
+            return SegmentReader(io.BytesIO(self._bytes()), self._floor_bytes)
         except FileNotFoundError:
             self.damage.append(Damage(self.name, "was removed while the recording was read"))
         except (DamagedError, ValueError, OSError):

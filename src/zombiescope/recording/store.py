@@ -2,7 +2,8 @@
 
 Readers ask for names with "/" between folders, relative to the recording, and never for a path. A pack is a
 zip whose members are stored, not deflated (Parquet and log segments are compressed already), so that a
-member is a plain range of the file and a reader seeks in it as freely as in a file of its own.
+member is a plain range of the file and a reader seeks in it as freely as in a file of its own. A pack comes from
+elsewhere: what its directory says of lengths is compared with the file's own before anybody asks for that much memory.
 
 What is not there: a name that vanishes between listing and opening raises FileNotFoundError; with a
 recorder running that is ordinary (compaction and retention delete files).
@@ -14,7 +15,7 @@ import io
 import os
 import struct
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol
@@ -97,8 +98,10 @@ class Pack:
         self._file = open(path, "rb")  # noqa: SIM115 - closed by close(), with the recording
         try:
             with zipfile.ZipFile(self._file) as archive:
-                self._members = {info.filename: info for info in archive.infolist() if not info.is_dir()}
-        except zipfile.BadZipFile as error:
+                found = [info for info in archive.infolist() if not info.is_dir()]
+            self._members = {info.filename: info for info in found}
+            _fit(found, os.fstat(self._file.fileno()).st_size)
+        except (zipfile.BadZipFile, ValueError, OverflowError, NotImplementedError, struct.error) as error:
             self._file.close()
             raise NotARecordingError(
                 f"{path} is not a pack ({error})", "name a recording directory or what `zombiescope pack` made"
@@ -135,6 +138,19 @@ class Pack:
 
     def close(self) -> None:
         self._file.close()
+
+
+def _fit(members: Sequence[zipfile.ZipInfo], size_bytes: int) -> None:
+    """Members lie in the file, each in bytes of its own: a directory may promise terabytes, or the same bytes a
+    thousand times. Raises BadZipFile."""
+    end = 0
+    for info in sorted(members, key=lambda info: info.header_offset):
+        if info.header_offset < end:
+            raise zipfile.BadZipFile("its members overlap")
+        end = info.header_offset + _LOCAL_HEADER.size + info.compress_size
+        is_stored = info.compress_type == zipfile.ZIP_STORED
+        if end > size_bytes or (is_stored and info.file_size > info.compress_size):
+            raise zipfile.BadZipFile("a member is longer than the file")
 
 
 class _Range(io.RawIOBase):

@@ -5,6 +5,11 @@ inside a container is chosen by whoever runs there and may by now name a device 
 those acts. Links are followed inside the given root only.
 
 No descriptor is kept: an open file of a container would keep its file system from being unmounted.
+
+A build id is no identity: it is a note in the file, and whoever makes a file can copy the note of another. A table
+belongs to the file it was read from (device, inode, size, times, owner). By build id alone it is found only if the file
+is the machine's own: root's, or ours, writable by nobody else, and in the root that we have too. That is for processes
+that are gone; a table of a container, or of a user, names functions of that very file only.
 """
 
 from __future__ import annotations
@@ -25,30 +30,49 @@ SYMBOL_BYTES = 12
 KEEP_NAMES_BYTES = 1 << 16  # with names, a table of libc or of a Debian python3 is twice its size
 
 BURST_S = 1.0
-SHARE = 0.01
+SHARE = 0.005
+OWNER_BURST_S = 0.25
+OWNER_SHARE = 0.00125
+MAX_OWNERS = 256
 PUT_OFF = "put off: too many files for the time allowed"
 
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 
 class FileIdentity(NamedTuple):
-    """Stands for a file without a build id, for as long as nobody writes to it."""
+    """One file, for as long as nobody writes to it. Times of contents can be set at will, that of the inode cannot."""
 
     dev: int
     inode: int
     size: int
     mtime_ns: int
+    ctime_ns: int
+    uid: int
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> FileIdentity:
+        return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_uid)
 
 
-ElfKey = bytes | FileIdentity
+class ElfKey(NamedTuple):
+    """What a table belongs to: a file, and the build that it says it is."""
+
+    build_id: bytes | None
+    file: FileIdentity
+
+
 K = TypeVar("K")
 V = TypeVar("V")
 
 
 def identity(fd: int) -> FileIdentity:
     """Which file this is."""
-    status = os.fstat(fd)
-    return FileIdentity(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+    return FileIdentity.of(os.fstat(fd))
+
+
+def of_the_machine(status: os.stat_result) -> bool:
+    """Whether only root, or we ourselves, may have written this file."""
+    return status.st_uid in (0, os.geteuid()) and not status.st_mode & 0o022
 
 
 def open_elf(path: str, root_fd: int, *, links: bool = True) -> int:
@@ -70,11 +94,31 @@ def reopen(place: int) -> int:
     return os.open(f"/proc/self/fd/{place}", _READ)
 
 
+class _Budget:
+    """CPU time that may be spent: some at once, and a share of a core over time."""
+
+    __slots__ = ("_at_s", "_burst_s", "_left_s", "_share")
+
+    def __init__(self, burst_s: float, share: float, now_s: float) -> None:
+        self._burst_s, self._share = burst_s, share
+        self._left_s, self._at_s = burst_s, now_s
+
+    def has_any(self, now_s: float) -> bool:
+        self._left_s = min(self._burst_s, self._left_s + self._share * (now_s - self._at_s))
+        self._at_s = now_s
+        return self._left_s > 0
+
+    def spend(self, cpu_s: float) -> None:
+        self._left_s -= cpu_s
+
+
 class ElfCache:
-    """Symbol tables by build id, the least recently used dropped first; used by one thread.
+    """Symbol tables by file, the least recently used dropped first; used by one thread.
 
     Reading tables costs CPU time too, and where more files are in use than there is room for they would be
-    read over and over: BURST_S of CPU time may be spent on it at once, and SHARE of one core over time.
+    read over and over: BURST_S of CPU time may be spent on it at once, and SHARE of one core over time; as much again
+    on files that are not the machine's own, of which no owner (a user on one file system) has more than a quarter. So
+    whoever makes files that take long to read has no names for his own, and the machine's programs have theirs.
     """
 
     def __init__(
@@ -94,10 +138,12 @@ class ElfCache:
         self._tables: OrderedDict[ElfKey, FunctionLookup] = OrderedDict()
         self._failed: OrderedDict[ElfKey, str] = OrderedDict()
         self._keys: OrderedDict[FileIdentity, ElfKey] = OrderedDict()
+        self._shared: dict[bytes, ElfKey] = {}
         self._max_failures = max_failures
         self._keep_names_bytes = min(keep_names_bytes, max_bytes // 16)
-        self._allowance_s = BURST_S
-        self._allowed_at_s = time.monotonic()
+        now_s = time.monotonic()
+        self._machine, self._others = (_Budget(BURST_S, SHARE, now_s) for _ in range(2))
+        self._owners: OrderedDict[tuple[int, int], _Budget] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._tables)
@@ -110,16 +156,22 @@ class ElfCache:
             self._tables.move_to_end(key)
         return table
 
+    def shared(self, build_id: bytes) -> tuple[ElfKey, FunctionLookup] | None:
+        """The table of a file of the machine's own with this build id, if it is held."""
+        key = self._shared.get(build_id)
+        table = None if key is None else self.get(key)
+        return None if key is None or table is None else (key, table)
+
     def failure(self, key: ElfKey) -> str | None:
         """Why this file has no table, if that is known."""
         return self._failed.get(key)
 
     def key(self, fd: int) -> ElfKey:
-        """The build id of an open file, or its identity; ElfError when it is not an ELF file."""
+        """An open file, and its build id; ElfError when it is not an ELF file."""
         file = identity(fd)
         key = self._keys.get(file)
         if key is None:
-            key = elf_build_id(fd) or file
+            key = ElfKey(elf_build_id(fd), file)
             _remember(self._keys, file, key, self._max_failures)
         return key
 
@@ -131,23 +183,36 @@ class ElfCache:
         try:
             key = self.key(fd)
         except ElfError as fault:
-            return self._fail(identity(fd), str(fault)), None
+            return self._fail(ElfKey(None, identity(fd)), str(fault)), None
         table = self.get(key)
         if table is None and key not in self._failed:
-            table = self._read_within_allowance(key, fd, place)
+            trusted = (place is None or place.ours) and of_the_machine(os.fstat(fd))
+            table = self._read_within_budget(key, fd, place, trusted)
+            if table is not None and trusted and key.build_id is not None:
+                self._shared[key.build_id] = key
         return key, table
 
-    def _read_within_allowance(self, key: ElfKey, fd: int, place: BinaryPlace | None) -> FunctionLookup | None:
+    def _read_within_budget(
+        self, key: ElfKey, fd: int, place: BinaryPlace | None, trusted: bool
+    ) -> FunctionLookup | None:
         now_s = time.monotonic()
-        self._allowance_s = min(BURST_S, self._allowance_s + SHARE * (now_s - self._allowed_at_s))
-        self._allowed_at_s = now_s
-        if self._allowance_s <= 0:
+        budgets = [self._machine] if trusted else [self._others, self._owner(key.file, now_s)]
+        if not all(budget.has_any(now_s) for budget in budgets):
             self.failures[PUT_OFF] += 1
             return None
         before_s = time.thread_time()
         table = self._read(key, fd, place)
-        self._allowance_s -= time.thread_time() - before_s
+        for budget in budgets:
+            budget.spend(time.thread_time() - before_s)
         return table
+
+    def _owner(self, file: FileIdentity, now_s: float) -> _Budget:
+        """Of everybody else: a container has a file system of its own, whoever its files belong to."""
+        who = (file.dev, file.uid)
+        if who not in self._owners:
+            _remember(self._owners, who, _Budget(OWNER_BURST_S, OWNER_SHARE, now_s), MAX_OWNERS)
+        self._owners.move_to_end(who)
+        return self._owners[who]
 
     def _read(self, key: ElfKey, fd: int, place: BinaryPlace | None) -> FunctionLookup | None:
         self.misses += 1
@@ -170,9 +235,11 @@ class ElfCache:
         self._tables[key] = table
         self.nbytes += table.nbytes
         while self.nbytes > self.max_bytes and len(self._tables) > 1:
-            _, dropped = self._tables.popitem(last=False)
+            old, dropped = self._tables.popitem(last=False)
             self.nbytes -= dropped.nbytes
             self.evicted += 1
+            if old.build_id is not None and self._shared.get(old.build_id) == old:
+                del self._shared[old.build_id]
         return table
 
     def _fail(self, key: ElfKey, why: str) -> ElfKey:

@@ -9,6 +9,7 @@ An address here is the one that the linker gave; SymbolTable.vaddr() makes it of
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
@@ -19,6 +20,7 @@ from zombiescope._errors import UserError
 from zombiescope._native import ElfError, elf_build_id, elf_load_address
 from zombiescope.symbols import build_id_paths
 from zombiescope.symbols.demangle import demangle
+from zombiescope.symbols.elf import FileIdentity
 from zombiescope.symbols.store import SymbolStore, content_bytes
 
 if TYPE_CHECKING:
@@ -60,7 +62,7 @@ class InlinedFunctions:
         self._caches = [*map(Path, search), build_id_paths.perf_cache()]
         self._debug_roots = debug_roots
         self._store = SymbolStore() if store is None else store
-        self._known: OrderedDict[bytes, _Dwarf | None] = OrderedDict()
+        self._known: OrderedDict[tuple[bytes, FileIdentity | None], _Dwarf | None] = OrderedDict()
 
     def at(self, binary: Path | bytes, address: int) -> list[Inlined]:
         """The functions at an address, innermost first; the last is the one that the others were inlined into.
@@ -70,12 +72,13 @@ class InlinedFunctions:
         build_id = binary if isinstance(binary, bytes) else _build_id(binary)
         if not build_id:
             return []
-        if build_id not in self._known:
-            self._known[build_id] = self._load(build_id, binary if isinstance(binary, Path) else None)
+        known = (build_id, None if isinstance(binary, bytes) else FileIdentity.of(binary.stat()))
+        if known not in self._known:
+            self._known[known] = self._load(build_id, binary if isinstance(binary, Path) else None)
             if len(self._known) > MAX_OPEN:
                 self._known.popitem(last=False)
-        self._known.move_to_end(build_id)
-        dwarf = self._known[build_id]
+        self._known.move_to_end(known)
+        dwarf = self._known[known]
         if dwarf is None or address < dwarf.load_address:
             return []
         found = dwarf.symcache.lookup(address - dwarf.load_address)[:MAX_DEPTH]
@@ -105,7 +108,8 @@ class InlinedFunctions:
         # A symcache is of one version of the package; another one makes its own.
         kind = f"symcache{symbolic.SYMCACHE_LATEST_VERSION}"
         base = _load_address(path)
-        fd = self._store.open(kind, build_id)
+        key = _key(build_id, path)
+        fd = self._store.open(kind, key)
         if fd is not None:
             try:
                 content = os.pread(fd, min(content_bytes(fd), MAX_SYMCACHE_BYTES), 0)
@@ -123,7 +127,7 @@ class InlinedFunctions:
             return None
         content = made.open_stream().read()
         if len(content) <= MAX_SYMCACHE_BYTES:
-            kept = self._store.make(kind, build_id, lambda out: _write(out, content))
+            kept = self._store.make(kind, key, lambda out: _write(out, content))
             if kept is not None:
                 os.close(kept)
         return _Dwarf(made, base)
@@ -143,6 +147,12 @@ def _package() -> ModuleType:
         ) from None
     else:
         return symbolic
+
+
+def _key(build_id: bytes, path: Path) -> bytes:
+    """Two files may carry one build id: an entry is of the file that it was made of."""
+    file = repr((build_id, *FileIdentity.of(path.stat()))).encode()
+    return hashlib.blake2b(file, digest_size=20).digest()
 
 
 def _build_id(path: Path) -> bytes | None:

@@ -2,8 +2,11 @@
 
 What maps prints about a file (device, inode, path) leads to its key in the cache for a minute, without
 opening it: a thousand short processes that run the same program cost one open. The numbers of a deleted file
-may be given to another within that minute, but hardly together with its path. A mapping that carries a build
-id needs no file at all while the cache holds it, which is how processes that are gone get their names.
+may be given to another within that minute, but hardly together with its path. Records may have a build id instead of
+the numbers; a path means a file only in one mount namespace below one root, so that is part of what leads to the key.
+
+A mapping that carries a build id needs no file at all while the cache holds a file of the machine's own with that id,
+which is how processes that are gone get their names.
 """
 
 from __future__ import annotations
@@ -59,12 +62,13 @@ class MappedFiles:
 
     def find(self, process: LiveProcess | None, mapping: Mapping) -> MappedFile | None:
         """The table of the file behind a mapping; None when it cannot be had."""
-        if mapping.build_id is not None:
-            table = self._cache.get(mapping.build_id)
-            if table is not None:
-                return MappedFile(mapping.build_id, table)
+        if mapping.build_id is not None and (process is None or process.ours):
+            shared = self._cache.shared(mapping.build_id)
+            if shared is not None:
+                return MappedFile(*shared)
         when_s = mapping.mapped_at_s if mapping.build_id is None else None
-        mark = (mapping.dev, mapping.inode, mapping.path, mapping.build_id, when_s)
+        seen_from = None if process is None else process.root
+        mark = (seen_from, mapping.dev, mapping.inode, mapping.path, mapping.build_id, when_s)
         known = self._known.get(mark)
         now_s = time.monotonic()
         if known is not None and now_s < known.until_s:
@@ -94,7 +98,9 @@ class MappedFiles:
         return MappedFile(key, table)
 
     def _place(self, process: LiveProcess | None, mapping: Mapping) -> BinaryPlace:
-        return BinaryPlace(mapping.path, "/" if process is None else f"{self._proc}/{process.pid}/root")
+        if process is None:
+            return BinaryPlace(mapping.path)
+        return BinaryPlace(mapping.path, f"{self._proc}/{process.pid}/root", process.ours)
 
     def _know(self, mark: tuple[object, ...], known: _Known) -> None:
         self._known[mark] = known

@@ -19,6 +19,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 
 from zombiescope._native import ElfError, elf_build_id
 from zombiescope.symbols.elf import open_elf, reopen
@@ -41,10 +42,12 @@ class Tally:
 class LiveProcess:
     """A living process; ProcessLookupError from any method when it is gone."""
 
-    __slots__ = ("_exe", "fd", "maps", "pid")
+    __slots__ = ("_exe", "_root", "fd", "maps", "pid", "proc")
 
     def __init__(self, pid: int, proc: str = "/proc") -> None:
         self.pid = pid
+        self.proc = proc
+        self._root: tuple[object, ...] | None = None
         try:
             self.fd = os.open(f"{proc}/{pid}", _DIRECTORY)
         except FileNotFoundError:
@@ -54,6 +57,18 @@ class LiveProcess:
         if not self.still_there():
             self.close()
             raise ProcessLookupError
+
+    @property
+    def root(self) -> tuple[object, ...]:
+        """Where its paths lead: its mount namespace and its root in it; itself where that may not be known."""
+        if self._root is None:
+            self._root = _root(self.fd) or (self.pid, self.fd)
+        return self._root
+
+    @property
+    def ours(self) -> bool:
+        """Whether its paths lead where ours, or those of the machine's first process, do."""
+        return self.root in (_root_at(f"{self.proc}/self"), _root_at(f"{self.proc}/1"))
 
     def close(self) -> None:
         """Let go of the directory."""
@@ -71,6 +86,7 @@ class LiveProcess:
             return False
         if exe != self._exe:
             self._exe = exe
+            self._root = None
             self.maps.forget()
         return True
 
@@ -172,3 +188,24 @@ def _refusal(fd: int, mapping: Mapping, tally: Tally, certain: bool) -> str | No
         return "replaced"
     tally.notes["accepted by path and inode" if same_inode else "accepted by path"] += 1
     return None
+
+
+def _root(process_fd: int) -> tuple[object, ...] | None:
+    try:
+        namespace = os.stat("ns/mnt", dir_fd=process_fd)
+        root = os.stat("root", dir_fd=process_fd)
+    except OSError:
+        return None
+    return namespace.st_ino, root.st_dev, root.st_ino
+
+
+@cache
+def _root_at(place: str) -> tuple[object, ...] | None:
+    try:
+        fd = os.open(place, _DIRECTORY)
+    except OSError:
+        return None
+    try:
+        return _root(fd)
+    finally:
+        os.close(fd)

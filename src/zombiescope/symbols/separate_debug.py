@@ -5,8 +5,12 @@ Asked for only where a binary has no .symtab: one with less in it is never looke
     1. <debug root>/.build-id/ab/cdef....debug, then by .gnu_debuglink; in our root, and in the process's own
     2. .gnu_debugdata, unpacked once into the store; where there is none, into memory, if it is small
 
-A separate file is used only if its build id is the binary's. One that was found is opened again for each name that
-its table does not hold, and its build id compared again.
+A separate file is used only if its build id is the binary's, and if it is root's, ours or of the binary's own user: the
+places where it is looked for, beside the binary above all, may be anybody's. One that was found is opened again for
+each name that its table does not hold, and compared again.
+
+What is unpacked is stored under a digest of what it was unpacked from. The build id would not do: two files may carry
+the same, and whoever came first would give names to the other.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ from zombiescope.symbols.store import SymbolStore
 MAX_LINK_BYTES = 4096
 MAX_IN_MEMORY_BYTES = 4 << 20
 UNPACKED = "debugdata"
+DIGEST_BYTES = 20
 
 Reopen = Callable[[], int | None]
 
@@ -33,6 +38,8 @@ class BinaryPlace(NamedTuple):
 
     path: str
     root: str = "/"
+    ours: bool = True
+    """Whether that root is the machine's."""
 
 
 class FunctionLookup(Protocol):
@@ -121,7 +128,7 @@ class SeparateDebug:
         if program.has_symtab or program.go_functions or program.build_id is None:
             return program
         for candidate in self._separate(fd, program, place):
-            reopen = _reopener(candidate, program.build_id)
+            reopen = _reopener(candidate, program.build_id, os.fstat(fd).st_uid)
             other = reopen()
             if other is not None:
                 try:
@@ -145,9 +152,9 @@ class SeparateDebug:
             yield BinaryPlace(str(path))
 
     def _unpacked(self, fd: int, program: SymbolTable, max_symbols: int, keep_names_bytes: int) -> FunctionLookup:
-        key, store = program.build_id, self._store
-        assert key is not None
-        if store is not None:
+        store = self._store
+        key = None if store is None else _digest(fd, program, self._max_unpacked_bytes)
+        if store is not None and key is not None:
             other = store.open(UNPACKED, key)
             if other is None:
                 other = store.make(UNPACKED, key, lambda out: self._unpack(fd, program, out, self._max_unpacked_bytes))
@@ -173,6 +180,20 @@ class SeparateDebug:
         debugdata.unpack(fd, program.debugdata, out, max_bytes=most, max_memory_bytes=self._max_memory_bytes)
 
 
+def _digest(fd: int, program: SymbolTable, most: int) -> bytes:
+    """Of what is packed: whoever has the same bytes may have what was made of them. ElfError when they are too many."""
+    import hashlib
+
+    assert program.debugdata is not None
+    offset, size = program.debugdata
+    if size > most:
+        raise ElfError("its .gnu_debugdata unpacks to more than can be real")
+    digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
+    for start in range(0, size, debugdata.PIECE_BYTES):
+        digest.update(os.pread(fd, min(debugdata.PIECE_BYTES, size - start), offset + start))
+    return digest.digest()
+
+
 def _debuglink(fd: int, program: SymbolTable) -> str | None:
     if program.debuglink is None:
         return None
@@ -180,7 +201,7 @@ def _debuglink(fd: int, program: SymbolTable) -> str | None:
     return os.fsdecode(os.pread(fd, min(size, MAX_LINK_BYTES), offset).split(b"\0", 1)[0])
 
 
-def _reopener(place: BinaryPlace, build_id: bytes) -> Reopen:
+def _reopener(place: BinaryPlace, build_id: bytes, owner: int) -> Reopen:
     def reopen() -> int | None:
         try:
             root_fd = os.open(place.root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -193,7 +214,7 @@ def _reopener(place: BinaryPlace, build_id: bytes) -> Reopen:
         finally:
             os.close(root_fd)
         try:
-            if elf_build_id(fd) == build_id:
+            if _believable(os.fstat(fd), owner) and elf_build_id(fd) == build_id:
                 return fd
         except ElfError:
             pass
@@ -201,3 +222,8 @@ def _reopener(place: BinaryPlace, build_id: bytes) -> Reopen:
         return None
 
     return reopen
+
+
+def _believable(status: os.stat_result, owner: int) -> bool:
+    """Whether a file may give names to a binary of `owner`."""
+    return status.st_uid in (0, os.geteuid(), owner) and not status.st_mode & 0o002

@@ -1,4 +1,7 @@
-"""Tables that are expensive to make, kept on disk by build id: made once, whoever asks and however often.
+"""Tables that are expensive to make, kept on disk: made once, whoever asks and however often.
+
+A key says of what an entry was made: a digest of those bytes, or a file as the system knows it. A build id is neither
+(elf.py).
 
     $ZOMBIESCOPE_CACHE/symbols, else $CACHE_DIRECTORY/symbols (which systemd sets), else for root
     /var/cache/zombiescope/symbols, else $XDG_CACHE_HOME/zombiescope/symbols, else ~/.cache/zombiescope/symbols

@@ -40,16 +40,17 @@ class Watcher:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
+        self._let_go = False
         self.queue: asyncio.Queue[str | None] = asyncio.Queue()
 
     def send(self, text: str | None) -> None:
         self._loop.call_soon_threadsafe(self._put, text)
 
     def _put(self, text: str | None) -> None:
-        if self.queue.qsize() < MOST_WAITING:
-            self.queue.put_nowait(text)
-        else:
-            self.queue.put_nowait(None)
+        if self._let_go:
+            return
+        self._let_go = text is None or self.queue.qsize() >= MOST_WAITING
+        self.queue.put_nowait(None if self._let_go else text)
 
 
 class Follower:
@@ -59,12 +60,16 @@ class Follower:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
-    def add(self, watcher: Watcher) -> None:
+    def add(self, watcher: Watcher, most: int) -> bool:
+        """Whether there was room among `most` for one more."""
         with self._lock:
+            if len(self._watchers) >= most:
+                return False
             self._watchers.add(watcher)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="follower", daemon=True)
                 self._thread.start()
+            return True
 
     def remove(self, watcher: Watcher) -> None:
         with self._lock:

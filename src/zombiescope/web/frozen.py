@@ -13,15 +13,16 @@ from __future__ import annotations
 
 import base64
 import gzip
+import html
 import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import Any
 
 from zombiescope._errors import UserError
+from zombiescope._text import printable_lines
 from zombiescope.documents.columns import Columns
 from zombiescope.profile.pruning import FILE_BYTES
 from zombiescope.profile.sample_table import SampleTable
@@ -132,16 +133,20 @@ def assembled(
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{escape(heading)}</title>\n"
+        f"<title>{_escaped(heading)}</title>\n"
         '<link rel="icon" href="data:,">\n'
         f"<style>\n{built.style}\n</style>\n</head>\n<body>\n"
         '<div id="app"></div>\n'
         f"<noscript><p>This page draws with JavaScript, which is switched off here.</p>"
-        f"<pre>{escape(markdown or heading)}</pre></noscript>\n"
+        f"<pre>{_escaped(markdown or heading)}</pre></noscript>\n"
         f'<script type="application/json" id="frozen"{said}>{_inside(frozen)}</script>\n'
         f'<script>if (!location.hash.includes("=")) history.replaceState(null, "", "#" + {_inside(opens)})</script>\n'
         f'<script type="text/plain" id="page">{built.script}</script>\n<script>{_UNPACK}</script>\n</body>\n</html>\n'
     )
+
+
+def _escaped(text: str) -> str:
+    return html.escape(printable_lines(text))
 
 
 def _inside(value: object) -> str:

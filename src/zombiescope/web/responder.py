@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
@@ -15,12 +17,17 @@ from zombiescope.recording.reader import Recording
 from zombiescope.web.held_recording import HeldRecording
 from zombiescope.web.recordings import Recordings
 from zombiescope.web.response_cache import Representation, ResponseCache
+from zombiescope.web.turnstile import Turnstile
 
 Document = dict[str, Any] | Columns
 Make = Callable[[HeldRecording, Recording], Document]
 Rec = Annotated[str | None, Query(max_length=300, description="Which recording (see recordings). Default: the first.")]
 LONG_US = 1800 * 1_000_000
 """The samples of more than that are not read in a moment."""
+QUICK, QUICK_WAITING = 16, 8
+"""Answers that take a moment: of forty threads some are left for the page itself."""
+LONG, LONG_WAITING = 2, 6
+"""Answers that take seconds: each reads a recording of its own."""
 
 
 def says(twin: str, *, binary: bool = False) -> dict[str, Any]:
@@ -48,6 +55,14 @@ class Responder:
         self.recordings = recordings
         self._cache = ResponseCache()
         self._long: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+        self._quick_turns = Turnstile(QUICK, QUICK_WAITING)
+        self._long_turns = Turnstile(LONG, LONG_WAITING)
+
+    @contextmanager
+    def apart(self, rec: str | None) -> Iterator[Recording]:
+        """A recording opened once more, for work that takes seconds and is not kept. Raises Refusal."""
+        with self._long_turns.turn(), self.recordings.named(rec).apart() as recording:
+            yield recording
 
     def answer(
         self,
@@ -62,7 +77,7 @@ class Responder:
         """Made while the recording is held, for what takes a moment; `samples`: it reads all samples of the window, so
         a long one is made apart. Raises Refusal and QuestionError."""
         held = self.recordings.named(rec)
-        with held.reading(window.fixed_end_us) as recording:
+        with self._quick_turns.turn(), held.reading(window.fixed_end_us) as recording:
             chosen = window.choose(recording)
             if not samples or chosen.end_us - chosen.start_us <= LONG_US:
                 key = _key(request, held, window)
@@ -75,14 +90,17 @@ class Responder:
     ) -> Response:
         """Made apart, one at a time: for what takes seconds, so that the other views do not wait for it."""
         held = self.recordings.named(rec)
-        with held.reading(window.fixed_end_us):
+        with self._quick_turns.turn(), held.reading(window.fixed_end_us):
             key = _key(request, held, window)
+        known = self._cache.known(key)
+        if known is not None:
+            return known.response(request)
 
         def made() -> Representation:
             with held.apart() as recording:
                 return Representation.of(what, make(held, recording))
 
-        with self._long[held.key]:
+        with self._long_turns.turn(), self._long[held.key]:
             return self._cache.get(key, made).response(request)
 
     def plain(self, request: Request, what: str, document: dict[str, Any]) -> Response:
@@ -91,6 +109,29 @@ class Responder:
 
 
 def _key(request: Request, held: HeldRecording, window: WindowQuestion) -> tuple[Any, ...]:
-    """Of what an answer is true: of all time, or as long as nobody looks again."""
+    """Of what an answer is true: of all time, or as long as nobody looks again.
+
+    What was asked goes into it as a digest, and only by names that the endpoint knows: a client that makes up
+    parameters neither fills the cache with its texts nor has the same answer made again for each of them.
+    """
     since = -1 if held.settled(window.fixed_end_us) else held.generation
-    return held.key, request.url.path, tuple(sorted(request.query_params.multi_items())), since
+    known = _parameters(request)
+    asked = sorted(pair for pair in request.query_params.multi_items() if pair[0] in known)
+    path = request.scope.get("path", "")
+    digest = hashlib.blake2b(repr((path, asked)).encode("utf-8", "surrogatepass"), digest_size=20).digest()
+    return held.key, digest, since
+
+
+def _parameters(request: Request) -> frozenset[str]:
+    """The names of the query parameters that the endpoint of a request declares."""
+    route = request.scope["route"]
+    found: frozenset[str] | None = getattr(route, "declared_names", None)
+    if found is None:
+        found = route.declared_names = frozenset(_names(route.dependant))
+    return found
+
+
+def _names(dependant: Any) -> Iterator[str]:
+    yield from (field.alias for field in dependant.query_params)
+    for each in dependant.dependencies:
+        yield from _names(each)

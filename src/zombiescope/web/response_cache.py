@@ -19,6 +19,8 @@ from zombiescope.documents.columns import MEDIA_TYPE, Columns
 CACHE_BYTES = 64 * 10**6
 WORTH_BYTES = 1_000
 """Less is not compressed."""
+MOST_ANSWERS = 2_000
+"""However small they are."""
 _JSON = "application/json"
 
 
@@ -69,25 +71,34 @@ def _packed(body: bytes, accepts: str) -> tuple[bytes, str | None]:
 
 
 class ResponseCache:
-    """The answers that were given last, as far as they fit. The key says of what they are true."""
+    """The answers that were given last, as far as they fit. The key says of what they are true, in a few bytes."""
 
-    def __init__(self, most_bytes: int = CACHE_BYTES) -> None:
-        self._most = most_bytes
+    def __init__(self, most_bytes: int = CACHE_BYTES, most_answers: int = MOST_ANSWERS) -> None:
+        self._most, self._most_answers = most_bytes, most_answers
         self._cached: OrderedDict[tuple[Any, ...], Representation] = OrderedDict()
         self._lock = threading.Lock()
         self._bytes = 0
 
-    def get(self, key: tuple[Any, ...], make: Callable[[], Representation]) -> Representation:
+    def __len__(self) -> int:
+        return len(self._cached)
+
+    def known(self, key: tuple[Any, ...]) -> Representation | None:
+        """The answer, if it is held."""
         with self._lock:
             if key in self._cached:
                 self._cached.move_to_end(key)
-                return self._cached[key]
+            return self._cached.get(key)
+
+    def get(self, key: tuple[Any, ...], make: Callable[[], Representation]) -> Representation:
+        known = self.known(key)
+        if known is not None:
+            return known
         made = make()
         with self._lock:
             if key not in self._cached and len(made.body) <= self._most // 4:
                 self._cached[key] = made
                 self._bytes += len(made.body)
-            while self._bytes > self._most:
+            while self._bytes > self._most or len(self._cached) > self._most_answers:
                 _, dropped = self._cached.popitem(last=False)
                 self._bytes -= len(dropped.body)
         return made

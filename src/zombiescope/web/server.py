@@ -18,6 +18,7 @@ import uvicorn
 
 from zombiescope.views.strip import strip
 from zombiescope.web.app import application
+from zombiescope.web.connection import KEEP_ALIVE_S, Connection
 from zombiescope.web.guard import access
 from zombiescope.web.listen_address import ListenAddress, port_of
 from zombiescope.web.recordings import Place, Recordings
@@ -54,11 +55,10 @@ def serve(made: socket.socket, config: ServerConfig) -> None:
         date_header=False,
         lifespan="on",
         loop="asyncio",
-        http="h11",
+        http=Connection,
         ws="none",
-        timeout_keep_alive=30,
+        timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=LET_GO_S,
-        limit_concurrency=200,
         h11_max_incomplete_event_size=64 * 1024,
         proxy_headers=False,
     )

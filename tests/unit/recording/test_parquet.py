@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from zombiescope.recording import columns, parquet, parquet_part, schema
+from zombiescope.recording.allowance import TOTAL_FLOOR_BYTES
 from zombiescope.recording.layout import TableFacts
 from zombiescope.recording.parquet import TableWriter
 
@@ -68,7 +69,7 @@ def test_few_rows_are_read_without_threads(
     monkeypatch.setattr(pq.ParquetFile, "read_row_groups", watch)
     monkeypatch.setattr(parquet_part, "THREADED_ROWS", threaded_from)
     with (tmp_path / "x").open("rb") as file:
-        assert len(parquet_part._read_parquet(file, schema.COUNTERS, None, None, None)) == 8
+        assert len(parquet_part._read_parquet(file, schema.COUNTERS, None, None, None, TOTAL_FLOOR_BYTES)) == 8
     assert used == [threads]
 
 

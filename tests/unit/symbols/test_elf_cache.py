@@ -12,7 +12,7 @@ import pytest
 
 from zombiescope._in_root import walk_in_root
 from zombiescope._native import ElfError, SymbolTable, open_in_root
-from zombiescope.symbols.elf import PUT_OFF, ElfCache, FileIdentity, open_elf
+from zombiescope.symbols.elf import PUT_OFF, ElfCache, ElfKey, FileIdentity, open_elf
 
 Build = Callable[..., Path]
 Opener = Callable[[bytes, int], int]
@@ -94,12 +94,14 @@ def load(cache: ElfCache, path: Path) -> object:
         os.close(fd)
 
 
-def test_copies_of_one_build_share_a_table(program: Path, tmp_path: Path) -> None:
+def test_a_table_belongs_to_its_file(program: Path, tmp_path: Path) -> None:
+    """Copies of one build are two files: what one of them says holds for the other only if somebody looked."""
     copy = tmp_path / "copy"
     copy.write_bytes(program.read_bytes())
     cache = ElfCache()
-    assert load(cache, program) is load(cache, copy)
-    assert (cache.hits, cache.misses, len(cache)) == (1, 1, 1)
+    assert load(cache, program) is load(cache, program)
+    assert load(cache, copy) is not load(cache, program)
+    assert (cache.hits, cache.misses, len(cache)) == (2, 2, 2)
 
 
 def test_file_without_build_id_is_known_until_it_is_written(build: Build) -> None:
@@ -134,8 +136,7 @@ def test_file_that_is_no_elf_is_looked_at_once(tmp_path: Path) -> None:
     cache = ElfCache()
     assert load(cache, path) is None
     assert load(cache, path) is None
-    status = path.stat()
-    key = FileIdentity(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+    key = ElfKey(None, FileIdentity.of(path.stat()))
     assert cache.failure(key) == "it is not an ELF file"
     assert cache.failures == {"it is not an ELF file": 1}
 
@@ -158,11 +159,11 @@ def test_table_over_the_budget_is_refused_and_counted(build: Build) -> None:
     assert cache.failures == {"it has more functions than the cache of symbols may hold": 1}
 
 
-def test_stripped_copy_has_the_same_build_id_and_shares_what_came_first(program: Path, tmp_path: Path) -> None:
+def test_stripped_copy_has_the_same_build_id_and_its_own_table(program: Path, tmp_path: Path) -> None:
     stripped = tmp_path / "stripped"
     subprocess.run(["strip", "-o", stripped, program], check=True)
     cache = ElfCache()
-    assert load(cache, program) is load(cache, stripped)
+    assert load(cache, program) is not load(cache, stripped)
 
 
 def test_time_spent_on_reading_is_bounded(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from zombiescope.commands import output
 from zombiescope.commands.failure import Failure
 from zombiescope.commands.private_recorder import PrivateRecorder
 
@@ -22,9 +23,7 @@ _INDENT = " " * 9
 
 def wait(recorder: PrivateRecorder, for_s: float) -> None:
     """Until the recorder has ended by itself. Raises Failure when it does not, or ended badly."""
-    from rich.console import Console
-
-    console = Console(stderr=True, highlight=False, markup=False, emoji=False)
+    console = output.console(stderr=True)
     if console.is_terminal and not console.is_dumb_terminal:
         _show(recorder, for_s, console)
     else:

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from zombiescope.commands.check.panels import Panel, panels
 from zombiescope.commands.check.styles import MARKS, NOT_MEASURED, STYLES, WORDS
+from zombiescope.commands.terminal import one_line
 from zombiescope.commands.window import clock, zone_of
 from zombiescope.diagnosis.check.check import verdict
 
@@ -49,7 +50,7 @@ def compose(check: Check, zone: tzinfo, width: int, height: int | None) -> list[
     top = [*said.lines, *also.lines]
     rest = [line for block in blocks for line in block.lines]
     gap = [Text("")] if room is None or len(top) + len(rest) < room else []
-    return [*head, *top, *gap, *rest, *foot]
+    return [one_line(line) for line in (*head, *top, *gap, *rest, *foot)]
 
 
 @dataclass(slots=True)

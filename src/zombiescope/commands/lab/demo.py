@@ -168,7 +168,8 @@ def _report(place: Path, began_us: int, found: Found, say: Say) -> None:
         at = window.clock(began_us)
     say(f"the report: {place / 'report.html'}")
     out = console()
-    out.print("\nlook at it yourself", style="bold")
+    out.print()
+    out.print("look at it yourself", style="bold")
     for line in (f"diagnose {place} --at {at}", f"flamegraph {place} --at {at}", f"heatmap {place} --by core",
                  f"cgroups {place}"):  # fmt: skip
         out.print(f"  zombiescope {line}")

@@ -14,6 +14,7 @@ from typing import Any
 
 from rich.text import Text
 
+from zombiescope.commands.terminal import one_line
 from zombiescope.commands.top import panels
 from zombiescope.commands.top.strips import (
     LEVEL_WIDTH,
@@ -63,7 +64,7 @@ def compose(view: View, width: int, height: int) -> list[Text]:
     below = panels.help_lines(width) if view.help else panels.lines(view, width, room, wanted)
     body = [*_cores(view, width, room - len(below)), *below][:room]
     body += [Text("")] * (room - len(body))
-    lines = [*head, *body, foot][:height]
+    lines = [one_line(line) for line in [*head, *body, foot][:height]]
     for line in lines:
         line.truncate(width, overflow="ellipsis")
     return lines

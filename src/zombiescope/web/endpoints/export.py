@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Annotated, BinaryIO, cast
 from urllib.parse import parse_qsl
@@ -35,10 +38,13 @@ _ENDINGS = {
 }
 _CHUNK = 1 << 16
 _IN_MEMORY = 8 << 20
+MOST_DOWNLOADS = 8
+"""Exports whose files are held: each is written as a whole before its first byte is sent."""
 
 
 def routes(responder: Responder) -> APIRouter:
     router = APIRouter(tags=["profile"])
+    downloads = _Downloads()
 
     @router.get("/export", **says("export"))
     def export(
@@ -48,18 +54,14 @@ def routes(responder: Responder) -> APIRouter:
     ) -> StreamingResponse:
         """The samples, as `zombiescope export` writes them."""
         question = replace(question, every_event=format in EVERY_EVENT)
-        with responder.recordings.named(rec).apart() as recording:
+        with downloads.place() as place, responder.apart(rec) as recording:
             found = export_documents.answer(recording, question)
-            file = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115  closed when it is sent
-            try:
-                writer(format, found.title, by=question.by)(ExportSamples(found.selection), cast("BinaryIO", file))
-            except BaseException:
-                file.close()
-                raise
+            file = place.file
+            writer(format, found.title, by=question.by)(ExportSamples(found.selection), cast("BinaryIO", file))
             name = f"{_plain(recording.name)}.{_ENDINGS[format]}"
         media = "application/octet-stream" if format in BINARY else "text/plain; charset=utf-8"
         headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
-        return StreamingResponse(_pieces(cast("BinaryIO", file)), media_type=media, headers=headers)
+        return StreamingResponse(_pieces(place), media_type=media, headers=headers)
 
     @router.get("/page", **says("flamegraph -o FILE.html"))
     def page(
@@ -70,7 +72,7 @@ def routes(responder: Responder) -> APIRouter:
         ] = "",
     ) -> Response:
         """This page frozen into one file: the window, its samples, and everything that can be asked of them."""
-        with responder.recordings.named(rec).apart() as recording:
+        with responder.apart(rec) as recording:
             found = profile(recording, question)
             try:
                 text = of_selection(found.selection, found.title, found.window, dict(parse_qsl(opens)))
@@ -89,8 +91,43 @@ def _plain(name: str) -> str:
     )
 
 
-def _pieces(file: BinaryIO) -> Iterator[bytes]:
-    with file:
-        file.seek(0)
-        while piece := file.read(_CHUNK):
+class _Download:
+    """The file of one export, until it is sent or nobody wants it any more."""
+
+    def __init__(self, release: Callable[[], None]) -> None:
+        self.file = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115  closed below
+        # A response whose client has left is never iterated: it just goes, and its file must go with it.
+        self.close = weakref.finalize(self, _close, self.file, release)
+
+
+def _close(file: tempfile.SpooledTemporaryFile[bytes], release: Callable[[], None]) -> None:
+    file.close()
+    release()
+
+
+class _Downloads:
+    """As many as may be on their way at once."""
+
+    def __init__(self, most: int = MOST_DOWNLOADS) -> None:
+        self._free = threading.BoundedSemaphore(most)
+
+    @contextmanager
+    def place(self) -> Iterator[_Download]:
+        """Room for one, which stays taken until it is closed. Raises Refusal."""
+        if not self._free.acquire(blocking=False):
+            raise Refusal(503, f"{MOST_DOWNLOADS} exports are being sent already", "ask again in a moment")
+        made = _Download(self._free.release)
+        try:
+            yield made
+        except BaseException:
+            made.close()
+            raise
+
+
+def _pieces(download: _Download) -> Iterator[bytes]:
+    try:
+        download.file.seek(0)
+        while piece := download.file.read(_CHUNK):
             yield piece
+    finally:
+        download.close()

@@ -57,7 +57,7 @@ def routes(responder: Responder) -> APIRouter:
     ) -> Response:
         """The report of one incident, to be kept or sent."""
         held = responder.recordings.named(rec)
-        with held.apart() as recording:
+        with responder.apart(rec) as recording:
             known = _found(held, recording, question)
             text = _report(recording, _named(known["incidents"], id), format)
         media = "text/html" if format == "html" else "text/markdown"

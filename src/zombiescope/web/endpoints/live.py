@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import weakref
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -39,10 +40,11 @@ def routes(responder: Responder) -> APIRouter:
         when it stops or starts. Only of a recording that is being written."""
         node_dir = await run_in_threadpool(_live_dir, responder, rec)
         follower = responder.recordings.followers.of(node_dir)
-        if follower.watched >= MOST_WATCHERS:
+        watcher = Watcher()
+        if not follower.add(watcher, MOST_WATCHERS):
             raise Refusal(503, f"{MOST_WATCHERS} pages watch this recording already", "close one of them")
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        body = _stream(request, follower, node_dir)
+        body = _Stream(request, follower, watcher, node_dir)
         return StreamingResponse(body, media_type="text/event-stream", headers=headers)
 
     return router
@@ -56,20 +58,30 @@ def _live_dir(responder: Responder, rec: str | None) -> Path:
     return node_dir
 
 
-async def _stream(request: Request, follower: Follower, node_dir: Path) -> AsyncIterator[str]:
-    watcher = Watcher()
-    follower.add(watcher)
-    try:
-        yield "retry: 1000\n\n"
-        known = await run_in_threadpool(incident_file.read, node_dir)
-        yield message("incidents", [brief(entry) for entry in known])
-        while not await request.is_disconnected():
-            try:
-                text = await asyncio.wait_for(watcher.queue.get(), KEEP_ALIVE_S)
-            except TimeoutError:
-                text = ": keep-alive\n\n"
-            if text is None:
-                return
-            yield text
-    finally:
-        follower.remove(watcher)
+class _Stream:
+    """What one watcher is sent; it stops watching when it ends, or when nobody has it any more."""
+
+    def __init__(self, request: Request, follower: Follower, watcher: Watcher, node_dir: Path) -> None:
+        self._messages = _messages(request, watcher, node_dir)
+        self._leave = weakref.finalize(self, follower.remove, watcher)
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        try:
+            async for text in self._messages:
+                yield text
+        finally:
+            self._leave()
+
+
+async def _messages(request: Request, watcher: Watcher, node_dir: Path) -> AsyncIterator[str]:
+    yield "retry: 1000\n\n"
+    known = await run_in_threadpool(incident_file.read, node_dir)
+    yield message("incidents", [brief(entry) for entry in known])
+    while not await request.is_disconnected():
+        try:
+            text = await asyncio.wait_for(watcher.queue.get(), KEEP_ALIVE_S)
+        except TimeoutError:
+            text = ": keep-alive\n\n"
+        if text is None:
+            return
+        yield text
