@@ -1,7 +1,7 @@
-"""The shipped unit on a real systemd, at the speed of this machine: what works without its restrictions works with them.
+"""The shipped unit on a real systemd, at the speed of this machine: what works without its limits works with them.
 
-A container cannot see all of its host, so some sources are missing in it: what counts is that they are the same with the
-unit as it is shipped and with one that has the same user and capabilities and restricts nothing.
+A container cannot see all of its host, so some sources are missing in it: what counts is that they are the same with
+the unit as it is shipped and with one that has the same user and capabilities and restricts nothing.
 tests/node/test_unit.py tries it on a whole node, where nothing is missing.
 """
 
