@@ -7,6 +7,7 @@ What it computes is what somebody asked for."""
 from __future__ import annotations
 
 import json
+import os
 import socket
 import sys
 from pathlib import Path
