@@ -80,7 +80,7 @@ def background(place: Path, *, late: bool = False) -> Recording:
         for cpu in (0, 1):
             figures = {"user": 300, "system": 200, "samples": 50, "expected_samples": 99}
             scaled = {name: value * length for name, value in figures.items()}
-            node.core(end_us, cpu, interval_us=length * SECOND, max_gap_us=20_000, **scaled)
+            node.core(end_us, cpu, interval_us=length * SECOND, max_gap_us=20_000, wait_us=None, **scaled)
             node.interrupt(end_us, calls, cpu, 7 * length)
         node.interrupt(end_us, irq, 0, 11 * length)
         node.count(end_us, waits, 30_000 * length)
@@ -239,7 +239,7 @@ def test_a_short_tick_of_the_fault_holds_no_whole_second_of_the_others(tmp_path:
     pages = node.series("vmstat", "pgfault")
     for begin, end in zip([0, *ends_us], ends_us, strict=False):
         for cpu in (0, 1):
-            node.core(START_US + end, cpu, interval_us=end - begin, user=0)
+            node.core(START_US + end, cpu, interval_us=end - begin, user=0, wait_us=None)
         node.count(START_US + end, pages, 1)
     write_segment(tmp_path / "short", node.tables)
     with open_recording(tmp_path / "short") as one, background(tmp_path / "background") as other:

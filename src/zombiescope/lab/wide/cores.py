@@ -80,9 +80,10 @@ def _fitted(figures: Ints, room: Room) -> Ints:
     """Less in a slot that is shorter; a gap is no count."""
     if (room == 1).all():
         return figures
-    less = np.rint(figures * room[:, None, None]).astype(np.int64)
+    known = figures != NULL
+    less = np.rint(np.where(known, figures, 0) * room[:, None, None]).astype(np.int64)
     less[:, :, _LONGEST] = figures[:, :, _LONGEST]
-    fitted: Ints = np.where(figures == NULL, NULL, less)
+    fitted: Ints = np.where(known, less, NULL)
     return fitted
 
 
