@@ -34,10 +34,10 @@ STRONGEST = 0.95
 
 BANDS = (
     Band(0.0, 0, 0),
-    Band(0.3, 1, 1),
+    Band(0.3, 4, 4),
     Band(0.5, 2, 2),
-    Band(0.7, 9, 9),
-    Band(0.85, 21, 21),
+    Band(0.7, 15, 18),
+    Band(0.85, 37, 37),
 )
 """Up to 0.5 nothing confirms the cause; above it something that was measured does."""
 

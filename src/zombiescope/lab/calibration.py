@@ -1,8 +1,8 @@
 """Said and true: of the causes that were named first with so much confidence, how many were right.
 
 A row is one run in which a pattern was named: by a scenario of the laboratory, whatever the width, or by a stressor of
-the hold-out. Right means the right pattern and the right one to blame. Where nothing was named there is nothing to be
-sure of, so "not known" has no row.
+the hold-out. Right means the right pattern and the right one to blame; of a healthy load no warning is right. Where
+nothing was named there is nothing to be sure of, so "not known" has no row.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ def rows_of(document: Document) -> Iterator[Document]:
     for one in (*document.get("results", ()), *(wide.get("results", ()) if isinstance(wide, dict) else ())):
         if one["kind"] == "fault" and one.get("skipped") is None and _named(one["found"]):
             yield _row(_source(one), one["scenario"], one["found"], one.get("cores"), bool(one["pass"]))
+        for alarm in one.get("alarms") or one.get("false_alarms") or ():
+            if one["kind"] != "fault" and _named(alarm):
+                yield _row("healthy loads", one["scenario"], alarm, one.get("cores"), right=False)
     for one in document.get("hold_out", ()):
         if one["held"] and _named(one):
             right = bool(one["pattern_is"] == "right" and one["process"])

@@ -83,6 +83,13 @@ def harm(scenario: Scenario, incidents: Sequence[Document]) -> list[str]:
     return list(dict.fromkeys(text for text in texts if forbidden.search(text)))
 
 
+def claim(incident: Document) -> Document:
+    """What an incident says first, and how sure it is: nothing where it has no cause."""
+    cause = incident["causes"][0] if incident["causes"] else {}
+    sure = {name: cause[name] for name in ("pattern", "strength", "confidence") if name in cause}
+    return {"summary": cause.get("summary"), **sure}
+
+
 ALARMING = ("warning", "critical")
 
 

@@ -110,6 +110,9 @@ def test_rows_are_runs_in_which_a_pattern_was_named() -> None:
     }  # fmt: skip
     rows = list(rows_of(document))
     assert [(row["run"], row["right"]) for row in rows] == [("a", True), ("b", False), ("pipe", False)]
+    alarm = {"severity": "warning", "pattern": "rt-hog", "strength": 0.9, "confidence": 0.95}
+    healthy = {"results": [result("h", kind="healthy", alarms=[alarm, {**alarm, **unknown}])]}
+    assert [(row["run"], row["right"]) for row in rows_of(healthy)] == [("h", False)]
     wide = {"widths": {"results": [result("w", cores=96, background="healthy-web")]}}
     assert [(row["source"], row["cores"]) for row in rows_of(wide)] == [
         ("the laboratory, widened onto healthy-web", 96)

@@ -46,7 +46,7 @@ def perform(
     total = hold_out.counts(rows)
     document: dict[str, Any] = {"hold_out": rows, "score": total, **total}
     if output is not None:
-        picture.write(output, json.dumps(document, indent=1) + "\n")
+        picture.write(output, _one_line_each(rows, total))
     if page is not None:
         picture.write(page, hold_out.page_of(rows))
     if as_document:
@@ -54,6 +54,12 @@ def perform(
     else:
         _show(rows, total)
     return 0 if hold_out.meets_the_goal(total) else MISSED
+
+
+def _one_line_each(rows: list[dict[str, Any]], total: dict[str, Any]) -> str:
+    """The document with a line for each stressor, so that two rounds can be compared."""
+    lines = ",\n".join(json.dumps(row) for row in rows)
+    return f'{{"score": {json.dumps(total)},\n"hold_out": [\n{lines}\n]}}\n'
 
 
 def _ask(left: list[str], yes: bool) -> None:

@@ -73,12 +73,7 @@ class Outcome:
             "onset_to_named_s": None if self.onset_to_named_s is None else round(self.onset_to_named_s, 1),
             "seconds": round(self.seconds, 1),
             "false_alarms": [
-                {
-                    "at": one["from"],
-                    "severity": one["severity"],
-                    "summary": one["causes"][0]["summary"] if one["causes"] else None,
-                }
-                for one in self.alarms
+                {"at": one["from"], "severity": one["severity"], **verdict.claim(one)} for one in self.alarms
             ],
             "harm": list(self.harm),
             "skipped": self.skipped,
@@ -88,10 +83,7 @@ class Outcome:
 
 def of_document(scenario: Scenario, said: dict[str, Any]) -> Outcome:
     """As another machine reported it."""
-    alarms = tuple(
-        {"from": one["at"], "severity": one["severity"], "causes": [{"summary": one["summary"]}]}
-        for one in said["false_alarms"]
-    )
+    alarms = tuple({"from": one["at"], "severity": one["severity"], "causes": [one]} for one in said["false_alarms"])
     return Outcome(
         scenario, Found(**said["found"]), Found(**said["live"]), said["onset_to_named_s"], said["seconds"], alarms,
         harm=tuple(said["harm"]), where=said["where"],

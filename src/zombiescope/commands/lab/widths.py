@@ -55,10 +55,7 @@ class WideOutcome:
             "background": self.background,
             "expected": self.scenario.truth.document(),
             "found": self.found.document(),
-            "alarms": [
-                {"severity": one["severity"], "summary": one["causes"][0]["summary"] if one["causes"] else None}
-                for one in self.alarms
-            ],
+            "alarms": [{"severity": one["severity"], **verdict.claim(one)} for one in self.alarms],
             "live": self.live,
             "onset_to_named_s": None if self.onset_to_named_s is None else round(self.onset_to_named_s, 1),
             "pass": self.passed,
