@@ -1,7 +1,8 @@
 """Twenty busy loops, and then a fault: it is printed by `up`, listed by `status` and served to the page, all in time.
 
-What is compared is the order of things, in the recording's own time: the incident is known while the fault goes on, and
-the fault ends when everybody has heard of it. The limits are against hanging only.
+What is compared is the order of things: the incident is open when it is named and printed, it is served and listed,
+and it is listed when it is over. The limits are against hanging only: a command that is started beside twenty loops,
+while a real-time task has the other core, needs half a minute to begin.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ from zombiescope.lab.scenario import by_id
 from zombiescope.lab.scenario_run import stage
 from zombiescope.recording import incident_file
 
-pytestmark = pytest.mark.kernel
+pytestmark = [pytest.mark.kernel, pytest.mark.timeout(900)]
 
 LOOPS = 20
 FAULT = by_id("rt-hog")
-AWAITED_S = 90.0
+AWAITED_S = 240.0
 LOOP = "import resource\nresource.setrlimit(resource.RLIMIT_CPU, (120, 120))\nwhile True: pass\n"
 """Ends by itself, whatever becomes of the test."""
 
@@ -90,10 +91,10 @@ def _told(up: Up, place: Path, url: str, node_dir: Path, began_s: float) -> Stor
     printed_s = time.time() - began_s
     awaited(lambda: _named(json.loads(answer(url, "/api/v1/incidents")[1]).get("incidents", [])))
     served_s = time.time() - began_s
-    listed = awaited(lambda: _named(status(place)["incidents"]))
+    awaited(lambda: _named(status(place)["incidents"]))
     listed_s = time.time() - began_s
     sys.stdout.write(f"named {named_s:.1f} s, printed {printed_s:.1f}, served {served_s:.1f}, listed {listed_s:.1f}\n")
-    return Story(named_s, printed_s, listed_s, served_s, listed, {}, "", str(entry["id"]))
+    return Story(named_s, printed_s, listed_s, served_s, entry, {}, "", str(entry["id"]))
 
 
 def awaited(wanted: Callable[[], Any]) -> Any:
@@ -115,18 +116,20 @@ def _closed(place: Path, wanted: str) -> dict[str, Any] | None:
 
 
 def status(place: Path) -> dict[str, Any]:
+    """In a session of its own, as in somebody's terminal; the loops are in that of `up`."""
     command = [sys.executable, "-m", "zombiescope.commands.main", "status", "--json"]
     environment = {**os.environ, "ZOMBIESCOPE_RUNTIME_DIR": str(place / "run")}
     began_s = time.monotonic()
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True, start_new_session=True)
     sys.stdout.write(f"status took {time.monotonic() - began_s:.1f} s\n")
     document: dict[str, Any] = json.loads(done.stdout)
     return document
 
 
-def test_it_is_named_while_it_hurts_by_everybody(story: Story) -> None:
+def test_it_is_named_while_it_hurts_and_everybody_hears_of_it(story: Story) -> None:
     assert story.during["state"] == "open"
     assert story.during["causes"][0]["hog"]["comm"] == FAULT.truth.hog
+    assert story.named_s <= story.printed_s <= story.served_s <= story.listed_s
 
 
 def test_it_is_printed_once(story: Story) -> None:
