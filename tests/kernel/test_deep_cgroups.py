@@ -1,4 +1,5 @@
-"""Cgroups nested deeper than a path can be written: the recorder starts, goes on, starts again, and says what it left."""
+"""Cgroups nested deeper than a path can be written: the recorder starts, goes on, starts again, and says what it left
+out."""
 
 from __future__ import annotations
 
