@@ -17,7 +17,8 @@ _WHAT = (
     "other: nobody waits for a lock who did not wait when it was recorded. *Healthy alone* is the background on all "
     "cores: how many warnings or worse it raised. *Named after* is the median from the onset until the live doctor "
     "knew the right pattern and culprit, where the recordings were replayed to it (`--live`: a look every two seconds; "
-    "what the recorder's alarm adds before the first look is not in it)."
+    "what the recorder's alarm adds before the first look is not in it; of a recording that does not say when the "
+    "fault began, from the beginning of the incident)."
 )
 
 
