@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from benchmarks import looks
 from benchmarks.loads import ONE_BUSY_CORE, running
 from benchmarks.recorder import Recording, recorder
 from benchmarks.table import Row
@@ -30,8 +31,9 @@ def measure(seconds: float) -> list[Row]:
     return [
         Row("a healthy minute: looks", f"{calm['doctor_looks']}", f"{calm['doctor_cpu_seconds']:.2f} CPU-seconds"),
         Row("a fault that lasts for a minute: looks", f"{looked['doctor_looks']}", "ever more rarely while it lasts"),
-        Row("CPU-seconds a look", f"{each_s:.2f}", "niced, a process of its own"),
+        Row("CPU-seconds a look", f"{each_s:.2f}", "loading it, once, included"),
         Row("from the fault's beginning to its name in incidents.json", lag, onset),
+        *looks.measure(),
     ]
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 EVERYWHERE = {
-    "_native", "_python", "_time", "_severity", "_errors", "_missing", "_safe_files", "_secrets", "_confinement", "_text",
+    "_native", "_python", "_time", "_severity", "_errors", "_missing", "_text", "_safe_files", "_secrets",
+    "_confinement",
 }  # fmt: skip
 
 ROOMS = {

@@ -17,7 +17,7 @@ SOURCE = Path(__file__).parents[2] / "src" / "zombiescope"
 ROOMS = (
     "importing", "exporting", "symbols", "systemd", "kernel", "lab", "audit", "recording", "views", "profile",
 )  # fmt: skip
-INTERNAL = {"NotMangledError", "NotRustError", "CallFailedError", "NotALeafError", "DamagedError"}
+INTERNAL = {"NotMangledError", "NotRustError", "CallFailedError", "NotALeafError", "DamagedError", "TooMuchError"}
 """Answered where they are raised: no text of theirs is shown."""
 
 

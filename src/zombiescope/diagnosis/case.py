@@ -12,7 +12,7 @@ import numpy as np
 from zombiescope._time import SECOND_US
 from zombiescope.diagnosis.blame import answerable
 from zombiescope.diagnosis.core_grid import Grid
-from zombiescope.diagnosis.facts import Count, Facts
+from zombiescope.diagnosis.facts import LEAST_PAST_US, Count, Facts
 from zombiescope.diagnosis.hog import HogSearch
 from zombiescope.diagnosis.incident import Actor
 from zombiescope.diagnosis.incidents import Group
@@ -35,7 +35,6 @@ LED_TO_US = 10_000_000
 
 PAST_US = 60 * SECOND_US
 RECENT_US = 10 * SECOND_US
-LEAST_PAST_US = 2 * SECOND_US
 """What was usual is measured in the minute before an incident, and who was at what in the last ten seconds of it."""
 
 GAUGE_EVERY_US = 11 * SECOND_US
@@ -247,14 +246,7 @@ class Case:
     @cached_property
     def past(self) -> Facts | None:
         """The minute before the incident; None where nothing of it was recorded."""
-        return self._before(PAST_US)
-
-    def _before(self, long_us: int) -> Facts | None:
-        from_us = max(self.from_us - long_us, self.facts.recording.start_us)
-        if self.from_us - from_us < LEAST_PAST_US:
-            return None
-        span = (from_us, self.from_us)
-        return self.facts.always(("before", span), lambda: Facts(self.facts.recording, *span, self.facts))
+        return self.facts.before(self.from_us, PAST_US)
 
     def cores_before(self, *names: str) -> float:
         """CPU, in cores, that tasks of the hog's names spent below these functions in the seconds before the incident;
@@ -273,7 +265,7 @@ class Case:
         from_us = max(self.from_us - RECENT_US, self.facts.start_us)
         if self.from_us - from_us >= LEAST_PAST_US:
             return self.facts.samples_between(from_us, self.from_us), (self.from_us - from_us) / 1e6
-        before = self._before(RECENT_US)
+        before = self.facts.before(self.from_us, RECENT_US)
         return (None, 0.0) if before is None else (before.samples, before.seconds)
 
     @property

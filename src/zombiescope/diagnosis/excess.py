@@ -41,7 +41,7 @@ WITHOUT_PAST = 0.5
 SAME_BEFORE = 0.5
 """Of its CPU in those functions: who had that much before the incident did the same thing then."""
 LEAST_CORES = 0.05
-"""Who is hardly in those functions needs no past: its part of the counter is small."""
+"""Who is in those functions for less has nothing to do with the counter."""
 CPUS_OF_CONSTANTS = 4
 """The constants were measured on machines of two to four cores; for want of anything better they grow with the node."""
 
@@ -92,7 +92,7 @@ def judge(
     `functions` are those in which it is counted; without any it is the work of the node and not of a hog. `whose`:
     samples of whoever does it, where that is more than the hog.
     """
-    if count.rate < least:
+    if count.rate < least or _is_hardly_there(case, functions, whose):
         return Judgement("nothing")
     usual = None if case.past is None else of(past_rates(case.past))
     if usual is not None and usual.excess(count.rate) >= least:
@@ -100,6 +100,12 @@ def judge(
     if usual is not None and not _did_the_same_before(case, functions):
         return Judgement("nothing", f"; {usual.rate:,.0f} a second were usual before, so this says nothing")
     return _by_its_own_part(case, count, functions, least, whose)
+
+
+def _is_hardly_there(case: Case, functions: str, whose: Mask | None) -> bool:
+    """Whether it was seen that it has next to nothing to do with them: then its past need not be read."""
+    own = case.cores_in(*functions.split(), chosen=case.hog_samples if whose is None else whose) if functions else None
+    return own is not None and own < LEAST_CORES
 
 
 def own_rate(case: Case, count: Count, past_rates: PastRates, functions: str, whose: Mask | None = None) -> float:
@@ -140,7 +146,7 @@ def _did_the_same_before(case: Case, functions: str) -> bool:
         return False
     names = functions.split()
     now = case.cores_in(*names, chosen=case.hog_samples) or 0.0
-    return now >= LEAST_CORES and case.cores_before(*names) >= SAME_BEFORE * now
+    return now > 0 and case.cores_before(*names) >= SAME_BEFORE * now
 
 
 def unusual(

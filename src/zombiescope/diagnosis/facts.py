@@ -40,6 +40,9 @@ Three = tuple[columns.Ints, columns.Ints, columns.Ints]
 LATE_US = 15 * SECOND_US
 """A dear source is read every ten seconds; a reading that comes later than this says nothing about a span."""
 
+LEAST_PAST_US = 2 * SECOND_US
+"""Less of an earlier time says nothing about it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Count:
@@ -145,6 +148,14 @@ class Facts:
     def samples_between(self, from_us: int, to_us: int) -> SampleGrid:
         """Of any part of the window, whatever incident these facts are about."""
         return self._all_samples.between(from_us, to_us)
+
+    def before(self, at_us: int, long_us: int) -> Facts | None:
+        """The time before a moment of the window, whether it is part of the window or not; None where less than two
+        seconds of it were recorded. Kept with the window."""
+        from_us = max(at_us - long_us, self.recording.start_us)
+        if at_us - from_us < LEAST_PAST_US:
+            return None
+        return self._keep(("before", from_us, at_us), lambda: Facts(self.recording, from_us, at_us, self))
 
     @property
     def is_sampled(self) -> bool:
@@ -267,9 +278,9 @@ class Facts:
 
     def interrupt_rates(self, label: str) -> npt.NDArray[np.float64]:
         """Likewise for one row of /proc/interrupts, all cores together."""
-        readings, _, by_core = self.interrupts_of_cores(label)
-        counts = by_core.sum(axis=0)
-        return counts[1:] / np.maximum(np.diff(readings), 1) * 1e6 if len(readings) > 1 else np.zeros(0)
+        time, series, value = self._interrupts
+        ids = [number for number, known in self._series.items() if known[:2] == ("interrupts", label)]
+        return _rates(time, time, value, np.isin(series, ids)) if ids else np.zeros(0)
 
     def peak(self, source: str, name: str, from_us: int, to_us: int, *, fresh: bool = False) -> int | None:
         """The highest level of a gauge in a span, or the one before it; beyond the window where the span is.
@@ -342,7 +353,12 @@ class Facts:
     def cgroup_rates(self, from_us: int, to_us: int) -> tuple[Count, Count] | None:
         """Memory cgroups made and removed in a span. None where they were not counted, or by two recorders."""
 
-        time, created, removed = self._ledger
+        def read() -> tuple[columns.Ints, columns.Ints, columns.Ints]:
+            rows = self.recording.table("census", self.start_us, self.end_us + LATE_US, ("time", "created", "removed"))
+            rows = rows.filter(columns.present(rows.column("created")))
+            return tuple(columns.numbers(rows.column(name)) for name in ("time", "created", "removed"))  # type: ignore[return-value]
+
+        time, created, removed = self._keep("cgroup_rates", read)
         inside = np.flatnonzero((time >= from_us - SECOND_US) & (time <= to_us + SECOND_US))
         if len(inside) < 2:
             return None
@@ -363,10 +379,10 @@ class Facts:
         return self._keep("ledger", read)
 
     def cgroup_churn_rates(self) -> npt.NDArray[np.float64]:
-        """Memory cgroups that were made and removed, a second, between each two readings of the window."""
-        time, created, removed = (column[self._ledger[0] < self.end_us] for column in self._ledger)
-        both: npt.NDArray[np.float64] = np.minimum(np.diff(created), np.diff(removed)) / np.maximum(np.diff(time), 1)
-        return np.maximum(both, 0.0) * 1e6
+        """Memory cgroups that were made and removed, a second, in up to ten parts of the window."""
+        part_us = max(SECOND_US, (self.end_us - self.start_us) // 10)
+        parts = (self.cgroup_rates(at, at + part_us) for at in range(self.start_us, self.end_us - part_us + 1, part_us))
+        return np.array([min(made.rate, gone.rate) for made, gone in filter(None, parts)])
 
     @property
     def containers(self) -> dict[str, Container]:

@@ -6,9 +6,9 @@ Started by the recorder (recorder/doctor_process.py has the protocol). A look th
 memory takes nobody along, and what it allocated is gone with it. Loading costs more than a look, a fork milliseconds;
 the price is memory that stays (docs/design/0028 has the figures).
 
-It runs at the recorder's own priority: a look is short and rare (recorder/look_budget.py), and one that waits behind
-everybody on a loaded machine says what is wrong when it is over. It reads standard input until that ends, which it does
-with the recorder.
+It runs at a raised priority where that is permitted, and else at the recorder's: a look is short and rare
+(recorder/look_budget.py), and one that waits behind everybody on a loaded machine says what is wrong when it is over.
+It reads standard input until that ends, which it does with the recorder.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ LOOK_BYTES = 1 << 30
 NEW_MODULES = 200
 RESULT_BYTES = 65536
 KILLED_FIRST = b"500"
+PRIORITY = -10
+"""A third of a core beside twenty busy loops, where an ordinary process gets a twentieth."""
 
 
 def load() -> None:
@@ -141,6 +143,8 @@ def main(arguments: Sequence[str]) -> int:
     for number in (signal.SIGINT, signal.SIGHUP):  # for the recorder, which closes our pipe when it is done
         signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+    with suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, 0, min(PRIORITY, os.getpriority(os.PRIO_PROCESS, 0)))
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_bytes(KILLED_FIRST)
     confine()

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from zombiescope.diagnosis import sample_grid
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.sample_grid import SampleGrid
 from zombiescope.diagnosis.sample_index import SampledTask
-from zombiescope.diagnosis.task_groups import COMM, KEYS, OWNER, THREAD, kind
+from zombiescope.diagnosis.task_groups import COMM, KEYS, THREAD, kind
 from zombiescope.recording import columns
 from zombiescope.recording.columns import Ints
 
@@ -53,11 +54,14 @@ class Usual:
     def cores(self, level: str, name: str, task: SampledTask, from_us: int) -> float | None:
         """CPUs in the kernel of a group before a moment. Of a thread: of the busiest thread of its name, because one
         reader after the other is the same as one that stays."""
-        known = [self._had(past, level, name, task) for past in self._pasts(from_us)]
-        if not known or min(known) == 0:
-            return None if not known else 0.0
-        hours = self._hours(level, name, task)
-        return min(known) if hours is None else min(*known, hours)
+        least: float | None = None
+        for past in self._pasts(from_us):
+            had = self._had(past, level, name, task)
+            least = had if least is None else min(least, had)
+            if least == 0:  # it was not there; what was even earlier need not be read
+                return least
+        hours = None if least is None else self._hours(level, name, task)
+        return least if least is None or hours is None else min(least, hours)
 
     def kinds_before(self) -> dict[str, float] | None:
         """Kind -> CPUs in the kernel before the window; None where that was not recorded."""
@@ -78,16 +82,15 @@ class Usual:
             yield from (past for past in self._just_before if past.to_us - past.from_us >= LEAST_US - inside_us)
         yield from self._before
 
-    @property
+    @cached_property
     def _just_before(self) -> tuple[_Past, ...]:
         facts = self._facts
-        span = max(facts.recording.start_us, facts.start_us - SLICE_US), facts.start_us
-        return facts.always(("just before", facts.start_us), lambda: tuple(_loaded(facts, *span)))
+        return tuple(_loaded(facts, max(facts.recording.start_us, facts.start_us - SLICE_US), facts.start_us))
 
-    @property
+    @cached_property
     def _before(self) -> tuple[_Past, ...]:
-        facts = self._facts
-        return facts.always(("before", facts.start_us), lambda: tuple(_read(facts)))
+        """Not kept with the facts: samples of a large node are many, and nobody else asks for these."""
+        return tuple(_read(self._facts))
 
     # --- what was used then ------------------------------------------------------------------------------------------
 
@@ -126,13 +129,14 @@ class Usual:
     # --- hours -------------------------------------------------------------------------------------------------------
 
     def _hours(self, level: str, name: str, task: SampledTask) -> float | None:
-        """Of the last day, by the name that the rollups have; None where they reach back too little, or know no such
-        group."""
+        """Of the last day, by the name that the rollups have: a thread has no more than its unit. None where they reach
+        back too little, or do not know it: a container that was started today has no yesterday."""
         before_us = self._facts.start_us // HOUR_US * HOUR_US
         hours = self._facts.always(("kernel hours", before_us), lambda: _read_hours(self._facts, before_us))
-        if level not in (OWNER, COMM) or name != (task.unit or task.container or task.comm) or hours.many < LEAST_HOURS:
+        rolled_up = task.unit or task.container or task.comm or ""
+        used = hours.used.get(rolled_up)
+        if used is None or hours.many < LEAST_HOURS or (level != THREAD and name != rolled_up):
             return None
-        used = hours.used.get(name, [])
         return float(np.percentile([*used, *[0.0] * (hours.many - len(used))], 95))
 
 

@@ -11,6 +11,7 @@ may be imported one after the other.
 from __future__ import annotations
 
 import json
+import os
 from array import array
 from collections.abc import Sequence
 from pathlib import Path
@@ -41,7 +42,8 @@ class ImportWriter:
         self.boot = boot
         self.path = directory.resolve() / f"{layout.NODE_FOLDER}{node}"
         self._log = self.path / layout.LOG_FOLDER.rstrip("/")
-        node_directory.prepare(self.path)
+        # A team may collect its recordings in one place; only root is worth being led astray.
+        node_directory.prepare(self.path, shared=os.geteuid() != 0)
         _safe_files.make_directory(self._log)
         self._batch = Batch()
         self._taken = {path.name for path in self._log.iterdir()}

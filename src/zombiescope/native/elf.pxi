@@ -251,6 +251,27 @@ cdef class SymbolTable(ElfProgram):
         """How many functions the Go runtime's table names."""
         return self.go.count
 
+    def same_as(self, SymbolTable other not None):
+        """Whether every address, extent and place of a name is the other's: then one table will do for both files."""
+        cdef uint32_t i
+        cdef ElfStrings* mine
+        cdef ElfStrings* theirs
+        if self.symbols.used != other.symbols.used or self.segment_count != other.segment_count:
+            return False
+        if self.base != other.base or self.limit != other.limit or self.image is not None or other.image is not None:
+            return False
+        for i in range(2):
+            mine, theirs = &self.strings[i], &other.strings[i]
+            if mine.offset != theirs.offset or mine.size != theirs.size or (mine.kept == NULL) != (theirs.kept == NULL):
+                return False
+            if mine.kept != NULL and memcmp(mine.kept, theirs.kept, mine.size) != 0:
+                return False
+        if memcmp(self.segments, other.segments, self.segment_count * sizeof(ElfSegment)) != 0:
+            return False
+        if memcmp(&self.go, &other.go, sizeof(GoFunctions)) != 0:
+            return False
+        return memcmp(self.symbols.items, other.symbols.items, self.symbols.used * sizeof(ElfSymbol)) == 0
+
     def start(self, int64_t index):
         """The address of function `index`."""
         if index < 0 or <uint64_t>index >= self.symbols.used:

@@ -299,7 +299,7 @@ class SegmentReader:
                 return
             try:
                 self._allowance.earn(len(payload), LOG_RATIO)
-                frame = decode_frame(self._unpacked(payload), encoded, self._allowance)
+                frame = decode_frame(self._unpacked(payload), self._allowance, encoded)
             except (DamagedError, ValueError, UnicodeDecodeError, zstandard.ZstdError) as error:
                 self.damage = f"frame at byte {self._position - len(payload)}: {error}"
                 return
@@ -336,7 +336,7 @@ class SegmentReader:
         return payload
 
 
-def decode_frame(body: bytes, encoded: schema.Table | None = None, allowance: Allowance | None = None) -> LogFrame:
+def decode_frame(body: bytes, allowance: Allowance | None = None, encoded: schema.Table | None = None) -> LogFrame:
     """A frame from its decompressed body, within what a reader may allocate. Raises DamagedError and TooMuchError."""
     allowance = Allowance() if allowance is None else allowance
     if len(body) < _CLOCK.size:

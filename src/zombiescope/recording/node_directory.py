@@ -20,9 +20,11 @@ PRIVATE, OPEN = 0o750, 0o755
 _OF_A_FILE = {PRIVATE: 0o640, OPEN: 0o644}
 
 
-def prepare(node_dir: Path, *, read_by_all: bool = False) -> None:
-    """Makes it, with what is missing above it. Raises UnsafePlaceError, OSError."""
-    _safe_files.refuse_shared(node_dir)
+def prepare(node_dir: Path, *, read_by_all: bool = False, shared: bool = False) -> None:
+    """Makes it, with what is missing above it. `shared`: though others may write there too, for whoever has no more
+    rights than they. Raises UnsafePlaceError, OSError."""
+    if not shared:
+        _safe_files.refuse_shared(node_dir)
     mode, group = OPEN if read_by_all else PRIVATE, _group()
     _make_above(node_dir.parent, mode, group)
     with _safe_files.opened_directory(node_dir.parent, links=True) as above:

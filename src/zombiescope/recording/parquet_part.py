@@ -21,10 +21,10 @@ from zombiescope.recording.parquet import ROWS_PER_GROUP
 from zombiescope.recording.part import Damage
 from zombiescope.recording.store import Store
 
+_CELL_BYTES = 8
 THREADED_ROWS = 1_000_000
 """For fewer, a thread for each column costs more CPU than it saves time, and every thread keeps memory of its own: a
 diagnosis of half an hour took 200 MB instead of 170."""
-_CELL_BYTES = 8
 _SUMMARIES = frozenset(table.name for table in schema.SUMMARIES)
 """They are about whole seconds, so their rows may be older than anything in the part."""
 

@@ -139,6 +139,8 @@ class ElfCache:
         self._failed: OrderedDict[ElfKey, str] = OrderedDict()
         self._keys: OrderedDict[FileIdentity, ElfKey] = OrderedDict()
         self._shared: dict[bytes, ElfKey] = {}
+        self._uses: Counter[int] = Counter()
+        self._alike: dict[bytes, SymbolTable] = {}
         self._max_failures = max_failures
         self._keep_names_bytes = min(keep_names_bytes, max_bytes // 16)
         now_s = time.monotonic()
@@ -232,15 +234,35 @@ class ElfCache:
                 self.failures[str(fault)] += 1
             except OSError as fault:
                 self.failures[fault.strerror or "unknown"] += 1
+        if table is program and key.build_id is not None:
+            table = self._twin(key.build_id, program)
         self._tables[key] = table
-        self.nbytes += table.nbytes
+        self._uses[id(table)] += 1
+        if self._uses[id(table)] == 1:
+            self.nbytes += table.nbytes
         while self.nbytes > self.max_bytes and len(self._tables) > 1:
-            old, dropped = self._tables.popitem(last=False)
-            self.nbytes -= dropped.nbytes
-            self.evicted += 1
-            if old.build_id is not None and self._shared.get(old.build_id) == old:
-                del self._shared[old.build_id]
+            self._drop_oldest()
         return table
+
+    def _twin(self, build_id: bytes, table: SymbolTable) -> SymbolTable:
+        """A table that is held already, if all of it is the same: an image runs in many containers, in a file each."""
+        held = self._alike.get(build_id)
+        if held is not None and held.same_as(table):
+            return held
+        self._alike[build_id] = table
+        return table
+
+    def _drop_oldest(self) -> None:
+        key, table = self._tables.popitem(last=False)
+        self.evicted += 1
+        self._uses[id(table)] -= 1
+        if not self._uses[id(table)]:
+            del self._uses[id(table)]
+            self.nbytes -= table.nbytes
+            if key.build_id is not None and self._alike.get(key.build_id) is table:
+                del self._alike[key.build_id]
+        if key.build_id is not None and self._shared.get(key.build_id) == key:
+            del self._shared[key.build_id]
 
     def _fail(self, key: ElfKey, why: str) -> ElfKey:
         if self._failed.get(key) != why:

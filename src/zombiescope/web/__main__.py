@@ -1,5 +1,8 @@
 """The page's own process beside a recorder: `python -m zombiescope.web '<json>'`, started by `zombiescope up`, which
-hands over the socket, and on standard input what nobody else may read."""
+hands over the socket, and on standard input what nobody else may read.
+
+It is not niced: on a machine on which twenty tasks wait for each core, a niced page shows an incident when it is over.
+What it computes is what somebody asked for."""
 
 from __future__ import annotations
 
@@ -14,15 +17,12 @@ from zombiescope.web.listen_address import ListenAddress
 from zombiescope.web.recordings import Place
 from zombiescope.web.server import ServerConfig, serve
 
-NICE = 10
-
 
 def main() -> int:
     if len(sys.argv) != 2:
         sys.stderr.write("zombiescope.web is started by `zombiescope up`\n")
         return 2
     given = {**json.loads(sys.argv[1]), **json.load(sys.stdin)}
-    os.nice(NICE)
     confine(keep=[CAP_SYSLOG], programs=True)  # the audit reads the kernel log, and --open starts a browser
     made = socket.socket(fileno=given["socket"])
     config = ServerConfig(

@@ -5,8 +5,8 @@
     answer      what a client does not read within WRITE_S is thrown away with its connection, so that nobody holds an
                 answer, or the temporary file of an export, by not reading it
     room        MOST connections. One more, and the one that has been idle for longest goes; those that never asked for
-                anything go first. So two hundred idle connections lock nobody out, and a browser that lost an idle one
-                opens another without a word
+                anything go first, and nobody who came a moment ago. So two hundred idle connections lock nobody out,
+                and a browser that lost an idle one opens another without a word
 
 The rest is uvicorn's.
 """
@@ -24,6 +24,10 @@ HEAD_S = 10.0
 WRITE_S = 20.0
 KEEP_ALIVE_S = 30
 MOST = 256
+FULL = 768
+"""Below what a process may have open: then whoever waits for longest goes, however short that is."""
+GRACE_S = 1.0
+"""In a rush connections are accepted by the hundred before the first of them is read."""
 
 
 class Connection(H11Protocol):
@@ -49,11 +53,17 @@ class Connection(H11Protocol):
         self._unset_keepalive_if_required()
 
     def _make_room(self) -> None:
-        if len(self.connections) < MOST:
+        too_many = len(self.connections) + 1 - MOST
+        if too_many <= 0:
             return
         idle = [each for each in self.connections if isinstance(each, Connection) and each.is_idle]
-        if idle:
-            min(idle, key=Connection._leaves_first).drop()
+        idle.sort(key=Connection._leaves_first)
+        before = self.loop.time() - GRACE_S
+        leaving = [each for each in idle if each._idle_since < before][:too_many]
+        if not leaving and len(self.connections) >= FULL:
+            leaving = idle[:1]
+        for each in leaving:
+            each.drop()
 
     @property
     def is_idle(self) -> bool:

@@ -37,6 +37,7 @@ class HeldRecording:
         self._recording: Recording | None = None
         self._looked = 0.0
         self._seen: tuple[object, ...] = ()
+        self._incidents = (0, 0)
         self._stacks = _StackCache()
         self.generation = 0
 
@@ -54,17 +55,24 @@ class HeldRecording:
 
     def _current(self, until_us: int | None) -> Recording:
         if self._recording is None:
-            self._seen = self._state()
+            self._seen, self._incidents = self._state(), self._incidents_written()
             self._recording = self._opened()
             self._looked = time.monotonic()
             self.generation += 1
-        elif self._looked + LOOK_AGAIN_S < time.monotonic() and not self.settled(until_us):
-            self._looked = time.monotonic()
+        elif self._is_due() and not self.settled(until_us):
+            self._looked, self._incidents = time.monotonic(), self._incidents_written()
             if (state := self._state()) != self._seen:
                 self._recording.refresh()
                 self._seen = state
                 self.generation += 1
         return self._recording
+
+    def _is_due(self) -> bool:
+        """Once a second; and at once for an incident, of which the page has just been told."""
+        return self._looked + LOOK_AGAIN_S < time.monotonic() or self._incidents_written() != self._incidents
+
+    def _incidents_written(self) -> tuple[int, int]:
+        return (0, 0) if self.node_dir is None else _written(self.node_dir / incident_file.NAME)
 
     def _opened(self) -> Recording:
         try:

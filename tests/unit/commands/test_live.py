@@ -26,6 +26,7 @@ from tests.helpers.recordings import SECOND, Written, write_recording
 from zombiescope import _python
 from zombiescope.commands import main, private_recorder, record
 from zombiescope.commands.failure import Failure
+from zombiescope.recording import incident_file
 
 ZOMBIESCOPE = [sys.executable, "-m", "zombiescope.commands.main"]
 
@@ -73,6 +74,30 @@ def test_status_tells_how_the_recorder_is_doing(cli: Cli, recorder: StandIn) -> 
     assert document["cost"]["bytes_per_hour"] == pytest.approx(2100 * 3600)
     assert document["missing"][0]["source"] == "systemd"
     assert "no D-Bus socket; mount /run/dbus" in cli("status").out
+
+
+def test_status_lists_incidents_that_go_on_and_those_of_this_run_that_are_over(cli: Cli, recorder: StandIn) -> None:
+    since_s = recorder.written.start_us / 1e6
+
+    def entry(name: str, severity: str, from_s: float, state: str) -> dict[str, Any]:
+        causes = [{"summary": f"{name} happened", "confidence": 0.9}]
+        return {"id": name, "severity": severity, "state": state, "from": since_s + from_s, "to": since_s + from_s + 2,
+                "causes": causes}  # fmt: skip
+
+    known = [
+        entry("before", "critical", -100, "closed"),
+        entry("first", "warning", 1, "closed"),
+        entry("second", "warning", 5, "closed"),
+        entry("small", "warning", 8, "open"),
+        entry("large", "critical", 9, "open"),
+    ]
+    incident_file.write(recorder.written.node_dir, known, recorder.written.end_us)
+    listed = cli("status", "--json").document["incidents"]
+    assert [one["id"] for one in listed] == ["large", "small", "second", "first"]
+    said = cli("status").out
+    assert said.index("large happened") < said.index("small happened") < said.index("second happened")
+    assert "over: first happened" in said
+    assert "before happened" not in said
 
 
 def test_status_of_a_recorder_that_has_written_nothing_yet(cli: Cli, recorder: StandIn) -> None:

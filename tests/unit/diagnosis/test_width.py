@@ -6,10 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.helpers.made import BOOT, SECOND, START_US
 from tests.helpers.wide import SYSCALL, WideNode
 
-from zombiescope.diagnosis.diagnose import Diagnosis
+from zombiescope._time import HOUR_US
+from zombiescope.diagnosis.diagnose import Diagnosis, diagnose
 from zombiescope.diagnosis.incident import Incident
+from zombiescope.recorder.rollup import Rollup
+from zombiescope.recording.reader import open_recording
 
 WIDTHS = [16, 96, 192]
 FORK = f"{SYSCALL} __do_sys_clone kernel_clone copy_process dup_mmap"
@@ -109,7 +113,35 @@ def test_in_the_first_seconds_of_a_recording_nobody_knows_what_is_usual(tmp_path
     assert about(node.diagnose(tmp_path), "lister").causes[0].pattern == "unknown-kernel-hog"
 
 
+@pytest.mark.parametrize(
+    ("kernel_cores", "serious"),
+    [
+        pytest.param(0.05, True, id="a little yesterday"),
+        pytest.param(1.0, False, id="as much yesterday"),
+        pytest.param(None, False, id="not there yesterday"),
+    ],
+)
+def test_the_same_unit_yesterday(tmp_path: Path, kernel_cores: float | None, serious: bool) -> None:
+    """A storm that goes on for longer than anybody looks back is told by the hours of the last day."""
+    node = WideNode(16, seconds=60).training().counter("stat", "processes", 900)
+    node.runs("agent", FORK, 1.0, pid=700, unit="agent.service")
+    node.write(tmp_path)
+    rollup = Rollup(tmp_path / "node=lab", BOOT)
+    for hour in range(6, 0, -1):
+        at_us = START_US - hour * HOUR_US
+        rollup.unit_cpu("other.service", 1_000, 1_000)
+        if kernel_cores is not None:
+            rollup.unit_cpu("agent.service", round(3_600_000 * kernel_cores), round(3_600_000 * kernel_cores))
+        rollup.flush(at_us)
+        rollup.flush(at_us + HOUR_US // 2)
+    rollup.close(START_US - HOUR_US // 2)
+    with open_recording(tmp_path) as recording:
+        found = diagnose(recording, START_US + 40 * SECOND, recording.end_us + 1)
+    assert bool([one for one in found.incidents if one.severity != "info"]) == serious
+
+
 def test_what_began_minutes_before_the_window_did_not_always_run(tmp_path: Path) -> None:
     """A storm that goes on is no background because the window begins in the middle of it."""
     node = WideNode(16, seconds=80).training().runs("lister", LISTS, 1.0, pid=700, from_s=30)
-    assert about(node.diagnose(tmp_path, from_s=60), "lister").severity in ("info", "warning")
+    (hog,) = [one for one in about(node.diagnose(tmp_path, from_s=60), "lister").symptoms if one.kind == "kernel_hog"]
+    assert (hog.facts["moderate"], hog.facts["new"]) == (False, True)

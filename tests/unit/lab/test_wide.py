@@ -15,6 +15,8 @@ from tests.helpers.recordings import contents
 from zombiescope.diagnosis.diagnose import diagnose
 from zombiescope.diagnosis.report.document import document
 from zombiescope.lab.wide import WidenError, widen
+from zombiescope.lab.wide.source import Source
+from zombiescope.lab.wide.tile import lay_out
 from zombiescope.recording import columns
 from zombiescope.recording.reader import Recording, open_recording
 
@@ -78,7 +80,7 @@ def background(place: Path, *, late: bool = False) -> Recording:
         for cpu in (0, 1):
             figures = {"user": 300, "system": 200, "samples": 50, "expected_samples": 99}
             scaled = {name: value * length for name, value in figures.items()}
-            node.core(end_us, cpu, interval_us=length * SECOND, max_gap_us=20_000, **scaled)
+            node.core(end_us, cpu, interval_us=length * SECOND, max_gap_us=20_000, wait_us=None, **scaled)
             node.interrupt(end_us, calls, cpu, 7 * length)
         node.interrupt(end_us, irq, 0, 11 * length)
         node.count(end_us, waits, 30_000 * length)
@@ -230,6 +232,28 @@ def test_a_late_tick_of_a_background_keeps_its_rate(tmp_path: Path) -> None:
         assert counted(wide)["pgfault"] == SECONDS * (100 + 3 * 1000)
 
 
+def test_a_short_tick_of_the_fault_holds_no_whole_second_of_the_others(tmp_path: Path) -> None:
+    """A recorder's first and last ticks are short: what a core did in a second is too much for a fifth of one."""
+    node = Node()
+    ends_us = [200_000, *(200_000 + second * SECOND for second in range(1, 9)), 8_300_000]
+    pages = node.series("vmstat", "pgfault")
+    for begin, end in zip([0, *ends_us], ends_us, strict=False):
+        for cpu in (0, 1):
+            node.core(START_US + end, cpu, interval_us=end - begin, user=0, wait_us=None)
+        node.count(START_US + end, pages, 1)
+    write_segment(tmp_path / "short", node.tables)
+    with open_recording(tmp_path / "short") as one, background(tmp_path / "background") as other:
+        widen(one, [other], 6, tmp_path / "wide", at=0)
+    with open_recording(tmp_path / "wide") as wide:
+        for row in columns.records(wide.table("cores")):
+            if row["cpu"] > 1:
+                assert row["system_ms"] * 1000 == pytest.approx(0.2 * row["interval_us"], rel=0.1)
+                assert row["samples"] * SECOND == pytest.approx(50 * row["interval_us"], rel=0.1)
+        sampled = len(columns.numbers(wide.table("samples").column("cpu")))
+        assert 4 * 8 * round(HZ * 0.5) <= sampled <= 4 * 8.3 * round(HZ * 0.5)
+        assert counted(wide)["pgfault"] == pytest.approx(2 * 8.3 * 1000, rel=0.03)
+
+
 def test_a_part_of_a_background_brings_its_part_of_the_counts(tmp_path: Path) -> None:
     """Three cores beside the fault: one whole background, and half of one."""
     with spliced(tmp_path, 5) as wide:
@@ -252,6 +276,14 @@ def test_copies_of_a_background_do_not_do_the_same_at_once(tmp_path: Path) -> No
         at_once = Counter(row["time"] for row in rows if row["user_ms"] == 1000)
         assert max(at_once.values()) <= 4
         assert np.std(list(at_once.values())) < 3
+
+
+def test_copies_of_one_job_begin_together(tmp_path: Path) -> None:
+    with background(tmp_path / "background") as other:
+        source = Source(other)
+        phases = {tile.phase for tile in lay_out(source, [source], 64, 0, 2.0)}
+        assert phases == {0, 1, 2}
+        assert len({tile.phase for tile in lay_out(source, [source], 64, 0)}) == LOOP_S
 
 
 def test_a_gap_that_began_before_the_recording_is_not_known(tmp_path: Path) -> None:

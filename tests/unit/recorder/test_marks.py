@@ -7,10 +7,13 @@ import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from zombiescope.recorder.marks import MAX_A_SECOND, MAX_OF_A_USER, MAX_TEXT, MarkSocket
+from zombiescope.recorder.recorder import Recorder
+from zombiescope.recorder.sources import Sources
 
 NOW_US = 1_790_000_000_000_000
 
@@ -98,3 +101,36 @@ def test_descriptors_that_come_with_a_mark_are_not_kept(marks: MarkSocket, sende
             socket.send_fds(sender, [b'{"text": "with presents"}'], [given.fileno()] * 5)
             assert len(marks.read(NOW_US)) == 1
     assert open_ones() == before
+
+
+# --- where it listens -------------------------------------------------------------------------------------------------
+
+
+def opened(runtime: Path) -> SimpleNamespace:
+    """What a recorder knows after it tried to listen there."""
+    recorder = SimpleNamespace(intake=SimpleNamespace(marks=None), sources=Sources(), started_us=0)
+    Recorder.open_marks(recorder, runtime)  # type: ignore[arg-type]
+    return recorder
+
+
+def test_a_directory_that_somebody_made_beforehand_is_not_listened_in(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    planted, shared = tmp_path / "zombiescope-0", tmp_path / "shared"
+    planted.symlink_to(elsewhere)
+    shared.mkdir()
+    shared.chmod(0o777)
+    for runtime in (planted, shared):
+        recorder = opened(runtime)
+        assert recorder.intake.marks is None
+        (missing,) = recorder.sources.missing
+        assert str(runtime) in missing.why
+        assert str(runtime) in missing.grant
+    assert list(elsewhere.iterdir()) == list(shared.iterdir()) == []
+
+
+def test_its_own_directory_is_made_for_everybody_to_send_to(tmp_path: Path) -> None:
+    recorder = opened(tmp_path / "run/zombiescope")
+    assert recorder.sources.missing == []
+    recorder.intake.marks.close()
+    assert (tmp_path / "run/zombiescope").stat().st_mode & 0o777 == 0o755

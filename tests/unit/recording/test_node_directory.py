@@ -93,3 +93,13 @@ def test_what_others_can_write_is_not_recorded_into(tmp_path: Path) -> None:
     with pytest.raises(UnsafePlaceError, match=r"chmod go-w"):
         node_directory.prepare(tmp_path / "rec/node=a")
     assert not (tmp_path / "rec/node=a").exists()
+
+
+def test_a_team_collects_what_it_imports_in_one_place(tmp_path: Path) -> None:
+    (tmp_path / "rec").mkdir()
+    (tmp_path / "rec").chmod(0o777)
+    node_directory.prepare(tmp_path / "rec/node=a", shared=True)
+    assert mode(tmp_path / "rec/node=a") == 0o750
+    (tmp_path / "rec/node=b").symlink_to(tmp_path)
+    with pytest.raises(OSError, match=r"Not a directory|symbolic links"):
+        node_directory.prepare(tmp_path / "rec/node=b", shared=True)

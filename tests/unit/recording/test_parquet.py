@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from zombiescope.recording import columns, parquet, schema
+from zombiescope.recording import columns, parquet, parquet_part, schema
+from zombiescope.recording.allowance import TOTAL_FLOOR_BYTES
 from zombiescope.recording.layout import TableFacts
 from zombiescope.recording.parquet import TableWriter
 
@@ -48,6 +49,28 @@ def test_a_window_is_found_by_the_bounds_of_its_groups(small_groups: None, tmp_p
     bounds = [group.column(0).statistics for group in groups if group.num_rows]
     assert len(bounds) == 3
     assert all(one.max < other.min for one, other in pairwise(bounds))
+
+
+@pytest.mark.parametrize(("threaded_from", "threads"), [(9, False), (8, True)])
+def test_few_rows_are_read_without_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threaded_from: int, threads: bool
+) -> None:
+    """Each thread keeps memory of its own, which a small read never makes good."""
+    writer = TableWriter(schema.COUNTERS, "lab-1", tmp_path / "x")
+    writer.add(counters(*range(8)))
+    writer.close()
+    used: list[bool] = []
+    read = pq.ParquetFile.read_row_groups
+
+    def watch(self: pq.ParquetFile, groups: list[int], *, columns: list[str], use_threads: bool) -> pa.Table:
+        used.append(use_threads)
+        return read(self, groups, columns=columns, use_threads=use_threads)
+
+    monkeypatch.setattr(pq.ParquetFile, "read_row_groups", watch)
+    monkeypatch.setattr(parquet_part, "THREADED_ROWS", threaded_from)
+    with (tmp_path / "x").open("rb") as file:
+        assert len(parquet_part._read_parquet(file, schema.COUNTERS, None, None, None, TOTAL_FLOOR_BYTES)) == 8
+    assert used == [threads]
 
 
 def test_a_flipped_bit_is_an_error_and_not_a_number(tmp_path: Path) -> None:

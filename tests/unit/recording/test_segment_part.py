@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.helpers.recordings import SECOND, START_US, contents, write_recording
 
-from zombiescope.recording import log, schema, segment_part
+from zombiescope.recording import log, segment_part
 from zombiescope.recording.log import EncodedBlock
 from zombiescope.recording.reader import open_recording
 
@@ -19,9 +20,9 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     counted: Counter[str] = Counter()
     decode_frame, decode = log.decode_frame, EncodedBlock.decode
 
-    def count_frame(body: bytes, encoded: schema.Table | None = None) -> log.LogFrame:
+    def count_frame(body: bytes, *way: Any) -> log.LogFrame:
         counted["frames"] += 1
-        return decode_frame(body, encoded)
+        return decode_frame(body, *way)
 
     def count_block(block: EncodedBlock) -> log.Block:
         counted["samples"] += 1

@@ -171,8 +171,11 @@ def test_whoever_reads_slowly_but_does_is_served(monkeypatch: pytest.MonkeyPatch
         assert server.app.sending == 1
 
 
-def test_idle_connections_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("full", "grace_s"), [(768, 0.0), (40, 60.0)], ids=["rested", "full"])
+def test_idle_connections_make_room(monkeypatch: pytest.MonkeyPatch, full: int, grace_s: float) -> None:
     monkeypatch.setattr(connection, "MOST", 20)
+    monkeypatch.setattr(connection, "FULL", full)
+    monkeypatch.setattr(connection, "GRACE_S", grace_s)
     with running() as server, ExitStack() as stack:
         # GIVEN one client between two requests, and a crowd that never asks for anything
         kept = stack.enter_context(server.connect())
@@ -183,6 +186,16 @@ def test_idle_connections_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
         assert asks(kept)
         # AND the oldest of the crowd is gone
         assert is_ended(crowd[0])
+
+
+def test_whoever_came_a_moment_ago_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "MOST", 5)
+    monkeypatch.setattr(connection, "GRACE_S", 60.0)
+    with running() as server, ExitStack() as stack:
+        honest = stack.enter_context(server.connect())
+        for _ in range(50):
+            stack.enter_context(server.connect())
+        assert asks(honest)
 
 
 def test_two_hundred_idle_connections_lock_nobody_out(server: PageServer) -> None:

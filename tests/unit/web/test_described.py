@@ -146,7 +146,7 @@ def test_no_endpoint_answers_another_site_another_name_or_another_method(server:
         (403, {"Sec_Fetch_Site": "cross-site"}),
         (403, {"Sec_Fetch_Site": "same-site"}),
     ):
-        got = server.ask(place, **headers)
+        got = server.ask(place, "GET", None, **headers)
         assert got.status == status, headers
         assert set(got.document) == {"error"}
         assert "access-control-allow-origin" not in got.headers

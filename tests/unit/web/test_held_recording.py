@@ -13,6 +13,7 @@ from tests.helpers.recordings import SECOND, Written, write_recording
 
 from zombiescope.profile import stacks
 from zombiescope.profile.selection import Selection
+from zombiescope.recording import incident_file
 from zombiescope.recording.compact import compact
 from zombiescope.recording.reader import Recording, open_recording
 from zombiescope.web.held_recording import HeldRecording
@@ -114,6 +115,21 @@ def test_stacks_are_held_for_the_same_parts_and_only_for_them(
         assert len(read) == 2
         with open_recording(growing.dir) as anew:
             assert counted(recording, whole) == counted(anew)
+    held.close()
+
+
+def test_an_incident_is_seen_at_once(growing: Written) -> None:
+    """The page is told of it, and asks; what was looked at in the same second does not know it yet."""
+    held = HeldRecording("k", growing.dir)
+    with held.reading():
+        before = held.generation
+    with held.reading():
+        assert held.generation == before
+    incident_file.write(growing.node_dir, [{"id": "a"}], growing.end_us)
+    with held.reading():
+        assert held.generation == before + 1
+    with held.reading():
+        assert held.generation == before + 1
     held.close()
 
 

@@ -3,6 +3,7 @@
 import { batch, effect, signal } from "@preact/signals";
 import { AnswerError, type LiveState, source } from "../api/source";
 import type { Incident, IncidentNote, Tick, TimelineEvent } from "../api/types";
+import { outdated } from "../lanes/incident-spans";
 import { catchUp, current, following, info, newest, rec, recordings, tail } from "./state";
 
 export const incidents = signal<Incident[] | null>(null);
@@ -35,6 +36,7 @@ export function watchRecording(): void {
     const key = rec.value;
     fresh.value;
     const stop = new AbortController();
+    noticed.value = null;
     void load(key, stop);
     return () => stop.abort();
   });
@@ -70,13 +72,17 @@ async function load(key: string, stop: AbortController): Promise<void> {
   }
 }
 
-async function diagnose(key: string, stopped: AbortSignal): Promise<void> {
+async function diagnose(key: string, stopped: AbortSignal, again = true): Promise<void> {
   try {
     const found = await source().json("incidents", { rec: key }, stopped);
     batch(() => {
       incidents.value = found.incidents;
       incidentsTrouble.value = null;
     });
+    // Something may have come while this was on its way.
+    if (again && noticed.value && outdated(found.incidents, noticed.value)) {
+      setTimeout(() => stopped.aborted || void diagnose(key, stopped, false), RETRY_MS);
+    }
   } catch (error) {
     if (!stopped.aborted) incidentsTrouble.value = AnswerError.of(error);
   }
@@ -96,11 +102,10 @@ function listen(key: string, stopped: AbortSignal): void {
       },
       event: (event) => (lastEvent.value = event),
       incidents(notes) {
-        const before = JSON.stringify(noticed.value?.map((one) => [one.id, one.state]));
-        // The first list only says what was asked for already.
-        const first = noticed.value === null;
         noticed.value = notes;
-        if (!first && before !== JSON.stringify(notes.map((one) => [one.id, one.state]))) void diagnose(key, stopped);
+        // Not before what was asked for at the beginning is there, unless that failed.
+        const known = incidents.value;
+        if (known ? outdated(known, notes) : incidentsTrouble.value !== null) void diagnose(key, stopped);
       },
       recorder(running) {
         if (running) return refresh();

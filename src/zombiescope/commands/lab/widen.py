@@ -37,6 +37,17 @@ def command(
         int | None,
         typer.Option("--at", metavar="CORE", min=0, help="The fault's first core. Default: two fifths of N."),
     ] = None,
+    apart: Annotated[
+        float | None,
+        typer.Option(
+            "--apart",
+            metavar="SECONDS",
+            min=0,
+            help="Copies of a background begin at most so far from each other, as parts of one job do. "
+            "Default: anywhere in it.",
+            show_default=False,
+        ),
+    ] = None,
     json_: Json = False,
 ) -> None:
     """Splice the recording of a fault onto some cores of a wide node whose other cores carry healthy loads.
@@ -51,7 +62,7 @@ def command(
     with ExitStack() as stack:
         recording = stack.enter_context(opened(fault))
         backgrounds = [stack.enter_context(opened(one)) for one in onto or ()]
-        made = widen(recording, backgrounds, cores, output, at=at)
+        made = widen(recording, backgrounds, cores, output, at=at, apart_s=apart)
     if json_:
         document = {**asdict(made), "place": str(made.place), "fault_cores": list(made.fault_cores)}
         print_document("lab", document)

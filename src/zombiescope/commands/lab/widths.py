@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 PACK = ".zscope"
 HEALTHY = "healthy-"
+TOGETHER_S = 2.0
+"""A healthy load that fills the node is one job: it starts and ends on all cores at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +165,7 @@ def _widened(recording: Recording, job: Job, stack: ExitStack, live: bool) -> Re
         return recording
     directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="zombiescope-lab-wide-"))) / "wide"
     others = [] if wide_enough or job.other is None else [stack.enter_context(open_recording(job.other))]
-    widen(recording, others, job.cores, directory)
+    widen(recording, others, job.cores, directory, apart_s=TOGETHER_S if job.name == job.background else None)
     return stack.enter_context(open_recording(directory, temporary=True))
 
 

@@ -52,7 +52,7 @@ def examine(case: Case) -> Evidence:
 def _counters(case: Case, swaps: bool) -> Iterator[Measurement]:
     faults, huge = case.count("vmstat", "pgfault"), case.count("vmstat", "thp_fault_alloc")
     few = None if swaps or (huge is not None and huge.rate >= HUGE_PER_S) else FEW_PER_S
-    functions = f"{_FAULT} {' '.join(sorted(RELEASE.functions))}"
+    functions = " ".join((_FAULT, *sorted(RELEASE.functions | LOCK.functions)))
     yield unusual(case, "page faults", "pgfault", faults, counter("vmstat", "pgfault"), functions,
                   least=FAULTS_PER_S, refutes_below=few)  # fmt: skip
     yield unusual(case, "huge pages cleared", "thp_fault_alloc", huge, counter("vmstat", "thp_fault_alloc"), functions,

@@ -186,40 +186,45 @@ def _everybody(facts: Facts, usual: Usual, full: list[_Hog]) -> Iterator[_Hog]:
     kernel's work."""
     grid = facts.samples
     grouped = _grouped(grid, EVERYBODY, kind)
-    enough = HOG_RATIO * grid.hz
-    if moving_sum(grouped.kernel.sum(axis=0)[None], SECOND_BINS).max(initial=0) < enough:
+    if moving_sum(grouped.kernel.sum(axis=0)[None], SECOND_BINS).max(initial=0) < HOG_RATIO * grid.hz:
         return
-    before = _before(grouped, usual, grid)
+    for before in _before(grouped, usual, grid):
+        found = list(_together(grid, grouped, before, full))
+        yield from found
+        if found:
+            return
+
+
+def _before(grouped: _Grouped, usual: Usual, grid: SampleGrid) -> Iterator[npt.NDArray[np.float64]]:
+    """Samples in a quarter of a second of each kind: in the quietest seconds of the window; then, because it may have
+    none, as it was before the window."""
+    bins = min(QUIET_BINS, grouped.kernel.shape[1])
+    calm = int(moving_sum(grouped.kernel.sum(axis=0)[None], bins)[0].argmin())
+    quiet: npt.NDArray[np.float64] = grouped.kernel[:, calm : calm + bins].mean(axis=1)
+    yield quiet
+    known = usual.kinds_before()
+    if known is not None:
+        yield np.minimum(quiet, [known.get(name, 0.0) * grid.hz / SECOND_BINS for name in grouped.names])
+
+
+def _together(grid: SampleGrid, grouped: _Grouped, before: npt.NDArray[np.float64], full: list[_Hog]) -> Iterator[_Hog]:
+    enough = HOG_RATIO * grid.hz
     grown = _has_grown(grouped, before, grid)
+    kinds = tuple(name for name, has in zip(grouped.names, grown.tolist(), strict=True) if has)
     beyond = (grouped.kernel[grown] - before[grown, None]).sum(axis=0)
     in_a_second = moving_sum(beyond[None], SECOND_BINS)[0]
     for first, last in runs(in_a_second >= enough, bridge=SECOND_BINS):
         first, end = _trimmed(beyond, first, last + SECOND_BINS - 1, enough / SECOND_BINS / 2)
         kernel, everything = (counts[grown, first:end].sum() for counts in (grouped.kernel, grouped.everything))
-        hog = _hog(grid, (EVERYBODY, EVERYBODY), (first, end), np.isin(grouped.group, np.flatnonzero(grown)), 0.0)
-        kinds = tuple(name for name, has in zip(grouped.names, grown.tolist(), strict=True) if has)
-        if hog is None or kernel < MOSTLY_KERNEL * everything or _has_hog(full, hog, kinds):
-            continue
         peak = float(in_a_second[max(0, first - SECOND_BINS) : last].max()) / grid.hz
-        earlier = float(before[grown].sum()) * SECOND_BINS / grid.hz
-        yield hog._replace(kinds=kinds, peak=peak, new=True, usual=earlier)
+        hog = _hog(grid, (EVERYBODY, EVERYBODY), (first, end), np.isin(grouped.group, np.flatnonzero(grown)), peak)
+        if hog is not None and kernel >= MOSTLY_KERNEL * everything and not _has_hog(full, hog, kinds):
+            earlier = float(before[grown].sum()) * SECOND_BINS / grid.hz
+            yield hog._replace(kinds=kinds, new=True, usual=earlier)
 
 
 def _has_hog(full: list[_Hog], everybody: _Hog, kinds: tuple[str, ...]) -> bool:
     return any(_overlap(other, everybody) and kind(other.task) in kinds for other in full)
-
-
-def _before(grouped: _Grouped, usual: Usual, grid: SampleGrid) -> npt.NDArray[np.float64]:
-    """Samples in a quarter of a second of each kind, as it was before the window, or in its quietest seconds if it had
-    less there."""
-    bins = min(QUIET_BINS, grouped.kernel.shape[1])
-    calm = int(moving_sum(grouped.kernel.sum(axis=0)[None], bins)[0].argmin())
-    quiet: npt.NDArray[np.float64] = grouped.kernel[:, calm : calm + bins].mean(axis=1)
-    known = usual.kinds_before()
-    if known is None:
-        return quiet
-    earlier = np.array([known.get(name, 0.0) for name in grouped.names]) * grid.hz / SECOND_BINS
-    return np.minimum(quiet, earlier)
 
 
 def _has_grown(grouped: _Grouped, before: npt.NDArray[np.float64], grid: SampleGrid) -> Mask:

@@ -1,4 +1,8 @@
-"""Memory that had to be freed before it could be used: by the tasks that wanted it, or by the kernel in advance."""
+"""Memory that had to be freed before it could be used: by the tasks that wanted it, or by the kernel in advance.
+
+A large node that reads files at the speed of its disks frees pages all the time, and now and then a task does it
+itself. What counts is whether tasks lost time by it: by the kernel's own account (PSI), or in the samples.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from collections.abc import Iterator
 from zombiescope._severity import Severity
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.symptom import Detector, Symptom
-from zombiescope.views.pressure import reclaim
+from zombiescope.views.pressure import pressure, reclaim
 
 LIMITS: tuple[tuple[str, float, Severity, str], ...] = (
     ("allocstall", 1.0, "warning", "allocations had to free memory themselves before they got any"),
@@ -17,6 +21,10 @@ LIMITS: tuple[tuple[str, float, Severity, str], ...] = (
     ("pswpin", 100.0, "info", "pages came back from swap"),
 )
 """Counter of /proc/vmstat, from how many a second on, severity, words."""
+WAITED_RATIO = 0.01
+"""Of the time in which some task waited for memory, averaged over the cores that had something to do."""
+FREED_CORES = 0.05
+_FREES = ("try_to_free_pages", "__alloc_pages_direct_reclaim", "__alloc_pages_direct_compact", "try_to_compact_pages")
 
 
 def find(facts: Facts) -> Iterator[Symptom]:
@@ -25,6 +33,8 @@ def find(facts: Facts) -> Iterator[Symptom]:
         return
     for name, least, severity, words in LIMITS:
         rate = found.per_second[name]
+        if rate >= least and severity != "info" and not _costs_time(facts):
+            severity = "info"
         if rate >= least:
             text = f"{rate:,.0f} {words}, a second" if rate >= 10 else f"{rate:.1f} {words}, a second"
             yield _symptom(facts, name, severity, text)
@@ -34,6 +44,16 @@ def find(facts: Facts) -> Iterator[Symptom]:
     kills = found.counts["oom_kill"]
     if kills and not any(event.kind == "oom_kill" for event in facts.events):
         yield _symptom(facts, "oom_kill", "critical", f"the kernel killed {kills} processes for want of memory")
+
+
+def _costs_time(facts: Facts) -> bool:
+    """True where neither was measured: nothing says that it cost none."""
+    psi = facts.sums.known("pressure", "some_us", "memory")
+    if psi and (pressure(facts.sums, facts.seconds)["memory"].some or 0.0) >= WAITED_RATIO:
+        return True
+    grid = facts.samples
+    freeing = int((grid.in_kernel & grid.with_function(*_FREES)).sum()) if len(grid) else 0
+    return freeing / grid.hz / max(facts.seconds, 1e-6) >= FREED_CORES if len(grid) else not psi
 
 
 def _symptom(facts: Facts, counter: str, severity: Severity, text: str) -> Symptom:
@@ -46,8 +66,9 @@ DETECTOR = Detector(
     kind="reclaim",
     title="memory had to be freed first",
     reported_when="allocations stalled for memory or for compaction once a second or more, or tasks scanned 1,000 "
-    "pages a second; 10,000 pages a second scanned by kswapd, 100 a second from swap, or a write to drop_caches is a "
-    "note; a kill for want of memory that no log line reports is critical",
+    "pages a second, and that cost time: 1% by the kernel's account, or 0.05 of a CPU. Without that it is a note, as "
+    "are 10,000 pages a second scanned by kswapd, 100 a second from swap, and a write to drop_caches; a kill for want "
+    "of memory that no log line reports is critical",
     find=find,
     source="counters",
     role="victim",

@@ -66,7 +66,7 @@ def start_workers():
 def imitated_job(until):
     name_is("trainer")
     dies_with_its_parent()
-    model = np.ones(384 << 18, np.float32)  # 384 MB that are touched, and given back at the end
+    model = np.ones(1536 << 18, np.float32)  # 1.5 GB that are touched at the start, and given back at the end
     pinned = mmap.mmap(-1, BYTES)
     libc.mlock(ctypes.c_void_p(ctypes.addressof(ctypes.c_char.from_buffer(pinned))), ctypes.c_size_t(BYTES))
     weights = np.random.default_rng(0).standard_normal((1024, 1024), dtype=np.float32)

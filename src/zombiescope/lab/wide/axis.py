@@ -16,6 +16,8 @@ from zombiescope.recording.reader import Recording
 
 NULL = np.iinfo(np.int64).min
 """Stands for "not measured" in arrays of numbers."""
+LIKE = 0.1
+"""Slots whose lengths differ by no more than this are alike: what was counted in one is put into the other as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,16 @@ class Slots:
         whole, piece, pieces = counts[self.tick], self.piece.reshape(-1, *more), self.pieces.reshape(-1, *more)
         known = np.where(whole == NULL, 0, whole)
         return np.where(whole == NULL, NULL, known * (piece + 1) // pieces - known * piece // pieces)
+
+    @property
+    def length_us(self) -> Ints:
+        length: Ints = np.maximum(self.end_us - self.start_us, 1)
+        return length
+
+    def whole(self, interval_us: int) -> Ints:
+        """Those that last about an interval; all, where none does. A recorder's first and last ticks are short."""
+        found = np.flatnonzero(np.abs(self.length_us - interval_us) <= LIKE * interval_us)
+        return found if len(found) else np.arange(len(self))
 
     def slot_of(self, times: Ints) -> Ints:
         return np.minimum(np.searchsorted(self.end_us, times, "left"), len(self) - 1).astype(np.int64)

@@ -38,7 +38,7 @@ def _history(source: Source, rows: Sequence[dict[str, Any]], name: str, *, is_su
 def _on(tile: Tile, history: Ints, wide: Slots, *, is_sum: bool) -> Ints:
     """A column of the tile in each slot of the wide node; a sum goes on where the recording begins anew."""
     placed = history[tile.slots(len(wide))]
-    return np.cumsum(tile.scaled(placed)) if is_sum else tile.level(placed)
+    return np.cumsum(tile.scaled(tile.fitted(placed, wide))) if is_sum else tile.level(placed)
 
 
 # --- census -----------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from zombiescope.lab.wide.axis import NULL, Axis, Slots
 from zombiescope.lab.wide.output import Rows
 from zombiescope.lab.wide.series import SeriesNumbers
 from zombiescope.lab.wide.source import Source
-from zombiescope.lab.wide.tile import Tile
+from zombiescope.lab.wide.tile import Room, Tile
 from zombiescope.recording import schema
 from zombiescope.recording.columns import Ints
 
@@ -66,7 +66,7 @@ class CoreFigures:
         used = tile.slots(end)[begin:]
         places = wide.first[first:last] - begin
         ranks = self._ranks(tile)
-        figures = _together(self.by_slot[used][:, ranks], places)
+        figures = _together(_fitted(self.by_slot[used][:, ranks], tile.room(wide, begin, end)), places)
         if tile.phase:
             _begin_with(figures, axis, first)
         seen = np.logical_or.reduceat(self.seen[self._source.slots.tick[used]][:, ranks], places, axis=0)
@@ -74,6 +74,17 @@ class CoreFigures:
         cores = np.array(list(tile.cores.values()), np.int64)
         columns = [axis.end_us[first + tick], axis.length_us[first + tick], cores[core]]
         return Rows(schema.CORES, first + tick, [*columns, *figures[tick, core].T])
+
+
+def _fitted(figures: Ints, room: Room) -> Ints:
+    """Less in a slot that is shorter; a gap is no count."""
+    if (room == 1).all():
+        return figures
+    known = figures != NULL
+    less = np.rint(np.where(known, figures, 0) * room[:, None, None]).astype(np.int64)
+    less[:, :, _LONGEST] = figures[:, :, _LONGEST]
+    fitted: Ints = np.where(known, less, NULL)
+    return fitted
 
 
 def _together(figures: Ints, places: Ints) -> Ints:
@@ -111,7 +122,9 @@ class InterruptCounts:
         chosen, moved, core = chosen[core >= 0], moved[core >= 0], core[core >= 0]
         tick = axis.tick_of(moved)
         series = numbers.of(tile)[self._series[chosen]]
-        return Rows(schema.INTERRUPTS, tick, [axis.end_us[tick], series, core, self._count[chosen]])
+        room = tile.room(wide, 0, len(wide))[wide.slot_of(moved)]
+        counts = np.rint(self._count[chosen] * room).astype(np.int64)
+        return Rows(schema.INTERRUPTS, tick, [axis.end_us[tick], series, core, counts])
 
 
 def moved_cores(cores: dict[int, int], cpus: Ints) -> Ints:

@@ -93,6 +93,7 @@ class NodeCounters:
         if name[0] in OF_THE_FAULT and not tile.is_fault:
             return
         placed = added[tile.slots(len(self._wide))]
+        placed = tile.fitted(placed, self._wide)
         placed = placed * weights if name[0] == "pressure" else tile.scaled(placed)
         self._added[name] = self._added[name] + placed if name in self._added else placed
 

@@ -54,7 +54,7 @@ def containers(tiles: Sequence[Tile], identities: Sequence[Identity], axis: Axis
     firsts = {id(tile.source): place for place, tile in reversed(list(enumerate(tiles))) if not tile.is_fault}
     for place in firsts.values():
         tile, who = tiles[place], identities[place]
-        shift_us = int(wide.start_us[0] - tile.source.slots.start_us[tile.phase])
+        shift_us = int(wide.start_us[0]) - tile.start_us
         for row in tile.source.rows("containers"):
             moved = {name: row[name] + shift_us for name in _TIMES if row[name] is not None}
             if moved["time"] <= axis.end_us[-1]:

@@ -53,6 +53,10 @@ class Source:
         known = columns.present(table.column(column))
         return values if known.all() else np.where(known, values, NULL)
 
+    @cached_property
+    def whole_slots(self) -> Ints:
+        return self.slots.whole(self.interval_us)
+
     @property
     def hz(self) -> object:
         return self.node.get("hz")

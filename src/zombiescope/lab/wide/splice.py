@@ -44,10 +44,17 @@ class Spliced:
 
 
 def widen(
-    fault: Recording, backgrounds: Sequence[Recording], width: int, directory: Path, *, at: int | None = None
+    fault: Recording,
+    backgrounds: Sequence[Recording],
+    width: int,
+    directory: Path,
+    *,
+    at: int | None = None,
+    apart_s: float | None = None,
 ) -> Spliced:
     """Writes a recording of `width` cores into a directory: the fault from core `at` on, the backgrounds in turn on all
-    others. Raises WidenError, OSError."""
+    others. Copies of one begin anywhere in it, or at most `apart_s` from each other, as the parts of one job that
+    starts and ends at once. Raises WidenError, OSError."""
     if not 0 < width <= MOST_CORES:
         raise WidenError(f"{width} cores", f"name 1 to {MOST_CORES}")
     first = Source(fault)
@@ -56,7 +63,7 @@ def widen(
     if strange is not None:
         own, theirs = (f"{one.hz} Hz every {one.interval_us / 1e6:g} s" for one in (first, strange))
         raise WidenError(f"{fault.store.place} was recorded with {own}, {strange.recording.store.place} with {theirs}")
-    return _Splice(lay_out(first, sources[1:], width, at), width).write(directory)
+    return _Splice(lay_out(first, sources[1:], width, at, apart_s), width).write(directory)
 
 
 class _Splice:
@@ -178,7 +185,7 @@ def _identity(fault: Tile, tile: Tile, pids: dict[int, int]) -> Identity:
     if boots[0] is None or boots[1] is None:
         return Identity(tile.cores, pids)
     up_us = int(fault.source.slots.start_us[0]) - boots[0]
-    theirs_us = int(tile.source.slots.start_us[tile.phase]) - boots[1]
+    theirs_us = tile.start_us - boots[1]
     user_hz = int(fault.source.node.get("user_hz") or 100)
     return Identity(tile.cores, pids, (up_us - theirs_us) * user_hz // 1_000_000)
 

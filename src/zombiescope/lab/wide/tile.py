@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+import numpy.typing as npt
 
-from zombiescope.lab.wide.axis import Slots
+from zombiescope.lab.wide.axis import LIKE, Slots
 from zombiescope.lab.wide.source import Source, WidenError
 from zombiescope.recording.columns import Ints
+
+Room = npt.NDArray[np.float64]
 
 _GOLDEN = 0.618034
 """The fractional parts of its multiples lie as far from each other as they can: no two copies do the same at once."""
@@ -25,7 +28,7 @@ class Tile:
     cores: dict[int, int]
     """Core of the recording -> core of the wide node."""
     phase: int
-    """Its first slot."""
+    """Which of its whole slots is the first."""
 
     @property
     def is_fault(self) -> bool:
@@ -38,19 +41,39 @@ class Tile:
 
     def slots(self, count: int) -> Ints:
         """The slot of the recording that is in each of the first slots of the wide node."""
-        return (np.arange(count) + self.phase) % len(self.source.slots)
+        if self.is_fault:
+            return np.arange(count)
+        whole = self.source.whole_slots
+        used: Ints = whole[(np.arange(count) + self.phase) % len(whole)]
+        return used
+
+    @property
+    def start_us(self) -> int:
+        """When its first slot was recorded."""
+        return int(self.source.slots.start_us[self.slots(1)[0]])
+
+    def room(self, wide: Slots, first: int, last: int) -> Room:
+        """How much of its slots there is room for: 1 where they are alike."""
+        ratio = wide.length_us[first:last] / self.source.slots.length_us[self.slots(last)[first:]]
+        rounded: Room = np.where(np.abs(ratio - 1) <= LIKE, 1.0, ratio)
+        return rounded
 
     def spread(self, times: Ints, wide: Slots, first: int, last: int) -> tuple[Ints, Ints]:
         """Of rows in the order of time: which of them are in some slots of the wide node, and when."""
         own, used = self.source.slots, self.slots(last)[first:]
-        begin = np.searchsorted(times, own.start_us, "right")[used]
-        counts = np.searchsorted(times, own.end_us, "right")[used] - begin
+        length = (own.length_us[used] * np.minimum(self.room(wide, first, last), 1.0)).astype(np.int64)
+        start = own.end_us[used] - length  # of a slot that is too long, the end
+        begin = np.searchsorted(times, start, "right")
+        counts = np.searchsorted(times, own.end_us[used], "right") - begin
         rows = np.repeat(begin - np.cumsum(counts) + counts, counts) + np.arange(int(counts.sum()))
         slot = np.repeat(np.arange(len(used)), counts)
-        length = np.maximum(own.end_us - own.start_us, 1)[used][slot]
-        room = (wide.end_us - wide.start_us)[first:last][slot]
-        moved = wide.start_us[first:last][slot] + (times[rows] - own.start_us[used][slot]) * room // length
-        return rows, moved
+        since = (times[rows] - start[slot]) * wide.length_us[first:last][slot] // length[slot]
+        return rows, wide.start_us[first:last][slot] + since
+
+    def fitted(self, counts: Ints, wide: Slots) -> Ints:
+        """Counts in each of the first slots of the wide node: less where there is room for less."""
+        room = self.room(wide, 0, len(counts))
+        return counts if (room == 1).all() else np.rint(counts * room).astype(np.int64)
 
     def scaled(self, counts: Ints) -> Ints:
         """Counts by slot [slot, ...] as far as they are this tile's, without losing any to rounding."""
@@ -64,8 +87,11 @@ class Tile:
         return levels * self.share.numerator // self.share.denominator
 
 
-def lay_out(fault: Source, backgrounds: Sequence[Source], width: int, at: int | None) -> list[Tile]:
-    """The fault's cores from `at` on, the backgrounds in turn on all others. Raises WidenError."""
+def lay_out(
+    fault: Source, backgrounds: Sequence[Source], width: int, at: int | None, apart_s: float | None = None
+) -> list[Tile]:
+    """The fault's cores from `at` on, the backgrounds in turn on all others; copies of one begin at most `apart_s` from
+    each other. Raises WidenError."""
     own = len(fault.cpus)
     begin = min(width * 2 // 5, width - own) if at is None else at
     if begin < 0 or begin + own > width:
@@ -79,7 +105,14 @@ def lay_out(fault: Source, backgrounds: Sequence[Source], width: int, at: int | 
         turn = (len(tiles) - 1) % len(backgrounds)
         source = backgrounds[turn]
         taken, free = free[: len(source.cpus)], free[len(source.cpus) :]
-        phase = int(copies[turn] * _GOLDEN * len(source.slots)) % len(source.slots)
+        phase = _phase(source, copies[turn], apart_s)
         copies[turn] += 1
         tiles.append(Tile(len(tiles), source, dict(zip(source.cpus, taken, strict=False)), phase))
     return tiles
+
+
+def _phase(source: Source, copy: int, apart_s: float | None) -> int:
+    slots = len(source.whole_slots)
+    if apart_s is not None:
+        slots = min(slots, 1 + round(apart_s * 1e6 / source.interval_us))
+    return int(copy * _GOLDEN * slots) % slots

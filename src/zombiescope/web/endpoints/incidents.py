@@ -33,7 +33,8 @@ def routes(responder: Responder) -> APIRouter:
     def incidents(request: Request, question: Diagnose, rec: Rec = None) -> Response:
         """Every incident, the worst first. Of a recording that is being written: what its doctor noted, unless a window
         is named; without a doctor the last ten minutes, and otherwise all of it, are diagnosed now."""
-        return responder.long_answer(
+        answer = responder.answer if _is_noted(responder, rec, question) else responder.long_answer
+        return answer(
             request, "diagnose", rec, lambda held, recording: _found(held, recording, question), question.window
         )
 
@@ -65,6 +66,15 @@ def routes(responder: Responder) -> APIRouter:
         return Response(text, media_type=f"{media}; charset=utf-8", headers=headers)
 
     return router
+
+
+def _is_noted(responder: Responder, rec: str | None, question: DiagnoseQuestion) -> bool:
+    """Whether a doctor has the answer already: then it is a matter of a moment, on a loaded machine, too."""
+    held = responder.recordings.named(rec)
+    if question.window.given or not held.live:
+        return False
+    with held.reading() as recording:
+        return bool(recording.node.get("diagnosed"))
 
 
 def _found(held: HeldRecording, recording: Recording, question: DiagnoseQuestion) -> dict[str, Any]:

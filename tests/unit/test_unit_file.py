@@ -1,0 +1,56 @@
+"""The shipped unit, as systemd itself reads it: no directive is unknown, and little is exposed."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+PACKAGING = Path(__file__).parents[2] / "packaging"
+TAKEN_AWAY = (
+    "SystemCallFilter", "RestrictNamespaces", "ProtectControlGroups", "ProtectKernelModules", "MemoryDenyWriteExecute",
+    "IPAddressDeny", "RestrictAddressFamilies", "DevicePolicy", "NoNewPrivileges", "ProtectClock", "LimitCORE",
+)  # fmt: skip
+EXPOSED = 35
+"""Of a hundred; 60 before anything was taken away. What is left are the capabilities and what it has to read."""
+
+
+@pytest.fixture
+def unit(tmp_path: Path) -> Path:
+    text = (PACKAGING / "zombiescope.service").read_text()
+    made = tmp_path / "zombiescope.service"
+    made.write_text(text.replace("/opt/zombiescope/bin/zombiescope", "/bin/true"))
+    return made
+
+
+def analyze(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("needs systemd-analyze (Debian package systemd)")
+    return subprocess.run(["systemd-analyze", *arguments], capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_it_takes_away_what_can_be_and_says_what_cannot(unit: Path) -> None:
+    text = unit.read_text()
+    assert {name for name in TAKEN_AWAY if f"\n{name}=" not in text} == set()
+    assert "CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH are nearly root" in text
+    assert "\nStateDirectoryMode=0750\n" in text
+
+
+def test_systemd_understands_every_line(unit: Path) -> None:
+    assert analyze("verify", "--man=no", unit).stderr == ""
+
+
+def test_little_is_exposed(unit: Path) -> None:
+    done = analyze("security", "--offline=true", f"--threshold={EXPOSED}", "--no-pager", unit)
+    if "unrecognized option" in done.stderr:
+        pytest.skip("this systemd-analyze cannot look at a file (before 250)")
+    assert done.returncode == 0, done.stdout[-2000:]
+
+
+def test_the_group_that_reads_is_made(unit: Path) -> None:
+    lines = (PACKAGING / "zombiescope.sysusers").read_text().splitlines()
+    assert "g zombiescope -" in lines
+    assert any(line.startswith("u zombiescope ") for line in lines)
+    assert "\nGroup=zombiescope\n" in unit.read_text()
