@@ -34,10 +34,10 @@ STRONGEST = 0.95
 
 BANDS = (
     Band(0.0, 0, 0),
-    Band(0.3, 4, 4),
-    Band(0.5, 2, 2),
-    Band(0.7, 15, 18),
-    Band(0.85, 37, 37),
+    Band(0.3, 5, 5),
+    Band(0.5, 3, 3),
+    Band(0.7, 23, 26),
+    Band(0.85, 55, 56),
 )
 """Up to 0.5 nothing confirms the cause; above it something that was measured does."""
 
