@@ -141,7 +141,7 @@ def test_it_never_waits_behind_everybody_and_is_killed_before_others(doctor: Sta
     mine = os.getpriority(os.PRIO_PROCESS, 0)
     theirs = os.getpriority(os.PRIO_PROCESS, doctor.process.pid)
     assert theirs == min(mine, standby.PRIORITY) if os.geteuid() == 0 else theirs <= mine
-    assert int(Path(f"/proc/{doctor.process.pid}/oom_score_adj").read_text()) == 500
+    assert int(Path(f"/proc/{doctor.process.pid}/oom_score_adj").read_text()) == 800
 
 
 def test_it_has_one_thread_to_fork_from(doctor: Standby) -> None:
