@@ -187,11 +187,11 @@ class ElfCache:
         except ElfError as fault:
             return self._fail(ElfKey(None, identity(fd)), str(fault)), None
         table = self.get(key)
+        trusted = (place is None or place.ours) and of_the_machine(os.fstat(fd))
         if table is None and key not in self._failed:
-            trusted = (place is None or place.ours) and of_the_machine(os.fstat(fd))
             table = self._read_within_budget(key, fd, place, trusted)
-            if table is not None and trusted and key.build_id is not None:
-                self._shared[key.build_id] = key
+        if table is not None and trusted and key.build_id is not None:
+            self._shared[key.build_id] = key
         return key, table
 
     def _read_within_budget(

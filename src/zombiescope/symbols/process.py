@@ -69,8 +69,13 @@ class LiveProcess:
 
     @property
     def ours(self) -> bool:
-        """Whether its paths lead where ours, or those of the machine's first process, do."""
-        return self.root in (_root_at(f"{self.proc}/self"), _root_at(f"{self.proc}/1"))
+        """Whether its root is ours, or that of the machine's first process.
+
+        In a mount namespace of its own, as services of systemd have, other files may be in their places; but nobody
+        else can make them root's.
+        """
+        machine = (_root_at(f"{self.proc}/self"), _root_at(f"{self.proc}/1"))
+        return self.root[1:] in [root[1:] for root in machine if root is not None]
 
     def close(self) -> None:
         """Let go of the directory."""
