@@ -73,13 +73,18 @@ class CoreGrid:
         """The longest gap in the samples of each second, but for gaps that idle time explains.
 
         There are machines that deliver no sample at all from the idle task of a core. /proc/stat then knows of idle
-        time that no sample was taken in, and a gap that fits into it is not a hole.
+        time that no sample was taken in, and a gap that fits into it is not a hole. Where the window of such a machine
+        begins in a gap, how much of it was idle is not known, and it is taken to be all of it.
         """
         idle = np.nansum([self.ratios["idle"], self.ratios["iowait"]], axis=0)
         expected = np.maximum(np.nan_to_num(self.counts["expected_samples"]), 1)
         seen = np.nan_to_num(self.counts["idle_samples"] / expected, nan=1.0)  # not counted: then it explains nothing
-        unseen_us = np.maximum(idle - seen, 0) * SECOND_US
-        unseen_us[:, 1:] += unseen_us[:, :-1].copy()  # a gap is reported when it ends, and may begin a second before
+        # Two ticks may fall into one second of the grid; then there is idle time of both.
+        unseen_us = np.maximum(idle - seen, 0) * SECOND_US * expected / max(float(np.median(expected)), 1.0)
+        # A gap is reported when it ends, and may begin a second before.
+        not_known_us = SECOND_US * float((unseen_us > SECOND_US / 2).any())
+        before_us = np.where(np.isnan(self.ratios["idle"]), not_known_us, unseen_us)[:, :-1]
+        unseen_us += np.pad(before_us, ((0, 0), (1, 0)), constant_values=not_known_us)
         gaps = np.nan_to_num(self.max_gap_us)
         explained = unseen_us >= np.minimum(gaps, LONG_GAP_US) - GAP_SLACK_US
         holes: Grid = np.where(explained, 0.0, gaps)

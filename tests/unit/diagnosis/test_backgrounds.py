@@ -17,7 +17,9 @@ from zombiescope.lab.scenario import every
 from zombiescope.recording.reader import open_recording
 
 BACKGROUNDS = Path(__file__).parents[2] / "fixtures" / "backgrounds"
+RECORDINGS = Path(__file__).parents[2] / "fixtures" / "recordings"
 LARGEST_BYTES = 300_000
+WINDOW_US, STEP_US = 20_000_000, 2_700_000
 WHO = {
     "collectives": {"ring-proxy-0", "ring-proxy-1"},
     "compile": {"cc1"},
@@ -49,6 +51,19 @@ def test_a_healthy_load_raises_no_warning(name: str) -> None:
     said = [f"{one.severity}: {one.causes[0].summary if one.causes else one.id}" for one in found.incidents]
     assert [text for text in said if not text.startswith("info")] == []
     assert not found.blind
+
+
+@pytest.mark.parametrize("name", ["compile-farm", "gpu-training", "nccl-threads", "page-cache"])
+def test_no_part_of_a_real_wide_node_raises_a_warning(name: str) -> None:
+    """Sixteen cores and a GPU that deliver no sample of idle cores: a window may begin in the middle of anything."""
+    said = []
+    with open_recording(RECORDINGS / f"healthy-{name}.zscope") as recording:
+        for from_us in range(recording.start_us, recording.end_us - WINDOW_US // 2, STEP_US):
+            found = diagnose(recording, from_us, min(from_us + WINDOW_US, recording.end_us + 1), live=True)
+            said += [
+                one.causes[0].summary if one.causes else one.id for one in found.incidents if one.severity != "info"
+            ]
+    assert said == []
 
 
 @pytest.mark.parametrize("name", WHO)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.helpers import healthy
+from tests.helpers.made import SECOND, START_US
 from tests.helpers.scenes import SYSCALL, Scene
 
 from zombiescope.diagnosis import memory_work
@@ -97,6 +98,17 @@ def test_memory_that_is_given_back_by_others_is_a_storm(tmp_path: Path) -> None:
     scene = Scene().vmstat(pgfault=500_000).hog(healthy.TOUCH, "allocator")
     scene.gauge("meminfo", "anon_pages_bytes", 3 << 30)
     assert only(scene, tmp_path).causes[0].pattern == "page-fault-storm"
+
+
+def test_memory_that_was_not_read_since_is_not_said_to_stand_still(tmp_path: Path) -> None:
+    # GIVEN a job that just started, which gives back a little, and /proc/meminfo from before it began
+    scene = Scene().vmstat(pgfault=500_000).hog(healthy.TOUCH, "pt_data_worker", share=0.9)
+    scene.hog(MUNMAP, "pt_data_worker", share=0.09)
+    number = scene.made.series("meminfo", "anon_pages_bytes", None, "gauge")
+    scene.made.count(START_US + SECOND, number, 3 << 30)
+    found = scene.diagnose(tmp_path).incidents
+    assert {one.severity for one in found} <= {"info"}
+    assert "page-fault-storm" not in {one.causes[0].pattern for one in found}
 
 
 def test_pages_from_swap_are_too_little_memory(tmp_path: Path) -> None:
