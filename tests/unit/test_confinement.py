@@ -64,7 +64,7 @@ def test_unconfined_everything_works(tmp_path: Path) -> None:
     assert (found["program"], found["socket"]) == ("done", "done")
 
 
-@pytest.mark.parametrize("module", ["recording/compact.py", "diagnosis/live.py", "web/__main__.py"])
+@pytest.mark.parametrize("module", ["recording/compact.py", "diagnosis/standby.py", "web/__main__.py"])
 def test_every_child_of_the_recorder_confines_itself_first(module: str) -> None:
     source = (Path(_confinement.__file__).parent / module).read_text()
     main = source.partition("def main(")[2]

@@ -1,12 +1,14 @@
 """What the ids in samples and counters stand for, read once for all windows that a diagnosis looks at.
 
 Dictionaries belong to the parts of a recording, and a long window is looked through in twenty places that lie in the
-same few parts. Names of series are few and kept of all parts; tasks and stacks only of those that the last window
-touched, because windows come in the order of time, and an hour of a large node has half a million stacks.
+same few parts. Names of series are few and kept of all parts; tasks and stacks only of those that were touched last,
+because windows come in the order of time, each with moments before it that it is compared with (usual.py, excess.py),
+and an hour of a large node has half a million stacks.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -21,6 +23,8 @@ from zombiescope.recording.reader import Recording
 SeriesName = tuple[str, str, str | None, str]
 """Source, name, key and kind."""
 _SERIES = ("series", "source", "name", "key", "kind")
+KEPT = 4
+"""A window, the minute before it, just before it, and long before it."""
 
 
 class Dictionaries:
@@ -28,8 +32,9 @@ class Dictionaries:
         self._recording = recording
         self._series: dict[str, dict[int, SeriesName]] = {}
         self._tasks: dict[str, dict[int, SampledTask]] = {}
+        self._touched_last: deque[tuple[str, ...]] = deque(maxlen=KEPT)
         self._functions = stacks.Functions()
-        self._stacks: tuple[tuple[str, ...], Stacks] | None = None
+        self._stacks: dict[tuple[str, ...], Stacks] = {}
 
     def series(self, start_us: int, end_us: int) -> dict[int, SeriesName]:
         """Those of the parts that a window touches: one that is not among them was not counted there."""
@@ -43,9 +48,12 @@ class Dictionaries:
     def tasks(self, start_us: int, end_us: int) -> dict[int, SampledTask]:
         """With the names of their containers: only those that were sampled are looked up, however many there were."""
         parts = list(self._touched(schema.TASKS, start_us, end_us))
-        self._tasks = {
-            part.name: self._tasks[part.name] if part.name in self._tasks else self._read_tasks(part) for part in parts
-        }
+        self._touched_last.append(tuple(part.name for part in parts))
+        kept = {name for names in self._touched_last for name in names}
+        self._tasks = {name: tasks for name, tasks in self._tasks.items() if name in kept}
+        for part in parts:
+            if part.name not in self._tasks:
+                self._tasks[part.name] = self._read_tasks(part)
         found = {number: task for part in parts for number, task in self._tasks[part.name].items()}
         boxes = {task.container for task in found.values() if task.container}
         if boxes:
@@ -60,10 +68,13 @@ class Dictionaries:
     def stacks(self, start_us: int, end_us: int) -> Stacks:
         """Every stack that a sample of a window may point to."""
         parts = tuple(part.name for part in self._touched(schema.STACKS, start_us, end_us))
-        if self._stacks is None or self._stacks[0] != parts:
-            self._stacks = None  # not both at once
-            self._stacks = parts, stacks.load(self._recording, [(start_us, end_us)], self._functions)
-        return self._stacks[1]
+        found = self._stacks.pop(parts, None)
+        if found is None:
+            while len(self._stacks) >= KEPT:
+                self._stacks.pop(next(iter(self._stacks)))  # before the next is made
+            found = stacks.load(self._recording, [(start_us, end_us)], self._functions)
+        self._stacks[parts] = found  # the last is the one that was used last
+        return found
 
     def _touched(self, table: schema.Table, start_us: int, end_us: int) -> Iterator[Part]:
         return (part for part in self._recording.parts if part.touches(table, start_us, end_us))

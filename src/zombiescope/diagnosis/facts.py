@@ -352,13 +352,7 @@ class Facts:
 
     def cgroup_rates(self, from_us: int, to_us: int) -> tuple[Count, Count] | None:
         """Memory cgroups made and removed in a span. None where they were not counted, or by two recorders."""
-
-        def read() -> tuple[columns.Ints, columns.Ints, columns.Ints]:
-            rows = self.recording.table("census", self.start_us, self.end_us + LATE_US, ("time", "created", "removed"))
-            rows = rows.filter(columns.present(rows.column("created")))
-            return tuple(columns.numbers(rows.column(name)) for name in ("time", "created", "removed"))  # type: ignore[return-value]
-
-        time, created, removed = self._keep("cgroup_rates", read)
+        time, created, removed = self._ledger
         inside = np.flatnonzero((time >= from_us - SECOND_US) & (time <= to_us + SECOND_US))
         if len(inside) < 2:
             return None

@@ -159,9 +159,21 @@ def _read(facts: Facts) -> Iterator[_Past]:
 def _loaded(facts: Facts, from_us: int, to_us: int) -> Iterator[_Past]:
     """Nothing where stacks were not taken: blind is not quiet."""
     if to_us > from_us:
-        grid = sample_grid.load(facts.recording, from_us, to_us, facts.hz, facts.dictionaries)
+        grid = _samples(facts, from_us, to_us)
         if len(grid) or _sampler_ran(facts, from_us, to_us):
             yield _Past(grid, from_us, to_us)
+
+
+def _samples(facts: Facts, from_us: int, to_us: int) -> SampleGrid:
+    """The last three are kept for all windows: what was long before many of them is the recording's beginning."""
+    kept: dict[tuple[int, int], SampleGrid] = facts.always("samples before", dict)
+    grid = kept.pop((from_us, to_us), None)
+    if grid is None:
+        while len(kept) > 2:
+            kept.pop(next(iter(kept)))
+        grid = sample_grid.load(facts.recording, from_us, to_us, facts.hz, facts.dictionaries)
+    kept[from_us, to_us] = grid
+    return grid
 
 
 def _sampler_ran(facts: Facts, from_us: int, to_us: int) -> bool:

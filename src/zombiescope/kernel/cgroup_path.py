@@ -31,6 +31,7 @@ _INSTANCE = re.compile(r"@(?:[0-9][0-9a-f:.\-_]*|[0-9a-f]{8,})(?=\.\w+$|$)")
 _TRAILING = re.compile(r"(?:([-_.:])[0-9]+(?:[-_.:][0-9]+)*|(?<=[a-zA-Z])[0-9]{3,}|^[0-9]+)((?:\.[a-z]+)?)$")
 # z0 to z3999 are one family. Not so units, whose small numbers were chosen by a person (redis6.service), nor machines.
 _COUNTED = re.compile(r"(?<=[a-zA-Z])[0-9]+$")
+_STARS = re.compile(r"\*\*+")
 _CHOSEN = re.compile(r"lxc\.|machine-")
 
 
@@ -43,7 +44,10 @@ def _without_ids(name: str) -> str:
     if "@" in name:
         return _INSTANCE.sub("@*", name)
     name = _TRAILING.sub(_star, _ID.sub("*", name))
-    return name if _UNIT_SUFFIX.search(name) or _CHOSEN.match(name) else _COUNTED.sub("*", name)
+    if _UNIT_SUFFIX.search(name) or _CHOSEN.match(name):
+        return name
+    # What is left of a number may look like an id (BuildKit's have 25 characters): one star for both.
+    return _STARS.sub("*", _ID.sub("*", _COUNTED.sub("*", name)))
 
 
 def _star(match: re.Match[str]) -> str:

@@ -123,6 +123,7 @@ def test_the_state_of_a_recorder_can_be_seen(capfd: pytest.CaptureFixture[str]) 
         "cost": None,
         "gaps": [{"from": 1.0, "to": 2.0, "source": f"a{EVIL}", "why": f"b{EVIL}"}],
         "missing": [{"source": f"a{EVIL}", "why": f"b{EVIL}", "grant": f"c{EVIL}"}],
+        "left_out": [1, 2],
         "incidents": [{"id": "x", "severity": "critical", "from": 1.0, "to": 2.0, "state": "open",
                        "symptoms": [{"text": f"d{EVIL}"}]}],
     }  # fmt: skip
@@ -246,11 +247,14 @@ _ALLOWED = {
     "commands/start.py": "escaped beside it: typer is not loaded there",
     "commands/import_run.py": "escaped beside it: typer is not loaded there; its bar shows no names",
     "commands/check/screen.py": "measures, and prints nothing",
+    "commands/diagnose.py": "a bar that shows no names",
+    "commands/lab/calibration.py": "figures of our own",
     "commands/lab/score.py": "a bar of our own scenarios",
     "commands/lab/node.py": "passes a guest's output on as it is, as ssh does",
     "recorder/__main__.py": "escaped beside it",
     "recording/compact.py": "escaped beside it",
     "diagnosis/live.py": "escaped beside it",
+    "diagnosis/standby.py": "JSON for the recorder, in a pipe",
     "web/__main__.py": "a text of its own",
 }
 

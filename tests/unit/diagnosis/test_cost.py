@@ -96,19 +96,22 @@ def test_tasks_of_a_part_are_made_once(recording: Recording, monkeypatch: pytest
 
 def test_samples_of_one_window_at_a_time_are_in_memory(recording: Recording, monkeypatch: pytest.MonkeyPatch) -> None:
     alive: list[weakref.ref[SampleGrid]] = []
+    spans: Counter[tuple[int, int]] = Counter()
     most = 0
     load = sample_grid.load
 
-    def watch(*way: Any) -> SampleGrid:
+    def watch(recording: Recording, start_us: int, end_us: int, *way: Any) -> SampleGrid:
         nonlocal most
-        grid = load(*way)
+        spans[start_us, end_us] += 1
+        grid = load(recording, start_us, end_us, *way)
         alive.append(weakref.ref(grid))
         most = max(most, sum(one() is not None for one in alive))
         return grid
 
     monkeypatch.setattr(sample_grid, "load", watch)
-    assert looks(recording) == len(alive)
-    assert most <= 2, "the one that is being made, and the one before it"
+    assert looks(recording) <= len(spans)
+    assert set(spans.values()) == {1}, "no time is read twice"
+    assert most <= 4, "the window, and the moments before it that it is compared with"
 
 
 def test_what_walks_memory_cgroups_is_read_once_however_often_it_is_asked(
