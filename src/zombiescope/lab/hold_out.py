@@ -111,8 +111,9 @@ def page_of(rows: Sequence[Document]) -> str:
         "Written by `zombiescope lab score --hold-out`. Every stressor of stress-ng runs in a cage of its own for ten "
         "seconds; those that hold half a core or more in the kernel are recorded and diagnosed. None of the patterns "
         "was written for them. What is true about each was written down from the manual page before anything was "
-        "diagnosed (`lab/stressors.py`): its process, the system call that has most of its own samples (or at least "
-        "half as many), and the patterns that are true of it. *Not known* is never a wrong pattern.",
+        "diagnosed, but for two patterns that are newer (`lab/stressors.py`): its process, the system call that has "
+        "most of its own samples (or at least half as many), and the patterns that are true of it. *Not known* is "
+        "never a wrong pattern.",
         *[f"**Beside {name}: {sentence(counts(group))}.** {_machine(group)}" for name, group in _by_background(rows)],
         f"The goal: {GOAL_PROCESS:.0%} reported with the right process, a wrong pattern in {GOAL_WRONG:.0%} at most.",
         _table(("stressor", "beside", "in the kernel", "reported", "process", "system call", "pattern", "confidence"),

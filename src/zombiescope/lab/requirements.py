@@ -54,6 +54,8 @@ def _lacks(scenario: Scenario) -> Iterator[Lack]:
                 f"needs the cgroup controller {controller}, which is not enabled below this machine's root cgroup",
                 f"systemctl set-property --runtime system.slice {SWITCHES_ON[controller]}",
             )
+    if needs.real_time and os.geteuid() == 0 and not real_time_allowed():
+        yield Lack("needs real-time priority, which this machine refuses to root")
     for file in needs.files:
         if not Path(file).exists():
             yield Lack(f"needs {file}, which this kernel does not have")
@@ -83,6 +85,17 @@ def available_bytes() -> int | None:
 
 def systemd_runs() -> bool:
     return UNITS.is_dir()  # sd_booted(3)
+
+
+def real_time_allowed() -> bool:
+    """Asked for and given back at once: a container or a cgroup without a real-time budget refuses it."""
+    before = os.sched_getscheduler(0), os.sched_getparam(0)
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    except OSError:
+        return False
+    os.sched_setscheduler(0, *before)
+    return True
 
 
 def in_lab_node() -> bool:

@@ -5,7 +5,8 @@ written with them in mind, so they are a hold-out: whoever tunes a pattern by it
 
 The truth about a stressor is its process (stress-ng, in a cgroup of its own), the system call in which its own samples
 are, and the patterns that its manual page bears out; any other pattern is wrong, and "not known" never is. The table
-was written from the manual page of stress-ng 0.15, before anything was diagnosed.
+was written from the manual page of stress-ng 0.15, before anything was diagnosed; but `memory-turnover` and `bulk-io`,
+which are newer than it, were entered after they had been seen on mmaphuge, rmap and sendfile.
 """
 
 from __future__ import annotations

@@ -69,6 +69,16 @@ def test_without_root_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     assert requirements.lacks(by_id("healthy-idle")) == []
 
 
+def test_a_machine_that_refuses_real_time_is_not_fit_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr("os.sched_setscheduler", refuse)
+    assert any("real-time" in one.what for one in requirements.lacks(by_id("rt-hog")))
+    assert not any("real-time" in one.what for one in requirements.lacks(by_id("mount-storm")))
+
+
 def test_what_hurts_the_whole_machine_runs_in_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setattr(requirements, "in_lab_node", lambda: False)
