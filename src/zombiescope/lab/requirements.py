@@ -44,10 +44,7 @@ def _lacks(scenario: Scenario) -> Iterator[Lack]:
         yield Lack("needs systemd as the machine's init", f"zombiescope lab run {scenario.id} --in-node")
     elif not needs.node:
         yield from _too_small(scenario)
-    path = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
-    for program, package in needs.programs:
-        if shutil.which(program, path=path) is None:
-            yield Lack(f"needs {program}", f"apt-get install {package}")
+    yield from _not_installed(scenario)
     for controller in needs.controllers:
         if Sandbox(scenario.id).root_of(controller) is None:
             yield Lack(
@@ -59,6 +56,13 @@ def _lacks(scenario: Scenario) -> Iterator[Lack]:
     for file in needs.files:
         if not Path(file).exists():
             yield Lack(f"needs {file}, which this kernel does not have")
+
+
+def _not_installed(scenario: Scenario) -> Iterator[Lack]:
+    path = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
+    for program, package in scenario.needs.programs:
+        if shutil.which(program, path=path) is None:
+            yield Lack(f"needs {program}", f"apt-get install {package}")
 
 
 def only_in_a_node(scenario: Scenario) -> bool:
