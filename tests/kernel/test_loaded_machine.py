@@ -27,7 +27,7 @@ from zombiescope.lab.scenario import by_id
 from zombiescope.lab.scenario_run import stage
 from zombiescope.recording import incident_file
 
-pytestmark = [pytest.mark.kernel, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.kernel, pytest.mark.long, pytest.mark.timeout(900)]
 
 LOOPS = 20
 FAULT = by_id("rt-hog")
