@@ -53,6 +53,11 @@ class FileIdentity(NamedTuple):
     def of(cls, status: os.stat_result) -> FileIdentity:
         return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_uid)
 
+    def is_still(self, now: FileIdentity) -> bool:
+        """The same file, perhaps renamed or deleted since, as an upgrade does with what still runs. Its owner could
+        have written to it and set its time back: then the names of his own file are his own doing."""
+        return self._replace(ctime_ns=0) == now._replace(ctime_ns=0)
+
 
 class ElfKey(NamedTuple):
     """What a table belongs to: a file, and the build that it says it is."""

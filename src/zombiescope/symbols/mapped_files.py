@@ -158,7 +158,8 @@ class MappedFiles:
         if fd is None:
             return None
         try:
-            if self._cache.key(fd) == key:
+            now = self._cache.key(fd)
+            if now.build_id == key.build_id and key.file.is_still(now.file):
                 return fd
         except ElfError as fault:
             self._tally.failures[str(fault)] += 1
