@@ -77,7 +77,9 @@ class Usual:
         grid = self._facts.samples
         inside_us = from_us - grid.start_us
         if inside_us >= LEAST_US:
-            yield _Past(grid, max(grid.start_us, from_us - MOST_US), from_us)
+            inside = _Past(grid, max(grid.start_us, from_us - MOST_US), from_us)
+            if _is_sampled(self._facts, inside):
+                yield inside
         elif inside_us > 0:  # it was not there yet when the window began
             yield from (past for past in self._just_before if past.to_us - past.from_us >= LEAST_US - inside_us)
         yield from self._before
@@ -174,6 +176,11 @@ def _samples(facts: Facts, from_us: int, to_us: int) -> SampleGrid:
         grid = sample_grid.load(facts.recording, from_us, to_us, facts.hz, facts.dictionaries)
     kept[from_us, to_us] = grid
     return grid
+
+
+def _is_sampled(facts: Facts, past: _Past) -> bool:
+    part, _ = _part(past)
+    return part.stop > part.start or _sampler_ran(facts, past.from_us, past.to_us)
 
 
 def _sampler_ran(facts: Facts, from_us: int, to_us: int) -> bool:

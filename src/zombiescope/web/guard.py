@@ -19,7 +19,7 @@ import ipaddress
 import json
 import secrets
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import urlsplit
 
@@ -45,7 +45,6 @@ OPENER = ("Cross-Origin-Opener-Policy", "same-origin")
 API = "/api/"
 SESSION = "/api/v1/session"
 COOKIE = "zombiescope-session"
-_MOST_SESSIONS = 1_000
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -58,8 +57,6 @@ class Access:
     any_address: bool = False
     """Listening on all addresses: whoever names one of them by number was not rebound by a name."""
     token: str | None = None
-    _sessions: dict[bytes, None] = field(default_factory=dict)
-    """Known by their digests: how long it takes to look one up says nothing about it."""
 
     @property
     def cookie(self) -> str:
@@ -91,7 +88,7 @@ class Access:
             cookie = SimpleCookie(headers.get("cookie", "")).get(self.cookie)
         except CookieError:
             return False
-        return cookie is not None and _digest(cookie.value) in self._sessions
+        return cookie is not None and self._is_session(cookie.value)
 
     def bears(self, headers: Headers) -> bool:
         """Whether the token itself is with the request."""
@@ -100,16 +97,17 @@ class Access:
         return scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), known)
 
     def session(self) -> str:
-        """The cookie of a new session; the oldest is forgotten when there are too many."""
-        made = secrets.token_urlsafe(24)
-        self._sessions[_digest(made)] = None
-        while len(self._sessions) > _MOST_SESSIONS:
-            del self._sessions[next(iter(self._sessions))]
-        return made
+        """The cookie of a new session: a number and what the token makes of it. It says nothing about the token, needs
+        no memory here, and holds for a server that is started again with the same token."""
+        number = secrets.token_urlsafe(18)
+        return f"{number}.{self._sealed(number)}"
 
+    def _is_session(self, cookie: str) -> bool:
+        number, _, seal = cookie.partition(".")
+        return hmac.compare_digest(seal.encode("utf-8", "replace"), self._sealed(number).encode())
 
-def _digest(value: str) -> bytes:
-    return hashlib.sha256(value.encode("utf-8", "replace")).digest()
+    def _sealed(self, number: str) -> str:
+        return hmac.new((self.token or "").encode(), number.encode("utf-8", "replace"), hashlib.sha256).hexdigest()
 
 
 def _split(said: str, usual_port: int) -> tuple[str, int]:

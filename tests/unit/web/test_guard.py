@@ -9,12 +9,13 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from starlette.datastructures import Headers
 from tests.helpers.cli import Cli
 from tests.helpers.page_server import Got, PageServer, page_server
 from tests.helpers.recordings import Written
 
 from zombiescope.web import listen_address
-from zombiescope.web.guard import POLICY, access
+from zombiescope.web.guard import POLICY, Access, access
 from zombiescope.web.listen_address import ListenAddress
 from zombiescope.web.server import browser_address
 
@@ -330,3 +331,12 @@ def test_ctrl_c_ends_it_while_somebody_watches(written: Written, tmp_path: Path)
         server.process.send_signal(signal.SIGINT)
         assert server.process.wait(20) == 0
         assert idle.recv(10) == b""
+
+
+def test_a_session_outlives_the_server_and_not_the_token() -> None:
+    before, again, other = (Access(80, frozenset(), token=token) for token in ("one", "one", "another"))
+    headers = Headers({"cookie": f"{before.cookie}={before.session()}"})
+    assert before.knows(headers)
+    assert again.knows(headers)
+    assert not other.knows(headers)
+    assert before.session() != before.session()
