@@ -12,7 +12,7 @@ cdef inline bint _is_context(uint64_t word) noexcept nogil:
     """Whether a word of a chain says whose addresses follow. A user's stack may hold any number: others are not believed."""
     return word >= PERF_CONTEXT_MAX and (
         word == PERF_CONTEXT_KERNEL or word == PERF_CONTEXT_USER or word == PERF_CONTEXT_HV or word == PERF_CONTEXT_USER_DEFERRED
-        or word == PERF_CONTEXT_GUEST or word == PERF_CONTEXT_GUEST_KERNEL or word == PERF_CONTEXT_GUEST_USER
+        or word == CONTEXT_ENDED or word == PERF_CONTEXT_GUEST or word == PERF_CONTEXT_GUEST_KERNEL or word == PERF_CONTEXT_GUEST_USER
     )
 
 

@@ -266,11 +266,11 @@ cdef class SymbolTable(ElfProgram):
                 return False
             if mine.kept != NULL and memcmp(mine.kept, theirs.kept, mine.size) != 0:
                 return False
-        if memcmp(self.segments, other.segments, self.segment_count * sizeof(ElfSegment)) != 0:
+        if not zs_same(self.segments, other.segments, self.segment_count * sizeof(ElfSegment)):
             return False
         if memcmp(&self.go, &other.go, sizeof(GoFunctions)) != 0:
             return False
-        return memcmp(self.symbols.items, other.symbols.items, self.symbols.used * sizeof(ElfSymbol)) == 0
+        return zs_same(self.symbols.items, other.symbols.items, self.symbols.used * sizeof(ElfSymbol))
 
     def start(self, int64_t index):
         """The address of function `index`."""

@@ -11,8 +11,10 @@
 
 from libc.errno cimport EINTR, errno
 from libc.stdlib cimport free, malloc, qsort
-from posix.stat cimport S_ISREG, fstat, struct_stat
+from posix.stat cimport S_ISREG
 from posix.unistd cimport pread
+
+import os as _os
 
 cdef extern from "<elf.h>" nogil:
     ctypedef struct Elf32_Ehdr:
@@ -41,7 +43,7 @@ cdef extern from "<elf.h>" nogil:
         uint8_t st_info
         uint16_t st_shndx
     enum:
-        EI_CLASS, EI_DATA, EI_NIDENT, ELFCLASS32, ELFCLASS64, ELFDATA2LSB, ELFDATA2MSB, ET_EXEC, ET_DYN, EM_ARM
+        EI_CLASS, EI_DATA, EI_NIDENT, ELFCLASS32, ELFCLASS64, ELFDATA2LSB, ELFDATA2MSB, ET_EXEC, ET_DYN, EM_ARM, EM_X86_64
         PT_LOAD, PT_NOTE, PF_X, PF_W, PN_XNUM
         SHT_PROGBITS, SHT_SYMTAB, SHT_STRTAB, SHT_RELA, SHT_NOTE, SHT_DYNSYM, SHF_EXECINSTR, SHN_UNDEF, SHN_XINDEX
         STB_LOCAL, STT_NOTYPE, STT_FUNC, STT_GNU_IFUNC, NT_GNU_BUILD_ID
@@ -63,6 +65,7 @@ cdef struct ElfSource:
 
 cdef struct ElfHeader:
     bint wide, thumb
+    uint16_t machine
     uint64_t phoff, shoff
     uint32_t phnum, shnum, phentsize, shentsize, shstrndx
 
@@ -154,14 +157,14 @@ cdef const char* elf_header(const ElfSource* source, ElfHeader* out) noexcept no
     if ident[EI_CLASS] == ELFCLASS64:
         fault = elf_read(source, 0, &wide, sizeof(wide))
         kind = wide.e_type
-        out.wide, out.thumb = True, False
+        out.wide, out.thumb, out.machine = True, False, wide.e_machine
         out.phoff, out.phnum, out.phentsize = wide.e_phoff, wide.e_phnum, wide.e_phentsize
         out.shoff, out.shnum, out.shentsize = wide.e_shoff, wide.e_shnum, wide.e_shentsize
         out.shstrndx = wide.e_shstrndx
     elif ident[EI_CLASS] == ELFCLASS32:
         fault = elf_read(source, 0, &narrow, sizeof(narrow))
         kind = narrow.e_type
-        out.wide, out.thumb = False, narrow.e_machine == EM_ARM
+        out.wide, out.thumb, out.machine = False, narrow.e_machine == EM_ARM, narrow.e_machine
         out.phoff, out.phnum, out.phentsize = narrow.e_phoff, narrow.e_phnum, narrow.e_phentsize
         out.shoff, out.shnum, out.shentsize = narrow.e_shoff, narrow.e_shnum, narrow.e_shentsize
         out.shstrndx = narrow.e_shstrndx
@@ -287,13 +290,14 @@ cdef int elf_note_at(
 
 cdef object elf_source(object source, ElfSource* out):
     # Fills `out` from a file descriptor or an image in memory; what is returned must be kept alive with it.
-    cdef struct_stat status
     cdef const uint8_t[::1] view
     out.left = NULL
     if isinstance(source, int):
         out.fd, out.image = source, NULL
-        if fstat(out.fd, &status) != 0:
-            raise ElfError("it cannot be read")
+        try:  # Python's own: the C library's fstat is a symbol of glibc 2.33, and wheels would not run below that
+            status = _os.fstat(source)
+        except OSError:
+            raise ElfError("it cannot be read") from None
         if not S_ISREG(status.st_mode):
             raise ElfError("it is not a regular file")
         out.size = <uint64_t>status.st_size

@@ -11,7 +11,8 @@ cdef enum:
     ELF_GO_MARK = 1
     ELF_DEBUGDATA = 2
     ELF_DEBUGLINK = 3
-    ELF_NAMED = 4
+    ELF_EH_FRAME = 4
+    ELF_NAMED = 5
 
 cdef struct ElfSegment:
     uint64_t offset, file_size, vaddr, memory_size
@@ -203,13 +204,19 @@ cdef class ElfProgram:
                     return self.sections[i].offset + self.sections[i].size
         return <uint64_t>-1
 
-    def vaddr(self, uint64_t offset):
-        """The address the linker gave to the code at this offset of the file, or None where no code is loaded from."""
+    @cython.final
+    cdef bint _loaded(self, uint64_t offset, uint64_t* vaddr) noexcept nogil:
         cdef uint32_t i
         for i in range(self.segment_count):
             if offset >= self.segments[i].offset and offset - self.segments[i].offset < self.segments[i].file_size:
-                return self.segments[i].vaddr + (offset - self.segments[i].offset)
-        return None
+                vaddr[0] = self.segments[i].vaddr + (offset - self.segments[i].offset)
+                return True
+        return False
+
+    def vaddr(self, uint64_t offset):
+        """The address the linker gave to the code at this offset of the file, or None where no code is loaded from."""
+        cdef uint64_t vaddr = 0
+        return vaddr if self._loaded(offset, &vaddr) else None
 
     @property
     def debugdata(self):

@@ -1,4 +1,4 @@
-# The sections of an ELF file that a table of symbols wants: symbol tables, notes, code, relocations, and four by name.
+# The sections of an ELF file that a table of symbols wants: symbol tables, notes, code, relocations, and five by name.
 #
 # A file may have none, or names that lead nowhere: then it is read by its segments alone.
 
@@ -8,6 +8,7 @@ from libc.string cimport strcmp
 cdef enum:
     ELF_MAX_SECTION_NAMES_BYTES = 1 << 20
     ELF_MAX_RELA_BYTES = 128 << 20
+    SHT_X86_64_UNWIND = 0x70000001  # .eh_frame, as LLVM's linker marks it; GNU's says PROGBITS
 
 
 cdef bint elf_text(const char* text, const char* expected) noexcept nogil:
@@ -55,6 +56,8 @@ cdef void elf_note_name(ElfProgram program, const ElfSection* section, const cha
         which = ELF_DEBUGDATA
     elif elf_text(name, b".gnu_debuglink"):
         which = ELF_DEBUGLINK
+    elif elf_text(name, b".eh_frame"):
+        which = ELF_EH_FRAME
     if which < 0 or section.offset > program.source.size or section.size > program.source.size - section.offset:
         return
     program.named[which].offset, program.named[which].size = section.offset, section.size
@@ -68,7 +71,7 @@ cdef const char* elf_each_section(ElfProgram program, const uint8_t* names, uint
     while raw != NULL:
         elf_section_from(raw, program.header.wide, &section)
         if names != NULL and section.name < names_size and (
-            section.kind == SHT_PROGBITS or section.kind == SHT_NOTE
+            section.kind == SHT_PROGBITS or section.kind == SHT_NOTE or section.kind == SHT_X86_64_UNWIND
         ):
             elf_note_name(program, &section, <const char*>names + section.name)
         if section.kind == SHT_RELA and program.rela_count < ELF_MAX_RELAS and section.size <= ELF_MAX_RELA_BYTES:

@@ -89,6 +89,8 @@ cdef extern from *:
     #define ZS_CONTEXT_GUEST_KERNEL ((uint64_t)-2176)
     #define ZS_CONTEXT_GUEST_USER ((uint64_t)-2560)
     #define ZS_CONTEXT_MAX ((uint64_t)-4095)
+    /* Ours: behind it stands why a walk over a copied stack ended before the outermost function. */
+    #define ZS_CONTEXT_ENDED ((uint64_t)-4000)
 
     static inline uint64_t zs_u64(const uint8_t *at) { uint64_t value; memcpy(&value, at, 8); return value; }
     static inline uint32_t zs_u32(const uint8_t *at) { uint32_t value; memcpy(&value, at, 4); return value; }
@@ -102,6 +104,7 @@ cdef extern from *:
     const uint64_t PERF_CONTEXT_GUEST_KERNEL "ZS_CONTEXT_GUEST_KERNEL"
     const uint64_t PERF_CONTEXT_GUEST_USER "ZS_CONTEXT_GUEST_USER"
     const uint64_t PERF_CONTEXT_MAX "ZS_CONTEXT_MAX"
+    const uint64_t CONTEXT_ENDED "ZS_CONTEXT_ENDED"
     uint64_t zs_u64(const uint8_t* at) noexcept nogil
     uint32_t zs_u32(const uint8_t* at) noexcept nogil
     uint16_t zs_u16(const uint8_t* at) noexcept nogil

@@ -85,6 +85,8 @@ cdef class PerfData(PerfStacks):
             time = self.last_time
         cgroup = find_cgroup(layout, at, sample.rest, size)
         task = self._task(sample.pid, sample.tid, zs_u64(at + cgroup) if cgroup else 0)
+        if layout.sample_type & PERF_SAMPLE_STACK_USER:
+            self._whole(at, size, layout, &sample)
         stack = self._stack(at, layout.ip, &sample)
         if sample.values and layout.read_format & PERF_FORMAT_ID:
             return self._members(layout, at, &sample, time, task, stack)
@@ -234,6 +236,11 @@ cdef class PerfData(PerfStacks):
     def refused(self):
         """Tasks and maps that were not followed because there were too many."""
         return self.tasks.refused
+
+    @property
+    def unwound(self):
+        """How walks over copied stacks ended, in the order of UNWOUND."""
+        return tuple(self.unwinder.ended)
 
     @property
     def waiting_rows(self):

@@ -51,6 +51,7 @@ cdef class Records:
     cdef TaskTable tasks
     cdef uint32_t rounds                 # drains of the rings, or rounds of a file; from 1
     cdef readonly uint64_t records, malformed, lost, throttled
+    cdef bint build_ids                  # MMAP2 records may have one in the place of device and inode
 
     def __cinit__(self, *args, **options):
         self.rounds = 1
@@ -90,6 +91,10 @@ cdef class Records:
             return 0
         length -= layout.trailer
         if kind == PERF_RECORD_MMAP2 or kind == PERF_RECORD_MMAP:
+            # The kernel leaves the flag set when it goes on to the next listener, which may not have asked for build ids:
+            # perf_event_mmap_output() restores size and type of the record, not its misc (5.12, commit 88a16a130933).
+            if not self.build_ids:
+                misc &= ~<uint16_t>PERF_RECORD_MISC_MMAP_BUILD_ID
             return self._mapped(body, length, misc, kind == PERF_RECORD_MMAP2)
         if kind == PERF_RECORD_COMM:
             return self._renamed(body, length, misc)

@@ -91,8 +91,10 @@ cdef class PerfScriptText(ScriptEvents):
         return length
 
     cdef bint _begins_sample(self, const uint8_t* at, const uint8_t* end) noexcept:
-        """A line before which the rows may be cut."""
-        return at == end or (at[0] != 9 and at[0] != 32) or (self.chain.used == 0 and self._time(at, end, NULL, NULL) != NULL)
+        """A line before which the rows may be cut; one that begins with a tab is a frame, whatever stands in it."""
+        if at == end or (at[0] != 9 and at[0] != 32):
+            return not self._is_frame_at_margin(at, end)
+        return at[0] == 32 and self.chain.used == 0 and self._time(at, end, NULL, NULL) != NULL
 
     cdef int _keep(self, const uint8_t* at, size_t length) except -1:
         if self.too_long:
@@ -102,7 +104,7 @@ cdef class PerfScriptText(ScriptEvents):
             self._skip("lines longer than 1 MB")
             return 0
         zs_reserve(&self.rest, length)
-        memcpy(self.rest.items + self.rest.used, at, length)
+        zs_copy(self.rest.items + self.rest.used, at, length)
         self.rest.used += length
         return 0
 
@@ -123,6 +125,8 @@ cdef class PerfScriptText(ScriptEvents):
                     return self._chain_line(at, end)
                 if self.chain.used or self.ignoring:
                     return 0         # the source line of the frame above
+        elif self._is_frame_at_margin(at, end):
+            return self._chain_line(at, end)
         elif at[0] == 35 and (end - at == 1 or at[1] == 32):
             self._commit()
             if len(self.header) < MOST_HEADER_LINES:

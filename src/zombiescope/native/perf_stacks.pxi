@@ -24,6 +24,7 @@ cdef class PerfStacks(PerfStream):
             inlined there first; at least one
         made_code(pid, address) -> name of code that no file holds, or None
         kernel_frame(address) -> (name, module, kind)
+        call_frames((path, build id, major, minor, inode)) -> CallFrames or None
     """
 
     cdef KernelSymbols symbols
@@ -44,11 +45,13 @@ cdef class PerfStacks(PerfStream):
     cdef size_t foreseen_at
     cdef uint32_t* run                   # frames of the chain at hand; room for two of them
     cdef bint tail_has_user
+    cdef FileUnwinder unwinder
 
     def __cinit__(self, meaning, *args, **options):
         self.symbols = KernelSymbols()
         self.symbols.finish()
         self.tasks = TaskTable(True)
+        self.unwinder = FileUnwinder(self.tasks, meaning)
         self.stacks, self.tails = StackInterner(), StackInterner()
         self.chains = ChainCache()
         self.addresses, self.offsets, self.pairs = FrameTable(), FrameTable(), FrameTable()
@@ -112,6 +115,15 @@ cdef class PerfStacks(PerfStream):
             known.leaf, known.stack = frame, self._join(known.tail, frame)
         return <int32_t>known.stack - 1
 
+    cdef int _whole(self, const uint8_t* at, size_t size, const Layout* layout, Sample* sample) except -1:
+        """Where the file has a copy of the stack, the chain goes on to the outermost function."""
+        cdef Task* leader = NULL
+        if sample.pid != NOBODY and sample.pid:
+            leader = self.tasks.make(sample.pid, sample.pid)
+        if self.unwinder.complete(layout, at, size, leader, sample):
+            self.foreseen[self.foreseen_at % AHEAD_ROOM].record = NULL      # that was of another chain
+        return 0
+
     cdef uint64_t _key(self, const Chain* parts, const Task* leader, bint has_user) noexcept:
         """In which program images the addresses of a chain are looked up."""
         cdef uint64_t key = <uint64_t>(self.kernel_space & 0x0FFFFFFF) << 34 | _mode_number(parts.mode) << 32
@@ -173,7 +185,7 @@ cdef class PerfStacks(PerfStream):
         if stack != FRAME_NONE:
             return stack
         length = self.tails.length(tail) // sizeof(uint32_t)
-        memcpy(self.run, self.tails.run(tail), length * sizeof(uint32_t))
+        zs_copy(self.run, self.tails.run(tail), length * sizeof(uint32_t))
         if self.inlined and leaf in self.inlined:
             for one in reversed(self.inlined[leaf]):
                 self.run[length] = one
@@ -233,6 +245,8 @@ cdef class PerfStacks(PerfStream):
             return self._kernel_frame(address)
         if mode == PERF_CONTEXT_USER:
             return self._user_frame(leader, address)
+        if mode == CONTEXT_ENDED:
+            return self.frame(ENDED_NAMES[min(address, <uint64_t>5)], "", "unknown")
         return self.frame("[hypervisor]" if mode == PERF_CONTEXT_HV else "[guest]", "", "unknown")
 
     cdef uint32_t _kernel_frame(self, uint64_t address) except? 0:

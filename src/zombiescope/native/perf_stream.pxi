@@ -64,7 +64,7 @@ cdef class PerfStream(Records):
     # --- events --------------------------------------------------------------------------------------------------------
 
     def add_event(self, uint64_t sample_type, uint64_t read_format, bint sample_id_all, uint64_t branch_type,
-                  uint64_t regs_user, uint64_t regs_intr, uint64_t period, uint32_t event, ids):
+                  uint64_t regs_user, uint64_t regs_intr, uint64_t period, uint32_t event, ids, bint build_ids=True):
         """What perf_event_attr says of one event; `event` is the number its samples get, `ids` are those in the records."""
         cdef Layout* layout
         if self.layouts.used >= MAX_LAYOUTS:
@@ -74,6 +74,7 @@ cdef class PerfStream(Records):
         memset(layout, 0, sizeof(Layout))
         layout.sample_type, layout.read_format, layout.branch_type = sample_type, read_format, branch_type
         layout.regs_user, layout.regs_intr, layout.period, layout.event = regs_user, regs_intr, period, event
+        self.build_ids |= build_ids
         lay_sample(layout)
         if sample_id_all:
             lay_trailer(layout)
@@ -130,7 +131,7 @@ cdef class PerfStream(Records):
 
     cdef int _append(self, Input* into, const uint8_t* data, size_t length, uint64_t mark) except -1:
         self._make_room(into, length, mark)
-        memcpy(into.items + into.used, data, length)
+        zs_copy(into.items + into.used, data, length)
         into.used += length
         return 0
 
@@ -143,7 +144,7 @@ cdef class PerfStream(Records):
             if (self.index.items[i].offset & INNER) == mark and (self.index.items[i].offset & ~INNER) < first:
                 first = <size_t>(self.index.items[i].offset & ~INNER)
         if first and first >= into.used - first:
-            memmove(into.items, into.items + first, into.used - first)
+            zs_copy(into.items, into.items + first, into.used - first)
             into.used -= first
             into.parsed -= first
             for i in range(self.flush_at, self.index.used):
@@ -214,7 +215,7 @@ cdef class PerfStream(Records):
 
     cdef int _drop_flushed(self) except -1:
         self.index.used -= self.flush_end
-        memmove(self.index.items, self.index.items + self.flush_end, self.index.used * sizeof(zs_record))
+        zs_copy(self.index.items, self.index.items + self.flush_end, self.index.used * sizeof(zs_record))
         self.flush_at = self.flush_end = 0
         self.rounds += 1
         if self.tasks.tasks.used > MAX_TASKS // 2:

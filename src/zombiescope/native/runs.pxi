@@ -42,12 +42,12 @@ cdef class RunTable:
         cdef uint64_t hash = zs_hash_bytes(run, length, 0)
         cdef size_t at = hash
         cdef uint32_t number = zs_probe(&self.table, hash, &at)
-        while number and (self.length(number) != length or memcmp(self.run(number), run, length) != 0):
+        while number and (self.length(number) != length or not zs_same(self.run(number), run, length)):
             number = zs_probe(&self.table, hash, &at)
         if number:
             return number
         zs_reserve(&self.arena, length)
-        memmove(self.arena.items + self.arena.used, run, length)
+        zs_copy(self.arena.items + self.arena.used, run, length)
         return self.keep(length, hash, at)
 
     @cython.final
@@ -126,7 +126,7 @@ cdef class TextTable(RunTable):
         cdef const uint8_t* run = self.run(number)
         return (
             self.length(number) == 4 + a_length + b_length and zs_u32(run) == a_length
-            and memcmp(run + 4, a, a_length) == 0 and memcmp(run + 4 + a_length, b, b_length) == 0
+            and zs_same(run + 4, a, a_length) and zs_same(run + 4 + a_length, b, b_length)
         )
 
     cdef int set(self, const uint8_t* a, size_t a_length, const uint8_t* b, size_t b_length, uint64_t hash,
@@ -139,8 +139,8 @@ cdef class TextTable(RunTable):
         zs_extend(&self.values, self.starts.used)
         run = self.arena.items + self.arena.used
         memcpy(run, &first, 4)
-        memcpy(run + 4, a, a_length)
-        memcpy(run + 4 + a_length, b, b_length)
+        zs_copy(run + 4, a, a_length)
+        zs_copy(run + 4 + a_length, b, b_length)
         while zs_probe(&self.table, hash, &at):
             pass
         number = self.keep(4 + a_length + b_length, hash, at)

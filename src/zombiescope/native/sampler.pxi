@@ -30,9 +30,10 @@ cdef class Sampler(Rings):
     cdef list new_tasks, tracepoints, cgroups
 
     def __cinit__(self, KernelSymbols symbols not None, int cpus, bint has_period=False, bint has_cgroup=False,
-                  bint host_pids=True):
+                  bint host_pids=True, bint has_build_id=False):
         cdef size_t count = max(cpus, 1)
         self._lay_out(count)
+        self.build_ids = has_build_id
         self.cores = <Core*>PyMem_Calloc(count, sizeof(Core))
         if self.cores == NULL:
             raise MemoryError

@@ -3,6 +3,7 @@
 
 cdef enum:
     LONGEST_UNTIMED = 4096          # these go through a regular expression
+    MARGIN_DIGITS = 6               # of an address that begins a line: a process may be called add or cc1
 
 
 cdef struct TextSample:
@@ -64,6 +65,17 @@ cdef class ScriptEvents:
         while at < end and zs_is_hex(at[0]):
             at += 1
         return at > start and end - at > 1 and at[0] == 32 and at[1] != 32 and not zs_is_digit(at[1])
+
+    cdef bint _is_frame_at_margin(self, const uint8_t* at, const uint8_t* end) noexcept nogil:
+        """Where somebody took the tabs out: below an event line an address, a name and a file, and no time in it."""
+        cdef const uint8_t* word = at
+        while end > at and ((end - 1)[0] == 13 or (end - 1)[0] == 32):
+            end -= 1
+        if not (self.pending or self.ignoring) or end == at or (end - 1)[0] != 41:
+            return False
+        while word < end and zs_is_hex(word[0]):
+            word += 1
+        return word - at >= MARGIN_DIGITS and self._looks_like_frame(at, end) and self._time(at, end, NULL, NULL) == NULL
 
     cdef const uint8_t* _time(
         self, const uint8_t* at, const uint8_t* end, const uint8_t** head, int64_t* time_us

@@ -37,7 +37,7 @@ cdef class FunctionSet(RunTable):
                 raise ValueError("a text ends outside its column")
             text, instead_length = &data[start], end - start
         zs_reserve(&self.arena, length + instead_length + 1)
-        memcpy(self.arena.items + self.arena.used + length, text, instead_length)
+        zs_copy(self.arena.items + self.arena.used + length, text, instead_length)
         self.arena.items[self.arena.used + length + instead_length] = 0
         return length + instead_length + 1
 

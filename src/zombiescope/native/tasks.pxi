@@ -247,8 +247,7 @@ cdef class TaskTable:
         original = &self.maps.items[source - 1]
         copy = &self.maps.items[target - 1]
         zs_reserve(copy, original.used)
-        if original.used:
-            memcpy(copy.items, original.items, original.used * sizeof(CodeMap))
+        zs_copy(copy.items, original.items, original.used * sizeof(CodeMap))
         copy.used = original.used
         self.maps_total += copy.used
         return target

@@ -8,7 +8,7 @@
 # that owns a vector frees it in __dealloc__. Memory is that of malloc, so that files can be read without the
 # interpreter's lock.
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memchr, memcmp, memcpy, memmove, memset, strlen
 
 cdef extern from *:
@@ -28,6 +28,10 @@ cdef extern from *:
         *room = next;
         return wider;
     }
+    /* An empty vector has no memory, and C allows no NULL here, not even for no bytes: a compiler may conclude from such
+       a call that the pointer is good. */
+    static inline void zs_copy(void *to, const void *from, size_t bytes) { if (bytes) memmove(to, from, bytes); }
+    static inline int zs_same(const void *a, const void *b, size_t bytes) { return !bytes || !memcmp(a, b, bytes); }
     #define zs_has_room(v, more) ((v)->room - (v)->used >= (size_t)(more))
     #define zs_try_reserve(v, more) \\
         (zs_has_room(v, more) || ((v)->items = zs_widened((v)->items, sizeof *(v)->items, &(v)->room, (v)->used, more), \\
@@ -46,6 +50,8 @@ cdef extern from *:
     #define zs_shrink(v) ((void)((v)->items = zs_narrowed((v)->items, sizeof *(v)->items, &(v)->room, (v)->used)))
     #define zs_free(v) (PyMem_RawFree((v)->items), (v)->items = NULL, (void)((v)->used = (v)->room = 0))
     """
+    void zs_copy(void* to, const void* start, size_t length) noexcept nogil      # bytes, which may overlap
+    bint zs_same(const void* a, const void* b, size_t length) noexcept nogil     # whether so many bytes are equal
     # `vector` is the address of such a struct: these are macros, which see its type.
     int zs_reserve(void* vector, size_t more) except -1                    # room for so many more; MemoryError
     bint zs_try_reserve(void* vector, size_t more) noexcept nogil          # the same; False when there is no memory
