@@ -23,6 +23,8 @@ class Description:
     arguments: tuple[str, ...] = ()
     directory: str | None = None
     """Where its runtime keeps its files."""
+    owner: str | None = None
+    """The pod's, as the API server says: Deployment/web. No file of the node has it."""
 
     def filled(self, other: Description) -> Description:
         """With what another source knows and this one does not."""

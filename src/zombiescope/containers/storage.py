@@ -6,9 +6,9 @@ One document for all containers of a node; each has `id`, `names` and `metadata`
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
+from zombiescope import _json
 from zombiescope.containers import files
 from zombiescope.containers.description import Description
 
@@ -21,8 +21,8 @@ INDEXES = (
 def parse(data: bytes, container: str) -> Description | None:
     """What the index says of one id."""
     try:
-        listing = json.loads(data)
-    except (ValueError, RecursionError):
+        listing = _json.loads(data)
+    except ValueError:
         return None
     entries = listing if isinstance(listing, list) else []
     entry = next((one for one in entries if isinstance(one, dict) and one.get("id") == container), None)

@@ -26,6 +26,8 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from zombiescope.kernel.infiniband_counters import CARD
+
 MAX_COUNTERS = 64
 
 _SIOCETHTOOL = 0x8946
@@ -72,7 +74,7 @@ NAMED = frozenset(
         "tx_timeout_cnt",
     }
 )
-"""Device-wide counters that are always taken."""
+"""Device-wide counters that are always taken, beside those whose meaning is known (infiniband_counters.CARD)."""
 
 _TELLING = re.compile(
     r"drop|discard|err(?!upt)|timeout|timedout|reset|miss|stall|fail|no_buf|out_of_buf|overrun|fifo|starv|lost",
@@ -94,7 +96,7 @@ def choose(names: Sequence[str]) -> list[tuple[int, str]]:
     device: list[tuple[int, str]] = []
     queue: list[tuple[int, str]] = []
     for position, name in enumerate(names):
-        if name in NAMED:
+        if name in NAMED or name in CARD:
             named.append((position, name))
         elif _TELLING.search(name.lower()):
             (queue if _PER_QUEUE.search(name) else device).append((position, name))

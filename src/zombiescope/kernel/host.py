@@ -8,12 +8,12 @@ Cost: a few small files, read at start. Absence: None, or a label that is missin
 calls sensitive for readers other than root; such values are treated as absent.
 """
 
-import json
 import os
 import re
 from dataclasses import dataclass
 from typing import Any
 
+from zombiescope import _json
 from zombiescope.kernel.procfile import at, read_file, read_text
 
 _CONSOLE = re.compile(r"(?:^|\s)console=(\S+)")
@@ -75,8 +75,8 @@ def parse_os_release(data: bytes) -> dict[str, str]:
 def parse_instance_data(data: bytes) -> dict[str, str]:
     """The labels in cloud-init's JSON; empty where it is none."""
     try:
-        document: Any = json.loads(data)
-    except (ValueError, RecursionError):
+        document: Any = _json.loads(data)
+    except ValueError:
         return {}
     found = {label: _first(document, keys) for label, keys in _CLOUD_KEYS.items()}
     return {label: value for label, value in found.items() if value}

@@ -82,7 +82,7 @@ def _difference(before: bytes, after: bytes) -> int:
         return 0
     if now >= was:
         return now - was
-    return now + WRAP - was if was - now > WRAP // 2 else now
+    return now + WRAP - was if was < WRAP and was - now > WRAP // 2 else now
 
 
 class Interrupts:

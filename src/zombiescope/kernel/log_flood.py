@@ -2,8 +2,8 @@
 
 A node in trouble logs thousands of lines a minute (4,500 OOM lines a minute have been reported), nearly all
 of them alike. Of each kind so many pass per second; the rest are counted and reported in one event when the
-second is over. What is critical is never held back the first time in a second that it names an interface, a
-CPU or a process.
+second is over; of GPUs and switches in one for each code of each device, because their codes are different faults.
+What is critical is never held back the first time in a second that it names an interface, a CPU or a process.
 """
 
 from __future__ import annotations
@@ -14,15 +14,33 @@ from zombiescope.kernel.log_formats import LogEvent
 
 _SECOND_NS = 1_000_000_000
 _SUBJECTS_MAX = 256
+_FAULTS_MAX = 64
+_SUBJECT = ("interface", "queue", "cpu", "comm", "gpu", "xid", "switch", "sxid")
+_FAULT = ("gpu", "xid", "switch", "sxid")
+
+_Fault = tuple[str | int | None, ...]
+
+
+@dataclass(slots=True)
+class _Held:
+    last: LogEvent
+    count: int = 0
 
 
 @dataclass(slots=True)
 class _Window:
     began_ns: int
     passed: int = 0
-    held: int = 0
-    last_held: LogEvent | None = None
+    held: dict[_Fault, _Held] = field(default_factory=dict)
     subjects: set[tuple[object, ...]] = field(default_factory=set)
+
+    def hold(self, event: LogEvent) -> None:
+        fault = tuple(event.fields.get(name) for name in _FAULT)
+        if fault not in self.held and len(self.held) >= _FAULTS_MAX:
+            fault = list(self.held)[-1]
+        held = self.held.setdefault(fault, _Held(event))
+        held.count += 1
+        held.last = event
 
 
 class FloodGuard:
@@ -46,8 +64,7 @@ class FloodGuard:
         if self._passes(event, window):
             window.passed += 1
             return [*summed, event]
-        window.held += 1
-        window.last_held = event
+        window.hold(event)
         self.held += 1
         return summed
 
@@ -58,10 +75,7 @@ class FloodGuard:
 
     def _passes(self, event: LogEvent, window: _Window) -> bool:
         if event.severity == "critical" and event.known is not None and len(window.subjects) < _SUBJECTS_MAX:
-            subject = (
-                event.known,
-                *(event.fields.get(name) for name in ("interface", "queue", "cpu", "comm", "gpu")),
-            )
+            subject = (event.known, *(event.fields.get(name) for name in _SUBJECT))
             if subject not in window.subjects:
                 window.subjects.add(subject)
                 return True
@@ -70,8 +84,10 @@ class FloodGuard:
 
 
 def _sum(window: _Window | None) -> list[LogEvent]:
-    if window is None or window.last_held is None:
-        return []
-    last = window.last_held
-    more = replace(last, text=f"and {window.held} more like it, the last: {last.text}")
-    return [replace(more, fields={**last.fields, "held": window.held})]
+    return [] if window is None else [_told(held) for held in window.held.values()]
+
+
+def _told(held: _Held) -> LogEvent:
+    last = held.last
+    more = replace(last, text=f"and {held.count} more like it, the last: {last.text}")
+    return replace(more, fields={**last.fields, "held": held.count})

@@ -1,8 +1,8 @@
 """Which lines of the kernel log mean something, and which become events.
 
-The table is in :mod:`zombiescope.kernel.log_lines_net` and :mod:`zombiescope.kernel.log_lines_core`, one
-entry per wording. Most entries are found by the first word of the line, the rest by a fixed piece of text,
-so an uninteresting line costs a dictionary look-up and some twenty substring tests, under two microseconds.
+The table is in :mod:`zombiescope.kernel.log_lines_net` and its neighbours of that name, one entry per wording. Most
+entries are found by the first word of the line, the rest by a fixed piece of text, so an uninteresting line costs a
+dictionary look-up and some twenty substring tests, under two microseconds.
 """
 
 from __future__ import annotations
@@ -15,15 +15,24 @@ from zombiescope._severity import Severity
 from zombiescope.kernel.kmsg import KmsgRecord
 from zombiescope.kernel.log_line import LineFormat
 from zombiescope.kernel.log_lines_core import FAULT_FORMATS, LIMIT_FORMATS, MEMORY_FORMATS, STALL_FORMATS
+from zombiescope.kernel.log_lines_gpu import GPU_FORMATS
+from zombiescope.kernel.log_lines_machine import CLOCK_FORMATS, FABRIC_FORMATS, HARDWARE_FORMATS, HEAT_FORMATS
 from zombiescope.kernel.log_lines_net import DRIVER_FORMATS, ENA_FORMATS
+from zombiescope.kernel.log_lines_storage import STORAGE_FORMATS
 
 FORMATS: tuple[LineFormat, ...] = (
     *ENA_FORMATS,
     *DRIVER_FORMATS,
+    *FABRIC_FORMATS,
     *STALL_FORMATS,
     *MEMORY_FORMATS,
     *LIMIT_FORMATS,
     *FAULT_FORMATS,
+    *GPU_FORMATS,
+    *STORAGE_FORMATS,
+    *HEAT_FORMATS,
+    *HARDWARE_FORMATS,
+    *CLOCK_FORMATS,
 )
 
 # A record of the kernel is at most 1 KB of text on every kernel to date; what is longer was not printed by
@@ -75,6 +84,8 @@ class _Compiled:
         for name, value in match.groupdict().items():
             if value is not None and name != "rest":
                 fields[name] = int(value) if name in self.numbers else value
+        if self.format.detail is not None:
+            fields |= self.format.detail(match.groupdict())
         return KnownLine(self.format.name, self.format.kind, self.format.severity, fields)
 
 

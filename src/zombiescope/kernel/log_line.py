@@ -14,6 +14,7 @@ A line that a network driver prints with netdev_err() or dev_err() begins ``driv
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -41,7 +42,8 @@ _DEVICE = r"(?P<bus>[\w:.-]{1,64})(?: (?P<interface>[^\s:]{1,64})(?: \([a-z ]{1,
 class LineFormat:
     """`name` is unique in the table. `also` holds fields that are the same in every such line. A `loose`
     format catches lines of a family whose exact wording is not in the table; it is asked only when nothing
-    else matched."""
+    else matched. `detail` reads fields of its own out of what the places hold, where those have a form that is not
+    always the same."""
 
     name: str
     kind: str
@@ -52,6 +54,7 @@ class LineFormat:
     drivers: tuple[str, ...] = ()
     also: dict[str, str | int] = field(default_factory=dict)
     loose: bool = False
+    detail: Callable[[Mapping[str, str | None]], dict[str, str | int]] | None = None
 
     def pattern(self) -> re.Pattern[str]:
         return re.compile(self._prefix() + self._body() + r"\s*\Z", re.DOTALL)

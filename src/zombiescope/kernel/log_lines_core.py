@@ -271,43 +271,6 @@ LIMIT_FORMATS = (
 
 FAULT_FORMATS = (
     LineFormat(
-        "mce", "hardware_error", "critical", "mce: [Hardware Error]: {rest:t}",
-        "mce: [Hardware Error]: Machine check events logged", "unconfirmed",
-    ),
-    LineFormat(
-        "ghes", "hardware_error", "critical", "{{record:d}}[Hardware Error]: {rest:t}",
-        "{1}[Hardware Error]: Hardware error from APEI Generic Hardware Error Source: 0", "unconfirmed",
-    ),
-    LineFormat(
-        "edac", "hardware_error", "warning", "EDAC {controller:w}: {count:d} {type:w} {rest:t}",
-        "EDAC MC0: 1 CE memory read error on CPU_SrcID#0_MC#0_Chan#1_DIMM#0 (channel:1 slot:0 page:0x4a1)",
-        "unconfirmed",
-    ),
-    LineFormat(
-        "pcie.aer", "hardware_error", "warning", "pcieport {port:w}: AER: {rest:t}",
-        "pcieport 0000:00:01.0: AER: Corrected error received: 0000:01:00.0", "unconfirmed",
-    ),
-    LineFormat(
-        "cpu.throttled", "cpu_throttled", "warning",
-        "CPU{cpu:d}: {where:w} temperature above threshold, cpu clock throttled {rest:t}",
-        "CPU12: Package temperature above threshold, cpu clock throttled (total events = 3)", "unconfirmed",
-    ),
-    # Which process it was stands in the line since driver 515, where the driver knows; `gpu` holds the MIG instance too.
-    LineFormat(
-        "nvidia.xid.process", "gpu_xid", "critical",
-        "NVRM: Xid (PCI:{gpu:c}): {xid:d}, pid={pid:d}, name={comm:c}, {message:t}",
-        "NVRM: Xid (PCI:0000:81:00): 79, pid=1122, name=python3, GPU has fallen off the bus.", "source",
-    ),
-    LineFormat(
-        "nvidia.off-the-bus", "gpu_xid", "critical", "NVRM: GPU {gpu:w}: GPU has fallen off the bus.",
-        "NVRM: GPU 0000:18:00.0: GPU has fallen off the bus.", "source", also={"xid": 79},
-    ),
-    LineFormat(
-        "nvidia.xid", "gpu_xid", "critical", "NVRM: Xid (PCI:{gpu:c}): {xid:d}, {message:t}",
-        "NVRM: Xid (PCI:0000:01:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.", "seen",
-        loose=True,
-    ),
-    LineFormat(
         "ext4.error", "fs_error", "critical", "EXT4-fs error (device {device:w}): {rest:t}",
         "EXT4-fs error (device nvme0n1p1): ext4_find_entry:1455: inode #2: comm systemd: reading directory lblock 0",
         "unconfirmed",

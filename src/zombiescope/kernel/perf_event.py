@@ -2,9 +2,11 @@
 
 The attribute structure is packed here in the size of Linux 4.8 (112 bytes); newer kernels take it as it is, and a
 kernel that does not know a flag answers EINVAL, so features are probed newest first and given up one by one:
-    build_id   5.12  MMAP2 records carry the file's build id
     cgroup     5.7   samples carry the cgroup id of the perf_event controller's hierarchy, CGROUP records its path
     ksymbol    5.1   BPF programs and trampolines are announced
+
+Build ids in MMAP2 records (5.12) are not asked for: the kernel then marks the records of every other listener of the
+node as if they had one too (perf_event_mmap_output() does not take the mark back): a `perf record` beside us aborts.
 
 Conditions under which events may share a ring (same cpu, same clock, IDENTIFIER everywhere) hold by construction.
 CLOCK_MONOTONIC: tracepoints refuse BOOTTIME and REALTIME.
@@ -30,12 +32,13 @@ HARDWARE_CPU_CYCLES, SOFTWARE_CPU_CLOCK, SOFTWARE_DUMMY = 0, 0, 9
 
 SAMPLE_TID, SAMPLE_TIME, SAMPLE_CALLCHAIN, SAMPLE_CPU = 1 << 1, 1 << 2, 1 << 5, 1 << 7
 SAMPLE_PERIOD, SAMPLE_RAW, SAMPLE_IDENTIFIER, SAMPLE_CGROUP = 1 << 8, 1 << 10, 1 << 16, 1 << 21
+SAMPLE_REGS_USER, SAMPLE_STACK_USER = 1 << 12, 1 << 13
 SAMPLE_COMMON = SAMPLE_IDENTIFIER | SAMPLE_TID | SAMPLE_TIME | SAMPLE_CPU
 
 FLAG_DISABLED, FLAG_MMAP, FLAG_COMM, FLAG_FREQ, FLAG_TASK = 1 << 0, 1 << 8, 1 << 9, 1 << 10, 1 << 13
 FLAG_WATERMARK, FLAG_SAMPLE_ID_ALL, FLAG_MMAP2, FLAG_COMM_EXEC = 1 << 14, 1 << 18, 1 << 23, 1 << 24
 FLAG_USE_CLOCKID, FLAG_KSYMBOL, FLAG_BPF_EVENT = 1 << 25, 1 << 29, 1 << 30
-FLAG_CGROUP, FLAG_BUILD_ID = 1 << 32, 1 << 34
+FLAG_CGROUP = 1 << 32
 
 FORMAT_LOST = 1 << 4  # 6.0: read(2) also gives how many records did not fit into the ring
 
@@ -45,6 +48,7 @@ IOC_SET_FILTER, IOC_ID = 0x40082406, 0x80082407
 
 _ATTR = struct.Struct("<IIQQQQQIIQQQQIiQIHH")
 _CLOCK_MONOTONIC = 1
+_STACK_REGISTERS = 1 << 6 | 1 << 7 | 1 << 8  # rbp, rsp, rip of x86-64 (asm/perf_regs.h)
 _ENDS, _ENDS_AT = struct.Struct("<QQ"), 1024
 
 
@@ -56,7 +60,6 @@ SILENT = "dummy"
 class Features:
     """What this kernel puts into its records."""
 
-    build_id: bool = True
     cgroup: bool = True
     ksymbol: bool = True
     lost_count: bool = True
@@ -97,8 +100,6 @@ def _open_sampler(cpu: int, clock: Clock, features: Features, watermark: int) ->
     kind, config = TYPE_SOFTWARE, SOFTWARE_CPU_CLOCK
     if clock.has_period:
         kind, config, sample = TYPE_HARDWARE, HARDWARE_CPU_CYCLES, sample | SAMPLE_PERIOD
-    if features.build_id:
-        flags |= FLAG_BUILD_ID
     if features.ksymbol:
         flags |= FLAG_KSYMBOL | FLAG_BPF_EVENT
     if features.cgroup:
@@ -114,7 +115,7 @@ def _open_sampler(cpu: int, clock: Clock, features: Features, watermark: int) ->
 def probe(cpu: int, clock: Clock) -> Features:
     """The newest features this kernel takes. Raises OSError when sampling is not possible at all."""
     features = Features()
-    for step in ("build_id", "cgroup", "ksymbol", None):
+    for step in ("cgroup", "ksymbol", None):
         try:
             os.close(_open_sampler(cpu, clock, features, 0))
         except OSError as error:
@@ -124,6 +125,37 @@ def probe(cpu: int, clock: Clock) -> Features:
         else:
             break
     return features
+
+
+@dataclass(slots=True)
+class CopyRing:
+    """One thread's event: now and then its registers, and so many bytes of its stack."""
+
+    fd: int
+    memory: mmap.mmap
+
+    def close(self) -> None:
+        self.memory.close()
+        os.close(self.fd)
+
+
+def open_stack_copies(tid: int, hz: int, stack_bytes: int, ring_pages: int) -> CopyRing:
+    """Follows one thread on all CPUs, `hz` times for each second that it runs. Raises OSError.
+
+    A thread of another user needs CAP_PERFMON, as sampling does; the ring is pinned memory, and counts as that."""
+    attr = _ATTR.pack(
+        TYPE_SOFTWARE, _ATTR.size, SOFTWARE_CPU_CLOCK, hz,
+        SAMPLE_COMMON | SAMPLE_CALLCHAIN | SAMPLE_REGS_USER | SAMPLE_STACK_USER, 0,
+        FLAG_SAMPLE_ID_ALL | FLAG_FREQ | FLAG_USE_CLOCKID, 0, 0, 0, 0, 0, _STACK_REGISTERS, stack_bytes,
+        _CLOCK_MONOTONIC, 0, 0, 0, 0,
+    )  # fmt: skip
+    fd = perf_event_open(attr, tid, -1, -1, OPEN_CLOEXEC)
+    try:
+        memory = mmap.mmap(fd, (1 + ring_pages) * mmap.PAGESIZE, mmap.MAP_SHARED)
+    except BaseException:
+        os.close(fd)
+        raise
+    return CopyRing(fd, memory)
 
 
 def event_id(fd: int) -> int:

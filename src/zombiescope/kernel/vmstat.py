@@ -44,6 +44,7 @@ FIELDS = (
     "nr_writeback",
     "nr_dirtied",
     "nr_written",
+    "nr_dirty_threshold",
     # compaction, huge pages
     "compact_stall",
     "compact_fail",

@@ -12,14 +12,15 @@ here.
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from zombiescope import _json
 from zombiescope._errors import UserError
+from zombiescope._text import number
 from zombiescope.kernel.kmsg import KmsgRecord
 
 COMMAND = ("journalctl", "--dmesg", "--follow", "--output=json", "--lines=0", "--no-pager", "--quiet")
@@ -39,7 +40,7 @@ def has_system_journal(root: str = "/") -> bool:
 def parse(line: bytes) -> KmsgRecord | None:
     """One line of ``journalctl -o json``; None for what is no record of the kernel log."""
     try:
-        entry = json.loads(line)
+        entry = _json.loads(line)
     except ValueError:
         return None
     if not isinstance(entry, dict) or entry.get("_TRANSPORT", "kernel") != "kernel":
@@ -67,7 +68,7 @@ def _text(message: object) -> str | None:
 
 
 def _number(value: object) -> int | None:
-    return int(value) if isinstance(value, str) and value.isascii() and value.isdecimal() else None
+    return number(value) if isinstance(value, str) else None
 
 
 class JournalFollower:

@@ -6,6 +6,8 @@ import signal
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from zombiescope._text import number
+
 _NAMES = {
     "SUCCESS": 0, "FAILURE": 1, "INVALIDARGUMENT": 2, "NOTIMPLEMENTED": 3, "NOPERMISSION": 4, "NOTINSTALLED": 5,
     "NOTCONFIGURED": 6, "NOTRUNNING": 7, "USAGE": 64, "DATAERR": 65, "NOINPUT": 66, "NOUSER": 67, "NOHOST": 68,
@@ -44,9 +46,9 @@ def parse(words: Iterable[str]) -> StatusSet:
     codes, signals = set(), set()
     for word in words:
         name = word.upper().removeprefix("SIG")
-        if word.isdecimal():
-            if int(word) <= 255:
-                codes.add(int(word))
+        if (code := number(word)) is not None:
+            if code <= 255:
+                codes.add(code)
         elif word in _NAMES:
             codes.add(_NAMES[word])
         elif f"SIG{name}" in signal.Signals.__members__:

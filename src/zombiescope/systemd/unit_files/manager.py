@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from zombiescope._text import number
 from zombiescope.systemd.root import Root
 from zombiescope.systemd.unit_files import syntax
 from zombiescope.systemd.unit_files.load_path import configuration_files
@@ -35,8 +36,8 @@ def read(root: Root) -> ManagerDefaults:
                 restart_us = span_us
             elif item.key in ("DefaultStartLimitIntervalSec", "DefaultStartLimitInterval") and span_us is not None:
                 interval_us = span_us
-            elif item.key == "DefaultStartLimitBurst" and item.value.isdecimal():
-                burst = int(item.value)
+            elif item.key == "DefaultStartLimitBurst" and (said := number(item.value)) is not None:
+                burst = said
             else:
                 continue
             where.append(item)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from zombiescope import _text
 from zombiescope.systemd.unit_files import exit_status, syntax
 from zombiescope.systemd.unit_files.exit_status import NO_STATUS, StatusSet
 from zombiescope.systemd.unit_files.manager import ManagerDefaults
@@ -178,8 +179,9 @@ class _Reader:
     def number(self, default: int, *spellings: tuple[str, str]) -> int:
         value = default
         for item in self._assigned(spellings):
-            if item.value.isdecimal() and int(item.value) < 1 << 32:
-                value, self.where[spellings[0][1]] = int(item.value), item
+            said = _text.number(item.value)
+            if said is not None and said < 1 << 32:
+                value, self.where[spellings[0][1]] = said, item
         return value
 
     def choice(self, allowed: frozenset[str], default: str, *spellings: tuple[str, str]) -> str:

@@ -33,7 +33,8 @@ def parse_us(text: str) -> int | None:
         unit_us = _US[part[3]]
         total += int(part[1]) * unit_us
         if part[2]:
-            total += int(part[2]) * unit_us // 10 ** len(part[2])
+            fraction = part[2][:20]
+            total += int(fraction) * unit_us // 10 ** len(fraction)
         position = part.end()
     return min(total, INFINITY) if text else None
 
