@@ -7,6 +7,10 @@ another user must not be able to plant names. One of root's will do if everybody
 directory and not be mounted over it: a user who has a mount namespace of his own could else show us any file of root's,
 which we may read and he may not.
 
+Code that a process was forked with is named in the map of its parent: what is in no file of its own is looked for in
+those of the living processes that it was forked from (forked_from.py), as far as they had been written when it was
+first asked for. What a parent generates later is not the child's.
+
 A file is looked at when an address is not in what is known of it, and only where it grew; each process at most every
 LOOK_AGAIN_S. Reading takes its CPU time from an allowance, as that of ELF files does. At most MAX_FILES files with
 together MAX_ENTRIES entries are known, the least recently used dropped first.
@@ -18,12 +22,14 @@ import os
 import stat
 import time
 from collections import Counter, OrderedDict
+from contextlib import closing, suppress
 from typing import NamedTuple
 
 from zombiescope._in_root import place_in_root
 from zombiescope._native import ElfError
 from zombiescope.symbols import maps
 from zombiescope.symbols.elf import open_elf
+from zombiescope.symbols.forked_from import ancestors
 from zombiescope.symbols.jit_files import CodeFile
 from zombiescope.symbols.process import LiveProcess
 
@@ -47,13 +53,15 @@ class _Identity(NamedTuple):
 class _Known:
     """What is known of one process's files."""
 
-    __slots__ = ("file", "looked_at_s", "path", "stamp")
+    __slots__ = ("file", "looked_at_s", "parents", "path", "stamp")
 
     def __init__(self) -> None:
         self.file: CodeFile | None = None
         self.path = ""
         self.looked_at_s = float("-inf")
         self.stamp: tuple[int, int] | None = None
+        self.parents: dict[int, int] | None = None
+        """Whom it was forked from -> how much of their map was there."""
 
 
 class JitNames:
@@ -78,21 +86,50 @@ class JitNames:
 
     def name(self, process: LiveProcess, address: int) -> bytes | None:
         """What the process itself calls the code at this address."""
-        known = self._known.get(process.pid)
-        if known is None:
-            known = self._known[process.pid] = _Known()
-            if len(self._known) > MAX_FILES:
-                self._known.popitem(last=False)
-        self._known.move_to_end(process.pid)
+        known = self._of(process.pid)
         try:
-            return self._name(process, known, address)
+            return self._name(process, known, address) or self._inherited(process, known, address)
         except ElfError as fault:
             self.failures[str(fault)] += 1
         except OSError as fault:
             self.failures[fault.strerror or "unknown"] += 1
         return None
 
-    def _name(self, process: LiveProcess, known: _Known, address: int) -> bytes | None:
+    def _of(self, pid: int) -> _Known:
+        known = self._known.get(pid)
+        if known is None:
+            known = self._known[pid] = _Known()
+            if len(self._known) > MAX_FILES:
+                self._known.popitem(last=False)
+        self._known.move_to_end(pid)
+        return known
+
+    def _inherited(self, process: LiveProcess, known: _Known, address: int) -> bytes | None:
+        """What one of those that it was forked from called the code."""
+        if known.parents is None:
+            known.parents = dict.fromkeys(ancestors(process.pid, process.proc), -1)
+        for pid, limit in known.parents.items():
+            if limit:
+                with suppress(ProcessLookupError), closing(LiveProcess(pid, process.proc)) as parent:
+                    if limit < 0:
+                        known.parents[pid] = self._written(parent, self._of(pid))
+                    found = self._name(parent, self._of(pid), address, known.parents[pid])
+                    if found is not None:
+                        return found
+        return None
+
+    def _written(self, process: LiveProcess, known: _Known) -> int:
+        """Bytes in the map of a process by now."""
+        fd = self._open(process, known)
+        if fd is None:
+            return 0
+        try:
+            return os.fstat(fd).st_size if known.file is not None and known.file.kind == "perf map" else 0
+        finally:
+            os.close(fd)
+
+    def _name(self, process: LiveProcess, known: _Known, address: int, limit: int | None = None) -> bytes | None:
+        """`limit`: only what stands in that much of the file."""
         found = None if known.file is None else known.file.code.find(address)
         if found is None and not self._may_look(known):
             return None
@@ -102,7 +139,7 @@ class JitNames:
         try:
             if found is None:
                 self._read(known, fd)
-            return None if known.file is None else known.file.name(address, fd)
+            return None if known.file is None else known.file.name(address, fd, limit)
         finally:
             os.close(fd)
 

@@ -67,12 +67,14 @@ class CodeFile:
         """Whether the file has more than was read."""
         return not self.ended and os.fstat(fd).st_size > self._at
 
-    def name(self, address: int, fd: int) -> bytes | None:
-        """The name of the code at an address."""
+    def name(self, address: int, fd: int, limit: int | None = None) -> bytes | None:
+        """The name of the code at an address; `limit`: if it stands in that much of the file."""
         found = self.code.find(address)
         if found is None:
             return None
         _, _, offset, length = found
+        if limit is not None and offset + length > limit:
+            return None
         return os.pread(fd, length, offset).split(b"\n", 1)[0] or None
 
     def _read_lines(self, fd: int, end: int) -> None:

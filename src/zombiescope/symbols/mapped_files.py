@@ -14,6 +14,8 @@ from __future__ import annotations
 import os
 import time
 from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from zombiescope._native import ElfError
@@ -88,7 +90,8 @@ class MappedFiles:
             if process is None or process.still_there():
                 self._know(mark, _Known(None, now_s + UNKNOWN_FOR_S))
             return None
-        key, table = self._cache.load(fd, self._place(process, mapping))
+        with _closed_on_failure(fd):
+            key, table = self._cache.load(fd, self._place(process, mapping))
         if table is None:
             os.close(fd)
             self._know(mark, _Known(None, now_s + UNKNOWN_FOR_S))
@@ -157,12 +160,13 @@ class MappedFiles:
         fd = self._open_file(process, mapping)
         if fd is None:
             return None
-        try:
-            now = self._cache.key(fd)
-            if now.build_id == key.build_id and key.file.is_still(now.file):
-                return fd
-        except ElfError as fault:
-            self._tally.failures[str(fault)] += 1
+        with _closed_on_failure(fd):
+            try:
+                now = self._cache.key(fd)
+                if now.build_id == key.build_id and key.file.is_still(now.file):
+                    return fd
+            except ElfError as fault:
+                self._tally.failures[str(fault)] += 1
         os.close(fd)
         return None
 
@@ -193,6 +197,16 @@ class MappedFiles:
         self._tally.failures["may have changed since"] += 1
         os.close(fd)
         return False
+
+
+@contextmanager
+def _closed_on_failure(fd: int) -> Iterator[None]:
+    """Whatever is raised inside costs one answer (recorder/worker.py), and no descriptor."""
+    try:
+        yield
+    except BaseException:
+        os.close(fd)
+        raise
 
 
 def _older(fd: int, mapping: Mapping) -> bool:

@@ -13,6 +13,7 @@ missing.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
@@ -24,6 +25,10 @@ MappingKind = Literal["file", "vdso", "anon", "jit", "stack", "memfd"]
 MAX_MAPPINGS = 4096
 MAX_BYTES = 16 << 20
 
+_LINE = re.compile(
+    rb"([0-9a-f]{1,16})-([0-9a-f]{1,16}) \S{4} ([0-9a-f]{1,16}) ([0-9a-f]{1,8}):([0-9a-f]{1,8}) (\d{1,20})(?: +(.*))?",
+    re.DOTALL,
+)
 _DELETED = " (deleted)"
 PERF_ANON = "//anon"
 """What the kernel's records call memory without a file; /proc/PID/maps leaves the name empty."""
@@ -143,18 +148,21 @@ def parse(text: bytes) -> Mappings:
     for line in text.split(b"\n"):
         # A split of every line would cost more than all the rest: most mappings are not executable.
         if line[line.find(b" ") + 3 : line.find(b" ") + 4] == b"x":
-            mappings.add(_parse_line(line))
+            mapping = _parse_line(line)
+            if mapping is not None:
+                mappings.add(mapping)
     return mappings
 
 
-def _parse_line(line: bytes) -> Mapping:
-    span, _, pgoff, device, inode, *rest = line.split(None, 5)
-    start, end = (int(number, 16) for number in span.split(b"-"))
-    major, minor = (int(number, 16) for number in device.split(b":"))
+def _parse_line(line: bytes) -> Mapping | None:
+    """None for a line that the kernel does not print."""
+    found = _LINE.fullmatch(line)
+    if found is None:
+        return None
+    start, end, pgoff, major, minor = (int(number, 16) for number in found.group(1, 2, 3, 4, 5))
     # The kernel escapes the newline, and nothing else.
-    name = rest[0].replace(b"\\012", b"\n") if rest else b""
-    dev = os.makedev(major, minor)
-    return recorded(start, end - start, int(pgoff, 16), name, dev=dev, inode=int(inode))
+    name = (found[7] or b"").replace(b"\\012", b"\n")
+    return recorded(start, end - start, pgoff, name, dev=os.makedev(major, minor), inode=int(found[6]))
 
 
 def _path(name: bytes) -> tuple[str, bool]:

@@ -22,7 +22,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from zombiescope._native import ElfError, SymbolTable, elf_build_id
+from zombiescope._native import CallFrames, ElfError, SymbolTable, elf_build_id
 from zombiescope.symbols import build_id_paths
 from zombiescope.symbols.frame import Frame, FrameKind, printable
 from zombiescope.symbols.maps import Mapping, recorded
@@ -43,6 +43,8 @@ NOT_FOUND = "no file with this build id"
 ANOTHER_BUILD = "another build"
 NO_FUNCTION = "no function at this offset"
 NO_FILE = "not backed by a file"
+
+OWN_VDSO = Path("[vdso]")
 
 Binary = tuple[bytes, bytes | None]
 
@@ -91,6 +93,23 @@ class OfflineSymbols:
         if failure is not None:
             self.failures[failure] += 1
         return frame
+
+    def call_frames(self, path: bytes, build_id: bytes | None) -> CallFrames | None:
+        """How the callers of this file's functions are found; None where it cannot be had, or does not say."""
+        binary = (path, build_id or None)
+        loaded = self._load(binary, recorded(0, 1, 0, path, build_id=build_id))
+        if loaded is None:
+            return None
+        try:
+            if loaded.path == OWN_VDSO and self._vdso is not None and self._vdso.image is not None:
+                return CallFrames(self._vdso.image)
+            fd = os.open(loaded.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            try:
+                return CallFrames(fd, MAX_TABLE_BYTES // 4)
+            finally:
+                os.close(fd)
+        except (ElfError, OSError):
+            return None
 
     def inlined(self, path: bytes, build_id: bytes | None, file_offset: int) -> list[Inlined]:
         """The functions at an offset of a file, innermost first, as its DWARF knows them; none where there is none.
@@ -193,7 +212,7 @@ class OfflineSymbols:
         if table is None or table.build_id is None:
             return None
         is_ours = self._trust_paths if build_id is None else build_id_paths.same_build(build_id, table.build_id)
-        return _Loaded(table, Path("[vdso]")) if is_ours else None
+        return _Loaded(table, OWN_VDSO) if is_ours else None
 
     def _candidates(self, build_id: bytes | None, mapping: Mapping) -> Iterator[Path]:
         if mapping.kind == "file" and (build_id is not None or self._trust_paths):

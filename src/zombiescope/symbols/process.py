@@ -175,6 +175,9 @@ def _accepted(fd: int, mapping: Mapping, tally: Tally, *, certain: bool = False)
         refusal = _refusal(fd, mapping, tally, certain)
     except ElfError as fault:
         refusal = str(fault)
+    except BaseException:
+        os.close(fd)
+        raise
     if refusal is None:
         return fd
     os.close(fd)

@@ -9,6 +9,7 @@ named [vdso].
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 from zombiescope._native import ElfError, SymbolTable
 from zombiescope.symbols.maps import Mapping, parse
@@ -21,7 +22,12 @@ class Vdso:
     """The names of the vDSO's functions."""
 
     def __init__(self, proc: str = "/proc") -> None:
-        self._mapping, self._table = _own_image(proc)
+        self._mapping, self.image = _own_image(proc)
+        """Its bytes, as an ELF file; None where they cannot be read."""
+        self._table: SymbolTable | None = None
+        if self.image is not None:
+            with suppress(ElfError):
+                self._table = SymbolTable(self.image)
 
     @property
     def table(self) -> SymbolTable | None:
@@ -30,17 +36,22 @@ class Vdso:
 
     def name(self, mapping: Mapping, ip: int) -> str | None:
         """The function of the vDSO at ip, if this is the image that we know."""
-        own, table = self._mapping, self._table
-        if own is None or table is None or mapping.path != "[vdso]":
-            return None
-        if mapping.end - mapping.start != own.end - own.start or (mapping.start < FOUR_GB) != (own.start < FOUR_GB):
+        table = self._table
+        if table is None or not self.is_own(mapping):
             return None
         index = table.find_offset(ip - mapping.start)
         name = table.name(index) if index >= 0 else None
         return None if name is None else name.decode("utf-8", "replace")
 
+    def is_own(self, mapping: Mapping) -> bool:
+        """Whether this mapping is of the image that we know."""
+        own = self._mapping
+        if own is None or mapping.path != "[vdso]" or (mapping.start < FOUR_GB) != (own.start < FOUR_GB):
+            return False
+        return mapping.end - mapping.start == own.end - own.start
 
-def _own_image(proc: str) -> tuple[Mapping | None, SymbolTable | None]:
+
+def _own_image(proc: str) -> tuple[Mapping | None, bytes | None]:
     try:
         with open(f"{proc}/self/maps", "rb") as text:
             own = next((mapping for mapping in parse(text.read()) if mapping.path == "[vdso]"), None)
@@ -48,8 +59,8 @@ def _own_image(proc: str) -> tuple[Mapping | None, SymbolTable | None]:
             return None, None
         fd = os.open(f"{proc}/self/mem", os.O_RDONLY | os.O_CLOEXEC)
         try:
-            return own, SymbolTable(os.pread(fd, own.end - own.start, own.start))
+            return own, os.pread(fd, own.end - own.start, own.start)
         finally:
             os.close(fd)
-    except (OSError, ElfError):
+    except OSError:
         return None, None
