@@ -5,17 +5,19 @@
     zombiescope.mark("epoch 12 starts")           # a line on the time axis of the recorder running here
     with zombiescope.open("/var/lib/zombiescope") as recording:
         cores = recording.table("cores")          # an Arrow table; .pandas() and .numpy() likewise
+        found = recording.diagnose(last="10m")    # as the command; .flamegraph() and .heatmap() likewise
 
 Importing this package costs nothing: numpy and pyarrow are imported by `open`, not before.
 """
 
-import typing as _typing
-
 from zombiescope._mark import mark
 
-if _typing.TYPE_CHECKING:
-    from zombiescope.recording.reader import Recording
-    from zombiescope.recording.reader import open_recording as open  # noqa: A004  the name that users expect
+TYPE_CHECKING = False  # as typing's, which takes longer to load than all of this
+if TYPE_CHECKING:
+    from zombiescope.notebook.recording import Recording
+    from zombiescope.notebook.recording import open_recording as open  # noqa: A004  the name that users expect
+
+del TYPE_CHECKING
 
 __all__ = ["Recording", "mark", "open"]
 
@@ -25,9 +27,9 @@ _LAZY = {"Recording": "Recording", "open": "open_recording"}
 def __getattr__(name: str) -> object:
     if name not in _LAZY:
         raise AttributeError(f"module 'zombiescope' has no attribute {name!r}")
-    from zombiescope.recording import reader
+    from zombiescope.notebook import recording
 
-    value = globals()[name] = getattr(reader, _LAZY[name])
+    value = globals()[name] = getattr(recording, _LAZY[name])
     return value
 
 

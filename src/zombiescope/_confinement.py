@@ -37,15 +37,16 @@ CALLS = {
 """What is refused with EPERM."""
 
 
-def confine(*, keep: Iterable[int] = (), programs: bool = False) -> None:
-    """Drops every capability but those to `keep`. Without `programs` the calls above are refused too."""
+def confine(*, keep: Iterable[int] = (), programs: bool = False, allow: Iterable[str] = ()) -> None:
+    """Drops every capability but those to `keep`. Without `programs` the calls above are refused too, but for those to
+    `allow`."""
     libc = ctypes.CDLL(None, use_errno=True)
     dropped = _drop_capabilities(libc, sum(1 << number for number in keep))
     # A browser that the page opens may be set-uid: nothing is taken from a user who had no more than others.
     if dropped or not programs:
         libc.prctl(_SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
     if not programs:
-        _refuse_calls(libc)
+        _refuse_calls(libc, CALLS.keys() - set(allow))
 
 
 def _drop_capabilities(libc: ctypes.CDLL, kept: int) -> bool:
@@ -64,11 +65,11 @@ def _drop_capabilities(libc: ctypes.CDLL, kept: int) -> bool:
     return bool(libc.capset(header, struct.pack("6I", *words)) == 0)
 
 
-def _refuse_calls(libc: ctypes.CDLL) -> None:
+def _refuse_calls(libc: ctypes.CDLL, names: Iterable[str]) -> None:
     machine = os.uname().machine
     if machine not in _ARCHITECTURES:
         return
-    program = _program(_ARCHITECTURES[machine], [numbers[machine == "aarch64"] for numbers in CALLS.values()])
+    program = _program(_ARCHITECTURES[machine], [CALLS[name][machine == "aarch64"] for name in names])
     code = ctypes.create_string_buffer(program, len(program))
     libc.prctl(_SET_SECCOMP, _FILTER, struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(code)), 0, 0)
 

@@ -18,8 +18,8 @@ import grp
 import os
 import pwd
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -72,6 +72,8 @@ def _create(directory: int, name: str, flags: int) -> int:
         os.fchmod(descriptor, 0o644 if above.st_mode & stat.S_IXOTH else 0o640)
     except BaseException:
         os.close(descriptor)
+        with suppress(OSError):  # an empty file would be damage for whoever reads the directory
+            os.unlink(name, dir_fd=directory)
         raise
     return descriptor
 
@@ -99,22 +101,28 @@ def _hand_over(descriptor: int, above: os.stat_result) -> None:
 @contextmanager
 def replacing(path: Path, *, sync: bool = False) -> Iterator[BinaryIO]:
     """A file that is there whole or not at all: it gets its name when everything is in it. Raises OSError."""
-    aside = f"{path.name}.tmp"
-    with opened_directory(path.parent) as directory:
-        descriptor = _create_again(directory, aside, os.O_WRONLY)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                yield file
-                if sync:
-                    file.flush()
-                    os.fsync(descriptor)
-            os.rename(aside, path.name, src_dir_fd=directory, dst_dir_fd=directory)
-        except BaseException:
-            with suppress(FileNotFoundError):
-                os.unlink(aside, dir_fd=directory)
-            raise
-        if sync:
-            os.fsync(directory)
+    with opened_directory(path.parent) as directory, replacing_in(directory, path.name, sync=sync) as file:
+        yield file
+
+
+@contextmanager
+def replacing_in(directory: int, name: str, *, sync: bool = False) -> Iterator[BinaryIO]:
+    """The same in a directory that is open."""
+    aside = f"{name}.tmp"
+    descriptor = _create_again(directory, aside, os.O_WRONLY)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
+            if sync:
+                file.flush()
+                os.fsync(descriptor)
+        os.rename(aside, name, src_dir_fd=directory, dst_dir_fd=directory)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(aside, dir_fd=directory)
+        raise
+    if sync:
+        os.fsync(directory)
 
 
 def replace(path: Path, data: bytes, *, sync: bool = False) -> None:
@@ -157,9 +165,24 @@ def open_lock(path: Path) -> int:
     raise UnsafePlaceError(f"{path} is not a file of its own", f"remove it: rm {path}")
 
 
-def open_to_read(path: Path | str) -> int:
+@contextmanager
+def opened_below(root: Path, folders: Sequence[str], *, make: bool = False) -> Iterator[int]:
+    """A directory some levels below one that others may write too: none of the levels may be a link. `make`: those
+    that are missing. Raises OSError."""
+    with ExitStack() as held:
+        descriptor = held.enter_context(opened_directory(root, links=True))
+        for name in folders:
+            if make:
+                with suppress(FileExistsError):
+                    os.mkdir(name, dir_fd=descriptor)
+            descriptor = os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=descriptor)
+            held.callback(os.close, descriptor)
+        yield descriptor
+
+
+def open_to_read(path: Path | str, *, directory: int | None = None) -> int:
     """A regular file that is no link; what is none, such as a pipe that would keep us waiting, is FileNotFoundError."""
-    descriptor = os.open(path, os.O_RDONLY | _OLD)
+    descriptor = os.open(path, os.O_RDONLY | _OLD, dir_fd=directory)
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return descriptor
     os.close(descriptor)

@@ -15,6 +15,12 @@ def printable(text: str) -> str:
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
+def number(text: str) -> int | None:
+    """A decimal number that fits a counter of the kernel; None for anything else. int() itself takes digits of every
+    script, and raises where there are some thousand of them."""
+    return int(text) if len(text) <= 20 and text.isascii() and text.isdecimal() else None
+
+
 def printable_lines(text: str) -> str:
     """The same for text of several lines."""
     return "\n".join(map(printable, text.split("\n")))

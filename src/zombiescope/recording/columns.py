@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Sequence
+from functools import cache
 from itertools import compress
 from typing import Any
 
@@ -18,15 +19,21 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+try:  # pyarrow.compute makes a function with a docstring of each of its kernels when it is imported: 50 ms
+    from pyarrow._compute import SetLookupOptions, call_function
+except ImportError:
+    from pyarrow.compute import SetLookupOptions, call_function
+
+from zombiescope._native import decode_blocks
 from zombiescope.recording import schema
-from zombiescope.recording.log import Block, Lists, Texts
+from zombiescope.recording.log import Block, EncodedBlock, Lists, Texts
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 ID_KINDS = {"samples": ("task", "stack", "series"), "stacks": ("stack",), "frames": ("frame",), "tasks": ("task",),
             "series": ("series",), "counters": ("series",), "interrupts": ("series",),
-            "stack_counts": ("stack",)}  # fmt: skip
+            "stack_counts": ("stack",), "python": ("stack",)}  # fmt: skip
 """Which columns of a table hold ids; the elements of stacks.frames are ids of kind `frame` too."""
 
 DICTIONARIES = {"stacks": "stack", "frames": "frame", "tasks": "task", "series": "series"}
@@ -46,7 +53,11 @@ def arrow_type(column: schema.Column) -> pa.DataType:
 
 
 def arrow_schema(table: schema.Table, columns: Iterable[str] | None = None) -> pa.Schema:
-    wanted = table.names if columns is None else tuple(columns)
+    return _arrow_schema(table, table.names if columns is None else tuple(columns))
+
+
+@cache
+def _arrow_schema(table: schema.Table, wanted: tuple[str, ...]) -> pa.Schema:
     kinds = {column.name: column for column in table.columns}
     unknown = [name for name in wanted if name not in kinds]
     if unknown:
@@ -88,6 +99,42 @@ class Gathering:
     def table(self) -> pa.Table:
         arrays = [arrow_array(self._kinds[field.name], field.type, self._pieces[field.name]) for field in self._schema]
         return pa.Table.from_arrays(arrays, schema=self._schema)
+
+
+def decoded(table: schema.Table, blocks: Sequence[EncodedBlock], names: Sequence[str] | None = None) -> pa.Table:
+    """All rows of some blocks of one table, in their order."""
+    if any(block.stored is not table for block in blocks):  # written by an older version
+        gathering = Gathering(table, names, None, None)
+        for block in blocks:
+            gathering.add(block.decode())
+        return gathering.table()
+    target = arrow_schema(table, names)
+    numbers = tuple(table.names.index(name) for name in target.names)
+    found = decode_blocks(table.kinds, numbers, [(block.body, block.rows, block.wall_us) for block in blocks])
+    arrays = [
+        _whole_array(table.columns[number].kind, field.type, *column)
+        for number, field, column in zip(numbers, target, found, strict=True)
+    ]
+    return pa.Table.from_arrays(arrays, schema=target)
+
+
+def _whole_array(kind: str, type_: pa.DataType, values: array[int], measured: Any, there: bytearray | None) -> pa.Array:
+    """A column of decode_blocks() as Arrow."""
+    stored = np.frombuffer(values, np.int64)
+    valid = None if there is None else np.frombuffer(there, bool)
+    if kind not in ("text", "ints"):
+        return ints_array(stored, valid, type_)
+    offsets = np.zeros(len(stored) + 1, np.int32)
+    np.cumsum(stored, out=offsets[1:])
+    if kind == "ints":
+        return lists_array(offsets, ints_array(np.frombuffer(measured, np.int64), None, pa.int32()), valid)
+    # In ASCII every cut is between two characters, and every text is what it would be if it were decoded.
+    if measured.isascii():
+        buffers = [_validity(valid), pa.py_buffer(offsets), pa.py_buffer(measured)]
+        return pa.Array.from_buffers(pa.string(), len(stored), buffers)
+    known = [True] * len(stored) if valid is None else valid.tolist()
+    spans = zip(offsets[:-1].tolist(), offsets[1:].tolist(), known, strict=True)
+    return text_array([measured[a:b].decode("utf-8", "replace") if there_is else None for a, b, there_is in spans])
 
 
 def _in_window(block: Block, start_us: int | None, end_us: int | None) -> Mask | None:
@@ -308,15 +355,16 @@ def _values(column: pa.ChunkedArray) -> list[Any]:
 
 
 def take(rows: pa.Table, positions: Ints) -> pa.Table:
-    return rows.take(ints_array(positions, None, pa.int64()))
+    return call_function("take", [rows, ints_array(positions, None, pa.int64())])
 
 
 def among(rows: pa.Table, name: str, wanted: Iterable[str]) -> Ints:
     """Which rows have one of these texts in a column; no text becomes an object."""
-    from pyarrow import compute
-
-    found = compute.is_in(rows.column(name), value_set=text_array(sorted(wanted)))
-    return numbers(compute.indices_nonzero(found).cast(pa.int64()))
+    options = SetLookupOptions(value_set=text_array(sorted(wanted)))
+    found = call_function("is_in", [rows.column(name)], options)
+    # uint64, of which no row number needs the last bit.
+    places = call_function("indices_nonzero", [found])
+    return np.frombuffer(places.buffers()[1] or b"", np.int64)[: len(places)]
 
 
 def cut(rows: pa.Table, time: str, start_us: int | None, end_us: int | None) -> pa.Table:

@@ -221,7 +221,7 @@ def _step_back() -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    if not arguments:
+    if not arguments or arguments[0].startswith("-"):
         print("usage: python -m zombiescope.recording.compact NODE_DIR [SEGMENT...]", file=sys.stderr)  # noqa: T201
         return 2
     _step_back()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SHORT_ID = 12
 """As many digits of an id as the runtimes print."""
-_COLUMNS = ("id", "pod_uid", "name", "image", "pod", "namespace")
+_COLUMNS = ("id", "pod_uid", "name", "image", "pod", "namespace", "owner")
 
 
 class ContainerName(NamedTuple):
@@ -30,6 +30,8 @@ class ContainerName(NamedTuple):
     image: str | None = None
     pod: str | None = None
     namespace: str | None = None
+    owner: str | None = None
+    """The pod's: Deployment/web."""
 
     @property
     def pod_path(self) -> str | None:
@@ -59,7 +61,9 @@ class ContainerNames:
         if found is not None and (found.pod or not pod_uid):
             return found
         of_pod = self._by_pod.get(uid(pod_uid or ""), NAMELESS)
-        return of_pod if found is None else found._replace(pod=of_pod.pod, namespace=of_pod.namespace)
+        return (
+            of_pod if found is None else found._replace(pod=of_pod.pod, namespace=of_pod.namespace, owner=of_pod.owner)
+        )
 
     def owner(self, unit: str | None, container: str | None, pod_uid: str | None = None) -> tuple[str, str] | None:
         """Whose a task is, and of which kind: its container by name, or its unit; None where it has neither.
@@ -98,7 +102,7 @@ def read(
             if identity:
                 by_id[identity] = found
             if pod_uid and found.pod:
-                by_pod[uid(pod_uid)] = ContainerName(pod=found.pod, namespace=found.namespace)
+                by_pod[uid(pod_uid)] = ContainerName(pod=found.pod, namespace=found.namespace, owner=found.owner)
     return ContainerNames(by_id, by_pod)
 
 
@@ -152,7 +156,9 @@ def fits_container(container: str, known: ContainerName, pattern: str) -> bool:
 
 
 def fits_pod(pod_uid: str, known: ContainerName, pattern: str) -> bool:
-    """Its name, namespace/name, or uid; * and ? match."""
+    """Its name, namespace/name, uid, or its owner as Deployment/web; * and ? match."""
+    if known.owner and fnmatchcase(known.owner, pattern):
+        return True
     if pod_uid and fnmatchcase(uid(pod_uid), uid(pattern)):
         return True
     if known.pod is None:

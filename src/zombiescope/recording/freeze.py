@@ -15,8 +15,9 @@ from dataclasses import asdict, dataclass
 from itertools import chain, count
 from pathlib import Path
 
-from zombiescope import _safe_files
+from zombiescope import _json, _safe_files
 from zombiescope.recording.layout import FROZEN_FOLDER, write_synced
+from zombiescope.recording.store import Directory
 
 _SLUG_LENGTH = 40
 
@@ -60,14 +61,29 @@ def list_frozen(node_dir: Path) -> list[Frozen]:
     """Every frozen window, oldest first. A file that cannot be read, or whose id is not its own name, freezes
     nothing: ids become names of files that are deleted."""
     found = []
+    store = Directory(node_dir)
     for path in (node_dir / FROZEN_FOLDER).glob("*.json"):
         try:
-            frozen = Frozen(**json.loads(path.read_bytes()))
-        except (OSError, ValueError, TypeError, RecursionError):
+            frozen = parse(store.read(f"{FROZEN_FOLDER}{path.name}"))
+        except (OSError, ValueError):
             continue
         if frozen.id == path.stem:
             found.append(frozen)
     return sorted(found, key=lambda frozen: (frozen.from_us, frozen.to_us, frozen.id))
+
+
+def parse(data: bytes) -> Frozen:
+    """Raises ValueError."""
+    try:
+        frozen = Frozen(**_json.loads(data))
+    except TypeError as error:
+        raise ValueError(f"not a frozen window: {error}") from error
+    numbers, texts = (frozen.from_us, frozen.to_us, frozen.at_us), (frozen.id, frozen.why)
+    if not all(type(each) is int and 0 <= each < 1 << 62 for each in numbers) or not all(
+        isinstance(each, str) for each in texts
+    ):
+        raise ValueError("not a frozen window: it has other values than one")
+    return frozen
 
 
 def _id(from_us: int, to_us: int, why: str, taken: set[str]) -> str:

@@ -10,7 +10,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+from zombiescope import _json
+from zombiescope.recording import shape
 from zombiescope.recording.layout import write_synced
+from zombiescope.recording.store import Directory
 
 NAME = "incidents.json"
 MOST = 200
@@ -19,16 +22,17 @@ MOST = 200
 def read(node_dir: Path) -> list[dict[str, Any]]:
     """Every incident that is known, the newest last; none where there is no file or it cannot be read."""
     try:
-        return parse((node_dir / NAME).read_bytes())
-    except (OSError, ValueError, RecursionError):
+        return parse(Directory(node_dir).read(NAME))
+    except (OSError, ValueError):
         return []
 
 
 def parse(data: bytes) -> list[dict[str, Any]]:
-    """Raises ValueError."""
-    document = json.loads(data)
+    """As many as are ever written, whoever wrote it. Raises ValueError."""
+    document = _json.loads(data)
     listed = document.get("incidents") if isinstance(document, dict) else None
-    return [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+    found = map(shape.incident, listed[-MOST:]) if isinstance(listed, list) else ()
+    return [entry for entry in found if entry is not None]
 
 
 def close(node_dir: Path) -> None:

@@ -22,7 +22,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from zombiescope import _safe_files
+from zombiescope import _json, _safe_files
 from zombiescope.recording.store import Store, StoredFile
 
 NODE_FOLDER = "node="
@@ -115,7 +115,7 @@ class Manifest:
         become names of files, and numbers become times and sizes of arrays: each is one that a recording can have.
         """
         try:
-            document = json.loads(data)
+            document = _json.loads(data)
             strange = [name for name in document["segments"] if not _SEGMENT_NAME.fullmatch(name)]
             if strange:
                 raise ValueError(f"it names {strange[0]!r}, which is no segment")
@@ -131,7 +131,7 @@ class Manifest:
                 damage=tuple(map(str, document["damage"])),
                 size_bytes=len(data) + sum(facts["bytes"] for facts in document["tables"].values()),
             )
-        except (KeyError, TypeError, AttributeError, RecursionError) as error:
+        except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"not a manifest: {error!r}") from error
 
 

@@ -2,7 +2,7 @@
 
 A running recorder publishes RUNTIME/recorder.json ({"pid", "recording", "node", "started_us", "mark_socket"})
 and holds flock() on its node's `lock` file. The file may outlive its writer; the lock cannot, so the lock
-decides.
+decides. One that starts while another runs takes the next place: RUNTIME/recorder-2.json, and so on.
 
 RUNTIME is /run/zombiescope for root and for the user that root gave that directory to (RuntimeDirectory= of a
 unit), else $XDG_RUNTIME_DIR/zombiescope, else /tmp/zombiescope-UID; a reader looks in all of them.
@@ -15,17 +15,15 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from zombiescope import _safe_files
-from zombiescope._mark import SOCKET, runtime_directories
+from zombiescope import _json, _safe_files
+from zombiescope._mark import RECORDERS, runtime_directories, socket_name
 
 SYSTEM_DIR = Path("/var/lib/zombiescope")
-PUBLISHED = "recorder.json"
 LOCK_FILE = "lock"
 _PUBLISHED_BYTES = 1 << 16
 
@@ -53,23 +51,47 @@ def runtime_directory() -> Path:
     return next((place for place in places[1:] if place.parent.is_dir()), places[-1])
 
 
+def published_name(place: int) -> str:
+    """The file in which the recorder of a place says what it does."""
+    return "recorder.json" if place == 1 else f"recorder-{place}.json"
+
+
+def mark_socket(runtime: Path, place: int) -> Path:
+    """Where the recorder of a place listens for marks."""
+    return runtime / socket_name(place)
+
+
+def free_place(runtime: Path) -> int | None:
+    """The first place of a runtime directory that no running recorder has; None where so many run already."""
+    return next((place for place in range(1, RECORDERS + 1) if _running(runtime, place) is None), None)
+
+
+def running_recorders() -> list[RunningRecorder]:
+    """All recorders of this machine that this user can see, the longest running first."""
+    runtimes = dict.fromkeys(Path(place) for place in runtime_directories())
+    places = [(runtime, place) for runtime in runtimes for place in range(1, RECORDERS + 1)]
+    found = [recorder for recorder in (_running(*place) for place in places) if recorder is not None]
+    return sorted(found, key=lambda recorder: recorder.started_us)
+
+
 def running_recorder() -> RunningRecorder | None:
-    """The recorder that runs on this machine, or None."""
-    for place in runtime_directories():
-        recorder = _published(Path(place) / PUBLISHED)
-        if recorder is not None and holds_lock(recorder):
-            return recorder
-    return None
+    """The recorder that is meant when none is named: the one that runs longest. A short second one hides nothing."""
+    return next(iter(running_recorders()), None)
 
 
-def _published(path: Path) -> RunningRecorder | None:
+def _running(runtime: Path, place: int) -> RunningRecorder | None:
+    recorder = _published(runtime / published_name(place), mark_socket(runtime, place))
+    return recorder if recorder is not None and holds_lock(recorder) else None
+
+
+def _published(path: Path, its_socket: Path) -> RunningRecorder | None:
     """What a recorder said of itself; None when nobody did, or when somebody else could have written it."""
     try:
         with os.fdopen(_safe_files.open_to_read(path), "rb") as file:
             if os.fstat(file.fileno()).st_uid not in {0, os.geteuid(), _appointed(path.parent)}:
                 return None
-            said: dict[str, Any] = json.loads(file.read(_PUBLISHED_BYTES))
-        socket = said.get("mark_socket") or path.parent / SOCKET
+            said: dict[str, Any] = _json.loads(file.read(_PUBLISHED_BYTES))
+        socket = said.get("mark_socket") or its_socket
         return RunningRecorder(
             pid=int(said["pid"]),
             recording=Path(said["recording"]),
@@ -77,7 +99,7 @@ def _published(path: Path) -> RunningRecorder | None:
             started_us=int(said["started_us"]),
             mark_socket=Path(socket),
         )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 

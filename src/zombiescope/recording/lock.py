@@ -9,7 +9,7 @@ import select
 from contextlib import suppress
 from pathlib import Path
 
-from zombiescope import _safe_files
+from zombiescope import _json, _safe_files
 from zombiescope._errors import UserError
 from zombiescope.recording.locate import LOCK_FILE
 
@@ -55,6 +55,6 @@ class Lock:
 
 def _holder(fd: int) -> int | None:
     try:
-        return int(json.loads(os.pread(fd, 4096, 0))["pid"])
-    except (ValueError, KeyError, TypeError, OSError, RecursionError):
+        return int(_json.loads(os.pread(fd, 4096, 0))["pid"])
+    except (ValueError, KeyError, TypeError, OSError):
         return None

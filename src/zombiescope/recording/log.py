@@ -40,7 +40,8 @@ from typing import Any, BinaryIO, overload
 
 import zstandard
 
-from zombiescope._native import decode_ints, encode_ints
+from zombiescope import _json
+from zombiescope._native import check_block, decode_ints, encode_ints
 from zombiescope.recording import schema
 from zombiescope.recording.allowance import LOG_RATIO, TOTAL_FLOOR_BYTES, Allowance
 
@@ -147,15 +148,15 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class EncodedBlock:
-    """A block as it is on disk: a fraction of its size in memory, to be decoded whenever it is needed. `first_us` and
-    `last_us` are of its rows; 0 and -1 where none has a time."""
+    """A block as it is on disk, and known to be whole: a fraction of its size in memory, to be decoded whenever it is
+    needed. `lowest` and `highest` are of its first column, which is a time or an id; 0 and -1 where no row has one."""
 
     stored: schema.Table
     rows: int
     wall_us: int
     body: bytes
-    first_us: int
-    last_us: int
+    lowest: int
+    highest: int
 
     def decode(self) -> Block:
         afforded = Allowance(sys.maxsize)  # once, when the frame was read
@@ -169,7 +170,7 @@ class LogFrame:
     blocks: tuple[Block, ...]
     closes: bool
     encoded: tuple[EncodedBlock, ...] = ()
-    """Blocks of the table that was asked for in this form."""
+    """All blocks, where they were asked for in this form; `blocks` are none then."""
 
 
 # --- writing -----------------------------------------------------------------------------------------------------
@@ -278,9 +279,9 @@ class SegmentReader:
         if len(payload) > MAX_HEADER_BYTES:
             raise DamagedError(f"its header has {len(payload)} bytes")
         try:
-            header = json.loads(payload)
-        except RecursionError as error:
-            raise DamagedError("its header is nested too deeply") from error
+            header = _json.loads(payload)
+        except ValueError as error:
+            raise DamagedError(f"its header cannot be read: {error}") from error
         if not isinstance(header, dict):
             raise DamagedError("the header is not an object")
         return header
@@ -290,16 +291,16 @@ class SegmentReader:
         """Bytes read so far as whole frames."""
         return self._position
 
-    def frames(self, encoded: schema.Table | None = None) -> Iterator[LogFrame]:
+    def frames(self, *, encoded: bool = False) -> Iterator[LogFrame]:
         """Every whole frame not yet given. Sets `damage` when a frame is there but wrong, and then gives no more.
-        Blocks of the table `encoded` are checked, and stay as they are on disk."""
+        `encoded`: blocks are checked, and stay as they are on disk."""
         while self.damage is None and not self.closed:
             payload = self._next_payload()
             if payload is None:
                 return
             try:
                 self._allowance.earn(len(payload), LOG_RATIO)
-                frame = decode_frame(self._unpacked(payload), self._allowance, encoded)
+                frame = decode_frame(self._unpacked(payload), self._allowance, encoded=encoded)
             except (DamagedError, ValueError, UnicodeDecodeError, zstandard.ZstdError) as error:
                 self.damage = f"frame at byte {self._position - len(payload)}: {error}"
                 return
@@ -336,7 +337,7 @@ class SegmentReader:
         return payload
 
 
-def decode_frame(body: bytes, allowance: Allowance | None = None, encoded: schema.Table | None = None) -> LogFrame:
+def decode_frame(body: bytes, allowance: Allowance | None = None, *, encoded: bool = False) -> LogFrame:
     """A frame from its decompressed body, within what a reader may allocate. Raises DamagedError and TooMuchError."""
     allowance = Allowance() if allowance is None else allowance
     if len(body) < _CLOCK.size:
@@ -355,13 +356,23 @@ def decode_frame(body: bytes, allowance: Allowance | None = None, encoded: schem
         stored = schema.RETIRED.get(number) or schema.BY_NUMBER.get(number)
         if stored is None:
             raise DamagedError(f"table {number} is not known to this version")
-        first = offset
-        block, offset = _decode_block(stored, body, offset, rows, wall_us, allowance)
-        if block.table is encoded:
-            kept.append(EncodedBlock(stored, rows, wall_us, body[first:offset], *_span(block)))
+        if encoded:
+            whole, offset = _whole_block(stored, body, offset, rows, wall_us, allowance)
+            kept.append(whole)
         else:
+            block, offset = _decode_block(stored, body, offset, rows, wall_us, allowance)
             blocks.append(block)
     return LogFrame(wall_us, monotonic_ns, tuple(blocks), closes, tuple(kept))
+
+
+def _whole_block(
+    stored: schema.Table, body: bytes, offset: int, rows: int, wall_us: int, allowance: Allowance
+) -> tuple[EncodedBlock, int]:
+    """As it is, where that is a block; what it will take to decode it is paid for now."""
+    allowance.spend(rows * len(stored.columns) * _CELL_BYTES)
+    end, texts, elements, lowest, highest = check_block(stored.kinds, body, offset, rows, wall_us)
+    allowance.spend(texts * _TEXT_BYTES + elements * _CELL_BYTES)
+    return EncodedBlock(stored, rows, wall_us, body[offset:end], lowest, highest), end
 
 
 def _decode_block(
@@ -374,14 +385,6 @@ def _decode_block(
     for column in stored.columns:
         columns[column.name], offset = _decode_column(column.kind, body, offset, rows, wall_us, allowance)
     return Block(table, rows, columns), offset
-
-
-def _span(block: Block) -> tuple[int, int]:
-    """The first and the last time in a block."""
-    times = block.columns[block.table.time_column or ""]
-    if not isinstance(times, array):
-        times = [time for time in times or () if time is not None]
-    return (min(times), max(times)) if len(times) else (0, -1)
 
 
 def _decode_column(

@@ -4,9 +4,10 @@ A pack is a zip of stored members with the layout of layout.py below node=NAME/.
 window are copied as they are; those at its edges, and log segments, are cut to it and written as Parquet.
 Reading a table in the window from the pack gives the rows that the recording gives.
 
-What holds at the start of the window but was written before it (the ledger's lines, containers, the NIC queues, gauges,
-a gap that has not ended) goes into a part of its own with its own times, so that "the last line at or
-before" is still right. All rollups before the end come along: what is normal is known from the weeks before.
+What holds at the start of the window but was written before it (the ledger's lines, containers, the NIC queues, GPUs
+and the processes on them, gauges, a gap that has not ended) goes into a part of its own with its own times, so that
+"the last line at or before" is still right. All rollups before the end come along: what is normal is known from the
+weeks before.
 
 For strangers (redaction.py) every part is written anew with other words, and rollups stay behind.
 """
@@ -189,6 +190,9 @@ class _Packing:
                 (schema.LEAKS, _last_by(self._before("leaks", boot), "path")),
                 (schema.CONTAINERS, self._containers(boot)),
                 (schema.QUEUES, _last_by(self._before("queues", boot), "nic", "queue")),
+                (schema.GPUS, _last_by(self._before("gpus", boot), "gpu")),
+                (schema.GPU_PROCESSES, self._gpu_processes(boot)),
+                (schema.MOUNTS, _last_by(self._before("mounts", boot), "point")),
                 (schema.GAPS, self._open_gaps()),
             ):
                 merger.add_rows(table, rows if self._redaction is None else self._redaction.rows(table, rows))
@@ -208,6 +212,10 @@ class _Packing:
         gone = columns.present(last.column("exited"))
         again = columns.present(last.column("started")) & (started > exited)
         return columns.take(last, np.flatnonzero(~gone | again))
+
+    def _gpu_processes(self, boot: str) -> pa.Table:
+        last = _last_by(self._before("gpu_processes", boot), "gpu", "pid", "start_ticks")
+        return columns.take(last, np.flatnonzero(columns.numbers(last.column("ended")) == 0))
 
     def _open_gaps(self) -> pa.Table:
         gaps = [gap for gap in self._recording.gaps(self._start_us, self._end_us) if gap.from_us < self._start_us]
@@ -240,6 +248,6 @@ def _belongs(part: Part, first: Part) -> bool:
 
 def _last_by(rows: pa.Table, *keys: str) -> pa.Table:
     """The last row for each value of some columns."""
-    values = zip(*(columns.texts(rows.column(key)) for key in keys), strict=True)
+    values = zip(*(rows.column(key).to_pylist() for key in keys), strict=True)
     last = {value: row for row, value in enumerate(values)}
     return columns.take(rows, np.array(sorted(last.values()), np.int64))

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from zombiescope.recording import columns, schema
+from zombiescope.recording import columns, parquet_footer, schema
 from zombiescope.recording.allowance import PARQUET_RATIO, TOTAL_FLOOR_BYTES, Allowance, TooMuchError
 from zombiescope.recording.layout import Manifest, Span
 from zombiescope.recording.parquet import ROWS_PER_GROUP
+from zombiescope.recording.parquet_footer import Footers
 from zombiescope.recording.part import Damage
 from zombiescope.recording.store import Store
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 _CELL_BYTES = 8
 THREADED_ROWS = 1_000_000
@@ -30,9 +33,18 @@ _SUMMARIES = frozenset(table.name for table in schema.SUMMARIES)
 
 
 class ParquetPart:
-    def __init__(self, store: Store, prefix: str, manifest: Manifest, *, floor_bytes: int = TOTAL_FLOOR_BYTES) -> None:
-        """`floor_bytes`: what may come out of a table however small its file is."""
+    def __init__(
+        self,
+        store: Store,
+        prefix: str,
+        manifest: Manifest,
+        *,
+        floor_bytes: int = TOTAL_FLOOR_BYTES,
+        footers: Footers | None = None,
+    ) -> None:
+        """`floor_bytes`: what may come out of a table however small its file is; `footers`: those of other parts."""
         self._floor_bytes = floor_bytes
+        self._footers = footers or Footers()
         self.name = manifest.part
         self.boot = manifest.boot
         self.start_us = manifest.from_us
@@ -71,8 +83,9 @@ class ParquetPart:
         start_us, end_us = self._cutting(table, start_us, end_us)
         try:
             with self._store.open(self._prefix + name) as file:
-                return _read_parquet(file, table, start_us, end_us, wanted, self._floor_bytes)
-        except (OSError, pa.ArrowException, EOFError, ValueError, OverflowError) as error:
+                footer = self._footers.of(self._prefix + name, file)
+                return _read_parquet(file, table, start_us, end_us, wanted, self._floor_bytes, footer)
+        except (OSError, pa.ArrowException, EOFError, LookupError, ValueError, OverflowError) as error:
             self._damaged(name, str(error).splitlines()[0] if str(error) else repr(error))
             return None
 
@@ -120,14 +133,20 @@ def _read_parquet(
     end_us: int | None,
     wanted: Sequence[str] | None,
     floor_bytes: int,
+    metadata: pq.FileMetaData | None = None,
 ) -> pa.Table:
+    """`metadata`: of its footer, where that was checked."""
     target = columns.arrow_schema(table, wanted)
     allowance = Allowance(floor_bytes)
     allowance.earn(file.seek(0, os.SEEK_END), PARQUET_RATIO)
     file.seek(0)
+    import pyarrow.parquet as pq  # 30 ms, and a node's last minutes are no Parquet yet
+
+    metadata = parquet_footer.metadata(file) if metadata is None else metadata
     # Text stays a dictionary until it is known how long it is: one string may stand for a million rows.
-    texts = [field.name for field in target if pa.types.is_string(field.type)]
-    parquet = pq.ParquetFile(file, page_checksum_verification=True, read_dictionary=texts)
+    paths = {metadata.schema.column(number).path for number in range(metadata.num_columns)}
+    texts = [field.name for field in target if pa.types.is_string(field.type) and field.name in paths]
+    parquet = pq.ParquetFile(file, metadata=metadata, page_checksum_verification=True, read_dictionary=texts)
     stored = set(parquet.schema_arrow.names)
     needed = [name for name in target.names if name in stored]
     time = table.time_column

@@ -13,21 +13,22 @@ touches.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
-from zombiescope.recording import allowance, columns, layout, schema
+from zombiescope import _json
+from zombiescope.recording import allowance, columns, layout, schema, shape
 from zombiescope.recording.columns import in_order_of_time
 from zombiescope.recording.gaps import Gap, find_gaps
 from zombiescope.recording.ids import UniqueIds
 from zombiescope.recording.log import DamagedError, SegmentReader
+from zombiescope.recording.parquet_footer import Footers
 from zombiescope.recording.parquet_part import ParquetPart
 from zombiescope.recording.part import Damage, Part
 from zombiescope.recording.segment_part import SegmentPart, bound
@@ -45,10 +46,15 @@ def open_recording(
 ) -> Recording:
     """One node at `path`: a directory, a node's folder in it, or a pack; `temporary`: it is removed when this is over,
     so nobody is sent there; `since_us`: as if the parts that ended before had never been. Raises NotARecordingError."""
+    return open_as(Recording, path, node, temporary=temporary, since_us=since_us)
+
+
+def open_as(kind: type[AnyRecording], path: Path | str, node: str | None = None, **options: Any) -> AnyRecording:
+    """The same, as a kind of its own: with more methods."""
     store = open_store(path)
     try:
         prefix, name = _find_node(store, node)
-        return Recording(store, prefix, name, temporary=temporary, since_us=since_us)
+        return kind(store, prefix, name, **options)
     except BaseException:
         store.close()
         raise
@@ -85,6 +91,7 @@ class Recording:
         self.name = name
         self._segments: list[SegmentPart] = []
         self._parquet: list[ParquetPart] = []
+        self._footers = Footers()
         self._ids = UniqueIds()
         self.refresh()
 
@@ -93,11 +100,19 @@ class Recording:
     def refresh(self) -> None:
         """Looks at the files again. What has not changed since stays decoded, and keeps its ids; ids given out before
         mean nothing afterwards."""
-        before = {(part.name, part.size_bytes): part for part in self._segments if not part.growing}
+        self._look_again({(part.name, part.size_bytes): part for part in self._segments if not part.growing}, {})
+
+    def reach_back(self) -> None:
+        """From now on all that was recorded, where only what came after a moment was opened. What is open stays as it
+        is, decoded, with its ids and its end."""
+        self._since_us = None
+        self._look_again({}, {part.name: part for part in self._segments})
+
+    def _look_again(self, before: Mapping[tuple[str, int], SegmentPart], stays: Mapping[str, SegmentPart]) -> None:
         self._damage: list[Damage] = []
         self.node = self._read_node()
         # Segments first: one that compaction deletes meanwhile is named by a manifest that is read after it.
-        opened = self._open_segments(before)
+        opened = self._open_segments(before, stays)
         for part in self._segments:
             if part not in opened:
                 part.close()
@@ -111,29 +126,37 @@ class Recording:
         known = {part.name: part for part in self._parquet}
         self._parquet = [
             known.get(manifest.part)
-            or ParquetPart(self.store, self.prefix, manifest, floor_bytes=allowance.share(len(manifests)))
+            or ParquetPart(
+                self.store,
+                self.prefix,
+                manifest,
+                floor_bytes=allowance.share(len(manifests)),
+                footers=self._footers,
+            )
             for manifest in manifests
         ]
-        same = {*map(id, known.values()), *map(id, before.values())}
+        same = {*map(id, known.values()), *map(id, before.values()), *map(id, stays.values())}
         self._ids.keep({part.name for part in self.parts if id(part) in same})
 
     def _read_node(self) -> dict[str, Any]:
         try:
-            node = json.loads(self.store.read(f"{self.prefix}{layout.NODE_FILE}"))
+            node = _json.loads(self.store.read(f"{self.prefix}{layout.NODE_FILE}"))
             if isinstance(node, dict):
-                return node
+                return shape.node(node)
             self._damage.append(Damage(layout.NODE_FILE, "is not an object"))
-        except (OSError, ValueError, RecursionError) as error:
+        except (OSError, ValueError) as error:
             self._damage.append(Damage(layout.NODE_FILE, str(error)))
         return {}
 
-    def _open_segments(self, known: Mapping[tuple[str, int], SegmentPart]) -> list[SegmentPart]:
+    def _open_segments(
+        self, known: Mapping[tuple[str, int], SegmentPart], stays: Mapping[str, SegmentPart]
+    ) -> list[SegmentPart]:
         found = layout.segment_files(self.store.entries(f"{self.prefix}{layout.LOG_FOLDER}"), self.prefix)
         if self._since_us is not None:
             found = _since(found, self._since_us)
         opened: list[SegmentPart] = []
         for segment in found:
-            if part := known.get((segment.name, segment.size_bytes)):
+            if part := stays.get(segment.name) or known.get((segment.name, segment.size_bytes)):
                 part.since_us, part.until_us = part.start_us, None
                 opened.append(part)
                 continue
@@ -362,6 +385,9 @@ class Recording:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+AnyRecording = TypeVar("AnyRecording", bound=Recording)
 
 
 def _since(found: list[layout.SegmentFile], since_us: int) -> list[layout.SegmentFile]:

@@ -6,7 +6,7 @@ of units that asked for nothing, systemd's and the runtimes' own directories in 
 
 The same word is replaced by the same one in every table, so that joins, filters and families hold; an id stays an id
 of the same length, and what a controller added to a pod's name stays. The words are keyed by a number that is thrown
-away with the process: two packs cannot be joined, and nobody can try out names.
+away with the process, unless a caller keeps one: two packs cannot be joined, and nobody can try out names.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from zombiescope import _json
 from zombiescope.recording import columns, schema
 from zombiescope.recording.container_names import is_made_up, pod_owner
 from zombiescope.recording.layout import Span
@@ -46,18 +47,23 @@ _NODE_KEPT = (
 _FIELDS = {
     "image": "image", "pod": "pod", "namespace": "namespace", "requester": "task", "requester_unit": "unit",
     "requester_command": "command", "command": "command", "container": "id", "container_id": "id", "uid": "id",
-    "pod_uid": "id",
+    "pod_uid": "id", "owner": "owner", "container_name": "container",
+    "submission_id": "job", "said": "text", "actor": "class",
 }  # fmt: skip
 """Fields of events that hold a name -> what it is the name of."""
 _PLAIN = frozenset({"frames.kind", "series.source", "series.name", "series.kind", "events.kind",
                     "events.source", "events.severity", "census.hierarchy", "containers.runtime",
-                    "containers.restart_policy", "queues.cpus", "gaps.source"})  # fmt: skip
+                    "containers.restart_policy", "queues.cpus", "gaps.source", "gpus.state", "gpus.driver",
+                    "gpus.name", "gpus.pci", "waiting.state",
+                    "waiting.wchan", "waiting.frames", "waiting.kind", "disks.device", "mounts.kind",
+                    "mounts.device", "python.state"})  # fmt: skip
 """Columns whose words are ours or the kernel's."""
 
 
 class Redaction:
-    def __init__(self, recording: Recording, end_us: int) -> None:
-        self._key = os.urandom(16)
+    def __init__(self, recording: Recording, end_us: int, key: bytes | None = None) -> None:
+        """`key`: of whoever sends one part after the other (shipping/redacted.py), and keeps it on the node."""
+        self._key = key or os.urandom(16)
         self._words: dict[str, str] = {}
         self._known: dict[tuple[str, str], str] = {}
         self.node = self._token("node", recording.name)
@@ -65,15 +71,25 @@ class Redaction:
         for part in recording.parts:
             if part.touches(schema.CONTAINERS, None, end_us):
                 self._learn(part.rows(schema.CONTAINERS, None, end_us, None))
+            if part.touches(schema.EVENTS, None, end_us):
+                self._learn_jobs(part.rows(schema.EVENTS, None, end_us, ("source", "fields")))
 
     def _learn(self, rows: pa.Table) -> None:
         """The words that containers are known by."""
         for column, kind in (("name", "container"), ("image", "image"), ("namespace", "namespace"), ("pod", "pod"),
                              ("requester", "task"), ("requester_unit", "unit"), ("requester_command", "command"),
-                             ("id", "id"), ("pod_uid", "id")):  # fmt: skip
+                             ("id", "id"), ("pod_uid", "id"), ("owner", "owner")):  # fmt: skip
             for word in set(columns.texts(rows.column(column))):
                 if word and word not in self._words:
                     self._words[word] = self._made(kind, word)
+
+    def _learn_jobs(self, rows: pa.Table) -> None:
+        """The names under which people submit jobs to Ray; texts have them, too."""
+        cells = (columns.texts(rows.column(name)) for name in ("source", "fields"))
+        for source, text in zip(*cells, strict=True):
+            name = _submission(text) if source == "ray" else None
+            if name and name not in self._words:
+                self._words[name] = self._token("job", name)
 
     def _made(self, kind: str, word: str) -> str:
         if kind == "id":
@@ -83,6 +99,9 @@ class Redaction:
         if kind == "pod":
             owner = pod_owner(word)
             return self._token("pod", owner) + word[len(owner) :]
+        if kind == "owner":
+            what, slash, name = word.rpartition("/")
+            return what + slash + self._token("pod", name)
         if kind == "unit":
             return self._token("unit", word) + "." + word.rpartition(".")[2]
         return self._token(kind, word)[:15] if kind == "task" else self._token(kind, word)
@@ -106,6 +125,8 @@ class Redaction:
             return self._words[bare] + word[len(bare) :]
         if bare.startswith("/") and len(bare) > 1:
             return self._path(bare) + word[len(bare) :]
+        if ":/" in bare:
+            return self._served(bare) + word[len(bare) :]
         pieces = _PIECE.sub(lambda found: self._words.get(found[0], found[0]), word)
         return _ADDRESS.sub(lambda found: self._token("address", found[0]), self._ids(pieces))
 
@@ -158,6 +179,8 @@ class Redaction:
             return _FILE.sub(lambda found: self._path(found[0]), text)
         if column in ("cgroup", "path"):
             return self._path(text)
+        if column in ("resource", "source", "point"):
+            return self._served(text)
         if column in ("exe", "module"):
             head, slash, name = text.rpartition("/")
             return f"/{self._token('dir', head)}/{name}" if slash else text
@@ -165,10 +188,17 @@ class Redaction:
             return self._token("command", text)
         return self.text(text)
 
+    def _served(self, text: str) -> str:
+        """A mount point, a disk, or a server with its directory: "srv:/data"."""
+        server, colon, path = text.rpartition(":")
+        if colon and path.startswith("/"):
+            return f"{self._token('server', server)}:{self._path(path)}"
+        return self._path(text) if text.startswith("/") else self.text(text)
+
     def _fields(self, text: str) -> str:
         try:
-            return json.dumps(self.value(json.loads(text)))
-        except (ValueError, RecursionError):
+            return json.dumps(self.value(_json.loads(text)))
+        except ValueError:
             return "{}"
 
     def value(self, value: Any, key: str = "") -> Any:
@@ -216,6 +246,15 @@ class RedactedPart:
 
     def spans(self) -> tuple[Span, ...]:
         return self._part.spans()
+
+
+def _submission(fields: str | None) -> str | None:
+    try:
+        said = _json.loads(fields or "{}")
+    except ValueError:
+        return None
+    name = said.get("submission_id") if isinstance(said, dict) else None
+    return name if isinstance(name, str) else None
 
 
 def redacted(parts: Iterable[Part], redaction: Redaction) -> list[Part]:

@@ -37,6 +37,9 @@ class Column:
     kind: str
 
 
+_LETTERS = {"time": "t", "int": "i", "text": "s", "ints": "l"}
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     number: int
@@ -46,12 +49,15 @@ class Table:
     """Of the columns."""
     time_column: str | None = field(init=False, compare=False, repr=False)
     """The column that a window selects by; dictionaries (stacks, frames, ...) have none."""
+    kinds: bytes = field(init=False, compare=False, repr=False)
+    """Of the columns, a letter each: t time, i int, s text, l a list of integers."""
 
     def __post_init__(self) -> None:
         # Asked for with every block of every frame.
         object.__setattr__(self, "names", tuple(column.name for column in self.columns))
         timed = (column.name for column in self.columns if column.kind == "time")
         object.__setattr__(self, "time_column", next(timed, None))
+        object.__setattr__(self, "kinds", "".join(_LETTERS[column.kind] for column in self.columns).encode())
 
 
 def _table(number: int, name: str, /, **columns: str) -> Table:
@@ -69,7 +75,7 @@ STACKS = _table(2, "stacks", stack="int", frames="ints")
 """A call stack as frame ids, outermost first. The user part stands before the kernel part."""
 
 FRAMES = _table(3, "frames", frame="int", name="text", module="text", kind="text")
-"""A function. kind: kernel, module, bpf, user, vdso, jit, unknown."""
+"""A function. kind: kernel, module, bpf, user, vdso, jit, python, unknown."""
 
 TASKS = _table(
     4, "tasks", task="int", pid="int", tid="int", comm="text", ppid="int", start_ticks="int", policy="int",
@@ -126,17 +132,49 @@ CGROUP_STATS = _table(
 was added since their last row."""
 
 CONTAINERS = _table(
-    17, "containers", time="time", id="text", name="text", image="text", runtime="text", namespace="text", pod="text",
+    44, "containers", time="time", id="text", name="text", image="text", runtime="text", namespace="text", pod="text",
     pod_uid="text", cgroup="text", started="time", exited="time", code="int", runs="int", restarts="int",
     restart_policy="text", requester="text", requester_pid="int", requester_unit="text", requester_command="text",
+    owner="text",
 )  # fmt: skip
 """A container, as far as its bundle, its runtime's files and its pod's directory said; a later row of the same id
 replaces the earlier one, and every segment says those that are there again. `runs`: how often its cgroup was made while
 the recorder watched; `restarts`: what the runtime counts; `requester`: who ran the client (docker run) that asked for
-it. `id` is the whole id, `pod` the pod's name."""
+it. `id` is the whole id, `pod` the pod's name, `owner` the pod's as the API server says ("Deployment/web"); null where
+nobody asks that server."""
 
 QUEUES = _table(13, "queues", time="time", nic="text", queue="text", irq="int", cpus="text")
 """Which cores serve a NIC queue's interrupt (cpus as in "0-3,8"); written when it changes and at segment start."""
+
+GPU_SECONDS = _table(
+    32, "gpu_seconds", time="time", gpu="int", utilisation="int", utilisation_samples="ints", memory_utilisation="int",
+    power_w="int", memory_used_bytes="int", clock_sm_mhz="int", temperature_c="int", memory_temperature_c="int",
+    reasons="int", power_cap_ns="int", sync_boost_ns="int", sw_thermal_ns="int", hw_thermal_ns="int",
+    power_brake_ns="int",
+)  # fmt: skip
+"""One GPU over the second of Unix time that ends at `time`. `utilisation`: mean percent of `utilisation_samples`, which
+the driver takes about every 0.2 s, in their order; power is the mean of the driver's own samples. The driver is asked
+every few seconds, so what it does not sample (clocks, temperatures, memory, `reasons`) is in the second of the question
+and null in the others. `reasons`: why clocks are low at that moment, as the driver's bits (kernel/nvml_codes.py). The
+_ns columns: how long clocks were held down for that reason since the last row that has a value, by the driver's own
+counters, which miss nothing."""
+
+GPUS = _table(
+    33, "gpus", time="time", gpu="int", uuid="text", name="text", pci="text", memory_bytes="int", driver="text",
+    mig="int", state="text", power_limit_w="int", clock_sm_max_mhz="int", ecc_corrected="int", ecc_uncorrected="int",
+    remapped_corrected="int", remapped_uncorrected="int", remap_pending="int", remap_failed="int",
+    nvlink_errors="int", nvlink_recoveries="int", pcie_replays="int", pcie_errors="int", recovery_action="int",
+)  # fmt: skip
+"""A GPU when something about it changed, and in every segment; the last row at or before a moment holds there.
+`state`: ok, lost, reset_required, unreadable. Counters as the driver has them: a fall is a reset. `recovery_action`:
+what the driver itself asks for (0 nothing, 1 reset, 2 reboot, 3 drain peers, 4 drain and reset, 5 recover IMEX)."""
+
+GPU_PROCESSES = _table(
+    34, "gpu_processes", time="time", gpu="int", pid="int", start_ticks="int", memory_bytes="int", comm="text",
+    cgroup="text", unit="text", container="text", pod="text", ended="int",
+)  # fmt: skip
+"""A process when it came to a GPU, when its memory there changed much, and when it left (`ended` 1); the living again
+in every segment. pid, start_ticks, unit, container and pod as in `tasks`."""
 
 GAPS = _table(14, "gaps", time="time", end="time", source="text", why="text")
 """A span in which a source was blind. Blind is not healthy."""
@@ -154,6 +192,45 @@ number). Two parts may both have a row of a second in which one ended and the ot
 STACK_COUNTS = _table(23, "stack_counts", stack="int", samples="int")
 """How often a part sampled each of its stacks; the row without a stack counts the samples that have none."""
 
+WAITING = _table(
+    40, "waiting", time="time", since="time", pid="int", tid="int", comm="text", cgroup="text", state="text",
+    wchan="text", frames="text", kind="text", resource="text", moves="int", alike="int", kernel_thread="int",
+    daemon="text", bytes_per_s="int",
+)  # fmt: skip
+"""A task that was found in the same wait at two looks or more, the last one at `time`, the first at `since`; it may
+have begun before. At most 64 a look; `alike` is how many waited for the same thing. `frames`: its kernel stack,
+outermost first, names joined by ";" (a module in brackets), where that may be read. `kind`: what it waits for (nfs,
+fuse, disk, journal, frozen, writeback, swap, gpu, lock ...), `resource` which one: a disk, srv:/data, a mount point.
+`moves`: whether that completed anything between the last two looks. `daemon`: who serves it, as "s3fs:4711".
+`bytes_per_s`: what a task that is stopped from writing (kind writeback) may write."""
+
+DISKS = _table(
+    41, "disks", time="time", interval_us="int", device="text", in_flight="int", reads="int", writes="int",
+    others="int", read_bytes="int", written_bytes="int", busy_ms="int", weighted_ms="int",
+)  # fmt: skip
+"""A disk in the tick that ends at `time`: what it completed since the last one, and what is in flight. A disk that did
+nothing and has nothing to do has no row; one with requests in flight that completes none stands still."""
+
+MOUNTS = _table(
+    42, "mounts", time="time", kind="text", source="text", point="text", device="text", waiting="int", answered="int",
+    resent="int",
+)  # fmt: skip
+"""A mount that another machine or a program serves, when something about it changed, at most every 30 s, and at the
+start of a segment. `waiting`: requests that a FUSE daemon has not answered; `answered`, `resent`: of NFS, in all."""
+
+PYTHON = _table(
+    48, "python", time="time", until="time", looks="int", pid="int", tid="int", comm="text", state="text", stack="int",
+    lines="ints",
+)  # fmt: skip
+"""What a thread was doing in Python, as it was seen from outside: `looks` looks in a row, the first at `time`, the last
+at `until`, saw the same. Looks are 0.1 s apart at the hottest threads and a second apart at others; a row holds one
+kind only. `stack`: its Python functions as a stack of frames of kind "python", whose `module` is the file; `lines`: the
+line of each of them, in the same order. `state`: the thread's in the kernel's letters (R, S, D), where it was read."""
+
+WHOLE_STACKS = _table(49, "whole_stacks", time="time", pid="int", tid="int", stack="int", ended="text")
+"""The user's part of a stack, unwound from a copy of it (recorder/stack_reader.py): of a few threads, a few times a
+second. `ended`: why it is not longer; "finished" is to the outermost function, anything else is on the stack too."""
+
 MINUTES = _table(
     20, "minutes", time="time", boot="text", seconds="int", cores_saturated_ms="int", longest_saturation_ms="int",
     longest_cpu="int", busy_ms="int", system_ms="int", cores="int", memory_cgroups="int", dying="int", restarts="int",
@@ -167,7 +244,8 @@ UNIT_HOURS = _table(21, "unit_hours", time="time", boot="text", unit="text", cpu
 
 TABLES = (
     SAMPLES, STACKS, FRAMES, TASKS, CORES, SERIES, COUNTERS, INTERRUPTS, EVENTS, CENSUS, LEAKS, CGROUP_STATS,
-    CONTAINERS, QUEUES, GAPS, COST,
+    CONTAINERS, QUEUES, GPU_SECONDS, GPUS, GPU_PROCESSES, GAPS, COST, WAITING, DISKS, MOUNTS,
+    PYTHON, WHOLE_STACKS,
 )  # fmt: skip
 ROLLUPS = (MINUTES, UNIT_HOURS)
 SUMMARIES = (HEAT, STACK_COUNTS)
@@ -178,6 +256,12 @@ RETIRED = {
     11: _table(
         11, "leaks", time="time", path="text", dying="int", created="int", removed="int", released="int", exact="int",
         comm="text", pid="int", unit="text", container="text",
+    ),
+    17: _table(
+        17, "containers", time="time", id="text", name="text", image="text", runtime="text", namespace="text",
+        pod="text", pod_uid="text", cgroup="text", started="time", exited="time", code="int", runs="int",
+        restarts="int", restart_policy="text", requester="text", requester_pid="int", requester_unit="text",
+        requester_command="text",
     ),
 }  # fmt: skip
 """Blocks of older segments: read into the table that has their name now; columns they lack have no values."""

@@ -1,9 +1,9 @@
 """A log segment as a part of a recording.
 
-A segment is decompressed and decoded whole, once: there is no index in it. What it holds is then kept. A table is one
-Arrow table, made when it is first asked for, and a window is a slice of it. The samples, which are most of it, stay as
-they are on disk, and of them only those frames are decoded that a window touches. A segment with very many samples, as
-an import writes it, keeps none of them, and is decoded again.
+A segment is decompressed and checked whole, once: there is no index in it. Its blocks are then kept as they are on
+disk. A table is one Arrow table, made of all its blocks when it is first asked for, and a window is a slice of it. Of
+the samples, which are most of it, only those blocks are decoded that a window touches. A segment with very many
+samples, as an import writes it, keeps none of them, and is read again.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from zombiescope.recording import columns, schema
 from zombiescope.recording.allowance import TOTAL_FLOOR_BYTES
 from zombiescope.recording.gaps import HOLE_US
 from zombiescope.recording.layout import SegmentFile, Span
-from zombiescope.recording.log import Block, DamagedError, EncodedBlock, LogFrame, SegmentReader
+from zombiescope.recording.log import DamagedError, EncodedBlock, LogFrame, SegmentReader
 from zombiescope.recording.part import Damage
 from zombiescope.recording.store import Store
 
 _SLACK_US = 10_000_000  # a row may be this much older than its frame: rings are drained late under load
+_LATE_US = {"gpu_seconds": 40_000_000}  # a driver gives the seconds since it was last asked, and may make us wait
 KEPT_SAMPLE_BYTES = 8 << 20
 """Two minutes of 200 busy cores, as they are on disk."""
 
@@ -47,8 +48,9 @@ class SegmentPart:
         self.since_us: int | None = found.start_us
         self._store, self._path = store, prefix + found.name
         self._file: BinaryIO | None = store.open(self._path)
-        self._blocks: dict[str, list[Block]] | None = None
+        self._blocks: dict[str, list[EncodedBlock]] | None = None
         self._tables: dict[str, pa.Table] = {}
+        self._times: dict[str, columns.Ints | None] = {}
         self._samples: list[EncodedBlock] | None = None
         self._sample_rows = 0
         self._spans: list[Span] = []
@@ -67,6 +69,7 @@ class SegmentPart:
         """Drops what was decoded; it is decoded again when it is asked for."""
         self._blocks = self._samples = None
         self._tables = {}
+        self._times = {}
         self._spans = []
         self._sample_rows = 0
 
@@ -86,8 +89,9 @@ class SegmentPart:
         # A row of events or gaps may be about something long before its frame; they are few and always read.
         if table.name in ("events", "gaps"):
             return True
+        slack_us = _LATE_US.get(table.name, _SLACK_US)
         before = self.until_us is not None and start_us is not None and self.until_us + _SLACK_US < start_us
-        after = self.since_us is not None and end_us is not None and self.since_us - _SLACK_US >= end_us
+        after = self.since_us is not None and end_us is not None and self.since_us - slack_us >= end_us
         return not (before or after)
 
     def rows(
@@ -95,12 +99,15 @@ class SegmentPart:
     ) -> pa.Table:
         names = columns.arrow_schema(table, wanted).names
         if table is not schema.SAMPLES:
-            return _cut(self._table(table), table.time_column, start_us, end_us).select(names)
-        gathering = columns.Gathering(table, names, start_us, end_us)
-        for block in self._sample_blocks():
-            if (start_us is None or block.last_us >= start_us) and (end_us is None or block.first_us < end_us):
-                gathering.add(block.decode())
-        return gathering.table()
+            return self._window(table, start_us, end_us).select(names)
+        touched = [
+            block
+            for block in self._sample_blocks()
+            if (start_us is None or block.highest >= start_us) and (end_us is None or block.lowest < end_us)
+        ]
+        # With the time, which is the first column, to cut it by.
+        rows = columns.decoded(table, touched, list(dict.fromkeys((*table.names[:1], *names))))
+        return _cut(rows, table.time_column, start_us, end_us).select(names)
 
     def count(self, table: schema.Table) -> int:
         self._decode()
@@ -118,37 +125,48 @@ class SegmentPart:
         """All of its rows, as they are kept; of a dictionary the last that was said of each id."""
         found = self._tables.get(table.name)
         if found is None:
-            gathering = columns.Gathering(table, None, None, None)
             blocks = self._decode()
-            for block in blocks.get(table.name, ()):
-                gathering.add(block)
+            made = columns.decoded(table, blocks.get(table.name, ()))
             # In this order, for a reader in another thread: where the blocks are gone, the table is there.
-            found = self._tables.setdefault(table.name, _keep_last(gathering.table(), table))
+            found = self._tables.setdefault(table.name, _keep_last(made, table))
             blocks.pop(table.name, None)
         return found
+
+    def _window(self, table: schema.Table, start_us: int | None, end_us: int | None) -> pa.Table:
+        """The rows of a window; a slice, where they are in the order of time."""
+        rows, column = self._table(table), table.time_column
+        if column is None or (start_us is None and end_us is None):
+            return rows
+        if table.name not in self._times:
+            self._times[table.name] = _ordered_times(rows.column(column))
+        times = self._times[table.name]
+        if times is None:
+            return _cut(rows, column, start_us, end_us)
+        first = 0 if start_us is None else int(times.searchsorted(start_us))
+        last = len(times) if end_us is None else int(times.searchsorted(end_us))
+        return rows if last - first == len(times) else rows.slice(first, max(0, last - first))
 
     def _sample_blocks(self) -> Iterator[EncodedBlock]:
         self._decode()
         if self._samples is not None:
             yield from self._samples
         elif (reader := self._reader()) is not None:
-            for frame in reader.frames(schema.SAMPLES):
-                yield from frame.encoded
+            for frame in reader.frames(encoded=True):
+                yield from (block for block in frame.encoded if block.stored.name == schema.SAMPLES.name)
 
-    def _decode(self) -> dict[str, list[Block]]:
+    def _decode(self) -> dict[str, list[EncodedBlock]]:
         """The blocks of all tables that nobody asked for yet."""
         if self._blocks is None:
-            kept: dict[str, list[Block]] = {}
-            samples: list[EncodedBlock] = []
+            kept: dict[str, list[EncodedBlock]] = {}
             reader = self._reader()
-            for frame in reader.frames(schema.SAMPLES) if reader else ():
+            for frame in reader.frames(encoded=True) if reader else ():
                 self._note(frame)
-                samples += frame.encoded
-                for block in frame.blocks:
-                    kept.setdefault(block.table.name, []).append(block)
+                for block in frame.encoded:
+                    kept.setdefault(block.stored.name, []).append(block)
+            samples = kept.pop(schema.SAMPLES.name, [])
             if sum(len(block.body) for block in samples) <= KEPT_SAMPLE_BYTES:
                 self._samples = samples
-            self._ids = {kind: _id_count(kept.get(name, ()), kind) for name, kind in columns.DICTIONARIES.items()}
+            self._ids = {kind: _id_count(kept.get(name, ())) for name, kind in columns.DICTIONARIES.items()}
             self._sum_up(reader)
             self._blocks = kept
         return self._blocks
@@ -170,7 +188,7 @@ class SegmentPart:
         return self._file.read(self.size_bytes)
 
     def _note(self, frame: LogFrame) -> None:
-        self._sample_rows += sum(block.rows for block in frame.encoded)
+        self._sample_rows += sum(block.rows for block in frame.encoded if block.stored.name == schema.SAMPLES.name)
         boot, seq, run = self.boot, _int(self.header, "seq"), _int(self.header, "recorder_started_us")
         hole = max(HOLE_US, 3 * _int(self.header, "interval_us"))
         last = self._spans[-1] if self._spans else None
@@ -199,9 +217,9 @@ def _int(header: dict[str, Any], key: str) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _id_count(blocks: Sequence[Block], kind: str) -> int:
-    filled = [block for block in blocks if block.rows]
-    return max((int(columns.ints_of(block.columns[kind], block.rows)[0].max()) + 1 for block in filled), default=0)
+def _id_count(blocks: Sequence[EncodedBlock]) -> int:
+    """Ids are the first column of a dictionary."""
+    return max((max(block.highest, 0) + 1 for block in blocks if block.rows), default=0)
 
 
 def _last_row_us(header: dict[str, Any], known: int | None) -> int | None:
@@ -235,6 +253,12 @@ def _cut(rows: pa.Table, time: str | None, start_us: int | None, end_us: int | N
     if rows.column(time).null_count:
         rows = columns.take(rows, np.flatnonzero(columns.present(rows.column(time))))
     return columns.cut(rows, time, start_us, end_us)
+
+
+def _ordered_times(column: pa.ChunkedArray) -> columns.Ints | None:
+    """The times of all rows; None where some have none, or they are not in order."""
+    times = columns.numbers(column)
+    return times if not column.null_count and bool(np.all(times[1:] >= times[:-1])) else None
 
 
 def _keep_last(rows: pa.Table, table: schema.Table) -> pa.Table:

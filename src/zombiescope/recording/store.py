@@ -1,9 +1,12 @@
-"""Where a recording's files are: a directory, or one zip file (a pack) with the same names inside.
+"""Where a recording's files are: a directory, an object store (object_store.py), or one zip file (a pack) with the same
+names inside.
 
 Readers ask for names with "/" between folders, relative to the recording, and never for a path. A pack is a
 zip whose members are stored, not deflated (Parquet and log segments are compressed already), so that a
 member is a plain range of the file and a reader seeks in it as freely as in a file of its own. A pack comes from
 elsewhere: what its directory says of lengths is compared with the file's own before anybody asks for that much memory.
+So may a directory: a link in it is none of its files, wherever that leads, and neither is a pipe, which would keep
+its reader waiting. Whole files are read up to DOCUMENT_BYTES.
 
 What is not there: a name that vanishes between listing and opening raises FileNotFoundError; with a
 recorder running that is ordinary (compaction and retention delete files).
@@ -11,6 +14,7 @@ recorder running that is ordinary (compaction and retention delete files).
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import struct
@@ -20,11 +24,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
+from zombiescope import _safe_files
 from zombiescope._errors import UserError
 
 _LOCAL_HEADER = struct.Struct("<4s5HIII2H")
 _LOCAL_MAGIC = b"PK\x03\x04"
 MAX_DEPTH = 16
+DOCUMENT_BYTES = 32 << 20
+"""Of node.json, incidents.json, a manifest: the largest there is has two of these MB."""
 
 
 class NotARecordingError(UserError, ValueError):
@@ -52,7 +59,7 @@ class Store(Protocol):
         """A seekable reader of one file. Raises FileNotFoundError."""
 
     def read(self, name: str) -> bytes:
-        """A whole small file. Raises FileNotFoundError."""
+        """A whole small file. Raises FileNotFoundError, and OSError where it is larger than DOCUMENT_BYTES."""
 
     def close(self) -> None: ...
 
@@ -69,10 +76,11 @@ class Directory:
         return sorted(_walk(self._path / prefix, prefix), key=lambda entry: entry.name)
 
     def open(self, name: str) -> BinaryIO:
-        return open(self._path / name, "rb")
+        return os.fdopen(_safe_files.open_to_read(self._path / name), "rb")
 
     def read(self, name: str) -> bytes:
-        return (self._path / name).read_bytes()
+        with self.open(name) as file:
+            return read_document(file, name)
 
     def close(self) -> None:
         """Nothing is held open."""
@@ -92,8 +100,8 @@ def _walk(folder: Path, prefix: str) -> Iterator[StoredFile]:
                 if item.is_dir(follow_symlinks=False):
                     if depth < MAX_DEPTH:
                         pending.append((item.path, f"{before}{item.name}/", depth + 1))
-                elif item.is_file():
-                    yield StoredFile(before + item.name, item.stat().st_size)
+                elif item.is_file(follow_symlinks=False):
+                    yield StoredFile(before + item.name, item.stat(follow_symlinks=False).st_size)
             except FileNotFoundError:
                 continue
 
@@ -104,7 +112,8 @@ class Pack:
         self._file = open(path, "rb")  # noqa: SIM115 - closed by close(), with the recording
         try:
             with zipfile.ZipFile(self._file) as archive:
-                found = [info for info in archive.infolist() if not info.is_dir()]
+                # is_dir() looks at the last character of a name, which need not have one.
+                found = [info for info in archive.infolist() if info.filename and not info.filename.endswith("/")]
             self._members = {info.filename: info for info in found}
             _fit(found, os.fstat(self._file.fileno()).st_size)
         except (zipfile.BadZipFile, ValueError, OverflowError, NotImplementedError, struct.error) as error:
@@ -140,10 +149,18 @@ class Pack:
 
     def read(self, name: str) -> bytes:
         with self.open(name) as file:
-            return file.read()
+            return read_document(file, name)
 
     def close(self) -> None:
         self._file.close()
+
+
+def read_document(file: BinaryIO, name: str) -> bytes:
+    """All of a small file. Raises OSError where it is none."""
+    data = file.read(DOCUMENT_BYTES + 1)
+    if len(data) > DOCUMENT_BYTES:
+        raise OSError(errno.EFBIG, f"it is larger than {DOCUMENT_BYTES >> 20} MB", name)
+    return data
 
 
 def _fit(members: Sequence[zipfile.ZipInfo], size_bytes: int) -> None:
@@ -192,7 +209,11 @@ class _Range(io.RawIOBase):
 
 
 def open_store(path: Path | str) -> Store:
-    """The store at a path. Raises NotARecordingError."""
+    """The store at a path, or at the address of an object store. Raises NotARecordingError."""
+    if "://" in str(path):
+        from zombiescope.recording.object_store import ObjectStore
+
+        return ObjectStore(str(path))
     place = Path(path)
     if place.is_dir():
         return Directory(place)

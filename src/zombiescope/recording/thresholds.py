@@ -30,3 +30,5 @@ CALLS_PER_CORE_PER_S = 5_000
 """Interrupts with which cores call each other, on average: what the alarm goes by, which sees their sum."""
 CALLS_ON_A_CORE_PER_S = 10_000
 """Likewise on one core: 1 to 5% of it, and the senders wait for each."""
+NEAR_LIMIT = 0.85
+"""Of what the kernel allows of something: tasks, open files."""
