@@ -3,34 +3,52 @@ become it."""
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
+import re
 import select
+import signal
 import sys
 from contextlib import suppress
 from pathlib import Path
 
-from zombiescope import _safe_files
+from zombiescope import _interrupt, _safe_files
 from zombiescope._errors import UserError
 from zombiescope._text import printable
-from zombiescope.recorder import announce
+from zombiescope.recorder import announce, priority
 from zombiescope.recorder.config import RecorderConfig, parse
 from zombiescope.recorder.loop import Loop
 from zombiescope.recorder.recorder import Recorder
+from zombiescope.recorder.result import summary
 from zombiescope.recording import locate
 
 SETTLE_MS = 300
+_COMMAND = "sudo "
+_SET_PARENT_DEATH_SIGNAL = 1
 
 
 def _say(line: str) -> None:
     with suppress(OSError):
-        sys.stderr.write(printable(line) + "\n")
+        sys.stderr.write(_wrapped(printable(line)) + "\n")
         sys.stderr.flush()
 
 
-def _publish(runtime: Path, recorder: Recorder) -> Path | None:
+def _wrapped(line: str) -> str:
+    """On a terminal between words, below where the text begins; a line with a command to paste stays whole."""
+    label = re.match(r" *(?:[a-z]+: +)?", line)
+    if label is None or not label[0] or _COMMAND in line or not sys.stderr.isatty():
+        return line
+    import textwrap
+
+    columns = os.get_terminal_size(sys.stderr.fileno()).columns or 80
+    indent = " " * min(label.end(), columns // 2)
+    return textwrap.fill(line, columns, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
+def _publish(runtime: Path, place: int, recorder: Recorder) -> Path | None:
     """Lets other commands find the running recorder."""
-    path = runtime / "recorder.json"
+    path = runtime / locate.published_name(place)
     marks = recorder.intake.marks
     said = {
         "pid": os.getpid(),
@@ -53,7 +71,17 @@ def _withdraw(path: Path | None) -> None:
                 path.unlink()
 
 
+def _ends_with(parent_pid: int) -> bool:
+    """Whether the kernel tells us to stop when that process ends; False when it has ended already. A recorder that
+    outlives its supervisor would lock out the next one."""
+    ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGTERM, 0, 0, 0)
+    return os.getppid() == parent_pid
+
+
 def record(config: RecorderConfig) -> int:
+    if config.parent_pid is not None and not _ends_with(config.parent_pid):
+        return 1
+    priority.claim()
     try:
         recorder = Recorder(config)
     except UserError as error:
@@ -66,21 +94,23 @@ def record(config: RecorderConfig) -> int:
             remedy = "choose a directory that you may write to"
             _say(f"zombiescope: cannot record into {error.filename}: {error.strerror}; {remedy}")
         return 1
+    loop = Loop(recorder)
+    loop.obey_signals()
     runtime = locate.runtime_directory()
-    recorder.open_marks(runtime)
-    published = _publish(runtime, recorder)
+    place = locate.free_place(runtime)
+    recorder.open_marks(None if place is None else locate.mark_socket(runtime, place))
+    published = None if place is None else _publish(runtime, place, recorder)
     select.poll().poll(SETTLE_MS)  # long enough for the system bus to answer, or not
     recorder.settle_sources()
     if not config.quiet:
         for line in announce.started(recorder):
             _say(line)
-    loop = Loop(recorder)
     try:
         loop.run()
     finally:
         recorder.close()
         _withdraw(published)
-    result = recorder.summary(loop.startup_cpu_s, loop.cpu_s)
+    result = summary(recorder, loop.startup_cpu_s, loop.cpu_s)
     lines = [announce.result_json(result)] if config.json else announce.ended(result)
     with suppress(BrokenPipeError):
         for line in lines:
@@ -90,6 +120,7 @@ def record(config: RecorderConfig) -> int:
 
 
 def main() -> int:
+    _interrupt.end_silently()  # until there is something to end in order
     if len(sys.argv) != 2:
         _say("zombiescope.recorder is started by `zombiescope record`")
         return 2

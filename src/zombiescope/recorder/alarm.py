@@ -34,8 +34,12 @@ MORE_CALLS_PER_S = 20_000
 """Interrupts with which cores call each other, more than usual: those of two cores that do nothing else."""
 CROWD_WAITED, CROWD_FULL, CROWD_ROOM = 0.5, 0.95, 0.7
 _NO_ALARM = frozenset(
-    {"mark", "cgroup_churn", "container_restart", "unit_restart", "clock_step", "lookup_stuck", "helper_failed"}
-)
+    {
+        "mark", "cgroup_churn", "container_restart", "unit_restart", "clock_step", "lookup_stuck", "helper_failed",
+        "pod_restarted", "pod_failed", "pod_evicted", "pod_oom_killed", "rayjob_failed", "raycluster_unhealthy",
+    }
+)  # fmt: skip
+"""What happens on a healthy node too, or is told late by others: whatever is behind it shows by itself."""
 
 
 @dataclass(slots=True)
@@ -99,6 +103,10 @@ class Alarm:
         if gap_us is not None and gap_us >= HOLE_US:
             self.schedule.suspect(now_us, f"hole {cpu}")
 
+    def waiting(self, now_us: int, what: str) -> None:
+        """Tasks that wait for a thing and do not come back."""
+        self.schedule.suspect(now_us, f"waiting {what}")
+
     def calls(self, now_us: int, count: int, interval_us: int, cpus: int) -> None:
         """How often cores interrupted each other since the last tick."""
         per_s = count * 1_000_000 / interval_us
@@ -106,6 +114,10 @@ class Alarm:
             self._lasting(now_us, "calls", 0.0, weak=False)
         if per_s >= CALLS_PER_CORE_PER_S * cpus:
             self.schedule.suspect(now_us, "calls")
+
+    def hardware(self, now_us: int, what: str) -> None:
+        """A counter of errors that stood still has risen."""
+        self.schedule.suspect(now_us, what)
 
     def event(self, now_us: int, kind: str, severity: str) -> None:
         if severity != "info" and kind not in _NO_ALARM:

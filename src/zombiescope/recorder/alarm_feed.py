@@ -31,6 +31,8 @@ class AlarmFeed:
         for core in tick.times:
             alarm.core(wall_us, core.cpu, interval_us, core.kernel_ms)
         self._holes(tick)
+        for suspect in self._counters.take_suspects():
+            alarm.hardware(wall_us, suspect)
         alarm.calls(wall_us, self._counters.take_calls(), interval_us, len(tick.online))
         alarm.crowd(wall_us, interval_us, [core.busy_ms for core in tick.times], self._counters.take_waited_us())
 
@@ -72,6 +74,9 @@ class AlarmFeed:
         for name, kernel in in_kernel.items():
             self._alarm.unit(now_us, name, kernel, self._hz)
         self._alarm.node(now_us, total, in_kernel.total(), self._hz, cpus)
+
+    def waiting(self, now_us: int, what: str) -> None:
+        self._alarm.waiting(now_us, what)
 
     def event(self, event: Event) -> None:
         if event.at_us >= self._started_us:  # what the kernel said before is history, not news

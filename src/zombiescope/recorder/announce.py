@@ -26,6 +26,8 @@ def started(recorder: Recorder) -> Iterator[str]:
         sources.append(f"memory cgroups v{recorder.cgroups.hierarchy.version} ({traced})")
     if recorder.kernel_log.source is not None:
         sources.append(f"kernel log ({recorder.kernel_log.source})")
+    if recorder.gpus.driver is not None:
+        sources.append(f"GPUs (driver {recorder.gpus.driver})")
     if all(missing.source != "systemd" for missing in recorder.sources.missing):
         sources.append("systemd units")
     yield "  recorded: " + ", ".join(sources)
@@ -36,9 +38,12 @@ def started(recorder: Recorder) -> Iterator[str]:
     for missing in recorder.sources.missing:
         yield f"  missing:  {missing.source}: {missing.why}"
         yield f"            grant:  {missing.grant}"
+    if config.as_root and any("CAP_" in missing.grant for missing in recorder.sources.missing):
+        yield f"  as root everything is recorded:  {config.as_root}"
     if config.diagnose:
-        yield "  diagnosed: while it is recorded; incidents are reported here, kept, and listed by 'zombiescope status'"
-        yield "nothing wrong here? make demo"
+        listed = f"'{config.called} status'"
+        yield f"  diagnosed: while it is recorded; incidents are reported here, kept, and listed by {listed}"
+        yield f"nothing wrong here? {config.demo}"
 
 
 def result_json(result: RecorderResult) -> str:

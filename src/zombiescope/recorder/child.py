@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from zombiescope import _python
+from zombiescope.recorder import priority
 
 _NULL = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in (0, 1)]
 
@@ -43,7 +44,9 @@ class ChildProcess:
         """Only when none is running. Raises OSError."""
         assert self._pid is None
         argv = _python.module(self._module, *arguments)
-        self._pid = os.posix_spawn(argv[0], argv, _python.environment(), file_actions=_NULL)
+        made, ours = _python.environment(), (signal.SIGINT,)  # Ctrl-C reaches everybody, and is for the recorder alone
+        with priority.usual():
+            self._pid = os.posix_spawn(argv[0], argv, made, file_actions=_NULL, setsigmask=ours)
         self._started_us = now_us
         self.runs += 1
 

@@ -27,17 +27,35 @@ class RecorderConfig:
     """Cores that are not sampled: a list as the kernel writes it, or "isolated"."""
     diagnose: bool = False
     """Whether a doctor looks when something is suspicious."""
+    python: bool = True
+    """Whether the Python stacks of hot processes are read out of their memory."""
+    whole_stacks: bool = True
+    """Whether stacks of threads that are hot in user mode are copied and unwound."""
+    gpu_library: str = ""
+    """A stand-in for the library of the GPU driver; for tests."""
     json: bool = False
     quiet: bool = False
+    called: str = "zombiescope"
+    """What a person types for our commands here."""
+    as_root: str = ""
+    """The command line that would see everything; empty: nobody can type it."""
+    demo: str = "zombiescope demo"
+    parent_pid: int | None = None
+    """The supervisor that it ends with; None: it lives on its own."""
     startup_cpu_s: float = 0.0
     """CPU that the process used before it became the recorder."""
 
 
 def parse(text: str) -> RecorderConfig:
-    """The argument as a RecorderConfig. Raises ValueError for a key that is not known."""
+    """The argument as a RecorderConfig. Raises ValueError for a key that is not known or is missing."""
     given = json.loads(text)
+    if not isinstance(given, dict):
+        raise ValueError("not settings of a recorder: no object")
     known = {one.name for one in fields(RecorderConfig)}
     strange = sorted(set(given) - known)
     if strange:
         raise ValueError(f"not a setting of the recorder: {', '.join(strange)}")
-    return RecorderConfig(**given)
+    try:
+        return RecorderConfig(**given)
+    except TypeError as error:
+        raise ValueError(f"not settings of a recorder: {error}") from error

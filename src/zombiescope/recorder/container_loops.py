@@ -36,7 +36,7 @@ class TrackedContainer:
             wall_us, self.id, known.name, known.image, self.runtime, known.namespace, known.pod,
             known.pod_uid or self.owner.pod_uid, self.cgroup, self.started_us, self.exited_us, known.code, self.runs,
             known.restarts, known.restart_policy, who.comm if who else None, who.pid if who else None,
-            who.unit if who else None, who.command if who else None,
+            who.unit if who else None, who.command if who else None, known.owner,
         )  # fmt: skip
 
 
@@ -54,8 +54,8 @@ class Loops:
         known, who = one.known, one.requester
         fields = {
             "same": same, "id": one.id, "name": known.name, "image": known.image, "pod": known.pod,
-            "namespace": known.namespace, "runs": one.runs, "restarts": known.restarts, "count": count,
-            "seconds": round(seconds, 1), "restart_policy": known.restart_policy, "code": known.code,
+            "namespace": known.namespace, "owner": known.owner, "runs": one.runs, "restarts": known.restarts,
+            "count": count, "seconds": round(seconds, 1), "restart_policy": known.restart_policy, "code": known.code,
             "requester": who.comm if who else None, "requester_unit": who.unit if who else None,
         }  # fmt: skip
         # Ever new containers that do not fail are a queue of jobs until somebody knows better.

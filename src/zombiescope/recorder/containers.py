@@ -6,7 +6,8 @@ its id and its cgroup only, is asked about later if it still lives, and those th
 `gaps`.
 
 A tick costs the same with ten containers and with ten thousand: only those that changed are looked at. Bounded:
-MAX_CONTAINERS are remembered, those that ended longest ago are forgotten first.
+MAX_CONTAINERS are remembered, and of those that ended MAX_OVER: some kilobytes each, and a node that makes one a second
+has eight thousand before lunch. Those that ended longest ago are forgotten first.
 
 Below user.slice anybody may make cgroups and give them any name: those have a budget and a share of the room of their
 own, and a container is never known under two paths."""
@@ -22,9 +23,11 @@ from zombiescope.recorder.budget import Budget
 from zombiescope.recorder.clients import Clients
 from zombiescope.recorder.container_lookup import Answer, ContainerAnswer, ContainerQuestion, Question
 from zombiescope.recorder.container_loops import Loops, TrackedContainer
+from zombiescope.recorder.feed import FedPod
 from zombiescope.recorder.tracepoints import Tracepoint
 from zombiescope.recording import schema
 from zombiescope.recording.batch import Batch
+from zombiescope.recording.container_names import uid
 from zombiescope.recording.event import Event
 
 MAX_CONTAINERS = 8192
@@ -40,11 +43,14 @@ ENDING_US = 1_000_000
 SETTLED_US = 3_000_000
 """An end is counted when its code had time to come."""
 MAX_ENDED = 1024
+MAX_OVER = 2048
+"""One that comes back under its id, as Docker's restart policies let it, is the same one again."""
 SAID_AGAIN = 64
 """Of those that ended, so many are said again in a new segment: a window after a loop should know what looped."""
 SOURCE = "containers"
 GUESTS = "/user.slice/"
 MAX_GUESTS = MAX_CONTAINERS // 8
+MAX_PODS = 2048
 
 
 class ContainerTracker:
@@ -66,6 +72,8 @@ class ContainerTracker:
         self._guests_budget = Budget(LATER_PER_S, BURST / 4)
         self._slow = Budget(LATER_PER_S, LATER_PER_S)
         self._loops = Loops()
+        self._pods: dict[str, FedPod] = {}
+        """By uid, the last that was told; the oldest are forgotten first."""
         self._since_us = 0
         self._has_looked_around = False
         self.mount: str | None = None
@@ -131,7 +139,35 @@ class ContainerTracker:
         if is_guest:
             self._guests[name] = None
         one = self._known[name] = TrackedContainer(name, path, owner)
+        self._name_by_pod(one)
         return one
+
+    # --- what the API server says ---------------------------------------------------------------------------------
+
+    def told(self, pod: FedPod) -> None:
+        """Its names and its owner; said again whenever a service wants to, so only what differs becomes a row."""
+        self._pods.pop(pod.uid, None)
+        self._pods[pod.uid] = pod
+        if len(self._pods) > MAX_PODS:
+            del self._pods[next(iter(self._pods))]
+        for container in pod.containers:
+            one = self._known.get(container.id)
+            # An id is no secret: what a pod claims holds for cgroups of that pod only.
+            if one is not None and _uid(one) == pod.uid:
+                fed = Description(container.name, container.image, restarts=container.restarts)
+                self._learn(one, pod, fed)
+
+    def _name_by_pod(self, one: TrackedContainer) -> None:
+        pod = self._pods.get(_uid(one)) if self._pods else None
+        if pod is not None:
+            self._learn(one, pod, Description())
+
+    def _learn(self, one: TrackedContainer, pod: FedPod, fed: Description) -> None:
+        told = Description(namespace=pod.namespace, pod=pod.name, restarts=fed.restarts, owner=pod.owner)
+        known = told.filled(one.known).filled(fed)
+        if known != one.known:
+            one.known = known
+            self._changed[one.id] = None
 
     def _make_room(self, ended: dict[str, None]) -> bool:
         """By the one that ended longest ago."""
@@ -183,6 +219,7 @@ class ContainerTracker:
                 one.known = Description(code=found.code, restarts=found.restarts).filled(one.known)
             return
         one.known = found.filled(one.known)
+        self._name_by_pod(one)
         if one.known.name is None and one.exited_us is None and one.tries < MAX_TRIES:
             one.is_asked = False
             self._postpone(one)
@@ -222,6 +259,8 @@ class ContainerTracker:
             if (one := self._known.get(container)) is not None:
                 self._batch.add(schema.CONTAINERS, one.row(wall_us))
         self._changed.clear()
+        while len(self._ended) > MAX_OVER:
+            self._make_room(self._ended)
         if self.unnamed or self.refused or self._clients.unread:
             why = (
                 f"{self.unnamed} containers were not identified in time (at most {ASKED_PER_S} a second are), "
@@ -235,3 +274,8 @@ class ContainerTracker:
         """A new segment says those that are there again, and the last of those that ended."""
         self._changed.update((one.id, None) for one in self._known.values() if one.exited_us is None)
         self._changed.update(dict.fromkeys(list(self._ended)[-SAID_AGAIN:]))
+
+
+def _uid(one: TrackedContainer) -> str:
+    """Of its pod, as the API server writes it."""
+    return uid(one.owner.pod_uid or one.known.pod_uid or "")

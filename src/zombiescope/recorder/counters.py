@@ -12,24 +12,44 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 
-from zombiescope.kernel import conntrack, dentry, loadavg, meminfo, netdev, nic_queue, pressure, snmp, vmstat
+from zombiescope.kernel import (
+    conntrack,
+    dentry,
+    limits,
+    loadavg,
+    meminfo,
+    netdev,
+    nic_queue,
+    numa,
+    pressure,
+    snmp,
+    vmstat,
+)
 from zombiescope.kernel.interrupts import NO_CPU, Interrupts
 from zombiescope.kernel.procfile import ProcFile, at
 from zombiescope.kernel.stat import Stat
 from zombiescope.kernel.txqueue import TxTimeouts
+from zombiescope.recorder.hardware import Hardware
 from zombiescope.recorder.nic import NicStatistics
+from zombiescope.recorder.retransmits import RetransmitPeers
 from zombiescope.recorder.sources import Sources
 from zombiescope.recorder.stage import Barrier
 from zombiescope.recorder.tick import Tick
 from zombiescope.recording import schema
 from zombiescope.recording.batch import Batch, Series
+from zombiescope.recording.thresholds import NEAR_LIMIT
 
 DEAR_NS = 1_000_000
 RARELY_S = 10.0
 CALLS = ("TLB", "CAL")
 """Rows of /proc/interrupts by which cores interrupt each other. Kernels count the first in the second, or beside it."""
 MOST_NAMES = 4096
-GAUGES = frozenset({"nr_dirty", "nr_writeback", "TcpCurrEstab"})
+MANY = 1 << 62
+GAUGES = frozenset({"nr_dirty", "nr_writeback", "nr_dirty_threshold", "TcpCurrEstab"})
+GAUGE_SOURCES = frozenset(
+    {"meminfo", "loadavg", "dentry", "conntrack", "infiniband_link", "limits", "numa_memory", "clocksource"}
+)
+"""Everything that they count is a level."""
 
 Figures = Iterable[tuple[str, str | None, int | None, bool]]  # name, key, value, is it a gauge
 
@@ -52,8 +72,13 @@ class Counters:
         self._interrupts = Interrupts()
         self._calls = self._waited_us = 0
         self._nics = NicStatistics()
+        self.hardware = Hardware(sources, self._put, root)
+        self.peers = RetransmitPeers()
         self._tx_timeouts = TxTimeouts(root)
         self._cards: tuple[str, ...] = ()
+        self._near_limit = False
+        self._suspects: list[str] = []
+        self._numa_nodes = numa.nodes(root)
         self._queues: tuple[nic_queue.NicQueue, ...] = ()
         self._wall_us = 0
         self._readings: tuple[tuple[str, float, Callable[[], None]], ...] = (
@@ -63,10 +88,14 @@ class Counters:
             ("netdev", 0.0, self._netdev),
             ("interrupts", 0.0, self._interrupt_rows),
             ("ethtool", 0.0, self._nic_statistics),
+            ("hardware", 0.0, lambda: self.hardware.tick(self._wall_us, time.monotonic())),
             ("meminfo", 5.0, lambda: self._parsed("meminfo", "proc/meminfo", meminfo.parse)),
             ("loadavg", 5.0, self._loadavg),
             ("tx_timeout", RARELY_S, self._queue_timeouts),
             ("kernel tables", RARELY_S, self._kernel_tables),
+            ("limits", RARELY_S, self._limits),
+            ("numa", RARELY_S, self._numa),
+            ("clocksource", 60.0, self._clocksource),
             ("cards", 60.0, self._follow_cards),
         )
         """Name, seconds between two readings (0: every tick), how."""
@@ -78,7 +107,7 @@ class Counters:
             self._series.number(source, name, key, "counter")
         self._irq_numbers.clear()
         for identity in list(self._before):
-            if identity[0] in ("meminfo", "loadavg", "dentry", "conntrack") or identity[1] in GAUGES:
+            if identity[0] in GAUGE_SOURCES or identity[1] in GAUGES:
                 del self._before[identity]
         self._write_queues()
 
@@ -167,6 +196,8 @@ class Counters:
         parts = [self._data("snmp", "proc/net/snmp"), self._data("netstat", "proc/net/netstat")]
         figures = snmp.parse(*(part for part in parts if part is not None))
         self._put("snmp", ((name, None, value, name in GAUGES) for name, value in figures.items()))
+        if self._root == "/":
+            self.peers.tick(self._wall_us, figures["TcpRetransSegs"], figures["TcpOutSegs"])
 
     def _pressure(self) -> None:
         for resource in pressure.RESOURCES:
@@ -231,6 +262,11 @@ class Counters:
         waited, self._waited_us = self._waited_us, 0
         return waited
 
+    def take_suspects(self) -> list[str]:
+        """What else is worth a look since the last call: counters of errors that rose, tables that are nearly full."""
+        suspects, self._suspects = self._suspects, []
+        return suspects + self.hardware.take_suspects()
+
     def _nic_statistics(self) -> None:
         self._nics.ask(self._cards)
         for card, figures in (self._nics.take() or {}).items():
@@ -254,6 +290,29 @@ class Counters:
             self._put("conntrack", (("count", None, table.count, True), ("max", None, table.max, True)))
         if names is not None:
             self._put("dentry", (("total", None, names.nr_dentry, True), ("negative", None, names.nr_negative, True)))
+
+    def _limits(self) -> None:
+        found = limits.read(self._root)
+        self._put("limits", ((name, None, value, True) for name, value in found.items()))
+        tasks = self._before.get(("loadavg", "tasks", None), 0)
+        near = tasks >= NEAR_LIMIT * min(found.get("pid_max", MANY), found.get("threads_max", MANY))
+        near = near or found.get("files_open", 0) >= NEAR_LIMIT * found.get("files_max", MANY)
+        if near and not self._near_limit:
+            self._suspects.append("limits")
+        self._near_limit = near
+
+    def _numa(self) -> None:
+        for node in self._numa_nodes:
+            key, levels, counts = f"node {node}", numa.levels(node, self._root), numa.counters(node, self._root)
+            self._put("numa_memory", ((name, key, value, True) for name, value in levels.items()))
+            self._put("numa", ((name, key, value, False) for name, value in counts.items()))
+
+    def _clocksource(self) -> None:
+        """A gauge for each clock that was in use: 1 while it is."""
+        name = limits.clocksource(self._root)
+        if name is not None:
+            used = {key for _, known, key in self._before if known == "current"} | {name}
+            self._put("clocksource", (("current", key, int(key == name), True) for key in sorted(filter(None, used))))
 
     def _follow_cards(self) -> None:
         cards = nic_queue.physical_interfaces(self._root)
@@ -282,6 +341,7 @@ class Counters:
 
     def close(self) -> None:
         self._nics.stop()
+        self.hardware.close()
         self._tx_timeouts.close()
         for file in self._files.values():
             file.close()

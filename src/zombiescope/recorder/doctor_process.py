@@ -11,49 +11,39 @@ killed; one that ended is said, and started again after a second, then after 2, 
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-from contextlib import suppress
 from pathlib import Path
 from select import POLLIN, poll
 from time import monotonic
 from typing import Any
 
-from zombiescope import _python
+from zombiescope import _json, _python
+from zombiescope.recorder.piped_process import PipedProcess, Restarts
 
 MODULE = "zombiescope.diagnosis.standby"
 ANSWER_US = 90_000_000
 """The doctor ends a look that hangs itself, sooner than this."""
-MOST_WAIT_US = 60_000_000
+FIRST_WAIT_US, MOST_WAIT_US = 1_000_000, 60_000_000
 LINE_BYTES = 65536
 ONE_THREAD = {
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
-    "MALLOC_ARENA_MAX": "1",
     "ARROW_DEFAULT_MEMORY_POOL": "system",
     "JE_ARROW_MALLOC_CONF": "background_thread:false",
 }
 """A process that forks has no threads. OpenBLAS starts one for each core of the node, Arrow one of its own."""
+ENVIRONMENT = ONE_THREAD | _python.BRIEF
 
 
-class DoctorProcess:
+class DoctorProcess(PipedProcess):
     def __init__(self, node_dir: Path, module: str = MODULE) -> None:
+        super().__init__()
         self._arguments = _python.module(module, str(node_dir))
-        self._pid: int | None = None
-        self._to = self._from = -1
-        self._line = b""
+        self._restarts = Restarts(FIRST_WAIT_US, MOST_WAIT_US)
         self._asked_us: int | None = None
-        self._failures = 0
-        self._next_start_us = 0
-        self._ended_cpu_us = self._cpu_us = 0
         self.ready = False
         self.looks = 0
-        self.peak_rss_bytes = 0
-
-    @property
-    def cpu_us(self) -> int:
-        return self._ended_cpu_us + self._cpu_us
 
     @property
     def free(self) -> bool:
@@ -64,30 +54,9 @@ class DoctorProcess:
 
     def start(self, now_us: int) -> None:
         """If it does not run, and it is time. Raises OSError."""
-        if self._pid is not None or now_us < self._next_start_us:
-            return
-        self._wait_longer(now_us)
-        theirs_in, self._to = os.pipe2(os.O_CLOEXEC)
-        self._from, theirs_out = os.pipe2(os.O_CLOEXEC)
-        actions = [(os.POSIX_SPAWN_DUP2, theirs_in, 0), (os.POSIX_SPAWN_DUP2, theirs_out, 1)]
-        try:
-            self._pid = os.posix_spawn(
-                self._arguments[0], self._arguments, {**os.environ, **ONE_THREAD}, file_actions=actions
-            )
-        except OSError:
-            self._close()
-            raise
-        finally:
-            os.close(theirs_in)
-            os.close(theirs_out)
-        os.set_blocking(self._to, False)
-        os.set_blocking(self._from, False)
-        self._line = b""
-
-    def _wait_longer(self, now_us: int) -> None:
-        """The next start, should this one fail."""
-        self._next_start_us = now_us + min(1_000_000 << self._failures, MOST_WAIT_US)
-        self._failures = min(self._failures + 1, 6)
+        if self._pid is None and self._restarts.is_due(now_us):
+            self._restarts.hold(now_us)
+            self._spawn(self._arguments, _python.environment() | ENVIRONMENT)
 
     def ask(self, now_us: int, from_us: int) -> None:
         """For one look. Only when it is free. Raises OSError."""
@@ -105,7 +74,7 @@ class DoctorProcess:
         answer = self._take_answer()
         if answer is None and self._asked_us is not None and now_us - self._asked_us > ANSWER_US:
             self._signal(signal.SIGKILL)
-        return answer, self._reaped(os.WNOHANG)
+        return answer, self._reaped()
 
     def awaited(self, timeout_s: float) -> bool:
         """Whether it is free within that time: for the recorder's own end, when nothing else is left to do. One that
@@ -122,18 +91,13 @@ class DoctorProcess:
         return self.free
 
     def _take_answer(self) -> dict[str, Any] | None:
-        with suppress(BlockingIOError, OSError):
-            self._line += os.read(self._from, LINE_BYTES)
-        line, newline, rest = self._line.partition(b"\n")
-        if not newline:
-            self._line = self._line[:LINE_BYTES]
-            return None
-        self._line = rest
-        return self._understood(line)
+        self._hear(LINE_BYTES)
+        line = self._line()
+        return None if line is None else self._understood(line)
 
     def _understood(self, line: bytes) -> dict[str, Any] | None:
         try:
-            said = json.loads(line)
+            said = _json.loads(line)
         except ValueError:
             return None
         if not isinstance(said, dict):
@@ -143,7 +107,8 @@ class DoctorProcess:
         if said.get("ready"):
             self.ready = True
             return None
-        self._asked_us, self._failures = None, 0
+        self._asked_us = None
+        self._restarts.worked()
         return said
 
     # --- its end ------------------------------------------------------------------------------------------------------
@@ -154,40 +119,6 @@ class DoctorProcess:
             self._signal(signal.SIGTERM)
             self._reaped(0)
 
-    def _signal(self, number: int) -> None:
-        assert self._pid is not None
-        with suppress(ProcessLookupError):
-            os.kill(self._pid, number)
-
-    def _reaped(self, options: int) -> str | None:
-        assert self._pid is not None
-        try:
-            pid, status, usage = os.wait4(self._pid, options)
-        except ChildProcessError:  # somebody else reaped it
-            self._forget(self._cpu_us)
-            return "it is gone"
-        if pid == 0:
-            return None
-        self.peak_rss_bytes = max(self.peak_rss_bytes, usage.ru_maxrss * 1024)
-        self._forget(int((usage.ru_utime + usage.ru_stime) * 1e6))
-        return _why(os.waitstatus_to_exitcode(status))
-
     def _forget(self, cpu_us: int) -> None:
-        self._ended_cpu_us += cpu_us
-        self._cpu_us = 0
-        self._pid = self._asked_us = None
-        self.ready = False
-        self._close()
-
-    def _close(self) -> None:
-        for descriptor in (self._to, self._from):
-            with suppress(OSError):
-                os.close(descriptor)
-        self._to = self._from = -1
-
-
-def _why(exit_code: int) -> str:
-    if exit_code < 0:
-        with suppress(ValueError):
-            return f"it was ended by {signal.Signals(-exit_code).name}"
-    return f"it ended with {exit_code}"
+        super()._forget(cpu_us)
+        self._asked_us, self.ready = None, False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from zombiescope.recorder.sources import Sources
 from zombiescope.recorder.stage import Barrier, Stage
 from zombiescope.recorder.tick import Tick
 from zombiescope.recorder.upkeep import Upkeep
+from zombiescope.recording.segment_writer import HandOver, at_once
 from zombiescope.systemd.watcher import SystemdWatcher
 
 EVERY_US = 10_000_000
@@ -24,8 +26,15 @@ class StateFile:
     """state.json of this run, every ten minutes and at the end."""
 
     def __init__(
-        self, node_dir: Path, boot_id: str | None, cgroups: CgroupTracker, kernel_log: KernelLog, now_us: int
+        self,
+        node_dir: Path,
+        boot_id: str | None,
+        cgroups: CgroupTracker,
+        kernel_log: KernelLog,
+        now_us: int,
+        hand_over: HandOver = at_once,
     ) -> None:
+        self._hand_over = hand_over
         self._node_dir = node_dir
         self._boot_id = boot_id
         self._cgroups = cgroups
@@ -45,6 +54,9 @@ class StateFile:
             "hierarchy": memory.number if memory else None,
             "ledger": self._cgroups.ledger.save(),
         }
+        self._hand_over(partial(self._write, saved))
+
+    def _write(self, saved: dict[str, Any]) -> None:
         with suppress(OSError):
             state.save(self._node_dir, saved)
 

@@ -6,7 +6,7 @@ next try, which comes with a write: else it would keep the loop awake."""
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from zombiescope.recorder.alarm_feed import AlarmFeed
 from zombiescope.recorder.clock import WallClock
@@ -46,6 +46,8 @@ class EventIntake:
         self.marks: MarkSocket | None = None
         self.unit_events: deque[UnitEvent] = deque(maxlen=MAX_UNIT_EVENTS)
         self.count = 0
+        self.listeners: dict[str, Callable[[Event], None]] = {}
+        """By the kind of event, who else has to know of it."""
 
     def put(self, event: Event) -> None:
         self.count += 1
@@ -54,6 +56,8 @@ class EventIntake:
         self._rollup.event(event.kind, event.severity)
         if self._alarm is not None:
             self._alarm.event(event)
+        if event.kind in self.listeners:
+            self.listeners[event.kind](event)
 
     def traced(self, fired: Iterable[tuple[Tracepoint, TraceRecord, Fields]]) -> None:
         """Tracepoints that fired; a record that its handler cannot read costs only itself. There may be thousands."""

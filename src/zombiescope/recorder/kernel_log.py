@@ -21,7 +21,7 @@ from zombiescope.recording.event import Event
 from zombiescope.systemd.journal import JournalFollower, has_system_journal
 
 CONSOLE = "console"
-GRANT = "CAP_SYSLOG (AmbientCapabilities=CAP_SYSLOG), or sysctl kernel.dmesg_restrict=0"
+GRANT = "CAP_SYSLOG (AmbientCapabilities=CAP_SYSLOG), or sudo sysctl kernel.dmesg_restrict=0"
 
 
 class KernelLog:

@@ -42,11 +42,14 @@ class Loop:
         """CPU used since the loop began."""
         return time.process_time() - self._cpu_at_start_s
 
-    def run(self) -> None:
-        """Returns when stopped; the recorder is closed by the caller."""
+    def obey_signals(self) -> None:
+        """From here on they end the recording in order, also before it runs."""
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._stop)
+
+    def run(self) -> None:
+        """Returns when stopped; the recorder is closed by the caller."""
         self._poll.register(self._wake_read, select.POLLIN)
         self._recorder.tick(0)
         self._recorder.write()
@@ -99,9 +102,10 @@ class Loop:
                 return
 
     def _rest(self, until_ns: int) -> None:
-        """Until then, or until a ring fills. Not by poll, which would return for every call."""
+        """Until then, or until a ring fills. Not by poll, which would return for every call; nor by sleep, which is
+        refused where the process has a clock of its own."""
         while (left_ns := until_ns - monotonic_ns()) > 0 and not self._recorder.rings_fill():
-            time.sleep(min(left_ns, REST_NS) / 1e9)
+            select.select((), (), (), min(left_ns, REST_NS) / 1e9)
 
     def _wait(self, remaining_ns: int) -> set[int]:
         timeout_ms = max(0, -(-remaining_ns // 1_000_000))

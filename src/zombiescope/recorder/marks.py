@@ -6,7 +6,6 @@ budget of his own, all together by another. Descriptors that come with a datagra
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import struct
@@ -14,6 +13,7 @@ from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
+from zombiescope import _json
 from zombiescope.recording.event import Event
 
 MAX_TEXT = 500
@@ -66,10 +66,10 @@ class MarkSocket:
 
     def _mark(self, data: bytes, ancillary: list[tuple[int, int, bytes]], now_us: int) -> Event | None:
         try:
-            said = json.loads(data)
+            said = _json.loads(data)
             # Half of a surrogate pair is valid JSON and no Unicode: it could not be written.
             text = str(said["text"])[:MAX_TEXT].encode(errors="replace").decode()
-        except (ValueError, KeyError, TypeError, RecursionError):
+        except (ValueError, KeyError, TypeError):
             return None
         sender = _sender(ancillary)
         self._of_user[sender.get("uid")] += 1

@@ -7,6 +7,7 @@ import os
 import time
 from contextlib import suppress
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from zombiescope.recorder.config import RecorderConfig
 from zombiescope.recorder.online import left_out
 from zombiescope.recording.core_lists import ISOLATED, LEFT_OUT
 from zombiescope.recording.schema import FORMAT
+from zombiescope.recording.segment_writer import HandOver, at_once
 
 
 def timezone() -> str:
@@ -77,7 +79,8 @@ def describe(
 class NodeFile:
     """The file, which also says what is missing now."""
 
-    def __init__(self, node_dir: Path, node: dict[str, Any]) -> None:
+    def __init__(self, node_dir: Path, node: dict[str, Any], hand_over: HandOver = at_once) -> None:
+        self._hand_over = hand_over
         self._path = node_dir / "node.json"
         self._node = node
         self._missing: list[Missing] | None = None
@@ -87,8 +90,12 @@ class NodeFile:
         if missing == self._missing:
             return
         document = {**self._node, "missing": [asdict(one) for one in missing]}
+        data = (json.dumps(document, indent=1) + "\n").encode()
+        self._hand_over(partial(self._replace, data, missing))
+
+    def _replace(self, data: bytes, missing: list[Missing]) -> None:
         with suppress(OSError):
-            _safe_files.replace(self._path, (json.dumps(document, indent=1) + "\n").encode())
+            _safe_files.replace(self._path, data)
             self._missing = missing
 
 

@@ -1,193 +1,50 @@
-"""The recorder: its parts, and the stages of a tick, of a write and of the end of a segment.
+"""The recorder: the stages of a tick, of a write and of the end of a segment.
 
 The loop (loop.py) calls in here; nothing in here waits. One second goes like this: rings are drained whenever the
 kernel says so and at the tick; questions about new processes and addresses go to the lookup thread; counters are
 read; a moment later, when the answers are there, one frame is written.
 
-Whatever is done is a stage behind a barrier (stage.py): a source that raises becomes a gap, the recording goes on. At
-the start, too: only a directory that cannot be written, or a recorder that is there already, keeps it from starting."""
+Whatever is done is a stage behind a barrier (stage.py): a source that raises becomes a gap, the recording goes on. What
+the stages work with, and how it is opened and closed, is in parts.py."""
 
 from __future__ import annotations
 
-import resource
 from collections.abc import Callable, Iterator
-from functools import partial
-from pathlib import Path
-from typing import Any
 
-from zombiescope import _safe_files
-from zombiescope._errors import UserError
-from zombiescope.kernel import cpu
-from zombiescope.kernel.perf_event import Clock, monotonic_ns
-from zombiescope.recorder import node, result, rings, state
-from zombiescope.recorder.alarm_feed import AlarmFeed
-from zombiescope.recorder.cgroups import CgroupTracker
-from zombiescope.recorder.clock import WallClock
-from zombiescope.recorder.compactor import Compactor
+from zombiescope.kernel.perf_event import monotonic_ns
 from zombiescope.recorder.config import RecorderConfig
-from zombiescope.recorder.container_lookup import ContainerLookup
 from zombiescope.recorder.containers import SOURCE as CONTAINERS
-from zombiescope.recorder.containers import ContainerTracker
-from zombiescope.recorder.cores import Cores
-from zombiescope.recorder.cost import CostBook
-from zombiescope.recorder.counters import Counters
-from zombiescope.recorder.doctor import Doctor
-from zombiescope.recorder.housekeeping import Housekeeping, StateFile
-from zombiescope.recorder.intake import MARKS, EventIntake
-from zombiescope.recorder.kernel_log import CONSOLE, KernelLog
-from zombiescope.recorder.lookup import Lookup
-from zombiescope.recorder.marks import MarkSocket
-from zombiescope.recorder.nic import TX_TIMEOUT
-from zombiescope.recorder.online import OnlineCpus, left_out
-from zombiescope.recorder.rollup import Rollup
-from zombiescope.recorder.sample_writer import SampleWriter
-from zombiescope.recorder.segments import Segments
-from zombiescope.recorder.sources import Sources
-from zombiescope.recorder.stage import Barrier, Stage
+from zombiescope.recorder.feed import SOURCE as FEED
+from zombiescope.recorder.parts import LAST_WRITE_S, Parts
+from zombiescope.recorder.pythons import SOURCE as PYTHON
+from zombiescope.recorder.stage import Stage
 from zombiescope.recorder.tick import Tick
-from zombiescope.recorder.upkeep import Upkeep
-from zombiescope.recording import node_directory, schema
-from zombiescope.recording.batch import Batch
+from zombiescope.recorder.whole_stacks import SOURCE as WHOLE
+from zombiescope.recording import schema
 from zombiescope.recording.event import Event
-from zombiescope.recording.lock import Lock
 from zombiescope.recording.loss import SAMPLES, loss
-from zombiescope.recording.segment_writer import SegmentWriter
-from zombiescope.systemd.watcher import SystemdWatcher
 
-UNSCHEDULED_US = 3_000_000
+UNSCHEDULED_US = 1_000_000
+"""A tick that comes so much later after the one before than it should leaves a gap, which is said."""
 
 
-class Recorder:
-    """Owns all parts. Raises AlreadyRecordingError, UnsafePlaceError or OSError when it cannot start.
+class Recorder(Parts):
+    """All parts, and what they do each second.
 
-    With another `root` it replays: kernel files are read below it, no ring is opened and nobody is asked over D-Bus;
-    records are fed to the sampler and unit events put into the intake by whoever replays.
+    With another `root` it replays: records are fed to the sampler and unit events put into the intake by whoever
+    replays.
     """
 
     def __init__(self, config: RecorderConfig, root: str = "/") -> None:
-        self.config = config
-        self.clock = WallClock()
-        now = self.started_us = self.clock.now_us()
-        self.sources = Sources()
-        self.barrier = Barrier(self.sources, self.clock.now_us, lambda: monotonic_ns() / 1e9)
-        start = self.barrier
-        here = start.part("host", node.this_host, root)
-        self.name = config.node or here.hostname
-        self.boot_id = here.boot_id
-        self.node_dir = Path(config.dir).resolve() / f"node={self.name}"
-        node_directory.prepare(self.node_dir, read_by_all=config.read_by_all)
-        self._lock = Lock(self.node_dir, now)
-        saved = state.load(self.node_dir, here.boot_id)
-
-        self.online = start.part("online cpus", OnlineCpus, root)
-        known: tuple[int, ...] = start.step("possible cpus", lambda: cpu.possible(root) or (), ())
-        possible = max(*known, *self.online.cpus, 0) + 1
-        self.left_out = start.step("isolated cpus", lambda: left_out(config.leave_out_cores, root), frozenset[int]())
-        self.batch = Batch()
-        self._open_rings(possible, saved, now, root)
-        start.step("ledger", lambda: self._restore_ledger(saved, now), None)
-        start.step("cgroup directories", lambda: self.cgroups.begin(now), None)
-
-        self.samples = SampleWriter(self.rings.sampler, self.lookup, self.batch)
-        self.cores = start.part("per-core time", self._new_cores, root)
-        start.step("ksoftirqd run delay", lambda: self.cores.follow(self.online.cpus, now), None)
-        self.counters = start.part("counters", lambda at: Counters(self.batch, self.sources, start, at), root)
-        self.rollup = Rollup(self.node_dir, here.boot_id or "")
-        self.writer = SegmentWriter(self.node_dir / "log")
-        self.doctor = start.step("doctor", lambda: Doctor(self.node_dir), None) if config.diagnose else None
-        self.alarm = AlarmFeed(self.doctor.alarm, self.counters, config.hz, now) if self.doctor else None
-        self.intake = EventIntake(self.batch, self.rollup, self.alarm, self.barrier, self.clock, self.kernel_log)
-        if self.doctor is not None:
-            self.doctor.tell = self.intake.put
-        systemd = SystemdWatcher(None, self.intake.unit_events.append)
-        if root == "/":
-            start.step("systemd", systemd.start, None)
-        self.compactor = Compactor(self.node_dir, int(config.compact_every_s * 1e6))
-        upkeep = Upkeep(self.node_dir, config, self.sources, self.writer, self.compactor, self.intake.put)
-        self.cost = CostBook(self.batch, self.rings.sampler, self.writer, lambda: self.children_cpu_us)
-
-        nics: dict[str, str] = start.step("NIC drivers", self.counters.drivers, {})
-        more = {"started_us": now, "kernel_log": self.kernel_log.source, "nics": nics}
-        about = start.part("node", lambda at: node.describe(config, here, self.online.cpus, possible, more, at), root)
-        node_file = node.NodeFile(self.node_dir, about)
-        state_file = StateFile(self.node_dir, self.boot_id, self.cgroups, self.kernel_log, now)
-        self.housekeeping = Housekeeping(self.barrier, self.sources, systemd, node_file, upkeep, state_file)
+        super().__init__(config, root)
+        self._followed = self.online.cpus
         self.ticks = self.ticks_late = self.idle_samples = 0
         self._lost_before = 0
         self._last_tick_ns = self._last_write_ns = self._drained_ns = monotonic_ns()
         self._tick_stages = self._stages_of_a_tick()
         self._write_stages = self._stages_of_a_write()
-        self.segments = Segments(self.writer, self.batch, self.sources, self.barrier, self._segment_header())
         self.segments.finish, self.segments.renew = self._stages_of_a_segment()
-        self.segments.start(now)
-
-    # --- start --------------------------------------------------------------------------------------------------
-
-    def _open_rings(self, possible: int, saved: dict[str, Any], now_us: int, root: str) -> None:
-        start, sources = self.barrier, self.sources
-        rings.raise_file_limit()
-        host_pids = root != "/" or start.step(
-            "host PID namespace", lambda: rings.in_host_pid_namespace(sources, now_us), True
-        )
-        sampling = Clock(self.config.event, self.config.hz)
-        self.rings = start.part(
-            SAMPLES,
-            lambda at: rings.PerfRings(
-                sampling,
-                possible,
-                sources,
-                host_pids=host_pids,
-                now_us=now_us,
-                root=at,
-                left_out=self.left_out,
-                online=self.online.cpus,
-            ),
-            root,
-        )
-        seen = saved.get("kmsg_seq")
-        self.kernel_log = start.part("kernel log", lambda at: KernelLog(self.clock, sources, seen, now_us, at), root)
-        comm_of = self.rings.sampler.comm
-        self.cgroups = start.part(
-            "memory cgroups", lambda at: CgroupTracker(self.batch, sources, comm_of, now_us, at), root
-        )
-        self.lookup = Lookup(self.cgroups.number_of("memory"), self.cgroups.number_of("cpu"), root=root)
-        self.container_lookup = ContainerLookup(root)
-        self.containers = self.cgroups.containers = start.part(
-            "containers", lambda at: ContainerTracker(self.batch, self.container_lookup.ask, at), root
-        )
-        self.containers.mount = self.cgroups.hierarchy.mount if self.cgroups.hierarchy else None
-        traced = [TX_TIMEOUT, *self.cgroups.tracepoints(), *self.containers.tracepoints()]
-        traced += self.kernel_log.tracepoints()
-        start.step("tracepoints", lambda: self.rings.trace(traced, now_us), None)
-        is_traced = CONSOLE in self.rings.kinds
-        start.step("kernel log", lambda: self.kernel_log.settle(console=is_traced, now_us=now_us), None)
-        start.step(SAMPLES, lambda: self.rings.follow(self.online.cpus, now_us), None)
-        self._followed = self.online.cpus
-
-    def _new_cores(self, root: str) -> Cores:
-        return Cores(self.batch, self.sources, self.config.hz, root, self.left_out)
-
-    def _restore_ledger(self, saved: dict[str, Any], now_us: int) -> None:
-        memory, ledger = self.cgroups.hierarchy, saved.get("ledger")
-        if ledger and memory is not None and saved.get("hierarchy") == memory.number:
-            self.cgroups.ledger.restore(ledger, now_us)
-
-    def _segment_header(self) -> dict[str, Any]:
-        return {
-            "format": schema.FORMAT, "node": self.name, "boot": self.boot_id,
-            "hz": self.config.hz, "event": self.config.event, "interval_us": int(self.config.interval_s * 1e6),
-            "recorder_started_us": self.started_us,
-        }  # fmt: skip
-
-    def open_marks(self, runtime: Path) -> None:
-        """Listens for marks; without the socket everything else works."""
-        try:
-            _safe_files.make_public_directory(runtime)
-            self.intake.marks = MarkSocket(runtime / "mark.sock")
-        except UserError as error:
-            self.sources.lacks(MARKS, error.what, error.fix or "", self.started_us)
-        except OSError as error:
-            self.sources.lacks(MARKS, f"{runtime}: {error.strerror}", "a writable runtime directory", self.started_us)
+        self.segments.start(self.started_us)
 
     def settle_sources(self) -> None:
         """Shortly after the start: what can be said about the sources by now."""
@@ -202,6 +59,8 @@ class Recorder:
             Stage("per-core time (reader)", self.cores.tick, self.cores.forget),
             Stage("rollups", self.rollup.tick),
             Stage("counters", self.counters.tick),
+            Stage("disks (reader)", self.disks.tick, self.disks.forget),
+            Stage("waiting tasks (reader)", self.waits.tick),
             *alarm,
             Stage("memory cgroups (reader)", self._take_census),
             Stage("cgroup statistics", self._read_leaves, self.cgroups.forget_leaves),
@@ -215,10 +74,14 @@ class Recorder:
             *self.intake.stages(),
             Stage(SAMPLES, self._write_samples, vital=True),
             Stage("task shares", self._account_shares, lambda: list(self.samples.shares())),
+            Stage(FEED, self._take_feed),
             Stage(CONTAINERS, self._write_containers),
+            Stage("gpu (reader)", self._write_gpus),
+            Stage(f"{PYTHON} (reader)", self._write_python),
+            Stage(f"{WHOLE} (reader)", lambda tick: self.whole_stacks.second(tick.wall_us)),
             Stage("gaps", self._write_gaps, vital=True),
             Stage("process lookup", self._watch_lookup),
-            Stage("rollup file", lambda tick: self.rollup.flush(tick.wall_us)),
+            Stage("rollup file", self._write_rollup),
             Stage("frames", self._write_frame, vital=True),
             Stage("disk (reader)", self._note_disk),
             Stage("housekeeping", self.housekeeping.tick),
@@ -237,6 +100,10 @@ class Recorder:
             Stage("new segment of counters", lambda _: self.counters.restart(), vital=True),
             Stage("new segment of cgroups", lambda _: self.cgroups.restart(), vital=True),
             Stage("new segment of containers", lambda _: self.containers.restart(), vital=True),
+            Stage("new segment of GPUs", lambda tick: self.gpus.restart(tick.wall_us), vital=True),
+            Stage("new segment of mounts", lambda _: self.waits.restart(), vital=True),
+            Stage("new segment of Python stacks", lambda _: self.python.restart(), vital=True),
+            Stage("new segment of whole stacks", lambda _: self.whole_stacks.restart(), vital=True),
         ]
         return finish, renew
 
@@ -275,11 +142,12 @@ class Recorder:
         wall_us, late_us = self.clock.wall_us(now_ns), late_ns // 1000
         interval_us = max(1, (now_ns - self._last_tick_ns) // 1000)
         self._last_tick_ns = now_ns
+        missed_us = interval_us - int(self.config.interval_s * 1e6)
+        if self.ticks and missed_us > UNSCHEDULED_US:
+            why = f"the recorder itself did not run for {missed_us / 1e6:.1f} s"
+            self.batch.add(schema.GAPS, (wall_us - missed_us, wall_us, "ticks", why))
         self.ticks += 1
         self.ticks_late += late_ns > self.config.interval_s * 5e8
-        if late_us > UNSCHEDULED_US:
-            why = f"the recorder itself did not run for {late_ns / 1e9:.1f} s"
-            self.batch.add(schema.GAPS, (wall_us - late_us, wall_us, "ticks", why))
         return Tick(now_ns, wall_us, interval_us, late_us, self.online.cpus)
 
     def _count_samples(self, tick: Tick) -> None:
@@ -334,11 +202,11 @@ class Recorder:
         self.segments.close(self._moment())
         step = self.clock.adopt()
         now = self.clock.now_us()
-        if step is not None:
-            text = f"the clock was set {abs(step.seconds):.3f} s {'forward' if step.seconds > 0 else 'back'}"
-            fields = {"seconds": step.seconds, "before_us": step.before_us, "after_us": step.after_us}
-            self.intake.put(Event(now, "clock_step", "recorder", "warning", text, fields))
+        if step is not None and (event := step.event(now)) is not None:
+            self.intake.put(event)
         self.segments.start(now)
+        if step is not None and (gap := step.gap()) is not None:
+            self.batch.add(schema.GAPS, gap)
 
     # --- a write ------------------------------------------------------------------------------------------------
 
@@ -366,8 +234,17 @@ class Recorder:
         self.rollup.shares(shares, self.config.hz)
         for share in shares:
             self.cgroups.used(share)
+        self.python.hot(shares, tick.wall_us)
+        self.whole_stacks.hot(shares)
         if self.alarm is not None:
             self.alarm.shares(tick.wall_us, shares, len(tick.online))
+
+    def _take_feed(self, tick: Tick) -> None:
+        for told in self.feed.read(tick.wall_us) if self.feed is not None else ():
+            if isinstance(told, Event):
+                self.intake.put(told)
+            else:
+                self.containers.told(told)
 
     def _write_containers(self, tick: Tick) -> None:
         for event in self.containers.second(tick.wall_us, self.container_lookup.take()):
@@ -376,6 +253,13 @@ class Recorder:
             text = "the files of a container have not answered for 5 s: the disk they are on hangs"
             self.intake.put(Event(tick.wall_us, "lookup_stuck", "recorder", "warning", text))
         self.container_lookup.raise_failure()
+
+    def _write_gpus(self, tick: Tick) -> None:
+        for event in self.gpus.second(tick.wall_us):
+            self.intake.put(event)
+
+    def _write_python(self, tick: Tick) -> None:
+        self.python.second(tick.wall_us, self.waits.pids, self.gpus.pids)
 
     def _write_gaps(self, _: Tick) -> None:
         self.batch.extend(schema.GAPS, self.sources.take_ended())
@@ -389,12 +273,17 @@ class Recorder:
             self.intake.put(Event(tick.wall_us, "lookup_stuck", "recorder", "warning", text, {"pid": stuck.pid}))
         self.lookup.raise_failure()
 
+    def _write_rollup(self, tick: Tick) -> None:
+        self.rollup.flush(tick.wall_us)
+        self.disk.raise_failure("rollup file")
+
     def _write_frame(self, tick: Tick) -> None:
         if self.segments.due(tick.wall_us, int(self.config.segment_s * 1e6)):
             self.segments.close(self._moment())
             self.segments.start(self.clock.now_us())
         else:
             self.segments.frame(tick)
+        self.disk.raise_failure("frames")
 
     def _call_doctor(self, tick: Tick) -> None:
         if self.doctor is not None:
@@ -403,7 +292,7 @@ class Recorder:
     def _note_disk(self, tick: Tick) -> None:
         if self.writer.failing is not None:
             grant = f"room and write permission in {self.node_dir}"
-            self.sources.lacks("disk", self.writer.failing, grant, tick.wall_us)
+            self.sources.lacks("disk", self.writer.failing, grant, self.writer.failing_since_us or tick.wall_us)
         else:
             self.sources.has("disk", tick.wall_us)
 
@@ -422,40 +311,6 @@ class Recorder:
         yield lambda: self.segments.close(self._moment())
         yield lambda: self.writer.close(self.clock.now_us())
         yield lambda: self.rollup.close(self.clock.now_us())
-        yield self.compactor.process.stop
-        if self.doctor is not None:
-            yield partial(self.doctor.stop, self.clock.now_us())
-        yield self.housekeeping.close
-        yield self.lookup.stop
-        yield self.container_lookup.stop
-        for part in (self.intake, self.kernel_log, self.online, self.cores, self.counters, self.cgroups, self.rings):
-            yield part.close
-        yield self._lock.release
-
-    @property
-    def children_cpu_us(self) -> int:
-        return self.compactor.process.cpu_us + (self.doctor.process.cpu_us if self.doctor else 0)
-
-    def summary(self, startup_cpu_s: float, cpu_s: float) -> result.RecorderResult:
-        now = self.clock.now_us()
-        doctor, helper = self.doctor and self.doctor.process, self.compactor.process
-        return result.RecorderResult(
-            recording=str(self.node_dir.parent),
-            samples=self.samples.rows,
-            idle_samples=self.idle_samples,
-            lost=self.rings.sampler.lost,
-            ticks=self.ticks,
-            ticks_late=self.ticks_late,
-            events=self.intake.count,
-            cpu_seconds=round(cpu_s + self.children_cpu_us / 1e6, 4),
-            startup_cpu_seconds=round(startup_cpu_s, 4),
-            max_rss_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-            bytes=result.tree_bytes(self.node_dir),
-            missing=self.sources.missing,
-            helper_cpu_seconds=round(helper.cpu_us / 1e6, 4),
-            helper_max_rss_bytes=helper.peak_rss_bytes,
-            seconds=round((now - self.started_us) / 1e6, 3),
-            doctor_looks=doctor.looks if doctor else 0,
-            doctor_cpu_seconds=round(doctor.cpu_us / 1e6, 4) if doctor else 0.0,
-            doctor_max_rss_bytes=doctor.peak_rss_bytes if doctor else 0,
-        )
+        yield lambda: self.disk.settle(LAST_WRITE_S)
+        yield lambda: self._note_disk(self._moment())
+        yield from self._closing_steps()

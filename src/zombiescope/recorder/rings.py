@@ -42,7 +42,7 @@ def load_kernel_symbols(sources: Sources, now_us: int, root: str = "/") -> Kerne
     symbols.finish()
     if symbols.hidden:
         restrict = privileges.read().kptr_restrict
-        grant = "sysctl kernel.kptr_restrict=1" if restrict == 2 else "CAP_SYSLOG (AmbientCapabilities=CAP_SYSLOG)"
+        grant = "sudo sysctl kernel.kptr_restrict=1" if restrict == 2 else "CAP_SYSLOG (AmbientCapabilities=CAP_SYSLOG)"
         sources.lacks("kernel symbols", f"{KALLSYMS} shows no addresses (kptr_restrict={restrict})", grant, now_us)
     return symbols
 
@@ -140,7 +140,10 @@ class PerfRings:
             place = tracefs.find(self._root) or (None if self._replays else tracefs.mount_privately())
         except PermissionError as error:
             if error.errno == errno.EPERM:
-                why, grant = "not mounted, and mounting it is not allowed", "mount -t tracefs nodev /sys/kernel/tracing"
+                why, grant = (
+                    "not mounted, and mounting it is not allowed",
+                    "sudo mount -t tracefs nodev /sys/kernel/tracing",
+                )
             else:
                 why, grant = f"{error.filename}: {error.strerror}", "CAP_DAC_READ_SEARCH (tracefs is closed to others)"
             self._sources.lacks("tracefs", why, grant, now_us)

@@ -17,7 +17,9 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +31,16 @@ from zombiescope.recording import schema
 from zombiescope.recording.layout import ROLLUP_FOLDER
 from zombiescope.recording.log import SegmentEncoder, encode_rows
 from zombiescope.recording.saturation import JUDGED_OVER_US, SATURATED_RATIO
+from zombiescope.recording.segment_writer import HandOver, at_once
 
 UNITS_EVERY_US = 10 * MINUTE_US
 TOP_UNITS = 100
+MAX_UNITS, KEPT_UNITS = 4096, 1024
+"""Known at a time; when there are too many, those with most CPU stay."""
 OTHER = "(other)"
 MAX_WAITING_ROWS = 40_000
+
+_Row = tuple[schema.Table, tuple[Any, ...]]
 
 
 @dataclass(slots=True)
@@ -87,15 +94,23 @@ class _Unit:
 class Rollup:
     """Adds up what the ticks bring. Call flush() once a tick, after the rest, and close() at the end."""
 
-    def __init__(self, node_dir: Path, boot_id: str) -> None:
+    def __init__(
+        self, node_dir: Path, boot_id: str, hand_over: HandOver = at_once, about: dict[str, Any] | None = None
+    ) -> None:
+        """`hand_over`: who writes; the rest of it never touches the disk. `about`: what each file's header says of the
+        node, its labels and its kernel: they are what they were then, when node.json says what they are now."""
         self._boot = boot_id
-        self._file = _RollupFile(node_dir / ROLLUP_FOLDER, boot_id)
+        self._hand_over = hand_over
+        self._file = _RollupFile(node_dir / ROLLUP_FOLDER, boot_id, about)
         self._cores: dict[int, _CoreRun] = {}
         self._minute: _Minute | None = None
         self._tick_us = 0
         self._units: dict[str, _Unit] = {}
+        self._rest = _Unit()
         self._units_since_us: int | None = None
-        self._waiting: deque[tuple[schema.Table, tuple[Any, ...]]] = deque(maxlen=MAX_WAITING_ROWS)
+        self._waiting: deque[_Row] = deque(maxlen=MAX_WAITING_ROWS)
+        self._unwritten: deque[_Row] = deque(maxlen=MAX_WAITING_ROWS)
+        """What the disk did not take yet; whoever writes is alone with it."""
 
     # --- what a tick brings ----------------------------------------------------------------------------
 
@@ -159,15 +174,26 @@ class Rollup:
         """CPU of one unit since the tick before."""
         used = self._units.get(unit)
         if used is None:
+            if len(self._units) >= MAX_UNITS:
+                self._fold_units()
             used = self._units[unit] = _Unit()
         used.cpu_ms += cpu_ms
         used.kernel_ms += kernel_ms
         used.minute_ms += cpu_ms
 
+    def _fold_units(self) -> None:
+        """Names are anybody's to choose: a process that renames itself all the time makes one for each of its lives.
+        Those with least CPU become part of the rest."""
+        ranked = sorted(self._units.items(), key=lambda item: -item[1].cpu_ms)
+        self._units = dict(ranked[:KEPT_UNITS])
+        for _, used in ranked[KEPT_UNITS:]:
+            self._rest.cpu_ms += used.cpu_ms
+            self._rest.kernel_ms += used.kernel_ms
+
     # --- what is over ----------------------------------------------------------------------------------
 
     def flush(self, wall_us: int) -> bool:
-        """Writes what is over by wall_us. False when the disk did not take it; it is tried again."""
+        """Writes what is over by wall_us. False when it is known that the disk did not take it; it is tried again."""
         if self._minute and not self._minute.start_us < wall_us < self._minute.start_us + MINUTE_US:
             self._end_minute()
         if self._units_since_us is None:
@@ -175,7 +201,9 @@ class Rollup:
         elif wall_us // UNITS_EVERY_US != self._units_since_us // UNITS_EVERY_US:
             self._end_units()
             self._units_since_us = wall_us
-        return self._write(wall_us)
+        if not self._waiting and not self._unwritten:
+            return True
+        return self._hand_over(partial(self._write, wall_us)) is not False
 
     def close(self, wall_us: int) -> bool:
         """Writes the minute and the hour as far as they got."""
@@ -183,6 +211,9 @@ class Rollup:
             self._end_minute()
         if self._units_since_us is not None:
             self._end_units()
+        return self._hand_over(partial(self._write_last, wall_us)) is not False
+
+    def _write_last(self, wall_us: int) -> bool:
         written = self._write(wall_us)
         self._file.close(wall_us)
         return written
@@ -211,31 +242,37 @@ class Rollup:
             row = (hour_us, self._boot, unit, used.cpu_ms, used.kernel_ms, used.busiest_minute_ms)
             self._waiting.append((schema.UNIT_HOURS, row))
         rest = [used for _, used in ranked[TOP_UNITS:]]
+        if self._rest.cpu_ms:
+            rest.append(self._rest)
+            self._rest = _Unit()
         if rest:
             sums = (sum(used.cpu_ms for used in rest), sum(used.kernel_ms for used in rest))
             self._waiting.append((schema.UNIT_HOURS, (hour_us, self._boot, OTHER, *sums, None)))
         self._units.clear()
 
     def _write(self, wall_us: int) -> bool:
-        if not self._waiting:
+        while self._waiting:
+            self._unwritten.append(self._waiting.popleft())
+        if not self._unwritten:
             return True
         blocks = []
         for table in schema.ROLLUPS:
-            rows = [row for other, row in self._waiting if other is table]
+            rows = [row for other, row in self._unwritten if other is table]
             if rows:
                 blocks.append(encode_rows(table, rows, wall_us))
         if not self._file.append(wall_us, blocks):
             return False
-        self._waiting.clear()
+        self._unwritten.clear()
         return True
 
 
 class _RollupFile:
     """The file being appended to; after a failed write a new one, for the stream cannot be taken up again."""
 
-    def __init__(self, folder: Path, boot_id: str) -> None:
+    def __init__(self, folder: Path, boot_id: str, about: dict[str, Any] | None = None) -> None:
         self._folder = folder
         self._boot = boot_id
+        self._about = about or {}
         self._descriptor: int | None = None
         self._encoder: SegmentEncoder | None = None
         self._path = folder
@@ -263,7 +300,7 @@ class _RollupFile:
         self._path = self._folder / f"{start_us:016d}.seg"
         self._descriptor = _safe_files.create(self._path)
         self._size, self._day = 0, wall_us // DAY_US
-        header = {"format": schema.FORMAT, "boot": self._boot, "started_us": start_us}
+        header = {"format": schema.FORMAT, "boot": self._boot, "started_us": start_us, **self._about}
         self._encoder = SegmentEncoder(header)
         self._put(self._encoder.preamble)
 
@@ -277,10 +314,11 @@ class _RollupFile:
         """Leaves whole frames only."""
         if self._descriptor is None:
             return
-        if self._encoder is None or self._size <= len(self._encoder.preamble):
-            self._path.unlink(missing_ok=True)
-        else:
-            os.ftruncate(self._descriptor, self._size)
+        with suppress(OSError):  # what cannot be cut off is where every reader stops
+            if self._encoder is None or self._size <= len(self._encoder.preamble):
+                self._path.unlink(missing_ok=True)
+            else:
+                os.ftruncate(self._descriptor, self._size)
         os.close(self._descriptor)
         self._descriptor = self._encoder = None
 

@@ -42,6 +42,8 @@ class TaskShare(NamedTuple):
     kernel: int
     real_time: bool = False
     cpu_cgroup: str | None = None
+    pid: int = 0
+    tid: int = 0
 
 
 class _Inquiry(NamedTuple):
@@ -159,11 +161,12 @@ class SampleWriter:
         now_ns = monotonic_ns()
         for task, samples, kernel in self._sampler.take_shares():
             name, cgroup, cpu_cgroup = self._who.get(task, (self._names.get(task, "?"), None, None))
-            self._ask_again(task, samples, now_ns)
-            yield TaskShare(name, cgroup, samples, kernel, task in self._real_time, cpu_cgroup)
+            asked = self._asked.get(task)
+            self._ask_again(task, asked, samples, now_ns)
+            pid, tid = (0, 0) if asked is None else (asked.question.pid, asked.question.tid)
+            yield TaskShare(name, cgroup, samples, kernel, task in self._real_time, cpu_cgroup, pid, tid)
 
-    def _ask_again(self, task: int, samples: int, now_ns: int) -> None:
-        asked = self._asked.get(task)
+    def _ask_again(self, task: int, asked: _Inquiry | None, samples: int, now_ns: int) -> None:
         if asked is None or (asked.again and samples < HOT_SAMPLES):
             return
         if now_ns - asked.at_ns >= (HOT_AGAIN_NS if asked.again else SETTLED_NS):

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from zombiescope import _safe_files
+from zombiescope import _json, _safe_files
 
 NAME = "state.json"
 
@@ -15,8 +15,8 @@ NAME = "state.json"
 def load(node_dir: Path, boot_id: str | None) -> dict[str, Any]:
     """The state left by the last recorder; empty after a reboot or when there is none that can be read."""
     try:
-        state = json.loads((node_dir / NAME).read_bytes())
-    except (OSError, ValueError, RecursionError):
+        state = _json.loads((node_dir / NAME).read_bytes())
+    except (OSError, ValueError):
         return {}
     return state if isinstance(state, dict) and boot_id and state.get("boot") == boot_id else {}
 

@@ -1,0 +1,225 @@
+"""GPUs in the recording: rows that the reader's process sends, events of what happens to them, and when it is silent.
+
+Once a second its pipe is read (gpu_process.py); nothing here calls the driver. Where no driver is loaded nothing is
+started and nothing is missing; once a minute is looked whether that is still so. A driver that cannot be asked, or does
+not answer, is a gap of the source `gpu`.
+
+Every segment says the GPUs and the living processes on them again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from zombiescope.kernel import gpu_driver
+from zombiescope.kernel import nvml_codes as codes
+from zombiescope.recorder.gpu_process import RUNNABLE, GpuReaderProcess, Silence
+from zombiescope.recorder.gpu_throttling import Throttling
+from zombiescope.recorder.sources import Sources
+from zombiescope.recording import schema
+from zombiescope.recording.batch import Batch
+from zombiescope.recording.event import Event
+
+SOURCE = "gpu"
+LOOK_US = 60_000_000
+FAULT_REST_US = 300_000_000
+OLDEST_US = 35_000_000
+"""A row that is older than this is not found by readers, who look 40 s further."""
+MOST_ROWS = 64 * 64
+"""Of one table in one message."""
+_GRANTS = {
+    codes.VERSION_MISMATCH: "reboot, or unload and load the nvidia modules: the driver was upgraded under them",
+    codes.NO_PERMISSION: "access to /dev/nvidiactl and /dev/nvidia*",
+    -1: "libnvidia-ml.so.1 where the linker finds it (in a container: NVIDIA_DRIVER_CAPABILITIES=utility)",
+}
+_TOLD = {
+    "lost": ("gpu_lost", "critical", "has fallen off the bus: the driver cannot reach it any more"),
+    "reset_required": ("gpu_reset_required", "critical", "does not work before it is reset"),
+    "unreadable": ("gpu_unreadable", "warning", "answers no question any more"),
+    "ok": ("gpu_back", "info", "answers again"),
+}
+
+
+class GpuTracker:
+    def __init__(
+        self,
+        batch: Batch,
+        sources: Sources,
+        root: str = "/",
+        library: str | None = None,
+        lock_file: Path | None = None,
+    ) -> None:
+        self.process = GpuReaderProcess(library, lock_file=lock_file)
+        self.driver = "stand-in" if library else gpu_driver.read(root)
+        self._batch = batch
+        self._sources = sources
+        self._is_live = root == "/"
+        self._look_us = 0
+        self._gpus: dict[int, dict[str, Any]] = {}
+        self._tenants: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+        self._silence: Silence | None = None
+        self._has_stand_in = library is not None
+        self._throttling = Throttling()
+
+    # --- once a second ------------------------------------------------------------------------------------------------
+
+    def second(self, now_us: int) -> list[Event]:
+        """Rows that came go into the batch; gives what is worth an event. Raises OSError when it cannot be started."""
+        if not self._is_live:
+            return []
+        events = [event for message in self.process.listen(now_us) for event in self._take(message, now_us)]
+        events += self._watch(now_us)
+        if self.process.due(now_us) and self._has_driver(now_us) and not self.process.start(now_us):
+            why = "the GPU driver does not answer a reader that a recorder before this one started"
+            self._sources.lacks(SOURCE, why, "a driver that answers; often only a reboot helps", now_us)
+        return events
+
+    def _has_driver(self, now_us: int) -> bool:
+        if not self._has_stand_in and now_us >= self._look_us:
+            self._look_us = now_us + LOOK_US
+            self.driver = gpu_driver.read()
+            if self.driver is None:
+                self._sources.has(SOURCE, now_us)
+        return self.driver is not None
+
+    def _watch(self, now_us: int) -> Iterator[Event]:
+        why = self.process.ended()
+        if why is not None and SOURCE not in {one.source for one in self._sources.missing}:
+            text = f"the reader of the GPUs ended: {why}; it is started again"
+            self._sources.lacks(SOURCE, text, "nothing: it is started again", now_us)
+            yield Event(now_us, "helper_failed", "recorder", "warning", text)
+        silent = self.process.silence(now_us)
+        if silent is not None:
+            yield from self._hangs(silent, now_us)
+
+    def _hangs(self, silent: Silence, now_us: int) -> Iterator[Event]:
+        starved = silent.state == RUNNABLE
+        where = f" (it waits in {silent.place})" if silent.place else ""
+        what = "the reader of the GPUs got no CPU" if starved else f"the GPU driver has not answered{where}"
+        why = f"{what} since {_clock(silent.since_us)} UTC"
+        grant = (
+            "nothing: it ends with the starvation" if starved else "a driver that answers; often only a reboot helps"
+        )
+        self._sources.lacks(SOURCE, why, grant, silent.since_us)
+        if starved or self._silence is not None:
+            return
+        self._silence = silent
+        fields = {"since_us": silent.since_us, "state": silent.state, "waits_in": silent.place}
+        yield Event(now_us, "gpu_driver_unresponsive", SOURCE, "critical", why, fields)
+
+    # --- what it says -------------------------------------------------------------------------------------------------
+
+    def _take(self, message: dict[str, Any], now_us: int) -> Iterator[Event]:
+        if "fault" in message:
+            self._fault(message, now_us)
+            return
+        if self._silence is not None:
+            lasted_s = (now_us - self._silence.since_us) / 1e6
+            text = f"the GPU driver answers again, after {lasted_s:.0f} s"
+            yield Event(now_us, "gpu_driver_answers", SOURCE, "info", text, {"seconds": round(lasted_s, 1)})
+            self._silence = None
+        self._sources.has(SOURCE, now_us)
+        if message.get("lacks"):
+            what = ", ".join(str(one) for one in message["lacks"])
+            yield Event(now_us, "gpu_not_supported", SOURCE, "info", f"not recorded, as the driver has none: {what}")
+        tables = message.get("tables") or {}
+        gpus = _rows(tables, schema.GPUS)
+        if message.get("first"):
+            gpus += self._vanished(gpus, now_us)
+            self._end_those_gone(_rows(tables, schema.GPU_PROCESSES), now_us)
+        for row in gpus:
+            yield from self._gpu(row)
+        for row in _rows(tables, schema.GPU_SECONDS):
+            yield from self._gpu_second(row, now_us)
+        for row in _rows(tables, schema.GPU_PROCESSES):
+            self._process(row)
+
+    def _fault(self, message: dict[str, Any], now_us: int) -> None:
+        """It had nothing to ask. A driver that is not loaded is no fault."""
+        self.process.rest(now_us + FAULT_REST_US)
+        code = message.get("fault")
+        if code == codes.DRIVER_NOT_LOADED:
+            self._sources.has(SOURCE, now_us)
+            return
+        grant = _GRANTS.get(code if isinstance(code, int) else 0, "a driver that answers; `nvidia-smi` says more")
+        self._sources.lacks(SOURCE, str(message.get("why") or code)[:200], grant, now_us)
+
+    def _gpu(self, row: tuple[Any, ...]) -> Iterator[Event]:
+        now = dict(zip(schema.GPUS.names, row, strict=True))
+        before = self._gpus.get(now["gpu"])
+        self._gpus[now["gpu"]] = now
+        self._batch.add(schema.GPUS, row)
+        state = now["state"]
+        if state != (before["state"] if before else "ok") and state in _TOLD:
+            kind, severity, text = _TOLD[state]
+            fields = {name: now[name] for name in ("gpu", "uuid", "pci")}
+            yield Event(now["time"], kind, SOURCE, severity, f"{self._label(now['gpu'])} {text}", fields)
+
+    def _gpu_second(self, row: tuple[Any, ...], now_us: int) -> Iterator[Event]:
+        if not now_us - OLDEST_US <= row[0] <= now_us + LOOK_US:
+            return
+        self._batch.add(schema.GPU_SECONDS, row)
+        found = self._throttling.second(dict(zip(schema.GPU_SECONDS.names, row, strict=True)))
+        if found is not None:
+            text = f"{self._label(found.gpu)} {found.text}"
+            yield Event(row[0], "gpu_throttled", SOURCE, "warning", text, found.fields)
+
+    def _vanished(self, found: list[tuple[Any, ...]], now_us: int) -> list[tuple[Any, ...]]:
+        """A reader that was started anew has new numbers: GPUs that it does not know are lost, under a free one."""
+        uuid = schema.GPUS.names.index("uuid")
+        here = {row[uuid] for row in found}
+        gone = [gpu for gpu in self._gpus.values() if gpu["uuid"] is not None and gpu["uuid"] not in here]
+        taken = {row[1] for row in found}
+        free = (number for number in count() if number not in taken)
+        self._gpus = {number: gpu for number, gpu in self._gpus.items() if gpu["uuid"] in here}
+        lost = [{**gpu, "time": now_us, "gpu": next(free), "state": "lost"} for gpu in gone]
+        return [tuple(gpu[name] for name in schema.GPUS.names) for gpu in lost]
+
+    def _end_those_gone(self, found: list[tuple[Any, ...]], now_us: int) -> None:
+        """Processes that left while no reader was there."""
+        here = {row[1:4] for row in found}
+        for row in [row for key, row in self._tenants.items() if key not in here]:
+            self._process((now_us, *row[1:-1], 1))
+
+    def _process(self, row: tuple[Any, ...]) -> None:
+        key = row[1:4]  # gpu, pid, start
+        if row[-1]:
+            self._tenants.pop(key, None)
+        else:
+            self._tenants[key] = row
+        self._batch.add(schema.GPU_PROCESSES, row)
+
+    def _label(self, gpu: int) -> str:
+        name = (self._gpus.get(gpu) or {}).get("name")
+        return f"GPU {gpu} ({name})" if name else f"GPU {gpu}"
+
+    # --- segments -----------------------------------------------------------------------------------------------------
+
+    def restart(self, now_us: int) -> None:
+        """A new segment says what holds."""
+        for gpu in self._gpus.values():
+            self._batch.add(schema.GPUS, (now_us, *(gpu[name] for name in schema.GPUS.names[1:])))
+        for row in self._tenants.values():
+            self._batch.add(schema.GPU_PROCESSES, (now_us, *row[1:]))
+
+    @property
+    def pids(self) -> list[int]:
+        """The living processes on them."""
+        return [pid for _, pid, _ in self._tenants]
+
+    @property
+    def names(self) -> list[str]:
+        return [self._label(gpu) for gpu in sorted(self._gpus)]
+
+
+def _rows(tables: dict[str, Any], table: schema.Table) -> list[tuple[Any, ...]]:
+    width = len(table.names)
+    return [tuple(row) for row in (tables.get(table.name) or [])[:MOST_ROWS] if len(row) == width]
+
+
+def _clock(at_us: int) -> str:
+    return time.strftime("%H:%M:%S", time.gmtime(at_us // 1_000_000))

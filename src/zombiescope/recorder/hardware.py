@@ -1,0 +1,127 @@
+"""Counters of the hardware on their way in: figures into the batch, what cannot be read into the missing sources, and
+the events that only a change of state tells (a link that went down or came back, a driver that does not answer)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from zombiescope.kernel.infiniband import ACTIVE
+from zombiescope.kernel.infiniband_counters import FULL, is_rare
+from zombiescope.recorder.hardware_process import HardwareProcess
+from zombiescope.recorder.sources import Sources
+from zombiescope.recording.event import Event
+
+Put = Callable[[str, Iterable[tuple[str, str | None, int | None, bool]]], None]
+
+REFUSED = "RDMA counters"
+READER = "counters of the hardware"
+MOST_NAMED = 8
+STOOD_STILL_US = 60_000_000
+STATES = {1: "down", 2: "initialising", 3: "armed", 4: "active", 5: "deferring"}
+REFUSAL = "driver_refusal"
+"""The kind of the event by which a driver's log line tells that its firmware refused a command."""
+COMMANDS = frozenset({"ACCESS_REG", "QUERY_VPORT_COUNTER", "QUERY_Q_COUNTER", "QUERY_CONG_STATISTICS"})
+"""Those of mlx5 by which its counters are read."""
+
+
+class Hardware:
+    """`put` is where figures go: (source, figures)."""
+
+    def __init__(self, sources: Sources, put: Put, root: str = "/") -> None:
+        self._sources = sources
+        self._put = put
+        self.process = HardwareProcess(root)
+        self.tell: Callable[[Event], None] = lambda _: None
+        self._links: dict[str, int] = {}
+        self._full: dict[str, list[str]] = {}
+        self._refused: dict[str, str] = {}
+        self._values: dict[tuple[str, str, str], tuple[int, int]] = {}
+        """Of counters that stand still while all is well: the last value, and when it moved."""
+        self._suspects: list[str] = []
+
+    def tick(self, wall_us: int, now_s: float) -> None:
+        failed = self.process.failed
+        for said in self.process.turn(now_s):
+            self._take(said, wall_us)
+        if self.process.failed != failed:
+            self._note_failure(wall_us)
+        hanging = self.process.stuck(now_s)
+        if hanging is not None:
+            self._hangs(*hanging, wall_us)
+
+    def _note_failure(self, wall_us: int) -> None:
+        if self.process.failed:
+            grant = "nothing: this is a fault of zombiescope, please report it; it is started again"
+            self._sources.lacks(READER, "the helper that reads them ended by itself", grant, wall_us)
+        else:
+            self._sources.has(READER, wall_us)
+
+    def _take(self, said: dict[str, Any], wall_us: int) -> None:
+        of, figures = str(said.get("of")), said.get("figures") or ()
+        for source, name, key, value, is_gauge in figures:
+            self._put(source, ((name, key, value, is_gauge),))
+            if is_rare(source, name):
+                self._moved(source, name, key, value, wall_us)
+            if (source, name) == ("infiniband_link", "state"):
+                self._link(key, value, wall_us)
+        self._note_full(of, [str(name) for name in said.get("full") or ()], wall_us)
+        if said.get("off"):
+            self._refuse(of, str(said["off"])[:100], wall_us)
+
+    def _moved(self, source: str, name: str, key: str, value: int, wall_us: int) -> None:
+        """A counter that stood still for a while and rose is worth a look of the doctor."""
+        before = self._values.get((source, name, key))
+        rose = before is not None and value > before[0]
+        if before is not None and rose and wall_us - before[1] > STOOD_STILL_US and len(self._suspects) < MOST_NAMED:
+            self._suspects.append(f"{source} {key}")
+        self._values[source, name, key] = value, wall_us if rose or before is None else before[1]
+
+    def take_suspects(self) -> list[str]:
+        suspects, self._suspects = self._suspects, []
+        return suspects
+
+    def _link(self, port: str, state: int, wall_us: int) -> None:
+        """A note: a switch that is rebooted takes its links down once. Diagnosis judges how often, and for how long."""
+        before = self._links.get(port)
+        self._links[port] = state
+        if before is None or (before == ACTIVE) == (state == ACTIVE):
+            return
+        kind = "link_up" if state == ACTIVE else "link_down"
+        text = f"the RDMA port {port} is {STATES.get(state, state)}, it was {STATES.get(before, before)}"
+        self.tell(Event(wall_us, kind, "infiniband", "info", text, {"interface": port, "state": state}))
+
+    def _note_full(self, of: str, names: list[str], wall_us: int) -> None:
+        if names:
+            self._full[of] = names
+        else:
+            self._full.pop(of, None)
+        listed = [f"{port} {name}" for port, full in self._full.items() for name in full]
+        if not listed:
+            self._sources.has(FULL, wall_us)
+            return
+        why = f"{', '.join(listed[:MOST_NAMED])}{' ..' if len(listed) > MOST_NAMED else ''}: full, they count no more"
+        self._sources.lacks(FULL, why, "reset them: perfquery -R (infiniband-diags)", wall_us)
+
+    def refused(self, event: Event) -> None:
+        """A driver logged that it refuses what was asked of it: its card is not asked again."""
+        card = str(event.fields.get("bus") or "")
+        reads = event.fields.get("command") in COMMANDS
+        if event.kind == REFUSAL and reads and card and self.process.switch_off(card):
+            self._refuse(card, "its driver logs an error at each reading", event.at_us)
+
+    def _refuse(self, what: str, why: str, wall_us: int) -> None:
+        """Said once; what is off stays off while this recorder runs."""
+        self._refused[what] = why
+        named = [f"{what} is not read any more ({why})" for what, why in list(self._refused.items())[:MOST_NAMED]]
+        grant = "a driver and firmware that allow it; tried again when the recorder starts again"
+        self._sources.lacks(REFUSED, "; ".join(named), grant, wall_us)
+
+    def _hangs(self, what: str, seconds: float, wall_us: int) -> None:
+        text = f"the driver of {what} has not answered for {seconds:.0f} s: its counters are not read any more"
+        self._refuse(what, f"no answer for {seconds:.0f} s", wall_us)
+        fields = {"interface": what, "seconds": round(seconds)}
+        self.tell(Event(wall_us, "driver_unresponsive", "recorder", "warning", text, fields))
+
+    def close(self) -> None:
+        self.process.stop()

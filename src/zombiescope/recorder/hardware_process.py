@@ -1,0 +1,121 @@
+"""The reader of hardware counters as the recorder sees it: started where there is hardware, listened to, never waited
+for.
+
+One that has said what it asks and then says nothing for STUCK_S hangs in that driver. It is killed, which may do
+nothing for as long as the driver hangs; no second one is started before it is gone, and the next one leaves that port
+alone.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import suppress
+from typing import Any
+
+from zombiescope import _json, _python
+from zombiescope.kernel import edac, infiniband, thermal_throttle
+from zombiescope.kernel.procfile import at, names_in
+from zombiescope.recorder.hardware_reader import EVERY_S, OFF_WORD
+from zombiescope.recorder.piped_process import PipedProcess, Restarts
+
+MODULE = "zombiescope.recorder.hardware_reader"
+STUCK_S = 30.0
+LOOK_EVERY_S = 60.0
+FIRST_WAIT_S, MOST_WAIT_S = 1, 600
+MOST_LINE = 1 << 20
+END_S = 0.5
+
+
+class HardwareProcess(PipedProcess):
+    def __init__(self, root: str = "/", every_s: float = EVERY_S) -> None:
+        super().__init__()
+        self._root = root
+        self._every_s = every_s
+        self._restarts = Restarts(FIRST_WAIT_S, MOST_WAIT_S)
+        self._asks: str | None = None
+        self._heard_s = 0.0
+        self._is_killed = False
+        self.off: set[str] = set()
+        self.failed = False
+        """It ended by itself, and has not come to the end of a round since."""
+
+    def turn(self, now_s: float) -> list[dict[str, Any]]:
+        """What it told since the last turn; started when there is something to read. Raises OSError."""
+        if self._pid is None:
+            self._start_if_due(now_s)
+            return []
+        told = self._take(now_s)
+        if self._reaped():
+            self.failed = not self._is_killed
+            self._restarts.hold(now_s)
+        return told
+
+    def stuck(self, now_s: float) -> tuple[str, float] | None:
+        """What it asks, and for how long, once, when that is too long. It is killed then."""
+        if self._pid is None or self._asks is None or self._is_killed or now_s - self._heard_s < STUCK_S:
+            return None
+        self._is_killed = True
+        self.off.add(self._asks)
+        self._signal(signal.SIGKILL)
+        return self._asks, now_s - self._heard_s
+
+    def switch_off(self, card: str) -> bool:
+        """A card, by its address, that is not asked any more. False when that is no news."""
+        if card in self.off:
+            return False
+        self.off.add(card)
+        if self._pid is not None:
+            with suppress(OSError):
+                os.write(self._to, f"{OFF_WORD} {card}\n".encode("ascii", "replace"))
+        return True
+
+    # --- its life -----------------------------------------------------------------------------------------------------
+
+    def _start_if_due(self, now_s: float) -> None:
+        if not self._restarts.is_due(now_s):
+            return
+        self._restarts.next = now_s + LOOK_EVERY_S
+        if not has_hardware(self._root):
+            return
+        self._spawn(_python.module(MODULE, self._root, str(self._every_s), *sorted(self.off)))
+        self._asks, self._heard_s, self._is_killed = None, now_s, False
+
+    def _take(self, now_s: float) -> list[dict[str, Any]]:
+        if self._hear(MOST_LINE):
+            self._heard_s = now_s
+        return [said for line in self._lines() if (said := self._understood(line)) is not None]
+
+    def _understood(self, line: bytes) -> dict[str, Any] | None:
+        with suppress(ValueError):
+            said = _json.loads(line)
+            if isinstance(said, dict):
+                return self._noted(said)
+        return None
+
+    def _noted(self, said: dict[str, Any]) -> dict[str, Any] | None:
+        if "asks" in said:
+            self._asks = str(said["asks"])
+            return None
+        if "cpu_us" in said:  # the end of a round
+            self._cpu_us, self._asks, self.failed = int(said["cpu_us"]), None, False
+            self._restarts.worked()
+            return None
+        return said
+
+    def _forget(self, cpu_us: int) -> None:
+        super()._forget(cpu_us)
+        self._asks = None
+
+    def stop(self) -> None:
+        """Ends it. One that hangs in a driver is left behind: it ends when the driver lets go of it."""
+        if self._pid is not None:
+            self._signal(signal.SIGKILL)
+            self._gone_within(END_S)
+
+
+def has_hardware(root: str = "/") -> bool:
+    """Whether this machine has anything that it reads. Three directories, and nothing of them is opened."""
+    throttling = at(root, f"{thermal_throttle.DIRECTORY}/cpu0/thermal_throttle")
+    modules = [name for name in names_in(at(root, edac.DIRECTORY)) or () if name.startswith("mc")]
+    return bool(names_in(at(root, infiniband.CLASS)) or names_in(throttling) or modules)

@@ -1,0 +1,178 @@
+"""What Python was doing, on its way into the recording: whom to look at, and rows of what was seen.
+
+Looked at are processes that are hot (in the samples), that wait (waits.py), or that are on a GPU; each for KEPT_US
+after the last reason. The hottest threads, and the main threads of processes on a GPU, are looked at ten times a
+second; all other threads of those processes once. Reading is the reader's (python_reader.py), whose words are
+checked here: it reads what other people's programs wrote.
+
+A source that cannot be read at all (no capability, yama) is missing and said with its remedy; interpreters that are
+left alone are said once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from zombiescope._native import Sampler
+from zombiescope.kernel.procfile import read_text
+from zombiescope.recorder.python_pace import MOST_FAST, MOST_PROCESSES
+from zombiescope.recorder.python_process import PythonProcess
+from zombiescope.recorder.python_target import DENIED
+from zombiescope.recorder.sample_writer import TaskShare
+from zombiescope.recorder.sources import Sources
+from zombiescope.recorder.stack_numbers import MOST_REMEMBERED
+from zombiescope.recording import schema
+from zombiescope.recording.batch import Batch
+from zombiescope.recording.event import Event
+
+SOURCE = "python stacks"
+KIND = "python"
+KEPT_US = 60_000_000
+HOT_SAMPLES = 5
+"""In a second: a twentieth of a core."""
+FAST_SAMPLES = 20
+MOST_WAITING = 16
+MOST_GPU_MAINS = 4
+MOST_ROWS = 4096
+MOST_DEPTH = 512
+NEW_FRAMES = 20_000
+"""Of one segment: names that programs make up must not fill a recording."""
+OLDEST_US = 9_000_000
+IDLE_US = 60_000_000
+_LEVEL = "/proc/sys/kernel/yama/ptrace_scope"
+_PLACES = ("/site-packages/", "/dist-packages/")
+
+
+class PythonTracker:
+    """`wall_us`: from the monotonic clock, in ns, to Unix time."""
+
+    def __init__(
+        self, batch: Batch, sources: Sources, sampler: Sampler, wall_us: Callable[[int], int], *, enabled: bool = True
+    ) -> None:
+        self.process = PythonProcess()
+        self.tell: Callable[[Event], None] = lambda _: None
+        self._batch = batch
+        self._sources = sources
+        self._sampler = sampler
+        self._wall_us = wall_us
+        self._enabled = enabled
+        self._reasons: dict[int, int] = {}
+        """Process -> when there was last a reason to look at it."""
+        self._heat: dict[tuple[int, int], int] = {}
+        self._functions: list[tuple[str, str]] = []
+        self._stacks: list[tuple[int, ...]] = []
+        self._numbers: dict[int, int] = {}
+        """The reader's number of a stack -> its number in this segment."""
+        self._frames_left = NEW_FRAMES
+        self._said: set[str] = set()
+        self._used_us = 0
+        self.walks = self.torn = 0
+
+    # --- whom ---------------------------------------------------------------------------------------------------------
+
+    def hot(self, shares: Iterable[TaskShare], now_us: int) -> None:
+        """What tasks had of the CPU in the last second."""
+        self._heat = {}
+        for share in shares:
+            if share.samples >= HOT_SAMPLES and share.pid:
+                self._reasons[share.pid] = now_us
+                self._heat[share.pid, share.tid] = share.samples
+
+    def _whom(self, now_us: int, waiting: Iterable[int], on_gpu: Iterable[int]) -> dict[str, Any]:
+        mains = list(dict.fromkeys(on_gpu))
+        for pid in [*list(dict.fromkeys(waiting))[:MOST_WAITING], *mains]:
+            self._reasons[pid] = now_us
+        self._reasons = {pid: at_us for pid, at_us in self._reasons.items() if now_us - at_us < KEPT_US}
+        # Those on a GPU first, then the hottest, then whoever was last.
+        heat: dict[int, int] = {}
+        for (pid, _), samples in self._heat.items():
+            heat[pid] = heat.get(pid, 0) + samples
+        first = set(mains)
+        pids = sorted(self._reasons, key=lambda pid: (pid not in first, -heat.get(pid, 0), -self._reasons[pid]))
+        hottest = sorted(self._heat, key=lambda who: -self._heat[who])
+        fast = [who for who in hottest if self._heat[who] >= FAST_SAMPLES]
+        chosen = list(dict.fromkeys([*((pid, pid) for pid in mains[:MOST_GPU_MAINS]), *fast]))
+        return {"pids": pids[: 2 * MOST_PROCESSES], "fast": chosen[:MOST_FAST]}
+
+    def second(self, now_us: int, waiting: Iterable[int] = (), on_gpu: Iterable[int] = ()) -> None:
+        """Listens, and says whom to look at next. Raises OSError."""
+        if not self._enabled:
+            return
+        for said in self.process.listen(now_us):
+            self._understand(said, now_us)
+        if self.process.is_silent:
+            why = "the reader has not answered for 20 s: the memory map of a process is locked by somebody"
+            self._sources.lacks(SOURCE, why, "nothing: it is started again", now_us)
+        whom = self._whom(now_us, waiting, on_gpu)
+        if whom["pids"]:
+            self._used_us = now_us
+            self.process.tell(now_us, whom)
+        elif now_us - self._used_us > IDLE_US:
+            self.process.let_go()
+
+    # --- what ---------------------------------------------------------------------------------------------------------
+
+    def _understand(self, said: dict[str, Any], now_us: int) -> None:
+        if said.get("new"):
+            self._functions, self._stacks, self._numbers = [], [], {}
+        self._functions += [(str(name)[:500], _file(str(file)[:500])) for name, file in said.get("functions") or ()]
+        self._stacks += [tuple(stack)[:MOST_DEPTH] for stack in said.get("stacks") or ()]
+        del self._functions[MOST_REMEMBERED:], self._stacks[MOST_REMEMBERED:]
+        rows = [row for row in (said.get("rows") or ())[:MOST_ROWS] if len(row) == 9]
+        self._batch.extend(schema.PYTHON, [made for row in rows if (made := self._row(row, now_us)) is not None])
+        self.walks, self.torn = int(said.get("walks") or 0), int(said.get("torn") or 0)
+        self._note(said, now_us)
+
+    def _row(self, row: list[Any], now_us: int) -> tuple[Any, ...] | None:
+        first, last, looks, pid, tid, number, lines, state, comm = row
+        from_us, to_us = self._wall_us(first * 1000), self._wall_us(last * 1000)
+        stack = self._stack(number)
+        if stack is None or not now_us - OLDEST_US <= from_us <= now_us + OLDEST_US:
+            return None
+        return from_us, to_us, looks, pid, tid, comm, state, stack, lines
+
+    def _stack(self, number: int) -> int | None:
+        known = self._numbers.get(number)
+        if known is None and 0 <= number < len(self._stacks):
+            frames = self._stacks[number]
+            if len(frames) > self._frames_left or any(not 0 <= each < len(self._functions) for each in frames):
+                return None
+            self._frames_left -= len(frames)
+            rows = self._sampler.rows
+            ids = [rows.frame(*self._functions[each], KIND) for each in frames]
+            known = self._numbers[number] = rows.stacks.intern(ids)
+        return known
+
+    def _note(self, said: dict[str, Any], now_us: int) -> None:
+        left = [(int(pid), str(why)) for pid, why in said.get("left") or ()]
+        denied = [pid for pid, why in left if why == DENIED]
+        if denied and not said.get("minors"):
+            self._sources.lacks(SOURCE, f"the memory of pid {denied[0]} may not be read", _grant(), now_us)
+        else:
+            self._sources.has(SOURCE, now_us)
+        for pid, why in left:
+            if why != DENIED and why not in self._said and len(self._said) < MOST_PROCESSES:
+                self._said.add(why)
+                text = f"pid {pid} is {why}: its Python functions are not shown"
+                self.tell(Event(now_us, "python_unread", "recorder", "info", text, {"pid": pid, "why": why}))
+
+    def restart(self) -> None:
+        """A new segment numbers its stacks anew."""
+        self._numbers.clear()
+        self._frames_left = NEW_FRAMES
+
+
+def _grant() -> str:
+    if read_text(_LEVEL) == "3":
+        return "kernel.yama.ptrace_scope below 3, which takes a reboot"
+    return "AmbientCapabilities=CAP_SYS_PTRACE in its unit, or run it as root"
+
+
+def _file(path: str) -> str:
+    """A path as people know it: from site-packages or the standard library on, else the file and its directory."""
+    for place in (*_PLACES, "/lib/python3"):
+        before, found, after = path.rpartition(place)
+        if found and before and "/" in found + after:
+            return (found + after).removeprefix("/lib/").removeprefix("/")
+    return "/".join(path.rsplit("/", 2)[-2:]) if path.startswith("/") else path
