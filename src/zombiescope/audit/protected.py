@@ -43,6 +43,8 @@ _PREFIXES = {
     "google-": "others reach the node through it",
 }
 _CONTAINER = re.compile(r"(?:docker|cri-containerd|crio|crio-conmon|libpod|libpod-conmon|nerdctl|kubepods\S*)-")
+_OF_THE_LABORATORY = "zombiescope-lab-"
+"""Its units break the node on purpose: they are there to be stopped."""
 _STOPPABLE = (".service", ".socket", ".timer", ".path")
 _VALID = re.compile(r"[A-Za-z0-9:_.\\@][-A-Za-z0-9:_.\\@]{0,254}")
 """systemd's own rule for names of units, and no dash in front: that would be an option."""
@@ -56,7 +58,8 @@ def protection(unit: str) -> str | None:
     stem = name.rpartition(".")[0].partition("@")[0]
     if _CONTAINER.match(name):
         return "it is the scope of a container, which its runtime would start again"
-    by_prefix = next((why for prefix, why in _PREFIXES.items() if name.startswith(prefix)), None)
+    prefixes = {} if name.startswith(_OF_THE_LABORATORY) else _PREFIXES
+    by_prefix = next((why for prefix, why in prefixes.items() if name.startswith(prefix)), None)
     if (why := _BY_STEM.get(stem) or by_prefix) is not None:
         return why
     if name.endswith(_STOPPABLE):

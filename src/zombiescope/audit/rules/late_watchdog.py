@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from zombiescope._text import number
 from zombiescope.audit.finding import EvidenceLine, Finding
 from zombiescope.audit.node import Node
 
@@ -86,8 +87,8 @@ def _switched_off(node: Node) -> EvidenceLine | None:
 def _threshold(node: Node) -> tuple[int, EvidenceLine] | None:
     """None where the running kernel does not show it."""
     value = node.kernel.sysctls.get("kernel.watchdog_thresh")
-    if value is not None and value[0].isdecimal():
-        return int(value[0]), value[1]
+    if value is not None and (seconds := number(value[0])) is not None:
+        return seconds, value[1]
     if node.kernel.running:
         return None
     return _DEFAULT_S, EvidenceLine("/etc/sysctl.d", None, "kernel.watchdog_thresh is set nowhere: 10 by default")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from zombiescope._text import number
 from zombiescope.audit.finding import EvidenceLine, Finding
 from zombiescope.audit.node import Node
 
@@ -64,10 +65,10 @@ def _dump_evidence(node: Node) -> tuple[EvidenceLine, ...]:
 def _console_level(node: Node) -> tuple[int, tuple[EvidenceLine, ...]]:
     """What is printed has a lower number than this. The kernel's default is 7, with quiet 4."""
     value = node.kernel.sysctls.get("kernel.printk")
-    if value is not None and value[0].split() and value[0].split()[0].isdecimal():
-        return int(value[0].split()[0]), (value[1],)
+    if value is not None and (level := number(next(iter(value[0].split()), ""))) is not None:
+        return level, (value[1],)
     levels = node.kernel.values("loglevel")
-    if levels and levels[-1][0].isdecimal():
-        return int(levels[-1][0]), (levels[-1][1],)
+    if levels and (level := number(levels[-1][0])) is not None:
+        return level, (levels[-1][1],)
     quiet = node.kernel.has("quiet")
     return (4, (quiet,)) if quiet else (7, ())

@@ -1,0 +1,68 @@
+"""What no plan changes without being told to by name: what others need, and what carries whoever runs this."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from zombiescope.audit.protected import protection
+from zombiescope.diagnosis.plan import untouchable
+from zombiescope.kernel import process
+from zombiescope.kernel.cgroup_path import owner
+
+_ANCESTORS_MAX = 64
+
+
+def protected_unit(unit: str, root: Path = Path("/proc")) -> str | None:
+    """Why a unit is only changed with --force-unit; None where it may be."""
+    if (why := untouchable(unit)) is not None:
+        return why
+    return "it carries the session that this runs in" if unit in _own_units(root) else None
+
+
+def unit_of(pid: int) -> str | None:
+    """The unit that a process is in now, as its cgroup says: what was recorded of it may be missing, or another's."""
+    found = process.read(pid, cmdline=False)
+    return owner(found.systemd_cgroup).unit if found is not None and found.systemd_cgroup else None
+
+
+def protected_container(container: str) -> str | None:
+    """The same for a container's name: one that kubelet would start again, or that carries what others need."""
+    if container.startswith("k8s_"):
+        return "it is a pod's, and kubelet would start it again"
+    return protection(f"{container}.service")
+
+
+def carries_us(container: str, root: Path = Path("/proc")) -> str | None:
+    """Of a container's whole id: whether this runs in it."""
+    inside = any(len(container) >= 12 and container in path for path in _own_cgroups(root))
+    return "it carries the session that this runs in" if inside else None
+
+
+def is_our_ancestor(pid: int, root: Path = Path("/proc")) -> bool:
+    """Whether a process is this one, or one of those that it comes from."""
+    return str(pid) in {str(os.getpid()), *(name for name, _ in _ancestors(root))}
+
+
+def _own_units(root: Path) -> set[str]:
+    return {part for path in _own_cgroups(root) for part in path.split("/") if "." in part}
+
+
+def _own_cgroups(root: Path) -> set[str]:
+    """Of this process and of all that it comes from: stopping any of them may end it."""
+    return {line.split(":", 2)[2] for _, text in _ancestors(root) for line in text.splitlines() if line.count(":") > 1}
+
+
+def _ancestors(root: Path) -> Iterator[tuple[str, str]]:
+    """(pid, its cgroups) of this process ("self") and all that it comes from, but for pid 1."""
+    pid = "self"
+    for _ in range(_ANCESTORS_MAX):
+        try:
+            yield pid, (root / pid / "cgroup").read_text()
+            status = (root / pid / "status").read_text()
+        except OSError:
+            break
+        pid = next((line.split()[1] for line in status.splitlines() if line.startswith("PPid:")), "0")
+        if pid in ("0", "1"):
+            break
