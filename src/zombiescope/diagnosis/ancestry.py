@@ -8,7 +8,7 @@ What tells them apart is when they were started: a parent was there before its c
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -47,6 +47,8 @@ class Ancestry:
         self._lives: defaultdict[int, list[Life]] = defaultdict(list)
         self._life_of: dict[int, Life] = {}
         self._lines: dict[int, tuple[Ancestor, ...]] = {}
+        self._parents: dict[int, Ancestor | None] = {}
+        """By the first task of a life."""
         for number in sorted(tasks):
             self._add(number, tasks[number])
 
@@ -54,12 +56,15 @@ class Ancestry:
         if task.pid is None:
             return
         lives = self._lives[task.pid]
-        life = next((one for one in lives if self._is_same(one, task)), None)
+        life = self._life(lives, task) if lives else None
         if life is None:
             life = Life(task.pid, task.start_ticks)
             lives.append(life)
         life.numbers.append(number)
         self._life_of[number] = life
+
+    def _life(self, lives: Sequence[Life], task: SampledTask) -> Life | None:
+        return next((one for one in lives if self._is_same(one, task)), None)
 
     def _is_same(self, life: Life, task: SampledTask) -> bool:
         if life.start_ticks is not None and task.start_ticks is not None:
@@ -103,17 +108,24 @@ class Ancestry:
 
     def parent(self, life: Life) -> Ancestor | None:
         """Who forked it; neither pid 1 nor the kernel is anybody."""
-        pid = self._parent_pid(life) or 0
-        return Ancestor(pid, self._alive_before(pid, life)) if pid > KTHREADD else None
+        first = life.numbers[0]
+        if first not in self._parents:
+            pid = self._parent_pid(life) or 0
+            self._parents[first] = Ancestor(pid, self._alive_before(pid, life)) if pid > KTHREADD else None
+        return self._parents[first]
 
     def _parent_pid(self, life: Life) -> int | None:
-        return next(
-            (ppid for number in life.numbers if self._is_main(number) and (ppid := self._tasks[number].ppid)), None
-        )
+        for number in life.numbers:
+            task = self._tasks[number]
+            if task.ppid and task.tid == task.pid:
+                return task.ppid
+        return None
 
     def _alive_before(self, pid: int, child: Life) -> Life | None:
         """The process with this pid that was there when the child was started."""
         lives = [one for one in self._lives.get(pid, ()) if one is not child]
+        if not lives:
+            return None
         if child.start_ticks is not None:
             latest = child.start_ticks + SAME_TICKS
             lives = [one for one in lives if one.start_ticks is None or one.start_ticks <= latest]
@@ -125,7 +137,7 @@ class Ancestry:
 
     def parent_of(self, task: SampledTask) -> SampledTask | None:
         """Who forked the process of a task, if it was ever sampled."""
-        life = next((one for one in self._lives.get(task.pid or 0, ()) if self._is_same(one, task)), None)
+        life = self._life(self._lives.get(task.pid or 0, ()), task)
         above = None if life is None else self.parent(life)
         return None if above is None or above.life is None else self.task(above.life)
 

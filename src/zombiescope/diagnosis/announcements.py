@@ -71,10 +71,43 @@ def gpu_of(fields: Fields) -> str:
 
 def _gpu(fields: Fields) -> str:
     code, known = fields.get("xid"), xid.known(fields.get("xid"))
-    what = known.happened if known else "reported an error"
+    what = _wish(fields) or (known.happened if known else "reported an error")
+    if fields.get("nvlink_unit") and "fatal" in fields:
+        what = f"had {'a fatal' if fields['fatal'] else 'an'} NVLink error{_on_link(fields)}"
     # Whose work it was matters where applications cause it; a GPU that is lost is lost to everybody.
     whose = f", in {fields['comm']}" if known and known.severity == "warning" and fields.get("comm") else ""
     return f"{gpu_of(fields)} {what}{whose} (Xid {code})"
+
+
+def _wish(fields: Fields) -> str:
+    """Where the driver's wish is all that was logged."""
+    asked = fields.get("recovery") if fields.get("xid") == xid.RECOVERY_CODE else None
+    action = xid.RECOVERY.get(asked) if isinstance(asked, int) else None
+    return WISHES.get(action or "none", "")
+
+
+def _on_link(fields: Fields) -> str:
+    link = fields.get("link")
+    return f" on link {link}" if isinstance(link, int) and link >= 0 else ""
+
+
+WISHES = {
+    "reset": "has to be reset",
+    "reboot": "needs a reboot of the node",
+    "drain-peers": "must not be used together with others any more",
+    "drain-reset": "has to be drained and reset",
+    "imex": "needs its IMEX domain recovered",
+}
+"""What the driver asks for, as the end of a sentence about the GPU."""
+
+
+def _no_gpu(fields: Fields) -> str:
+    return f"{gpu_of(fields)} could not be initialised by its driver"
+
+
+def _switch(fields: Fields) -> str:
+    fatal = {1: "a fatal error", 0: "an error that was not fatal"}.get(fields.get("fatal", -1), "an error")
+    return f"the NVSwitch {fields.get('switch', '?')} reported {fatal}{_on_link(fields)} (SXid {fields.get('sxid')})"
 
 
 def _stuck(fields: Fields) -> str:
@@ -101,21 +134,44 @@ def _workqueue(fields: Fields) -> str:
 
 
 def _hardware(fields: Fields) -> str:
+    corrected = fields.get("type") == "CE"
+    if fields.get("page"):
+        killed = f", and {fields['comm']} was killed for it" if fields.get("comm") else ""
+        return f"memory is broken at page {fields['page']}{killed}"
     if fields.get("controller"):
-        corrected = "corrected" if fields.get("type") == "CE" else "could not correct"
-        return f"the memory controller {fields['controller']} {corrected} {_times(fields.get('count'), 'memory error')}"
+        part = f"the memory module {fields['part']}" if fields.get("part") else _controller(fields)
+        errors = _times(fields.get("count"), "memory error")
+        return f"{part} {'corrected' if corrected else 'could not correct'} {errors}"
+    if fields.get("device"):
+        done = "was corrected" if corrected else "could not be corrected"
+        return f"the PCIe device {fields['device']} reported an error that {done}"
+    if fields.get("bank") is not None:
+        return f"core {fields.get('cpu', '?')} reported a machine check (bank {fields['bank']})"
     return (
         f"the PCIe port {fields['port']} reported an error" if fields.get("port") else "the hardware reported an error"
     )
+
+
+def _controller(fields: Fields) -> str:
+    return f"the memory controller {fields['controller']}"
 
 
 def _hot(fields: Fields) -> str:
     return f"core {fields.get('cpu', '?')} got too hot and was slowed down"
 
 
+def _clock(fields: Fields) -> str:
+    return f"the kernel no longer trusts the clock {fields['clocksource']}" if fields.get("clocksource") else ""
+
+
 def _disk(fields: Fields) -> str:
     if fields.get("controller"):
-        return f"the disk {fields['controller']} did not answer in time"
+        gone = "csts" in fields or "code" in fields
+        return f"the disk {fields['controller']} {'is gone' if gone else 'did not answer in time'}"
+    if fields.get("seconds"):
+        return f"the disk {fields['device']} did not answer for {fields['seconds']} s"
+    if fields.get("level"):
+        return f"the disk {fields['device']} failed and was taken out of its RAID"
     return f"the disk {fields['device']} failed to read or write (I/O error)" if fields.get("device") else ""
 
 
@@ -140,8 +196,20 @@ def _too_many(fields: Fields) -> str:
     return f"{fields['cgroup']} may not start more processes (pids limit)" if fields.get("cgroup") else ""
 
 
+def _no_files(fields: Fields) -> str:
+    return f"no more than {fields['limit']:,} files may be open on this node" if fields.get("limit") else ""
+
+
 def _link(fields: Fields) -> str:
     return f"{card_of(fields)} lost its link"
+
+
+def _silent(fields: Fields) -> str:
+    return f"the driver of {fields['interface']} does not answer" if fields.get("interface") else ""
+
+
+def _optic(fields: Fields) -> str:
+    return f"the network card at {fields.get('bus', '?')} reports its cable or optic: {fields.get('what', 'an error')}"
 
 
 def _times(count: object, what: str) -> str:
@@ -152,6 +220,8 @@ ANNOUNCED: dict[str, Announcement] = {
     "hardware_error": Announcement("machine", "hardware error", _hardware),
     "cpu_throttled": Announcement("machine", "a core was too hot", _hot, has_place=True),
     "gpu_xid": Announcement("gpu", "GPU fault", _gpu),
+    "nvswitch_sxid": Announcement("gpu", "NVSwitch fault", _switch),
+    "gpu_init": Announcement("gpu", "GPU not initialised", _no_gpu),
     "io_error": Announcement("disk", "disk error", _disk),
     "fs_error": Announcement("disk", "file system error", _file_system),
     "nfs_not_responding": Announcement("disk", "file server silent", _server),
@@ -159,6 +229,8 @@ ANNOUNCED: dict[str, Announcement] = {
     "nic_tx_timeout": Announcement("network", "network card stopped sending", _stopped_sending),
     "nic_event": Announcement("network", "network card starved", _card_said),
     "link_down": Announcement("network", "network link lost", _link),
+    "driver_unresponsive": Announcement("network", "a driver does not answer", _silent),
+    "optic_error": Announcement("machine", "optic or cable error", _optic),
     "conntrack_full": Announcement("network", "connection table full"),
     "neighbour_table_full": Announcement("network", "neighbour table full"),
     "tcp_memory": Announcement("network", "TCP out of memory"),
@@ -177,11 +249,12 @@ ANNOUNCED: dict[str, Announcement] = {
     "rt_throttling": Announcement("cpu", "real-time tasks were stopped"),
     "timer_slow": Announcement("cpu", "slow timer interrupt"),
     "pids_limit": Announcement("cpu", "process limit reached", _too_many),
+    "files_limit": Announcement("cpu", "no more files may be opened", _no_files),
     "audit_backlog": Announcement("cpu", "audit records pile up"),
     "kernel_panic": Announcement("nothing", "kernel panic"),
     "kernel_bug": Announcement("nothing", "kernel bug"),
     "kernel_warning": Announcement("nothing", "kernel warning"),
-    "clocksource_unstable": Announcement("nothing", "clock unstable"),
+    "clocksource_unstable": Announcement("nothing", "clock unstable", _clock),
     "ray_node_dead": Announcement("work", "Ray node declared dead"),
     "ray_job_failed": Announcement("work", "Ray job failed"),
     "pod_evicted": Announcement("work", "pod evicted"),

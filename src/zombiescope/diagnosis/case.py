@@ -17,7 +17,7 @@ from zombiescope.diagnosis.hog import HogSearch
 from zombiescope.diagnosis.incident import Actor
 from zombiescope.diagnosis.incidents import Group
 from zombiescope.diagnosis.kernel_profile import KernelProfile, tells
-from zombiescope.diagnosis.sample_grid import SampleGrid
+from zombiescope.diagnosis.sample_grid import SampleGrid, Starter
 from zombiescope.diagnosis.sample_index import SampledTask, expanded
 from zombiescope.diagnosis.symptom import Symptom
 from zombiescope.diagnosis.symptoms.above_baseline import baselines
@@ -323,12 +323,26 @@ class Case:
         if not self.cores_in(*names):
             return None
         chosen = self.below(*names)
-        best = grid.hottest_group(chosen, lambda task: None if is_kernel_thread(task) else task.unit or task.comm)
+        best = grid.hottest_group(chosen, _owner_or_name)
         if best is None:
             return None
         task, count = best
         cores = round(count / self.facts.hz / self.seconds, 3)
         return self.blamed(self._behind(chosen, task, cores) or task.actor(cores), makes=makes)
+
+    @cached_property
+    def starter(self) -> Starter | None:
+        """Who started most of the hog, or is it itself."""
+        return self.facts.samples.starter(self.hog_samples, or_itself=True)
+
+    @cached_property
+    def family(self) -> Mask:
+        """Samples of the hog and of all that descend from the one who started most of it, or from whoever started
+        some."""
+        grid, starter = self.facts.samples, self.starter
+        above = {starter.pid} if starter is not None and starter.started_most else grid.parents(self.hog_samples)
+        family: Mask = self.hog_samples | (self.in_span & grid.below(above))
+        return family
 
     def sender(self) -> Actor | None:
         """Who sends most packets, of the tasks of this node."""
@@ -338,7 +352,7 @@ class Case:
         """Who starts it, where it is a program that is run again and again (iptables-restore, conntrack, mount): the
         parent, and not the last of its children."""
         grid = self.facts.samples
-        mine, names = grid.groups(lambda other: other.comm)
+        mine, names = grid.groups(_name)
         own = chosen & (mine == names.index(task.comm)) if task.comm in names else chosen
         starter = grid.starter(own)
         if starter is None or starter.tasks < MANY_RUNS or np.median(grid.lifetimes_us(own)) > SHORT_US:
@@ -349,12 +363,17 @@ class Case:
         """CPU, in cores, of all tasks with one of these names; a name may end in *."""
         grid = self.facts.samples
         wanted = expanded(frozenset(comms), grid.comms)
-        mine, names = grid.groups(lambda task: task.comm if task.comm in wanted else None)
-        return int(np.count_nonzero(self.in_span & (mine >= 0))) / grid.hz / self.seconds if names else 0.0
+        if not wanted:
+            return 0.0
+        group, names = grid.groups(_name)
+        mine = np.isin(group, [number for number, name in enumerate(names) if name in wanted])
+        return int(np.count_nonzero(self.in_span & mine)) / grid.hz / self.seconds
 
     def busiest_of(self, *comms: str) -> Actor | None:
         """The one of these programs that used most CPU, if any ran."""
         wanted = expanded(frozenset(comms), self.facts.samples.comms)
+        if not wanted:
+            return None
         return self.busiest(lambda task: task.comm if task.comm in wanted else None)
 
     def busiest(self, key: Callable[[SampledTask], str | None]) -> Actor | None:
@@ -399,6 +418,14 @@ class Case:
         """The mean over all cores and the seconds of the incident."""
         cores, span = self.facts.cores, self.seconds_of_cores()
         return None if cores is None or span is None else cores.mean(grid, *span)
+
+
+def _name(task: SampledTask) -> str | None:
+    return task.comm
+
+
+def _owner_or_name(task: SampledTask) -> str | None:
+    return None if is_kernel_thread(task) else task.unit or task.comm
 
 
 def is_kernel_thread(task: SampledTask) -> bool:

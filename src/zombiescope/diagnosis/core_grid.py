@@ -59,10 +59,11 @@ class CoreGrid:
         return total
 
     def node_busy(self) -> npt.NDArray[np.float64]:
-        """The mean over the measured cores, second by second: the number that hides one core among many."""
-        known = np.maximum(self.measured.sum(axis=0), 1)
-        mean: npt.NDArray[np.float64] = np.where(self.measured, self.busy, 0.0).sum(axis=0) / known
-        return mean
+        """The mean over the measured cores, second by second: the number that hides one core among many. Not a number
+        in a second that no tick fell into: nobody knows whether there was room."""
+        known = self.measured.sum(axis=0)
+        mean: npt.NDArray[np.float64] = np.where(self.measured, self.busy, 0.0).sum(axis=0) / np.maximum(known, 1)
+        return np.where(known > 0, mean, np.nan)
 
     @property
     def measured(self) -> npt.NDArray[np.bool_]:

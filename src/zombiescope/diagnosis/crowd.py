@@ -45,7 +45,7 @@ def crowd_on(grid: SampleGrid, cpu: int, from_us: int, to_us: int) -> Crowd | No
 
 def who_keeps_them(grid: SampleGrid, crowd: Crowd, seconds: float) -> Actor | None:
     """The process that started most of them, which is where they have their affinity from; else the busiest."""
-    cores = round(np.count_nonzero(crowd.samples) / grid.hz / max(seconds, 1e-6), 3)
+    cores = round(int(np.count_nonzero(crowd.samples)) / grid.hz / max(seconds, 1e-6), 3)
     starter = grid.starter(crowd.samples)
     if starter is not None and starter.task is not None and starter.started_most:
         return starter.task.actor(cores)

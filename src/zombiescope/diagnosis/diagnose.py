@@ -8,23 +8,28 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from zombiescope._severity import Severity, rank
 from zombiescope._time import SECOND_US
-from zombiescope.diagnosis import announcements, moments, patterns, ranking, symptoms
+from zombiescope.diagnosis import announcements, moments, patterns, python_waits, ranking, symptoms
 from zombiescope.diagnosis.belonging import NEAR_US
+from zombiescope.diagnosis.bursts import rises
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.facts import Facts
-from zombiescope.diagnosis.incident import Cause, Incident, State, worst
+from zombiescope.diagnosis.gpu_cost import cost_of
+from zombiescope.diagnosis.gpu_loss import GpuCost
+from zombiescope.diagnosis.incident import Cause, Incident, Link, State, worst
 from zombiescope.diagnosis.incidents import Group, group, is_moderate
 from zombiescope.diagnosis.order import is_explained, is_news, ordered
 from zombiescope.diagnosis.pattern import FALLBACK
 from zombiescope.diagnosis.presence import Presence
+from zombiescope.diagnosis.ray_jobs import AFTER_US, KINDS, KNOWN_US, RayJobs
 from zombiescope.diagnosis.symptom import Symptom
 from zombiescope.diagnosis.symptoms import memory_cgroups
 from zombiescope.recording.reader import Recording
+from zombiescope.views.events import events
 from zombiescope.views.incidents import incidents as found_live
 
 LONG_US = 600 * SECOND_US
@@ -47,6 +52,8 @@ class Diagnosis:
     """What a reader should know although it is no incident."""
     remarks: tuple[Symptom, ...] = ()
     """Symptoms that are part of no incident, the worst of each kind and place."""
+    ray_jobs: dict[str, str] = field(default_factory=dict)
+    """How each Ray job that was on the node ended: failed, succeeded, stopped; or running."""
 
 
 Progress = Callable[[int, int], object]
@@ -73,7 +80,9 @@ def examine(
         if look.facts is not whole:
             look.facts.forget()  # on a large node each is a hundred megabytes
     incidents = _recurring([incident for each in seen for incident in each.incidents])
-    incidents = ordered(_without_parts(incidents))
+    incidents = [_with_cost(one) for one in ordered(_without_parts(incidents))]
+    jobs = _ray_jobs(whole)
+    incidents = [replace(one, jobs=jobs.fates(one)) for one in incidents]
     not_checked = [*_not_checked(whole, seen), *([unseen] if unseen else [])]
     kept = tuple(incidents[:MAX_INCIDENTS])
     remarks = _worst_of_each([symptom for each in seen for symptom in each.symptoms if symptom.is_remark])
@@ -86,7 +95,14 @@ def examine(
         _is_blind(seen),
         tuple(_noted(remarks, kept)),
         remarks,
+        jobs.outcomes,
     )
+
+
+def _ray_jobs(whole: Facts) -> RayJobs:
+    """Of the window, and of some time around it: a job ends after what it died of."""
+    around = (whole.start_us - KNOWN_US, whole.end_us + AFTER_US)
+    return RayJobs(events(whole.recording, *around, kinds=KINDS))
 
 
 def _not_found(beside: Sequence[Symptom], found: list[Symptom]) -> list[Symptom]:
@@ -127,7 +143,7 @@ def _looks(whole: Facts) -> tuple[list[_Look], str | None]:
         return [_Look(whole)], None
     seconds = moments.scan(whole.recording, whole.start_us, whole.end_us)
     known = moments.found_before(found_live(whole.recording), whole.start_us, whole.end_us)
-    chosen = moments.choose(seconds, whole.events, whole.start_us, whole.end_us, known)
+    chosen = moments.choose(seconds, whole.events, whole.start_us, whole.end_us, (*known, *rises(whole)))
     looks = [_Look(Facts(whole.recording, one.from_us, one.to_us, whole), one.goes_on_us) for one in chosen.moments]
     seen_s = sum(look.facts.seconds for look in looks)
     said = f"samples: {seen_s / 60:.0f} of {whole.seconds / 60:,.0f} minutes were examined in detail"
@@ -153,6 +169,7 @@ def _examined(look: _Look, found: list[Symptom], live: bool) -> Iterator[Inciden
 def _incident(facts: Facts, each: Group, live: bool) -> Incident:
     case = Case(facts, each)
     causes, ruled_out = ranking.rank(case, list(patterns.every()))
+    causes = python_waits.told(case, causes)
     state: State = "open" if live and each.to_us >= facts.end_us - OPEN_US else "closed"
     return Incident(
         each.identity(facts.recording.name, facts.recording.boot_at(each.from_us) or ""),
@@ -164,7 +181,28 @@ def _incident(facts: Facts, each: Group, live: bool) -> Incident:
         causes,
         ruled_out,
         not_checked=() if case.not_seen is None else (case.not_seen,),
+        cost=cost_of(case, causes[0] if causes else None),
     )
+
+
+def _with_cost(incident: Incident) -> Incident:
+    """Its first sentence, and the chain of its first cause, end with what it cost."""
+    cost = incident.cost
+    if cost is None or not incident.causes or not (cost.losses or cost.not_known):
+        return incident
+    first, said = incident.causes[0], f"; {cost.text}" if cost.losses else ""
+    known = [Link("cost", cost.text, round(cost.lost_s, 1), "GPU-seconds", incident.from_us, "gpu_seconds")]
+    unknown = [Link("not seen", one.not_known, None, None, incident.from_us, "samples") for one in cost.not_known]
+    chain = (*first.chain, *(known if cost.losses else ()), *unknown)
+    return replace(
+        incident,
+        causes=(replace(first, summary=first.summary + said, chain=chain), *incident.causes[1:]),
+        not_checked=(*incident.not_checked, *(one.not_known for one in cost.not_known)),
+    )
+
+
+def _cost_of_both(one: Incident, other: Incident) -> GpuCost | None:
+    return one.cost if other.cost is None else other.cost if one.cost is None else one.cost.added(other.cost)
 
 
 def _severity(each: Group, causes: tuple[Cause, ...]) -> Severity:
@@ -206,6 +244,7 @@ def _recurring(found: list[Incident]) -> list[Incident]:
             symptoms=(*before.symptoms, *incident.symptoms) if adds else before.symptoms,
             to_us=max(before.to_us, incident.to_us) if goes_on else before.to_us,
             recurrences=before.recurrences if goes_on else (*before.recurrences, incident.from_us),
+            cost=_cost_of_both(before, incident),
         )
     return kept
 
@@ -217,7 +256,11 @@ def _sameness(incident: Incident) -> tuple[str, ...] | None:
     culprit = cause.culprit.name if cause.culprit else ""
     hog = cause.hog.unit or cause.hog.comm or ""
     # Where nobody is named, it is the same only if it is about the same thing: two GPUs are two incidents.
-    return cause.pattern, hog, culprit, "" if hog or culprit else announcements.thing(incident.symptoms)
+    return cause.pattern, hog, culprit, "" if hog or culprit else _thing(incident.symptoms)
+
+
+def _thing(symptoms: Sequence[Symptom]) -> str:
+    return announcements.thing(symptoms) or next((one.thing for one in symptoms if one.thing), "")
 
 
 def _rank(incident: Incident) -> int:
@@ -238,6 +281,7 @@ def _without_parts(found: list[Incident]) -> list[Incident]:
                 from_us=min(into.from_us, part.from_us),
                 to_us=max(into.to_us, part.to_us),
                 state=into.state if into.to_us >= part.to_us else part.state,
+                cost=into.cost if into.cost is not None and into.cost.losses else part.cost,
             )
             del whole[part.id]
     return list(whole.values())

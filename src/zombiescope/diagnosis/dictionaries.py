@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from zombiescope.diagnosis.sample_index import TASK_COLUMNS, SampledTask
@@ -54,20 +53,19 @@ class Dictionaries:
         for part in parts:
             if part.name not in self._tasks:
                 self._tasks[part.name] = self._read_tasks(part)
-        found = {number: task for part in parts for number, task in self._tasks[part.name].items()}
-        boxes = {task.container for task in found.values() if task.container}
+        boxed = [tasks for part in parts if (tasks := self._tasks[part.name])]
+        boxes = {task.container for tasks in boxed for task in tasks.values() if task.container}
         if boxes:
             names = container_names.read(self._recording, start_us, end_us, boxes)
-            found |= {
-                number: replace(task, named=names.of(task.container, task.pod))
-                for number, task in found.items()
-                if task.container or task.pod
-            }
-        return found
+            for tasks in boxed:
+                _name(tasks, names)
+        return {number: task for tasks in boxed for number, task in tasks.items()}
 
     def stacks(self, start_us: int, end_us: int) -> Stacks:
         """Every stack that a sample of a window may point to."""
         parts = tuple(part.name for part in self._touched(schema.STACKS, start_us, end_us))
+        # Of more parts, but in the same order: those that come after are numbered after.
+        parts = next((more for more in self._stacks if more[: len(parts)] == parts), parts)
         found = self._stacks.pop(parts, None)
         if found is None:
             while len(self._stacks) >= KEPT:
@@ -88,3 +86,12 @@ class Dictionaries:
     def _rows(self, table: schema.Table, part: Part, names: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:
         for rows in self._recording.batches(table.name, None, None, names, parts=[part]):
             yield from zip(*(rows.column(name).to_pylist() for name in names), strict=True)
+
+
+def _name(tasks: dict[int, SampledTask], names: container_names.ContainerNames) -> None:
+    """In place: most have the name of the last window already."""
+    for number, task in tasks.items():
+        if task.container or task.pod:
+            named = names.of(task.container, task.pod)
+            if named != task.named:
+                tasks[number] = task._replace(named=named)

@@ -4,10 +4,11 @@ A large healthy node starts hundreds of processes and takes millions of page fau
 a constant holds there all the time and confirms whatever the frames suggest. What speaks for a cause is what the
 incident *added* to what the node does anyway.
 
-The recording's own past is the measure. Its busier readings count, because healthy work comes in waves, and what
-an incident added has to stand out of their spread. Where nothing was recorded before, or where the hog did the same
-then, there is no such measure: then the hog's own part of the counter, by its share of the samples in the
-functions that do the counting, has to be enough by itself, and confirms at half the weight.
+The recording's own past is the measure. Its busier readings count, because healthy work comes in waves, and what an
+incident added has to stand out of their spread; and as much has to be the hog's own part, because on a large node
+others begin in the same second. That part is its share of the samples in the functions that do the counting. Where
+nothing was recorded before, or where the hog did the same then, there is no past to measure by: then its own part has
+to be enough by itself, and confirms at half the weight.
 """
 
 from __future__ import annotations
@@ -96,10 +97,22 @@ def judge(
         return Judgement("nothing")
     usual = None if case.past is None else of(past_rates(case.past))
     if usual is not None and usual.excess(count.rate) >= least:
-        return Judgement("confirms", f"; {usual.rate:,.0f} a second were usual before")
+        return _by_what_was_added(case, count, usual, functions, least, whose)
     if usual is not None and not _did_the_same_before(case, functions):
         return Judgement("nothing", f"; {usual.rate:,.0f} a second were usual before, so this says nothing")
     return _by_its_own_part(case, count, functions, least, whose)
+
+
+def _by_what_was_added(
+    case: Case, count: Count, usual: Usual, functions: str, least: float, whose: Mask | None
+) -> Judgement:
+    """More than was usual; but on a large node others begin in the same second, so the hog's own part of it has to be
+    enough, too."""
+    part = own_part(case, functions, whose)
+    words = f"; {usual.rate:,.0f} a second were usual before"
+    if part is None or part * count.rate >= least:
+        return Judgement("confirms", words)
+    return Judgement("nothing", f"{words}, and {part * count.rate:,.0f} are its own, by its part of the samples")
 
 
 def _is_hardly_there(case: Case, functions: str, whose: Mask | None) -> bool:
@@ -113,12 +126,12 @@ def own_rate(case: Case, count: Count, past_rates: PastRates, functions: str, wh
     usual = None if case.past is None else of(past_rates(case.past))
     if usual is not None and (excess := usual.excess(count.rate)) > 0:
         return excess
-    part = _part(case, functions, whose)
+    part = own_part(case, functions, whose)
     return count.rate if part is None else part * count.rate
 
 
 def _by_its_own_part(case: Case, count: Count, functions: str, least: float, whose: Mask | None) -> Judgement:
-    part = _part(case, functions, whose)
+    part = own_part(case, functions, whose)
     unknown = "; what is usual without it was not recorded"
     if part is None:  # nothing was seen of the functions: the constant, for as many cores as there are
         scaled = least * max(1.0, case.facts.cpus / CPUS_OF_CONSTANTS)
@@ -128,7 +141,7 @@ def _by_its_own_part(case: Case, count: Count, functions: str, least: float, who
     return Judgement("confirms" if own >= least else "nothing", words, WITHOUT_PAST)
 
 
-def _part(case: Case, functions: str, whose: Mask | None) -> float | None:
+def own_part(case: Case, functions: str, whose: Mask | None = None) -> float | None:
     """Its part of all CPU time in these functions; None where that was not seen."""
     if not functions:
         return 1.0

@@ -7,91 +7,67 @@ needs it can neither be confirmed nor ruled out by it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from zombiescope._time import HOUR_US, SECOND_US
-from zombiescope.diagnosis import core_grid, sample_grid
+from zombiescope.diagnosis import core_grid, gpu_loss, sample_grid
 from zombiescope.diagnosis.core_grid import CoreGrid
-from zombiescope.diagnosis.dictionaries import Dictionaries, SeriesName
+from zombiescope.diagnosis.counter_facts import LATE_US, Count, CounterFacts, Three
 from zombiescope.diagnosis.sample_grid import SampleGrid
 from zombiescope.kernel.cpu import parse_list
+from zombiescope.kernel.pci_address import device
 from zombiescope.kernel.release import kernel_version
 from zombiescope.recording import columns
 from zombiescope.recording.core_lists import ISOLATED, LEFT_OUT, listed
 from zombiescope.recording.event import Event
 from zombiescope.recording.gaps import Gap
 from zombiescope.recording.reader import Recording
+from zombiescope.views import gpu_use
 from zombiescope.views.cgroups import CgroupHistory, CgroupsView
 from zombiescope.views.containers import Container, containers
-from zombiescope.views.counter_sums import CounterSums
+from zombiescope.views.disks import DiskHistory, disks
 from zombiescope.views.events import events
-from zombiescope.views.series import last_by_key, last_value
+from zombiescope.views.gpu_tenants import Tenant, tenants
+from zombiescope.views.gpu_use import GpuSeries
+from zombiescope.views.python import PythonThread, threads
+from zombiescope.views.waiting import Served, WaitingTask, served, waiting
 
-Kept = TypeVar("Kept")
-Three = tuple[columns.Ints, columns.Ints, columns.Ints]
-"""Time, series and value."""
+__all__ = ["LEAST_PAST_US", "Count", "Facts"]
 
-LATE_US = 15 * SECOND_US
-"""A dear source is read every ten seconds; a reading that comes later than this says nothing about a span."""
+GPU_PAST_US = gpu_loss.PAST_US
 
 LEAST_PAST_US = 2 * SECOND_US
 """Less of an earlier time says nothing about it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Count:
-    """How much a counter rose between the two readings that enclose a span, and how far apart those are."""
-
-    added: int
-    seconds: float
-
-    @property
-    def rate(self) -> float:
-        return self.added / max(self.seconds, 1e-6)
-
-
-class Facts:
+class Facts(CounterFacts):
     """One window of one recording."""
 
     def __init__(self, recording: Recording, start_us: int, end_us: int, beside: Facts | None = None) -> None:
         """`beside`: facts of another window of the same recording, which may know some of it already."""
-        self.recording = recording
-        self._kept: dict[object, Any] = {}
-        self._always: dict[object, Any] = {} if beside is None else beside._always
+        super().__init__(recording, start_us, end_us, None if beside is None else beside._always)
         self._only: tuple[int, int] | None = None
-        # Whole seconds, so that the same incident begins at the same moment whatever window it is looked at through.
-        self.start_us = max(start_us, recording.start_us) // SECOND_US * SECOND_US
-        self.end_us = max(self.start_us + 1, min(end_us, recording.end_us + 1))
         self._asked_us = min(max(start_us, self.start_us), self.end_us - 1)
+
+    def with_history(self) -> Facts:
+        """The same window, after its recording reached back (Recording.reach_back): who ran on which core is what it
+        was, all else is asked anew. Names of containers may be older than what was read, so then everything is."""
+        again = Facts(self.recording, self._asked_us, self.end_us)
+        same = (again.start_us, again.end_us) == (self.start_us, self.end_us)
+        if same and all(task.named.label or not task.container for task in self._all_samples.known.tasks.values()):
+            again._kept = {what: self._kept[what] for what in ("samples", "cores") if what in self._kept}
+            again._always = {"dictionaries": self.dictionaries}
+        return again
 
     def during(self, from_us: int, to_us: int) -> Facts:
         """The same facts, but of the samples only those of a span: most questions are about one incident."""
         narrow = copy(self)
         narrow._only = (from_us, to_us)
         return narrow
-
-    def _keep(self, what: object, read: Callable[[], Kept]) -> Kept:
-        if what not in self._kept:
-            self._kept[what] = read()
-        kept: Kept = self._kept[what]
-        return kept
-
-    def always(self, what: object, read: Callable[[], Kept]) -> Kept:
-        """Kept for every window of this recording."""
-        if what not in self._always:
-            self._always[what] = read()
-        kept: Kept = self._always[what]
-        return kept
-
-    def forget(self) -> None:
-        """Lets go of what was read for this window; it is read again if it is asked for."""
-        self._kept.clear()
 
     @property
     def node(self) -> dict[str, Any]:
@@ -141,10 +117,6 @@ class Facts:
 
         return self._keep("samples", read)
 
-    @property
-    def dictionaries(self) -> Dictionaries:
-        return self.always("dictionaries", lambda: Dictionaries(self.recording))
-
     def samples_between(self, from_us: int, to_us: int) -> SampleGrid:
         """Of any part of the window, whatever incident these facts are about."""
         return self._all_samples.between(from_us, to_us)
@@ -188,134 +160,6 @@ class Facts:
     @property
     def gaps(self) -> list[Gap]:
         return self._keep("gaps", lambda: self.recording.gaps(self.start_us, self.end_us))
-
-    # --- counters ----------------------------------------------------------------------------------------------------
-
-    @property
-    def _series(self) -> dict[int, SeriesName]:
-        return self._keep("series", lambda: self.dictionaries.series(self.start_us, self.end_us + LATE_US))
-
-    @property
-    def _counters(self) -> Three:
-        return self._keep("counters", lambda: self._rows("counters", ("time", "series", "value"), self.end_us))
-
-    @property
-    def _interrupts(self) -> Three:
-        return self._keep("interrupts", lambda: self._rows("interrupts", ("time", "series", "count"), self.end_us))
-
-    @property
-    def _levels(self) -> Three:
-        """Counters, and those a little beyond the window."""
-        return self._keep("levels", lambda: self._rows("counters", ("time", "series", "value"), self.end_us + LATE_US))
-
-    def _rows(self, table: str, names: tuple[str, str, str], end_us: int) -> Three:
-        rows = self.recording.table(table, self.start_us, end_us, names)
-        first, second, third = (columns.numbers(rows.column(name)) for name in names)
-        return first, second, third
-
-    @property
-    def sums(self) -> CounterSums:
-        """What each counter added in the window."""
-        return self._keep("sums", lambda: CounterSums(self._series, *self._counters[1:]))
-
-    def added(self, source: str, name: str, *, from_us: int | None = None, to_us: int | None = None) -> int | None:
-        """How much a counter rose, all keys together. 0 where it is known and did not move; None where this node does
-        not count it."""
-        ids = [number for number, known in self._series.items() if known[:2] == (source, name)]
-        if not ids:
-            return None
-        time, series, value = self._counters
-        chosen = np.isin(series, ids)
-        if from_us is not None:
-            chosen &= time > from_us
-        if to_us is not None:
-            chosen &= time <= to_us
-        return int(value[chosen].sum())
-
-    def count(self, source: str, name: str, from_us: int, to_us: int, key: str | None = None) -> Count | None:
-        """What a counter, of one key or of all together, counted in a span. None when its source was not read there.
-
-        Counters are read at ticks, and dear ones at every tenth: the readings before and after the span count, or the
-        last one where the recording ends sooner. A name that the recording does not know is one that this kernel does
-        not have, and None: absent is not zero.
-        """
-        time, series, value = self._counters
-        mine = {number: known for number, known in self._series.items() if known[0] == source}
-        wanted = [number for number, known in mine.items() if known[1] == name and key in (None, known[2])]
-        if not wanted:
-            return None
-        return _between(time, value, np.isin(series, list(mine)), np.isin(series, wanted), from_us, to_us)
-
-    def interrupts(self, label: str, from_us: int, to_us: int) -> Count | None:
-        """Interrupts of one row of /proc/interrupts (TLB, CAL, RES), all cores together. None where this machine has no
-        such row, as arm64 has none for TLB."""
-        time, series, value = self._interrupts
-        ids = [n for n, known in self._series.items() if known[:2] == ("interrupts", label)]
-        if not ids:
-            return None
-        return _between(time, value, np.ones(len(time), bool), np.isin(series, ids), from_us, to_us)
-
-    def interrupts_of_cores(self, label: str) -> tuple[columns.Ints, columns.Ints, columns.Ints]:
-        """When /proc/interrupts was read in the window, which cores one of its rows counted anything for, and [core,
-        reading] what it had counted since the last time."""
-        ids = [n for n, known in self._series.items() if known[:2] == ("interrupts", label)]
-        rows = self.recording.table("interrupts", self.start_us, self.end_us, ("time", "series", "cpu", "count"))
-        time, series, cpu, value = (columns.numbers(rows.column(name)) for name in rows.column_names)
-        readings, place = np.unique(time, return_inverse=True)
-        mine = np.isin(series, ids)
-        cpus, row = np.unique(cpu[mine], return_inverse=True)
-        counts = np.zeros((len(cpus), len(readings)), np.int64)
-        np.add.at(counts, (row, place[mine]), value[mine])
-        return readings, cpus, counts
-
-    def rates(self, source: str, name: str) -> npt.NDArray[np.float64]:
-        """How fast a counter rose, all keys together, between each two readings of its source; none where this node
-        does not count it."""
-        time, series, value = self._counters
-        mine = [number for number, known in self._series.items() if known[0] == source]
-        wanted = [number for number in mine if self._series[number][1] == name]
-        return _rates(time[np.isin(series, mine)], time, value, np.isin(series, wanted)) if wanted else np.zeros(0)
-
-    def interrupt_rates(self, label: str) -> npt.NDArray[np.float64]:
-        """Likewise for one row of /proc/interrupts, all cores together."""
-        time, series, value = self._interrupts
-        ids = [number for number, known in self._series.items() if known[:2] == ("interrupts", label)]
-        return _rates(time, time, value, np.isin(series, ids)) if ids else np.zeros(0)
-
-    def peak(self, source: str, name: str, from_us: int, to_us: int, *, fresh: bool = False) -> int | None:
-        """The highest level of a gauge in a span, or the one before it; beyond the window where the span is.
-
-        Levels that stand still have no row, so an old one usually holds. `fresh` is for those that never stand still:
-        without a row in the span they were not read there, and what was before says nothing.
-        """
-        time, series, value = self._levels
-        ids = [number for number, known in self._series.items() if known[:2] == (source, name)]
-        inside = value[np.isin(series, ids) & (time >= from_us) & (time <= to_us)]
-        if fresh and not len(inside):
-            return None
-        before = self.gauge(source, name, from_us)
-        return max([*inside.tolist(), *([] if before is None else [before])], default=None)
-
-    def gauge(self, source: str, name: str, at_us: int | None = None) -> int | None:
-        """The last value at or before a moment (the window's end), of whatever key."""
-        at_us = self.end_us if at_us is None else at_us
-        if (source, name) not in self._keep("named", self._named):
-            return None
-        ids = [number for number, known in self._series.items() if known[:2] == (source, name)]
-        time, series, value = self._levels
-        found = np.flatnonzero(np.isin(series, ids) & (time <= at_us))
-        return int(value[found[-1]]) if len(found) else last_value(self.recording, source, name, at_us)
-
-    def gauges(self, source: str, name: str, at_us: int) -> dict[str, int]:
-        """The last values by key, of the ten minutes up to a moment."""
-        if (source, name) not in self._keep("named", self._named):
-            return {}
-        return self.always((source, name, at_us), lambda: last_by_key(self.recording, source, name, at_us))
-
-    def _named(self) -> set[tuple[str, str]]:
-        """The series of the last hour: each part of a recording says all of them again."""
-        series = self.dictionaries.series(self.start_us - HOUR_US, self.end_us + LATE_US)
-        return {known[:2] for known in series.values()}
 
     # --- cgroups -----------------------------------------------------------------------------------------------------
 
@@ -415,6 +259,72 @@ class Facts:
             nic = next(iter(served))
         return frozenset(served.get(nic or "", ())) or None
 
+    # --- GPUs --------------------------------------------------------------------------------------------------------
+
+    @property
+    def gpus(self) -> dict[int, GpuSeries]:
+        """Their seconds, from two minutes before the window on: each is judged by its own past."""
+        return self._keep(
+            "gpus", lambda: gpu_use.load(self.recording, self.start_us - GPU_PAST_US, self.end_us + SECOND_US - 1)
+        )
+
+    @property
+    def gpu_tenants(self) -> list[Tenant]:
+        """Processes on GPUs in the window and the two minutes before it."""
+        return self._keep(
+            "tenants", lambda: tenants(self.recording, self.start_us - GPU_PAST_US, self.end_us + LATE_US)
+        )
+
+    @property
+    def gpu_rows(self) -> list[dict[str, Any]]:
+        """What was known of each GPU in the hour up to the window's end, in the order of time."""
+        return self._keep(
+            "gpu rows",
+            lambda: columns.records(self.recording.table("gpus", self.start_us - HOUR_US, self.end_us + LATE_US)),
+        )
+
+    def gpu_number(self, address: object) -> int | None:
+        """The number of the GPU at a PCI address."""
+        wanted = device(str(address or ""))
+        rows = self.gpu_rows if wanted is not None else ()
+        return next((row["gpu"] for row in rows if device(row["pci"]) == wanted), None)
+
+    def gpu_job(self, event: Event) -> str | None:
+        """Whose a channel was that a line of the driver is about; the program's name where it is not known whose."""
+        pid, comm = event.fields.get("pid"), event.fields.get("comm")
+        job = next((one.job for one in self.gpu_tenants if one.pid == pid), None)
+        return job or (str(comm) if comm else None)
+
+    # --- who waits, and for what -------------------------------------------------------------------------------------
+
+    @property
+    def waiting(self) -> list[WaitingTask]:
+        """Tasks that were found in the same wait at two looks or more."""
+        return self._keep("waiting", lambda: waiting(self.recording, self.start_us, self.end_us))
+
+    @property
+    def disks(self) -> dict[str, DiskHistory]:
+        return self._keep("disks", lambda: disks(self.recording, self.start_us, self.end_us))
+
+    @property
+    def served(self) -> list[Served]:
+        """Mounts that another machine or a program serves, as they were in the window."""
+        return self._keep("served", lambda: served(self.recording, self.start_us - HOUR_US, self.end_us))
+
+    @property
+    def python(self) -> list[PythonThread]:
+        """What threads were doing in Python in the window."""
+        return self._keep("python", lambda: threads(self.recording, self.start_us, self.end_us))
+
+    def python_between(self, from_us: int, to_us: int) -> list[PythonThread]:
+        """The same of a part of the window."""
+        found = []
+        for each in self.python:
+            doing = [one for one in each.doing if one.to_us >= from_us and one.from_us < to_us]
+            if doing:
+                found.append(PythonThread(each.pid, each.tid, each.comm, doing))
+        return found
+
     # --- what cannot be known ----------------------------------------------------------------------------------------
 
     @property
@@ -425,31 +335,3 @@ class Facts:
     def lacks(self, source: str) -> bool:
         """Whether a source was missing, so that nothing of it means nothing."""
         return any(entry.get("source") == source for entry in self.missing)
-
-
-def _rates(
-    read: columns.Ints, time: columns.Ints, value: columns.Ints, chosen: columns.Mask
-) -> npt.NDArray[np.float64]:
-    """The first reading only begins the first interval."""
-    readings = np.unique(read)
-    if len(readings) < 2:
-        return np.zeros(0)
-    place = np.searchsorted(readings, time[chosen])
-    added = np.bincount(place, value[chosen], len(readings))
-    rates: npt.NDArray[np.float64] = added[1:] / np.diff(readings) * 1e6
-    return rates
-
-
-def _between(
-    time: columns.Ints, value: columns.Ints, mine: columns.Mask, chosen: columns.Mask, from_us: int, to_us: int
-) -> Count | None:
-    readings = np.unique(time[mine])
-    before, after = readings[readings <= from_us], readings[readings > from_us]
-    if not len(after):
-        return None
-    first = int(before[-1]) if len(before) and from_us - before[-1] <= LATE_US else from_us
-    later = after[after >= to_us]
-    last = int(later[0]) if len(later) else int(after[-1])
-    if last - to_us > LATE_US:
-        return None
-    return Count(int(value[chosen & (time > first) & (time <= last)].sum()), (last - first) / 1e6)

@@ -38,6 +38,19 @@ WAITING = frozenset(
     }
 )  # fmt: skip
 
+CORE_SHARE = 0.2
+"""Of the samples of a core: who had less did not take it."""
+
+
+def cores_of(grid: SampleGrid, mine: Mask, in_span: Mask, least: float) -> tuple[int, ...]:
+    """The cores of which some samples are at least that share of the span."""
+    known = in_span & (grid.cpu >= 0)
+    if not mine.any() or not known.any():
+        return ()
+    total = np.bincount(grid.cpu[known])
+    had = np.bincount(grid.cpu[known & mine], minlength=len(total))
+    return tuple(np.flatnonzero((had > 0) & (had >= least * total)).tolist())
+
 
 @dataclass(frozen=True, slots=True)
 class HogSearch:
@@ -69,12 +82,26 @@ class HogSearch:
         if not any(symptom.has_suspect for symptom in self.group.symptoms):
             return np.zeros(len(grid), bool)
         cores = {symptom.cpu for symptom in self.group.symptoms if symptom.core_is_held} - {None}
+        taken = [symptom for symptom in self.group.symptoms if symptom.detector.core_is_taken]
+        if taken and not cores:
+            return self._takers(taken)
         chosen = self.in_span & grid.in_kernel
         if self.group.primary.group == EVERYBODY:
             chosen &= members(grid, self.group.primary)
         elif cores:
             chosen &= np.isin(grid.cpu, sorted(cpu for cpu in cores if cpu is not None))
         return self._largest_thread(chosen)
+
+    def _takers(self, taken: list[Symptom]) -> Mask:
+        """The largest group of tasks on those cores but for those who waited: six loops are one hog."""
+        grid = self.grid
+        on = np.isin(grid.cpu, [symptom.cpu for symptom in taken if symptom.cpu is not None])
+        waited = grid.below({pid for symptom in taken for pid in symptom.facts.get("pids", ())})
+        there: Mask = self.in_span & on & ~waited
+        group, names = grid.groups(lambda task: None if not task.pid else f"{task.unit or task.container} {task.comm}")
+        counts = np.bincount(group[there & (group >= 0)], minlength=len(names)) if names else np.zeros(0)
+        mine: Mask = there & (group == int(np.argmax(counts))) if counts.any() else np.zeros(len(grid), bool)
+        return mine
 
     def _whose(self) -> Symptom | None:
         """The symptom that names the hog: the one that the incident is about, else one by whoever held the core that

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from zombiescope._severity import SEVERITIES, Severity
-from zombiescope._text import printable
+from zombiescope.diagnosis.gpu_loss import GpuCost
 from zombiescope.diagnosis.symptom import Symptom
+from zombiescope.plans.step import Step
 
 Proof = Literal["kernel", "golden", "literature"]
 State = Literal["open", "closed"]
@@ -45,6 +46,8 @@ class Actor:
     image: str | None = None
     namespace: str | None = None
     """The pod's, of Kubernetes."""
+    owner: str | None = None
+    """The pod's: Deployment/web. None where nobody asked the API server."""
     cores: float | None = None
     baseline_cores: float | None = None
     """In its busier hours of the last thirty days."""
@@ -82,7 +85,8 @@ class Actor:
     def _guest(self) -> str | None:
         """The pod or the container, where it has a name."""
         if self.pod and self.namespace:
-            return f"pod {_short(self.namespace)}/{_short(self.pod)}"
+            owner = f" of {_short(self.owner)}" if self.owner else ""
+            return f"pod {_short(self.namespace)}/{_short(self.pod)}{owner}"
         return f"container {_short(self.container_name)}" if self.container_name and not self._asks else None
 
     @property
@@ -118,60 +122,11 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class FixStep:
-    """Of a fix: a command to paste, with what it is for; or advice, in words.
-
-    A command that only looks has no more than that. One that changes the node says what it touches, how it is undone
-    and how to see that it worked; without all three it cannot be made.
-    """
-
-    kind: Literal["command", "advice"]
-    text: str
-    comment: str = ""
-    touches: str = ""
-    """What it changes, in words: empty where it changes nothing."""
-    undo: str = ""
-    """The command that takes it back; or in words why nothing needs to, or nothing can."""
-    check: str = ""
-    """The command that shows whether it worked."""
-
-    @property
-    def details(self) -> tuple[tuple[str, str], ...]:
-        """What it touches, its undo and its check, each with its name; nothing for what only looks."""
-        named = (("touches", self.touches), ("undo", self.undo), ("check", self.check))
-        return tuple((name, text) for name, text in named if text)
-
-    def __str__(self) -> str:
-        return f"{self.text}   # {self.comment}" if self.comment else self.text
-
-
-def command(text: str, comment: str = "") -> FixStep:
-    """One that only looks."""
-    return FixStep("command", text, printable(comment)) if text.isprintable() else _no_command(text)
-
-
-def change(text: str, comment: str = "", *, touches: str, undo: str, check: str) -> FixStep:
-    """A command that changes the node."""
-    if not (touches and undo and check):
-        raise ValueError(f"a change says what it touches, how it is undone and how it is checked: {text}")
-    if not all(map(str.isprintable, (text, undo, check))):
-        return _no_command(text)
-    return FixStep("command", text, printable(comment), printable(touches), undo, check)
-
-
-def advice(text: str) -> FixStep:
-    return FixStep("advice", printable(text))
-
-
-def _no_command(text: str) -> FixStep:
-    """A line break or an escape sequence in a name: quoted it would be one word, and pasted it is still a trap."""
-    return advice(f"no command is given, because a name in it cannot be printed: {text}")
-
-
-@dataclass(frozen=True, slots=True)
 class Fix:
+    """What a pattern says should be done; incident_plan.py makes the plan of it that everybody shows."""
+
     summary: str
-    steps: tuple[FixStep, ...] = ()
+    steps: tuple[Step, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +157,20 @@ class RuledOut:
 
 
 @dataclass(frozen=True, slots=True)
+class JobFate:
+    """What became of a Ray job that was on the node (ray_jobs.py)."""
+
+    job: str
+    """The name under which it was submitted, else its id."""
+    fate: Literal["died", "failed by itself", "survived"]
+    why: str
+    """What of it was lost here, or what it said at its end."""
+    ended_us: int | None
+    ran_s: float | None = None
+    """How long it had run when it ended: of one that died, its lost work, as far as nobody knows of a checkpoint."""
+
+
+@dataclass(frozen=True, slots=True)
 class Incident:
     id: str
     from_us: int
@@ -215,10 +184,30 @@ class Incident:
     """When the same thing happened again, in Unix microseconds."""
     not_checked: tuple[str, ...] = ()
     """What could not be looked at, and why; blind is not healthy."""
+    cost: GpuCost | None = None
+    """What it cost in work of GPUs; None where no GPU was recorded."""
+    jobs: tuple[JobFate, ...] = ()
+    """Ray jobs that were there, those that died of it first."""
 
     @property
     def seconds(self) -> float:
         return (self.to_us - self.from_us) / 1e6
+
+
+SHOWN_JOBS = 8
+
+
+def job_lines(jobs: tuple[JobFate, ...]) -> list[tuple[str, str]]:
+    """What became of Ray's jobs, one line for each fate."""
+    titles = {"died": "Ray jobs that died of it", "failed by itself": "Ray jobs that failed by themselves",
+              "survived": "Ray jobs that survived"}  # fmt: skip
+    found = []
+    for fate, title in titles.items():
+        names = [_short(job.job) for job in jobs if job.fate == fate]
+        more = f" and {len(names) - SHOWN_JOBS} more" if len(names) > SHOWN_JOBS else ""
+        if names:
+            found.append((title, ", ".join(names[:SHOWN_JOBS]) + more))
+    return found
 
 
 def how_often(count: int) -> str:

@@ -16,8 +16,9 @@ from zombiescope._time import SECOND_US
 from zombiescope.diagnosis.belonging import FOLLOWS_US, NEAR_US, follows
 from zombiescope.diagnosis.incident import worst
 from zombiescope.diagnosis.presence import Presence
-from zombiescope.diagnosis.symptom import Begins, Symptom
+from zombiescope.diagnosis.symptom import Begins, Subject, Symptom
 
+_RUNS_NOWHERE: frozenset[Subject] = frozenset({"disk", "gpu", "waiting"})
 _ANCHORS: dict[Begins, int] = {"onset": 0, "moment": 1, "summed": 2, "window": 2}
 
 
@@ -183,8 +184,12 @@ def _one_after_another(earlier: Symptom, later: Symptom) -> bool:
 
 
 def _migrates(spread: Symptom, placed: Symptom) -> bool:
-    """A hog on many cores, and a symptom on one of them. A throttled cgroup does not run at all."""
-    stopped = spread.detector.is_stopped or placed.detector.is_stopped
+    """A hog on many cores, and a symptom on one of them. A throttled cgroup does not run at all, nor does who waits."""
+    stopped = (
+        spread.detector.is_stopped
+        or placed.detector.is_stopped
+        or not {spread.about, placed.about}.isdisjoint(_RUNS_NOWHERE)
+    )
     return (_is_migrating(spread) or _is_migrating(placed)) and not stopped
 
 

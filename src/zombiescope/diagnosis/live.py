@@ -7,6 +7,7 @@ The window of an incident that is a warning or worse is frozen: retention leaves
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from contextlib import suppress
@@ -15,7 +16,8 @@ from typing import Any
 
 from zombiescope._severity import rank
 from zombiescope._text import printable
-from zombiescope.diagnosis.diagnose import Diagnosis, diagnose
+from zombiescope.diagnosis.diagnose import Diagnosis, examine
+from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.incident import Incident
 from zombiescope.diagnosis.incident_ids import with_known_ids
 from zombiescope.diagnosis.report.document import incident as to_document
@@ -37,16 +39,19 @@ def look(node_dir: Path, from_us: int) -> list[dict[str, Any]]:
     First with the last minutes alone, which is cheap, and is written down at once. If that finds something new and
     serious, again with all that was recorded: who restarted in the last hour may be to blame.
     """
-    known, is_new = _look(node_dir, from_us, from_us - HISTORY_US)
-    return _look(node_dir, from_us, None)[0] if is_new else known
+    with open_recording(node_dir, since_us=from_us - HISTORY_US) as recording:
+        facts = Facts(recording, from_us, recording.end_us + 1)
+        known, is_new = _look(node_dir, facts)
+        if is_new:
+            recording.reach_back()
+            known, _ = _look(node_dir, facts.with_history())
+    return known
 
 
-def _look(node_dir: Path, from_us: int, since_us: int | None) -> tuple[list[dict[str, Any]], bool]:
+def _look(node_dir: Path, facts: Facts) -> tuple[list[dict[str, Any]], bool]:
     """What is known now, and whether it is something serious that was not."""
-    with open_recording(node_dir, since_us=since_us) as recording:
-        end_us = recording.end_us
-        before = incident_file.read(node_dir)
-        found = with_known_ids(diagnose(recording, from_us, end_us + 1, live=True), before)
+    before, end_us = incident_file.read(node_dir), facts.end_us - 1
+    found = with_known_ids(examine(facts, live=True), before)
     known = merged(before, found, end_us)
     incident_file.write(node_dir, known, end_us)
     is_new = _tell(before, found)
@@ -70,12 +75,14 @@ def merged(before: list[dict[str, Any]], found: Diagnosis, end_us: int) -> list[
 
 def _continued(before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
     """As it is known now. Windows are short, so of one that lasts only the last minutes may be known now: then it began
-    when it did, is as bad as it ever was, and its best explanation stays."""
+    when it did, is as bad as it ever was and as dear, and its best explanation stays."""
     if now["from"] - float(before.get("from") or 0) < CUT_S:
         return now
-    better = before if _confidence(before) > _confidence(now) else now
+    dearer = max((before, now), key=_lost)
+    better = before if _confidence(before) > _confidence(now) and dearer is before else now
     worse = max((before, now), key=lambda entry: rank(str(entry.get("severity"))))
     explained: dict[str, Any] = {name: better[name] for name in ("causes", "ruled_out") if name in better}
+    explained |= {"cost": dearer.get("cost")}
     symptoms = _joined(before.get("symptoms") or [], now["symptoms"])
     return {**now, **explained, "from": before["from"], "severity": worse["severity"], "symptoms": symptoms}
 
@@ -83,6 +90,11 @@ def _continued(before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
 def _confidence(entry: dict[str, Any]) -> float:
     causes = entry.get("causes") or ()
     return float(causes[0].get("confidence") or 0) if causes else 0.0
+
+
+def _lost(entry: dict[str, Any]) -> float:
+    """What it cost, in seconds of GPUs; what their driver says comes seconds later than anything else."""
+    return float((entry.get("cost") or {}).get("gpu_seconds_lost") or 0)
 
 
 def _joined(before: list[dict[str, Any]], now: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -106,12 +118,13 @@ def _tell(before: list[dict[str, Any]], found: Diagnosis) -> bool:
     """One line for each incident that is new, or was none to speak of until now: in the terminal of `up`, or in the
     journal of a unit. Answers whether there was any."""
     anything = False
+    typed = os.environ.get("ZOMBIESCOPE_CALLED") or "zombiescope"  # as whoever started the recorder types it
     told = {str(entry.get("id")): rank(str(entry.get("severity"))) for entry in before}
     for each in found.incidents:
         if rank(each.severity) > told.get(each.id, 0):
             at = time.strftime("%H:%M:%S", time.localtime(each.from_us // 1_000_000))
             what = each.causes[0].summary if each.causes else each.symptoms[0].text
-            said = f"{at} {each.severity}: {what} (incident {each.id}; zombiescope diagnose --at {at})"
+            said = f"{at} {each.severity}: {what} (incident {each.id}; {typed} diagnose --at {at})"
             print(printable(said), file=sys.stderr, flush=True)  # noqa: T201
             anything = True
     return anything

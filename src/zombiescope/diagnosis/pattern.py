@@ -18,6 +18,7 @@ from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.facts import Count
 from zombiescope.diagnosis.incident import Actor, Fix, Proof
 from zombiescope.diagnosis.kernel_profile import KernelProfile
+from zombiescope.plans.step import advice
 
 FALLBACK = "unknown-kernel-hog"
 """What is said where no pattern fits."""
@@ -94,6 +95,8 @@ class Evidence:
     fix: Fix | None = None
     is_ordinary: bool = False
     """Healthy nodes do that, too: it is a note, unless somebody suffers from it."""
+    proof: Proof | None = None
+    """How this form of it is known, where others of the pattern were seen and this one was not."""
 
     @property
     def weight(self) -> float:
@@ -110,6 +113,7 @@ class Pattern:
     confirmed_by: str
     refuted_by: str
     remedy: str
+    """What ends it for good."""
     examine: Callable[[Case], Evidence]
     hog: str = "The task whose samples hold the frames."
     culprit: str = "The hog itself."
@@ -129,6 +133,12 @@ class Pattern:
     """A pattern without frames is only considered when one of these symptoms is there."""
     numbers_tell: bool = False
     """What confirms it is rare enough to carry it, at 0.5 or less, where the kernel's functions were not seen."""
+    stop_gap: str = ""
+    """What makes the damage smaller until it is ended, in words, for where the case gives no better step."""
+    no_stop_gap: str = ""
+    """Why there is none, or none that is safe."""
+    no_lasting: str = ""
+    """Why nothing ends it for good."""
     may_be: bool = False
     """Its symptom alone makes it a candidate, unconfirmed: nothing that a recording always holds would confirm it."""
 
@@ -136,6 +146,16 @@ class Pattern:
     def reason(self) -> str:
         """As a Kubernetes event or an alert is named: ZombieMemcg."""
         return "".join(word.capitalize() for word in self.id.split("-"))
+
+    def completed(self, fix: Fix) -> Fix:
+        """With a stop-gap and a lasting fix, or why there is none: every plan has both."""
+        parts = {step.part for step in fix.steps}
+        found = list(fix.steps)
+        if "stop-gap" not in parts:
+            found.append(advice(self.stop_gap or f"no stop-gap: {self.no_stop_gap}", "stop-gap"))
+        if "lasting" not in parts:
+            found.append(advice(f"no lasting fix: {self.no_lasting}" if self.no_lasting else _as_step(self.remedy)))
+        return Fix(fix.summary, tuple(found))
 
     def annotations(self) -> dict[str, str]:
         """Of an alert about this pattern."""
@@ -172,6 +192,12 @@ class Pattern:
 
     def _profiles(self, case: Case) -> tuple[KernelProfile, ...]:
         return (case.profile,) if self.scope == "hog" else (self._profile(case), case.profile)
+
+
+def _as_step(sentence: str) -> str:
+    """A sentence of the docs, as a step says it."""
+    plain = sentence[:2].isupper() or not sentence[:1].isalpha()
+    return (sentence if plain else sentence[0].lower() + sentence[1:]).removesuffix(".")
 
 
 def measured(

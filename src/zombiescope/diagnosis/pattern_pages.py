@@ -34,6 +34,7 @@ def page(pattern: Pattern) -> str:
         f"**Hog**: {pattern.hog}  \n**Culprit**: {pattern.culprit}",
         "## How to fix it",
         pattern.remedy,
+        _meanwhile(pattern),
         "## Frames",
         _frames(pattern),
         "## How it is known",
@@ -77,6 +78,12 @@ def write(directory: Path, patterns: Sequence[Pattern]) -> None:
             old.unlink()
     for name, text in wanted.items():
         (directory / name).write_text(text)
+
+
+def _meanwhile(pattern: Pattern) -> str:
+    """What helps until it is fixed, or why nothing does."""
+    said = f"**Stop-gap**: {pattern.stop_gap or f'none; {pattern.no_stop_gap}'}."
+    return f"{said}\n\n**No lasting fix**: {pattern.no_lasting}." if pattern.no_lasting else said
 
 
 def _frames(pattern: Pattern) -> str:

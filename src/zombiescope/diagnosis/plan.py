@@ -13,11 +13,14 @@ from collections.abc import Iterator
 from zombiescope.audit.protected import protection
 from zombiescope.diagnosis.carriers import carries_out, is_carrier_unit
 from zombiescope.diagnosis.facts import Facts
-from zombiescope.diagnosis.incident import Actor, FixStep, advice, change, command
+from zombiescope.diagnosis.incident import Actor
+from zombiescope.plans.step import Act, Step, advice, change, command, note
 from zombiescope.views.cgroups import CgroupsView
 
 NOTE_FIRST = "note this value: it is the way back"
 LONGEST_NAME = 4096
+SETTING_RISK = "it holds for the whole node, until the next boot"
+STOP_RISK = "whatever needs {unit} goes without it; its own processes end"
 
 
 def shell(*words: str | int) -> str:
@@ -46,13 +49,13 @@ def lacks_setting(facts: Facts, name: str) -> bool:
     return isinstance(known, dict) and known.get(name) is None
 
 
-def set_sysctl(facts: Facts, name: str, value: str, comment: str = "", *, touches: str) -> Iterator[FixStep]:
+def set_sysctl(facts: Facts, name: str, value: str, comment: str = "", *, touches: str) -> Iterator[Step]:
     """With the recorded value as the way back; where none was recorded, it is printed first."""
     if lacks_setting(facts, name):
         return
     before = setting(facts, name)
     if before == value:
-        yield advice(f"{name} is {value} already")
+        yield note(f"{name} is {value} already")
         return
     look = shell("sysctl", name)
     if before is None:
@@ -60,20 +63,26 @@ def set_sysctl(facts: Facts, name: str, value: str, comment: str = "", *, touche
     undo = (
         f"set {name} again to the value that was noted" if before is None else shell("sysctl", "-w", f"{name}={before}")
     )
-    yield change(shell("sysctl", "-w", f"{name}={value}"), comment, touches=touches, undo=undo, check=look)
+    act = Act("setting", (("path", f"/proc/sys/{name.replace('.', '/')}"), ("value", value)))
+    does = f"set {name} to {value}" + (f": {comment}" if comment else "")
+    line = shell("sysctl", "-w", f"{name}={value}")
+    yield change(line, does, touches=touches, risk=SETTING_RISK, undo=undo, verify=look, part="stop-gap", act=act)
 
 
-def write_file(path: str, value: str, before: str | None, comment: str = "", *, touches: str) -> Iterator[FixStep]:
+def write_file(path: str, value: str, before: str | None, comment: str = "", *, touches: str) -> Iterator[Step]:
     """A word into a file of /proc or /sys."""
     look = shell("cat", path)
     before = before if is_plain(before) else None  # a recording may say that a kernel had anything
     if before == value:
-        yield advice(f"{path} says {value} already")
+        yield note(f"{path} says {value} already")
         return
     if before is None:
         yield command(look, NOTE_FIRST)
     undo = f"write the value that was noted to {shlex.quote(path)}" if before is None else _echo(before, path)
-    yield change(_echo(value, path), comment, touches=touches, undo=undo, check=look)
+    act = Act("setting", (("path", path), ("value", value)))
+    does = f"write {value} to {path}" + (f": {comment}" if comment else "")
+    line = _echo(value, path)
+    yield change(line, does, touches=touches, risk=SETTING_RISK, undo=undo, verify=look, part="stop-gap", act=act)
 
 
 def _echo(value: str, path: str) -> str:
@@ -83,7 +92,7 @@ def _echo(value: str, path: str) -> str:
 # --- files of a cgroup, cards ----------------------------------------------------------------------------------------
 
 
-def cgroup_file(view: CgroupsView, cgroup: str, v2: str, v1: str, comment: str = "") -> FixStep | None:
+def cgroup_file(view: CgroupsView, cgroup: str, v2: str, v1: str, comment: str = "") -> Step | None:
     """The command that shows a file of a cgroup, where this node has it; v1 is "memory/memory.failcnt". A pattern of
     names (ids replaced by *) is no place."""
     if not cgroup.startswith("/") or "*" in cgroup or not is_plain(cgroup):
@@ -109,29 +118,37 @@ def untouchable(unit: str) -> str | None:
     return "it runs the containers and jobs of others" if is_carrier_unit(unit) else protection(unit)
 
 
-def stop(actor: Actor | None, does: str) -> Iterator[FixStep]:
+def stop(actor: Actor | None, does: str) -> Iterator[Step]:
     """What ends what a unit `does` ("makes these cgroups"); words where no command can be given safely."""
     if actor is None:
-        yield advice(f"who {does} was not seen, so there is nobody to stop")
+        yield note(f"who {does} was not seen, so there is nobody to stop")
     elif _is_of_a_user(actor):
         yield advice(f"ask the user whose {actor.name} {does}: it is none of the system's units")
     elif actor.unit is None:
         where = f" under {actor.cgroup}" if actor.cgroup else ""
         yield advice(f"{actor.subject} {does}{where}; it belongs to no unit, so whoever started it has to stop it")
     elif (why := untouchable(actor.unit)) is not None:
-        yield advice(f"no command is given for {actor.unit}: {why}; look for who asks it to")
+        yield note(f"no command is given for {actor.unit}: {why}; look for who asks it to")
     else:
         yield stop_unit(actor.unit, does)
 
 
-def stop_unit(unit: str, does: str) -> FixStep:
+def stop_unit(unit: str, does: str) -> Step:
     """Of one that is not protected."""
     return change(
         shell("systemctl", "disable", "--now", unit),
-        touches=f"{unit} is stopped and does not start at the next boot; it {does}",
+        stops(unit, f"it {does}"),
+        touches=f"{unit} is stopped and does not start at the next boot",
+        risk=STOP_RISK.format(unit=unit),
         undo=shell("systemctl", "enable", "--now", unit),
-        check=shell("systemctl", "is-active", unit),
+        verify=shell("systemctl", "is-active", unit),
+        act=Act("unit.disable", (("unit", unit),)),
     )
+
+
+def stops(unit: str, why: str = "") -> str:
+    """What ending a unit is called, in every plan."""
+    return f"stop {unit} and keep it from starting again" + (f": {why}" if why else "")
 
 
 def _is_of_a_user(actor: Actor) -> bool:

@@ -1,7 +1,6 @@
 """What ends a container that comes back again and again: its restart policy, who asks for it, or its pod's owner.
 
-Never the runtime: that takes the containers of everybody else away. A pod belongs to whoever wrote its spec, so a plan
-only looks at it.
+Never the runtime: that takes the containers of everybody else away. What ends a pod is plan_pod.py's.
 """
 
 from __future__ import annotations
@@ -9,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from zombiescope._text import printable
+from zombiescope.diagnosis import plan_pod
 from zombiescope.diagnosis.facts import Facts
-from zombiescope.diagnosis.incident import Actor, FixStep, advice, change, command
+from zombiescope.diagnosis.incident import Actor
 from zombiescope.diagnosis.plan import is_plain, may_change, shell, stop, stop_unit, untouchable
+from zombiescope.plans.step import Act, Step, advice, change, note
 from zombiescope.views.containers import Container, containers
 
 _ENDS_WITH_US = (None, "", "no")
@@ -20,18 +21,20 @@ _CLIENTS = {"docker": "docker", "moby": "docker", "podman": "podman"}
 
 def container_of(facts: Facts, actor: Actor) -> Container | None:
     """What was recorded of the actor's container, up to the window's end."""
+    if not actor.container:
+        return None
     known = facts.always(("containers", facts.end_us), lambda: containers(facts.recording, None, facts.end_us))
-    return known.get(actor.container or "")
+    return known.get(actor.container)
 
 
-def stop_what(facts: Facts, actor: Actor | None, does: str) -> Iterator[FixStep]:
+def stop_what(facts: Facts, actor: Actor | None, does: str) -> Iterator[Step]:
     """What ends what somebody `does`: through the container, the pod or the unit that it belongs to."""
     if actor is None:
         yield from stop(actor, does)
         return
     known = container_of(facts, actor)
     if actor.pod or (known is not None and (known.pod or known.pod_uid)):
-        yield from _pod(actor, known, does)
+        yield from plan_pod.steps(actor, known, does)
     elif (actor.container or actor.container_name) and (known is not None or not _is_of_the_node(actor)):
         yield from _container(actor, known, does)
     else:
@@ -64,29 +67,7 @@ def to_stop(actor: Actor | None) -> str | None:
     return f"stop {actor.name}" if may_change(actor) else None
 
 
-def _pod(actor: Actor, known: Container | None, does: str) -> Iterator[FixStep]:
-    namespace = actor.namespace or (known.namespace if known else None)
-    pod = (known.pod if known else None) or actor.pod
-    name = (known.name if known else None) or actor.container_name
-    image = actor.image or (known.image if known else None)
-    of = f" (image {image})" if image else ""
-    if namespace is None or pod is None or not is_plain(namespace) or not is_plain(pod):
-        uid = (known.pod_uid if known else None) or actor.pod or ""
-        yield advice(f"a pod{of} {does}: its uid is {uid}; whoever wrote its spec has to change it")
-        if is_plain(uid):
-            yield command(shell("crictl", "pods", "--label", f"io.kubernetes.pod.uid={uid}"), "its name and namespace")
-        return
-    one = ("-c", name) if is_plain(name) and name is not None else ()
-    yield command(shell("kubectl", "-n", namespace, "get", "pod", pod, "-o", "wide"), "restarts, and where it runs")
-    yield command(shell("kubectl", "-n", namespace, "describe", "pod", pod), "who owns it, and why it restarts")
-    yield command(shell("kubectl", "-n", namespace, "logs", "--previous", pod, *one), "what it said before it ended")
-    yield advice(
-        f"the pod {namespace}/{pod}{of} {does}: its owner ('Controlled By' of describe) makes a new one whenever it is "
-        "deleted, so fix or scale down the owner"
-    )
-
-
-def _container(actor: Actor, known: Container | None, does: str) -> Iterator[FixStep]:
+def _container(actor: Actor, known: Container | None, does: str) -> Iterator[Step]:
     name = ((known.name if known else None) or actor.container_name or actor.container or "").lstrip("/")
     image = actor.image or (known.image if known else None)
     of = printable(f"container {name}" + (f" (image {image})" if image else ""))
@@ -107,24 +88,30 @@ def _container(actor: Actor, known: Container | None, does: str) -> Iterator[Fix
         else:
             yield advice(f"{started}, which belongs to no unit: whoever started it has to stop it")
         if known.requester_command:
-            yield advice(f"its command line: {known.requester_command}")
+            yield note(f"its command line: {known.requester_command}")
         return
     if _is_of_the_node(actor):
         yield from stop(actor, does)
     else:
-        yield advice(f"{of} {does}; who asks for it was not seen, so there is nobody to stop")
+        yield note(f"{of} {does}; who asks for it was not seen, so there is nobody to stop")
 
 
-def _policy(client: str, name: str, of: str, policy: str) -> Iterator[FixStep]:
+def _policy(client: str, name: str, of: str, policy: str) -> Iterator[Step]:
     yield change(
         shell(client, "update", "--restart=no", name),
+        f"keep {client} from starting {of} again",
         touches=f"the restart policy of {of}: it is {policy} and becomes no",
         undo=shell(client, "update", f"--restart={policy}", name),
-        check=shell(client, "inspect", "--format", "{{.HostConfig.RestartPolicy.Name}}", name),
+        risk="none by itself: it runs on until it ends",
+        verify=shell(client, "inspect", "--format", "{{.HostConfig.RestartPolicy.Name}}", name),
+        act=Act("container.no-restart", (("client", client), ("name", name))),
     )
     yield change(
         shell(client, "stop", name),
+        f"stop {of}",
         touches=f"{of} is stopped; nothing else is",
         undo=shell(client, "start", name),
-        check=shell(client, "ps", "--all", "--filter", f"name={name}"),
+        risk="its processes end",
+        verify=shell(client, "ps", "--all", "--filter", f"name={name}"),
+        act=Act("container.stop", (("client", client), ("name", name))),
     )

@@ -27,9 +27,10 @@ from zombiescope._severity import SEVERITIES
 from zombiescope.diagnosis.calibration import calibrated
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.headline import headline
-from zombiescope.diagnosis.incident import Cause, Fix, Link, RuledOut, advice
+from zombiescope.diagnosis.incident import Cause, Fix, Link, Proof, RuledOut
 from zombiescope.diagnosis.pattern import FALLBACK, Evidence, Measurement, Pattern, Signature
 from zombiescope.diagnosis.symptom import Symptom
+from zombiescope.plans.step import note
 
 UNCONFIRMED_MOST = 0.5
 CONFIRMED_LEAST = 0.51
@@ -52,14 +53,14 @@ class Assessment:
     strength: float
 
 
-def confidence(pattern: Pattern, strength: float) -> float:
+def confidence(pattern: Pattern, strength: float, proof: Proof | None = None) -> float:
     """How likely a cause is, within what its kind of evidence allows: what nothing confirms is never above what
     something does. The fallback claims nothing, so there is nothing to be sure of."""
     if pattern.id == FALLBACK:
         return strength
     if strength <= UNCONFIRMED_MOST:
         return round(min(calibrated(strength), UNCONFIRMED_MOST), 3)
-    most = LITERATURE_MOST if pattern.proof == "literature" else 1.0
+    most = LITERATURE_MOST if (proof or pattern.proof) == "literature" else 1.0
     return round(min(max(calibrated(strength), CONFIRMED_LEAST), most), 3)
 
 
@@ -67,12 +68,17 @@ def rank(case: Case, patterns: list[Pattern]) -> tuple[tuple[Cause, ...], tuple[
     """Causes, best first, and every pattern that was considered and refuted, with the number that did it."""
     judged: list[Assessment] = []
     ruled_out: list[RuledOut] = []
+    order: dict[str, tuple[float, bool, str]] = {}
     for pattern in patterns:
-        verdict = judge(case, pattern)
+        if not pattern.considers(case):
+            continue
+        share, signature = pattern.share(case)
+        verdict = judge(case, pattern, share, signature)
         if isinstance(verdict, Assessment):
             judged.append(verdict)
         elif verdict is not None:
             ruled_out.append(verdict)
+            order[pattern.id] = _suspected(pattern, share)
     named = [one for one in judged if one.pattern.id != FALLBACK]
     if any(one.confirmed for one in named):
         judged = named
@@ -81,21 +87,18 @@ def rank(case: Case, patterns: list[Pattern]) -> tuple[tuple[Cause, ...], tuple[
             one.pattern.id == FALLBACK, -one.confirmed, one.finding.is_ordinary, -one.strength, one.pattern.id,
         )
     )  # fmt: skip
-    order = {pattern.id: _suspected(case, pattern) for pattern in patterns}
     ruled_out.sort(key=lambda one: order[one.pattern])
     return tuple(_cause(case, one) for one in judged), tuple(ruled_out)
 
 
-def _suspected(case: Case, pattern: Pattern) -> tuple[float, bool, str]:
+def _suspected(pattern: Pattern, share: float) -> tuple[float, bool, str]:
     """What was ruled out in the order in which a person would ask: frames that were there, then the usual suspects."""
-    return -round(pattern.share(case)[0], 1), not pattern.suspected_first, pattern.id
+    return -round(share, 1), not pattern.suspected_first, pattern.id
 
 
-def judge(case: Case, pattern: Pattern) -> Assessment | RuledOut | None:
-    """None: the pattern has nothing to do with this case."""
-    share, signature = pattern.share(case)
-    if not pattern.considers(case):
-        return None
+def judge(case: Case, pattern: Pattern, share: float, signature: Signature | None) -> Assessment | RuledOut | None:
+    """Of a pattern that may be the cause, by the share of the kernel time that a signature of it has. None: it has
+    nothing to do with this case."""
     finding = pattern.examine(case)
     finding = replace(finding, culprit=case.blamed(finding.culprit))
     against = next((one for one in finding.measurements if one.says == "refutes"), None)
@@ -149,7 +152,7 @@ def _strength(pattern: Pattern, share: float, finding: Evidence, confirmed: bool
     strength = 0.05 + 0.35 * frames + 0.35 * finding.weight + 0.15 * (finding.culprit is not None) + 0.05 * complete
     if not confirmed:
         strength = min(strength, UNCONFIRMED_MOST)
-    if pattern.proof == "literature":
+    if (finding.proof or pattern.proof) == "literature":
         strength = min(strength, LITERATURE_MOST)
     return round(strength, 3)
 
@@ -159,8 +162,8 @@ def _cause(case: Case, one: Assessment) -> Cause:
     because = finding.summary or one.pattern.title
     return Cause(
         one.pattern.id,
-        one.pattern.proof,
-        confidence(one.pattern, one.strength),
+        finding.proof or one.pattern.proof,
+        confidence(one.pattern, one.strength, finding.proof),
         headline(case, because),
         case.hog,
         finding.culprit,
@@ -176,10 +179,10 @@ def _cause(case: Case, one: Assessment) -> Cause:
 def _plan(one: Assessment) -> Fix:
     """Of a cause that nothing confirms, only what looks: nobody changes a node for a guess."""
     fix = one.finding.fix or Fix(one.pattern.remedy)
-    if one.strength > UNCONFIRMED_MOST or not any(step.touches for step in fix.steps):
-        return fix
-    steps = tuple(step for step in fix.steps if not step.touches)
-    return Fix(fix.summary, (*steps, advice(UNSURE)))
+    if one.strength > UNCONFIRMED_MOST or not any(step.kind == "change" for step in fix.steps):
+        return one.pattern.completed(fix)
+    steps = tuple(step for step in fix.steps if step.kind != "change")
+    return Fix(fix.summary, (*one.pattern.completed(Fix(fix.summary, steps)).steps, note(UNSURE)))
 
 
 def _chain(case: Case, one: Assessment) -> list[Link]:

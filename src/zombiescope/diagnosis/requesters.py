@@ -47,7 +47,8 @@ class Request:
         """The sentence about the containers."""
         image = f" of image {self.actor.image}" if self.actor.image else ""
         if self.kind == "pod":
-            return f"{_count(self.runs, 'container')}{image} in pods {self.actor.namespace}/{self.actor.pod}"
+            owner = f" of {self.actor.owner}" if self.actor.owner else ""
+            return f"{_count(self.runs, 'container')}{image} in pods {self.actor.namespace}/{self.actor.pod}{owner}"
         if self.kind == "restart policy" and self.containers == 1:
             name = self.actor.container_name or self.actor.container or "a container"
             return f"the same container, {name}{image}, was made {self.runs:,} times"
@@ -88,7 +89,7 @@ def _restarted(container: Container) -> bool:
 
 def _key(container: Container) -> tuple[Kind, Hashable] | None:
     if container.pod:
-        return "pod", (container.namespace, family(container.pod))
+        return "pod", (container.namespace, container.owner or family(container.pod))
     if _restarted(container):
         return "restart policy", (container.image or container.id, container.restart_policy)
     who = _who(container)
@@ -127,7 +128,7 @@ def _actor(kind: Kind, top: Container, members: list[Container]) -> Actor:
     if kind == "pod":
         pods = {one.pod for one in members}
         pod = top.pod if len(pods) == 1 else family(top.pod or "")
-        return Actor(pod=pod, namespace=top.namespace, image=image, container_name=name)
+        return Actor(pod=pod, namespace=top.namespace, image=image, container_name=name, owner=top.owner)
     if kind == "script":
         program, unit = _who(top)
         pid = top.requester_pid if program else None

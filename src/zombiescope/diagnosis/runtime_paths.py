@@ -82,6 +82,7 @@ def with_names(actor: Actor, container: Container) -> Actor:
         container_name=container.name,
         image=container.image,
         namespace=container.namespace,
+        owner=container.owner,
         pod=container.pod or actor.pod,
     )
 

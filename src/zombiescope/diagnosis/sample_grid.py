@@ -84,13 +84,26 @@ class SampleGrid:
     # --- groups ------------------------------------------------------------------------------------------------------
 
     def groups(self, key: Callable[[SampledTask], str | None]) -> tuple[Ints, list[str]]:
-        """For each sample the number of its group, -1 without one; and the names of the groups."""
+        """For each sample the number of its group, -1 without one; and the names of the groups. What a key of a module
+        makes of each task is kept, because many ask for the same: a storm has thousands of tasks."""
+        kept = "<locals>" not in getattr(key, "__qualname__", "<locals>")
+        number, names = self._grouped.get(key) or self._group(key)
+        if kept:
+            self._grouped[key] = number, names
+        return number[self.task], list(names)
+
+    @cached_property
+    def _grouped(self) -> dict[Callable[[SampledTask], str | None], tuple[Ints, dict[str, int]]]:
+        return {}
+
+    def _group(self, key: Callable[[SampledTask], str | None]) -> tuple[Ints, dict[str, int]]:
+        """The number of the group of each task."""
         names: dict[str, int] = {}
         number = np.full(max(self._used, default=-1) + 2, -1, np.int64)
         for task in self._used:
             name = key(self.task_of(task)) if task >= 0 else None
             number[task] = -1 if name is None else names.setdefault(name, len(names))
-        return number[self.task], list(names)
+        return number, names
 
     def bins(self) -> int:
         return max(1, -(-(self.end_us - self.start_us) // BIN_US))

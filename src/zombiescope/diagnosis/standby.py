@@ -29,9 +29,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from zombiescope import _json
 from zombiescope._confinement import confine
 from zombiescope._severity import rank
-from zombiescope.diagnosis import live, patterns, symptoms
+from zombiescope.diagnosis import library_pages, live, patterns, symptoms
 from zombiescope.recording import incident_file
 
 LOOK_S = 60.0
@@ -54,6 +55,7 @@ def load() -> None:
     pa.set_io_thread_count(1)
     gc.collect()
     gc.freeze()  # so that a look's collector does not touch, and copy, what is shared
+    library_pages.give_back()  # a look faults in what it needs: forks do not inherit them anyway
 
 
 def serve(node_dir: Path) -> None:
@@ -86,10 +88,17 @@ def _look_apart(node_dir: Path, from_us: int) -> dict[str, Any]:
     found = _result(result)
     found["cpu_us"] = int((usage.ru_utime + usage.ru_stime) * 1e6)
     found["exit"] = os.waitstatus_to_exitcode(status)
-    for name in found.pop("modules", ()):
-        with suppress(Exception):  # the next look finds it loaded, if it can be
-            import_module(name)
+    _load_for_the_next(found.pop("modules", ()))
     return found
+
+
+def _load_for_the_next(names: Sequence[str]) -> None:
+    """What a look had to load, so that the next one finds it."""
+    for name in names:
+        with suppress(Exception):  # if it can be
+            import_module(name)
+    if names:
+        library_pages.give_back()
 
 
 def _ended(pid: int) -> tuple[int, resource.struct_rusage]:
@@ -107,7 +116,7 @@ def _result(descriptor: int) -> dict[str, Any]:
     with os.fdopen(descriptor, "rb") as file:
         data = file.read(RESULT_BYTES)
     try:
-        found = json.loads(data)
+        found = _json.loads(data)
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
@@ -117,6 +126,7 @@ def _look(node_dir: Path, from_us: int, result: int) -> int:
     """In the fork. Whatever goes wrong ends this look only."""
     resource.setrlimit(resource.RLIMIT_CPU, (LOOK_CPU_S, LOOK_CPU_S + 1))
     resource.setrlimit(resource.RLIMIT_DATA, (LOOK_BYTES, LOOK_BYTES))
+    gc.disable()  # what a look leaves behind ends with it
     loaded = set(sys.modules)
     try:
         before = {str(entry.get("id")) for entry in incident_file.read(node_dir)}
@@ -141,6 +151,9 @@ def _summary(before: set[str], known: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str]) -> int:
+    if len(arguments) != 1 or arguments[0].startswith("-"):
+        print("usage: python -m zombiescope.diagnosis.standby NODE_DIR", file=sys.stderr)  # noqa: T201
+        return 2
     for number in (signal.SIGINT, signal.SIGHUP):  # for the recorder, which closes our pipe when it is done
         signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})

@@ -44,7 +44,7 @@ work       a job, a pod or a unit that ended
 nothing    known trouble by itself, of which nothing else here is the cause
 """
 
-THINGS = ("gpu", "interface", "device", "controller", "server")
+THINGS = ("gpu", "switch", "interface", "part", "device", "controller", "server")
 """Fields of an event that name the thing it is about."""
 
 DRIVER_PATIENCE_S = 5.0
@@ -78,6 +78,8 @@ class Detector:
     """How well it shows which core was lost, 0 the best."""
     core_is_held: bool = False
     """Who ran on its core in the kernel is suspected."""
+    core_is_taken: bool = False
+    """Whoever else ran on its core, in the kernel or not, is suspected; its fact `pids` are those who waited for it."""
     is_stopped: bool = False
     """Its group is a cgroup that stood still, so whoever ran meanwhile has nothing to do with it."""
     critical_after_s: float | None = None
@@ -162,7 +164,9 @@ class Symptom:
 
     @property
     def victim(self) -> str | None:
-        """Whom it hurt; None where it does not say."""
+        """Whom it hurt; None where it does not say. The group of those who wait is what they wait for."""
+        if self.facts.get("waiters"):
+            return ", ".join(map(str, self.facts["waiters"]))
         if self.detector.victim:
             return None if self.cpu is None else self.detector.victim.format(cpu=self.cpu)
         return self.group if self.detector.role == "victim" else None

@@ -67,7 +67,7 @@ def _containers(recording: Recording, name: str, start_us: int, end_us: int) -> 
 
 
 def _named(one: Container) -> ContainerName:
-    return ContainerName(one.name, one.image, one.pod, one.namespace)
+    return ContainerName(one.name, one.image, one.pod, one.namespace, one.owner)
 
 
 def _lives(boxes: list[Container], start_us: int, end_us: int) -> list[int]:

@@ -65,7 +65,7 @@ def _listed(recording: Recording, window: Window, chosen: list[Container], top: 
 
 
 def _wanted(one: Container, question: ContainersQuestion) -> bool:
-    known = ContainerName(one.name, one.image, one.pod, one.namespace)
+    known = ContainerName(one.name, one.image, one.pod, one.namespace, one.owner)
     checks = (
         (question.container, lambda text: fits_container(one.id, known, text)),
         (question.pod, lambda text: fits_pod(one.pod_uid or "", known, text)),
@@ -79,7 +79,7 @@ def _order(one: Container) -> tuple[bool, bool, int, str]:
 
 
 def _container(one: Container) -> dict[str, Any]:
-    same = ("id", "name", "image", "runtime", "namespace", "pod", "pod_uid", "cgroup")
+    same = ("id", "name", "image", "runtime", "namespace", "pod", "pod_uid", "owner", "cgroup")
     return {
         **{name: getattr(one, name) for name in same},
         "started": _seconds(one.started_us),

@@ -1,4 +1,4 @@
-"""Each core over a window."""
+"""Each core over a window, and each GPU where that is asked."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from zombiescope.documents import gpus as gpu_documents
 from zombiescope.questions.views import CoresQuestion
 from zombiescope.questions.window import Window
 from zombiescope.recording.reader import Recording
 from zombiescope.views.cores import MODES, Core, CoresView, Modes, cores
+from zombiescope.views.gpus import Gpu, gpus
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +20,8 @@ class CoresAnswer:
     window: Window
     view: CoresView
     shown: Sequence[Core]
+    gpus: Sequence[Gpu] | None = None
+    """If they were asked for."""
 
     def document(self) -> dict[str, Any]:
         return {
@@ -27,6 +31,7 @@ class CoresAnswer:
             "interval_s": self.view.interval_s,
             "aggregate": _modes(self.view.aggregate),
             "cores": [_core(core) for core in self.shown],
+            "gpus": None if self.gpus is None else [gpu_documents.gpu(gpu) for gpu in self.gpus],
         }
 
 
@@ -34,7 +39,8 @@ def answer(recording: Recording, question: CoresQuestion) -> CoresAnswer:
     """Raises QuestionError."""
     window = question.window.choose(recording)
     view = cores(recording, window.start_us, window.end_us)
-    return CoresAnswer(recording, window, view, _order(view, question.hottest))
+    found = gpus(recording, window.start_us, window.end_us) if question.gpu else None
+    return CoresAnswer(recording, window, view, _order(view, question.hottest), found)
 
 
 def _order(view: CoresView, hottest: int | None) -> list[Core]:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
+from zombiescope._errors import QuestionError
+from zombiescope.diagnosis import xid
 from zombiescope.questions.views import EventsQuestion
 from zombiescope.questions.window import Window
 from zombiescope.recording.event import Event
 from zombiescope.recording.log import LogFrame
 from zombiescope.recording.reader import Recording
+from zombiescope.views import event_kinds
 from zombiescope.views.events import events, of_frame
 
 
@@ -38,6 +42,17 @@ def answer(recording: Recording, question: EventsQuestion, *, past: bool = True)
     return EventsAnswer(recording.name, window, found)
 
 
+def refuse_unknown_kinds(recording: Recording, question: EventsQuestion) -> None:
+    """What neither this version writes nor the recording holds is a mistake. Raises QuestionError."""
+    unknown = [kind for kind in question.kind if kind not in event_kinds.known()]
+    held = set(recording.table("events", columns=["kind"]).column("kind").to_pylist()) if unknown else set()
+    for kind in unknown:
+        if kind not in held:
+            near = get_close_matches(kind, sorted({*event_kinds.known(), *filter(None, held)}), 3)
+            said = f"did you mean {' or '.join(near)}?" if near else f"here are {', '.join(sorted(filter(None, held)))}"
+            raise QuestionError(f"there is no kind of event called {kind!r}", said, option="kind")
+
+
 def appended(frame: LogFrame, question: EventsQuestion) -> list[Event]:
     """Those of a frame that was written after the answer."""
     return of_frame(frame, kinds=question.kind or None, at_least=question.at_least)
@@ -45,4 +60,11 @@ def appended(frame: LogFrame, question: EventsQuestion) -> list[Event]:
 
 def event(each: Event) -> dict[str, Any]:
     same = ("kind", "source", "severity", "text", "fields")
-    return {"at": each.at_us / 1e6, **{name: getattr(each, name) for name in same}}
+    means = meaning(each)
+    said = {} if means is None else {"means": means}
+    return {"at": each.at_us / 1e6, **{name: getattr(each, name) for name in same}, **said}
+
+
+def meaning(each: Event) -> str | None:
+    """What a code of a GPU's driver stands for; None for what is said in words."""
+    return xid.meaning(each.fields.get("xid")) if each.kind == "gpu_xid" else None

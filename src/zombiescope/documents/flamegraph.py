@@ -9,12 +9,12 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from zombiescope._errors import QuestionError
 from zombiescope.documents.columns import Columns
 from zombiescope.documents.function_table import NONE, FunctionTable
 from zombiescope.documents.selection import Load, Profile, load_stacks, profile
 from zombiescope.profile import flame, grouping, pruning, stacks, svg
 from zombiescope.profile.flame import Tree
+from zombiescope.profile.levels import Level
 from zombiescope.profile.selection import Selection
 from zombiescope.questions.views import FlamegraphQuestion
 from zombiescope.questions.window import Window
@@ -34,6 +34,8 @@ class Reference:
 
     window: Window
     counts: Ints
+    selection: Selection | None = None
+    """Its samples, where they may have to be told apart by their owners."""
 
 
 @dataclass(frozen=True)
@@ -75,11 +77,20 @@ class Flamegraph:
 
     def _folded(self, below_ratio: float) -> Tree:
         if self.question.by != "none":
-            known, counts = grouping.grouped(self.selection, self.question.by)
-            return flame.fold(known, counts, None, invert=self.question.invert, below_ratio=below_ratio)
+            return self._grouped(self.question.by, below_ratio)
         base = None if self.reference is None else self.reference.counts
         counts = self.selection.counts()
         return flame.fold(self.selection.stacks, counts, base, invert=self.question.invert, below_ratio=below_ratio)
+
+    def _grouped(self, by: Level, below_ratio: float) -> Tree:
+        invert = self.question.invert
+        known, counts = grouping.grouped(self.selection, by, invert=invert)
+        base = None
+        if self.reference is not None and self.reference.selection is not None:
+            there, in_base = grouping.grouped(self.reference.selection, by, invert=invert)
+            base = stacks.behind(known, in_base)
+            counts, known = stacks.in_front(counts, there), stacks.joined(known, there)
+        return flame.fold(known, counts, base, invert=invert, below_ratio=below_ratio)
 
 
 def answer(
@@ -89,30 +100,27 @@ def answer(
     if question.against is None:
         found = profile(recording, question, load)
         return Flamegraph(question, found.window, found.selection, found.title)
-    if question.by != "none":
-        raise QuestionError("a comparison is of stacks alone", "leave out against", option="by")
     found = profile(recording, question)
     there = recording if other is None else other
     against = question.against.choose(there, question.window.utc)
-    selection, counts = _both(found, there, against, load)
+    selection, reference = _both(found, there, against, load)
     named = "" if there is recording else f"{there.name}  "
     title = f"{found.title}  against {named}{against.heading()}"
-    return Flamegraph(question, found.window, selection, title, Reference(against, counts))
+    return Flamegraph(question, found.window, selection, title, reference)
 
 
-def _both(found: Profile, there: Recording, other: Window, load: Load) -> tuple[Selection, Ints]:
-    """Both windows over the same stacks, and the counts of the other one."""
+def _both(found: Profile, there: Recording, other: Window, load: Load) -> tuple[Selection, Reference]:
+    """Both windows over the same stacks."""
     selection, filters = found.selection, found.filters
     span = (other.start_us, other.end_us)
     if there is selection.recording:
         known = load(there, [selection.span, span])
         first, second = (Selection(there, *each, filters, known) for each in (selection.span, span))
-        return first, second.counts()
+        return first, Reference(other, second.counts(), second)
     base = Selection(there, *span, filters)
     both = stacks.joined(selection.stacks, base.stacks)
-    return Selection(selection.recording, *selection.span, filters, both), stacks.behind(
-        selection.stacks, base.counts()
-    )
+    counts = stacks.behind(selection.stacks, base.counts())
+    return Selection(selection.recording, *selection.span, filters, both), Reference(other, counts, base)
 
 
 def document(node: str, window: Window, other: Window | None, tree: Tree, *, nested: bool = True) -> dict[str, Any]:

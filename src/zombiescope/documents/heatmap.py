@@ -80,7 +80,9 @@ def columns(node: str, by: str, drawn: Heatmap, painted: Heatmap | None = None) 
     said = document(node, by, drawn)
     del said["values"]
     said["blind"] = [[span["from"], span["to"]] for span in said["blind"]]
-    arrays = {"values": drawn.values.astype(np.uint32)}
+    arrays: dict[str, npt.NDArray[Any]] = {"values": drawn.values.astype(np.uint32)}
+    if drawn.spread is not None:
+        arrays["spread"] = drawn.spread.astype(np.float32)
     if painted is not None:
         arrays["painted"] = _fitted(painted, drawn)
     return Columns("heatmap", said, arrays)

@@ -45,9 +45,26 @@ def together(found: list[DiagnosisAnswer]) -> dict[str, Any]:
 def window_of(recording: Recording, question: DiagnoseQuestion) -> Window:
     """What is looked at: around a moment a minute more. Raises QuestionError."""
     window = question.window.choose(recording)
+    if question.incident is not None and not question.window.given:
+        return around_incident(recording, question.incident, window)
     if question.window.at is None:
         return window
     return Window(window.start_us - AROUND_US, window.end_us + AROUND_US, window.zone)
+
+
+def around_incident(recording: Recording, name: str, whole: Window) -> Window:
+    """Where the doctor noted it; else all of the recording."""
+    for entry in incidents(recording):
+        if str(entry.get("id")).startswith(name):
+            start, end = (round(float(entry.get(key) or 0) * 1e6) for key in ("from", "to"))
+            return Window(start - AROUND_US, end + AROUND_US, whole.zone)
+    return whole
+
+
+def _only(name: str, found: DiagnosisAnswer) -> DiagnosisAnswer | None:
+    """The incident of this id; None where there is none, or the start of an id is that of several."""
+    chosen = tuple(each for each in found.found.incidents if each.id.startswith(name))
+    return replace(found, found=replace(found.found, incidents=chosen)) if len(chosen) == 1 else None
 
 
 def answer(
@@ -56,6 +73,8 @@ def answer(
     """None: this recording knows nothing of the job or pod that was asked for. Raises QuestionError."""
     window = window_of(recording, question)
     subject = question.subject
+    if question.incident is not None:
+        return _only(question.incident, diagnosed(recording, window, live=live, progress=progress))
     if subject is None:
         return diagnosed(recording, window, live=live, progress=progress)
     about = workloads.find(recording, *subject, window.start_us, window.end_us)

@@ -32,11 +32,13 @@ def for_page(recording: Recording, *, live: bool, note: str | None, window: Wind
 
 
 def _document(found: Info) -> dict[str, Any]:
-    same = ("node", "kernel", "machine", "os", "timezone", "cpus", "labels", "samples", "tables", "bytes")
+    same = ("node", "kernel", "machine", "os", "timezone", "cpus", "labels", "samples", "tables", "bytes",
+            "gpu_driver")  # fmt: skip
     return {
         **{name: getattr(found, name) for name in same},
         "left_out": list(found.left_out),
         "boots": list(found.boots),
+        "gpus": list(found.gpus),
         "from": found.start_us / 1e6,
         "to": found.end_us / 1e6,
         "parquet_parts": found.parquet_parts,

@@ -1,5 +1,5 @@
-"""What stands below the strip on the same axis of time: events, memory cgroups, pressure, and where nothing was
-seen."""
+"""What stands below the strip on the same axis of time: events, memory cgroups, pressure, GPUs, what Python was
+doing, and where nothing was seen."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ import numpy as np
 
 from zombiescope._severity import SEVERITIES
 from zombiescope.documents import events as event_documents
+from zombiescope.documents import python as python_documents
 from zombiescope.questions.views import SeriesQuestion
 from zombiescope.questions.window import Window
 from zombiescope.recording import columns
 from zombiescope.recording.columns import Ints
 from zombiescope.recording.event import Event
 from zombiescope.recording.reader import Recording
+from zombiescope.recording.unsampled import all_gaps
 from zombiescope.views.events import events
+from zombiescope.views.gpus import series as gpu_series
 
 MOST_EVENTS = 2_000
 MOST_MARKS = 500
@@ -40,9 +43,11 @@ def document(recording: Recording, window: Window, most: int) -> dict[str, Any]:
         "events_left_off": len(found) - len(kept),
         "zombies": _zombies(recording, window, most),
         "pressure": _pressure(recording, window, most),
+        "gpus": _gpus(recording, window, most),
+        "python": python_documents.lane(recording, window, most),
         "gaps": [
             {"from": gap.from_us / 1e6, "to": gap.to_us / 1e6, "source": gap.source, "why": gap.why}
-            for gap in recording.gaps(window.start_us, window.end_us)
+            for gap in all_gaps(recording, window.start_us, window.end_us)
         ],
     }
 
@@ -91,6 +96,19 @@ def _zombies(recording: Recording, window: Window, most: int) -> dict[str, list[
     return {
         "at": [at / 1e6 for at in time_us[chosen].tolist()],
         **{name: kept.column(name).to_pylist() for name in ("total", "live", "dying")},
+    }
+
+
+def _gpus(recording: Recording, window: Window, most: int) -> dict[str, Any]:
+    """How busy the GPUs were: their mean, the least busy one, and the power of all."""
+    found = gpu_series(recording, window.start_us, window.end_us, most)
+    return {
+        "at": [at_us / 1e6 for at_us in found.at_us],
+        "count": found.count,
+        "mean": found.mean,
+        "lowest": found.lowest,
+        "lowest_gpu": found.lowest_gpu,
+        "power_w": found.power_w,
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from zombiescope.profile import stacks
+from zombiescope.profile import python_frames
 from zombiescope.profile.selection import Filters, Selection
 from zombiescope.profile.stacks import Span, Stacks
 from zombiescope.questions.filters import words
@@ -59,4 +59,4 @@ def needs_stacks(recording: Recording, filters: Filters) -> bool:
     return filters.on_stacks or "imported" in recording.node
 
 
-load_stacks: Load = stacks.load
+load_stacks: Load = python_frames.load

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from zombiescope.documents import who as who_documents
 from zombiescope.documents.selection import Load, Profile, load_stacks, profile
 from zombiescope.profile import top
 from zombiescope.profile.top import HotFunction, HotStack
+from zombiescope.profile.who import WhoRan
 from zombiescope.questions.views import StacksQuestion
 from zombiescope.recording.reader import Recording
 
@@ -19,6 +21,7 @@ class HotStacks:
     total: int
     functions: Sequence[HotFunction]
     stacks: Sequence[HotStack]
+    who: WhoRan
 
     def document(self) -> dict[str, Any]:
         window = self.profile.window
@@ -27,6 +30,7 @@ class HotStacks:
             "from": window.start_us / 1e6,
             "to": window.end_us / 1e6,
             "total": self.total,
+            "who": who_documents.table(self.who),
             "functions": [_function(hot) for hot in self.functions],
             "stacks": [
                 {"value": hot.samples, "ratio": hot.ratio, "frames": [frame._asdict() for frame in hot.frames]}
@@ -40,7 +44,8 @@ def answer(recording: Recording, question: StacksQuestion, load: Load = load_sta
     found = profile(recording, question, load)
     known, counts = found.selection.stacks, found.selection.counts()
     functions, hottest = top.functions(known, counts, question.top), top.stacks(known, counts, question.top)
-    return HotStacks(found, int(counts.sum()), functions, hottest)
+    who = who_documents.of_profile(found, question.by, question.top)
+    return HotStacks(found, int(counts.sum()), functions, hottest, who)
 
 
 def _function(hot: HotFunction) -> dict[str, Any]:

@@ -1,8 +1,9 @@
-"""Is a recorder running here, and how is it doing."""
+"""Which recorders run here, and how they are doing."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from zombiescope.recording import incident_file, locate
@@ -17,20 +18,34 @@ _COST_SPAN_US = 600 * 1_000_000
 @dataclass(frozen=True, slots=True)
 class Status:
     document: dict[str, Any]
-    unread: Exception | None = None
-    """Why only the recorder's own word is known."""
+    unread: tuple[tuple[str, Exception], ...] = ()
+    """The recordings of which only the recorder's own word is known, and why."""
 
 
-def answer() -> Status:
-    recorder = locate.running_recorder()
-    if recorder is None:
-        return Status(_not_running())
-    known = _running(recorder)
+def answer(directory: Path | None = None) -> Status:
+    """Of all recorders, or of those that write into a directory. The longest running one is the document itself, and
+    with all others in its `recorders`."""
+    unread = []
+    recorders = []
+    for recorder in locate.running_recorders():
+        if directory is not None and not _same(recorder.recording, directory):
+            continue
+        known = _running(recorder)
+        try:
+            with open_recording(recorder.recording, recorder.node) as recording:
+                known |= _measured(recorder, recording)
+        except (NotARecordingError, OSError) as error:
+            unread.append((str(recorder.recording), error))
+        recorders.append(known)
+    first = recorders[0] if recorders else _not_running()
+    return Status({**first, "recorders": recorders}, tuple(unread))
+
+
+def _same(one: Path, other: Path) -> bool:
     try:
-        with open_recording(recorder.recording, recorder.node) as recording:
-            return Status(known | _measured(recorder, recording))
-    except (NotARecordingError, OSError) as error:
-        return Status(known, error)
+        return one.samefile(other)
+    except OSError:
+        return one == other
 
 
 def _not_running() -> dict[str, Any]:

@@ -2,10 +2,11 @@
 
     kubelet;main;read;do_syscall_64;vfs_read 412
 
-The task's name is the first frame, as FlameGraph's stackcollapse-perf.pl writes it. A semicolon inside a name would
+The task's name is the first frame, as FlameGraph's stackcollapse-perf.pl writes it, or whose it is: its unit, pod,
+process or thread. A semicolon inside a name would
 look like two frames: it is written %3B, a line break %0A, and a percent sign that would be read as one of these %25.
 Other characters that cannot be seen are written as escapes.
-`annotate` marks frames as FlameGraph does: _[k] kernel, _[j] generated code.
+`annotate` marks frames as FlameGraph does: _[k] kernel, _[j] generated code; _[p] Python is gProfiler's.
 """
 
 from __future__ import annotations
@@ -18,16 +19,17 @@ import numpy as np
 
 from zombiescope._text import printable
 from zombiescope.exporting.samples import ExportSamples
+from zombiescope.profile.levels import Level
 from zombiescope.profile.stacks import Function
 from zombiescope.recording.stacks import KERNEL_KINDS
 
-UNKNOWN_COMM = "?"
 _SPECIAL = re.compile(r"[;\n\r]|%(?=3B|0A|0D|25)")
+_MARKS = {"jit": "j", "python": "p"}
 
 
-def write(samples: ExportSamples, out: BinaryIO, *, comm: bool = True, annotate: bool = False) -> None:
+def write(samples: ExportSamples, out: BinaryIO, *, first: Level | None = "comm", annotate: bool = False) -> None:
     counts: Counter[tuple[str | None, int]] = Counter()
-    comms = [(task.comm or UNKNOWN_COMM) if comm else None for task in samples.tasks]
+    comms = samples.owners(first) if first else [None] * len(samples.tasks)
     for batch in samples.batches():
         keys, positions = np.unique(samples.numbers(batch.stack) * len(comms) + batch.task, return_inverse=True)
         totals = np.zeros(len(keys), np.int64)
@@ -37,8 +39,8 @@ def write(samples: ExportSamples, out: BinaryIO, *, comm: bool = True, annotate:
             counts[comms[task], stack] += total
     names = [_frame(function, annotate) for function in samples.stacks.functions]
     lines = (
-        f"{_line(first, [names[number] for number in samples.functions(stack)])} {count}\n"
-        for (first, stack), count in counts.items()
+        f"{_line(owner, [names[number] for number in samples.functions(stack)])} {count}\n"
+        for (owner, stack), count in counts.items()
         if count
     )
     for line in sorted(lines):
@@ -53,7 +55,8 @@ def _frame(function: Function, annotate: bool) -> str:
     name = escaped(function.name)
     if annotate and function.kind in KERNEL_KINDS:
         return f"{name}_[k]"
-    return f"{name}_[j]" if annotate and function.kind == "jit" else name
+    mark = _MARKS.get(function.kind) if annotate else None
+    return f"{name}_[{mark}]" if mark else name
 
 
 def escaped(name: str) -> str:

@@ -32,8 +32,9 @@ CATEGORIES = (
     ("Kernel", "orange"),
     ("Kernel module", "red"),
     ("Generated code", "green"),
+    ("Python", "blue"),
 )
-_CATEGORY_OF = {"user": 1, "vdso": 1, "kernel": 2, "bpf": 3, "module": 3, "jit": 4}
+_CATEGORY_OF = {"user": 1, "vdso": 1, "kernel": 2, "bpf": 3, "module": 3, "jit": 4, "python": 5}
 _LIBRARY = 1  # the resource type of a shared library
 
 MARKER = "node event"

@@ -23,20 +23,21 @@ BINARY = (Format.PPROF, Format.OTLP)
 EVERY_EVENT = (Format.PERF_SCRIPT, Format.OTLP)
 """Formats that say of each sample which event it is of."""
 
-By = Literal["core", "process", "thread"]
+By = Literal["core", "owner", "unit", "pod", "container", "image", "process", "thread", "comm"]
 Write = Callable[["ExportSamples", BinaryIO], None]
 
 
-def writer(format_: Format, title: str, *, bare: bool = False, annotate: bool = False, by: By = "core") -> Write:
+def writer(format_: Format, title: str, *, bare: bool = False, annotate: bool = False, by: By | None = None) -> Write:
     """`title`, `bare`, `annotate` and `by` are for the formats that know of them."""
     if format_ is Format.COLLAPSED:
         from zombiescope.exporting import collapsed
 
-        return lambda samples, out: collapsed.write(samples, out, comm=not bare, annotate=annotate)
+        first = None if bare else "comm" if by is None or by == "core" else by
+        return lambda samples, out: collapsed.write(samples, out, first=first, annotate=annotate)
     if format_ is Format.SPEEDSCOPE:
         from zombiescope.exporting import speedscope
 
-        return lambda samples, out: speedscope.write(samples, out, by=by, title=title)
+        return lambda samples, out: speedscope.write(samples, out, by=by or "core", title=title)
     if format_ is Format.FIREFOX:
         from zombiescope.exporting import firefox
 

@@ -27,6 +27,8 @@ from zombiescope.recording.stacks import KERNEL_KINDS
 
 SAMPLES_AT_ONCE = 2_000_000
 SERVICE = "zombiescope"
+_FRAME_TYPES = {"user": "native", "vdso": "native", "python": "cpython"}
+"""As the semantic conventions name them."""
 
 Labels = tuple[tuple[str, str], ...]
 
@@ -169,21 +171,28 @@ class _Tables:
             packed(1, (self._used.position(each) for each in reversed(self._samples.functions(number))))
             for number in list(self._stacks)[1:]
         ]
-        mappings, names = Interner([""]), Interner([""])
+        mappings, names = Interner([""]), Interner([("", "")])
         locations = [b""]
         for position in list(self._used)[1:]:
             function = self._samples.stacks.functions[position]
-            mapping, name = mappings.position(module_of(function)), names.position(function.name)
+            is_python = function.kind == "python"
+            mapping = mappings.position("" if is_python else module_of(function))
+            name = names.position((function.name, module_of(function) if is_python else ""))
             locations.append(self._location(function, name, mapping))
-        functions = [integer(1, self._strings.position(name)) for name in names]
+        functions = [self._function(*each) for each in names]
         files = [integer(4, self._strings.position(module)) for module in mappings]
         attributes = [b"" if each is None else _key_value(each) for each in self._attributes]
         tables = ((1, files), (2, locations), (3, functions), (4, [b""]), (6, attributes), (7, [b"", *stacks]))
         written = [message(field, value) for field, table in tables for value in table]
         return b"".join([*written, *(text(5, value) for value in self._strings)])
 
+    def _function(self, name: str, file: str) -> bytes:
+        """With its source file, where it is Python."""
+        said = integer(1, self._strings.position(name))
+        return said + integer(3, self._strings.position(file)) if file else said
+
     def _location(self, function: Function, name: int, mapping: int) -> bytes:
-        kind = "kernel" if function.kind in KERNEL_KINDS else "native" if function.kind in ("user", "vdso") else None
+        kind = "kernel" if function.kind in KERNEL_KINDS else _FRAME_TYPES.get(function.kind)
         attributes = self._positions({"profile.frame.type": kind})
         return integer(1, mapping) + message(3, integer(1, name)) + packed(4, attributes)
 
@@ -197,6 +206,7 @@ def _task_attributes(task: ProfileTask) -> dict[str, Any]:
         "systemd.unit": task.unit,
         "container.id": task.container,
         "k8s.pod.uid": task.pod,
+        "gpu.index": task.gpus,
         **task.container_labels,
     }
 

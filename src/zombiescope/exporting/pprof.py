@@ -23,6 +23,8 @@ from zombiescope.recording.columns import Ints
 from zombiescope.recording.sample_event import SampleEvent
 
 GZIP_LEVEL = 6
+PYTHON = "[python]"
+"""The mapping of Python functions; their file is the function's own."""
 
 
 def write(samples: ExportSamples, out: BinaryIO) -> None:
@@ -130,7 +132,8 @@ class _Places:
             module = module_of(function)
             name, file = self._strings.position(function.name), self._strings.position(module)
             functions.append(message(5, integer(1, number) + integer(2, name) + integer(3, name) + integer(4, file)))
-            mapping = mappings.position(module) + 1 if module else 0
+            loaded = PYTHON if function.kind == "python" else module
+            mapping = mappings.position(loaded) + 1 if loaded else 0
             locations.append(message(4, integer(1, number) + integer(2, mapping) + message(4, integer(1, number))))
         # has_functions: nobody needs to look for symbols any more.
         named = [
@@ -150,7 +153,7 @@ class _Labels:
         found = self._tasks.get(number)
         if found is None:
             numbers = (("pid", task.pid), ("tid", task.tid))
-            texts = (("comm", task.comm), ("unit", task.unit), ("container", task.container))
+            texts = (("comm", task.comm), ("unit", task.unit), ("container", task.container), ("gpu", task.gpus))
             found = b"".join(self._number(key, value) for key, value in numbers if value is not None)
             found += b"".join(self._text(key, value) for key, value in texts if value)
             found += b"".join(self._text(key, value) for key, value in task.container_labels.items())

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zombiescope.profile.groups import groups
+from zombiescope.profile.levels import Level
 from zombiescope.profile.selection import Selection
 from zombiescope.profile.stacks import Function, Stacks
 from zombiescope.recording import columns, container_names
@@ -39,6 +41,8 @@ class ProfileTask(NamedTuple):
     pod: str | None = None
     named: ContainerName = NAMELESS
     """Its container's name, image and pod, where the recording knows them."""
+    gpus: str | None = None
+    """The numbers of the GPUs on which its process was: "0,3"."""
 
     @property
     def owner(self) -> str | None:
@@ -136,14 +140,33 @@ class ExportSamples:
         values = [rows.column(name).to_pylist() for name in _TASK_COLUMNS]
         boxes = {identity for identity in values[_TASK_COLUMNS.index("container")] if identity}
         names = container_names.read(recording, *self.selection.span, boxes) if boxes else NO_NAMES
+        gpus = self._read_gpus()
         for task, *known in zip(ids.tolist(), *values, strict=True):
             if task >= 0:
                 who = ProfileTask(*known)
-                latest[task] = who._replace(named=names.of(who.container, who.pod))
+                latest[task] = who._replace(named=names.of(who.container, who.pod), gpus=gpus.get(who.pid))
         self._tasks[NOBODY] = 0
         for task, who in latest.items():
             task_of[task] = self._tasks.setdefault(who, len(self._tasks))
         return task_of
+
+    def owners(self, by: Level) -> list[str]:
+        """Whose each of `tasks` is, named as in the flame graph and the table of who ran."""
+        found = groups(self.selection, by)
+        names = [found.all[0].name] * len(self.tasks)
+        for task, place in enumerate(self._task_of.tolist()):
+            if place:
+                names[place] = found.all[int(found.of_task[task])].name
+        return names
+
+    def _read_gpus(self) -> dict[int | None, str]:
+        """Process -> its GPUs. A pid that two processes had in one window counts for both: it is a label."""
+        rows = self.selection.recording.table("gpu_processes", *self.selection.span, ("pid", "gpu"))
+        found: dict[int, set[int]] = {}
+        numbers = (columns.numbers(rows.column(name)).tolist() for name in ("pid", "gpu"))
+        for pid, gpu in zip(*numbers, strict=True):
+            found.setdefault(pid, set()).add(gpu)
+        return {pid: ",".join(map(str, sorted(held))) for pid, held in found.items()}
 
     def _read_events(self) -> Ints:
         """Series id -> position in `events`."""

@@ -1,10 +1,11 @@
 """speedscope's file format (www.speedscope.app/file-format-schema.json): one `sampled` profile for each core.
 
 A core runs one task at a time, so its samples in the order of time are what it did: speedscope's time-ordered view
-shows it, with gaps where the core had nothing to do. By process or thread that order is lost when several cores work
-for one, so there a sample counts what it stands for, and gaps are left out.
+shows it, with gaps where the core had nothing to do. By process, thread or owner that order is lost when several cores
+work for one, so there a sample counts what it stands for, and gaps are left out.
 
-The format writes every stack out in full: a file is large, and the viewer reads no more than 512 MB.
+The format writes every stack out in full: a file is large, and the viewer reads no more than 512 MB. A frame there is a
+name, a file, a line and a column, and has no kind: a Python function is known by its file alone.
 """
 
 from __future__ import annotations
@@ -12,15 +13,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from importlib.metadata import version
-from typing import BinaryIO, Literal
+from typing import BinaryIO
 
 import numpy as np
 
+from zombiescope.exporting.formats import By
 from zombiescope.exporting.interner import Interner
-from zombiescope.exporting.samples import ExportSamples, ProfileTask, SampleBatch, module_of
+from zombiescope.exporting.samples import ExportSamples, SampleBatch, module_of
 from zombiescope.recording.columns import Ints
 
-By = Literal["core", "process", "thread"]
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 ROWS_AT_ONCE = 1 << 14
 
@@ -49,8 +50,7 @@ def _groups(samples: ExportSamples, rows: SampleBatch, by: By) -> Iterator[tuple
             yield f"core {cpu}" if cpu >= 0 else "core not known", np.flatnonzero(rows.cpu == cpu)
         return
     named: Interner[str] = Interner()
-    name = _process if by == "process" else _thread
-    number_of = np.array([named.position(name(task)) for task in samples.tasks], np.int64)
+    number_of = np.array([named.position(owner) for owner in samples.owners(by)], np.int64)
     group_of = number_of[rows.task]
     order = np.argsort(group_of, kind="stable")
     bounds = np.searchsorted(group_of[order], np.arange(len(named) + 1))
@@ -58,14 +58,6 @@ def _groups(samples: ExportSamples, rows: SampleBatch, by: By) -> Iterator[tuple
         chosen = order[bounds[number] : bounds[number + 1]]
         if len(chosen):
             yield group, chosen
-
-
-def _process(task: ProfileTask) -> str:
-    return f"pid {task.pid}" if task.pid is not None else "process not known"
-
-
-def _thread(task: ProfileTask) -> str:
-    return f"{task.comm or '?'} (pid {task.pid}, tid {task.tid})" if task.tid is not None else "thread not known"
 
 
 def _profile(samples: ExportSamples, rows: SampleBatch, name: str, texts: _Stacks, *, in_time: bool) -> Iterator[str]:

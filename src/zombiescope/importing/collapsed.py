@@ -1,7 +1,7 @@
 """Collapsed stacks, one a line: `outermost;...;innermost COUNT`. A line becomes a row of that weight, without a time.
 
 Dialects:
-    stackcollapse-perf      _[k] kernel, _[j] jit, _[i] inlined after a name (with --all)
+    stackcollapse-perf      _[k] kernel, _[j] jit, _[i] inlined after a name (with --all); gProfiler: _[p] Python
     gProfiler               a first line `# {json}`, then index of the application, container and comm as first frames
     difffolded              two counts: the first is taken, and the outcome says so
     zombiescope export      %3B, %0A, %0D and %25 stand for what a name cannot hold here
@@ -11,12 +11,12 @@ inside of a known way into the kernel (do_syscall_64, ...) is.
 
 from __future__ import annotations
 
-import json
 import re
 from array import array
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from zombiescope import _json, _text
 from zombiescope._native import context_of, plain_name
 from zombiescope.importing.rows import FrameRow, ImportReport, SampleRows, TaskRow
 from zombiescope.importing.writer import MAX_ROWS
@@ -32,7 +32,7 @@ _LINE = re.compile(rf"(?P<stack>.*\S)\s+(?P<count>{_COUNT})", re.DOTALL)
 _TWO_COUNTS = re.compile(rf"(?P<stack>.*\S)\s+(?P<count>{_COUNT})\s+{_COUNT}", re.DOTALL)
 _MARK = re.compile(r"(.+)_\[([a-z]{1,4})\]")
 _ESCAPED = re.compile("%(3B|0A|0D|25)")
-_MARKS = {"k": "kernel", "w": "kernel", "j": "jit", "i": "inlined"}
+_MARKS = {"k": "kernel", "w": "kernel", "j": "jit", "i": "inlined", "p": "python"}
 _ENTRIES = frozenset((
     "entry_SYSCALL_64_after_hwframe", "entry_SYSCALL_64", "do_syscall_64", "x64_sys_call", "asm_exc_page_fault",
     "asm_common_interrupt", "asm_sysvec_apic_timer_interrupt", "ret_from_fork", "ret_from_fork_asm", "start_secondary",
@@ -116,7 +116,8 @@ class CollapsedImport:
 
     def _count(self, text: str) -> int | None:
         if text.isdecimal():
-            count = int(text)
+            whole = _text.number(text)
+            count = _MOST + 1 if whole is None else whole
         else:
             value = float(text)
             count = round(value) if value < _MOST else _MOST + 1
@@ -172,7 +173,7 @@ def host_in(text: str) -> str | None:
 def _said(line: str) -> dict[str, Any]:
     """The JSON after the # of gProfiler's first line."""
     try:
-        said = json.loads(line.lstrip("# ")) if line.startswith("#") else None
+        said = _json.loads(line.lstrip("# ")) if line.startswith("#") else None
     except ValueError:
         return {}
     return said if isinstance(said, dict) else {}

@@ -26,7 +26,8 @@ PERF_DATA = (b"PERFILE2", b"2ELIFREP")
 """The magic of this byte order and of the other."""
 _LOOKED_AT = 400
 _BINARY = re.compile(rb"[\x00-\x08\x0e-\x1a]")
-_FRAME = re.compile(r"\t? +[0-9a-f]{1,16} \S|\t[0-9a-f]{1,16} \S|\t *[0-9a-f]{1,16}$")
+_FRAME = re.compile(r"\t? +[0-9a-f]{1,16} \S|\t[0-9a-f]{1,16} \S|\t *[0-9a-f]{1,16}$|[0-9a-f]{6,16} \S[^:].*\(\S+\)$")
+"""With a tab, with spaces, or at the margin where somebody took both out."""
 _EVENT = re.compile(r" *\S.*\s\d+\.\d{3,9}:(?: |$)")
 _PERF_HEADER = ("# captured on", "# hostname :", "# cmdline :", "# perf version :")
 

@@ -17,13 +17,13 @@ taken too.
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from zombiescope import _json, _text
 from zombiescope.importing.clock import MONTHS
 from zombiescope.importing.rows import ImportReport
 from zombiescope.kernel.kmsg import KmsgRecord
@@ -135,7 +135,7 @@ def _unix_s(year: int, fields: tuple[int, ...], zone: str | None) -> int | None:
 
 def _json_line(line: str) -> LogLine | None:
     try:
-        entry = json.loads(line)
+        entry = _json.loads(line)
         message, wall_us = entry["MESSAGE"], int(entry["__REALTIME_TIMESTAMP"])
         # A message that is not UTF-8 is a list of its bytes; half of a surrogate pair is no text either.
         data = bytes(message) if isinstance(message, list) else str(message).encode("utf-8", "backslashreplace")
@@ -152,7 +152,7 @@ def _json_line(line: str) -> LogLine | None:
 
 
 def _number(value: Any) -> int | None:
-    return int(value) if isinstance(value, str) and value.isascii() and value.isdecimal() else None
+    return _text.number(value) if isinstance(value, str) else None
 
 
 def host_in(text: str) -> str | None:

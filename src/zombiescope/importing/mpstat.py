@@ -49,8 +49,8 @@ def read(text: str, modified_us: int | None, outcome: ImportReport) -> list[Row]
 
 def _hosts(text: str, outcome: ImportReport) -> Iterator[tuple[dict[str, Any], list[Any]]]:
     try:
-        document = json.loads(text)
-    except ValueError:
+        document = json.loads(text)  # no _json: hours of many cores are as long as a book, and only rows come of it
+    except (ValueError, RecursionError):
         yield _of_the_whole_part(text, outcome)
         return
     try:
@@ -71,7 +71,7 @@ def _of_the_whole_part(text: str, outcome: ImportReport) -> tuple[dict[str, Any]
     while (at := rest.find("{", at)) >= 0 and at < len(rest):
         try:
             report, at = decoder.raw_decode(rest, at)
-        except ValueError:
+        except (ValueError, RecursionError):
             break
         reports.append(report)
     outcome.skipped["reports of mpstat that are cut short"] += 1

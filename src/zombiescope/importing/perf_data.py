@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from zombiescope._native import PerfStream
+from zombiescope._native import UNWOUND, PerfStream
 from zombiescope.importing import perf_header
 from zombiescope.importing.clock import Clock
 from zombiescope.importing.formats import PERF_DATA
@@ -197,7 +197,7 @@ class PerfDataImport:
                 "here (give --kallsyms with a copy of /proc/kallsyms of the recorded host, taken as root)"
             )
         if decoder.user_stacks:
-            note("user stacks of --call-graph dwarf were not unwound: only what the kernel walked is there")
+            note(_unwound(decoder.unwound))
         if any(attr.branch_type & _LBR_CALL_STACK for attr, _ in session.attrs):
             note("stacks of --call-graph lbr were not unwound: only what the kernel walked is there")
         if decoder.timeless:
@@ -244,3 +244,14 @@ def _can_seek(file: BinaryIO) -> bool:
         return file.seekable()
     except (AttributeError, ValueError):
         return False
+
+
+def _unwound(ended: tuple[int, ...]) -> str:
+    """How far copies of stacks led (perf record --call-graph dwarf)."""
+    walks, whole = sum(ended), ended[0]
+    if not walks:
+        return "copies of stacks (--call-graph dwarf) were not unwound: none has registers of a 64-bit program of x86"
+    others = [f"{count:,} {why}" for why, count in zip(UNWOUND[1:], ended[1:], strict=True) if count]
+    return f"stacks were unwound from their copies: {whole:,} of {walks:,} to their outermost function" + (
+        f"; {', '.join(others)}" if others else ""
+    )

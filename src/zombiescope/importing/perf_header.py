@@ -53,6 +53,8 @@ class Attr(NamedTuple):
     regs_intr: int
     period: int
     """Fixed distance between samples; 0: a frequency was asked for."""
+    build_ids: bool = True
+    """Records of mappings were to carry build ids."""
 
     @property
     def name(self) -> str:
@@ -136,7 +138,7 @@ def parse_attr(data: bytes) -> Attr | None:
     is_frequency, sample_id_all = bool(flags >> 10 & 1), bool(flags >> 18 & 1)
     return Attr(
         kind, config, sample_type, read_format, sample_id_all, branch_type, regs_user, regs_intr,
-        0 if is_frequency else period,
+        0 if is_frequency else period, bool(flags >> 34 & 1),
     )  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from typing import Any, BinaryIO
 
 from zombiescope._native import PerfScriptText, plain_name
 from zombiescope._secrets import mask_text
+from zombiescope._text import number
 from zombiescope.importing.clock import MONTHS
 from zombiescope.importing.rows import FrameRow, ImportReport, SampleRows, TaskRow
 from zombiescope.importing.writer import MAX_ROWS
@@ -42,8 +43,8 @@ _MODULE_FILE = re.compile(r"(.+)\.ko(?:\.(?:gz|xz|zst|bz2|debug))?")
 _FILE_OFFSET = re.compile(r"\+0x[0-9a-f]+$")
 
 _FACT = re.compile(r"# ([a-z][a-z ]*?)\s*: (.*)")
-_CAPTURED = re.compile(r"\w{3} (\w{3}) +(\d+) (\d+):(\d+):(\d+) (\d{4})")
-_REFERENCE = re.compile(r"# reference time: .* = (\d+)\.(\d{6})\d* \(TOD\) = (\d+)\.(\d{6})\d* ")
+_CAPTURED = re.compile(r"\w{3} (\w{3}) +(\d{1,2}) (\d{1,2}):(\d{1,2}):(\d{1,2}) (\d{4})")
+_REFERENCE = re.compile(r"# reference time: .* = (\d{1,12})\.(\d{6})\d* \(TOD\) = (\d{1,12})\.(\d{6})\d* ")
 
 
 def place(name: bytes, dso: bytes | None, high: bool) -> tuple[str, str, str]:
@@ -118,8 +119,8 @@ class ScriptHeader:
         facts: dict[str, Any] = {
             key: mask_text(self.values[said]) for key, said in named.items() if self.values.get(said)
         }
-        if self.values.get("nrcpus online", "").isdecimal():
-            facts["cpus"] = min(int(self.values["nrcpus online"]), 65536)
+        if (cpus := number(self.values.get("nrcpus online", ""))) is not None:
+            facts["cpus"] = min(cpus, 65536)
         return facts
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from zombiescope._native import PerfData, PerfStream
+from zombiescope._native import CallFrames, PerfData, PerfStream
 from zombiescope.importing import perf_header
 from zombiescope.importing.kernel_names import KernelNames, RecordedKernel, ShiftedKernel, module_name
 from zombiescope.importing.perf_header import Attr, PerfHeader
@@ -26,6 +26,7 @@ _UPDATE_NAME = 2
 _SAMPLE_READ, _SAMPLE_PERIOD = 1 << 4, 1 << 8
 _SLICE_BYTES = 4096
 _PERF_MAPS = Path("/tmp")  # noqa: S108  where they are by agreement; FinishedCodeFile looks whose they are
+MAX_CALL_FRAMES_BYTES = 512 << 20
 MAX_INFLATED_BYTES = 256 << 20
 """One compressed record holds at most 64 kB; what makes more than this of it is no recording."""
 
@@ -103,7 +104,7 @@ class HeaderRecords:
     def _add_event(self, attr: Attr, ids: Sequence[int]) -> None:
         self.stream.add_event(
             attr.sample_type, attr.read_format, attr.sample_id_all, attr.branch_type, attr.regs_user, attr.regs_intr,
-            attr.period, len(self.attrs), ids,
+            attr.period, len(self.attrs), ids, attr.build_ids,
         )  # fmt: skip
         self.attrs.append((attr, ids))
 
@@ -136,6 +137,7 @@ class PerfSession(HeaderRecords):
         self._inline = inline
         self._symbol_dirs = symbol_dirs
         self._perf_maps: dict[int, FinishedCodeFile | None] = {}
+        self._call_frames_bytes = 0
         self._is_here = False
         self._kernel: ShiftedKernel | None = None
         self._recorded = RecordedKernel()
@@ -213,6 +215,15 @@ class PerfSession(HeaderRecords):
             return [frame]
         # The outermost is the function that the symbol table knows, under the name it has there.
         return [*(FrameRow(one.name, frame.module, frame.kind) for one in inlined[:-1]), frame]
+
+    def call_frames(self, file: MappedFile) -> CallFrames | None:
+        """How stacks go on in this file, for recordings with copies of stacks."""
+        build_id = file[1] or self.build_ids.get(file[0])
+        symbols = self._symbols[build_id is None and self._is_here and self._has_same_inode(file)]
+        found = symbols.call_frames(file[0], build_id)
+        if found is not None:
+            self._call_frames_bytes += found.nbytes
+        return found if self._call_frames_bytes <= MAX_CALL_FRAMES_BYTES else None
 
     def made_code(self, pid: int, address: int) -> str | None:
         """The name of code that a process made, if the process wrote it down."""

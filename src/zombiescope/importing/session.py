@@ -9,7 +9,6 @@ A file that cannot be used is named in `skipped`, and the others are imported.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -17,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from zombiescope import _json
 from zombiescope._errors import UserError
 from zombiescope.importing import clock, formats, proc_cgroups
 from zombiescope.importing.clock import FileClock
@@ -185,7 +185,7 @@ class Session:
                     f"{other} is being recorded into", "stop the recorder, or choose another directory"
                 )
         try:
-            before = json.loads((path / layout.NODE_FILE).read_bytes())
+            before = _json.loads((path / layout.NODE_FILE).read_bytes())
         except (OSError, ValueError):
             return
         if isinstance(before, dict) and "imported" not in before:

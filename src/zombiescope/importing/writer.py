@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from zombiescope import _safe_files
+from zombiescope import _json, _safe_files
 from zombiescope._errors import UserError
 from zombiescope._native import has_negative
 from zombiescope.importing.rows import ImportReport, SampleRows
@@ -156,8 +156,8 @@ class ImportWriter:
 
 def _before(path: Path) -> dict[str, Any]:
     try:
-        document = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
+        document = _json.loads(path.read_bytes())
+    except (OSError, ValueError):
         return {}
     return document if isinstance(document, dict) else {}
 

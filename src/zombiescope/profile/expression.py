@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from zombiescope.recording import columns
 
@@ -34,6 +33,8 @@ class Linear:
         return made
 
     def found_in(self, texts: Sequence[str]) -> list[bool]:
+        import pyarrow.compute as pc  # 50 ms, and few ask for this
+
         found: list[bool] = pc.match_substring_regex(columns.text_array(texts), self.pattern).to_pylist()
         return found
 

@@ -6,31 +6,41 @@ column for a span of time and a row for each core: one saturated core among many
 
 values[column][row]; row 0 is the start of the second, or the first core. A cell in which nothing ran and a cell
 that was not recorded are both 0: `blind` distinguishes them.
+
+`values` counts samples. 99 of them a second do not fit into 50 rows: one row has one where its neighbours have two, in
+every second the same, and a picture of the counts has a stripe that is none. So pictures are drawn from `spread`: a
+sample stands for the time between two of them, and each row gets the part of that time which lies in it (0059).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from zombiescope._time import SECOND_US
-from zombiescope.profile import second_counts
+from zombiescope.profile import rate, second_counts
 from zombiescope.profile.second_counts import SecondCounts
 from zombiescope.profile.selection import Selection
-from zombiescope.recording import schema
 from zombiescope.recording.columns import Ints
-from zombiescope.recording.gaps import HOLE_US
 from zombiescope.recording.summary import HUNDREDTHS
+from zombiescope.recording.unsampled import unsampled
 
 DEFAULT_ROWS = 50
 
 BLINDING = frozenset({"recorder", "stack samples"})
 """Sources without which there are no samples."""
 
+READ_SAMPLES = 5_000_000
+"""Of a window that may have more, summaries are taken, which know the hundredth of a second but no more: with so many
+cores or seconds a stripe of one core is not seen."""
+
 Counts = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Cells = TypeVar("Cells", Counts, Floats)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +52,13 @@ class Heatmap:
     values: Counts
     cores: tuple[int, ...] | None = None
     blind: tuple[tuple[int, int], ...] = ()
+    spread: Floats | None = None
+    """The same samples by exact time, for pictures; None where only their number is known."""
+
+    @property
+    def shades(self) -> Counts | Floats:
+        """What a picture is drawn from."""
+        return self.values if self.spread is None else self.spread
 
     @property
     def columns(self) -> int:
@@ -67,10 +84,10 @@ class Heatmap:
         """At most so many columns (and rows of a second), by adding neighbours up. Cores stay apart: a sum over cores
         hides the one that was lost."""
         by = -(-self.columns // columns) if self.columns else 1
-        values = _add_up(self.values, by, 0)
-        if rows is not None and self.cores is None:
-            values = _add_up(values, _rows_together(self.rows, rows), 1)
-        return Heatmap(self.start_us, self.column_us * by, values, self.cores, self.blind)
+        together = 1 if rows is None or self.cores is not None else _rows_together(self.rows, rows)
+        values = _add_up(_add_up(self.values, by, 0), together, 1)
+        spread = None if self.spread is None else _add_up(_add_up(self.spread, by, 0), together, 1)
+        return Heatmap(self.start_us, self.column_us * by, values, self.cores, self.blind, spread)
 
 
 def _rows_together(rows: int, most: int) -> int:
@@ -78,23 +95,55 @@ def _rows_together(rows: int, most: int) -> int:
     return next(by for by in range(1, rows + 1) if rows % by == 0 and rows // by <= most)
 
 
-def _add_up(values: Counts, by: int, axis: int) -> Counts:
+def _add_up(values: Cells, by: int, axis: int) -> Cells:
     if by == 1 or values.shape[axis] == 0:
         return values
-    return np.add.reduceat(values, np.arange(0, values.shape[axis], by), axis=axis)
+    return cast("Cells", np.add.reduceat(values, np.arange(0, values.shape[axis], by), axis=axis))
 
 
 def subsecond(selection: Selection, rows: int = DEFAULT_ROWS) -> Heatmap:
     """Whole seconds by parts of a second."""
     first, columns = grid(selection, SECOND_US)
     values = np.zeros(columns * rows, np.int64)
-    for counted, samples in _counted(selection, "hundredths", HUNDREDTHS % rows == 0, "time"):
+    period_us = _period_us(selection)
+    spread = None if period_us is None else np.zeros(columns * rows)
+    usable = spread is None and HUNDREDTHS % rows == 0
+    for counted, samples in _counted(selection, "hundredths", usable, "time"):
         if counted is not None and len(counted.counts):
             added = counted.counts.reshape(len(counted.counts), rows, -1).sum(axis=2)
             values.reshape(columns, rows)[(counted.time_us - first) // SECOND_US] += added
         for (time_us,) in samples:
             values += np.bincount(cells(time_us, first, rows), minlength=len(values))
-    return Heatmap(first, SECOND_US, values.reshape(columns, rows), None, blind(selection))
+            if spread is not None and period_us is not None:
+                spread += _spread(time_us - first, period_us, rows, len(values))
+    drawn = None if spread is None else spread.reshape(columns, rows)
+    return Heatmap(first, SECOND_US, values.reshape(columns, rows), None, blind(selection), drawn)
+
+
+def _period_us(selection: Selection) -> float | None:
+    """The time that a sample stands for; None where that is not known, and where there are too many to read them."""
+    period_us = rate.period_us(selection)
+    if period_us is None:
+        return None
+    cpus = selection.recording.node.get("cpus")
+    online = cpus.get("online") if isinstance(cpus, dict) else None
+    cores = len(selection.filters.cpus) or (len(online) if isinstance(online, list) else 1)
+    expected = cores * (selection.end_us - selection.start_us) / period_us
+    return period_us if expected <= READ_SAMPLES or not selection.countable else None
+
+
+def _spread(offset_us: Ints, period_us: float, rows: int, count: int) -> Floats:
+    """The time around each sample, in samples, by rows; what lies beyond the map stays at its edge."""
+    row_us = SECOND_US / rows
+    start = offset_us - period_us / 2
+    first = np.floor(start / row_us).astype(np.int64)
+    total = np.zeros(count)
+    for step in range(int(period_us // row_us) + 2):
+        low = np.maximum(start, (first + step) * row_us)
+        high = np.minimum(start + period_us, (first + step + 1) * row_us)
+        part = np.maximum(high - low, 0) / period_us
+        total += np.bincount(np.clip(first + step, 0, count - 1), part, count)
+    return total
 
 
 def _counted(
@@ -164,21 +213,10 @@ def cores(selection: Selection, sampled: Iterable[int]) -> tuple[int, ...]:
 
 def blind(selection: Selection) -> tuple[tuple[int, int], ...]:
     """Spans of the window in which no stack could be sampled, because nothing was recorded or the sampler failed."""
-    gaps = selection.recording.gaps(selection.start_us, selection.end_us)
-    spans = [(gap.from_us, gap.to_us) for gap in gaps if gap.source in BLINDING]
+    start_us, end_us = selection.span
     if isinstance(selection.recording.node.get("imported"), dict):
-        spans = _unsampled(selection)
-    return tuple((max(start, selection.start_us), min(end, selection.end_us)) for start, end in sorted(spans))
-
-
-def _unsampled(selection: Selection) -> list[tuple[int, int]]:
-    """Of an import, what no file with samples covers: a journal may go back an hour, a profile half a minute."""
-    parts = [part for part in selection.recording.parts if part.count(schema.SAMPLES)]
-    blind_us, reached_us = [], selection.start_us
-    for span in sorted((span for part in parts for span in part.spans()), key=lambda span: span.from_us):
-        if span.from_us - reached_us > HOLE_US:
-            blind_us.append((reached_us, span.from_us))
-        reached_us = max(reached_us, span.to_us)
-    if selection.end_us - reached_us > HOLE_US:
-        blind_us.append((reached_us, selection.end_us))
-    return [(start, end) for start, end in blind_us if end > selection.start_us and start < selection.end_us]
+        spans = [(gap.from_us, gap.to_us) for gap in unsampled(selection.recording, start_us, end_us)]
+    else:
+        gaps = selection.recording.gaps(start_us, end_us)
+        spans = [(gap.from_us, gap.to_us) for gap in gaps if gap.source in BLINDING]
+    return tuple((max(start, start_us), min(end, end_us)) for start, end in sorted(spans))

@@ -12,6 +12,8 @@ A filter keeps whole samples and never cuts a stack:
     mode               "kernel": the sample was taken inside the kernel; "user": outside of it
     match, also        a regular expression that is found in the name of at least one frame; of both, each in some frame
     event              samples of this event; an import may hold several, and then it is the first one of them
+    python             true: only samples of which is known what their thread did in Python; false: without that, the
+                       machine's stacks as they were taken; otherwise with Python functions where they are known
     idle               samples of cores that had nothing to do, which an import keeps, are left out unless this is set
 Within one filter any value will do; of several filters all must hold. A sample whose task is not known passes no
 filter on tasks.
@@ -27,9 +29,11 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from zombiescope.profile import stacks
+from zombiescope.profile import python_frames
 from zombiescope.profile.expression import Expression, found_in
+from zombiescope.profile.python_frames import Looks
 from zombiescope.profile.stacks import Span, Stacks
+from zombiescope.profile.whole_frames import Copies
 from zombiescope.recording import columns, container_names, schema
 from zombiescope.recording.columns import Ints, Mask
 from zombiescope.recording.container_names import fits_container, fits_image, fits_pod
@@ -55,6 +59,7 @@ class Filters:
     match: Expression | None = None
     event: str | None = None
     idle: bool = False
+    python: bool | None = None
     every_event: bool = False
     """All events of an import, for whoever distinguishes them."""
     also: Expression | None = None
@@ -69,7 +74,7 @@ class Filters:
 
     @property
     def on_stacks(self) -> bool:
-        return self.mode is not None or self.match is not None or self.also is not None
+        return self.mode is not None or self.match is not None or self.also is not None or self.python is True
 
 
 EVERYTHING = Filters()
@@ -111,7 +116,7 @@ class Selection:
     @property
     def stacks(self) -> Stacks:
         if self._stacks is None:
-            self._stacks = stacks.load(self.recording, [self.span])
+            self._stacks = python_frames.load(self.recording, [self.span])
         return self._stacks
 
     def any_at(self, at_us: int) -> bool:
@@ -131,8 +136,13 @@ class Selection:
         """Only these columns of the selected samples, part by part: what is not asked for is not read from disk."""
         keeps = self._keeps()
         read = {*names, *keeps}
+        looks = self.looks if "stack" in read else None
+        if looks is not None:
+            read |= {"time", "task"}
         for batch in self.recording.batches("samples", self.start_us, self.end_us, sorted(read), parts=parts):
             values = {name: columns.ids(batch.column(name)) for name in read}
+            if looks is not None:
+                values["stack"] = looks.ids(values["time"], values["task"], values["stack"])
             kept = np.ones(len(batch), bool)
             for name, keep in keeps.items():
                 kept &= keep(values[name])
@@ -159,6 +169,12 @@ class Selection:
             series = _series(self.recording, self.span, event)
             keeps["series"] = lambda ids: _holds(series, ids)
         return keeps
+
+    @property
+    def looks(self) -> Looks | Copies | None:
+        """Which samples have completed stacks, or Python functions on them unless those are not wanted."""
+        looks = self.stacks.looks
+        return looks.base.looks if self.filters.python is False and isinstance(looks, Looks) else looks
 
     @property
     def countable(self) -> bool:
@@ -194,6 +210,8 @@ class Selection:
             return None
         times = part.span_of(schema.SAMPLES)
         if times is None or times[0] < self.start_us or times[1] >= self.end_us:
+            return None
+        if self.looks is not None and (part.count(schema.PYTHON) or part.count(schema.WHOLE_STACKS)):
             return None
         return self.recording.summary(part, "stack_counts")
 
@@ -251,6 +269,8 @@ def _wanted_stacks(known: Stacks, filters: Filters) -> Mask:
         keep[-1] = False  # a sample without a stack was taken who knows where
     if not filters.idle:
         keep &= ~known.idle()
+    if filters.python:
+        keep &= python_frames.has_python(known)
     return keep
 
 

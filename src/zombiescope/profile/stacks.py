@@ -12,9 +12,10 @@ stacks is native (native/stack_set.pxi): twelve hours of a large node have two m
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +28,10 @@ from zombiescope.recording.part import Part
 from zombiescope.recording.reader import Recording
 from zombiescope.recording.stacks import KERNEL_KINDS, SKID_LEAVES
 from zombiescope.symbols.demangle import demangle
+
+if TYPE_CHECKING:
+    from zombiescope.profile.python_frames import Looks
+    from zombiescope.profile.whole_frames import Copies
 
 Int32s = npt.NDArray[np.int32]
 Span = tuple[int, int]
@@ -58,6 +63,8 @@ class Stacks:
     starts: Ints
     ends: Ints
     row_of: Ints | None = None
+    looks: Looks | Copies | None = None
+    """Which samples have other stacks than those they were taken with: python_frames.py, whole_frames.py."""
 
     @property
     def count(self) -> int:
@@ -93,8 +100,15 @@ class Stacks:
 
     def in_kernel(self) -> Mask:
         """Stacks whose innermost frame is the kernel's."""
-        kernel = np.fromiter((function.kind in KERNEL_KINDS for function in self.functions), bool, len(self.functions))
-        mask: Mask = kernel[self.flat[self.ends - 1]]
+        mask: Mask = self.which(is_kernel)[self.flat[self.ends - 1]]
+        return mask
+
+    def which(self, wanted: Callable[[Function], bool]) -> Mask:
+        """The functions for which `wanted` is true. Only those on these stacks are asked: of a part's ten thousand
+        functions a window has a few hundred."""
+        used = np.flatnonzero(np.bincount(self.flat, minlength=len(self.functions)))
+        mask = np.zeros(len(self.functions), bool)
+        mask[used] = [wanted(self.functions[number]) for number in used.tolist()]
         return mask
 
     def idle(self) -> Mask:
@@ -111,7 +125,7 @@ class Stacks:
 
     def without_skid(self) -> Stacks:
         """The same stacks without leaves that only look hot; recording/stacks.py says why."""
-        skid = np.fromiter(map(is_skid, self.functions), bool, len(self.functions))
+        skid = self.which(is_skid)
         ends = self.ends.copy()
         while True:
             cut = (ends - self.starts > 1) & skid[self.flat[ends - 1]]
@@ -139,6 +153,10 @@ def _context(function: Function) -> int:
     return context_of(function.name) if function.kind in KERNEL_KINDS else 0
 
 
+def is_kernel(function: Function) -> bool:
+    return function.kind in KERNEL_KINDS
+
+
 def is_skid(function: Function) -> bool:
     return function.kind in KERNEL_KINDS and function.name in SKID_LEAVES
 
@@ -149,8 +167,8 @@ def load(recording: Recording, spans: Iterable[Span], functions: Functions | Non
     functions, stacks = functions or Functions(), StackSet()
     stacks.add(np.array([0, 0], np.int32), _NONE, _NONE)  # number 0: the stack of samples that have none
     rows: list[tuple[int, Ints, Ints]] = []
-    for part, frames, named in _dictionaries(recording, list(spans)):
-        number_of = functions.numbers(frames)
+    for part, frames, named in _dictionaries(recording, list(spans), functions):
+        number_of = functions.of_part(part, frames)
         first, count = recording.first_id(part, "stack"), part.ids().get("stack", 0)
         for ids, chunk in _chunks(named):
             offsets, elements = columns.list_parts(chunk)
@@ -160,12 +178,16 @@ def load(recording: Recording, spans: Iterable[Span], functions: Functions | Non
     return _assemble(functions.all, stacks, rows)
 
 
-def _dictionaries(recording: Recording, spans: Sequence[Span]) -> Iterator[tuple[Part, pa.Table, pa.Table]]:
-    """Frames and stacks of each part that the windows touch, with the part's own ids."""
+def _dictionaries(
+    recording: Recording, spans: Sequence[Span], functions: Functions
+) -> Iterator[tuple[Part, pa.Table | None, pa.Table]]:
+    """Frames, where their functions are not known yet, and stacks of each part that the windows touch, with the part's
+    own ids."""
     parts = [part for part in recording.parts if any(part.touches(schema.STACKS, *span) for span in spans)]
 
-    def read(part: Part) -> tuple[Part, pa.Table, pa.Table]:
-        return part, part.rows(schema.FRAMES, None, None, None), part.rows(schema.STACKS, None, None, None)
+    def read(part: Part) -> tuple[Part, pa.Table | None, pa.Table]:
+        frames = None if functions.knows(part) else part.rows(schema.FRAMES, None, None, None)
+        return part, frames, part.rows(schema.STACKS, None, None, None)
 
     if len(parts) <= _AHEAD:
         yield from map(read, parts)
@@ -205,12 +227,22 @@ class Functions:
         self._set = FunctionSet()
         self._numbers: dict[Function, int] = {}
         self._shown: list[int] = []  # two names of the linker may be one when they are shown
+        self._of_parts: WeakKeyDictionary[Part, Int32s] = WeakKeyDictionary()  # a part does not change while it is open
         self.numbers(pa.table({"frame": columns.ints_array(np.zeros(1, np.int64), None, pa.int32()),
                                **{name: columns.text_array([None]) for name in Function._fields}}))  # fmt: skip
 
     @property
     def all(self) -> tuple[Function, ...]:
         return tuple(self._numbers)
+
+    def knows(self, part: Part) -> bool:
+        return part in self._of_parts
+
+    def of_part(self, part: Part, frames: pa.Table | None) -> Int32s:
+        """As `numbers`, of all frames of a part; those are needed the first time."""
+        if frames is not None:
+            self._of_parts[part] = self.numbers(frames)
+        return self._of_parts[part]
 
     def numbers(self, frames: pa.Table) -> Int32s:
         """Frame id -> number of its function."""
@@ -253,6 +285,7 @@ def joined(first: Stacks, second: Stacks) -> Stacks:
         np.concatenate([first.starts[:-1], second.starts[:-1] + shift, first.starts[-1:]]),
         np.concatenate([first.ends[:-1], second.ends[:-1] + shift, first.ends[-1:]]),
         None if first.row_of is None else np.where(first.row_of == first.count - 1, last, first.row_of),
+        first.looks,
     )
 
 

@@ -15,6 +15,7 @@ from zombiescope._text import printable_lines
 from zombiescope.profile import colours, flame
 from zombiescope.profile.flame import Floats, Tree
 from zombiescope.profile.heatmap import Heatmap
+from zombiescope.profile.short_names import fitted
 
 WIDTH = 1200
 _MARGIN = 10
@@ -84,7 +85,7 @@ def _label(name: str, wide: float) -> str:
     room = int((wide - 5) / _CHARACTER)
     if room < 3:
         return ""
-    return name if len(name) <= room else name[: room - 1] + "…"
+    return fitted(name, room)
 
 
 def says_node(tree: Tree, node: int) -> str:
@@ -145,11 +146,11 @@ def _cells(drawn: Heatmap, cell_w: float, cell_h: float) -> str:
 def _runs(drawn: Heatmap) -> Iterator[tuple[int, int, int, int, str]]:
     """(x, y, wide, tall, colour): along the second, which upwards is alike, or along the time of a core."""
     by_core = drawn.cores is not None
-    values = drawn.values.T if by_core else drawn.values[:, ::-1]
-    most = drawn.max
-    for line, counts in enumerate(values.tolist()):
+    values = drawn.shades.T if by_core else drawn.shades[:, ::-1]
+    scale = colours.HeatScale.of(drawn.shades.ravel().tolist())
+    for line, shades in enumerate(values.tolist()):
         at = 0
-        for colour, cells in groupby(colours.of_count(count, most) for count in counts):
+        for colour, cells in groupby(scale.colour(value) for value in shades):
             run = sum(1 for _ in cells)
             if colour is not None:
                 yield (at, line, run, 1, colour) if by_core else (line, at, 1, run, colour)

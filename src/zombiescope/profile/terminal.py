@@ -12,10 +12,14 @@ import numpy as np
 from zombiescope.profile import colours, flame
 from zombiescope.profile.flame import Tree
 from zombiescope.profile.heatmap import Heatmap
+from zombiescope.profile.short_names import fitted
 
 _SHADES = "·░▒▓█"
 _MAX_LINES = 25
 _LABEL = 6
+_PATHS = 8
+_WORTH_A_LINE = 200
+"""One sample of so many."""
 
 
 class Piece(NamedTuple):
@@ -59,11 +63,40 @@ def flamegraph(tree: Tree, width: int) -> list[Line]:
     return lines
 
 
+def hottest(tree: Tree, width: int, *, inverted: bool = False, top: int = _PATHS) -> list[str]:
+    """Where most samples are, in words: a frame that is too narrow for its name says nothing in a picture. The function
+    first, then its callers as far as they fit. Nothing for a difference, whose tables are `diff`'s."""
+    if tree.base is not None or not tree.total:
+        return []
+    if inverted:  # the functions themselves stand below the root, their callers above them
+        nodes = [(int(tree.value[node]), node) for node in np.flatnonzero(tree.depth == 1).tolist()]
+    else:
+        nodes = [(int(tree.self_value[node]), node) for node in np.flatnonzero(tree.self_value).tolist() if node]
+    best = sorted(nodes, reverse=True)[:top]
+    return [
+        f"{100 * count / tree.total:5.1f}%  {_path(tree, node, width - 8)}"
+        for count, node in best
+        if count * _WORTH_A_LINE >= tree.total
+    ]
+
+
+def _path(tree: Tree, node: int, width: int) -> str:
+    text = fitted(_shown(tree.name(node).name), width)
+    while (node := int(tree.parent[node])) > 0:
+        caller = f" < {_shown(tree.name(node).name)}"
+        if len(text) + len(caller) > width - 4:
+            return f"{text} < …"
+        text += caller
+    return text
+
+
+def _shown(name: str) -> str:
+    return "".join(letter if letter.isprintable() else "?" for letter in name)
+
+
 def _cell(name: str, width: int) -> str:
-    text = "▏" + "".join(letter if letter.isprintable() else "?" for letter in name)
-    if len(text) > width:
-        text = text[: width - 1] + "…" if width > 3 else text[:width]
-    return text.ljust(width)
+    text = _shown(name)
+    return ("▏" + (fitted(text, width - 1) if width > 3 else text[: width - 1])).ljust(width)
 
 
 def narrowed(drawn: Heatmap, width: int) -> Heatmap:
@@ -77,20 +110,20 @@ def heatmap(drawn: Heatmap, width: int, zone: tzinfo) -> list[Line]:
     drawn = narrowed(drawn, width)
     blind = _blind_columns(drawn)
     lines: list[Line] = []
+    scale = colours.HeatScale.of(drawn.shades.ravel().tolist())
     for line in range(drawn.rows):
         row = line if drawn.cores is not None else drawn.rows - 1 - line
-        lines.append([Piece(_row_label(drawn, row).rjust(label - 1) + " "), *_cells(drawn, row, blind)])
+        lines.append([Piece(_row_label(drawn, row).rjust(label - 1) + " "), *_cells(drawn, row, blind, scale)])
     lines.append([Piece(" " * label + _clock_marks(drawn, zone))])
     return lines
 
 
-def _cells(drawn: Heatmap, row: int, blind: set[int]) -> Line:
-    most = drawn.max
+def _cells(drawn: Heatmap, row: int, blind: set[int], scale: colours.HeatScale) -> Line:
     cells: Line = []
-    for column, count in enumerate(drawn.values[:, row].tolist()):
-        if count:
-            shade = _SHADES[min(len(_SHADES) - 1, count * len(_SHADES) // (most + 1))]
-            cells.append(Piece(shade, colour=colours.of_count(count, most)))
+    for column, value in enumerate(drawn.shades[:, row].tolist()):
+        if value > 0:
+            shade = _SHADES[min(len(_SHADES) - 1, int(scale.level(value) * len(_SHADES)))]
+            cells.append(Piece(shade, colour=scale.colour(value)))
         else:
             cells.append(Piece("?" if column in blind else " "))
     return cells

@@ -30,13 +30,18 @@ class FilterQuestion(Question):
     comm: tuple[str, ...] = parameter((), "Only tasks of this name; * and ? match.", **_NAME)
     unit: tuple[str, ...] = parameter((), "Only this systemd unit; * and ? match.", **_NAME)
     container: tuple[str, ...] = parameter((), "Only this container: the start of its id, name or image.", **_NAME)
-    pod: tuple[str, ...] = parameter((), "Only this pod: name, namespace/name or uid; * and ? match.", **_NAME)
+    pod: tuple[str, ...] = parameter(
+        (), "Only this pod: name, namespace/name, uid, or its owner as Deployment/web.", **_NAME
+    )
     image: tuple[str, ...] = parameter((), "Only containers of this image; its end is enough.", **_NAME)
     mode: Literal["kernel", "user"] | None = parameter(
         None, "Only samples taken inside the kernel, or outside of it.", panel=_PANEL, flags=True
     )
     match: str | None = parameter(None, "Only stacks with a function matching RE.", metavar="RE", panel=_PANEL)
     event: str | None = parameter(None, "Only this event, where an import holds several.", **_NAME)
+    python: bool | None = parameter(
+        None, "Only samples with Python functions on them, or stacks without those.", panel=_PANEL
+    )
     idle: bool = parameter(False, "Include idle cores, which an import keeps.", panel=_PANEL)
     foreign: bool = False
     """Whether somebody else wrote it: then an expression must be one that cannot take for ever."""
@@ -58,6 +63,7 @@ class FilterQuestion(Question):
             match=None if self.match is None else expression(self.match, "match", linear=self.foreign),
             event=self.event,
             idle=self.idle,
+            python=self.python,
         )
 
 
@@ -102,6 +108,8 @@ def words(filters: Filters) -> str:
         parts.append("in the kernel" if filters.mode == "kernel" else "in user space")
     if filters.match is not None:
         parts.append(f"matching {filters.match.pattern}")
+    if filters.python is not None:
+        parts.append("in Python" if filters.python else "without Python functions")
     if filters.event is not None:
         parts.append(f"event {filters.event}")
     return ", ".join(parts)

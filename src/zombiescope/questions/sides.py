@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from zombiescope._errors import QuestionError
-from zombiescope.questions.window import WHOLE, RecordedSpan, Window, moment, zone_of
+from zombiescope.questions.window import WHOLE, RecordedSpan, Window, held, moment, zone_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,9 @@ class Side:
             raise QuestionError(f"{said!r} ends before it starts", option=self.option)
         if start > recording.end_us or end <= recording.start_us:
             # Nothing ran there as far as the recording knows, which must not look like an idle node.
-            raise QuestionError(f"{said!r} is outside of the recording", option=self.option)
+            raise QuestionError(
+                f"{said!r} is outside of the recording", f"it holds {held(recording, utc)}", option=self.option
+            )
         return Window(start, end, zone)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from zombiescope._severity import Severity
+from zombiescope.profile.levels import GroupedBy, Level
 from zombiescope.questions import duration, sides
 from zombiescope.questions.filters import FilterQuestion, expression
 from zombiescope.questions.parameter import Question, parameter
@@ -40,9 +41,7 @@ class FlamegraphQuestion(ProfileQuestion):
     against: Side | None = parameter(
         None, _AGAINST, metavar="FROM..TO", longest=200, parse=sides.side, foreign=sides.window
     )
-    by: Literal["none", "owner", "container", "pod", "image", "comm"] = parameter(
-        "none", "Put this below the stacks: whose they are."
-    )
+    by: GroupedBy = parameter("none", "The root level: whose the stacks are; owner is the unit or pod.")
     prune: float | None = parameter(None, _PRUNE, metavar="RATIO", low=0, high=1)
     nodes: int = parameter(100_000, _NODES, low=1, high=MOST_NODES, only="web")
 
@@ -74,11 +73,27 @@ class HeatmapQuestion(ProfileQuestion):
 @dataclass(frozen=True, slots=True)
 class StacksQuestion(ProfileQuestion):
     top: int = parameter(20, "How many functions, and how many stacks.", metavar="N", low=1, foreign_high=10_000)
+    by: Level = parameter("process", "Whom the table of who ran counts.")
+
+
+@dataclass(frozen=True, slots=True)
+class WhoQuestion(ProfileQuestion):
+    by: Level = parameter("process", "Who is counted; owner is the unit or pod.")
+    top: int = parameter(100, "At most so many.", low=1, high=10_000)
+
+
+@dataclass(frozen=True, slots=True)
+class TracksQuestion(ProfileQuestion):
+    by: Level = parameter("process", "Who has a track; owner is the unit or pod.")
+    top: int = parameter(12, "At most so many tracks, of those that ran most.", low=1, high=200)
+    columns: int = parameter(1_200, "At most so many points.", low=1, high=20_000)
 
 
 @dataclass(frozen=True, slots=True)
 class ExportQuestion(ProfileQuestion):
-    by: Literal["core", "process", "thread"] = parameter("core", "speedscope: one profile for each of these.")
+    by: Literal["core", "owner", "unit", "pod", "container", "image", "process", "thread", "comm"] | None = parameter(
+        None, "collapsed: the first frame (default comm). speedscope: a profile for each (default core)."
+    )
     every_event: bool = False
     """All events of an import, for a format that tells them apart."""
 
@@ -95,17 +110,29 @@ class CoresQuestion(Question):
     hottest: int | None = parameter(
         None, "Only the N cores that the kernel held longest.", metavar="N", low=1, foreign_high=10_000
     )
+    gpu: bool = parameter(False, "The GPUs instead: how busy, how hot, why slow, and who is on them.")
 
 
 @dataclass(frozen=True, slots=True)
 class ContainersQuestion(Question):
     window: WindowQuestion = WHOLE
     container: tuple[str, ...] = parameter((), "Only this one: the start of its id, name or image.", metavar="NAME")
-    pod: tuple[str, ...] = parameter((), "Only of this pod: name, namespace/name or uid.", metavar="NAME")
+    pod: tuple[str, ...] = parameter(
+        (), "Only of this pod: name, namespace/name, uid, or Deployment/web.", metavar="NAME"
+    )
     image: tuple[str, ...] = parameter((), "Only of this image; its end is enough.", metavar="NAME")
     top: int | None = parameter(
         None, "How many are listed. Default: what fits a screen; all in JSON.", metavar="N", low=1, foreign_high=10_000
     )
+
+
+@dataclass(frozen=True, slots=True)
+class PythonQuestion(Question):
+    window: WindowQuestion = WHOLE
+    pid: tuple[int, ...] = parameter((), "Only this process.", metavar="N", low=0, foreign_high=2**31 - 1, most=1_000)
+    tid: tuple[int, ...] = parameter((), "Only this thread.", metavar="N", low=0, foreign_high=2**31 - 1, most=1_000)
+    comm: tuple[str, ...] = parameter((), "Only threads of this name; * and ? match.", metavar="NAME")
+    top: int = parameter(20, "How many threads, and how many lines of each.", metavar="N", low=1, foreign_high=1_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,12 +163,18 @@ class SeriesQuestion(Question):
 @dataclass(frozen=True, slots=True)
 class DiagnoseQuestion(Question):
     window: WindowQuestion = WHOLE
+    incident: str | None = parameter(
+        None,
+        "Only this one: its id, or the start of it, as status shows it.",
+        metavar="ID",
+        only="command",
+    )
     ray_job: str | None = parameter(
         None, "What happened to this Ray job: its time and its cores.", metavar="ID", only="command"
     )
     pod: str | None = parameter(
         None,
-        "What happened to this pod (its name or uid): its time and cores.",
+        "What happened to this pod (its name or uid, or Deployment/web): its time and cores.",
         metavar="NAME",
         only="command",
     )

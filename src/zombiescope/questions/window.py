@@ -57,6 +57,11 @@ class Window:
         return f"{start:%Y-%m-%d %H:%M:%S} – {tail} {end:%Z}".rstrip()
 
 
+def held(recording: RecordedSpan, utc: bool = False) -> str:
+    """From when to when something is recorded, for whoever asked about another time."""
+    return Window(recording.start_us, recording.end_us + 1, zone_of(recording.node, utc)).heading()
+
+
 def zone_of(node: dict[str, Any], utc: bool = False) -> tzinfo:
     """The node's time zone; UTC where it is unknown on this machine."""
     name = node.get("timezone")
@@ -132,9 +137,11 @@ class WindowQuestion(Question):
         elif self.last is not None:
             start = end - round(duration_s(self.last, "last") * 1e6)
         if start >= end and self.from_ is not None and self.to is None:
-            raise QuestionError(f"{self.from_!r} is after the recording ends", option="from")
+            raise QuestionError(
+                f"{self.from_!r} is after the recording ends", f"it holds {held(recording, self.utc)}", option="from"
+            )
         if start >= end:
-            raise QuestionError("the window ends before it starts")
+            raise QuestionError("the window ends before it starts", f"recorded is {held(recording, self.utc)}")
         return Window(start, end, zone)
 
 

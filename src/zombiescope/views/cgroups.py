@@ -7,24 +7,21 @@ over.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from zombiescope._time import HOUR_US
 from zombiescope.recording import columns
 from zombiescope.recording.columns import Ints
 from zombiescope.recording.reader import Recording
-from zombiescope.views.memcg_cost import LEAF_GAUGES, Forecast, LeafCost, Load, judge
+from zombiescope.views import incidents as known_incidents
+from zombiescope.views import trend
+from zombiescope.views.memcg_cost import COSTLY, LEAF_GAUGES, ZOMBIES, Forecast, LeafCost, Load, judge
 from zombiescope.views.memcg_walk_peak import LONGEST_US, WalkSamples
-from zombiescope.views.series import last_value
-from zombiescope.views.trend import since_purge, since_restart
-
-_SHORTEST_TREND_US = 60 * 1_000_000
-_TREND_POINTS = 200
+from zombiescope.views.series import last_values
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +76,9 @@ class CgroupsView:
 def cgroups(recording: Recording, start_us: int | None = None, end_us: int | None = None) -> CgroupsView:
     """The census at the end of the window; the growth over the window."""
     end = recording.end_us if end_us is None else end_us
-    return CgroupHistory(recording, None, end).at(end, start_us)
+    view = CgroupHistory(recording, None, end).at(end, start_us)
+    blamed = known_incidents.blaming(known_incidents.incidents(recording), ZOMBIES, (start_us or 0) / 1e6, end / 1e6)
+    return view if blamed is None or view.memory is None else replace(view, verdict=COSTLY, why=blamed)
 
 
 class CgroupHistory:
@@ -130,10 +129,9 @@ class CgroupHistory:
             return CgroupsView(None, None, None, why, found, Forecast(None, None, None))
         census = _census(counted)
         window = columns.cut(counted, "time", since_us, None)
-        times = columns.numbers(window.column("time"))
-        of_one = since_restart(window.column("created").to_pylist())
+        times, counted = columns.numbers(window.column("time")).tolist(), window.column("created").to_pylist()
         dying_per_hour, total_per_hour = (
-            _growth(times[of_one:], window.column(name).slice(of_one)) for name in ("dying", "total")
+            trend.growth(times, window.column(name).to_pylist(), counted) for name in ("dying", "total")
         )
         walked = self._walk_peak(since_us, at_us)
         load = Load(census.at_us, census.total, census.live, census.dying, dying_per_hour, total_per_hour, walked)
@@ -166,26 +164,12 @@ def _census(rows: pa.Table) -> Census:
     return Census(at_us=last.pop("time"), **last)
 
 
-def _growth(times: Ints, column: pa.ChunkedArray) -> float | None:
-    known = columns.present(column)
-    return growth_per_hour(times[known], columns.numbers(column)[known])
-
-
 def growth_per_hour(times_us: Ints, values: Ints) -> float | None:
-    """The median of the slopes between all pairs of points since the last purge; None below a minute."""
-    begin = since_purge(values.tolist())
-    times_us, values = times_us[begin:], values[begin:]
-    if len(times_us) < 2 or times_us[-1] - times_us[0] < _SHORTEST_TREND_US:
-        return None
-    chosen = np.unique(np.linspace(0, len(times_us) - 1, _TREND_POINTS).astype(int))
-    earlier, later = np.triu_indices(len(chosen), 1)
-    spans = (times_us[chosen[later]] - times_us[chosen[earlier]]) / HOUR_US
-    slopes = (values[chosen[later]] - values[chosen[earlier]])[spans > 0] / spans[spans > 0]
-    return float(np.median(slopes))
+    return trend.per_hour(times_us.tolist(), values.tolist())
 
 
 def _leaf_cost(recording: Recording, at_us: int) -> LeafCost:
-    return LeafCost(*(last_value(recording, "probe", name, at_us) for name in LEAF_GAUGES))
+    return LeafCost(*last_values(recording, "probe", LEAF_GAUGES, at_us).values())
 
 
 def leaks(recording: Recording, at_us: int, boot: str | None = None) -> tuple[Leak, ...]:

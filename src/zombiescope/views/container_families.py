@@ -10,7 +10,7 @@ An id lives once; what restarts for ever has many. Of one family are, in this or
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -73,16 +73,19 @@ def families(containers: Iterable[Container]) -> list[Family]:
     """Those with most starts first."""
     known = list(containers)
     names = Counter(one.name for one in known if one.name and not one.pod)
+    owners = {(one.namespace, pod_owner(one.pod)): one.owner for one in known if one.pod and one.owner}
     groups: dict[tuple[str | None, ...], list[Container]] = {}
     for one in known:
-        groups.setdefault(_key(one, names), []).append(one)
+        groups.setdefault(_key(one, names, owners), []).append(one)
     found = [_family(key, members) for key, members in groups.items()]
     return sorted(found, key=lambda family: (-family.starts, -family.alive, family.name))
 
 
-def _key(one: Container, names: Counter[str]) -> tuple[str | None, ...]:
+def _key(one: Container, names: Counter[str], owners: Mapping[tuple[str | None, str], str]) -> tuple[str | None, ...]:
     if one.pod:
-        return ("pod", pod_owner(one.pod), one.namespace, one.name)
+        short = pod_owner(one.pod)
+        # A pod that ended before anybody asked the API server is of the owner that those beside it have.
+        return ("pod", one.owner or owners.get((one.namespace, short)) or short, one.namespace, one.name)
     if one.name and names[one.name] > 1 and not is_made_up(one.name):
         return ("name", one.name)
     if one.image and (one.requester or one.requester_unit):

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from zombiescope._time import SECOND_US
-from zombiescope.recording.columns import Ints, Mask, numbers, present
+from zombiescope.recording.columns import Ints, Mask, numbers, present, take
 from zombiescope.recording.reader import Recording
 from zombiescope.recording.saturation import KERNEL_COLUMNS
 
@@ -58,7 +58,7 @@ def _worst_of(batch: pa.Table) -> CoreSecond | None:
 
 def _by_core(batch: pa.Table) -> tuple[pa.Table, Ints]:
     order = np.lexsort((numbers(batch.column("time")), numbers(batch.column("cpu"))))
-    ordered = batch.take(pa.Array.from_buffers(pa.int64(), len(order), [None, pa.py_buffer(order)]))
+    ordered = take(batch, order)
     return ordered, numbers(ordered.column("cpu"))
 
 

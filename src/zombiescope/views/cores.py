@@ -21,6 +21,7 @@ from zombiescope.recording import columns
 from zombiescope.recording.columns import Ints, Mask
 from zombiescope.recording.reader import Recording
 from zombiescope.recording.saturation import BUSY_MODES, KERNEL_MODES, SATURATED_RATIO, ticks_judged_together
+from zombiescope.views.core_shares import fitted
 
 MODES = ("user", "nice", "system", "irq", "softirq", "steal", "iowait", "idle")
 _COLUMNS = ("time", "interval_us", "cpu", *(f"{mode}_ms" for mode in MODES))
@@ -187,13 +188,14 @@ class _Account:
                 self.busiest = Busiest(int(judged.ends_us[top] - judged.elapsed_us[top]), float(busy[top]))
 
     def core(self, cpu: int) -> Core:
-        ratios = {mode: self._ratio(mode) for mode in MODES}
+        measured = {mode: ratio for mode in MODES if (ratio := self._ratio(mode)) is not None}
+        ratios = dict.fromkeys(MODES) | fitted(measured)
         modes = Modes(**ratios, busy=_sum_of(ratios, BUSY_MODES))
         return Core(cpu, modes, self.saturated.longest_s, self.busy.longest_s, self.busiest)
 
     def _ratio(self, mode: str) -> float | None:
         elapsed_us = self.elapsed_us[mode]
-        return min(1.0, max(0.0, self.ms[mode] * 1000 / elapsed_us)) if elapsed_us else None
+        return max(0.0, self.ms[mode] * 1000 / elapsed_us) if elapsed_us else None
 
 
 def _sum_of(ratios: Mapping[str, float | None], modes: tuple[str, ...]) -> float | None:

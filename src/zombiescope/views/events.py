@@ -6,10 +6,10 @@ nothing heavy.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
+from zombiescope import _json
 from zombiescope._severity import rank
 from zombiescope.recording import schema
 from zombiescope.recording.event import Event
@@ -63,7 +63,7 @@ def _event(
 
 def _fields(text: str | None) -> dict[str, Any]:
     try:
-        fields = json.loads(text) if text else {}
+        fields = _json.loads(text) if text else {}
     except ValueError:
         return {"unreadable": text}
     return fields if isinstance(fields, dict) else {"unreadable": text}

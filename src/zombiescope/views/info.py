@@ -14,6 +14,7 @@ from zombiescope.recording.core_lists import LEFT_OUT, listed
 from zombiescope.recording.gaps import Gap
 from zombiescope.recording.part import Damage
 from zombiescope.recording.reader import Recording
+from zombiescope.recording.unsampled import all_gaps
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +39,17 @@ class Info:
     gaps: tuple[Gap, ...]
     damage: tuple[Damage, ...]
     missing: tuple[dict[str, Any], ...]
+    gpu_driver: str | None
+    """None: no driver was loaded, or the recording is older than GPUs in it."""
+    gpus: tuple[str, ...]
+    """Their names, in the order of their numbers."""
 
 
 def info(recording: Recording) -> Info:
     node = recording.node
     tables = {table.name: sum(part.count(table) for part in recording.parts) for table in schema.TABLES}
     tables |= {table.name: len(recording.table(table.name, columns=["time"])) for table in schema.ROLLUPS}
-    gaps = tuple(recording.gaps())
+    gaps = tuple(all_gaps(recording))
     return Info(
         node=recording.name,
         kernel=_text(node.get("kernel")),
@@ -65,7 +70,15 @@ def info(recording: Recording) -> Info:
         gaps=gaps,
         damage=tuple(recording.damage),
         missing=tuple(entry for entry in _list(node.get("missing")) if isinstance(entry, dict)),
+        gpu_driver=_text(node.get("gpu_driver")),
+        gpus=_gpus(recording) if tables["gpus"] else (),
     )
+
+
+def _gpus(recording: Recording) -> tuple[str, ...]:
+    rows = recording.table("gpus", columns=["gpu", "name"])
+    names = dict(zip(rows.column("gpu").to_pylist(), rows.column("name").to_pylist(), strict=True))
+    return tuple(names[gpu] or "?" for gpu in sorted(gpu for gpu in names if gpu is not None))
 
 
 def _text(value: object) -> str | None:

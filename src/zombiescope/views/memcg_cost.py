@@ -22,6 +22,9 @@ from zombiescope.kernel.release import (
 
 LEAF_GAUGES = ("numa_stat_leaf_ns", "stat_leaf_ns", "walk_leaf_ns")
 """Of the recorder's source "probe", in the order of LeafCost."""
+COSTLY = "costly"
+ZOMBIES = "zombie-memcg"
+"""The pattern that blames them: whatever an incident of that window says of them holds, also when it is over."""
 COSTLY_READ_S = 0.5
 MANY_DYING = 5000
 GROWING_PER_HOUR = 10.0

@@ -52,8 +52,9 @@ class WalkSamples:
 def _walking_stacks(recording: Recording, start_us: int, end_us: int) -> Ints:
     """The ids of stacks that walk."""
     found = [np.zeros(0, np.int64)]
-    frames = recording.table("frames", start_us, end_us, ("frame", "name", "kind"))
     lists = (STEPS, READERS, SUMS, frozenset({GENERATIONS}), VISITS)
+    frames = recording.table("frames", start_us, end_us, ("frame", "name", "kind"))
+    frames = columns.take(frames, columns.among(frames, "name", frozenset().union(*lists)))  # few of very many
     steps, readers, sums, generations, visits = (_named(frames, names) for names in lists)
     if not len(steps) and not (len(readers) and len(sums)) and not len(generations):
         return found[0]

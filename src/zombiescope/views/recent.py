@@ -9,21 +9,24 @@ offline or not measured then; it has no CoreTick, never one of zeros.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from zombiescope._time import HOUR_US, MINUTE_US, SECOND_US
+from zombiescope._time import MINUTE_US, SECOND_US
 from zombiescope.recording.event import Event
 from zombiescope.recording.log import Block, LogFrame
-from zombiescope.recording.saturation import SATURATED_RATIO, ticks_judged_together
+from zombiescope.recording.saturation import JUDGED_OVER_US, SATURATED_RATIO, ticks_judged_together
+from zombiescope.views.core_shares import fitted
 from zombiescope.views.cost import Cost, cost_of
 from zombiescope.views.events import of_frame
-from zombiescope.views.trend import since_purge
+from zombiescope.views.trend import growth
 
 _EVENTS_KEPT = 200
-_GROWTH_NEEDS_US = MINUTE_US
+_MODES = ("user", "system", "irq", "softirq", "steal", "iowait")
+_CENSUS_KEPT = 50_000
+"""Half a day at one a second; they are small."""
 _COST_SPAN_US = MINUTE_US
 
 
@@ -32,7 +35,7 @@ class CoreTick:
     """How one core, or the mean of all, spent one tick; `user` includes nice.
 
     A mode of a short tick may read above one (time is accounted in timer ticks); what it adds up to over
-    several ticks is right, so it is cut only in `kernel` and `busy`.
+    several ticks is right, so it is fitted into the time (core_shares.py) only where half a second or more is one.
     """
 
     user: float
@@ -87,6 +90,9 @@ class CgroupCount:
     total: int | None
     live: int | None
     dying: int | None
+    hierarchy: str | None = None
+    created: int | None = None
+    """Since the recorder started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +103,16 @@ class TopLeak:
     unit: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class GpuTick:
+    """One GPU over the second that ends at `at_us`; None is not measured."""
+
+    at_us: int
+    utilisation: int | None
+    power_w: int | None
+    temperature_c: int | None
+
+
 class Recent:
     """The newest `keep_s` seconds of one node."""
 
@@ -104,8 +120,11 @@ class Recent:
         self._keep_us = int(keep_s * 1e6)
         self.ticks: deque[NodeTick] = deque()
         self.events: deque[Event] = deque(maxlen=_EVENTS_KEPT)
-        self._census: deque[CgroupCount] = deque()
+        self._census: dict[str | None, deque[CgroupCount]] = {}
         self._leaks: dict[str, TopLeak] = {}
+        self._gpus: dict[int, dict[int, GpuTick]] = {}
+        self.gpu_states: dict[int, tuple[str | None, str | None]] = {}
+        """Number -> name and state."""
         self._costs: deque[tuple[int, dict[str, Any]]] = deque()
         self._lost = 0
         self._saturated_us: dict[int, int] = {}
@@ -119,6 +138,8 @@ class Recent:
             "census": self._take_census,
             "leaks": self._take_leaks,
             "cost": self._take_cost,
+            "gpu_seconds": self._take_gpu_seconds,
+            "gpus": self._take_gpus,
         }
         for block in frame.blocks:
             if take := takes.get(block.table.name):
@@ -171,21 +192,42 @@ class Recent:
         return sorted(set[int]().union(*(tick.cores for tick in self.ticks)))
 
     def census(self) -> CgroupCount | None:
-        return self._census[-1] if self._census else None
+        counted = self._counted()
+        return counted[-1] if counted else None
 
     def dying_per_hour(self) -> float | None:
-        """How fast zombies grow; None until a minute was seen, and for a minute after a purge."""
-        known = [(row.at_us, row.dying) for row in self._census if row.dying is not None]
-        known = known[since_purge([dying for _, dying in known]) :]
-        if len(known) < 2 or known[-1][0] - known[0][0] < _GROWTH_NEEDS_US:
-            return None
-        (first_us, first), (last_us, last) = known[0], known[-1]
-        return (last - first) / ((last_us - first_us) / HOUR_US)
+        """How fast zombies grow, as trend.py has it; None until a minute was seen, and for a minute after a purge."""
+        rows = list(self._counted())
+        return growth([row.at_us for row in rows], [row.dying for row in rows], [row.created for row in rows])
+
+    def _counted(self) -> deque[CgroupCount]:
+        """The hierarchy that has most memory cgroups; a hybrid node has two."""
+        return max(self._census.values(), key=lambda rows: rows[-1].total or 0, default=deque())
+
+    def remember(self, rows: Iterable[CgroupCount]) -> None:
+        """What was counted before the first frame: growth is that of the recording, not of the minutes held here."""
+        for row in rows:
+            kept = self._census.setdefault(row.hierarchy, deque(maxlen=_CENSUS_KEPT))
+            if not kept or row.at_us > kept[-1].at_us:
+                kept.append(row)
 
     def top_leak(self) -> TopLeak | None:
         """The path with the most zombies; the tail's sum (path "") is nobody."""
         named = [leak for leak in self._leaks.values() if leak.path and leak.dying > 0]
         return max(named, key=lambda leak: leak.dying, default=None)
+
+    def gpus(self) -> list[int]:
+        return sorted({*self._gpus, *self.gpu_states})
+
+    def gpu_slots(self, gpu: int, count: int) -> list[GpuTick | None]:
+        """The newest seconds of a GPU, newest last; None where nothing was measured. Rows come seconds late, so what
+        has not come yet is not there."""
+        ticks = self._gpus.get(gpu)
+        if not ticks:
+            return []
+        newest_us, oldest_us = max(ticks), min(ticks)
+        first_us = max(oldest_us, newest_us - (count - 1) * SECOND_US)
+        return [ticks.get(at_us) for at_us in range(first_us, newest_us + 1, SECOND_US)]
 
     def cost(self) -> Cost | None:
         """Rates over the last minute, losses since the beginning."""
@@ -225,13 +267,22 @@ class Recent:
         }
 
     def _take_census(self, block: Block) -> None:
-        columns = [block.column(name) for name in ("time", "total", "live", "dying")]
-        self._census.extend(CgroupCount(*row) for row in zip(*columns, strict=True))
+        columns = [block.column(name) for name in ("time", "total", "live", "dying", "hierarchy", "created")]
+        self.remember(CgroupCount(*row) for row in zip(*columns, strict=True))
 
     def _take_leaks(self, block: Block) -> None:
         columns = [block.column(name) for name in ("path", "dying", "comm", "unit")]
         for path, dying, comm, unit in zip(*columns, strict=True):
             self._leaks[path or ""] = TopLeak(path or "", dying or 0, comm, unit)
+
+    def _take_gpu_seconds(self, block: Block) -> None:
+        names = ("gpu", "time", "utilisation", "power_w", "temperature_c")
+        for gpu, at_us, *figures in zip(*(block.column(name) for name in names), strict=True):
+            self._gpus.setdefault(gpu, {})[at_us] = GpuTick(at_us, *figures)
+
+    def _take_gpus(self, block: Block) -> None:
+        for gpu, name, state in zip(*(block.column(name) for name in ("gpu", "name", "state")), strict=True):
+            self.gpu_states[gpu] = (name, state)
 
     def _take_cost(self, block: Block) -> None:
         names = ("cpu_us", "helper_cpu_us", "rss_bytes", "log_bytes", "lost")
@@ -243,8 +294,9 @@ class Recent:
     def _forget(self, before_us: int) -> None:
         while self.ticks and self.ticks[0].at_us < before_us:
             self.ticks.popleft()
-        while len(self._census) > 1 and self._census[0].at_us < before_us:
-            self._census.popleft()
+        for ticks in self._gpus.values():
+            while ticks and (oldest_us := next(iter(ticks))) < before_us:
+                del ticks[oldest_us]
         while len(self._costs) > 1 and self._costs[0][0] < self._costs[-1][0] - _COST_SPAN_US:
             self._costs.popleft()
 
@@ -268,15 +320,16 @@ def core_tick(mode_ms: Sequence[int | None], interval_us: int | None) -> CoreTic
     scale = 1000 / interval_us
     user_and_nice = user + (nice or 0)
     ratios = [max(0.0, (ms or 0) * scale) for ms in (user_and_nice, system, *rest)]
-    return CoreTick(*ratios)
+    if interval_us < JUDGED_OVER_US:  # of several such ticks the sum is right, of one alone it is not
+        return CoreTick(*ratios)
+    return CoreTick(**fitted(dict(zip(_MODES, ratios, strict=True))))
 
 
 def mean(ticks: Sequence[CoreTick]) -> CoreTick | None:
     """The mean of several ticks, over cores or over time."""
     if not ticks:
         return None
-    names = ("user", "system", "irq", "softirq", "steal", "iowait")
-    return CoreTick(*(sum(getattr(tick, name) for tick in ticks) / len(ticks) for name in names))
+    return CoreTick(**fitted({name: sum(getattr(tick, name) for tick in ticks) / len(ticks) for name in _MODES}))
 
 
 def _join(ticks: Sequence[NodeTick], at_us: int, interval_us: int) -> NodeTick:

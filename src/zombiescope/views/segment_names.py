@@ -11,7 +11,7 @@ from zombiescope.recording.log import Block, LogFrame
 from zombiescope.recording.stacks import NamedFrame
 
 TASK_COLUMNS = ("task", "pid", "tid", "comm", "unit", "container", "cgroup", "pod")
-_BOX_COLUMNS = ("id", "name", "image", "pod", "namespace")
+_BOX_COLUMNS = ("id", "name", "image", "pod", "namespace", "owner")
 
 
 @dataclass(frozen=True, slots=True)

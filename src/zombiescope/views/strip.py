@@ -20,6 +20,7 @@ import pyarrow as pa
 from zombiescope.recording import columns
 from zombiescope.recording.columns import Ints
 from zombiescope.recording.reader import Recording
+from zombiescope.views.core_shares import fitted
 
 MODES = ("user", "system", "irq", "softirq", "steal", "iowait")
 """`user` includes nice."""
@@ -90,7 +91,7 @@ class _Picture:
         ms = [columns.ids(batch.column(name)) for name in STORED]
         if not known.all():
             cpu, interval, time_us, *ms = (each[known] for each in (cpu, interval, time_us, *ms))
-        shares = _shares([_both(ms[0], ms[1]), *ms[2:]], interval)
+        shares = _fitted(_shares([_both(ms[0], ms[1]), *ms[2:]], interval), len(cpu))
         middle = time_us - interval // 2 - self.start_us
         column = np.clip(middle * self.columns // max(1, self.end_us - self.start_us), 0, self.columns - 1)
         kernel = _together([shares[at] for at in (1, 2, 3)], len(cpu))
@@ -159,6 +160,22 @@ def _shares(ms: list[Ints], interval_us: Ints) -> list[Bytes | None]:
         else:
             found.append(None)
     return found
+
+
+def _fitted(shares: list[Bytes | None], rows: int) -> list[Bytes | None]:
+    """Modes of one tick that add up to no more than the tick; hardly any need it."""
+    total = np.zeros(rows, np.uint16)
+    for share in shares:
+        if share is not None:
+            total += share
+    over = np.flatnonzero(total > FULL)
+    if not len(over):
+        return shares
+    known = {mode: share for mode, share in zip(MODES, shares, strict=True) if share is not None}
+    cut = fitted({mode: share[over].astype(np.float32) for mode, share in known.items()}, FULL, lower=np.minimum)
+    for mode, share in known.items():
+        share[over] = cut[mode].astype(np.uint8)
+    return shares
 
 
 def _together(shares: list[Bytes | None], rows: int) -> Bytes:

@@ -66,7 +66,7 @@ def _about(primary: Symptom, incident: Incident, cause: Cause | None, sampled: b
     if not _is_confirmed(cause):
         return replace(made, unit=cause.hog.unit, fix=_look_closer(primary))
     measured = (EvidenceLine(_place(link.source), None, link.fact) for link in cause.chain if link.step != "symptom")
-    steps = (f"# {step}" if step.kind == "advice" else str(step) for step in cause.fix.steps)
+    steps = (f"# {step}" if step.command is None else str(step) for step in cause.fix.steps)
     why = f"{made.why}; {cause.because}"
     return replace(made, unit=cause.hog.unit, why=why, evidence=(*made.evidence, *measured), fix=tuple(steps))
 

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-import sys
+import argparse
 from pathlib import Path
 
 from zombiescope.diagnosis import pattern_pages, patterns
 
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m zombiescope.diagnosis.patterns", description="Writes the page of every pattern."
+    )
+    parser.add_argument("dir", metavar="DIR", nargs="?", type=Path, default=Path("docs/patterns"))
+    pattern_pages.write(parser.parse_args().dir, patterns.every())
+
+
 if __name__ == "__main__":
-    pattern_pages.write(Path(sys.argv[1] if len(sys.argv) > 1 else "docs/patterns"), patterns.every())
+    main()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Fix, advice, change, command
+from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Pattern, cpu_below, measured, signature
+from zombiescope.plans.step import advice, change, command
 
 _AUDIT = (
     "__audit_syscall_exit __audit_syscall_entry audit_filter_syscall audit_filter_rules audit_filter_inodes "
@@ -36,10 +37,12 @@ def examine(case: Case) -> Evidence:
                 command("auditctl -s; auditctl -l", "backlog, lost, and the rules"),
                 change(
                     "auditctl -e 0",
-                    "for a test, and only where 'enabled' above is 1",
+                    "switch auditing off for a test, and only where 'enabled' above is 1",
                     touches="nothing of this node is audited any more, which its owner may have to answer for",
                     undo="auditctl -e 1",
-                    check="auditctl -s",
+                    risk="what happens meanwhile is in no audit trail",
+                    verify="auditctl -s",
+                    part="stop-gap",
                 ),
                 advice("put an exclude rule for the busy program first: -a never,exit -F exe=/path"),
             ),
@@ -56,6 +59,7 @@ PATTERN = Pattern(
     confirmed_by="The kernel's own line that the audit backlog is exceeded or that records were lost.",
     refuted_by="Audit functions took less than 0.05 of a CPU, and no such line.",
     remedy="Narrow the audit rules; exclude the busy program; give audit a rate limit.",
+    stop_gap="give audit a rate limit, which drops the records above it: auditctl -r 1000; auditctl -r 0 takes it back",
     examine=examine,
     numbers_tell=True,
     signatures=(signature(_AUDIT, means="a system call is matched with audit rules and recorded"),),

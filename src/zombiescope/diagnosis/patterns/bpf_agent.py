@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Fix, advice, command
+from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, measured, signature
 from zombiescope.diagnosis.plan import set_sysctl
 from zombiescope.diagnosis.sample_index import BPF_PROGRAM
+from zombiescope.plans.step import Step, advice, command
 
 CORES = 0.3
 MOSTLY = 0.5
@@ -43,18 +46,21 @@ def examine(case: Case) -> Evidence:
             "let the agent listen to fewer events",
             (
                 command("bpftool perf show", "which events they are attached to"),
-                *set_sysctl(
-                    case.facts,
-                    "kernel.bpf_stats_enabled",
-                    "1",
-                    "to measure for some seconds; then take it back",
-                    touches="the kernel takes the time of every BPF program, which costs some nanoseconds a run",
-                ),
+                *_measuring(case),
                 command("bpftool prog show | grep -B1 run_time_ns", "which programs take most, while it is on"),
                 advice("narrow the agent's event list, then measure again"),
             ),
         ),
     )
+
+
+def _measuring(case: Case) -> list[Step]:
+    """For a person who looks: it makes nothing better, so `fix` does not do it."""
+    found = set_sysctl(
+        case.facts, "kernel.bpf_stats_enabled", "1", "to measure for some seconds; then take it back",
+        touches="the kernel takes the time of every BPF program, which costs some nanoseconds a run",
+    )  # fmt: skip
+    return [replace(step, part="look", act=None) for step in found]
 
 
 def _programs(case: Case) -> list[Measurement]:
@@ -96,6 +102,7 @@ PATTERN = Pattern(
     refuted_by="Less than 0.05 of a CPU in them; or half of it in filters of seccomp and of sockets, which no "
     "agent loads.",
     remedy="Narrow the agent's events, or switch off the probe that costs most (bpftool prog, run_time_ns).",
+    stop_gap="stop the agent, or its most costly probe, while jobs run; what it watches for goes unseen meanwhile",
     examine=examine,
     signatures=(signature(f"{_PROGRAMS} {_HELPERS}", means="a BPF program runs"),),
     scope="node",

@@ -4,9 +4,10 @@ data loader that fills the page cache. Healthy nodes do that."""
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case, is_kernel_thread
-from zombiescope.diagnosis.incident import Fix, advice, command
+from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.memory_work import SHORTAGE
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, signature
+from zombiescope.plans.step import advice, command
 
 MOSTLY = 0.6
 """With less of it something else is at work, too, and that is what has to be explained."""
@@ -65,6 +66,7 @@ PATTERN = Pattern(
     "(`info`), unless somebody suffers from it.",
     refuted_by="Less than that.",
     remedy="Nothing, unless it happens all the time; then read and write past the page cache.",
+    no_stop_gap="it is ordinary work, and nobody suffers from it unless another incident says so",
     examine=examine,
     signatures=(
         signature(_READS, means="files are read"),

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Actor, Fix, FixStep, advice, command
+from zombiescope.diagnosis.incident import Actor, Fix
 from zombiescope.diagnosis.leak import unit_of
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, measured
 from zombiescope.diagnosis.plan import cgroup_file, is_plain, shell
 from zombiescope.diagnosis.symptom import Symptom
+from zombiescope.plans.step import Step, advice, command
 from zombiescope.recording.thresholds import THROTTLED_PERIODS
 
 _UNTHROTTLE = (
@@ -39,7 +40,7 @@ def examine(case: Case) -> Evidence:
     )
 
 
-def _steps(case: Case, cgroup: str) -> Iterator[FixStep]:
+def _steps(case: Case, cgroup: str) -> Iterator[Step]:
     look = cgroup_file(case.cgroups, cgroup, "cpu.stat", "cpu/cpu.stat", "nr_throttled of nr_periods")
     if look is not None:
         yield look
@@ -93,6 +94,8 @@ PATTERN = Pattern(
     confirmed_by="Throttled in 20% or more of its periods (nr_throttled of cpu.stat).",
     refuted_by="Cgroups with a quota were looked at, and none was throttled in 20% of its periods.",
     remedy="Raise or remove the CPU limit; keep the request.",
+    stop_gap="raise the quota of the cgroup that runs, where systemd has set it: set-property --runtime "
+    "with a larger CPUQuota=; it lasts until the next boot",
     examine=examine,
     hog="Nobody: a throttled task does not run.",
     culprit="The cgroup whose quota is too small.",

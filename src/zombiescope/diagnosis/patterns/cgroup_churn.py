@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.excess import judge
-from zombiescope.diagnosis.incident import Actor, Fix, advice, command
+from zombiescope.diagnosis.incident import Actor, Fix
 from zombiescope.diagnosis.leak import charged
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, Says, signature
+from zombiescope.plans.step import advice, command
 from zombiescope.views.cgroups import Leak
 
 MANY_PER_S = 20.0
@@ -71,6 +72,7 @@ PATTERN = Pattern(
     "known it is worth half.",
     refuted_by="Less than one a second.",
     remedy="Start fewer containers, scopes or sandboxes.",
+    stop_gap="lower how many jobs start at once: each start costs the whole node a moment",
     examine=examine,
     numbers_tell=True,
     signatures=(signature(f"{_MAKES} {_REMOVES}", means="cgroups are created and removed"),),

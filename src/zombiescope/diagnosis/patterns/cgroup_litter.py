@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Actor, Fix, FixStep, advice, command
+from zombiescope.diagnosis.incident import Actor, Fix
 from zombiescope.diagnosis.leak import charged
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, level, measured, signature
 from zombiescope.diagnosis.plan_container import stop_what
+from zombiescope.plans.step import Step, command, note
 
 MANY = 5_000
 """182,000 directories were reported where 3,000 are normal (Alibaba ACK); 10,000 hold a core on 6.18."""
@@ -75,7 +76,7 @@ def _walking(case: Case, live: int | None) -> Measurement:
     return cpu_used("opening and listing directories took {}", walking, True if enough else None)
 
 
-def _steps(case: Case, culprit: Actor | None) -> Iterator[FixStep]:
+def _steps(case: Case, culprit: Actor | None) -> Iterator[Step]:
     """Nothing is removed by its name: kubelet keeps FUSE mounts in scopes that look just like litter, run-r*.scope."""
     yield command(
         "find /sys/fs/cgroup -type d | sed 's|/[^/]*$||' | sort | uniq -c | sort -rn | head", "where they are"
@@ -87,7 +88,7 @@ def _steps(case: Case, culprit: Actor | None) -> Iterator[FixStep]:
         )
     if culprit is not None:
         yield from stop_what(case.facts, culprit, f"leaves cgroups behind at {culprit.cgroup}")
-    yield advice("stop a scope only when it is known whose it is and that nothing runs or is mounted in it")
+    yield note("stop a scope only when it is known whose it is and that nothing runs or is mounted in it")
 
 
 def _left(created: int | None, removed: int | None) -> int:
@@ -104,6 +105,7 @@ PATTERN = Pattern(
     confirmed_by="5,000 or more memory cgroups with a directory, and 0.3 of a CPU of the hog in opening and listing.",
     refuted_by="Fewer than 3,000: a busy Kubernetes node has that many. Or the hog reads files of sysfs.",
     remedy="Remove the empty directories (stop the leftover scopes), and fix or upgrade what leaves them behind.",
+    stop_gap="let whoever lists them do it less often, or move it off the cores that serve the network card",
     examine=examine,
     signatures=(signature(_KERNFS, means="cgroup or sysfs directories are listed and opened"),),
     culprit="Who made the directories, if the recorder saw it; else whoever walks them.",

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from zombiescope.diagnosis.case import GAUGE_EVERY_US, Case
-from zombiescope.diagnosis.incident import Fix, FixStep, advice, change, command
+from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, measured, signature
-from zombiescope.diagnosis.plan import shell
+from zombiescope.diagnosis.plan import SETTING_RISK, shell
+from zombiescope.plans.step import Act, Step, advice, change, command, note
 
 FULL_RATIO = 0.85
 """Entries are dropped early from here on; at 1.0 packets are."""
@@ -52,7 +53,7 @@ def examine(case: Case) -> Evidence:
     )
 
 
-def _steps(case: Case, *, dumps: bool) -> Iterator[FixStep]:
+def _steps(case: Case, *, dumps: bool) -> Iterator[Step]:
     yield command(
         "conntrack -S; cat /proc/sys/net/netfilter/nf_conntrack_count", "what was dropped, and how full it is"
     )
@@ -61,23 +62,26 @@ def _steps(case: Case, *, dumps: bool) -> Iterator[FixStep]:
     yield advice("conntrack -D with a filter instead of conntrack -L | grep: a filter is applied in the kernel")
 
 
-def _larger(case: Case) -> Iterator[FixStep]:
+def _larger(case: Case) -> Iterator[Step]:
     """Twice what it was; only for the table of the node itself, which is the one that was counted, and only if full."""
     count = case.peak("conntrack", "count")
     most = case.facts.gauge("conntrack", "max", case.to_us + GAUGE_EVERY_US)
     if count is None or not most:
         yield command("sysctl net.netfilter.nf_conntrack_max", "how large the table may become: it was not recorded")
     elif count < FULL_RATIO * most:
-        yield advice(f"a larger table does not help: {count:,} of {most:,} entries were used")
+        yield note(f"a larger table does not help: {count:,} of {most:,} entries were used")
     else:
         larger, name = 2 * max(most, count), "net.netfilter.nf_conntrack_max"
         room = (larger - most) * ENTRY_BYTES / 1e6
         yield change(
             shell("sysctl", "-w", f"{name}={larger}"),
-            f"twice the {most:,} that it was",
+            f"make the connection table larger: twice the {most:,} that it was",
             touches=f"the connection table of the node: when full it takes about {room:,.0f} MB more (estimated)",
             undo=shell("sysctl", "-w", f"{name}={most}"),
-            check=shell("sysctl", name, "net.netfilter.nf_conntrack_count"),
+            risk=SETTING_RISK,
+            verify=shell("sysctl", name, "net.netfilter.nf_conntrack_count"),
+            part="stop-gap",
+            act=Act("setting", (("path", f"/proc/sys/{name.replace('.', '/')}"), ("value", str(larger)))),
         )
 
 
@@ -131,6 +135,8 @@ PATTERN = Pattern(
     refuted_by="Less than 30% full, never reported full, and entries are hardly made (the table of another network "
     "namespace is not counted, but making entries there is seen).",
     remedy="Raise nf_conntrack_max, do not track what needs no tracking, and delete entries with filters.",
+    stop_gap="delete entries with a filter, of the busiest peer first (conntrack -D); connections that are "
+    "cut off have to be made anew",
     examine=examine,
     numbers_tell=True,
     signatures=(

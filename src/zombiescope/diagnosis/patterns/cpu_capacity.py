@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Fix, command
+from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, counted, measured
+from zombiescope.plans.step import command
 
 FULL_RATIO = 0.95
 ROOM_RATIO = 0.85
@@ -51,6 +52,7 @@ PATTERN = Pattern(
     "somebody suffers from it: a task that waits, a job or a unit that ends. Cards, disks and GPUs do not.",
     refuted_by="All cores together below 85%: there is room, and more cores would not help.",
     remedy="More cores, or less work on the node.",
+    stop_gap="pause or move the work that matters least; a lower CPUWeight= or nice lets the rest go first",
     examine=examine,
     hog="Everybody.",
     culprit="Nobody in particular.",

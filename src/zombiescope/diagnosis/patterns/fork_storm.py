@@ -12,11 +12,11 @@ import numpy as np
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.excess import counter, own_rate, unusual
-from zombiescope.diagnosis.incident import Actor, Fix, advice, command
+from zombiescope.diagnosis.incident import Actor, Fix
 from zombiescope.diagnosis.lineage import MOSTLY
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, measured, signature
 from zombiescope.diagnosis.plan import shell
-from zombiescope.recording.columns import Mask
+from zombiescope.plans.step import advice, command
 
 MANY_PER_S = 50
 """A process costs about a millisecond of CPU to start and end; nodes without a storm start one to twenty a second."""
@@ -61,7 +61,7 @@ def examine(case: Case) -> Evidence:
 def _rate(case: Case) -> float | None:
     """How many the hog has to do with, of all that the node starts."""
     made = case.count("stat", "processes")
-    return None if made is None else own_rate(case, made, counter("stat", "processes"), _ALL, _family(case))
+    return None if made is None else own_rate(case, made, counter("stat", "processes"), _ALL, case.family)
 
 
 def _measurements(case: Case) -> list[Measurement]:
@@ -75,7 +75,7 @@ def _measurements(case: Case) -> list[Measurement]:
         return [Measurement(text, rate, "new processes", "counters", "nothing", counter="processes")]
     found = [
         unusual(case, "new processes", "processes", made, counter("stat", "processes"), _ALL,
-                least=MANY_PER_S, refutes_below=FEW_PER_S, whose=_family(case))
+                least=MANY_PER_S, refutes_below=FEW_PER_S, whose=case.family)
     ]  # fmt: skip
     found += _children_work(case)
     copying = case.cores_in("copy_page_range", "dup_mmap", chosen=case.hog_samples)
@@ -102,26 +102,16 @@ def _walks_instead(case: Case) -> Measurement | None:
 
 def _children_work(case: Case) -> list[Measurement]:
     """Whether what is started, the hog and its siblings, mostly computes."""
-    family = _family(case)
+    family = case.family
     outside = 1 - int(np.count_nonzero(family & case.facts.samples.in_kernel)) / max(int(np.count_nonzero(family)), 1)
     text = f"all that is started there spent {outside * 100:.0f}% of its time outside the kernel"
     return [measured(text, round(outside, 4), "ratio", "samples", False if outside >= WORK_SHARE else None)]
 
 
-def _family(case: Case) -> Mask:
-    """Samples of the hog and of all that descend from the one who started most of it, or from whoever started some."""
-    grid = case.facts.samples
-    starter = grid.starter(case.hog_samples, or_itself=True)
-    above = {starter.pid} if starter is not None and starter.started_most else grid.parents(case.hog_samples)
-    family: Mask = case.hog_samples | (case.in_span & grid.below(above))
-    return family
-
-
 def _is_its_doing(case: Case) -> bool:
     """Whether new processes have to do with the hog: it forks, it is many processes, or it is one of many that one
     starts. A large program that ends, with a hundred threads, while cron starts its jobs is none of that."""
-    grid = case.facts.samples
-    starter = grid.starter(case.hog_samples, or_itself=True)
+    starter = case.starter
     many = case.hog_pids >= MANY_TASKS
     forks = (case.cores_in(*_FORK.split(), chosen=case.hog_samples) or 0.0) >= FORK_CORES
     return many or forks or (starter is not None and starter.started_most and starter.pid != case.hog.pid)
@@ -129,7 +119,7 @@ def _is_its_doing(case: Case) -> bool:
 
 def _starter(case: Case) -> tuple[Actor | None, str]:
     """Storms are made of children; who started most of those that were sampled is to blame."""
-    starter = case.facts.samples.starter(case.hog_samples, or_itself=True)
+    starter = case.starter
     what = "threads" if starter is not None and starter.are_threads else "processes"
     if starter is None:
         return case.answerable_hog, what
@@ -166,6 +156,8 @@ PATTERN = Pattern(
     refuted_by="Less than one new process a second (threads count as processes); what is started computes for 60% of "
     "its time, as a compile farm does; or most of the time below fork, exec and exit goes into walking memory cgroups.",
     remedy="Do the work in one process or in batches; start helpers by vfork or posix_spawn.",
+    stop_gap="limit how many tasks it may have (TasksMax= of its unit, pids.max of its container); what it "
+    "starts beyond that fails",
     examine=examine,
     numbers_tell=True,
     signatures=(signature(_ALL, means="processes are made, and end"),),

@@ -5,8 +5,9 @@ from __future__ import annotations
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.excess import counter, unusual
 from zombiescope.diagnosis.facts import Count
-from zombiescope.diagnosis.incident import Actor, Fix, advice, command
+from zombiescope.diagnosis.incident import Actor, Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, counted, cpu_used, measured, signature
+from zombiescope.plans.step import advice, command
 
 SCANNED_PER_S = 25_000
 """100 MB of pages looked at in a second; a node with free memory looks at none."""
@@ -128,6 +129,7 @@ PATTERN = Pattern(
     "80% of what it looks at and nobody waits: then files are read.",
     refuted_by="No page scanned: then what shrinks is a cgroup at its limit, or a cache that somebody drops.",
     remedy="Limit what fills memory; raise vm.min_free_kbytes so that kswapd begins before tasks have to wait.",
+    stop_gap="set memory.high on the cgroup that fills memory, or pause it: it gets slower, and the others go on",
     examine=examine,
     numbers_tell=True,
     signatures=(

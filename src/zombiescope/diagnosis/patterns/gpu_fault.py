@@ -1,42 +1,69 @@
-"""The GPU's driver reports a fault of the GPU."""
+"""The GPU's driver reports a fault of the GPU, of a link between GPUs, or of a switch of those links."""
 
 from __future__ import annotations
 
-import re
 import shlex
 
 from zombiescope.diagnosis import xid
 from zombiescope.diagnosis.announced import announced, evidence
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Actor, Fix, FixStep, advice, command
-from zombiescope.diagnosis.pattern import Evidence, Pattern
+from zombiescope.diagnosis.gpu_faults import UNKNOWN
+from zombiescope.diagnosis.incident import Actor, Fix
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern
 from zombiescope.diagnosis.symptom import Symptom
+from zombiescope.kernel.pci_address import device
+from zombiescope.plans.step import Step, advice, command
 
-KIND = "gpu_xid"
-_ADDRESS = re.compile(r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?")
+KINDS = ("gpu_xid", "nvswitch_sxid", "gpu_init")
+_SWITCH = {
+    1: "drain the node and restart nvidia-fabricmanager, which resets GPUs and switches; if it comes again, replace "
+    "the switch",
+    0: "nothing now; watch whether it comes again on this link",
+}
+_INIT = "drain the node and reboot it; if the GPU does not come back, power-cycle it, then replace the GPU"
 
 
 def examine(case: Case) -> Evidence:
-    line = announced(case, KIND)
+    line = announced(case, *KINDS)
     if line is None:
         return Evidence(())
-    known = xid.known(line.facts.get("xid"))
-    do = known.do if known else "look the code up in NVIDIA's catalogue of Xids; drain the node if jobs fail on it"
-    return evidence(
-        line, Fix(do, tuple(_steps(line))), _program(line) if known and known.severity == "warning" else None
-    )
+    found = evidence(line, Fix(_to_do(line), tuple(_steps(line))), _program(line))
+    return Evidence((*found.measurements, *_verdict(line)), found.culprit, found.summary, found.fix)
 
 
-def _steps(line: Symptom) -> list[FixStep]:
-    found = _ADDRESS.match(str(line.facts.get("gpu") or ""))
+def _to_do(line: Symptom) -> str:
+    kind = line.facts["event"]
+    if kind == "nvswitch_sxid":
+        return _SWITCH[0 if line.facts.get("fatal") == 0 else 1]
+    return _INIT if kind == "gpu_init" else str(line.facts.get("do") or UNKNOWN)
+
+
+def _verdict(line: Symptom) -> list[Measurement]:
+    """Who is to blame, and by what: two answers."""
+    blame, because = line.facts.get("blame"), line.facts.get("because")
+    kind, said = str(line.facts["event"]), []
+    if blame in xid.BLAMED:
+        said.append(Measurement(f"to blame is {xid.BLAMED[blame]}", kind, None, "events", "nothing", step="blame"))
+    if because:
+        said.append(Measurement(f"what to do: {because}", kind, None, "events", "nothing", step="verdict"))
+    return said
+
+
+def _steps(line: Symptom) -> list[Step]:
+    address = device(str(line.facts.get("gpu") or ""))
     steps = [command("dmesg -T | grep -E 'NVRM|nvidia'", "what the driver reported before and after")]
-    if found is not None:
-        steps.append(command(f"nvidia-smi -q -i {shlex.quote(found[0])}", "whether the driver still reaches it"))
+    if address is not None:
+        steps.append(command(f"nvidia-smi -q -i {shlex.quote(address)}", "whether the driver still reaches it"))
+    if line.facts["event"] == "nvswitch_sxid":
+        steps.append(command("nvidia-smi nvlink -s", "which links are up"))
     return [*steps, advice("give the provider or the vendor the bus address, the code and the time")]
 
 
 def _program(line: Symptom) -> Actor | None:
-    """Whose channel it was, where the code is one that applications cause."""
+    """Whose channel it was, where the code is one that applications cause, or one that only an application felt."""
+    known = xid.known(line.facts.get("xid"))
+    if known is None or known.severity != "warning" or line.facts.get("action") == "test":
+        return None
     comm, pid = line.facts.get("comm"), line.facts.get("pid")
     return Actor(comm=str(comm), pid=pid if isinstance(pid, int) else None) if comm else None
 
@@ -47,9 +74,12 @@ PATTERN = Pattern(
     proof="literature",
     looks_like="Jobs fail with CUDA errors or hang in a collective; the kernel log has a line of the driver with an "
     "Xid code.",
-    confirmed_by="The driver's own line, which names the GPU by its bus address, the code, and the process if known.",
+    confirmed_by="The driver's own line, which names the GPU by its bus address, the code, and the process if known. "
+    "What to do comes from what the driver itself asks for (Xid 154), then from the severity in its text, then from "
+    "NVIDIA's catalogue, then from whether different jobs failed on the same GPU. Codes 43 and 45 follow from others.",
     refuted_by="No such line during the incident.",
     remedy="By code: restart the application, reset the GPU, or drain the node and power-cycle it.",
+    stop_gap="keep new jobs off that GPU, or cordon the node, until it is reset",
     examine=examine,
     symptoms=frozenset({"event"}),
     hog="Nobody on this node.",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Fix, advice, change, command
+from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Pattern, counted, cpu_used, signature
 from zombiescope.diagnosis.sample_index import expanded
+from zombiescope.plans.step import advice, change, command
 
 MONITORS = (
     "nvidia-smi",
@@ -50,10 +51,12 @@ def examine(case: Case) -> Evidence:
                 command("nvidia-smi --query-gpu=index,persistence_mode --format=csv", "is it on already?"),
                 change(
                     "nvidia-smi -pm 1",
-                    "persistence mode: the driver is not started for each query",
+                    "turn persistence mode on: the driver is not started for each query",
                     touches="the driver of all GPUs stays loaded; running jobs are not disturbed",
                     undo="nvidia-smi -pm 0",
-                    check="nvidia-smi --query-gpu=index,persistence_mode --format=csv",
+                    risk="it holds until the driver is loaded again; idle GPUs draw a little more power",
+                    verify="nvidia-smi --query-gpu=index,persistence_mode --format=csv",
+                    part="stop-gap",
                 ),
                 advice("collect less often: dcgm-exporter has --collect-interval, in milliseconds"),
                 advice("no nvidia-smi in loops or probes: read DCGM instead"),
@@ -75,6 +78,7 @@ PATTERN = Pattern(
     confirmed_by="0.3 of a CPU or more used by GPU monitors while the driver's functions are hot.",
     refuted_by="GPU monitors used less than 0.05 of a CPU: then the driver works for the job itself.",
     remedy="Turn persistence mode on, and scrape more slowly.",
+    stop_gap="pause whoever queries the GPUs for as long as jobs run",
     examine=examine,
     signatures=(signature(_DRIVER, means="the GPU driver is queried"),),
     hog="The monitor.",

@@ -10,10 +10,11 @@ import numpy as np
 
 from zombiescope.diagnosis import announcements
 from zombiescope.diagnosis.case import LED_TO_US, Case
-from zombiescope.diagnosis.incident import Fix, FixStep, advice, command
+from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured
 from zombiescope.diagnosis.plan import cards, shell
 from zombiescope.diagnosis.symptom import Symptom
+from zombiescope.plans.step import Step, advice, command
 
 IDLE_RATIO = 0.5
 HELD_RATIO = 0.9
@@ -48,7 +49,7 @@ def _fix(case: Case, reset: Symptom) -> Fix:
     said = reset.facts.get("interface")
     names = [str(said)] if said else cards(case.facts)
     look = [command(f"{shell('ethtool', '-S', name)} | grep -iE 'reset|timeout|err'", "its counters") for name in names]
-    steps: list[FixStep] = [command("dmesg -T | grep -iE 'ena|mlx|nic|link|pcie'"), *look]
+    steps: list[Step] = [command("dmesg -T | grep -iE 'ena|mlx|nic|link|pcie'"), *look]
     return Fix(
         "look outside the node: card, host, firmware, driver",
         (*steps, advice("give the provider the instance and the times of the resets")),
@@ -121,6 +122,7 @@ PATTERN = Pattern(
     "the driver reports that its poll loop was scheduled and did not run. Neither stands against a driver that says "
     "that the device itself asked for the reset or does not answer. Programs that compute refute nothing.",
     remedy="Look at the card, its firmware, the host and the provider; nothing on the node explains it.",
+    stop_gap="cordon the node until the resets end, and let its jobs go on from their checkpoints elsewhere",
     examine=examine,
     symptoms=frozenset({"event"}),
     hog="Nobody on this node.",

@@ -2,29 +2,53 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from zombiescope.diagnosis.announced import announced, evidence
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Actor, Fix, FixStep, advice, command
-from zombiescope.diagnosis.pattern import Evidence, Pattern
+from zombiescope.diagnosis.incident import Actor, Fix
+from zombiescope.diagnosis.pattern import Evidence, Pattern, measured
+from zombiescope.diagnosis.plan import shell
 from zombiescope.diagnosis.symptom import Symptom
+from zombiescope.diagnosis.waits import lasted_s, longest, tasks_of, what, where, who
+from zombiescope.plans.step import Step, command, note
 
 KIND = "hung_task"
+LOCK_ALONE = 0.3
+"""That somebody waits for a lock is worth less than any reason for it."""
 
 
 def examine(case: Case) -> Evidence:
     line = announced(case, KIND)
     if line is None:
-        return Evidence(())
+        return _seen(case)
     return evidence(line, Fix("find out what it waits for", tuple(_steps(line))), _waits_for(line))
 
 
-def _steps(line: Symptom) -> list[FixStep]:
+def _seen(case: Case) -> Evidence:
+    """Found waiting for a lock, or for nothing that we know, by the recorder itself."""
+    symptom = longest(case, "lock", None)
+    if symptom is None:
+        return Evidence(())
+    tasks = tasks_of(case, symptom)
+    waits = measured(symptom.text, symptom.facts.get("count"), "tasks", "waiting", True, at_us=symptom.from_us)
+    waits = replace(waits, weight=LOCK_ALONE)
+    steps = (
+        *(command(shell("cat", f"/proc/{one.pid}/stack"), f"where {one.comm} waits") for one in tasks[:1]),
+        command("dmesg -T | grep -A 30 'blocked for more than'", "what the kernel reports of them"),
+        note("look for who holds the lock: a task that waits for storage or a driver while it has it"),
+    )
+    summary = f"{who(symptom)} for {what(symptom)}, for {lasted_s(symptom):.0f} s"
+    return Evidence((waits, *where(tasks)), None, summary, Fix("find out what it waits for", steps))
+
+
+def _steps(line: Symptom) -> list[Step]:
     pid = line.facts.get("pid")
     steps = [command(f"cat /proc/{pid}/stack", "while it hangs: where")] if isinstance(pid, int) else []
     return [
         command("dmesg -T | grep -A 30 'blocked for more than'", "where each of them waits"),
         *steps,
-        advice("in nfs_ or io_schedule: the disk or the server; in mutex_lock or rwsem_: look for who holds the lock"),
+        note("in nfs_ or io_schedule: the disk or the server; in mutex_lock or rwsem_: look for who holds the lock"),
     ]
 
 
@@ -39,11 +63,13 @@ PATTERN = Pattern(
     title="A task hangs in the kernel",
     proof="literature",
     looks_like="A process is in state D for minutes, cannot be killed, and uses no CPU; the load average rises.",
-    confirmed_by="The kernel's own line, which names the task and how long it has been blocked.",
-    refuted_by="No such line during the incident.",
+    confirmed_by="The kernel's own line, which names the task and how long it has been blocked; or a task that was "
+    "found waiting for a lock for 30 s without running once.",
+    refuted_by="No such line during the incident, and nobody found waiting.",
     remedy="Find out what it waits for: its stack in the kernel log says whether disk, network or a lock.",
+    no_stop_gap="a task in state D takes no signal; only what it waits for can let it go",
     examine=examine,
-    symptoms=frozenset({"event"}),
+    symptoms=frozenset({"event", "tasks_wait"}),
     hog="Nobody: a task that waits uses no CPU.",
     culprit="Who holds the lock, where the kernel names it; else not known.",
     known_from="kernel/hung_task.c",

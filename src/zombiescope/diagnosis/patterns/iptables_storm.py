@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Fix, advice, command
+from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, measured, signature
+from zombiescope.plans.step import advice, command
 
 LONG_US = 4.0
 """CPU a packet inside the rules: a few dozen rules take well below a microsecond, 2,000 took more than 10 on 6.18."""
@@ -69,6 +70,7 @@ PATTERN = Pattern(
     confirmed_by="Four microseconds or more of CPU a packet inside the rules, or 0.3 of a CPU in replacing them.",
     refuted_by="Fewer than 100 packets a second on those cores.",
     remedy="Shorten the chains (ipsets, maps, nftables or eBPF), and replace rules less often.",
+    stop_gap="lengthen the sync period of whoever replaces the rules, or pause it while no service changes",
     examine=examine,
     signatures=(
         signature(_PACKETS, means="packets pass firewall rules"),

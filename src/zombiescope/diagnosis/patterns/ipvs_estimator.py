@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Actor, Fix, advice, command
+from zombiescope.diagnosis.incident import Actor, Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_below, cpu_used, measured, signature
 from zombiescope.diagnosis.plan import set_sysctl
+from zombiescope.plans.step import advice, command
 
 SOFTIRQ_RATIO = 0.1
 """50 to 200 ms of every two seconds were reported: 2.5 to 10% of the core, and all of it while it lasts."""
@@ -60,6 +61,8 @@ PATTERN = Pattern(
     "thread).",
     refuted_by="Hardly any softirq time on that core (below 0.5%).",
     remedy="Set net.ipv4.vs.run_estimation=0, use fewer services a node, or a kernel from 6.2 on.",
+    stop_gap="switch the estimator off, where the kernel has net.ipv4.vs.run_estimation; else have fewer "
+    "services on the node",
     examine=examine,
     signatures=(
         signature(_TIMER, means="rates of IPVS services are estimated in a timer, as before 6.2"),

@@ -8,10 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Fix, FixStep, advice, change, command
+from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured, signature
 from zombiescope.diagnosis.plan import cards, shell, write_file
 from zombiescope.kernel.cpu import parse_list
+from zombiescope.plans.step import Step, advice, change, command
 
 ALONE = 4.0
 """Times the packets of the core that takes most after it: then it is alone, whatever other cards bring to others."""
@@ -50,7 +51,7 @@ def examine(case: Case) -> Evidence:
     )
 
 
-def _steps(case: Case, cpu: int | None) -> Iterator[FixStep]:
+def _steps(case: Case, cpu: int | None) -> Iterator[Step]:
     """About the cards that this core serves, as far as that was recorded; else about all."""
     served = {str(row["nic"]) for row in case.facts.queues if cpu in parse_list(str(row["cpus"] or "").encode())}
     known = cards(case.facts)
@@ -69,13 +70,15 @@ def _steps(case: Case, cpu: int | None) -> Iterator[FixStep]:
     yield command("grep -iE 'rx|tx|eth|ens|virtio|mlx|ena' /proc/interrupts", "which core serves which queue")
     yield change(
         "systemctl enable --now irqbalance",
+        "let irqbalance spread the interrupts over the cores",
         touches="the cores of all interrupts of this node; those that were pinned by hand are moved too",
         undo="systemctl disable --now irqbalance",
-        check="systemctl is-active irqbalance",
+        risk="what was pinned on purpose, for a low latency or for NUMA, is not any more",
+        verify="systemctl is-active irqbalance",
     )
 
 
-def _spread(case: Case, card: str) -> Iterator[FixStep]:
+def _spread(case: Case, card: str) -> Iterator[Step]:
     """Receive packet steering, for a card with one queue: all cores that the node had."""
     cpus = case.facts.node.get("cpus")
     online = cpus.get("online") if isinstance(cpus, dict) else None
@@ -177,6 +180,7 @@ PATTERN = Pattern(
     refuted_by="Another core takes nearly as many, or it takes fewer than 1,000 a second; firewall rules take half of "
     "the polling, which is iptables-storm; or the senders take the packets themselves, as on the loopback.",
     remedy="Use more queues, spread their interrupts (irqbalance), or spread packets by RPS.",
+    stop_gap="move what else runs on that core away from it (taskset, AllowedCPUs=), so that packets have it alone",
     examine=examine,
     numbers_tell=True,
     signatures=(signature(_POLL, means="packets are taken from the card"),),

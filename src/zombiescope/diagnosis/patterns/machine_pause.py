@@ -8,8 +8,9 @@ is a guess and says so.
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Fix, FixStep, advice, command
+from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured
+from zombiescope.plans.step import Step, advice, command, note
 from zombiescope.recording.thresholds import LITTLE_STOLEN
 
 STOPPERS = ("multi_cpu_stop", "stop_machine_cpuslocked", "stop_machine")
@@ -82,13 +83,13 @@ def _summary(virtual: bool | None, name: str | None, stolen: Measurement, stoppe
 
 
 def _fix(virtual: bool | None, stopped: Measurement) -> Fix:
-    steps: list[FixStep] = [command("zombiescope events --last 1h", "module loads, tracing, CPUs that went or came")]
+    steps: list[Step] = [command("zombiescope events --last 1h", "module loads, tracing, CPUs that went or came")]
     if virtual is not False:
         steps.append(
             advice("ask the provider for pauses and migrations of this machine, with the times of this incident")
         )
     if virtual is not True:
-        steps.append(advice("count SMIs over a minute: turbostat --show SMI, or MSR 0x34 before and after"))
+        steps.append(note("count SMIs over a minute: turbostat --show SMI, or MSR 0x34 before and after"))
     if stopped.says == "confirms":
         steps.append(advice("look for whoever switches tracing, live patches, kprobes or CPUs on and off"))
     return Fix("find out which of the three it was", tuple(steps))
@@ -103,6 +104,7 @@ PATTERN = Pattern(
     "reported at 0.5 or less, with what may have done it.",
     refuted_by="Samples that the recorder lost, or a tick at which it was late: then we were blind, and that is all.",
     remedy="Find out which of the three it was: the host (ask the provider), the firmware (count SMIs), or the kernel.",
+    no_stop_gap="nothing on the node keeps the host, the firmware or the kernel from stopping it",
     examine=examine,
     hog="Nobody that can be seen from inside.",
     culprit="The host, the firmware, or whoever makes the kernel stop its cores.",

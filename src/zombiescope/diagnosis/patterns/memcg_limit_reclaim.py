@@ -6,10 +6,11 @@ from collections import defaultdict
 from typing import NamedTuple
 
 from zombiescope.diagnosis.case import GAUGE_EVERY_US, Case
-from zombiescope.diagnosis.incident import Actor, Fix, advice, command
+from zombiescope.diagnosis.incident import Actor, Fix
 from zombiescope.diagnosis.leak import unit_of
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured, signature
 from zombiescope.diagnosis.plan import cgroup_file
+from zombiescope.plans.step import advice, command
 
 HITS_PER_S = 50.0
 """Each time the limit is hit at least 32 pages are reclaimed; 400,000 a second were measured on 6.18."""
@@ -110,6 +111,8 @@ PATTERN = Pattern(
     refuted_by="The limit was not hit and nobody in it waited for memory; or reclaim walks thousands of dying cgroups "
     "instead of freeing pages, which is zombie-memcg.",
     remedy="Raise the limit, or let the job use less page cache.",
+    stop_gap="raise the limit of the running cgroup (memory.max, or MemoryMax= by set-property --runtime), "
+    "where the node has the memory",
     examine=examine,
     numbers_tell=True,
     signatures=(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Fix, advice, command
+from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Pattern, cpu_below, signature
+from zombiescope.plans.step import advice, command
 
 LEAST_CORES = 0.4
 """A line of mountinfo takes 1 to 2 us, so this is a table of 1,000 mounts read 200 times a second, or the like."""
@@ -52,6 +53,7 @@ PATTERN = Pattern(
     confirmed_by="0.4 of a CPU or more in formatting or changing the mount table; these functions do nothing else.",
     refuted_by="Its frames hold less than a fifth of the hog's kernel time.",
     remedy="Unmount what is left over, run fewer exec probes, and take a runc that does not mount for each of them.",
+    stop_gap="run exec probes less often, or switch them off for now: each of them mounts and unmounts",
     examine=examine,
     signatures=(
         signature(_READS, means="lines of mountinfo are formatted"),

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from zombiescope.diagnosis.case import PAST_US, Case
-from zombiescope.diagnosis.incident import Fix, FixStep, advice, change, command
+from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, level, measured, signature
+from zombiescope.plans.step import Step, change, command, note
 
 MANY = 200_000
 """A million makes one inotify_add_watch take 62 ms on 6.18; below a fifth of that a walk is short."""
@@ -49,7 +50,7 @@ def examine(case: Case) -> Evidence:
     )
 
 
-def _steps(case: Case) -> Iterator[FixStep]:
+def _steps(case: Case) -> Iterator[Step]:
     yield command("cat /proc/sys/fs/dentry-state", "the fifth number")
     yield command("perf trace -e 'openat,newfstatat' --failure -a -- sleep 5", "who looks up what does not exist")
     memory, names = case.cgroups.memory, case.peak("dentry", "total")
@@ -57,17 +58,19 @@ def _steps(case: Case) -> Iterator[FixStep]:
         count = (
             "how many was not counted" if memory is None else f"{memory.total:,}, {memory.dying or 0:,} of them dying"
         )
-        yield advice(
+        yield note(
             f"do not drop caches here: that walks every memory cgroup as well ({count}) and would hold a core itself"
         )
         return
     walked = "all cached names" if names is None else f"all {names:,} cached names"
     yield change(
         "echo 2 > /proc/sys/vm/drop_caches",
-        "once who makes them is stopped, and on a core that serves no network queue: it walks them too",
+        "drop the cached names, once who makes them is stopped, from a core that serves no network queue",
         touches=f"{walked} and inodes of the node are dropped, and read from disk again by whoever needs them",
         undo="nothing to take back: the caches fill again by themselves",
-        check="cat /proc/sys/fs/dentry-state",
+        risk="it walks all of them, and holds the core that it runs on for as long",
+        verify="cat /proc/sys/fs/dentry-state",
+        part="stop-gap",
     )
 
 
@@ -106,6 +109,7 @@ PATTERN = Pattern(
     "in functions that do nothing but walk the cached names of a watched directory.",
     refuted_by="Fewer than 50,000.",
     remedy="Stop the failing lookups, then drop the cache once.",
+    stop_gap="stop who looks up names that do not exist; the names go by themselves as memory is needed",
     examine=examine,
     signatures=(signature(_WALKS, means="all cached names of a directory are walked"),),
     culprit="Who walks them; who made them is not in the samples any more.",

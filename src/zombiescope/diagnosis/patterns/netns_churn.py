@@ -4,8 +4,9 @@ rtnl."""
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Fix, command
+from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured, signature
+from zombiescope.plans.step import command
 
 LEAST_CORES = 0.1
 """Each side; 0.5 of a CPU in the caller and 0.4 in the kworker were measured on 6.18."""
@@ -58,6 +59,7 @@ PATTERN = Pattern(
     confirmed_by="At least 0.1 of a CPU in setting namespaces up and 0.1 in tearing them down, in the same seconds.",
     refuted_by="Nobody sets one up: then it is the teardown of a single large namespace.",
     remedy="Create fewer of them, or find who keeps them (dead pods, leaked file descriptors).",
+    stop_gap="let fewer of the jobs that make them start at once",
     examine=examine,
     numbers_tell=True,
     signatures=(

@@ -6,9 +6,10 @@ import re
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.facts import Count
-from zombiescope.diagnosis.incident import Fix, advice, command
+from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured
 from zombiescope.diagnosis.plan import cards, shell
+from zombiescope.plans.step import advice, command
 
 COUNTERS = {
     "bw_in_allowance_exceeded": "incoming bandwidth",
@@ -86,6 +87,7 @@ PATTERN = Pattern(
     "node.",
     refuted_by="All five counters stood still.",
     remedy="A larger instance, fewer packets, cached DNS, longer-lived connections.",
+    stop_gap="slow down what sends most, or spread it over nodes: what is above the allowance is dropped",
     examine=examine,
     hog="Nobody on this node.",
     culprit="Who sends most; zombiescope does not see flows.",

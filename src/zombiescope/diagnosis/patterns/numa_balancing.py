@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.excess import counter, unusual
-from zombiescope.diagnosis.incident import Fix, advice
+from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Pattern, counted, signature
 from zombiescope.diagnosis.plan import set_sysctl
+from zombiescope.plans.step import advice
 
 UPDATED_PER_S = 50_000
 """Page table entries: 200 MB of address space marked in a second, which is the kernel's usual step of 256 MB."""
@@ -70,6 +71,7 @@ PATTERN = Pattern(
     "where that is not known, as the hog's own part of them, which is worth half.",
     refuted_by="numa_pte_updates and numa_hint_faults did not move.",
     remedy="Set kernel.numa_balancing=0 and bind the job to its node.",
+    stop_gap="set kernel.numa_balancing to 0 until the next boot",
     examine=examine,
     numbers_tell=True,
     signatures=(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from zombiescope._text import number
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.facts import Facts
-from zombiescope.diagnosis.incident import Actor, Fix, FixStep, advice, command
+from zombiescope.diagnosis.incident import Actor, Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, measured
 from zombiescope.diagnosis.plan import set_sysctl, setting
+from zombiescope.plans.step import Step, advice, command
 from zombiescope.recording.thresholds import HOLE_US
 
 SERIAL = ("ttyS", "ttyAMA", "hvc", "ttyUSB", "ttyMSM")
@@ -43,7 +45,7 @@ def examine(case: Case) -> Evidence:
     )
 
 
-def _steps(facts: Facts) -> Iterator[FixStep]:
+def _steps(facts: Facts) -> Iterator[Step]:
     yield from set_sysctl(
         facts, "vm.oom_dump_tasks", "0", "no table of all tasks at each OOM kill",
         touches="reports of the OOM killer, in the log too, no longer list every task",
@@ -52,12 +54,12 @@ def _steps(facts: Facts) -> Iterator[FixStep]:
     yield advice("take the serial console off the kernel's command line (console=), where nobody reads it")
 
 
-def _quieter(facts: Facts) -> Iterator[FixStep]:
+def _quieter(facts: Facts) -> Iterator[Step]:
     """Only the first of the four numbers is lowered; where it is low already, nothing is."""
     levels = (setting(facts, "kernel.printk") or "").split()
     if not levels:
         yield command("sysctl kernel.printk", f"the first number: from {ERRORS} down only errors go to the console")
-    elif int(levels[0]) > ERRORS:
+    elif (number(levels[0]) or 0) > ERRORS:
         yield from set_sysctl(
             facts, "kernel.printk", " ".join([str(ERRORS), *levels[1:]]),
             "only errors to the console; the log keeps everything",
@@ -122,6 +124,7 @@ PATTERN = Pattern(
     "node with a serial console, and none before it.",
     refuted_by="No OOM kill near, or no serial console on the kernel's command line.",
     remedy="Set vm.oom_dump_tasks=0 and a lower console log level, or drop the serial console.",
+    stop_gap="keep all but errors off the console until the next boot (dmesg -n 4)",
     examine=examine,
     symptoms=frozenset({"stall", "event", "nic_starved", "core_saturated"}),
     hog="Whoever happened to print: the task that ran out of memory.",

@@ -6,10 +6,11 @@ from collections import Counter
 from dataclasses import replace
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Actor, Fix, advice, command
+from zombiescope.diagnosis.incident import Actor, Fix
 from zombiescope.diagnosis.leak import unit_of
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured
 from zombiescope.diagnosis.plan import cgroup_file, is_plain, shell
+from zombiescope.plans.step import advice, command
 from zombiescope.recording.event import Event
 from zombiescope.views.cgroups import CgroupsView
 
@@ -111,6 +112,7 @@ PATTERN = Pattern(
     confirmed_by="The kernel's own lines about the kill, which name the process and the cgroup at its limit.",
     refuted_by="No such line during the incident.",
     remedy="Raise the limit, or find out what grows; without a limit, find out who has the memory.",
+    stop_gap="let less run at once in that cgroup, or raise its limit for now, where the node has the memory",
     examine=examine,
     symptoms=frozenset({"event"}),
     hog="Nobody need be busy.",

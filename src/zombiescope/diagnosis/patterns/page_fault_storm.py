@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.diagnosis import memory_growth
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.excess import counter, unusual
-from zombiescope.diagnosis.incident import Fix, FixStep, advice, command
-from zombiescope.diagnosis.memory_work import LOCK, NEW, RELEASE, START, SWAP, Kind, kinds
+from zombiescope.diagnosis.excess import counter, own_part, unusual
+from zombiescope.diagnosis.incident import Fix
+from zombiescope.diagnosis.memory_balance import balance
+from zombiescope.diagnosis.memory_work import LOCK, NEW, RELEASE, SWAP, kinds
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured, signature
 from zombiescope.diagnosis.plan import shell
+from zombiescope.plans.step import Step, advice, command
 
 FAULTS_PER_S = 100_000
 """A fault takes 0.5 to 2 us: from here on faults take 5 to 20% of a core, and the frames say whose."""
@@ -23,13 +24,12 @@ SWAPPED_PER_S = 1_000
 STORM_PER_S = 50
 FAULTS_A_PROCESS = 3_000
 """A process that starts and ends makes some hundred faults."""
-MOSTLY = 0.6
 
 _FAULT = (
     "asm_exc_page_fault exc_page_fault do_user_addr_fault __do_page_fault do_page_fault async_page_fault page_fault"
     " do_mem_abort do_translation_fault el0_da el0_ia handle_mm_fault"
 )
-_STORMS = (NEW, RELEASE, LOCK, SWAP, START)
+_FUNCTIONS = " ".join((_FAULT, *sorted(RELEASE.functions | LOCK.functions)))
 
 
 def examine(case: Case) -> Evidence:
@@ -52,10 +52,9 @@ def examine(case: Case) -> Evidence:
 def _counters(case: Case, swaps: bool) -> Iterator[Measurement]:
     faults, huge = case.count("vmstat", "pgfault"), case.count("vmstat", "thp_fault_alloc")
     few = None if swaps or (huge is not None and huge.rate >= HUGE_PER_S) else FEW_PER_S
-    functions = " ".join((_FAULT, *sorted(RELEASE.functions | LOCK.functions)))
-    yield unusual(case, "page faults", "pgfault", faults, counter("vmstat", "pgfault"), functions,
+    yield unusual(case, "page faults", "pgfault", faults, counter("vmstat", "pgfault"), _FUNCTIONS,
                   least=FAULTS_PER_S, refutes_below=few)  # fmt: skip
-    yield unusual(case, "huge pages cleared", "thp_fault_alloc", huge, counter("vmstat", "thp_fault_alloc"), functions,
+    yield unusual(case, "huge pages cleared", "thp_fault_alloc", huge, counter("vmstat", "thp_fault_alloc"), _FUNCTIONS,
                   least=HUGE_PER_S)  # fmt: skip
     if swaps:
         back = case.count("vmstat", "pswpin")
@@ -63,7 +62,7 @@ def _counters(case: Case, swaps: bool) -> Iterator[Measurement]:
                       least=SWAPPED_PER_S)  # fmt: skip
 
 
-def _steps(case: Case, swaps: bool) -> Iterator[FixStep]:
+def _steps(case: Case, swaps: bool) -> Iterator[Step]:
     """Malloc's settings are for memory of its own; what is shared, mapped or swapped has nothing to do with them."""
     yield advice(
         SWAP.advice if swaps else "glibc: start it with MALLOC_TRIM_THRESHOLD_=-1 MALLOC_MMAP_THRESHOLD_=4294967296"
@@ -80,7 +79,8 @@ def _by_new_processes(case: Case) -> list[Measurement]:
     faults, made = case.count("vmstat", "pgfault"), case.count("stat", "processes")
     if faults is None or made is None or made.rate < STORM_PER_S or not _come_and_go(case):
         return []
-    each = faults.added / max(made.added, 1)
+    own = own_part(case, _FUNCTIONS)  # of a large node's faults most are of others
+    each = faults.added * (1.0 if own is None else own) / max(made.added, 1)
     text = f"{made.added:,} new processes took {each:,.0f} faults each"
     return [measured(text, made.added, "processes", "counters", False if each < FAULTS_A_PROCESS else None)]
 
@@ -92,20 +92,13 @@ def _come_and_go(case: Case) -> bool:
 
 def _ordinary(case: Case) -> list[Measurement]:
     """Most of it is work that healthy programs do, or memory that is touched once and kept."""
-    found = {kind: case.profile.share(count) for kind, count in kinds(case.profile).items()}
-    kept = NEW in found and memory_growth.is_kept(case)
-    ordinary = {kind: part for kind, part in found.items() if kind.is_ordinary or (kept and kind is NEW)}
-    share, storm = sum(ordinary.values()), sum(part for kind, part in found.items() if _is_storm(kind, kept))
-    if not ordinary or share < MOSTLY or share < storm:
+    found = balance(case)
+    if not found.is_ordinary:
         return []
-    first = next(iter(ordinary))
+    first = next(iter(found.ordinary))
     also = " and keeps it" if first is NEW else ""
-    text = f"{share * 100:.0f}% of its kernel time is ordinary work with memory: it {first.does}{also}"
-    return [measured(text, round(share, 4), "ratio", "samples", False)]
-
-
-def _is_storm(kind: Kind, kept: bool) -> bool:
-    return kind in _STORMS and not (kept and kind is NEW)
+    text = f"{found.share * 100:.0f}% of its kernel time is ordinary work with memory: it {first.does}{also}"
+    return [measured(text, round(found.share, 4), "ratio", "samples", False)]
 
 
 PATTERN = Pattern(
@@ -117,11 +110,12 @@ PATTERN = Pattern(
     "unmap: handle_mm_fault, clear_page and waits for mmap_lock. Or its pages come back from swap.",
     confirmed_by="100,000 page faults a second, 100 huge pages cleared or 1,000 pages from swap, more than were usual "
     "before; where that is not known, as the hog's own part of them, which is worth half.",
-    refuted_by="Fewer than 20,000 page faults a second; they are the faults of new processes; or 60% of the "
-    "kernel time fills shared memory, reads mapped files, pins, frees at exit, or touches memory that is kept, "
-    "which is memory-turnover.",
+    refuted_by="Fewer than 20,000 page faults a second; they are the faults of new processes; or 40% of the "
+    "kernel time, and more than is spent on taking memory and giving it back, fills shared memory, reads mapped files, "
+    "pins, frees at exit, or touches memory that is kept, which is memory-turnover.",
     remedy="Keep memory in the allocator (jemalloc, thresholds of glibc), use huge pages for large buffers, fewer "
     "workers.",
+    stop_gap="run fewer workers of it at once; a program that runs takes no other allocator",
     examine=examine,
     numbers_tell=True,
     signatures=(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Fix, advice, command
+from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_below, measured, signature
+from zombiescope.plans.step import advice, command
 
 CORES = 2
 """Waiting needs two; Cloudflare saw twelve kswapd threads at it."""
@@ -65,6 +66,7 @@ PATTERN = Pattern(
     confirmed_by="Two or more cores that spin below a flush of statistics.",
     refuted_by="Nobody spins there: then the flush itself is the work.",
     remedy="Read statistics less often, from fewer agents; newer kernels skip a flush while another one runs.",
+    stop_gap="pause agents that read memory.stat, or lengthen their interval, while jobs run",
     examine=examine,
     signatures=(signature(_FLUSH, means="cgroup statistics are flushed"),),
     scope="node",

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from zombiescope.diagnosis.case import Case, is_kernel_thread
-from zombiescope.diagnosis.incident import Actor, Fix, FixStep, advice, change, command
+from zombiescope.diagnosis.incident import Actor, Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, measured
 from zombiescope.diagnosis.plan import may_change, shell
 from zombiescope.diagnosis.symptom import Symptom
 from zombiescope.diagnosis.symptoms.rt_hog import REAL_TIME
+from zombiescope.plans.step import Step, change, command, note
 from zombiescope.recording.thresholds import REAL_TIME_RATIO
 
 _CHRT = {1: "-f", 2: "-r"}
@@ -52,19 +53,22 @@ def examine(case: Case) -> Evidence:
     )
 
 
-def _steps(actor: Actor, worst: Symptom) -> Iterator[FixStep]:
+def _steps(actor: Actor, worst: Symptom) -> Iterator[Step]:
     """The priority is taken from a process that is not the system's own, and only after a look: pids are used again."""
     pid, priority, option = worst.facts["pid"], worst.facts["rt_priority"], _CHRT.get(int(worst.facts["policy"] or 0))
     if isinstance(pid, int) and isinstance(priority, int) and option is not None and may_change(actor):
         yield command(shell("ps", "-o", "pid,cls,rtprio,lstart,args", "-p", pid), "is it still the same program?")
         yield change(
             shell("chrt", "-o", "-p", 0, pid),
-            touches=f"{actor.name} (pid {pid}) competes with everybody else for its core; it may miss deadlines",
+            f"take its real-time priority from {actor.name}, until it starts again",
+            touches=f"{actor.name} (pid {pid}) competes with everybody else for its core",
+            risk="it may miss deadlines",
             undo=shell("chrt", option, "-p", priority, pid),
-            check=shell("chrt", "-p", pid),
+            verify=shell("chrt", "-p", pid),
+            part="stop-gap",
         )
     else:
-        yield advice(f"no command is given for {actor.name}: it may be needed as it is, or how it ran is not known")
+        yield note(f"no command is given for {actor.name}: it may be needed as it is, or how it ran is not known")
     yield command("sysctl kernel.sched_rt_runtime_us", "950000: real-time tasks get 95% of a core at most")
 
 
@@ -103,6 +107,7 @@ PATTERN = Pattern(
     confirmed_by="A task with a real-time policy that used 0.85 of a CPU or more (throttling leaves 5% to the others).",
     refuted_by="No real-time task used 0.4 of a CPU.",
     remedy="Take its real-time priority away, or let it sleep; keep kernel.sched_rt_runtime_us below its period.",
+    stop_gap="take its real-time priority away (chrt), where nobody depends on its deadlines",
     examine=examine,
     hog="The real-time task.",
     known_from="sched(7); measured on 6.18, and on 6.1 with starved network",

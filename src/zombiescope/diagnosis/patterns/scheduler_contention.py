@@ -6,9 +6,10 @@ import numpy as np
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.crowd import Crowd, crowd_on, who_keeps_them
-from zombiescope.diagnosis.incident import Fix, advice, command
+from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured
 from zombiescope.diagnosis.plan import shell
+from zombiescope.plans.step import advice, command
 
 LITTLE_US_PER_S = 200_000
 """Waiting, added up over the tasks of a core; a second and more each second is a symptom of its own."""
@@ -54,7 +55,7 @@ def _crowd(case: Case) -> Crowd | None:
 def _shared(case: Case, crowd: Crowd | None) -> list[Measurement]:
     if crowd is None:
         return []
-    held = bool(case.of_kind("kernel_hog", "rt_hog", "core_saturated", "throttled"))
+    held = bool(case.of_kind("kernel_hog", "rt_hog", "core_saturated", "throttled", "gpu_starved"))
     text = f"{crowd.tasks} tasks had {crowd.share * 100:.0f}% of core {crowd.cpu}, and none of them ran on another core"
     return [measured(text, crowd.tasks, "tasks", "samples", None if held else True)]
 
@@ -66,7 +67,7 @@ def _waited(case: Case) -> list[Measurement]:
     waited = np.nan_to_num(cores.counts["wait_us"][:, span[0] : span[1]])
     row = int(np.argmax(waited.sum(axis=1)))
     total, seconds = int(waited[row].sum()), span[1] - span[0]
-    held = bool(case.of_kind("kernel_hog", "rt_hog", "core_saturated", "throttled"))
+    held = bool(case.of_kind("kernel_hog", "rt_hog", "core_saturated", "throttled", "gpu_starved"))
     says = (
         False if total / seconds < LITTLE_US_PER_S else True if case.of_kind("run_queue_delay") and not held else None
     )
@@ -84,6 +85,7 @@ PATTERN = Pattern(
     "node had room; or three tasks or more shared it and never ran on another.",
     refuted_by="Waiting below 0.2 s a second on every core: neither affinity nor the scheduler is in the way.",
     remedy="Widen the affinity or the cpuset of what waits.",
+    stop_gap="widen the affinity of the tasks that wait (taskset -a -p), or move others off that core",
     examine=examine,
     hog="The tasks that share the core.",
     culprit="Who started the tasks that share it: they have their affinity from there.",

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Actor, Fix, advice, command
+from zombiescope.diagnosis.incident import Actor, Fix
 from zombiescope.diagnosis.leak import charged
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, measured
+from zombiescope.plans.step import advice, command
 from zombiescope.views.cgroups import Leak
 
 MANY = 500
@@ -37,7 +38,8 @@ def examine(case: Case) -> Evidence:
                 command("systemctl list-units --type=scope --state=abandoned", "scopes whose session is over"),
                 advice(
                     "end those one by one, by their number, once their processes are known: ending a session kills all "
-                    "that runs in it, jobs that somebody left running too"
+                    "that runs in it, jobs that somebody left running too",
+                    "stop-gap",
                 ),
                 advice("monitoring by ssh: keep one connection (ControlMaster), do not log in for every check"),
             ),
@@ -75,6 +77,7 @@ PATTERN = Pattern(
     "a CPU.",
     refuted_by="systemd, logind and D-Bus together used less than 0.1 of a CPU.",
     remedy="Terminate the sessions, and fix what opens them (monitoring by ssh, cron).",
+    stop_gap="end sessions in state closing one by one, after a look at whose they are",
     examine=examine,
     hog="systemd (pid 1), systemd-logind or the D-Bus daemon.",
     culprit="Who opens them, if the recorder saw it make them itself; systemd only carries them, and who logs in is in "

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Fix, command
+from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, level, signature
 from zombiescope.diagnosis.plan import shell
+from zombiescope.plans.step import command
 
 LARGE_BYTES = 1 << 30
 """A walk costs 14 ms a GB on 6.18 and 22 ms on older kernels (process-exporter 246), so below one GB it is short."""
@@ -81,6 +82,7 @@ PATTERN = Pattern(
     "anonymous or shared memory is in use.",
     refuted_by="Less than 64 MB of it: then no process is large enough for the walk to matter.",
     remedy="Turn off the metric that needs smaps (PSS, referenced memory), or exclude the large processes from it.",
+    stop_gap="pause the agent while jobs run, or move it off the cores that serve the network card",
     examine=examine,
     signatures=(signature(_FILES, _WALK, means="the pages of a process are counted for a file in /proc"),),
     hog="The reader.",

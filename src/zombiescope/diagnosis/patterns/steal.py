@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Fix, advice, command
+from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured
+from zombiescope.plans.step import advice, command, note
 from zombiescope.recording.thresholds import LITTLE_STOLEN, STOLEN_RATIO
 
 
@@ -17,7 +18,7 @@ def examine(case: Case) -> Evidence:
             "move the node, or take an instance that does not share its cores",
             (
                 command("zombiescope cores", "the column steal"),
-                advice("burstable instances (t3, t4g): look at the CPU credits"),
+                note("burstable instances (t3, t4g): look at the CPU credits"),
                 advice("ask the provider about the host, with the times of this incident"),
             ),
         ),
@@ -43,6 +44,7 @@ PATTERN = Pattern(
     confirmed_by="30% or more of a core stolen for two seconds or longer (steal of /proc/stat).",
     refuted_by="Less than 5% stolen on the cores of the incident.",
     remedy="Move the node or take another instance type; nothing on the node helps.",
+    no_stop_gap="the host takes the time, and nothing on the node gets it back",
     examine=examine,
     hog="Nobody on this node.",
     culprit="Nobody on this node.",

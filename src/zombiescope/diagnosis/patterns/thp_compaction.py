@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.excess import counter, unusual
-from zombiescope.diagnosis.incident import Fix, FixStep
+from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Pattern, counted, signature
 from zombiescope.diagnosis.plan import set_sysctl, setting, write_file
+from zombiescope.plans.step import Step
 
 DEFRAG = "/sys/kernel/mm/transparent_hugepage/defrag"
 SCANNED_PER_S = 50_000
@@ -58,7 +59,7 @@ def examine(case: Case) -> Evidence:
     )
 
 
-def _steps(case: Case) -> Iterator[FixStep]:
+def _steps(case: Case) -> Iterator[Step]:
     """Programs that wait for compaction: let the kernel's thread do it. The thread itself: let it do less."""
     if case.hog.comm is None or not case.hog.comm.startswith("kcompactd"):
         yield from write_file(
@@ -82,6 +83,7 @@ PATTERN = Pattern(
     "as the hog's own part of them, which is worth half.",
     refuted_by="compact_stall and compact_migrate_scanned did not move: huge pages have nothing to do with it.",
     remedy="Set transparent_hugepage/defrag to defer+madvise; keep memory free for kcompactd.",
+    stop_gap="set transparent_hugepage/defrag to defer+madvise until the next boot",
     examine=examine,
     numbers_tell=True,
     signatures=(

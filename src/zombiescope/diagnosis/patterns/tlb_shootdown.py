@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.excess import interrupt, unusual
-from zombiescope.diagnosis.incident import Fix, advice, command
+from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_below, signature
+from zombiescope.plans.step import advice, command, note
 
 MANY_PER_S = 10_000
 """An interrupt on another core takes 1 to 5 us there, and the sender waits for the slowest."""
@@ -43,7 +44,7 @@ def examine(case: Case) -> Evidence:
             (
                 command("grep TLB /proc/interrupts"),
                 advice("glibc: start it with MALLOC_TRIM_THRESHOLD_=-1 MALLOC_MMAP_THRESHOLD_=4294967296"),
-                advice("a core that answers late is the victim of something else: zombiescope cores --at TIME"),
+                note("a core that answers late is the victim of something else: zombiescope cores --at TIME"),
             ),
         ),
     )
@@ -84,6 +85,7 @@ PATTERN = Pattern(
     "interrupts.",
     refuted_by="Fewer than 1,000 a second: then one core does not answer, and it is the one to look at.",
     remedy="Keep memory in the allocator; batch what is unmapped; fewer threads an address space.",
+    stop_gap="run it on fewer cores (taskset), so that fewer have to answer",
     examine=examine,
     numbers_tell=True,
     signatures=(

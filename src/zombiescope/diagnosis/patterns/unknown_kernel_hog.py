@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from zombiescope._time import SECOND_US
 from zombiescope.diagnosis import announcements
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Fix, FixStep, advice, command
+from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import FALLBACK, Evidence, Pattern
 from zombiescope.diagnosis.plan import shell
+from zombiescope.plans.step import Step, command, note
 
 MOST_GRANTS = 4
 _SHOWN_AS = {
@@ -60,20 +61,20 @@ def system_call(frames: tuple[str, ...]) -> str | None:
     return None
 
 
-def _steps(case: Case) -> list[FixStep]:
+def _steps(case: Case) -> list[Step]:
     steps = [*_pictures(case)]
     # Sources that were missing, with what they need.
     for entry in case.facts.missing[:MOST_GRANTS]:
         if entry.get("grant"):
-            steps.append(advice(f"next time record {entry.get('source')}: {entry['grant']}"))
+            steps.append(note(f"next time record {entry.get('source')}: {entry['grant']}"))
     if case.facts.cores is None:
         steps.append(
-            advice("next time record with zombiescope record: a profile alone has no counters to confirm anything with")
+            note("next time record with zombiescope record: a profile alone has no counters to confirm anything with")
         )
     return steps
 
 
-def _pictures(case: Case) -> Iterator[FixStep]:
+def _pictures(case: Case) -> Iterator[Step]:
     """Where to look; as quiet counts the time directly before it, or after it, for as long."""
     recording = case.facts.recording
     if recording.temporary:
@@ -100,6 +101,9 @@ PATTERN = Pattern(
     confirmed_by="Nothing: it is what remains.",
     refuted_by="Any pattern that is confirmed.",
     remedy="Look at the flame graph of the guilty seconds beside that of quiet ones.",
+    stop_gap="move it off the cores that serve the network card or the trainer: it takes as long, and "
+    "nobody waits behind it",
+    no_lasting="the cause is not known, so nothing is known that would end it",
     examine=examine,
     culprit="Not known.",
 )

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 from zombiescope.diagnosis import leak
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Actor, Fix, FixStep, advice, command
+from zombiescope.diagnosis.incident import Actor, Fix
 from zombiescope.diagnosis.leak import Culprit
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, measured, signature
 from zombiescope.diagnosis.plan_container import stop_what, to_stop
 from zombiescope.kernel.release import NUMA_STAT_WALKS_BEFORE
+from zombiescope.plans.step import RELEASE, Act, Step, advice, command
 from zombiescope.views import memcg_cost, memcg_walks
 
 MANY = 1_000
@@ -24,6 +26,10 @@ WALK_SHARE = 0.3
 WALK_CORES = 0.1
 """A walk that takes so much of the hog's kernel time, and of a CPU, is dear whatever is counted: how many there are is
 no cause. As few as that are never said to be the cause: memcg_cost.WALKED."""
+
+SHARE_OF_A_PLACE = 0.05
+"""Of all that are dying: what must have died at a place before anything is released there."""
+MOST_PLACES = 8
 
 _WALK = "mem_cgroup_iter css_next_descendant_pre css_next_child css_rightmost_descendant"
 _SUM = (
@@ -214,13 +220,26 @@ def _unnamed(culprit: Culprit | None) -> str:
 def _fix(case: Case, culprit: Actor | None) -> Fix:
     steps = [*stop_what(case.facts, culprit, "leaks memory cgroups")]
     steps.append(command("zombiescope cgroups", "do they still grow?"))
-    steps += _release(_pinned(case))
+    act = Act(RELEASE, tuple((str(number), path) for number, path in enumerate(_places(case))))
+    steps += [replace(step, act=act) if step.kind == "advice" else step for step in _release(_pinned(case))]
     if case.facts.kernel is not None and case.facts.kernel < NUMA_STAT_WALKS_BEFORE:
         steps.append(advice("a kernel from 5.8 on reads these statistics without walking (dd8657b6c1cb)"))
     return Fix(f"{to_stop(culprit) or 'find out who leaks them'}, then release the zombies", tuple(steps))
 
 
-def _release(pinned: _Pinned | None) -> Iterator[FixStep]:
+def _places(case: Case) -> list[str]:
+    """Where the cgroups were that died: as the ledger saw it, and as the kernel counted it below directories. A place
+    with few of them is nothing that the walk is long for."""
+    memory = case.cgroups.memory
+    least = max(memcg_cost.WALKED, SHARE_OF_A_PLACE * (memory.dying or 0)) if memory else memcg_cost.WALKED
+    at_us = memory.at_us if memory else case.facts.end_us
+    seen = [line.path for line in case.cgroups.leaks if line.path and line.dying >= least]
+    counted = case.facts.gauges("dying", "own", at_us)
+    seen += [f"{parent.rstrip('/')}/*" for parent, dying in counted.items() if dying >= least]
+    return list(dict.fromkeys(seen))[:MOST_PLACES]
+
+
+def _release(pinned: _Pinned | None) -> Iterator[Step]:
     """By what keeps them, where that is clear; the two byte counts cross and cross again on a living node, so without a
     clear majority both ways are told. Reclaim cannot free tmpfs without swap: one write took seven seconds of a core
     for 20,000 of them, in vain."""
@@ -263,6 +282,8 @@ PATTERN = Pattern(
     refuted_by="Few dying memory cgroups: then the walk is long because live ones are many (cgroup-litter) or because "
     "memory is short.",
     remedy="Stop what leaks them, then release them by reclaiming from the parent that is still there.",
+    stop_gap="move who walks them off the cores that serve the network card: it takes as long, and no "
+    "packet waits behind it",
     examine=examine,
     numbers_tell=True,
     signatures=(NUMA_STAT, STAT, STAT_V2, USAGE, LIMIT, EMPTY, SLAB, RECLAIM, GENERATIONS),

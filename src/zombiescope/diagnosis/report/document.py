@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from zombiescope._severity import rank
+from zombiescope.diagnosis import incident_plan
 from zombiescope.diagnosis.diagnose import Diagnosis
-from zombiescope.diagnosis.incident import Actor, Cause, Incident
+from zombiescope.diagnosis.incident import Actor, Cause, Incident, JobFate
 from zombiescope.diagnosis.order import several_nodes
+from zombiescope.diagnosis.ray_jobs import NodeJobs, failure_rates, is_rays_own
 from zombiescope.diagnosis.symptom import Symptom
 
 
@@ -23,11 +26,18 @@ def together(found: list[Diagnosis]) -> dict[str, Any]:
             "from": min((span["from"] for span in spans), default=None),
             "to": max((span["to"] for span in spans), default=None),
         },
+        "ray_jobs": failure_rates([_node_jobs(one) for one in found]),
         "nodes": [{key: one[key] for key in ("node", "window", "noted", "not_checked")} for one in each],
         "incidents": several_nodes([one["incidents"] for one in each]),
         "noted": [f"{one['node']}: {said}" for one in each for said in one["noted"]],
         "not_checked": [f"{one['node']}: {said}" for one in each for said in one["not_checked"]],
     }
+
+
+def _node_jobs(found: Diagnosis) -> NodeJobs:
+    """Affected is a node on which something happened that is worth a warning, beside what Ray itself reported."""
+    worth = [each for each in found.incidents if rank(each.severity) >= rank("warning") and not is_rays_own(each)]
+    return NodeJobs(bool(worth), found.ray_jobs)
 
 
 def document(found: Diagnosis) -> dict[str, Any]:
@@ -52,7 +62,14 @@ def incident(each: Incident) -> dict[str, Any]:
         "ruled_out": [asdict(one) for one in each.ruled_out],
         "recurrences": [at_us / 1e6 for at_us in each.recurrences],
         "not_checked": list(each.not_checked),
+        "cost": None if each.cost is None else each.cost.document(),
+        "jobs": [_job(job) for job in each.jobs],
     }
+
+
+def _job(job: JobFate) -> dict[str, Any]:
+    ended = None if job.ended_us is None else job.ended_us / 1e6
+    return {"job": job.job, "fate": job.fate, "why": job.why, "ended": ended, "ran_s": job.ran_s}
 
 
 def _symptom(symptom: Symptom) -> dict[str, Any]:
@@ -75,6 +92,7 @@ def _symptom(symptom: Symptom) -> dict[str, Any]:
 
 
 def _cause(cause: Cause) -> dict[str, Any]:
+    plan = incident_plan.steps(cause)
     return {
         "pattern": cause.pattern,
         "proof": cause.proof,
@@ -100,9 +118,9 @@ def _cause(cause: Cause) -> dict[str, Any]:
         ],
         "fix": {
             "summary": cause.fix.summary,
-            "steps": [str(step) for step in cause.fix.steps],
-            "commands": [step.kind == "command" for step in cause.fix.steps],
-            "plan": [asdict(step) for step in cause.fix.steps],
+            "steps": [str(step) for step in plan],
+            "commands": [step.command is not None for step in plan],
+            "plan": [step.document() for step in plan],
         },
     }
 

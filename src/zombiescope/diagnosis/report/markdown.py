@@ -11,10 +11,21 @@ import re
 from collections.abc import Callable, Iterator
 
 from zombiescope._text import printable
+from zombiescope.diagnosis import incident_plan
 from zombiescope.diagnosis.diagnose import Diagnosis
-from zombiescope.diagnosis.incident import KNOWN, NOTHING_FOUND, NOTHING_SEEN, Cause, FixStep, Incident, how_often
+from zombiescope.diagnosis.incident import (
+    KNOWN,
+    NOTHING_FOUND,
+    NOTHING_SEEN,
+    Cause,
+    Incident,
+    how_often,
+    job_lines,
+)
+from zombiescope.plans.step import Step
 
 Clock = Callable[[int], str]
+_COMMANDS = ("undo", "verify")
 _SPECIAL = re.compile(r"[\\`\[\]<>|]|:(?=//)|@(?=\w)|(?<=www)\.")
 
 
@@ -44,8 +55,11 @@ def _incident(incident: Incident, clock: Clock) -> Iterator[str]:
     again = f", recurred {how_often(len(incident.recurrences))}" if incident.recurrences else ""
     yield f"{times}, incident {_code(incident.id)}{again}"
     yield ""
+    for said, names in job_lines(incident.jobs):
+        yield f"{said}: {_words(names)}"
+        yield ""
     for number, cause in enumerate(incident.causes):
-        yield from _cause(cause, clock, first=number == 0)
+        yield from _cause(incident, cause, clock, first=number == 0)
     if incident.ruled_out:
         yield "Ruled out:"
         yield ""
@@ -57,7 +71,7 @@ def _title(incident: Incident) -> str:
     return incident.causes[0].summary if incident.causes else incident.symptoms[0].text
 
 
-def _cause(cause: Cause, clock: Clock, *, first: bool) -> Iterator[str]:
+def _cause(incident: Incident, cause: Cause, clock: Clock, *, first: bool) -> Iterator[str]:
     known = f", {KNOWN[cause.proof]}"
     if not first:
         yield f"Also possible: **{cause.pattern}** (confidence {cause.confidence:.2f}{known}): {_words(cause.summary)}"
@@ -76,18 +90,22 @@ def _cause(cause: Cause, clock: Clock, *, first: bool) -> Iterator[str]:
     if cause.frames:
         yield f"Kernel path: {_code(' > '.join(cause.frames))}"
         yield ""
-    yield f"Fix: {_words(cause.fix.summary)}"
+    plan = incident_plan.plan(incident)
+    yield f"Fix: {_words(plan.summary)}"
     yield ""
-    if cause.fix.steps:
-        for step in cause.fix.steps:
-            yield from _step(step)
+    for step in plan.steps:
+        yield from _step(step)
+    yield ""
+    if (line := incident_plan.fix_command(plan)) is not None:
+        yield f"{_code(line)} shows this plan on the node; `--apply` does it, `--undo` takes it back."
         yield ""
 
 
-def _step(step: FixStep) -> Iterator[str]:
-    yield f"1. {_code(str(step))}" if step.kind == "command" else f"1. {_words(step.text)}"
+def _step(step: Step) -> Iterator[str]:
+    part = f"{step.part}: " if step.part != "look" else ""
+    yield f"1. {part}{_code(str(step)) if step.command is not None else _words(step.does)}"
     for name, text in step.details:
-        yield f"    - {name}: {_words(text) if name == 'touches' else _code(text)}"
+        yield f"    - {name}: {_code(text) if name in _COMMANDS and step.kind == 'change' else _words(text)}"
 
 
 def _code(text: str) -> str:

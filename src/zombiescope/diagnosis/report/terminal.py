@@ -9,17 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from zombiescope.diagnosis import incident_plan
 from zombiescope.diagnosis.diagnose import Diagnosis
 from zombiescope.diagnosis.incident import (
     KNOWN,
     NOTHING_FOUND,
     NOTHING_SEEN,
     Cause,
-    FixStep,
     Incident,
     Link,
     how_often,
+    job_lines,
 )
+from zombiescope.plans.step import Step
 
 Piece = tuple[str, str]
 Clock = Callable[[int], str]
@@ -63,17 +65,24 @@ def _incident(incident: Incident, clock: Clock, wordy: bool) -> Iterator[ReportL
     still = ", ongoing" if incident.state == "open" else ""
     when = f"{clock(incident.from_us)} to {clock(incident.to_us)}, {incident.seconds:.1f} s{still}{again}"
     yield ReportLine(((" " * len(head), ""),), ((f"{when}   {incident.id}", "dim"),))
+    yield from _jobs(incident, len(head))
     if best is None:
         return
     yield ReportLine()
     yield from _chain(best, clock)
     yield ReportLine()
-    yield from _fix(best)
+    yield from _fix(incident)
     others = incident.causes[1:]
     if others:
         named = ", ".join(f"{one.pattern} {one.confidence:.2f}" for one in others)
         yield ReportLine((("  less likely  ", "dim"),), ((named, "dim"),))
     yield from _ruled_out(incident, wordy)
+
+
+def _jobs(incident: Incident, indent: int) -> Iterator[ReportLine]:
+    """Ray jobs that were there, in one line for each fate."""
+    for said, names in job_lines(incident.jobs):
+        yield ReportLine(((" " * indent, ""),), ((f"{said}: ", "dim"), (names, "")))
 
 
 def _chain(cause: Cause, clock: Clock) -> Iterator[ReportLine]:
@@ -91,17 +100,24 @@ def _where(link: Link, clock: Clock) -> str:
     return f" · {' '.join(parts)}" if parts else ""
 
 
-def _fix(cause: Cause) -> Iterator[ReportLine]:
-    yield ReportLine((("  fix  ", "bold green"),), ((cause.fix.summary, ""),))
-    for step in cause.fix.steps:
-        is_command = step.kind == "command"
-        yield ReportLine((("       ", ""),), ((str(step), "green" if is_command else ""),), whole=is_command)
+def _fix(incident: Incident) -> Iterator[ReportLine]:
+    plan = incident_plan.plan(incident)
+    yield ReportLine((("  fix  ", "bold green"),), ((plan.summary, ""),))
+    for step in plan.steps:
+        is_command = step.command is not None
+        part = f"{step.part}: " if step.kind == "advice" and step.part != "look" else ""
+        text = ((part, "dim"), (str(step), "green" if is_command else ""))
+        yield ReportLine((("       ", ""),), text if part else text[1:], whole=is_command)
         yield from _way_back(step)
+    if (line := incident_plan.fix_command(plan)) is not None:
+        yield ReportLine(
+            (("       ", ""),), ((f"{line}   # the same plan on the node; --apply does it", "green"),), whole=True
+        )
 
 
-def _way_back(step: FixStep) -> Iterator[ReportLine]:
+def _way_back(step: Step) -> Iterator[ReportLine]:
     """Below a command that changes the node."""
-    for name, text in step.details:
+    for name, text in step.details if step.kind == "change" else ():
         yield ReportLine(((f"         {name:<8} ", "dim"),), ((text, "dim"),))
 
 

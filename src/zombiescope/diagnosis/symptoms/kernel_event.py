@@ -14,9 +14,9 @@ from itertools import groupby
 import numpy as np
 
 from zombiescope._severity import Severity
-from zombiescope.diagnosis import announcements, xid
+from zombiescope.diagnosis import announcements, gpu_faults
 from zombiescope.diagnosis.facts import Facts
-from zombiescope.diagnosis.incident import worst
+from zombiescope.diagnosis.gpu_faults import GpuStory
 from zombiescope.diagnosis.symptom import THINGS, Detector, Symptom
 from zombiescope.recording.columns import Ints
 from zombiescope.recording.event import Event
@@ -29,13 +29,14 @@ _POLLED_THERE = "napi CPU"
 _HARMLESS = frozenset(
     {
         "mark", "cgroup_churn", "unit_restart", "container_restart", "clock_step", "lookup_stuck", "helper_failed",
-        "frozen_given_up", "kernel_log_gap",
+        "frozen_given_up", "kernel_log_gap", "tasks_wait",
     }
 )  # fmt: skip
 """What the recorder says about itself, and what other detectors report."""
 
 
 def find(facts: Facts) -> Iterator[Symptom]:
+    yield from (_gpu(story) for story in gpu_faults.stories(facts.events, facts.gpu_job))
     serious = _without_reports([one for one in facts.events if _is_serious(one)])
     places = groupby(sorted(serious, key=_place), key=_place)
     found = [_symptom(facts, burst) for _, same in places for burst in _bursts(list(same))]
@@ -44,18 +45,40 @@ def find(facts: Facts) -> Iterator[Symptom]:
         yield replace(one, cores=frozenset()) if any(_same_reset(one, other) for other in by_device) else one
 
 
+def _gpu(story: GpuStory) -> Symptom:
+    """All that the driver said about one GPU."""
+    first, verdict = story.leading.first, story.verdict
+    more = f" (and {story.count - 1:,} more)" if story.count > 1 else ""
+    return Symptom(
+        DETECTOR,
+        story.from_us,
+        story.to_us,
+        f"{first.text}{more}",
+        verdict.severity,
+        facts={
+            "event": first.kind, "source": first.source, "count": story.count, **first.fields, "xid": verdict.code,
+            "codes": [one.document() for one in story.faults], "blame": verdict.blame, "action": verdict.action,
+            "because": verdict.because, "do": verdict.do,
+        },
+        heading=announcements.title(first.kind),
+        finding=first.kind,
+        subject=announcements.about(first.kind),
+    )  # fmt: skip
+
+
 def _symptom(facts: Facts, burst: list[Event]) -> Symptom:
-    first = burst[0]
-    more = f" (and {len(burst) - 1} more)" if len(burst) > 1 else ""
+    first = _leading(burst)
+    count = sum(int(event.fields.get("held") or 1) for event in burst if not event.fields.get("continued"))
+    more = f" (and {count - 1:,} more)" if count > 1 else ""
     fields = {key: value for event in reversed(burst) for key, value in event.fields.items()}
     return Symptom(
         DETECTOR,
-        first.at_us,
+        burst[0].at_us,
         burst[-1].at_us,
         f"{first.text}{more}",
         _severity(burst),
         _cpu(first),
-        facts={"event": first.kind, "source": first.source, "count": len(burst), **fields, **first.fields},
+        facts={"event": first.kind, "source": first.source, "count": count, **fields, **first.fields},
         heading=announcements.title(first.kind),
         finding=first.kind.replace("unit_", "unit-"),
         subject=announcements.about(first.kind),
@@ -75,14 +98,25 @@ def _is_serious(event: Event) -> bool:
     """A line that nobody has listed is none below critical, also in recordings that called it a warning."""
     if event.kind == "kernel_log":
         return event.severity == "critical"
+    if event.kind == gpu_faults.KIND and isinstance(event.fields.get("xid"), int):
+        return False  # these are told together
     return event.severity != "info" and event.kind not in _HARMLESS
 
 
 def _severity(burst: list[Event]) -> Severity:
-    codes = [xid.known(event.fields.get("xid")) for event in burst if event.kind == "gpu_xid"]
-    if codes and all(code is not None for code in codes):
-        return worst([code.severity for code in codes if code is not None])
-    return "critical" if any(event.severity == "critical" for event in burst) else "warning"
+    """A driver that says in its text that nothing was fatal is believed."""
+    if any(event.severity == "critical" and event.fields.get("fatal") != 0 for event in burst):
+        return "warning" if _says_nothing_is_fatal(burst) else "critical"
+    return "warning"
+
+
+def _says_nothing_is_fatal(burst: list[Event]) -> bool:
+    said = [event.fields["fatal"] for event in burst if "fatal" in event.fields]
+    return bool(said) and not any(said) and all("fatal" in one.fields or one.fields.get("continued") for one in burst)
+
+
+def _leading(burst: list[Event]) -> Event:
+    return next((event for event in burst if event.fields.get("fatal") == 1), burst[0])
 
 
 def _served_by(facts: Facts, burst: list[Event]) -> frozenset[int] | None:

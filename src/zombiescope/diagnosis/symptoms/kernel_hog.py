@@ -13,8 +13,9 @@ a hog among the tasks: measured, 0.8 and 0.6 of a CPU. So the last group is ever
 has more of it than before, reported when there is no other.
 
 Nearly half a CPU in the kernel for five seconds is a *moderate* hog: a shell that starts processes, an agent in Python
-that reads a thousand files of cgroups. So is every busy web server, and so is background. It is looked for where there
-is no other, and is reported only when a pattern is confirmed that explains it, or when it is new (diagnose.py).
+that reads a thousand files of cgroups. So is every busy web server, and so is background, and so are tasks that have
+nothing but a name in common, each with little and on other cores (scatter.py). It is looked for where there is no
+other, and is reported only when a pattern is confirmed that explains it, or when it is new (diagnose.py).
 """
 
 from __future__ import annotations
@@ -28,9 +29,21 @@ import numpy.typing as npt
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.sample_grid import BIN_US, SECOND_BINS, SampleGrid, moving_sum
 from zombiescope.diagnosis.sample_index import SampledTask
+from zombiescope.diagnosis.scatter import is_scattered
 from zombiescope.diagnosis.spans import runs
 from zombiescope.diagnosis.symptom import Detector, Symptom
-from zombiescope.diagnosis.task_groups import COMM, EVERYBODY, KERNEL_THREADS, KEYS, LEVELS, PARENT, THREAD, Key, kind
+from zombiescope.diagnosis.task_groups import (
+    COMM,
+    EVERYBODY,
+    KERNEL_THREADS,
+    KEYS,
+    LEVELS,
+    OWNER,
+    PARENT,
+    THREAD,
+    Key,
+    kind,
+)
 from zombiescope.diagnosis.usual import Usual
 from zombiescope.recording.columns import Ints, Mask
 from zombiescope.recording.container_names import SHORT_ID
@@ -77,6 +90,7 @@ class _Hog(NamedTuple):
     """When it began to use half of what makes a hog: a shell loop at 0.8 of a CPU has 0.9 now and then."""
     home: frozenset[int] = frozenset()
     """Cores on which a quarter of it was; none where it is spread over many."""
+    scattered: bool = False
 
 
 class _Grouped(NamedTuple):
@@ -98,9 +112,12 @@ def find(facts: Facts) -> Iterator[Symptom]:
         _add(grid, full, grouped, HOG_RATIO, SECOND_BINS)
         _add(grid, moderate, grouped, MODERATE_RATIO, MODERATE_BINS)
     full = [hog for hog in (_judged(usual, grid, hog, HOG_RATIO) for hog in full) if hog.new is not False]
-    full += _everybody(facts, usual, full)
+    scattered = [hog for hog in full if hog.scattered]
+    full = [hog for hog in full if not hog.scattered]
+    full += _everybody(facts, usual, [*full, *scattered])
     yield from (_symptom(grid, hog) for hog in full)
-    rest = [hog for hog in moderate if not any(_is_part_of(hog, other) for other in full)]
+    rest = [hog for hog in moderate if not any(_is_part_of(hog, other) for other in (*full, *scattered))]
+    rest += [hog for hog in scattered if not any(_is_part_of(hog, other) for other in full)]
     judged = [_judged(usual, grid, hog, MODERATE_RATIO) for hog in sorted(rest, key=lambda one: -one.samples)]
     for hog in sorted(judged, key=lambda one: one.new is not True)[:MOST_MODERATE]:
         yield _symptom(grid, hog._replace(moderate=True), worth_a_word=_is_news(hog, judged))
@@ -162,7 +179,10 @@ def _hog(grid: SampleGrid, whose: tuple[str, str], bins: tuple[int, int], mine: 
     cores = tuple(int(cpu) for cpu in cpus if cpu >= 0)
     tasks = [grid.task_of(task) for task in np.unique(grid.task[chosen]).tolist()]
     pids = len({task.pid for task in tasks})
-    return _Hog(*whose, first, end, samples, ratio, peak, hottest[0], cores, len(tasks), pids, home=home)
+    scattered = whose[0] in (COMM, OWNER) and is_scattered(grid, chosen, (end - first) * BIN_US / 1e6)
+    return _Hog(
+        *whose, first, end, samples, ratio, peak, hottest[0], cores, len(tasks), pids, home=home, scattered=scattered
+    )
 
 
 def _trimmed(kernel: Ints, first: int, last: int, least: float) -> tuple[int, int]:
@@ -318,8 +338,9 @@ DETECTOR = Detector(
     title="one task in the kernel",
     reported_when="a thread, a program, a unit or the children of one parent spent 0.9 of a CPU in the kernel for a "
     "second, on whatever cores, and more than before; or nobody alone did, and all who have more than before did "
-    "together. What it always had is background, and 0.4 of a CPU for five seconds is what every busy web server has: "
-    "both are reported, as `info`, only where a pattern is confirmed that explains it, or where half a CPU is new",
+    "together. What it always had is background, 0.4 of a CPU for five seconds is what every busy web server has, and "
+    "tasks of one name that nobody started, with little on each core, are many small things: these are reported, as "
+    "`info`, only where a pattern is confirmed that explains it, or where half a CPU is new",
     find=find,
     source="samples",
     role="hog",

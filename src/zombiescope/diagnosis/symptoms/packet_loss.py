@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.symptom import Detector, Symptom
@@ -12,6 +13,7 @@ DROP_RATIO = 0.001
 """Of the packets of that direction: a fast card drops a few that are for nobody here."""
 RESENT_RATIO = 0.02
 LEAST_RESENT = 200
+MOST_RATIO = 0.5
 
 
 def find(facts: Facts) -> Iterator[Symptom]:
@@ -32,9 +34,24 @@ def find(facts: Facts) -> Iterator[Symptom]:
             DETECTOR,
             facts.start_us,
             facts.end_us,
-            f"TCP retransmitted {resent:,} of {sent:,} segments",
+            f"TCP retransmitted {resent:,} of {sent:,} segments{_to_whom(facts)}",
             facts={"counter": "TcpRetransSegs", "count": resent, "ratio": resent / sent},
         )
+
+
+def _to_whom(facts: Facts) -> str:
+    """Where one look at the sockets says that most of it went to one peer (recorder/retransmits.py)."""
+    looks = [event.fields for event in facts.events if event.kind == "tcp_retransmits"]
+    said = max(looks, key=lambda fields: _count(fields, "resent"), default={})
+    resent, of_peer, peer = _count(said, "resent"), _count(said, "peer_resent"), said.get("peer")
+    if not isinstance(peer, str) or not resent or of_peer < MOST_RATIO * resent:
+        return ""
+    return f", most of them to {peer} ({of_peer:,} of {resent:,} that were looked at)"
+
+
+def _count(fields: Mapping[str, Any], name: str) -> int:
+    value = fields.get(name)
+    return value if isinstance(value, int) and value > 0 else 0
 
 
 DETECTOR = Detector(

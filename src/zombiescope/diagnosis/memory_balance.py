@@ -1,0 +1,63 @@
+"""Whether what the kernel does with a task's memory is ordinary work, or memory that is taken and given back.
+
+Most programs do some of both: whoever fills shared memory takes faults of its own beside it, and a storm ends some of
+its processes. What there is more of says which it is; the entry into a fault, before it is known what for, counts for
+the storm. What is given back is of the kind of what was touched: who takes batches out of shared memory, or reads files
+through maps, unmaps each of them when it is done. Asked once, so that the two patterns cannot both say no, or both yes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from zombiescope.diagnosis import memory_growth
+from zombiescope.diagnosis.case import Case
+from zombiescope.diagnosis.memory_work import EXIT, FILE, LOCK, NEW, RELEASE, SHARED, START, SWAP, Kind, kinds
+
+LEAST = 0.4
+"""Of the kernel time. With less of it something else is at work, too, and that is what has to be explained."""
+_STORMS = (NEW, RELEASE, LOCK, SWAP, START)
+"""And the end of processes, where hundreds of them come and go: that of one is ordinary."""
+_MAPPED = (SHARED, FILE)
+"""What a program has by mapping it, and unmaps when it has read it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    ordinary: Mapping[Kind, float]
+    """The part that each ordinary kind of work has of the hog's kernel time, the most first."""
+    storm: float
+    """The part of what a storm does."""
+
+    @property
+    def share(self) -> float:
+        return sum(self.ordinary.values())
+
+    @property
+    def is_ordinary(self) -> bool:
+        return self.share >= LEAST and self.share > self.storm
+
+
+def _by_what_was_touched(found: Mapping[Kind, float]) -> dict[Kind, float]:
+    """Giving back is divided as touching is."""
+    mapped = {kind: found[kind] for kind in _MAPPED if kind in found}
+    touched = sum(mapped.values()) + found.get(NEW, 0.0)
+    if not mapped or RELEASE not in found:
+        return dict(found)
+    released = found[RELEASE]
+    parts = {kind: part + released * part / touched for kind, part in mapped.items()}
+    divided = {**found, **parts, RELEASE: released * found.get(NEW, 0.0) / touched}
+    return dict(sorted(divided.items(), key=lambda item: -item[1]))
+
+
+def balance(case: Case) -> Balance:
+    found = _by_what_was_touched({kind: case.profile.share(count) for kind, count in kinds(case.profile).items()})
+    kept = NEW in found and memory_growth.is_kept(case)
+    storms = {*_STORMS, EXIT} if case.hog_comes_and_goes else {*_STORMS}
+    ordinary = {
+        kind: part
+        for kind, part in found.items()
+        if (kind.is_ordinary and kind not in storms) or (kept and kind is NEW)
+    }
+    return Balance(ordinary, sum(part for kind, part in found.items() if kind in storms and kind not in ordinary))

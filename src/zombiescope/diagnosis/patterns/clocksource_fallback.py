@@ -1,0 +1,68 @@
+"""The kernel gave up its fast clock: from then on every look at the time is a slow read of a device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from zombiescope.diagnosis.announced import announced, evidence
+from zombiescope.diagnosis.case import Case
+from zombiescope.diagnosis.incident import Fix
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used
+from zombiescope.diagnosis.symptoms.slow_clock import SLOW, current
+from zombiescope.plans.step import Step, advice, command, note
+
+READS = ("read_hpet", "acpi_pm_read", "acpi_pm_read_verified", "jiffies_read")
+READING_CORES = 0.1
+
+
+def examine(case: Case) -> Evidence:
+    line = announced(case, "clocksource_unstable")
+    reading = case.cores_in(*READS)
+    if line is None and (reading or 0) < READING_CORES:
+        return Evidence(())
+    said = evidence(line, _fix(case)).measurements if line is not None else ()
+    return Evidence((*said, *_measured(case, reading)), None, _summary(case), _fix(case))
+
+
+def _measured(case: Case, reading: float | None) -> Iterator[Measurement]:
+    name = current(case.facts)
+    if name is not None:
+        text = f"the clock in use is {name}"
+        yield Measurement(text, name, None, "counters", "confirms" if name in SLOW else "nothing")
+    if reading:
+        confirms = True if reading >= READING_CORES else None
+        yield cpu_used("reading that clock took {}", reading, confirms)
+
+
+def _summary(case: Case) -> str:
+    name = current(case.facts)
+    slow = f" and reads {name}, a device," if name in SLOW else ""
+    return f"the kernel no longer uses the processor's clock{slow} each time somebody asks for the time"
+
+
+def _fix(_: Case) -> Fix:
+    steps: tuple[Step, ...] = (
+        command("grep . /sys/devices/system/clocksource/clocksource0/*_clocksource", "which clock, and which it has"),
+        command("dmesg -T | grep -iE 'clocksource|tsc'", "why it was given up"),
+        advice("a reboot brings it back; if it is given up again, the processor or its firmware is faulty"),
+        note("a core that was held for seconds can make a good clock look bad: look at what happened just before"),
+    )
+    return Fix("find out why the fast clock was given up; reboot to get it back", steps)
+
+
+PATTERN = Pattern(
+    id="clocksource-fallback",
+    title="The kernel gave up its fast clock",
+    proof="literature",
+    looks_like="Everything that asks for the time often is slow at once: tracing, logging, databases, collectives.",
+    confirmed_by="The kernel's line that marks the clock as unstable; hpet, acpi_pm or jiffies as the current "
+    "clocksource; or a tenth of a CPU in the functions that read those.",
+    refuted_by="Nothing: it is only considered where one of these is there.",
+    remedy="Reboot; where it comes again, replace the machine or ask its maker for firmware.",
+    no_stop_gap="the kernel no longer trusts the fast clock, and forcing it back can make time jump under running jobs",
+    examine=examine,
+    symptoms=frozenset({"event", "kernel_hog", "core_saturated"}),
+    hog="Whoever asks for the time most.",
+    culprit="Nobody on this node.",
+    known_from="kernel/time/clocksource.c",
+)

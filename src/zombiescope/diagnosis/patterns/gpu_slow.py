@@ -1,0 +1,68 @@
+"""A GPU is slow, or lost, by itself: heat, a power brake, bad memory. Nobody on the node starves it."""
+
+from __future__ import annotations
+
+from zombiescope.diagnosis import xid
+from zombiescope.diagnosis.case import Case
+from zombiescope.diagnosis.incident import Fix
+from zombiescope.diagnosis.pattern import Evidence, Pattern, measured
+from zombiescope.diagnosis.plan import shell
+from zombiescope.diagnosis.symptom import Symptom
+from zombiescope.kernel.pci_address import device
+from zombiescope.plans.step import Step, command, note
+
+_TO_DO = {
+    "heat": "look at the air and the fans of the node, and at its neighbours in the rack; move the job meanwhile",
+    "power": "look at the power supplies of the node and of the rack: one may be gone, and the others ask for less",
+    "slowdown": "look at heat and power supplies of the node",
+    "memory": "let no new job on this GPU; reset it when the present one is done (nvidia-smi --gpu-reset), and replace "
+    "it if it comes again",
+    "lost": "drain the node and power-cycle it; look at power, heat and the PCIe slot",
+    "reset_required": "drain the node and reset the GPU (nvidia-smi --gpu-reset)",
+}
+
+
+def examine(case: Case) -> Evidence:
+    found = case.of_kind("gpu_slow")
+    if not found:
+        return Evidence(())
+    worst = max(found, key=lambda one: (one.severity == "critical", one.seconds))
+    measurements = tuple(
+        measured(one.text, one.facts.get("slowed_s") or 1, "s" if one.facts.get("slowed_s") else None,
+                 "gpu_seconds" if one.facts.get("slowed_s") else "gpus", True, at_us=one.from_us)
+        for one in found[:3]
+    )  # fmt: skip
+    return Evidence(measurements, None, worst.text, Fix(_to_do(worst), tuple(_steps(worst))))
+
+
+def _to_do(worst: Symptom) -> str:
+    action = worst.facts.get("action")
+    return xid.TO_DO[action] if action in xid.TO_DO else _TO_DO[str(worst.facts["trouble"])]
+
+
+def _steps(worst: Symptom) -> list[Step]:
+    address = device(str(worst.facts.get("gpu") or "")) or str(worst.facts["gpu_number"])
+    asked = "PERFORMANCE,TEMPERATURE,POWER,ECC,ROW_REMAPPER"
+    return [
+        command(shell("nvidia-smi", "-q", "-d", asked, "-i", address), "what the driver says about it now"),
+        note("compare it with the other GPUs of the node: one that is slow makes the whole job wait"),
+    ]
+
+
+PATTERN = Pattern(
+    id="gpu-slow",
+    title="A GPU is slow by itself",
+    proof="literature",
+    looks_like="A job is slower and no core of the node is short of anything: one GPU holds its clocks down, its "
+    "memory has errors, or its driver does not reach it.",
+    confirmed_by="The driver's own counters of time with lowered clocks (heat, power brake), of memory errors that "
+    "could not be corrected, or the state of the GPU.",
+    refuted_by="Nothing: it is measured where it happens. A power cap is normal at full load and is not counted.",
+    remedy="By cause: air and fans, power supplies, reset or replacement of the GPU.",
+    stop_gap="take the GPU out of the job, or cordon the node: in a synchronous job all others wait for it",
+    examine=examine,
+    symptoms=frozenset({"gpu_slow"}),
+    hog="Nobody on this node.",
+    culprit="Nobody on this node.",
+    known_from="NVML's fields 269 to 271 and its error counters; DCGM's health checks",
+)

@@ -1,0 +1,78 @@
+"""No more processes or files: a limit of the kernel, or of one cgroup, is reached, and fork() or open() fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from zombiescope.diagnosis.announced import announced, evidence
+from zombiescope.diagnosis.case import Case
+from zombiescope.diagnosis.incident import Actor, Fix
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern
+from zombiescope.diagnosis.plan import is_plain, shell
+from zombiescope.diagnosis.symptom import Symptom
+from zombiescope.plans.step import Step, advice, command, note
+
+WHO = {
+    "tasks": command("ps -eLo user,comm --no-headers | sort | uniq -c | sort -rn | head", "whose they are"),
+    "open files": command(
+        "find /proc/[0-9]*/fd -type l 2>/dev/null | awk -F/ '{print $3}' | sort | uniq -c | sort -rn | head",
+        "which processes have them open",
+    ),
+}
+
+
+def examine(case: Case) -> Evidence:
+    line = announced(case, "pids_limit", "files_limit")
+    if line is not None:
+        cgroup = str(line.facts.get("cgroup") or "").strip()
+        culprit = Actor(cgroup=cgroup) if cgroup else None
+        return evidence(line, Fix("find out what it starts, or raise its limit", tuple(_steps(cgroup))), culprit)
+    found = case.of_kind("near_limit")
+    if not found:
+        return Evidence(())
+    return Evidence(
+        tuple(_measurement(one) for one in found),
+        None,
+        f"the node runs out of {found[0].facts['what']}: {found[0].text}",
+        Fix("find out who has them; a limit that is raised is reached again", tuple(_who(found))),
+    )
+
+
+def _measurement(one: Symptom) -> Measurement:
+    return Measurement(
+        one.text, one.facts["used"], str(one.facts["what"]), "counters", "confirms", one.from_us,
+        counter=str(one.facts["limit"]),
+    )  # fmt: skip
+
+
+def _steps(cgroup: str) -> Iterator[Step]:
+    if cgroup and is_plain(cgroup):
+        yield command(shell("find", "/sys/fs/cgroup", "-path", f"*{cgroup}", "-name", "pids.*"), "its limit and use")
+    yield WHO["tasks"]
+    yield advice("a pod: podPidsLimit of kubelet; a unit: TasksMax=; a user's session: UserTasksMax=")
+
+
+def _who(found: list[Symptom]) -> Iterator[Step]:
+    for one in found:
+        if one.facts["what"] in WHO:
+            yield WHO[str(one.facts["what"])]
+    yield note("processes that nobody waits for (defunct) and sessions that never end count too")
+
+
+PATTERN = Pattern(
+    id="limit-exhausted",
+    title="A limit on processes or files is reached",
+    proof="literature",
+    looks_like="Programs fail with 'Resource temporarily unavailable' or 'Too many open files' while CPU and memory "
+    "are free.",
+    confirmed_by="The kernel's line about a cgroup whose pids limit rejected a fork, or about file-max; or tasks or "
+    "open files at 85% of what the kernel allows.",
+    refuted_by="Nothing: it is only considered where one of these is there.",
+    remedy="Find out who has them; raise the limit only if they are meant to be there.",
+    stop_gap="raise the limit for now; it is reached again as long as nobody ends what fills it",
+    examine=examine,
+    symptoms=frozenset({"event", "near_limit"}),
+    hog="Nobody: what fails uses no CPU.",
+    culprit="The cgroup whose limit it is, where the kernel names one.",
+    known_from="kernel/cgroup/pids.c, kernel/fork.c, fs/file_table.c",
+)

@@ -1,0 +1,145 @@
+"""A GPU that is slow, or gone, by itself: no core of the node has anything to do with it.
+
+It holds its clocks down for heat or for a power brake, by the driver's own counters of nanoseconds, which miss nothing
+between two readings; its memory has errors that could not be corrected; or its driver lost it. A power cap is what
+full load looks like and is no symptom, and neither are clocks that are low because nothing runs. Heat that the driver
+regulates is one only where the clock fell against this GPU's own past.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from zombiescope._severity import Severity
+from zombiescope.diagnosis import xid
+from zombiescope.diagnosis.facts import Facts
+from zombiescope.diagnosis.spans import runs
+from zombiescope.diagnosis.symptom import Detector, Symptom
+from zombiescope.views.gpu_use import Floats, GpuSeries, fall
+
+SLOWED_RATIO = 0.2
+LEAST_S = 3
+BRIDGE_S = 10
+HW_SLOWDOWN = 0x8 | 0x40 | 0x80
+"""Bits of the reasons for low clocks: hardware slowdown, heat, power brake."""
+CLOCK_FELL = 0.1
+
+WHY = {
+    "hw_thermal_ns": ("heat", "its hardware is too hot"),
+    "power_brake_ns": ("power", "its power supply asks for it (power brake)"),
+    "sw_thermal_ns": ("heat", "its driver keeps it from getting too hot"),
+    "reasons": ("slowdown", "its hardware asks for it (slowdown)"),
+}
+"""By what it was seen: which trouble, and why clocks are held down."""
+STATES = {"lost": "its driver does not reach it any more", "reset_required": "it has to be reset"}
+
+
+def find(facts: Facts) -> Iterator[Symptom]:
+    for series in facts.gpus.values():
+        yield from _held_down(facts, series)
+    for number in sorted({row["gpu"] for row in facts.gpu_rows}):
+        yield from _changed(facts, [row for row in facts.gpu_rows if row["gpu"] == number])
+
+
+def _held_down(facts: Facts, series: GpuSeries) -> Iterator[Symptom]:
+    counted = [name for name in WHY if name != "reasons" and not np.isnan(series.figures[name]).all()]
+    for name in counted or ["reasons"]:
+        ratio = _bits(series.figures[name]) if name == "reasons" else spread(series.figures[name])
+        for first, last in runs(ratio >= SLOWED_RATIO, least=LEAST_S, bridge=BRIDGE_S):
+            from_us, to_us = max(series.at_us(first), facts.start_us), min(series.at_us(last), facts.end_us)
+            if to_us <= from_us or (name == "sw_thermal_ns" and not _clock_fell(series, first, last)):
+                continue
+            trouble, why = WHY[name]
+            seconds = float(np.nansum(np.minimum(ratio[first:last], 1.0)))
+            text = f"GPU {series.gpu} held its clocks down for {seconds:.0f} s: {why}{_hot(series, first, last)}"
+            yield _symptom(facts, series.gpu, (from_us, to_us), text, "warning", {
+                "trouble": trouble, "counter": name, "slowed_s": round(seconds, 1),
+            })  # fmt: skip
+
+
+def spread(counted_ns: Floats) -> Floats:
+    """The part of each second, of a counter that is read every few seconds and counts since the reading before."""
+    ratio = np.zeros(len(counted_ns))
+    known = np.flatnonzero(~np.isnan(counted_ns)).tolist()
+    for before, at in pairwise(known):
+        ratio[before + 1 : at + 1] = counted_ns[at] / 1e9 / (at - before)
+    return ratio
+
+
+def _bits(reasons: Floats) -> Floats:
+    """1 where a reading said so, and until the next one."""
+    ratio, last = np.zeros(len(reasons)), 0.0
+    for second, bits in enumerate(reasons.tolist()):
+        if not np.isnan(bits):
+            last = float(bool(int(bits) & HW_SLOWDOWN))
+        ratio[second] = last
+    return ratio
+
+
+def _clock_fell(series: GpuSeries, first: int, last: int) -> bool:
+    clock = series.figures["clock_sm_mhz"]
+    part = clock[first:last]
+    found = fall(clock[:first], part[~np.isnan(part)])
+    return found is not None and found.now <= (1 - CLOCK_FELL) * found.usual
+
+
+def _hot(series: GpuSeries, first: int, last: int) -> str:
+    part = series.figures["temperature_c"][first:last]
+    return "" if np.isnan(part).all() else f", at {np.nanmax(part):.0f} °C"
+
+
+def _changed(facts: Facts, rows: list[dict[str, Any]]) -> Iterator[Symptom]:
+    """What the last row before the window did not say yet."""
+    for before, row in pairwise(rows):
+        if not facts.start_us <= row["time"] < facts.end_us:
+            continue
+        at = (row["time"], row["time"])
+        number = row["gpu"]
+        errors = _rise(before, row, "ecc_uncorrected")
+        if errors:
+            text = f"GPU {number} had {errors:,} memory error{'s' * (errors > 1)} that could not be corrected"
+            yield _symptom(facts, number, at, text, "warning", {"trouble": "memory", "counter": "ecc_uncorrected"})
+        if _rise(before, row, "remap_failed"):
+            text = f"GPU {number} could not replace a bad row of its memory"
+            yield _symptom(facts, number, at, text, "critical", {"trouble": "memory", "counter": "remap_failed"})
+        if row["state"] in STATES and row["state"] != before["state"]:
+            text = f"GPU {number} is {'lost' if row['state'] == 'lost' else 'out of order'}: {STATES[row['state']]}"
+            yield _symptom(facts, number, at, text, "critical", {"trouble": row["state"]})
+        wish = xid.RECOVERY.get(row["recovery_action"] or 0, "none")
+        if wish != "none" and row["recovery_action"] != before["recovery_action"]:
+            text = f"the driver of GPU {number} asks for a recovery ({wish})"
+            yield _symptom(facts, number, at, text, "critical", {"trouble": "recovery", "action": wish})
+
+
+def _rise(before: dict[str, Any], row: dict[str, Any], name: str) -> int:
+    """A fall is a reset by somebody."""
+    if before[name] is None or row[name] is None:
+        return 0
+    return max(0, int(row[name]) - int(before[name]))
+
+
+def _symptom(
+    facts: Facts, number: int, span: tuple[int, int], text: str, severity: Severity, found: dict[str, Any]
+) -> Symptom:
+    pci = next((row["pci"] for row in reversed(facts.gpu_rows) if row["gpu"] == number and row["pci"]), None)
+    about = {"gpu_number": number, **({"gpu": pci} if pci else {}), **found}
+    return Symptom(DETECTOR, *span, text, severity, group=f"GPU {number}", facts=about, subject="gpu")
+
+
+DETECTOR = Detector(
+    kind="gpu_slow",
+    title="a GPU is slow by itself",
+    reported_when="a GPU held its clocks down for heat or a power brake for 20% of three seconds or more, had memory "
+    "errors that could not be corrected, or was lost by its driver",
+    find=find,
+    source="gpu_seconds",
+    role="victim",
+    about="gpu",
+    weight=5,
+    bounds_case=True,
+    has_hog=False,
+)

@@ -1,0 +1,68 @@
+"""Memory goes out to swap and comes back, all the time: what is needed does not fit.
+
+Going out alone is no trouble: memory that nobody needs is where it belongs then. Both at once for seconds, with tasks
+that wait for it, is a node or a cgroup that works for its swap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from zombiescope._time import SECOND_US
+from zombiescope.diagnosis.facts import Facts
+from zombiescope.diagnosis.symptom import Detector, Symptom
+
+PAGES_PER_S = 1_000
+"""Both ways: 4 MB/s."""
+PART_US, STEP_US = 10 * SECOND_US, 5 * SECOND_US
+WAITED = 0.1
+"""Of the time some task waited for memory (PSI), where the kernel measures that."""
+
+
+def find(facts: Facts) -> Iterator[Symptom]:
+    parts = []
+    for from_us in range(facts.start_us, max(facts.start_us + 1, facts.end_us - PART_US + 1), STEP_US):
+        rate = swapped(facts, from_us, from_us + PART_US)
+        if rate is not None and rate >= PAGES_PER_S and _waited(facts, from_us, from_us + PART_US):
+            parts.append((from_us, rate))
+    if parts:
+        from_us, to_us = parts[0][0], min(parts[-1][0] + PART_US, facts.end_us)
+        most = max(rate for _, rate in parts)
+        yield Symptom(
+            DETECTOR,
+            from_us,
+            to_us,
+            f"{most:,.0f} pages a second went out to swap and as many came back",
+            "warning",
+            group="swap",
+            facts={"pages_per_s": round(most)},
+            subject="memory",
+        )
+
+
+def swapped(facts: Facts, from_us: int, to_us: int) -> float | None:
+    """Pages a second that went both ways."""
+    back, out = (facts.count("vmstat", name, from_us, to_us) for name in ("pswpin", "pswpout"))
+    return None if back is None or out is None else min(back.rate, out.rate)
+
+
+def _waited(facts: Facts, from_us: int, to_us: int) -> bool:
+    waited = facts.count("pressure", "some_us", from_us, to_us, "memory")
+    return waited is None or waited.rate >= WAITED * 1e6
+
+
+DETECTOR = Detector(
+    kind="swapping",
+    title="memory is swapped in and out",
+    reported_when="1,000 pages a second went out to swap and as many came back for 10 s, and some task waited for "
+    "memory 10% of that time",
+    find=find,
+    source="counters",
+    role="victim",
+    about="memory",
+    begins="summed",
+    weight=2,
+    bounds_case=True,
+    has_hog=False,
+    critical_after_s=60.0,
+)

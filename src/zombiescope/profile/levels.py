@@ -1,0 +1,9 @@
+"""Whom samples are counted by. Apart from what counts them, so that a command's options are made without numpy."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Level = Literal["owner", "unit", "pod", "container", "image", "process", "thread", "comm"]
+"""`owner`: the unit, or the container as its pod calls it; of a task that has neither, its name."""
+GroupedBy = Literal["none", "owner", "unit", "pod", "container", "image", "process", "thread", "comm"]
