@@ -1,0 +1,212 @@
+"""The section `kubernetes` and its service: pods of this node for the recorder, incidents of this node for the cluster.
+
+One thread with an event loop: a watch of the pods, one of each RayJob and RayCluster that has a pod here, a look at
+incidents.json, and a feed to the recorder. The API server
+may be away for as long as it likes: the recorder notices nothing, names stay as they were last known, and incidents
+that are still open are told when it is back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from zombiescope._feed import Feed
+from zombiescope.agent.config.setting import setting
+from zombiescope.agent.service import Context, Service
+from zombiescope.cluster import access
+from zombiescope.cluster.access import Access
+from zombiescope.cluster.backoff import Backoff, Outage
+from zombiescope.cluster.changes import PodEvent
+from zombiescope.cluster.incident_news import News, news
+from zombiescope.cluster.node_conditions import NodeConditions
+from zombiescope.cluster.node_events import NodeEvents
+from zombiescope.cluster.pod import Pod
+from zombiescope.cluster.pod_watch import PodWatch
+from zombiescope.cluster.ray_watch import RayWatch
+from zombiescope.recording import incident_file, locate
+
+if TYPE_CHECKING:
+    from lightkube import AsyncClient
+
+FEED_S = 1.0
+AGAIN_S = 60.0
+"""All pods are told again so often: a recorder that was started anew knows none."""
+LOOK_S = 5.0
+STOP_LOOK_S = 1.0
+LAST_WORD_S = 3.0
+SOURCE = "kubernetes"
+AWAY, BACK = "kubernetes_away", "kubernetes_back"
+BLIND = "no recorder runs on this node"
+OVER = "the agent of this node was stopped"
+
+
+@dataclass(frozen=True, slots=True)
+class KubernetesSection:
+    """Names of pods and owners from the API server; incidents as Events and node conditions."""
+
+    enabled: bool = setting(False, "Whether the API server is asked at all.")
+    kubeconfig: str | None = setting(
+        None, "Credentials. Default: the pod's service account, else $KUBECONFIG, else ~/.kube/config."
+    )
+    node: str | None = setting(
+        None, "This node's name in Kubernetes. Default: $NODE_NAME, else the host's name.", pattern=r"[a-z0-9.-]{1,253}"
+    )
+    events: bool = setting(True, "An Event on the Node for every incident.")
+    conditions: bool = setting(
+        False, "Node conditions CoreStarvation, CgroupLeak and UnitCrashLoop. Some tools replace a node for them."
+    )
+    ray: bool = setting(True, "The status of RayJobs and RayClusters of KubeRay that have pods on this node.")
+
+
+def services(section: KubernetesSection) -> Sequence[Service]:
+    return (KubernetesService(section),) if section.enabled else ()
+
+
+class KubernetesService:
+    name = "kubernetes"
+
+    def __init__(self, section: KubernetesSection, feed: Feed | None = None) -> None:
+        self._section = section
+        self._feed = feed or Feed()
+
+    def run(self, context: Context, stop: threading.Event) -> None:
+        access.need_extra()
+        asyncio.run(_Session(self._section, self._feed, context).run(stop))
+
+
+class _Session:
+    """One run of the service."""
+
+    def __init__(self, section: KubernetesSection, feed: Feed, context: Context) -> None:
+        self._section, self._feed, self._context = section, feed, context
+        self._notes: list[str] = []
+        """What is not possible and no fault: said in /readyz."""
+        self._access = Access(section.kubeconfig, section.node)
+        node = self._access.node_name()
+        self._watch = PodWatch(node, on_pod=self._pod, on_gone=lambda _: None, on_event=self._event, say=self._say)
+        self._events = NodeEvents(node) if section.events else None
+        self._conditions = NodeConditions(node) if section.conditions else None
+        self._ray = RayWatch(self._access.async_client, self._event, self._notes.append) if section.ray else None
+        self._telling = Outage(self._say)
+        self._backoff = Backoff()
+
+    async def run(self, stop: threading.Event) -> None:
+        parts = [self._watch.run(self._access.async_client), self._feeding(), self._tell_on()]
+        tasks = [asyncio.create_task(part) for part in parts]
+        try:
+            while not stop.is_set() and not any(task.done() for task in tasks):
+                await asyncio.sleep(STOP_LOOK_S)
+            for task in tasks:
+                if task.done():
+                    task.result()  # raises what ended it: we are started again
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            if self._ray is not None:
+                await self._ray.close()
+            if stop.is_set():
+                await self._last_word()
+
+    def _say(self, line: str) -> None:
+        away = self._watch.outage.lasts_s is not None or self._telling.lasts_s is not None
+        self._context.say("degraded" if away else "ok", line)
+        # On the axis too: without it, no eviction in that hour would look like none.
+        about = {"at_us": time.time_ns() // 1000, "kind": AWAY if away else BACK, "source": SOURCE, "severity": "info"}
+        self._feed.event({**about, "text": line})
+
+    # --- to the recorder ----------------------------------------------------------------------------------------------
+
+    def _pod(self, pod: Pod) -> None:
+        self._feed.pod(_fed(pod))
+
+    def _event(self, event: PodEvent) -> None:
+        self._feed.event(
+            {
+                "at_us": event.at_us, "kind": event.kind, "source": SOURCE, "severity": event.severity,
+                "text": event.text, "fields": event.fields,
+            }
+        )  # fmt: skip
+
+    async def _feeding(self) -> None:
+        loop = asyncio.get_running_loop()
+        next_s = loop.time() + AGAIN_S
+        while True:
+            if loop.time() >= next_s:
+                next_s = loop.time() + AGAIN_S
+                for pod in self._watch.pods.values():
+                    self._pod(pod)
+            if self._watch.synced_at is not None and self._watch.outage.lasts_s is None:
+                self._healthy()
+            if self._ray is not None:
+                self._ray.follow(self._watch.pods.values())
+            self._feed.flush()
+            await asyncio.sleep(FEED_S)
+
+    def _healthy(self) -> None:
+        if self._telling.lasts_s is None:
+            more = [f"{self._watch.refused} more do not fit"] if self._watch.refused else []
+            self._context.say("ok", "; ".join([f"follows the pods of {self._watch.node}", *more, *self._notes]))
+
+    # --- to the cluster -----------------------------------------------------------------------------------------------
+
+    async def _tell_on(self) -> None:
+        if self._events is None and self._conditions is None:
+            await asyncio.Event().wait()
+        while True:
+            client, wait_s = None, LOOK_S
+            try:
+                client = self._access.async_client()
+                while True:
+                    await self._tell(client)
+                    self._backoff.worked()
+                    self._telling.worked()
+                    await asyncio.sleep(LOOK_S)
+            except access.any_trouble() as error:
+                self._telling.failed(error, f"telling of incidents on {self._watch.node}")
+                wait_s = self._backoff.delay_s(error)
+            finally:
+                if client is not None:
+                    await client.close()
+            await asyncio.sleep(wait_s)
+
+    async def _tell(self, client: AsyncClient) -> None:
+        known = self._incidents()
+        for one in known if self._events is not None else ():
+            assert self._events is not None
+            await self._events.tell(client, one)
+        if self._conditions is not None:
+            blind = None if locate.is_locked(self._context.node_dir) else BLIND
+            await self._conditions.settle(client, known, blind)
+
+    def _incidents(self) -> list[News]:
+        found = (news(entry) for entry in incident_file.read(self._context.node_dir))
+        return [one for one in found if one is not None]
+
+    async def _last_word(self) -> None:
+        """A condition that nobody looks after any more must not say True or False."""
+        if self._conditions is None:
+            return
+        with suppress(TimeoutError, *access.any_trouble()):
+            async with asyncio.timeout(LAST_WORD_S):
+                client = self._access.async_client()
+                try:
+                    await self._conditions.settle(client, (), OVER)
+                finally:
+                    await client.close()
+
+
+def _fed(pod: Pod) -> dict[str, Any]:
+    containers = [
+        {"id": one.id, "name": one.name, "image": one.image, "restarts": one.restarts}
+        for one in pod.containers
+        if one.id is not None
+    ]
+    about = {"uid": pod.cgroup_uid, "namespace": pod.namespace, "name": pod.name, "owner": pod.owner_path}
+    return {**about, "containers": containers}

@@ -1,0 +1,114 @@
+"""Counts what the recorder writes, frame by frame, as it is written: a scrape every minute misses no second.
+
+It follows the recording as `top` does, without numpy and pyarrow. The segment that is there when it begins is read from
+its start, because ids and totals mean nothing without what came before; frames that were counted already, by whoever
+counted before this process, are taken for that and not counted again. How far it has counted is told to the supervisor,
+which tells the next one.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import threading
+import time
+from contextlib import suppress
+from typing import Any
+
+from zombiescope import _json
+from zombiescope.agent.metrics import families
+from zombiescope.agent.metrics.cgroups_account import CgroupsAccount
+from zombiescope.agent.metrics.cores_account import CoresAccount
+from zombiescope.agent.metrics.cost_account import CostAccount
+from zombiescope.agent.metrics.events_account import EventsAccount
+from zombiescope.agent.metrics.gpus_account import GpusAccount
+from zombiescope.agent.metrics.incident_account import IncidentAccount
+from zombiescope.agent.service import Context
+from zombiescope.agent.tally import Tally
+from zombiescope.recording import schema
+from zombiescope.recording.layout import NODE_FILE
+from zombiescope.recording.log import LogFrame
+from zombiescope.recording.tail import Tail
+
+POLL_S = 5.0
+"""Every frame counts however late it is read; this is how old a scrape may be."""
+
+
+class NodeAccount:
+    """`newest_s` is asked from the door's thread."""
+
+    name = "account"
+
+    def __init__(self) -> None:
+        self._newest_us: int | None = None
+
+    def newest_s(self) -> float | None:
+        return None if self._newest_us is None else self._newest_us / 1e6
+
+    def run(self, context: Context, stop: threading.Event) -> None:
+        """After a failure it goes on behind what it has counted."""
+        counted_us = context.progress.counted_us
+        since_us = counted_us if counted_us is not None else int(time.time() * 1e6)
+        books = Books(context, since_us)
+        with Tail(context.node_dir) as tail:
+            while not stop.wait(POLL_S):
+                for frame in tail.poll():
+                    books.take(frame, tail.header)
+                    self._newest_us = frame.wall_us
+                    context.progress.counted_us = max(frame.wall_us, context.progress.counted_us or 0)
+                books.publish()
+                context.say("ok")
+
+
+class Books:
+    """All accounts of the node."""
+
+    def __init__(self, context: Context, since_us: int) -> None:
+        tally = context.tally
+        self._tally: Tally = tally
+        self._node_file = context.node_dir / NODE_FILE
+        self._since_us = since_us
+        self._run: object = None
+        self._newest_us = 0
+        self.cores = CoresAccount(tally)
+        self.cgroups = CgroupsAccount(tally)
+        self.events = EventsAccount(tally)
+        self.gpus = GpusAccount(tally)
+        self.cost = CostAccount(tally, context.node_dir)
+        self.incidents = IncidentAccount(tally, context.node_dir, since_us / 1e6)
+        tally.set(families.BUILD, 1, importlib.metadata.version("zombiescope"))
+
+    def take(self, frame: LogFrame, header: dict[str, Any]) -> None:
+        if header.get("recorder_started_us") != self._run:
+            self._begin_run(header)
+        counted = frame.wall_us > self._since_us
+        for block in frame.blocks:
+            if block.table is schema.CORES:
+                self.cores.update(block, counted)
+            elif block.table is schema.COST:
+                self.cost.update(block, counted)
+            elif block.table in (schema.GPU_SECONDS, schema.GPUS):
+                self.gpus.update(block, counted)
+            else:
+                self.cgroups.update(block, counted)
+        self.events.update(frame, counted)
+        if frame.closes:
+            self.cgroups.end_segment()
+        self._newest_us = frame.wall_us
+        self._tally.set(families.NEWEST, frame.wall_us / 1e6)
+
+    def _begin_run(self, header: dict[str, Any]) -> None:
+        self._run = header.get("recorder_started_us")
+        self.cgroups.begin_run()
+        if isinstance(self._run, int):
+            self._tally.set(families.STARTED, self._run / 1e6)
+        with suppress(OSError, ValueError):
+            node = _json.loads(self._node_file.read_bytes())
+            self.cgroups.kernel = node.get("kernel")
+            missing = {str(one.get("source")) for one in node.get("missing") or () if isinstance(one, dict)}
+            self._tally.replace(families.MISSING, (((source,), 1.0) for source in sorted(missing)))
+
+    def publish(self) -> None:
+        for account in (self.cores, self.cgroups, self.cost):
+            account.publish()
+        self.gpus.publish(self._newest_us)
+        self.incidents.poll()

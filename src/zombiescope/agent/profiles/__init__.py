@@ -1,0 +1,1 @@
+"""Continuous profiles: the agent's side of zombiescope.exporting.continuous."""

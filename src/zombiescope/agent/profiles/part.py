@@ -1,0 +1,101 @@
+"""The section `profiles` and its service: starts a process that sends what was sampled since the last time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from zombiescope import _safe_files
+from zombiescope.agent import worker
+from zombiescope.agent.config.setting import Duration, Rule, setting
+from zombiescope.agent.post import is_address
+from zombiescope.agent.service import Context, Service
+from zombiescope.agent.tally import Family
+
+MODULE = "zombiescope.exporting.continuous"
+PEERS = ("pyroscope", "parca", "otlp")
+MOST_WAIT_S = 300.0
+SILENCE_S = 180.0
+SENT, BYTES = "zombiescope_profiles_samples_total", "zombiescope_profiles_bytes_total"
+SKIPPED, FAILURES = "zombiescope_profiles_skipped_seconds_total", "zombiescope_profiles_failures_total"
+FAMILIES = (
+    Family(SENT, "counter", "Samples that the store of profiles has accepted."),
+    Family(BYTES, "counter", "Bytes that were sent to it."),
+    Family(SKIPPED, "counter", "Seconds of samples that were passed over because the store was away for too long."),
+    Family(FAILURES, "counter", "How often the store could not be reached or refused."),
+)
+_EVERY, _BACKLOG, _ANSWER = Duration(60.0), Duration(900.0), Duration(10.0)
+
+
+@dataclass(frozen=True, slots=True)
+class ProfilesSection:
+    """Samples to Pyroscope, Parca or an OTLP collector, all the time."""
+
+    to: str = setting("pyroscope", "What the peer is.", choices=PEERS)
+    url: str | None = setting(None, "Its address: http://pyroscope:4040. Default: nothing is sent.")
+    name: str = setting("zombiescope", "The application, job or service.name over there.")
+    labels: dict[str, str] = field(
+        default_factory=dict, metadata={"rule": Rule("Further labels, beside the node's: {team: ml}.")}
+    )
+    headers: dict[str, str] = field(
+        default_factory=dict, metadata={"rule": Rule("Further headers: {X-Scope-OrgID: team}.")}
+    )
+    token_file: str | None = setting(None, "A file with the token to send as Bearer.")
+    plain_http: bool = setting(False, "Send a token over plain HTTP to another machine nevertheless.")
+    every: Duration = setting(_EVERY, "How often samples are sent.", low=10, high=3600)
+    backlog: Duration = setting(
+        _BACKLOG, "How much is made good when the peer was away; what is older is passed over.", low=60, high=86400
+    )
+    timeout: Duration = setting(_ANSWER, "How long the peer may take to answer.", low=1, high=60)
+
+    def problems(self) -> Iterator[tuple[str, str, str | None]]:
+        if self.url is not None and not is_address(self.url):
+            yield "profiles.url", "is not an address", "write http://host:port or https://host"
+
+    def policy(self) -> dict[str, Any]:
+        """As the process takes it."""
+        return {
+            "to": self.to, "url": self.url, "name": self.name, "labels": dict(self.labels),
+            "headers": dict(self.headers), "token_file": self.token_file, "plain_http": self.plain_http,
+            "timeout_s": self.timeout, "backlog_s": self.backlog,
+        }  # fmt: skip
+
+
+def services(section: ProfilesSection) -> Sequence[Service]:
+    return (ProfilesService(section),) if section.url is not None else ()
+
+
+@dataclass(slots=True)
+class ProfilesService:
+    section: ProfilesSection
+    name: str = "profiles"
+    _failures: int = 0
+
+    def run(self, context: Context, stop: threading.Event) -> None:
+        context.say("ok", "")
+        while not stop.is_set():
+            if context.node_dir.is_dir():
+                self._send(context, stop)
+            stop.wait(min(self.section.every * 2 ** min(self._failures, 8), max(MOST_WAIT_S, self.section.every)))
+
+    def _send(self, context: Context, stop: threading.Event) -> None:
+        folder = context.node_dir / "agent"
+        _safe_files.make_directory(folder)
+        failed: list[str] = []
+        worker.run(
+            MODULE, [str(context.node_dir), str(folder / "profiles.json")], self.section.policy(),
+            lambda said: self._said(context, said, failed), stop, SILENCE_S,
+        )  # fmt: skip
+        self._failures = self._failures + 1 if failed else 0
+        context.say(*(("degraded", failed[0]) if failed else ("ok", "")))
+
+    @staticmethod
+    def _said(context: Context, said: dict[str, Any], failed: list[str]) -> None:
+        if "failure" in said:
+            failed.append(str(said["failure"]))
+            context.count(FAILURES)
+            return
+        for family, key in ((SENT, "samples"), (BYTES, "bytes"), (SKIPPED, "skipped_s")):
+            context.count(family, float(said.get(key, 0)))

@@ -1,0 +1,1 @@
+"""Ray on the time axis: the agent's side of zombiescope.ray."""

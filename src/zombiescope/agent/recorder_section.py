@@ -1,0 +1,93 @@
+"""The section `recorder`: what `record` has as options. All of it holds until the agent is started again, because a
+recorder that is started anew has a hole of seconds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from zombiescope.agent.config.setting import Duration, Rule, Size, setting
+from zombiescope.recorder.config import RecorderConfig
+from zombiescope.recording import locate
+
+_USUAL = RecorderConfig("")
+_INTERVAL, _SEGMENT = Duration(_USUAL.interval_s), Duration(_USUAL.segment_s)
+_KEEP, _COMPACT = Duration(_USUAL.keep_s), Duration(_USUAL.compact_every_s)
+_MAX = Size(_USUAL.max_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class RecorderSection:
+    """What is recorded, where, and for how long it is kept."""
+
+    dir: str | None = setting(
+        None, "Where to record. Default: $ZOMBIESCOPE_DIR, else /var/lib/zombiescope.", fixed=True
+    )
+    node: str | None = setting(
+        None, "The name of this node. Default: the host's.", pattern=r"[^/.][^/]{0,252}", fixed=True
+    )
+    hz: int = setting(_USUAL.hz, "Stack samples per second and core.", low=1, high=999, fixed=True)
+    event: str = setting(_USUAL.event, "What makes a sample.", choices=("cpu-clock", "cycles"), fixed=True)
+    interval: Duration = setting(_INTERVAL, "How often counters are read.", low=0.1, high=60, fixed=True)
+    segment: Duration = setting(_SEGMENT, "Length of one log file.", low=5, high=3600, fixed=True)
+    keep: Duration = setting(_KEEP, "What is older is deleted.", low=60, high=1e9, fixed=True)
+    max_bytes: Size = setting(_MAX, "Never more disk than this.", low=1e6, high=1e18, fixed=True)
+    compact_every: Duration = setting(
+        _COMPACT, "How often the log is turned into Parquet.", low=60, high=86400, fixed=True
+    )
+    labels: dict[str, str] = field(
+        default_factory=dict, metadata={"rule": Rule("Kept with the recording: {zone: us-east-1a}.", fixed=True)}
+    )
+    read_by_all: bool = setting(
+        False, "Every user of this machine may read the recording; without it the group zombiescope may.", fixed=True
+    )
+    leave_out_cores: str = setting(
+        "", "Cores not to sample: 2-5,8, or isolated.", pattern=r"|isolated|\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*",
+        fixed=True,
+    )  # fmt: skip
+    python: bool = setting(
+        True,
+        "Python stacks of hot processes, those that wait and those on a GPU are read out of their memory.",
+        fixed=True,
+    )
+    whole_stacks: bool = setting(
+        True,
+        "Stacks of the hottest threads are copied, to see callers in libraries without frame pointers.",
+        fixed=True,
+    )
+    diagnose: bool = setting(True, "A doctor looks when something is suspicious.", fixed=True)
+
+    def problems(self) -> Iterator[tuple[str, str, str]]:
+        if self.dir is not None and not Path(self.dir).is_absolute():
+            yield "recorder.dir", f"is {self.dir!r}", "write it as an absolute path"
+
+    @property
+    def directory(self) -> Path:
+        return Path(self.dir) if self.dir is not None else locate.default_dir_for_writing().absolute()
+
+    @property
+    def node_name(self) -> str:
+        return self.node or os.uname().nodename
+
+    def arguments(self) -> dict[str, Any]:
+        """As the recorder's process takes them."""
+        return {
+            "dir": str(self.directory),
+            "node": self.node,
+            "hz": self.hz,
+            "event": self.event,
+            "interval_s": self.interval,
+            "segment_s": self.segment,
+            "keep_s": self.keep,
+            "max_bytes": self.max_bytes,
+            "compact_every_s": self.compact_every,
+            "labels": dict(self.labels),
+            "read_by_all": self.read_by_all,
+            "leave_out_cores": self.leave_out_cores,
+            "python": self.python,
+            "whole_stacks": self.whole_stacks,
+            "diagnose": self.diagnose,
+        }

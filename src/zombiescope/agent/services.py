@@ -1,0 +1,178 @@
+"""The services' own process: `python -m zombiescope.agent.services '<json>'`, started by the supervisor.
+
+It has none of the recorder's capabilities. It reads the configuration, starts a thread for each service, says every few
+seconds that it lives, and ends when the supervisor has ended. On SIGHUP it reads the configuration again: services
+whose section changed are started anew, the others are left alone.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import select
+import signal
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from zombiescope import _json
+from zombiescope._confinement import confine
+from zombiescope._text import printable
+from zombiescope.agent import parts
+from zombiescope.agent.config.load import ConfigurationError, Loaded, load, needs_restart
+from zombiescope.agent.health import Health
+from zombiescope.agent.own_families import RECORDER_STARTS, SERVICES_STARTS
+from zombiescope.agent.service import Context, Progress
+from zombiescope.agent.tally import Tally
+from zombiescope.agent.threads import ServiceThreads
+
+BEAT_S = 5.0
+STOP_S = 6.0
+
+
+def say(line: str) -> None:
+    with suppress(OSError):
+        sys.stderr.write(f"zombiescope agent: {printable(line)}\n")
+        sys.stderr.flush()
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the supervisor starts it with."""
+
+    config: str | None
+    strict: bool
+    node_dir: str
+    node: str
+    beats: int
+    starts: int
+    counted_us: int | None = None
+
+
+class Services:
+    def __init__(self, settings: Settings) -> None:
+        """Raises ConfigurationError."""
+        self._settings = settings
+        self._loaded = read_configuration(settings)
+        self._tally = Tally(parts.families())
+        self._tally.add(SERVICES_STARTS, settings.starts + 1)
+        self._health = Health(say)
+        self._progress = Progress(settings.counted_us)
+        self._threads = ServiceThreads(self._context)
+        self._signals: set[int] = set()
+        self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._running: dict[str, list[str]] = {}
+
+    def _context(self, name: str) -> Context:
+        given = self._settings
+        host = os.uname().nodename
+        return Context(name, Path(given.node_dir), given.node, host, self._tally, self._health, self._progress)
+
+    def run(self) -> None:
+        signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, lambda number, _: self._signals.add(number))
+        for part in parts.PARTS:
+            self._start(part)
+        gc.collect()
+        gc.freeze()
+        self._beat(b"alive\n")
+        while not self._signals & {signal.SIGINT, signal.SIGTERM} and self._turn():
+            if signal.SIGHUP in self._signals:
+                self._signals.discard(signal.SIGHUP)
+                self._reload()
+        self._threads.stop_all(STOP_S)
+
+    # --- services ----------------------------------------------------------------------------------------------------
+
+    def _start(self, part: parts.Part) -> None:
+        services = part.services(self._loaded.sections[part.name])
+        self._running[part.name] = [one.name for one in services]
+        for service in services:
+            if not self._threads.start(service):
+                self._health.say(service.name, "failed", "the old one has not ended; it goes on as it was")
+
+    def _reload(self) -> None:
+        try:
+            loaded = read_configuration(self._settings)
+        except ConfigurationError as error:
+            say(f"the configuration was not read again, the old one holds: {error}")
+            self._beat(b"reloaded\n")
+            return
+        before, self._loaded = self._loaded, loaded
+        for name, section in loaded.sections.items():
+            for path in needs_restart(before.sections[name], section, name):
+                say(f"{path} was changed; that takes a restart of the agent")
+        for part in parts.PARTS:
+            if before.sections[part.name] != loaded.sections[part.name]:
+                say(f"{part.name}: started again with its new settings")
+                self._threads.stop(self._running[part.name])
+                for name in self._running[part.name]:
+                    self._health.forget(name)
+                self._start(part)
+        self._beat(b"reloaded\n")
+
+    # --- the supervisor ----------------------------------------------------------------------------------------------
+
+    def _turn(self) -> bool:
+        """False when the supervisor has ended."""
+        ready, _, _ = select.select([self._wake_read, 0], [], [], BEAT_S)
+        if self._wake_read in ready:
+            with suppress(BlockingIOError):
+                os.read(self._wake_read, 512)
+        if 0 in ready:
+            said = os.read(0, 65536)
+            if not said:
+                return False
+            for line in said.splitlines():
+                self._understand(line)
+        return self._beat(b"counted %d\n" % (self._progress.counted_us or 0))
+
+    def _understand(self, line: bytes) -> None:
+        with suppress(ValueError, TypeError):
+            said = _json.loads(line)
+            self._tally.set(RECORDER_STARTS, float(said["recorder_starts"]))
+
+    def _beat(self, line: bytes) -> bool:
+        try:
+            os.write(self._settings.beats, line)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return True
+
+
+def read_configuration(settings: Settings) -> Loaded:
+    """Raises ConfigurationError when it cannot be used; what this version does not know is said."""
+    loaded = load(Path(settings.config) if settings.config else None, parts.sections())
+    refused = list(loaded.mistakes) if settings.strict else loaded.wrong
+    if refused:
+        raise ConfigurationError("; ".join(map(str, refused[:5])), "`zombiescope agent --check-config` lists all")
+    for mistake in loaded.unknown:
+        say(f"left alone: {mistake}")
+    return loaded
+
+
+def main() -> int:
+    if len(sys.argv) != 2:
+        say("its services are started by `zombiescope agent`")
+        return 2
+    given: dict[str, Any] = json.loads(sys.argv[1])
+    confine(programs=True)  # it speaks to the network, and has no use for what the recorder may
+    try:
+        services = Services(Settings(**given))
+    except ConfigurationError as error:
+        say(str(error))
+        return 2
+    services.run()
+    return 0
+
+
+if __name__ == "__main__":
+    code = main()
+    sys.stderr.flush()
+    os._exit(code)  # a service that hangs does not keep the process

@@ -1,0 +1,1 @@
+"""Off the node before it dies: the agent's side of zombiescope.shipping."""

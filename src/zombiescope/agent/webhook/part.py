@@ -1,0 +1,133 @@
+"""The section `webhook` and its service: follows the incidents and tells the receiver, at a bounded rate."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from zombiescope._errors import UserError
+from zombiescope._severity import rank
+from zombiescope.agent.config.setting import Duration, setting
+from zombiescope.agent.incidents import IncidentWatch
+from zombiescope.agent.post import Outcome, is_address, post
+from zombiescope.agent.service import Context, Service
+from zombiescope.agent.tally import Family
+from zombiescope.agent.webhook.alert import RUNBOOKS, of_incident
+from zombiescope.agent.webhook.messages import FORMATS, HOLDS_S
+from zombiescope.agent.webhook.outbox import Outbox
+
+POLL_S = 2.0
+FIRST_WAIT_S, MOST_WAIT_S = 2.0, 300.0
+SENT = "zombiescope_webhook_alerts_total"
+WAITING = "zombiescope_webhook_alerts_waiting"
+FAMILIES = (
+    Family(SENT, "counter", "Alerts for the webhook: accepted, refused, or dropped because too many waited.",
+           ("result",), 3, "accepted, refused, dropped"),
+    Family(WAITING, "gauge", "Alerts that wait for the webhook."),
+)  # fmt: skip
+_TENTH_MINUTE = Duration(10.0)
+_ANSWER = Duration(10.0)
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookSection:
+    """Alerts to a webhook, for people without Prometheus."""
+
+    url: str | None = setting(None, "Where alerts are posted. Default: nowhere.")
+    url_file: str | None = setting(None, "A file with that address, where it is a secret, as Slack's is.")
+    format: str = setting(
+        "webhook",
+        "webhook: as Alertmanager's webhooks; alertmanager: its API (/api/v2/alerts); slack: text.",
+        choices=tuple(FORMATS),
+    )
+    least: str = setting("warning", "Less severe incidents are not sent.", choices=("info", "warning", "critical"))
+    every: Duration = setting(
+        _TENTH_MINUTE, "At most one message in this time; what comes meanwhile goes into the next.", low=1, high=3600
+    )
+    timeout: Duration = setting(_ANSWER, "How long the receiver may take to answer.", low=1, high=60)
+    runbooks: str = setting(
+        RUNBOOKS,
+        "Where the pages of the patterns are published, for the link of each alert: https://wiki.example.org/patterns.",
+    )
+
+    def problems(self) -> Iterator[tuple[str, str, str | None]]:
+        if self.url is not None and self.url_file is not None:
+            yield "webhook.url_file", "stands beside webhook.url", "leave one of them"
+        if self.url is not None and not is_address(self.url):
+            yield "webhook.url", "is not an address", "write http://host:port/path or https://host/path"
+
+
+def services(section: WebhookSection) -> Sequence[Service]:
+    return () if section.url is None and section.url_file is None else (WebhookService(section),)
+
+
+@dataclass(slots=True)
+class WebhookService:
+    section: WebhookSection
+    name: str = "webhook"
+    send: Callable[[str, bytes, str, float], Outcome] = post
+    poll_s: float = POLL_S
+    _repeat_s: float = 0.0
+
+    def run(self, context: Context, stop: threading.Event) -> None:
+        url = self._url()
+        watch = IncidentWatch(context.node_dir)
+        outbox = Outbox(context.node_dir / "agent" / "webhook.json")
+        wait_s, next_s = FIRST_WAIT_S, 0.0
+        context.say("ok")
+        while not stop.wait(self.poll_s):
+            self._collect(watch, outbox, context)
+            context.tally.set(WAITING, len(outbox))
+            alerts = outbox.next()
+            if not alerts or time.monotonic() < next_s:
+                continue
+            outcome = self.send(url, FORMATS[self.section.format](alerts), "application/json", self.section.timeout)
+            if outcome.kind == "later":
+                context.say("degraded", f"{outcome.why}; it is tried again")
+                next_s = time.monotonic() + max(wait_s, outcome.wait_s or 0.0)
+                wait_s = min(2 * wait_s, MOST_WAIT_S)
+                continue
+            outbox.sent(alerts)
+            context.count(SENT, len(alerts), outcome.kind)
+            context.say(*(("ok", "") if outcome.kind == "accepted" else ("degraded", outcome.why)))
+            wait_s, next_s = FIRST_WAIT_S, time.monotonic() + self.section.every
+
+    def _collect(self, watch: IncidentWatch, outbox: Outbox, context: Context) -> None:
+        dropped = outbox.dropped
+        changes = watch.poll()
+        for change in changes:
+            self._put(change.incident, outbox, context)
+        # Those whose end nobody told, because it came while no agent ran.
+        for identity in outbox.open_ones if changes else ():
+            if identity in watch.known:
+                self._put(watch.known[identity], outbox, context)
+        if self.section.format == "alertmanager" and time.monotonic() >= self._repeat_s:
+            self._repeat_s = time.monotonic() + HOLDS_S / 3
+            for incident in (one for one in watch.known.values() if one.get("state") == "open"):
+                if str(incident.get("id")) in outbox.open_ones:
+                    outbox.put_again(of_incident(incident, context.node, self.section.runbooks))
+        if outbox.dropped > dropped:
+            context.count(SENT, outbox.dropped - dropped, "dropped")
+
+    def _put(self, incident: dict[str, object], outbox: Outbox, context: Context) -> None:
+        if rank(str(incident.get("severity"))) >= rank(self.section.least):
+            outbox.put(of_incident(incident, context.node, self.section.runbooks))
+
+    def _url(self) -> str:
+        """Raises UserError."""
+        if self.section.url is not None:
+            return self.section.url
+        assert self.section.url_file is not None
+        try:
+            url = Path(self.section.url_file).read_text("utf-8").strip()
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else "it is no text"
+            raise UserError(
+                f"{self.section.url_file}: {why}", "webhook.url_file names a file with the address"
+            ) from None
+        if not is_address(url):
+            raise UserError(f"{self.section.url_file} holds no address", "it must be one line: https://host/path")
+        return url
