@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zombiescope._text import printable
+from zombiescope.commands import progress
 from zombiescope.commands.failure import Failure
 from zombiescope.commands.output import Json, console, examples, note, print_document, print_object
 from zombiescope.commands.severity import FOUND, FailOn
@@ -78,7 +79,8 @@ def _answer(question: AuditQuestion, catalogue: list[Path]) -> AuditAnswer:
 
     root = question.root
     try:
-        return answer(question, catalogue)
+        with progress.shown(f"examining {root}"):
+            return answer(question, catalogue)
     except NotADirectoryError:
         raise Failure(f"{root} is not a directory", "unpack or mount the image and name the directory") from None
     except FileNotFoundError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from zombiescope.commands import progress
 from zombiescope.commands.output import Json, console, examples, print_document
 from zombiescope.commands.quantities import human_bytes, human_count
 from zombiescope.commands.recording_argument import Dir, Node, node_dir
@@ -20,7 +21,8 @@ def command(directory: Dir = None, node: Node = None, json_: Json = False) -> No
     with node_dir(directory, node) as path:
         from zombiescope.recording.compact import compact
 
-        done = compact(path)
+        with progress.shown("making Parquet"):
+            done = compact(path)
     rows = sum(facts.rows for part in done.parts for facts in part.tables.values())
     size = sum(facts.bytes for part in done.parts for facts in part.tables.values())
     if json_:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from zombiescope._text import printable
 from zombiescope.commands.output import Json, console, examples, note, print_document, table
 from zombiescope.commands.quantities import human_count
-from zombiescope.commands.recording_argument import Dir, Node, opened
+from zombiescope.commands.recording_argument import Dir, Node, opened, recorded_range
 from zombiescope.questions.views import ContainersQuestion
 
 if TYPE_CHECKING:
@@ -52,7 +52,10 @@ def command(question: ContainersQuestion, directory: Dir = None, node: Node = No
     elif found.containers:
         _print(found)
     else:
-        note("zombiescope: no container was seen in this window; a recorder sees those that are made while it runs")
+        note(
+            f"zombiescope: no container was seen in this window (recorded is {recorded_range()}); a recorder sees "
+            "those that are made while it runs"
+        )
 
 
 def _print(found: ContainerList) -> None:
@@ -129,7 +132,7 @@ def _print_containers(out: Console, found: ContainerList) -> None:
     told = {identity for loop in found.loops for identity in loop.family.members} - newest
     rows = [one for one in found.containers if one.id not in told]
     shown = rows[: found.top or _SHOWN]
-    wide = out.width >= _WIDE and any(one.requester or one.requester_unit for one in shown)
+    wide = out.width >= _WIDE and any(one.requester or one.requester_unit or one.owner for one in shown)
     made = table("container", "image", "started", "ended", "starts", *(["asked for by"] * wide), right=("starts",))
     for one in shown:
         made.add_row(
@@ -155,7 +158,7 @@ def _row(one: Container, window: Window, width: int) -> list[str]:
 def _asker(one: Container, wide: bool) -> list[str]:
     from zombiescope.views.container_loops import requester_words
 
-    words = requester_words(one.requester, one.requester_unit) or ""
+    words = requester_words(one.requester, one.requester_unit) or one.owner or ""
     return [_cut(printable(words), _BY_WIDTH)] if wide else []
 
 

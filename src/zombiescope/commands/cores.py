@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from zombiescope.commands.output import Json, command_line, console, examples, note, print_document, table
 from zombiescope.commands.quantities import human_s, percent
-from zombiescope.commands.recording_argument import Dir, Node, opened
+from zombiescope.commands.recording_argument import Dir, Node, opened, recorded_range
 from zombiescope.questions.views import CoresQuestion
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ EXAMPLES = examples(
     "cores --last 5m",
     "cores --at 12:03:22        # that one second",
     "cores --hottest 8 --from 12:00 --to 12:10",
+    "cores --gpu --last 5m      # the GPUs, and who is on them",
     "cores incident.zscope --json | jq '.cores[39]'",
 )
 
@@ -38,6 +39,10 @@ def command(question: CoresQuestion, directory: Dir = None, node: Node = None, j
         found = answer(recording, question)
         if json_:
             print_document("cores", found.document())
+        elif found.gpus is not None:
+            from zombiescope.commands.gpus import print_gpus
+
+            print_gpus(found, directory)
         else:
             _print(found, directory)
 
@@ -48,7 +53,7 @@ def _print(found: CoresAnswer, directory: str | None) -> None:
     out.print(f"{found.recording.name}  {window.heading()}", style="bold")
     if not view.cores:
         look = command_line("info", directory)
-        note(f"zombiescope: no tick ends in this window; '{look}' shows what the recording holds")
+        note(f"zombiescope: no tick ends in this window; recorded is {recorded_range()}; '{look}' shows what there is")
         return
     rows = table("core", *_HEADS, "saturated", "busiest", right=("core", *_HEADS, "saturated"), gap=1)
     rows.add_row("all", *_ratios(view.aggregate), "", "")
@@ -73,8 +78,9 @@ def _print_what_the_mean_hides(view: CoresView) -> None:
     if (worst.longest_saturation_s or 0) < _WORTH_SAYING_S:
         return
     held = human_s(worst.longest_saturation_s)
+    console().print()
     console().print(
-        f"\ncore {worst.cpu} was lost to the kernel for {held} while the mean of all cores "
+        f"core {worst.cpu} was lost to the kernel for {held} while the mean of all cores "
         f"was {percent(view.aggregate.busy)}",
         style="bold red",
     )

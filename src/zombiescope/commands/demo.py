@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from zombiescope.commands import diagnose
+from zombiescope.commands import diagnose, progress
 from zombiescope.commands.failure import Failure
-from zombiescope.commands.output import Json, called, console, examples, note, print_document
+from zombiescope.commands.output import Json, console, examples, note, print_document
 from zombiescope.commands.quantities import human_bytes
 from zombiescope.commands.serve import bind, may_show, token_for
+from zombiescope.commands.typed import called
 from zombiescope.questions.window import WHOLE, Window
 from zombiescope.web import listen_address
 
@@ -51,7 +53,9 @@ def command(
         shutil.rmtree(place, ignore_errors=True)
         _rebuild(place, keep / "raw" if keep else None, quiet=json_)
     except OSError as error:
-        raise Failure(f"{error.filename or place} could not be written: {error.strerror}") from error
+        raise Failure(
+            f"{error.filename or place} could not be written: {error.strerror}", "name a directory with --keep"
+        ) from error
     from zombiescope.recording.reader import open_recording
 
     with open_recording(place) as recording:
@@ -69,7 +73,8 @@ def _place() -> Path:
 def _rebuild(place: Path, raw: Path | None, *, quiet: bool) -> None:
     from zombiescope.lab.replay import rebuild_founding_case
 
-    rebuilt = rebuild_founding_case(place, raw)
+    with progress.shown("rebuilding the founding case: 96 cores, 68,680 memory cgroups"):
+        rebuilt = rebuild_founding_case(place, raw)
     if not quiet:
         note(
             f"rebuilt the founding case: {rebuilt.files} files, {human_bytes(rebuilt.bytes)}, "
@@ -84,7 +89,8 @@ def _explain(recording: Recording, place: Path, json_: bool) -> str:
     whole = WHOLE.choose(recording)
     # The journal goes back for an hour; the profile is its last half minute.
     window = Window(recording.end_us - 30_000_000, recording.end_us + 1, whole.zone)
-    found = diagnosed(recording, window)
+    with progress.shown("looking for causes"):
+        found = diagnosed(recording, window)
     if json_:
         print_document("demo", found.document())
         return ""
@@ -96,15 +102,29 @@ def _explain(recording: Recording, place: Path, json_: bool) -> str:
     out.print("look at it yourself", style="bold")
     looks = (("heatmap", "--last 30s --by core"), ("flamegraph", at), ("diagnose", "--last 30s -o report.html"))
     for name, options in looks:
-        out.print(f"  {called()} {name} {place} {options}", soft_wrap=True)  # broken lines cannot be pasted
+        out.print(
+            f"  {called()} {name} {shlex.quote(str(place))} {options}", soft_wrap=True
+        )  # broken lines cannot be pasted
     guilty = _guilty(window, first)
-    url = listen_address.url(listen_address.DEFAULT, listen_address.PORT, path=guilty)
+    port = _free_port()
+    url = listen_address.url(listen_address.DEFAULT, port, path=guilty)
+    elsewhere = "" if port == listen_address.PORT else f" --listen {listen_address.ADDRESS}:{port}"
     out.print()
     out.print("or on the page", style="bold")
     # Nothing in it is anybody's secret, and so the address below can be opened as it stands.
-    out.print(f"  {called()} serve --no-token {place}", soft_wrap=True)
+    out.print(f"  {called()} serve --no-token{elsewhere} {shlex.quote(str(place))}", soft_wrap=True)
     out.print(f"  {url}", soft_wrap=True)
     return guilty
+
+
+def _free_port() -> int:
+    """The usual one, unless somebody has it: an `up`, whose page would be opened in place of the demo's."""
+    try:
+        made = listen_address.bound(listen_address.DEFAULT, or_next=True)
+    except OSError:
+        return listen_address.PORT
+    with made:
+        return listen_address.port_of(made)
 
 
 def _guilty(window: Window, first: Incident | None) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,18 +10,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from zombiescope.commands import picture
+from zombiescope.commands import picture, progress
 from zombiescope.commands.failure import Failure
 from zombiescope.commands.output import Json, command_line, console, examples, note, print_document
 from zombiescope.commands.quantities import duration_s, within
 from zombiescope.commands.recording_argument import Dirs, Node, node_of, opened, place_of
 from zombiescope.commands.severity import FOUND, FailOn
+from zombiescope.commands.typed import as_typed
 from zombiescope.questions.views import DiagnoseQuestion
 from zombiescope.questions.window import WindowQuestion
 from zombiescope.recording import locate
 
 if TYPE_CHECKING:
-    from zombiescope.diagnosis.diagnose import Progress
     from zombiescope.documents.incidents import DiagnosisAnswer
     from zombiescope.recording.reader import Recording
 
@@ -30,6 +29,7 @@ EXAMPLES = examples(
     "diagnose --last 10m",
     "diagnose --at 12:03:22",
     "diagnose --live 30s",
+    "diagnose --incident 457ef009e0",
     "diagnose --ray-job 02000000 --last 6h",
     "diagnose node-a.zscope node-b.zscope",
     "diagnose incident.zscope -o report.html",
@@ -63,6 +63,9 @@ def command(
 ) -> int:
     """What happened, who did it, how we know, what else it could have been, and what to do.
 
+    --at T means the second at T, as everywhere; causes come before what they cause, so a minute to each side of it is
+    read.
+
     Looks for cores that were lost, tasks that hog the kernel, starved network cards and what the kernel said, and
     explains each with the numbers that prove it.
     """
@@ -76,12 +79,17 @@ def command(
             from zombiescope.documents.incidents import answer, together
 
             _require_recorded(recording, question)
-            with _progress() as progress:
-                one = answer(recording, question, live=live is not None, progress=progress)
+            with progress.shown("looking for what went wrong"):
+                one = answer(recording, question, live=live is not None, progress=_looked_at)
             if one is not None:
                 found.append(one)
                 if output is not None:
                     _write(output, recording, one)
+    if question.incident is not None and not found:
+        raise Failure(
+            f"no incident, or more than one, has an id that starts with {question.incident}",
+            f"'{command_line('diagnose', places[0][0])}' lists them",
+        )
     if question.subject is not None and not found:
         where = "the recording" if len(places) == 1 else f"any of the {len(places)} recordings"
         raise Failure(
@@ -102,8 +110,8 @@ def _check(question: DiagnoseQuestion, output: Path | None, *, alone: bool) -> N
         raise typer.BadParameter(f"--output {output}: the name must end in .html or .md")
     if not alone:
         raise typer.BadParameter("--live records what it looks at; leave out DIR and the window")
-    if question.ray_job and question.pod:
-        raise typer.BadParameter("--ray-job and --pod: leave out one")
+    if sum(1 for one in (question.ray_job, question.pod, question.incident) if one) > 1:
+        raise typer.BadParameter("--ray-job, --pod and --incident: give one of them")
 
 
 def _require_recorded(recording: Recording, question: DiagnoseQuestion) -> None:
@@ -139,26 +147,17 @@ def _recorded(directory: str | None, node: str | None, live_s: float | None) -> 
 
     with private_recorder("diagnose", for_s=live_s) as recorder:
         note(f"recording this machine for {live_s:g} s")
-        while not recorder.ended():
-            time.sleep(0.1)
+        begun_s = time.monotonic()
+        with progress.shown("recording this machine"):
+            while not recorder.ended():
+                progress.update(min(round(time.monotonic() - begun_s), round(live_s)), round(live_s))
+                time.sleep(0.1)
         with open_recording(recorder.home, temporary=True) as recording:
             yield recording
 
 
-@contextmanager
-def _progress() -> Iterator[Progress | None]:
-    """How far a long window is looked through, on stderr where that is a terminal; gone when it is done."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
-    from rich.progress import Progress as Bar
-
-    text = TextColumn("looking at suspicious moments")
-    with Bar(text, BarColumn(), MofNCompleteColumn(), console=Console(file=sys.stderr), transient=True) as bar:
-        task = bar.add_task("", total=None, visible=False)
-        yield lambda done, of: bar.update(task, completed=done, total=of, visible=of > 1)
+def _looked_at(done: int, of: int) -> None:
+    progress.update(done, of, "looking at suspicious moments" if of > 1 else None)
 
 
 def _write(output: Path, recording: Recording, one: DiagnosisAnswer) -> None:
@@ -184,7 +183,8 @@ def show(answer: DiagnosisAnswer, *, verbose: bool = False) -> None:
     out.print(answer.heading, style="bold")
     out.print()
     for line in lines(answer.found, lambda at_us: answer.window.clock(at_us, 1), wordy=verbose):
-        head, rest = (one_line(Text.assemble(*part)) for part in (line.head, line.text))
+        pieces = [(as_typed(text), style) for text, style in line.text] if line.whole else line.text
+        head, rest = (one_line(Text.assemble(*part)) for part in (line.head, pieces))
         if line.whole:
             out.print(head + rest, soft_wrap=True)
             continue

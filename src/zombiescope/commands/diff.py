@@ -40,7 +40,8 @@ _WORTH_SAYING_RATIO = 0.001
 def command(
     question: DiffQuestion,
     before: Annotated[
-        str, typer.Argument(metavar="A", help="What it was: FROM..TO, a recording, or RECORDING@FROM..TO.")
+        str,
+        typer.Argument(metavar="A", help="The baseline: FROM..TO, a recording, or RECORDING@FROM..TO."),
     ],
     after: Annotated[str, typer.Argument(metavar="B", help="What it is now, written the same way.")],
     recording: Annotated[
@@ -106,12 +107,13 @@ def _print(difference: Difference, directory: str | None) -> None:
     out = console()
     old, new, found = difference.before, difference.after, difference.found
     top = difference.question.top
-    out.print(f"A  {old.heading}", style="bold")
+    out.print(f"A  {old.heading}  (baseline)", style="bold")
     out.print(f"B  {new.heading}", style="bold")
     if not found.samples_before and not found.samples_after:
         picture.say_empty(new.selection.filters, directory)
     else:
-        out.print(f"   {found.samples_before:,} and {found.samples_after:,} samples\n")
+        out.print(f"   {found.samples_before:,} and {found.samples_after:,} samples")
+        out.print()
         _print_owners(found, top)
         _print_functions(found, top)
     _print_cores(old.cores(), new.cores())

@@ -13,7 +13,7 @@ import typer
 from zombiescope._text import printable
 from zombiescope.commands.failure import Failure
 from zombiescope.commands.output import Json, command_line, console, examples, note, print_document, print_object
-from zombiescope.commands.recording_argument import Dir, Node, opened, place_of
+from zombiescope.commands.recording_argument import Dir, Node, opened, place_of, recorded_range
 from zombiescope.questions.views import EventsQuestion
 from zombiescope.recording import locate
 
@@ -48,8 +48,9 @@ def command(
     if follow and (window.to or window.at):
         raise typer.BadParameter("--follow has no end; leave out --to and --at")
     with opened(directory, node) as recording:
-        from zombiescope.documents.events import answer
+        from zombiescope.documents.events import answer, refuse_unknown_kinds
 
+        refuse_unknown_kinds(recording, question)
         # Without a window, following starts now.
         found = answer(recording, question, past=not follow or bool(window.last or window.from_))
         place, read_to_us = place_of(directory) / recording.prefix, recording.end_us
@@ -63,7 +64,7 @@ def command(
         _follow(place, read_to_us, question, write)
     elif not found.events:
         look = command_line("info", directory)
-        note(f"zombiescope: nothing happened in this window, or nothing was recorded: see '{look}'")
+        note(f"zombiescope: no such event in this window; recorded is {recorded_range()}: see '{look}'")
 
 
 def _writer(json_: bool, zone: tzinfo) -> Callable[[Event], None]:
@@ -86,12 +87,16 @@ def _writer(json_: bool, zone: tzinfo) -> Callable[[Event], None]:
 
 
 def _line(event: Event, at: datetime, width: int) -> Text:
-    """One event; where its text needs more lines, they are set in below it."""
+    """One event; where its text needs more lines, they are set in below it, and what a code means below those."""
     from rich.text import Text
+
+    from zombiescope.documents.events import meaning
 
     line = Text(f"{at:%H:%M:%S}  ").append(f"{event.kind:<{_KIND_WIDTH}} ", _STYLES.get(event.severity, ""))
     room = max(20, width - line.cell_len)
-    return line.append(f"\n{' ' * line.cell_len}".join(wrap(printable(event.text), room) or [""]))
+    means = meaning(event)
+    lines = [*(wrap(printable(event.text), room) or [""]), *(wrap(means, room) if means else ())]
+    return line.append(f"\n{' ' * line.cell_len}".join(lines))
 
 
 def _follow(place: Path, read_to_us: int, question: EventsQuestion, write: Callable[[Event], None]) -> None:

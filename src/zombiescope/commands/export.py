@@ -13,7 +13,7 @@ from typing import Annotated, BinaryIO, cast
 import typer
 
 from zombiescope import _safe_files
-from zombiescope.commands import picture
+from zombiescope.commands import picture, progress
 from zombiescope.commands.failure import Failure
 from zombiescope.commands.output import Json, examples, note, print_document
 from zombiescope.commands.quantities import human_bytes
@@ -45,7 +45,8 @@ def command(
     ] = None,
     bare: Annotated[bool, typer.Option("--bare", help="collapsed: frames only, not the task's name first.")] = False,
     annotate: Annotated[
-        bool, typer.Option("--annotate", help="collapsed: mark frames of the kernel _[k] and generated code _[j].")
+        bool,
+        typer.Option("--annotate", help="collapsed: mark the kernel _[k], generated code _[j], Python _[p]."),
     ] = False,
     node: Node = None,
     json_: Json = False,
@@ -68,6 +69,7 @@ def command(
         samples = ExportSamples(found.selection)
         write = writer(format_, found.title, bare=bare, annotate=annotate, by=question.by)
         if output is None:
+            progress.clear()
             write(samples, sys.stdout.buffer)
             sys.stdout.buffer.flush()
         else:

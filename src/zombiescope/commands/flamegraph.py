@@ -21,6 +21,7 @@ EXAMPLES = examples(
     "flamegraph --last 5m",
     "flamegraph --at 12:03:22 --cpu 39 -o bad-second.svg",
     "flamegraph --last 10m --comm kubelet --invert",
+    "flamegraph --last 5m --by owner    # a root for each unit or pod",
     "flamegraph --at 12:03:22 --against 11:00..11:01 -o diff.html",
     "flamegraph --from 12:03 --to 12:04 --against healthy.zscope",
     "flamegraph --last 5m --json | jq .total",
@@ -61,6 +62,7 @@ def _write(output: Path, kind: str, found: Flamegraph) -> None:
         from zombiescope.web import report
 
         opens = {"inv": "1"} if found.question.invert else {}
+        opens |= {} if found.question.by == "none" else {"group": found.question.by}
         picture.write_page(
             output,
             lambda: report.of_selection(found.selection, found.title, found.window, opens, base=found.reference),
@@ -75,7 +77,8 @@ def _drawn(found: Flamegraph, kind: str) -> str:
     if kind == "svg":
         return svg.flamegraph(found.tree_for("svg"), found.title, icicle=found.question.invert)
     lines = terminal.flamegraph(found.tree, picture.TEXT_COLUMNS)
-    return f"{picture.wrapped(found.title)}\n{terminal.plain(lines)}{picture.wrapped(_legend(found.tree))}\n"
+    words = "".join(f"{line}\n" for line in _hottest(found, picture.TEXT_COLUMNS))
+    return f"{picture.wrapped(found.title)}\n{terminal.plain(lines)}{words}{picture.wrapped(_legend(found.tree))}\n"
 
 
 def _print(found: Flamegraph, directory: str | None) -> None:
@@ -87,7 +90,17 @@ def _print(found: Flamegraph, directory: str | None) -> None:
         picture.say_empty(found.selection.filters, directory)
         return
     picture.print_lines(terminal.flamegraph(found.tree, picture.text_width()))
+    for line in _hottest(found, picture.text_width()):
+        out.print(line, no_wrap=True)
     out.print(_legend(found.tree))
+
+
+def _hottest(found: Flamegraph, width: int) -> list[str]:
+    """In words, for names that are wider than their frames."""
+    from zombiescope.profile import terminal
+
+    lines = terminal.hottest(found.tree, width, inverted=found.question.invert)
+    return ["", "most samples are in (function < who called it):", *lines, ""] if lines else []
 
 
 def _legend(tree: Tree) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from zombiescope.commands.output import Json, console, examples, note, print_document, table
 from zombiescope.commands.quantities import human_count, human_s, percent
-from zombiescope.commands.recording_argument import Dir, Node, opened
+from zombiescope.commands.recording_argument import Dir, Node, opened, recorded_range
 from zombiescope.questions.views import HistoryQuestion
 from zombiescope.questions.window import zone_of
 
@@ -43,7 +43,10 @@ def command(question: HistoryQuestion, directory: Dir = None, node: Node = None,
     if points:
         _print(name, points, zone)
     else:
-        note("zombiescope: no minute was summed up in this window; the first appears after a minute")
+        note(
+            f"zombiescope: no minute was summed up in this window (recorded is {recorded_range()}); the first appears "
+            "after a minute"
+        )
 
 
 def _print(name: str, points: list[Point], zone: tzinfo) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from datetime import datetime
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from zombiescope._text import printable
 from zombiescope.commands.failure import Failure
+from zombiescope.commands.typed import called
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +42,10 @@ def perform(names: Sequence[str], directory: str, options: Options, *, as_json: 
     else:
         _report(result, directory)
     if result.from_us is None:
-        raise Failure("nothing was imported: no file holds a sample or an event that can be read")
+        raise Failure(
+            "nothing was imported: no file holds a sample or an event that can be read",
+            "docs/import.md lists what can be",
+        )
 
 
 def readable(path: Path | None) -> Path | None:
@@ -158,7 +163,7 @@ def _report(result: ImportResult, directory: str) -> None:
         lines += [f"  {each.file}: {each.format}, {count}" for each, count in counted]
     lines += [*outcome.notes, *_skipped(result)]
     if result.from_us is not None:
-        lines += ["", f"next: zombiescope {'diagnose' if outcome.samples else 'info'} {directory}"]
+        lines += ["", f"next: {called()} {'diagnose' if outcome.samples else 'info'} {shlex.quote(directory)}"]
     _print(lines)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from zombiescope.commands.output import Json, console, examples, print_document, table
@@ -51,6 +52,7 @@ def _print(found: Info, zone: tzinfo) -> None:
     cores = str(found.cpus if found.cpus is not None else "?")
     apart = f"; {format_list(found.left_out)} left out of sampling, as asked for" if found.left_out else ""
     facts.add_row("cores", cores + apart)
+    facts.add_row("GPUs", _gpus(found))
     facts.add_row("labels", ", ".join(f"{key}={value}" for key, value in found.labels.items()) or "none")
     facts.add_row("window", f"{Window(found.start_us, found.end_us, zone).heading()}, {human_s(span_s)}")
     facts.add_row("boots", str(len(found.boots)))
@@ -61,6 +63,14 @@ def _print(found: Info, zone: tzinfo) -> None:
     rows = ", ".join(f"{name} {human_count(count)}" for name, count in found.tables.items() if count)
     out.print(f"rows: {rows or 'none'}")
     _print_blindness(found, zone)
+
+
+def _gpus(found: Info) -> str:
+    """Equal ones together: 8 x NVIDIA H200, driver 570.86.15."""
+    if not found.gpus:
+        return "none" if found.gpu_driver is None else f"none was read, though driver {found.gpu_driver} was loaded"
+    kinds = ", ".join(f"{count} x {name}" for name, count in Counter(found.gpus).items())
+    return f"{kinds}, driver {found.gpu_driver or '?'}"
 
 
 def _print_blindness(found: Info, zone: tzinfo) -> None:

@@ -6,17 +6,22 @@ stderr, never a traceback; ZOMBIESCOPE_DEBUG=1 shows the traceback to whoever wa
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
+import threading
 from collections.abc import Sequence
+from contextlib import nullcontext
 from types import ModuleType
 from typing import Annotated, NoReturn
 
 import typer
 
+from zombiescope import _interrupt, _python
 from zombiescope._errors import QuestionError, UserError
 from zombiescope.commands import (
+    agent,
     audit,
     cgroups,
     check,
@@ -28,7 +33,9 @@ from zombiescope.commands import (
     diff,
     events,
     export,
+    fix,
     flamegraph,
+    fleet,
     freeze,
     heatmap,
     history,
@@ -38,26 +45,51 @@ from zombiescope.commands import (
     mark,
     pack,
     push,
+    python,
     record,
     serve,
+    ship,
     stacks,
     status,
     top,
     up,
 )
+from zombiescope.commands.application import Application
 from zombiescope.commands.failure import one_line
 from zombiescope.commands.options import expanded
 from zombiescope.commands.output import note, paragraphs
 
 _COMMANDS: tuple[tuple[str, tuple[ModuleType, ...]], ...] = (
-    ("Record", (up, record, status, mark)),
-    ("Look", (serve, check, top, cores, heatmap, flamegraph, stacks, diff, events, cgroups, containers, history, info)),
-    ("Explain", (diagnose, audit, demo)),
+    ("Record", (up, record, agent, status, mark)),
+    (
+        "Look",
+        (
+            serve,
+            check,
+            top,
+            cores,
+            heatmap,
+            flamegraph,
+            stacks,
+            python,
+            diff,
+            events,
+            cgroups,
+            containers,
+            history,
+            info,
+        ),
+    ),
+    ("Explain", (diagnose, audit, fix, demo)),
     ("Keep", (import_, freeze, pack, compact)),
-    ("Share", (export, push)),
+    ("Share", (export, push, ship)),
 )
 
-app = typer.Typer(
+GARBAGE_AFTER = 10_000
+"""Objects between two looks for cycles among them. Python's 700 are for programs that make few: a command loads six
+hundred modules and makes objects of tables, next to none of them in a cycle."""
+
+app = Application(
     name="zombiescope",
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
@@ -91,11 +123,15 @@ for _panel, _modules in _COMMANDS:
         app.command(_name, help=paragraphs(_module.command.__doc__), epilog=_module.EXAMPLES, rich_help_panel=_panel)(
             expanded(_module.command)
         )
+app.add_typer(fleet.app, name="fleet", rich_help_panel="Explain")
 app.add_typer(lab.app, name="lab", rich_help_panel="Try")
 
 
 def main() -> None:
     """What the installed script calls."""
+    _python.leave_current_directory_out()
+    _python.leave_threads_of_numpy_out()
+    gc.set_threshold(GARBAGE_AFTER)
     # A reader that went away (`| head`) ends this process quietly, as it ends every other Unix tool.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     _leave(run(sys.argv[1:] or ["--help"]))
@@ -119,14 +155,16 @@ def _leave(code: int) -> NoReturn:
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command and answer its exit code."""
+    interrupts = _interrupt.Interrupts() if threading.current_thread() is threading.main_thread() else None
     try:
-        result = app(args=list(arguments), prog_name="zombiescope", standalone_mode=False)
+        with interrupts or nullcontext():
+            result = app(args=list(arguments), prog_name="zombiescope", standalone_mode=False)
     except typer.TyperException as error:
         return _wrong_usage(error)
     except (KeyboardInterrupt, typer.Abort):
-        return 130
+        return _interrupt.INTERRUPTED
     except Exception as error:  # noqa: BLE001  a person sees one line, never a traceback
-        return _could_not_run(error)
+        return _interrupt.INTERRUPTED if interrupts and interrupts.seen else _could_not_run(error)
     return result if isinstance(result, int) else 0
 
 
@@ -145,7 +183,7 @@ def _usage_message(error: typer.TyperException) -> str:
     given = getattr(error, "param", None)
     if given is None:
         return error.message
-    name = given.opts[0] if given.param_type_name == "option" else given.human_readable_name
+    name = given.opts[0] if given.param_type_name == "option" else given.metavar or given.name.upper()
     return f"{name}: {error.message}"
 
 

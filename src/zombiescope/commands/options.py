@@ -14,6 +14,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 import typer
 
 from zombiescope._errors import QuestionError
+from zombiescope.commands import completion
 from zombiescope.commands.usage import wrong_usage
 from zombiescope.questions.parameter import Declared, Question, declared, filled
 
@@ -71,6 +72,7 @@ def _option(each: Declared, name: str) -> Parameter:
         max=said.high if _is_number(each) else None,
         parser=None if said.parse is None else _parser(said.parse),
         rich_help_panel=said.panel,
+        autocompletion=completion.offered(each.field),
         show_default=bool(default),
     )
     return Parameter(each.field, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[_type(each), info])

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import json
 import shlex
-import shutil
 import sys
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from zombiescope._text import printable
+from zombiescope.commands import progress
+from zombiescope.commands.typed import as_typed, called
 
 if TYPE_CHECKING:
     from zombiescope.commands.terminal import PlainConsole, PlainTable
@@ -31,6 +31,7 @@ def print_document(command: str, document: dict[str, Any]) -> None:
 
 def print_object(value: dict[str, Any], indent: int | None = None) -> None:
     """One JSON object on one line, at once: somebody may be reading the other end of the pipe."""
+    progress.clear()
     # JSON has an escape for every control character but this one, which a terminal takes for a key.
     sys.stdout.write(json.dumps(value, indent=indent, allow_nan=False).replace("\x7f", "\\u007f") + "\n")
     sys.stdout.flush()
@@ -45,16 +46,9 @@ def console(*, stderr: bool = False) -> PlainConsole:
 
 def note(text: str) -> None:
     """A line on stderr: progress, warnings, what is missing."""
-    sys.stderr.write(f"{printable(text)}\n")
+    progress.clear()
+    sys.stderr.write(f"{printable(as_typed(text))}\n")
     sys.stderr.flush()
-
-
-def called() -> str:
-    """What to type for this command here: its name where the PATH leads to it, else its path."""
-    own = Path.cwd() / sys.argv[0]
-    if own.name != "zombiescope" or shutil.which("zombiescope") == str(own):
-        return "zombiescope"
-    return str(own.relative_to(Path.cwd()) if own.is_relative_to(Path.cwd()) else own)
 
 
 def command_line(command: str, directory: str | None) -> str:

@@ -50,6 +50,9 @@ def command(
             size = pack(recording, window.start_us, window.end_us, out_path, redact=redact)
         except ValueError as error:
             raise Failure(str(error)) from error
+        except OSError as error:
+            why = f"{out_path} could not be written: {error.strerror}"
+            raise Failure(why, "name a file that you may write, with -o") from error
     if json_:
         times = {"from": window.start_us / 1e6, "to": window.end_us / 1e6}
         print_document("pack", {"file": str(out_path), "bytes": size, "redacted": redact, **times})

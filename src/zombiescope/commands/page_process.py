@@ -9,7 +9,7 @@ import subprocess
 import sys
 from typing import Any
 
-from zombiescope import _python
+from zombiescope import _interrupt, _python
 from zombiescope.commands.output import note
 from zombiescope.commands.serve import bind, may_show, refuse_open_address, say_token, token_for
 from zombiescope.web import listen_address
@@ -48,6 +48,7 @@ def _start(settings: dict[str, Any], secret: dict[str, Any], made: socket.socket
         os.waitpid(child, 0)
         return
     code = 1
+    _interrupt.hold()  # for good: Ctrl-C is for the recorder, and the page ends with it
     try:
         page = subprocess.Popen(  # noqa: S603  our own interpreter, our own module
             _python.module("zombiescope.web", json.dumps(settings)),

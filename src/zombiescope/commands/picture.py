@@ -12,6 +12,7 @@ from zombiescope import _safe_files
 from zombiescope.commands.failure import Failure
 from zombiescope.commands.output import command_line, console, note
 from zombiescope.commands.quantities import human_bytes
+from zombiescope.commands.recording_argument import recorded_range, why_no_stacks
 
 if TYPE_CHECKING:
     from zombiescope.profile.selection import Filters
@@ -47,7 +48,9 @@ def write(output: Path, text: str) -> None:
         with _safe_files.output(output) as file:
             file.write(text.encode())
     except OSError as error:
-        raise Failure(f"{output} could not be written: {error.strerror}") from error
+        raise Failure(
+            f"{output} could not be written: {error.strerror}", "name a file that you may write, with -o"
+        ) from error
     note(f"{output}: {human_bytes(output.stat().st_size)}")
 
 
@@ -95,4 +98,8 @@ def say_empty(filters: Filters, directory: str | None) -> None:
     from zombiescope.questions.filters import words
 
     why = f"with {said}" if (said := words(filters)) else "in this window"
-    note(f"zombiescope: no samples {why}; '{command_line('info', directory)}' shows what the recording holds")
+    if refused := why_no_stacks():
+        note(f"zombiescope: stacks were not recorded: {refused}")
+        return
+    look = command_line("info", directory)
+    note(f"zombiescope: no samples {why}; recorded is {recorded_range()}; '{look}' shows what there is")

@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from zombiescope import _python
+from zombiescope import _interrupt, _python
+from zombiescope.commands import progress
 from zombiescope.commands.failure import Failure
 from zombiescope.commands.record import configuration, recorder_arguments
 from zombiescope.recording import locate
@@ -28,6 +29,7 @@ _MAX_BYTES = 64 * 10**6
 _START_S = 60.0
 _STOP_S = 10.0
 _SHM = "/dev/shm"  # noqa: S108  a private directory is made in it
+_LOOK = "'zombiescope record --for 10s' says more"
 _libc = ctypes.CDLL(None)
 
 
@@ -46,7 +48,7 @@ class PrivateRecorder:
         """Whether it has ended in order. Raises Failure when it ended otherwise."""
         code = self.process.poll()
         if code:
-            raise Failure(f"the recorder ended early: {self.last_words()}")
+            raise Failure(f"the recorder ended early: {self.last_words()}", _LOOK)
         return code is not None
 
     def last_words(self) -> str:
@@ -60,7 +62,8 @@ def private_recorder(name: str, **changes: Any) -> Iterator[PrivateRecorder]:
     home = Path(tempfile.mkdtemp(prefix=f"zombiescope-{name}-", dir=_memory()))
     try:
         with _started(home, changes) as recorder:
-            _wait_for_data(recorder)
+            with progress.shown("starting a recorder"):
+                _wait_for_data(recorder)
             yield recorder
     finally:
         shutil.rmtree(home, ignore_errors=True)
@@ -80,7 +83,7 @@ def _memory() -> str | None:
 def _started(home: Path, changes: dict[str, Any]) -> Iterator[PrivateRecorder]:
     config = configuration(dir=str(home), max_bytes=_MAX_BYTES, quiet=True, **changes)
     # Under a runtime directory of its own, nobody mistakes it for the machine's recorder.
-    environment = _python.environment() | {"ZOMBIESCOPE_RUNTIME_DIR": str(home / "run")}
+    environment = _python.steady_environment() | {"ZOMBIESCOPE_RUNTIME_DIR": str(home / "run")}
     with (home / "stderr").open("wb") as errors:
         process = subprocess.Popen(  # noqa: S603  our own interpreter, our own module
             recorder_arguments(config),
@@ -102,7 +105,8 @@ def _started(home: Path, changes: dict[str, Any]) -> Iterator[PrivateRecorder]:
 
 
 def _end_with_us() -> None:
-    """A command that is killed must not leave a recorder behind (PR_SET_PDEATHSIG)."""
+    """A command that is killed must not leave a recorder behind (PR_SET_PDEATHSIG). A Ctrl-C waits until it runs."""
+    _interrupt.hold()
     _libc.prctl(1, signal.SIGTERM)
 
 
@@ -111,7 +115,7 @@ def _wait_for_data(recorder: PrivateRecorder) -> None:
     home = recorder.home
     while not any((home / f"node={node}" / "node.json").exists() for node in locate.nodes_in(home)):
         if recorder.process.poll() is not None:
-            raise Failure(f"the recorder could not start: {recorder.last_words()}")
+            raise Failure(f"the recorder could not start: {recorder.last_words()}", _LOOK)
         if time.monotonic() > deadline:
-            raise Failure(f"the recorder wrote nothing in {_START_S:.0f} s", "see 'zombiescope record --for 10s'")
+            raise Failure(f"the recorder wrote nothing in {_START_S:.0f} s", _LOOK)
         time.sleep(0.05)

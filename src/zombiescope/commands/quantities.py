@@ -3,19 +3,11 @@ them."""
 
 from __future__ import annotations
 
-import re
-
 import typer
 
 from zombiescope.commands.usage import wrong_usage
 from zombiescope.questions import duration
-
-_BYTES = {"": 1, "B": 1}
-_BYTES |= {f"{prefix}B": 1000**power for power, prefix in enumerate("kMGT", 1)}
-_BYTES |= {f"{prefix}iB": 1024**power for power, prefix in enumerate("KMGT", 1)}
-_BYTES_BY_LOWER = {unit.lower(): size for unit, size in _BYTES.items()}
-
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)", re.IGNORECASE)
+from zombiescope.questions.size import size_bytes as read_size
 
 
 def duration_s(text: str) -> float:
@@ -26,11 +18,8 @@ def duration_s(text: str) -> float:
 
 def size_bytes(text: str) -> int:
     """Bytes from "2GB" (decimal), "1GiB" (binary) or a bare number. Raises typer.BadParameter."""
-    match = _SIZE.fullmatch(text.strip())
-    unit = _BYTES_BY_LOWER.get(match[2].lower()) if match else None
-    if match is None or unit is None:
-        raise typer.BadParameter(f"{text!r} is not a size; write it as 512MB, 2GB or 1GiB")
-    return int(float(match[1]) * unit)
+    with wrong_usage():
+        return read_size(text)
 
 
 def within(value: float, low: float, high: float, shown: str) -> float:

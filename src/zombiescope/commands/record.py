@@ -16,11 +16,12 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from zombiescope import _python
+from zombiescope import _interrupt, _python
 from zombiescope._time import DEFAULT_HZ
 from zombiescope.commands.failure import Failure
 from zombiescope.commands.output import Json, examples
 from zombiescope.commands.quantities import duration_s, size_bytes, within
+from zombiescope.commands.typed import as_root, called
 from zombiescope.recording import locate
 from zombiescope.recording.core_lists import ISOLATED
 
@@ -154,6 +155,22 @@ LeaveOutCores = Annotated[
 ]
 
 
+Python = Annotated[
+    bool,
+    typer.Option(
+        "--python/--no-python",
+        help="Read Python stacks of hot processes, of those that wait and of those on a GPU, or do not.",
+    ),
+]
+WholeStacks = Annotated[
+    bool,
+    typer.Option(
+        "--whole-stacks/--no-whole-stacks",
+        help="Copy some stacks of the hottest threads, to see callers in libraries without frame pointers.",
+    ),
+]
+
+
 def command(
     directory: Dir = None,
     for_s: For = None,
@@ -169,6 +186,8 @@ def command(
     node: Node = None,
     read_by_all: ReadByAll = False,
     leave_out_cores: LeaveOutCores = "",
+    python: Python = True,
+    whole_stacks: WholeStacks = True,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing while recording.")] = False,
     json_: Json = False,
 ) -> None:
@@ -193,6 +212,8 @@ def command(
             compact_every_s=compact_every_s,
             read_by_all=read_by_all,
             leave_out_cores=leave_out_cores,
+            python=python,
+            whole_stacks=whole_stacks,
             json=json_,
             quiet=quiet,
         )
@@ -215,9 +236,13 @@ def configuration(**changes: Any) -> dict[str, Any]:
         "compact_every_s": 900.0,
         "read_by_all": False,
         "leave_out_cores": "",
+        "python": True,
+        "whole_stacks": True,
         "diagnose": False,
         "json": False,
         "quiet": False,
+        "called": called(),
+        "as_root": "" if os.geteuid() == 0 else as_root(),
     } | changes
 
 
@@ -232,11 +257,15 @@ def become_recorder(config: dict[str, Any]) -> NoReturn:
     arguments = recorder_arguments(config)
     sys.stdout.flush()
     sys.stderr.flush()
+    environment = _python.steady_environment() | {"ZOMBIESCOPE_CALLED": str(config["called"])}  # for the doctor
+    _interrupt.hold()
     try:
-        os.execve(arguments[0], arguments, _python.environment())  # noqa: S606  our own interpreter, our own module
+        os.execve(arguments[0], arguments, environment)  # noqa: S606  our own interpreter, our own module
     except OSError as error:
         why = f"{arguments[0]} cannot be executed by this user: {error.strerror}"
         raise Failure(why, "build .venv with an interpreter that may be: make setup PYTHON=/usr/bin/python3") from error
+    finally:  # only where it did not become it
+        _interrupt.release()
 
 
 def writable_dir(directory: str | None) -> str:

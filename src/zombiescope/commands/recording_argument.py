@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from zombiescope.commands import completion, progress
 from zombiescope.commands.failure import Failure
 from zombiescope.commands.output import note
+from zombiescope.questions.window import held
 from zombiescope.recording import locate
 
 if TYPE_CHECKING:
@@ -26,8 +28,8 @@ Dir = Annotated[
     typer.Argument(
         metavar="DIR",
         show_default=False,
-        help="A recording: a directory, or a file made by pack. Default: $ZOMBIESCOPE_DIR, else that of the "
-        "recorder running here, else /var/lib/zombiescope.",
+        help="A recording: a directory, the address of an object store (s3://...), or a file made by pack. Default: "
+        "$ZOMBIESCOPE_DIR, else that of the recorder running here, else /var/lib/zombiescope.",
     ),
 ]
 Dirs = Annotated[
@@ -41,14 +43,46 @@ Dirs = Annotated[
 ]
 Node = Annotated[
     str | None,
-    typer.Option("--node", metavar="NAME", help="Which node, where the recording holds several."),
+    typer.Option(
+        "--node", metavar="NAME", help="Which node, where the recording holds several.", autocompletion=completion.nodes
+    ),
 ]
+
+
+class _Closed(NamedTuple):
+    """What is known of a recording when it is closed."""
+
+    held: str
+    no_stacks: str
+
+
+_LAST: list[Recording | _Closed] = []
+"""The recording that was opened last."""
+
+
+def recorded_range() -> str:
+    """From when to when something is recorded, for whoever asked and got nothing."""
+    last = _LAST[-1] if _LAST else _Closed("", "")
+    return last.held if isinstance(last, _Closed) else held(last)
+
+
+def why_no_stacks() -> str:
+    """Where its recorder was not allowed to sample: that, and what grants it."""
+    last = _LAST[-1] if _LAST else _Closed("", "")
+    return last.no_stacks if isinstance(last, _Closed) else _no_stacks(last)
+
+
+def _no_stacks(recording: Recording) -> str:
+    missing = recording.node.get("missing")
+    entries = [one for one in missing if isinstance(one, dict)] if isinstance(missing, list) else []
+    lacking = next((one for one in entries if one.get("source") == "stack samples"), None)
+    return "" if lacking is None else f"{lacking.get('why')}; {lacking.get('grant')}, or record as root"
 
 
 def place_of(directory: str | None) -> Path:
     """Where the recording lies."""
     if directory is not None and "://" in directory:
-        raise Failure(f"{directory}: recordings are read from this machine's disks", "copy it here first")
+        raise Failure(f"{directory}: this command needs a recording on this machine's disks", "copy it here first")
     return locate.default_dir() if directory is None else Path(directory)
 
 
@@ -65,15 +99,18 @@ def opened(directory: str | None, node: str | None = None) -> Iterator[Recording
     """The recording, open; what of it could not be read is said at the end."""
     from zombiescope.recording.reader import open_recording
 
-    place = place_of(directory)
-    try:
-        recording = open_recording(place, node_of(directory, node))
-    except PermissionError as error:
-        what = error.filename or place
-        raise Failure(f"{what} may not be read by this user", READ_FIX) from error
-    with recording:
-        yield recording
-        _report_damage(recording)
+    place = directory if directory is not None and "://" in directory else place_of(directory)
+    with progress.shown(f"reading {place}"):
+        try:
+            recording = open_recording(place, node_of(directory, node))
+        except PermissionError as error:
+            what = error.filename or place
+            raise Failure(f"{what} may not be read by this user", READ_FIX) from error
+        with recording:
+            _LAST[:] = [recording]
+            yield recording
+            _LAST[:] = [_Closed(held(recording), _no_stacks(recording))]
+            _report_damage(recording)
 
 
 def _report_damage(recording: Recording) -> None:

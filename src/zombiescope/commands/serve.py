@@ -21,6 +21,7 @@ EXAMPLES = examples(
     "serve                       # what is recorded here",
     "serve incident.zscope --open",
     "serve node-a.zscope node-b.zscope",
+    "serve --fleet s3://recordings/prod",
     "serve --listen 10.0.0.5:8321 --host gpu-17.example.org",
 )
 
@@ -68,13 +69,24 @@ def command(
     token: TokenOption = True,
     open_: OpenOption = False,
     node: Node = None,
+    fleet: Annotated[
+        str | None,
+        typer.Option(
+            "--fleet",
+            metavar="ROOT",
+            help="Show a fleet: a directory or object-store address with node=NAME directories.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """The web page over recordings: cores, heat map, flame graph, diagnosis.
 
     It listens on this machine only, reads only, and changes nothing. It requires a token, which is made anew and shown
     once, in the address to open.
     """
-    chosen: list[str] | list[None] = directories or [None]
+    chosen: list[str] | list[None] = directories or ([] if fleet is not None else [None])
+    if fleet is not None and "://" not in fleet and not Path(fleet).is_dir():
+        raise Failure(f"{fleet} is not a directory", "name the directory that holds node=NAME directories")
     places = [(place_of(each), node_of(each, node)) for each in chosen]
     for place, _ in places:
         if not place.exists():
@@ -93,7 +105,7 @@ def command(
 
     shown = url if open_ and may_show(url) else None
     opened = tuple(Place(Path(place), name) for place, name in places)
-    serve(made, ServerConfig(opened, where, tuple(names or ()), secret, open_url=shown))
+    serve(made, ServerConfig(opened, where, tuple(names or ()), secret, open_url=shown, fleet=fleet))
 
 
 def bind(where: ListenAddress, *, exact: bool) -> socket.socket:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from zombiescope._severity import SEVERITIES
+from zombiescope.commands.completion import severities
 
 FOUND = 3
 """The exit code when something was found that is severe enough."""
@@ -24,6 +25,7 @@ FailOn = Annotated[
         "--fail-on",
         parser=_severity,
         metavar="SEVERITY",
+        autocompletion=severities,
         help="Exit 3 if anything found is at least this severe: info, warning, critical.",
     ),
 ]

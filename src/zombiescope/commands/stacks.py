@@ -8,6 +8,7 @@ from zombiescope.commands import picture
 from zombiescope.commands.output import Json, console, examples, print_document, table
 from zombiescope.commands.quantities import human_count
 from zombiescope.commands.recording_argument import Dir, Node, opened
+from zombiescope.profile.short_names import fitted
 from zombiescope.questions.views import StacksQuestion
 
 if TYPE_CHECKING:
@@ -16,17 +17,19 @@ if TYPE_CHECKING:
 EXAMPLES = examples(
     "stacks --last 5m",
     "stacks --at 12:03:22 --cpu 39",
+    "stacks --last 5m --by unit",
     "stacks --last 1h --unit kubelet.service --kernel --top 50",
     "stacks --last 5m --json | jq '.functions[0]'",
 )
 
 _STACKS_SHOWN = 3
 _NAME_WIDTH = 46
+_WHO_WIDTH, _OWNER_WIDTH = 28, 22
 _LEAF_FRAMES = 12
 
 
 def command(question: StacksQuestion, directory: Dir = None, node: Node = None, json_: Json = False) -> None:
-    """The hottest functions and stacks of any past window.
+    """Who ran, and the hottest functions and stacks, of any past window.
 
     Self is time in the function, total is time in it and in what it called.
 
@@ -43,7 +46,31 @@ def command(question: StacksQuestion, directory: Dir = None, node: Node = None, 
         if not found.functions:
             picture.say_empty(found.profile.filters, directory)
             return
+        _print_who(found, question.by)
         _print(found)
+
+
+_WHO_SHOWN = 8
+_WHO = {
+    "owner": "unit or pod", "unit": "unit", "pod": "pod", "container": "container", "image": "image",
+    "process": "process", "thread": "thread", "comm": "name",
+}  # fmt: skip
+
+
+def _print_who(found: HotStacks, by: str) -> None:
+    """Cores in the mean, of all samples, and how much of it inside the kernel."""
+    out = console()
+    rows = table("cores", "share", "kernel", _WHO[by], "of", right=("cores", "share", "kernel"))
+    for ran in found.who.ran[:_WHO_SHOWN]:
+        cores = "?" if ran.cpus is None else f"{ran.cpus:.2f}"
+        owner = next((each for each in (ran.group.pod, ran.group.unit) if each and each != ran.group.name), "")
+        shares = (_percent(ran.ratio), _percent(ran.kernel_ratio))
+        rows.add_row(cores, *shares, fitted(ran.group.name, _WHO_WIDTH), fitted(owner, _OWNER_WIDTH))
+    out.print(rows)
+    more = len(found.who.ran) - _WHO_SHOWN + found.who.others
+    if more > 0:
+        out.print(f"and {more:,} more", style="dim")
+    out.print()
 
 
 def _print(found: HotStacks) -> None:
@@ -52,13 +79,13 @@ def _print(found: HotStacks) -> None:
     for hot in found.functions:
         module = (hot.function.module or "").rpartition("/")[2]
         rows.add_row(
-            _percent(hot.self_ratio), _percent(hot.total_ratio), _short(hot.function.name, _NAME_WIDTH), module
+            _percent(hot.self_ratio), _percent(hot.total_ratio), fitted(hot.function.name, _NAME_WIDTH), module
         )
     out.print(rows)
     out.print()
     out.print(f"{human_count(found.total)} samples; the hottest stacks, innermost frame first:")
     for stack in found.stacks[:_STACKS_SHOWN]:
-        names = [_short(frame.name, _NAME_WIDTH + 20) for frame in reversed(stack.frames)]
+        names = [fitted(frame.name, _NAME_WIDTH + 20) for frame in reversed(stack.frames)]
         out.print()
         out.print(f"{_percent(stack.ratio)}  {names[0]}")
         for name in names[1:_LEAF_FRAMES]:
@@ -69,7 +96,3 @@ def _print(found: HotStacks) -> None:
 
 def _percent(ratio: float) -> str:
     return f"{ratio * 100:5.1f}%"
-
-
-def _short(name: str, width: int) -> str:
-    return name if len(name) <= width else name[: width - 1] + "…"

@@ -3,21 +3,26 @@
 Reading the options of a command with typer takes a tenth of a second, in which `import` reads a perf.data of half a
 million samples. A plain `import FILE... DIR` is therefore read here; whatever is not plain, a mistake above all, goes
 to typer, which knows how to speak of it.
+
+Little is imported at the top: until `main` has begun, a Ctrl-C would show where it hit.
 """
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
-from collections.abc import Sequence
-from pathlib import Path
+
+from zombiescope import _interrupt
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _VALUES = ("--kallsyms", "--symbols", "--node")
 _SWITCHES = ("--json", "--inline")
 
 
 def main() -> None:
+    _interrupt.end_silently()
     plain = plain_import(sys.argv[1:])
     if plain is not None:
         _leave(_import(*plain))
@@ -52,17 +57,26 @@ def plain_import(arguments: Sequence[str]) -> tuple[list[str], dict[str, list[st
 
 
 def _import(places: list[str], options: dict[str, list[str]]) -> int:
+    import os
+    import signal
+
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    from zombiescope import _python
     from zombiescope._text import printable
     from zombiescope.commands.failure import one_line
 
+    _python.leave_threads_of_numpy_out()
+    interrupts = _interrupt.Interrupts()
     try:
-        _perform(places, options)
+        with interrupts:
+            _perform(places, options)
     except KeyboardInterrupt:
-        return 130
+        return _interrupt.INTERRUPTED
     except Exception as error:
         from zombiescope._errors import UserError
 
+        if interrupts.seen:
+            return _interrupt.INTERRUPTED
         if os.environ.get("ZOMBIESCOPE_DEBUG"):
             raise
         expected = isinstance(error, (UserError, OSError))
@@ -73,6 +87,8 @@ def _import(places: list[str], options: dict[str, list[str]]) -> int:
 
 
 def _perform(places: list[str], options: dict[str, list[str]]) -> None:
+    from pathlib import Path
+
     from zombiescope.commands.import_run import perform, readable
     from zombiescope.importing.session import Options
 
@@ -89,6 +105,8 @@ def _perform(places: list[str], options: dict[str, list[str]]) -> None:
 
 def _leave(code: int) -> None:
     """As commands.main: pyarrow, which a large import loads, may abort the interpreter's own end."""
+    import os
+
     try:
         sys.stdout.flush()
     except OSError as error:

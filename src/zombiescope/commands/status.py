@@ -1,48 +1,69 @@
-"""`zombiescope status`: is a recorder running here, and how is it doing."""
+"""`zombiescope status`: which recorders run here, and how they are doing."""
 
 from __future__ import annotations
 
+import shlex
 import time
 from datetime import tzinfo
-from typing import Any
+from typing import Annotated, Any
 
+import typer
+
+from zombiescope._text import printable
 from zombiescope.commands.failure import one_line
 from zombiescope.commands.output import Json, console, examples, note, print_document
 from zombiescope.commands.quantities import human_bytes, human_count, human_s, percent
+from zombiescope.commands.recording_argument import place_of
+from zombiescope.commands.typed import as_typed
 from zombiescope.commands.window import clock, zone_of
 from zombiescope.kernel.cpu import format_list
 
 EXAMPLES = examples(
     "status",
+    "status /data/flight",
     "status --json | jq .cost",
 )
+
+Dir = Annotated[
+    str | None,
+    typer.Argument(metavar="DIR", show_default=False, help="What one recorder writes. Default: all that run here."),
+]
 
 _GAPS_SHOWN = 5
 _OVER_SHOWN = 5
 
 
-def command(json_: Json = False) -> None:
+def command(directory: Dir = None, json_: Json = False) -> None:
     """Is a recorder running here, and how is it doing.
 
-    Since when, where it is blind, and what it costs.
+    Since when, where it is blind, and what it costs. With DIR: of the recorder that writes into it.
     """
     from zombiescope.documents.status import answer
 
-    found = answer()
-    if found.unread is not None:
-        fix = "; run as the recorder's user" if isinstance(found.unread, PermissionError) else ""
-        note(f"zombiescope: the recording cannot be read: {one_line(found.unread)}{fix}")
+    found = answer(None if directory is None else place_of(directory))
+    for place, error in found.unread:
+        fix = "; run as the recorder's user" if isinstance(error, PermissionError) else ""
+        note(f"zombiescope: {place} cannot be read: {one_line(error)}{fix}")
     if json_:
         print_document("status", found.document)
-    else:
-        _print(found.document)
+        return
+    if not found.document["running"]:
+        console().print(as_typed(_nobody(directory)))
+    for number, recorder in enumerate(found.document["recorders"]):
+        if number:
+            console().print()
+        _print(recorder)
+
+
+def _nobody(directory: str | None) -> str:
+    if directory is None:
+        return "no recorder is running on this machine; 'zombiescope up' starts one"
+    asked = shlex.join(["zombiescope", "info", printable(directory)])
+    return f"no recorder writes into {printable(directory)} now; '{asked}' says what it holds"
 
 
 def _print(document: dict[str, Any]) -> None:
     out = console()
-    if not document["running"]:
-        out.print("no recorder is running on this machine; 'zombiescope up' starts one")
-        return
     zone = zone_of(document)
     ran_s = time.time() - document["since"]
     out.print(f"recording {document['node']} into {document['recording']} (pid {document['pid']})")

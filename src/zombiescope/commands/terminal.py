@@ -9,12 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from rich.console import Console, ConsoleOptions, RenderableType
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from zombiescope._text import printable, printable_lines
+from zombiescope.commands import progress
+
+_DIGITS = tuple("0123456789")
+_NARROW = 70
+"""Below, every text may be folded; else those columns lose their end of which the command says so."""
+_FEWEST = 8
+"""Columns of a word that is folded."""
 
 
 class PlainConsole(Console):
@@ -22,6 +30,9 @@ class PlainConsole(Console):
         super().__init__(highlight=False, markup=False, emoji=False, soft_wrap=False, **options)
 
     def print(self, *objects: Any, **options: Any) -> None:
+        progress.clear()
+        if any(isinstance(each, PlainTable) for each in objects):
+            options.setdefault("crop", False)  # a number without its last digit is another number
         super().print(*(printable(each) if isinstance(each, str) else each for each in objects), **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
@@ -31,8 +42,30 @@ class PlainConsole(Console):
 
 
 class PlainTable(Table):
+    """On a narrow terminal words are folded, and numbers stay whole, though lines may then be wider than it is."""
+
     def add_row(self, *cells: RenderableType | None, **options: Any) -> None:
-        super().add_row(*(one_line(cell) if isinstance(cell, str | Text) else cell for cell in cells), **options)
+        shown = [one_line(cell) if isinstance(cell, str | Text) else cell for cell in cells]
+        super().add_row(*shown, **options)
+        for column, cell in zip(self.columns, shown, strict=False):
+            if isinstance(cell, Text):
+                self._keep(column, cell)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        least = sum((column.min_width or 0) + self.padding[1] + self.padding[3] for column in self.columns)
+        if self.width is None and least > options.max_width:
+            self.width = least
+        if options.max_width < _NARROW:
+            for column in self.columns:
+                column.no_wrap = column.justify == "right"
+        yield from super().__rich_console__(console, options)
+
+    def _keep(self, column: Column, cell: Text) -> None:
+        """Numbers, and what begins with one: a time, a share."""
+        is_number = column.justify == "right"
+        whole = is_number or (column.no_wrap and cell.plain.lstrip(" +-").startswith(_DIGITS))
+        head = cell_len(str(column.header)) if is_number else 0
+        column.min_width = max(column.min_width or 0, head, cell.cell_len if whole else min(cell.cell_len, _FEWEST))
 
 
 def one_line(text: str | Text) -> Text:

@@ -8,9 +8,10 @@ import typer
 
 from zombiescope.commands import page_process, record
 from zombiescope.commands.failure import Failure
-from zombiescope.commands.output import called, examples, note
+from zombiescope.commands.output import examples, note
 from zombiescope.commands.quantities import human_bytes, human_s
 from zombiescope.commands.serve import ListenOption, OpenOption, TokenOption
+from zombiescope.commands.typed import called_elsewhere, demo
 from zombiescope.recording import locate
 
 EXAMPLES = examples(
@@ -28,6 +29,8 @@ def command(
     token: TokenOption = True,
     read_by_all: record.ReadByAll = False,
     leave_out_cores: record.LeaveOutCores = "",
+    python: record.Python = True,
+    whole_stacks: record.WholeStacks = True,
     page: Annotated[bool, typer.Option("--page/--no-page", help="Start the web page, or do not.")] = True,
 ) -> None:
     """Record this node, diagnose it meanwhile, and show it on a web page.
@@ -40,14 +43,23 @@ def command(
     if recorder := locate.running_recorder():
         raise Failure(
             f"a recorder (pid {recorder.pid}) already records this node into {recorder.recording}",
-            "watch it with 'zombiescope serve' or 'zombiescope top', or stop it first",
+            "watch it with 'zombiescope serve' or 'zombiescope top', record beside it with 'zombiescope record DIR', "
+            "or stop it first",
         )
     place = record.writable_dir(directory)
     config = record.configuration(
-        dir=place, for_s=for_s, read_by_all=read_by_all, leave_out_cores=leave_out_cores, diagnose=True
+        dir=place,
+        for_s=for_s,
+        read_by_all=read_by_all,
+        leave_out_cores=leave_out_cores,
+        python=python,
+        whole_stacks=whole_stacks,
+        diagnose=True,
+        demo=demo(),
     )
     note(f"The last {human_s(config['keep_s'])} are kept, at most {human_bytes(config['max_bytes'])}.")
-    note(f"In another terminal: '{called()} top' shows it live, '{called()} cores --last 5m' the past.")
+    note(f"In another terminal, live: {called_elsewhere()} top")
+    note(f"and the past:              {called_elsewhere()} cores --last 5m")
     note("Ctrl-C stops it.")
     if page:
         page_process.start(config["dir"], listen, open_=open_, token=token)

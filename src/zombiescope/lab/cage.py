@@ -31,6 +31,7 @@ from typing import IO, Any
 
 from zombiescope.lab import leftovers, programs
 from zombiescope.lab.isolation import leave_the_node
+from zombiescope.lab.sandbox import PROGRAM as PROGRAM_CGROUP
 from zombiescope.lab.sandbox import Sandbox
 from zombiescope.lab.scenario import GB
 from zombiescope.lab.stressors import AS_ROOT, EXCLUDED, PROGRAM
@@ -110,6 +111,7 @@ def _perform(stressor: str, seconds: int) -> dict[str, Any]:
             "user_s": round(used.ru_utime, 3),
             "exit": program.returncode,
             "at_limit": _limit_reached(place),
+            "processes_refused": _processes_refused(place),
             "said": _last_words(said),
         }
 
@@ -158,6 +160,18 @@ def _limit_reached(place: Sandbox) -> bool:
             counts = dict(line.split() for line in (root / "memory.events").read_text().splitlines())
             return int(counts.get("max", 0)) > 0
     return False
+
+
+def _processes_refused(place: Sandbox) -> int:
+    """How often the kernel refused a process for the cage's limit on them; kernels count it in one or the other."""
+    root = place.root_of("pids")
+    return 0 if root is None else sum(_refused_in(each) for each in (root, root / PROGRAM_CGROUP))
+
+
+def _refused_in(cgroup: Path) -> int:
+    with suppress(OSError, ValueError):
+        return int(dict(line.split() for line in (cgroup / "pids.events").read_text().splitlines()).get("max", 0))
+    return 0
 
 
 def _last_words(said: IO[str]) -> str:

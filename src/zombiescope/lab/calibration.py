@@ -21,7 +21,7 @@ STEPS = (0.0, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
 
 def rows_of(document: Document) -> Iterator[Document]:
-    """Of what `lab score -o FILE` wrote: scenarios, those at other widths, and the hold-out."""
+    """Of what `lab score -o FILE` wrote: scenarios, those at other widths, healthy hours and the hold-out."""
     wide = document.get("widths")
     for one in (*document.get("results", ()), *(wide.get("results", ()) if isinstance(wide, dict) else ())):
         if one["kind"] == "fault" and one.get("skipped") is None and _named(one["found"]):
@@ -29,6 +29,11 @@ def rows_of(document: Document) -> Iterator[Document]:
         for alarm in one.get("alarms") or one.get("false_alarms") or ():
             if one["kind"] != "fault" and _named(alarm):
                 yield _row("healthy loads", one["scenario"], alarm, one.get("cores"), right=False)
+    for one in document.get("hours", ()):
+        # The same recorded seconds again and again are one run, however often it was said.
+        for alarm in {found["pattern"]: found for found in one["alarms"] if _named(found)}.values():
+            yield _row("healthy hours", one["scenario"], alarm, one["cores"], right=False)
+    yield from document.get("runs", ())  # kept from an earlier round
     for one in document.get("hold_out", ()):
         if one["held"] and _named(one):
             right = bool(one["pattern_is"] == "right" and one["process"])

@@ -8,6 +8,7 @@ what a kill -9 left.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import signal
@@ -71,6 +72,7 @@ def remove(found: Leftovers) -> list[str]:
     _stop(found.units)
     _end(found, deadline)
     for directory in found.directories:
+        _swap_off(directory)
         shutil.rmtree(directory, ignore_errors=True)
     for root in found.cgroups:
         _empty(root)
@@ -128,6 +130,14 @@ def _stop(units: tuple[Path, ...]) -> None:
     if units:
         _systemctl("daemon-reload")
         _systemctl("reset-failed", *(unit.name for unit in units))
+
+
+def _swap_off(directory: Path) -> None:
+    """A swap file of a scenario; without any this reads one small file."""
+    with suppress(OSError, IndexError):
+        for line in Path("/proc/swaps").read_text().splitlines()[1:]:
+            if line.startswith(f"{directory}/"):
+                ctypes.CDLL(None).swapoff(line.split()[0].encode())
 
 
 def _systemctl(*words: str) -> None:

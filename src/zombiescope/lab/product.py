@@ -22,7 +22,7 @@ PYTHON = (3, 11)
 """The Python of the machine; the wheel holds a native module, so it has to be built with the same one."""
 
 _DISK_BYTES = 1 << 30
-_TOP = ("pyproject.toml", "setup.py", "README.md")
+_TOP = ("pyproject.toml", "setup.py", "README.md", "LICENSE")
 _KINDS = {".py", ".pyi", ".pyx", ".pxi", ".typed"}
 
 
@@ -68,7 +68,7 @@ def _build(source: Path, into: Path) -> None:
         "--no-cache-dir",
         "--disable-pip-version-check",
     )
-    script = f'python3 -m venv {PLACE} && exec "$@" --find-links /media "/mnt/{wheel.name}"'
+    script = f'python3 -m venv {PLACE} && exec "$@" --find-links /media "/mnt/{wheel.name}[agent]"'
     programs.in_tree(tree, "sh", "-c", script, "sh", *pip, bind=binds)
     make_disk(rooms / "zombiescope", into / "disk", _DISK_BYTES)
     cache.remove(rooms)

@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from zombiescope import _python
 from zombiescope.lab import cache
 from zombiescope.lab.failure import CannotBuildError
 
@@ -64,7 +65,7 @@ def call(
 ) -> str:
     """Run a program to its end and answer its output; its last lines become the error."""
     command = [find(str(arguments[0])), *(str(one) for one in arguments[1:])]
-    inherited = {**os.environ, "LC_ALL": "C.UTF-8", **(environment or {})}
+    inherited = {**_python.environment(), "LC_ALL": "C.UTF-8", **(environment or {})}
     try:
         done = subprocess.run(  # noqa: S603  a program of the distribution, its arguments made here
             command, capture_output=True, text=True, timeout=limit_s, env=inherited, check=False,

@@ -126,6 +126,8 @@ class Scenario:
     many: bool = False
     """It takes more than one core, so it gets no more than its share: the doctor has to run, too."""
     kind: Kind = "fault"
+    of_the_node: bool = False
+    """A healthy load that a wide node has no more of than a small one: a kubelet with its pods is there once."""
     whole_node: bool = False
     """It concerns systemd or what cgroup v2 does otherwise, so the score asks for it on such a node, too."""
 

@@ -85,6 +85,7 @@ def stage(scenario: Scenario, seconds: float | None = None) -> Iterator[Scenario
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        env=_python.environment(),
         start_new_session=True,  # Ctrl-C is for the command, which ends it in order
     )
     running = ScenarioRun(process)

@@ -32,6 +32,8 @@ def score(results: Sequence[Document]) -> Document:
         "named_live": len(times),
         "onset_to_named_median_s": round(statistics.median(times), 1) if times else None,
         "skipped": len(results) - len(ran),
+        "fixes": len(fixes := [one["fix"] for one in ran if one.get("fix")]),
+        "fixes_verified": sum(one["verified"] is True for one in fixes),
     }
 
 
@@ -42,6 +44,7 @@ def sentence(total: Document) -> str:
         + ("" if median is None else f"named after {median} s at the median; ")
         + f"false alarms (warnings included): {total['false_alarms']} in {total['healthy_s'] / 60:.0f} minutes of "
         "healthy load"
+        + (f"; repaired by `fix` and verified: {total['fixes_verified']} of {total['fixes']}" if total["fixes"] else "")
     )
 
 
@@ -80,9 +83,21 @@ def page_of(results: Sequence[Document]) -> str:
         "## The scenarios",
         _table(("scenario", "what is done", "who is to blame", "kernel frames seen"), _scenarios(results)),
     ]
+    if total["fixes"]:
+        head = ("scenario", "steps that were applied", "memory cgroups", "verdict", "what was seen afterwards")
+        parts += ["## Repaired by its own plan", _table(head, _repairs(results))]
     places = {one["where"]: None for one in results if one["where"] != HERE}
     elsewhere = [f"Rows with *(node)* ran in {place}, a whole machine with systemd." for place in places]
     return "\n\n".join([*parts[:4], *elsewhere, *parts[4:]]) + "\n"
+
+
+def _repairs(results: Sequence[Document]) -> Iterator[tuple[str, ...]]:
+    for one in results:
+        if (fix := one.get("fix")) is not None:
+            name = one["scenario"] if one["where"] == HERE else f"{one['scenario']} (node)"
+            done = [step["id"].partition(":")[0] for step in fix["steps"] if step["state"] == "applied"]
+            counts = f"{fix['cgroups_before_fix']:,} -> {fix['cgroups_after_fix']:,}"
+            yield name, ", ".join(done) or "-", counts, fix["verdict"], "; ".join(fix["checks"])
 
 
 def _scenarios(results: Sequence[Document]) -> Iterator[tuple[str, ...]]:

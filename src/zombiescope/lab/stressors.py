@@ -6,7 +6,10 @@ written with them in mind, so they are a hold-out: whoever tunes a pattern by it
 The truth about a stressor is its process (stress-ng, in a cgroup of its own), the system call in which its own samples
 are, and the patterns that its manual page bears out; any other pattern is wrong, and "not known" never is. The table
 was written from the manual page of stress-ng 0.15, before anything was diagnosed; but `memory-turnover` and `bulk-io`,
-which are newer than it, were entered after they had been seen on mmaphuge, rmap and sendfile.
+which are newer than it, were entered after they had been seen on mmaphuge, rmap and sendfile, and three lines of the
+page that had been overlooked after they had counted as wrong: resched "spawns a child process for each of the positive
+nice levels", dynlib "exercises memory mapping", and sockmany opens "as many as 100000 TCP/IP socket connections" to one
+port.
 """
 
 from __future__ import annotations
@@ -69,11 +72,11 @@ AS_ROOT = frozenset(
 
 _MAKE_PROCESSES = (
     "chroot clone daemon exec exit-group fork forkheavy landlock mlockmany mmapfork munmap netlink-proc netlink-task "
-    "nice pidfd prctl pthread race-sched resources sigabrt sigchld seccomp session spawn stack sysbadaddr tun unshare "
-    "vfork vforkmany vm-segv zombie"
+    "nice pidfd prctl pthread race-sched resched resources sigabrt sigchld seccomp session spawn stack sysbadaddr tun "
+    "unshare vfork vforkmany vm-segv zombie"
 )
 _TOUCH_MEMORY = (
-    "brk dev-shm fault madvise malloc memfd mlock mlockmany mmap mmapaddr mmapfixed mmapfork mmaphuge mmapmany "
+    "brk dev-shm dynlib fault madvise malloc memfd mlock mlockmany mmap mmapaddr mmapfixed mmapfork mmaphuge mmapmany "
     "mprotect mremap msync msyncmany munmap numa pagemove pageswap physpage remap resources rmap secretmem shm "
     "shm-sysv stack stackmmap tmpfs userfaultfd vm vm-addr vm-rw vm-segv vm-splice"
 )
@@ -89,14 +92,16 @@ _ONLY = {
     "dentry": "negative-dentries",
     "unshare": "netns-churn",
     "mmaphuge": "thp-compaction",
+    "sockmany": "port-exhaustion",
     "cyclic": "rt-hog",
     "schedpolicy": "rt-hog",
 }
 _AT_ITS_LIMIT = frozenset({"memcg-limit-reclaim", "oom-kill", "oom-console"})
 
 
-def accepted(name: str, *, at_limit: bool = False) -> frozenset[str]:
-    """Patterns that are true of a stressor. `at_limit`: its cage's memory limit was reached, as its cgroup counted."""
+def accepted(name: str, *, at_limit: bool = False, refused: bool = False) -> frozenset[str]:
+    """Patterns that are true of a stressor. `at_limit`: its cage's memory limit was reached, as its cgroup counted;
+    `refused`: that on processes."""
     found = set(_ONLY.get(name, "").split())
     for pattern, names in (
         ("fork-storm", _MAKE_PROCESSES), ("page-fault-storm", _TOUCH_MEMORY), ("memory-turnover", _TOUCH_MEMORY),
@@ -104,7 +109,7 @@ def accepted(name: str, *, at_limit: bool = False) -> frozenset[str]:
     ):  # fmt: skip
         if name in names.split():
             found.add(pattern)
-    return frozenset(found | (_AT_ITS_LIMIT if at_limit else set()))
+    return frozenset(found | (_AT_ITS_LIMIT if at_limit else set()) | ({"limit-exhausted"} if refused else set()))
 
 
 def every() -> list[str]:

@@ -115,6 +115,7 @@ def _start(scenario: Scenario, place: Sandbox, arguments: list[str]) -> subproce
         command,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
+        env=_python.environment(),
         preexec_fn=enter_and_obey,
     )
 

@@ -79,7 +79,7 @@ def harm(scenario: Scenario, incidents: Sequence[Document]) -> list[str]:
     stops = rf"(?:systemctl|service|pkill|killall)\b[^;|&]*[\s/](?:{names})(?![\w.-])"
     forbidden = re.compile(rf"(?<![\w.@-])(?:{unit}|{stops})")
     steps = [step for one in incidents for cause in one["causes"] for step in cause["fix"]["plan"]]
-    texts = [step[part] for step in steps for part in ("text", "undo", "check")]
+    texts = [step[part] or "" for step in steps for part in ("command", "does", "undo", "verify")]
     return list(dict.fromkeys(text for text in texts if forbidden.search(text)))
 
 

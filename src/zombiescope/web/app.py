@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
@@ -14,9 +15,9 @@ from starlette.exceptions import HTTPException
 
 from zombiescope._errors import QuestionError, UserError
 from zombiescope.web import guard, refusal
-from zombiescope.web.endpoints import axis, export, incidents, live, node, profile, tables
+from zombiescope.web.endpoints import axis, export, fleet, incidents, live, node, profile, tables
 from zombiescope.web.guard import Access, Guard
-from zombiescope.web.page import Page
+from zombiescope.web.page import NOT_HERE, Page
 from zombiescope.web.recordings import Recordings
 from zombiescope.web.refusal import Refusal
 from zombiescope.web.responder import Responder
@@ -53,7 +54,7 @@ def _app(recordings: Recordings, access: Access, page: Page) -> FastAPI:
         lifespan=lifespan,
     )
     responder = Responder(recordings)
-    for endpoints in (node, axis, profile, tables, export, incidents, live):
+    for endpoints in (node, axis, profile, tables, export, incidents, live, fleet):
         app.include_router(endpoints.routes(responder), prefix=PREFIX)
     app.include_router(_session(access), prefix=PREFIX)
     app.include_router(_pages(page))
@@ -84,10 +85,28 @@ def _pages(page: Page) -> APIRouter:
         if f"/{path}".startswith(guard.API) or path == "api":
             raise Refusal(404, f"there is no /{path[:200]}", f"GET {PREFIX}/openapi.json says what there is")
         file = page.file(f"/{path}")
+        if file is None:
+            return _not_here(request, path[:200])
         keep = "public, max-age=31536000, immutable" if file.fixed else "no-cache"
         return compressed(file.body, file.media_type, request, {"Cache-Control": keep})
 
     return router
+
+
+_OF_THE_AGENT = ("metrics", "healthz", "readyz")
+
+
+def _not_here(request: Request, path: str) -> Response:
+    """In words for a person, as an error of the interface for whoever asks for no page."""
+    what = f"there is no /{path}"
+    fix = f"the page is at /, the interface below {PREFIX}"
+    if path in _OF_THE_AGENT:
+        fix = f"/{path} is answered by the agent, on 127.0.0.1:9321 unless it is told another address"
+    headers = {"Cache-Control": "no-store"}
+    if "text/html" not in request.headers.get("accept", ""):
+        return JSONResponse(refusal.document(what, fix), 404, headers)
+    said = NOT_HERE.format(what=html.escape(f"T{what[1:]}"), fix=html.escape(f"{fix[0].upper()}{fix[1:]}."))
+    return Response(said, 404, headers, "text/html; charset=utf-8")
 
 
 def _report_errors(app: FastAPI) -> None:

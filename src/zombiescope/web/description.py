@@ -7,8 +7,8 @@ The second makes the page's own types from the first. What an answer looks like 
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -46,9 +46,10 @@ Python `zombiescope.documents.columns.decoded(bytes)` reads it.
 | answer | scalars | arrays |
 |---|---|---|
 | strip | from, to, column_s, columns, cpus, from_samples (an import without counters) | user, system, irq, softirq, steal, iowait (u8, index = column * cpus + row: 0..254 of the worst tick of the column, 255 not measured); average_busy, average_kernel (f32, mean of all cores; NaN not measured); worst_core (i32, -1 none) |
-| heatmap | start, column_s, columns, rows, cores, total, max, blind | values (u32, index = column * rows + row); with `paint` also painted |
+| heatmap | start, column_s, columns, rows, cores, total, max, blind | values (u32, index = column * rows + row); spread (f32, the same by exact time, to be drawn; where samples were read); with `paint` also painted (u32) |
 | flamegraph | from, to, total, base_total, scale, pruned, names, modules, kinds, total_recording_samples | name, module (u32; 4294967295 none), kind (u8), parent (i32, -1 the root), depth (u16), value, self (f64); with `against` also base, base_self (f64). Breadth first, siblings in the order of name |
 | flamechart | from, to, names, modules, kinds, rows_left_off | name, module, kind, depth, start, end (f64, seconds), samples (u32); in the order of start, then depth |
+| tracks | from, to, by, columns, column_s, hz, others, tracks: [{name, comm, pid, tid, unit, container, pod, image, samples}] | samples, kernel (u32, index = track * columns + column) |
 
 **Live.** `live` is a stream of server-sent events: `tick` once a second ({at, interval_s, cpus, user, system, irq,
 softirq, steal, iowait as lists of ratios, average_busy, average_kernel, dying, total, hz_samples}), `event` (as in
@@ -102,5 +103,13 @@ def write(folder: Path) -> None:
     (folder / "api.md").write_text(markdown(document))
 
 
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m zombiescope.web.description", description="Writes api.json and api.md, which describe the API."
+    )
+    parser.add_argument("docs", metavar="DOCS", type=Path)
+    write(parser.parse_args().docs)
+
+
 if __name__ == "__main__":
-    write(Path(sys.argv[1]))
+    main()

@@ -173,7 +173,8 @@ class Guard:
         if refusal is None:
             await self._app(scope, receive, with_headers)
         else:
-            await _send(refusal, scope["method"] == "HEAD", with_headers)
+            allowed = b"POST" if scope["path"] == SESSION else b"GET, HEAD"
+            await _send(refusal, scope["method"] == "HEAD", with_headers, allowed)
 
     def _refusal(self, scope: Scope) -> Refusal | None:
         headers, allowed = Headers(scope=scope), self._allowed
@@ -204,7 +205,7 @@ def _read_only(method: str) -> Refusal:
     return Refusal(405, f"{method} is not answered: nothing here changes anything", "use GET")
 
 
-async def _send(refusal: Refusal, head: bool, send: Send) -> None:
+async def _send(refusal: Refusal, head: bool, send: Send, allowed: bytes) -> None:
     body = json.dumps(refusal.document()).encode()
     headers = [
         (b"content-type", b"application/json"),
@@ -216,6 +217,6 @@ async def _send(refusal: Refusal, head: bool, send: Send) -> None:
     if refusal.status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
     if refusal.status == 405:
-        headers.append((b"allow", b"GET, HEAD"))
+        headers.append((b"allow", allowed))
     await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
     await send({"type": "http.response.body", "body": b"" if head else body})

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from zombiescope.profile import stacks
+from zombiescope.profile import python_frames, stacks, whole_frames
 from zombiescope.profile.stacks import Span, Stacks
 from zombiescope.recording import incident_file, layout, locate, schema
 from zombiescope.recording.reader import Recording, open_recording
@@ -31,7 +31,8 @@ STACKS_BYTES = 256 * 10**6
 class HeldRecording:
     """One node's recording. `node` None: the only one in it."""
 
-    def __init__(self, key: str, place: Path, node: str | None = None, note: str | None = None) -> None:
+    def __init__(self, key: str, place: Path | str, node: str | None = None, note: str | None = None) -> None:
+        """`place`: a directory, a pack, or the address of an object store."""
         self.key, self.place, self.node, self.note = key, place, node, note
         self._lock = threading.RLock()
         self._recording: Recording | None = None
@@ -111,8 +112,8 @@ class HeldRecording:
 
     @property
     def node_dir(self) -> Path | None:
-        """Where its files are; None for a pack."""
-        if not self.place.is_dir():
+        """Where its files are; None for a pack, and for what lies in an object store."""
+        if isinstance(self.place, str) or not self.place.is_dir():
             return None
         if (self.place / "log").is_dir():
             return self.place
@@ -128,8 +129,9 @@ class HeldRecording:
     # --- stacks ------------------------------------------------------------------------------------------------------
 
     def stacks(self, recording: Recording, spans: Sequence[Span]) -> Stacks:
-        """As profile.stacks.load, from memory where the same parts were read before."""
-        return self._stacks.load(recording, spans)
+        """As profile.python_frames.load, from memory where the same parts were read before."""
+        whole = whole_frames.joined(recording, spans, self._stacks.load(recording, spans))
+        return python_frames.joined(recording, spans, whole)
 
     def close(self) -> None:
         with self._lock:

@@ -36,15 +36,15 @@ class ListenAddress:
 DEFAULT = ListenAddress(ADDRESS, PORT)
 
 
-def parse(text: str) -> ListenAddress:
+def parse(text: str, usual_port: int = PORT) -> ListenAddress:
     """From "127.0.0.1:8321", "[::1]:8321", "0.0.0.0", ":9000" or "9000". Raises ValueError with one line."""
     name, colon, port = text.rpartition(":")
     if text.isascii() and text.isdigit():
         name, port = "", text
     elif not colon or text.endswith("]"):
-        name, port = text, str(PORT)
+        name, port = text, str(usual_port)
     if not (port.isascii() and port.isdigit() and int(port) < 65536):
-        raise ValueError(f"{text!r} is not an address; write 127.0.0.1:8321 or [::1]:8321")
+        raise ValueError(f"{text!r} is not an address; write 127.0.0.1:{usual_port} or [::1]:{usual_port}")
     return ListenAddress(_address(name.removeprefix("[").removesuffix("]") or ADDRESS, text), int(port))
 
 

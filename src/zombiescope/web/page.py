@@ -1,7 +1,8 @@
 """The built page: a few files below web/page/, all read before a request can name one of them.
 
-A request's path is looked up in a table of what is there; it never becomes the name of a file. A path that is none of
-them is the page itself, which reads the rest of the address. In a source tree that was not set up there is no page,
+A request's path is looked up in a table of what is there; it never becomes the name of a file. The page itself is at /
+and reads the rest of its address from the query; a path that is nothing of this is answered with 404, or a scraper that
+asks for /metrics would take the page for them. In a source tree that was not set up there is no page,
 and that is said.
 """
 
@@ -32,6 +33,15 @@ _ABSENT = """<!doctype html><html lang=en><meta charset=utf-8><title>zombiescope
 """
 
 
+NOT_HERE = """<!doctype html><html lang=en><meta charset=utf-8><link rel=icon href=/icon.svg>
+<title>not found · zombiescope</title>
+<h1>There is no such page here</h1>
+<p>{what}. {fix}
+<p><a href=/>Open the page</a>
+</html>
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class File:
     media_type: str
@@ -47,12 +57,13 @@ class Page:
         self._files: dict[str, File] = {}
         self._built: float | None = None
 
-    def file(self, path: str) -> File:
-        """What stands at a path; the page where nothing does."""
+    def file(self, path: str) -> File | None:
+        """What stands at a path."""
         with self._lock:
             self._read_again_if_built()
-            index = self._files.get("/index.html") or File("text/html; charset=utf-8", _ABSENT.encode(), False)
-            return self._files.get(path, index)
+            if path in ("/", "/index.html"):
+                return self._files.get("/index.html") or File("text/html; charset=utf-8", _ABSENT.encode(), False)
+            return self._files.get(path)
 
     def _read_again_if_built(self) -> None:
         try:

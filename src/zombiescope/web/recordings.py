@@ -9,13 +9,18 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zombiescope.recording import locate
 from zombiescope.web.follower import Followers
 from zombiescope.web.held_recording import HeldRecording
 from zombiescope.web.refusal import Refusal
 
+if TYPE_CHECKING:
+    from zombiescope.web.fleet import FleetRoot  # which needs DuckDB, an optional part
+
+KEY = "fleet:"
+"""What stands before the name of a node of the fleet in the key of its recording."""
 HERE = "here"
 FOUNDING_CASE = "founding-case"
 _REPLAY = "a replay of the founding case, rebuilt from its published figures; not this machine"
@@ -30,15 +35,18 @@ class Place:
 
 
 class Recordings:
-    def __init__(self, places: Sequence[Place]) -> None:
+    def __init__(self, places: Sequence[Place], fleet: FleetRoot | None = None) -> None:
+        self.fleet = fleet
         self._held = {one.key: one for one in _named(places)}
         self._founding = _FoundingCase()
         self.followers = Followers()
 
     def named(self, key: str | None) -> HeldRecording:
         """Raises Refusal."""
-        if key is None:
+        if key is None and (self._held or self.fleet is None):
             return next(iter(self._held.values()))
+        if self.fleet is not None and (key is None or key.startswith(KEY)):
+            return self.fleet.named(self.fleet.first() if key is None else key)
         if key == FOUNDING_CASE:
             return self._founding.held()
         if key not in self._held:
@@ -47,11 +55,13 @@ class Recordings:
 
     def document(self) -> dict[str, Any]:
         found = [_described(one) for one in self._held.values()]
-        return {"recordings": [*found, self._founding.described()]}
+        return {"recordings": [*found, self._founding.described()], "fleet": self.fleet is not None}
 
     def close(self) -> None:
         for one in self._held.values():
             one.close()
+        if self.fleet is not None:
+            self.fleet.close()
         self._founding.close()
 
 

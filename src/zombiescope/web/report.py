@@ -14,13 +14,14 @@ from zombiescope.diagnosis.report.document import document as diagnosis_document
 from zombiescope.diagnosis.report.markdown import markdown
 from zombiescope.documents import cgroups as cgroup_documents
 from zombiescope.documents import containers as container_documents
+from zombiescope.documents import fix as fix_documents
 from zombiescope.documents import history as history_documents
 from zombiescope.documents import info as info_documents
 from zombiescope.documents import lanes as lane_documents
 from zombiescope.documents import strip as strip_documents
 from zombiescope.documents import worst as worst_documents
 from zombiescope.documents.flamegraph import Reference
-from zombiescope.profile import heatmap, sample_table, stacks
+from zombiescope.profile import heatmap, python_frames, sample_table
 from zombiescope.profile.selection import Selection
 from zombiescope.questions.window import Window
 from zombiescope.recording.reader import Recording
@@ -45,13 +46,15 @@ def of_diagnosis(recording: Recording, found: Diagnosis, heading: str, window: W
     window = _recorded(recording, window)
     answers = _answers(recording, heading, window)
     answers.put("incidents", diagnosis_document(found))
+    for each in found.incidents[:MOST_SHOWN]:
+        answers.put(f"fixes/{each.id}", fix_documents.answer(f"incident:{each.id}"))
     spans = _spans(found, window)
     for number, span in enumerate(spans, 1):
         fine = Window(*span, window.zone)
         answers.put(f"strip {number}", strip_documents.columns(recording, fine, (span[1] - span[0]) // 1_000_000 + 1))
     samples = None
     if spans:
-        known = stacks.load(recording, spans)
+        known = python_frames.load(recording, spans)
         held = [Selection(recording, *span, known=known) for span in spans]
         table = sample_table.build(held, room_bytes(built, answers, text), _size)
         samples = packed_samples(table)

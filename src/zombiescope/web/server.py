@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import uvicorn
 
@@ -27,6 +28,9 @@ from zombiescope.web.guard import access
 from zombiescope.web.listen_address import ListenAddress, port_of
 from zombiescope.web.recordings import Place, Recordings
 from zombiescope.web.refusal import Refusal
+
+if TYPE_CHECKING:
+    from zombiescope.web.fleet import FleetRoot
 
 LET_GO_S = 1
 _USUAL_COLUMNS = 1_200
@@ -43,13 +47,15 @@ class ServerConfig:
     """Ends with this process."""
     open_url: str | None = None
     """Shown in a browser once it answers."""
+    fleet: str | None = None
+    """A directory or the address of an object store with many nodes."""
 
 
 def serve(made: socket.socket, config: ServerConfig) -> None:
     """Answers requests until SIGINT or SIGTERM."""
     # Commands die of it, as a pipe expects (`| head`); a server would die of every browser that leaves in the middle.
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-    recordings = Recordings(config.places)
+    recordings = Recordings(config.places, _fleet(config.fleet))
     allowed = access(config.listen.address, port_of(made), config.names, config.token)
     settings = uvicorn.Config(
         application(recordings, allowed),
@@ -87,6 +93,14 @@ class _Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._recordings.followers.end()
         await super().shutdown(sockets)
+
+
+def _fleet(place: str | None) -> FleetRoot | None:
+    if place is None:
+        return None
+    from zombiescope.web.fleet import FleetRoot
+
+    return FleetRoot(place)
 
 
 def _warm(recordings: Recordings) -> None:

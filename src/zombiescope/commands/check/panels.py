@@ -15,6 +15,7 @@ from zombiescope.audit.surroundings.defunct import ANOTHER_KIND
 from zombiescope.commands.check import core_strips
 from zombiescope.commands.check.styles import NOT_MEASURED, STYLES
 from zombiescope.commands.quantities import human_count, human_s
+from zombiescope.commands.typed import as_root, called
 from zombiescope.diagnosis.check.units import restarts_of
 
 if TYPE_CHECKING:
@@ -275,7 +276,7 @@ def _audit(check: Check) -> list[Text]:
         return [Text("nothing found in the configuration of this node", "dim")]
     lines = [_audited(one.severity, one.unit, one.why) for one in found[:_AUDIT_SHOWN]]
     if len(found) > _AUDIT_SHOWN:
-        lines.append(Text(f"and {len(found) - _AUDIT_SHOWN} more: 'zombiescope audit' has them all", "dim"))
+        lines.append(Text(f"and {len(found) - _AUDIT_SHOWN} more: '{called()} audit' has them all", "dim"))
     return lines
 
 
@@ -309,7 +310,7 @@ def _blind(check: Check) -> list[Text]:
     closed = [one for one in missing if "CAP_" in one.grant]
     if closed and os.geteuid() != 0:
         these = "all of it" if len(closed) == len(missing) else f"all but {_names(missing, closed)}"
-        lines[0].append(f"; root sees {these}: sudo zombiescope check", "bold")
+        lines[0].append(f"; root sees {these}: {as_root('check')}", "bold")
     grants: dict[str, list[str]] = {}
     for one in missing:
         grants.setdefault(one.grant, []).append(one.source)

@@ -11,8 +11,7 @@ clean.py       what a kill -9 left, and cached images
 
 from __future__ import annotations
 
-import typer
-
+from zombiescope.commands.application import Application
 from zombiescope.commands.lab import clean, demo, node, scenarios, score, widen
 from zombiescope.commands.output import examples
 
@@ -26,7 +25,7 @@ EXAMPLES = examples(
     "lab clean",
 )
 
-app = typer.Typer(help="Real faults on a real kernel, and a throw-away machine.", epilog=EXAMPLES, no_args_is_help=True)
+app = Application(help="Real faults on a real kernel, and a throw-away machine.", epilog=EXAMPLES, no_args_is_help=True)
 app.command("list", epilog=scenarios.EXAMPLES)(scenarios.list_)
 app.command("run", epilog=scenarios.EXAMPLES)(scenarios.run)
 app.command("score", epilog=score.EXAMPLES)(score.command)

@@ -8,8 +8,8 @@ printed as they belong into diagnosis/calibration.py; a test fails until they ar
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -24,16 +24,22 @@ HEADING = "## Confidence"
 NEXT = "\n## "
 
 
-def main(arguments: Sequence[str]) -> int:
-    docs = Path(arguments[0])
-    if len(arguments) > 1:
-        rows = [row for file in arguments[1:] for row in calibration.rows_of(json.loads(Path(file).read_text()))]
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m zombiescope.commands.lab.calibration",
+        description="Writes how often causes of each confidence were right into the docs.",
+    )
+    parser.add_argument("docs", metavar="DOCS", type=Path)
+    parser.add_argument("rounds", metavar="ROUND", nargs="*", type=Path, help="what `lab score` wrote")
+    given = parser.parse_args(arguments)
+    docs: Path = given.docs
+    if given.rounds:
+        rows = [row for file in given.rounds for row in calibration.rows_of(json.loads(file.read_text()))]
         (docs / "calibration.json").write_text(_written(rows))
     page = docs / "accuracy.md"
     page.write_text(with_section(page.read_text(), published(docs)))
     for band in bands(kept(docs)):
         print(f"    {band!r},")  # noqa: T201  to be pasted
-    return 0
 
 
 def _written(rows: Sequence[Document]) -> str:
@@ -74,4 +80,4 @@ def with_section(page: str, section: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main()

@@ -1,7 +1,8 @@
 """`zombiescope lab demo`: the story in two minutes, on this machine and for real.
 
-Zombies leak, somebody makes the kernel walk them and holds a core, the doctor names who leaks them, that is stopped and
-the zombies are let go, and the core is free again. Every number is read from this machine when it is printed.
+Zombies leak, somebody makes the kernel walk them and holds a core, the doctor names who leaks them, `fix` suspends that
+and lets the zombies go, and verifies it; and the core is free again. Every number is read from this machine when it is
+printed.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from zombiescope.commands.failure import Failure
+from zombiescope.commands.lab.repair import census, incident_of, repair
 from zombiescope.commands.lab.scenarios import Yes, allowed, ask, end_in_order, named
 from zombiescope.commands.output import console, examples
 from zombiescope.commands.serve import has_display, may_show
@@ -32,6 +34,8 @@ EXAMPLES = examples("lab demo     # says what it will do, and asks", "lab demo -
 SCENARIO = "zombie-supervisor"
 NAMED_S = 40.0
 HURTS_S = 8.0
+REPAIRED_S = 60.0
+"""At most, with the verification."""
 Say = Callable[[str], None]
 
 
@@ -68,36 +72,35 @@ def _tell_it(open_: bool) -> None:
     def say(text: str) -> None:
         out.print(f"{time.strftime('%H:%M:%S')}  {text}", soft_wrap=True)
 
-    before = _census()
+    before = census()
     with private_recorder("lab", diagnose=True) as recorder:
         if open_:
             page_process.start(str(recorder.home), open_=True)
         say(f"recording; {before} memory cgroups are tracked; the kernel has {_kernel()} of a core at most")
         say("a supervisor starts and ends containers; each leaves a page in /dev/shm ...")
-        with stage(named(SCENARIO), NAMED_S + HURTS_S) as running:
-            say(f"{_census() - before:,} more memory cgroups are tracked, and no directory of theirs is left: zombies")
+        with stage(named(SCENARIO), NAMED_S + HURTS_S + REPAIRED_S) as running:
+            say(f"{census() - before:,} more memory cgroups are tracked, and no directory of theirs is left: zombies")
             running.go()
             say("somebody drops slab caches, for which the kernel walks every one of them")
             say(f"the kernel has {_kernel()} of one core")
-            found = _until_named(recorder, running, say)
-            say("repair: the supervisor is stopped, what its containers left in /dev/shm is removed")
-        time.sleep(2)
-        say(f"{max(0, _census() - before):,} of the zombies are left; the kernel has {_kernel()} of a core at most")
+            found, incident = _until_named(recorder, running, say)
+            _repair(recorder, incident, say)
+            left = max(0, census() - before)
+        say(f"{left:,} of the zombies are left; the kernel has {_kernel()} of a core at most")
         place = _keep(recorder)
     _report(place, running.began_us, found, say)
     if open_ and may_show(str(place / "report.html")):
         webbrowser.open((place / "report.html").as_uri())  # the page went with the recorder; this one stays
 
 
-def _until_named(recorder: PrivateRecorder, running: ScenarioRun, say: Say) -> Found:
-    from zombiescope.diagnosis.order import worst_first
+def _until_named(recorder: PrivateRecorder, running: ScenarioRun, say: Say) -> tuple[Found, str | None]:
+    """What was found, and the id of the incident that says so."""
     from zombiescope.lab import verdict
-    from zombiescope.recording import incident_file
 
     scenario = named(SCENARIO)
     while True:
         past_s = time.time() - running.began_us / 1e6
-        known = worst_first(incident_file.read(recorder.node_dir))
+        known = incidents_of(recorder)
         found = verdict.best_match(scenario, known, running.began_us / 1e6, time.time() + 60)
         right = verdict.right_pattern(scenario, found) and verdict.right_culprit(scenario, found)
         if right or past_s > NAMED_S:
@@ -105,25 +108,35 @@ def _until_named(recorder: PrivateRecorder, running: ScenarioRun, say: Say) -> F
             if plan := _plan(known, found):
                 say(f"its plan: {plan}")
             time.sleep(max(0.0, HURTS_S - past_s))
-            return found
+            return found, incident_of(known, found) if right else None
         time.sleep(0.2)
+
+
+def _repair(recorder: PrivateRecorder, incident: str | None, say: Say) -> None:
+    """By the very command that a person would type."""
+    if incident is None:
+        say("repair: nothing was named, so what was started is only ended")
+        return
+    _tell_verdict(repair(recorder, SCENARIO, incident, say), say)
+
+
+def _tell_verdict(said: dict[str, Any], say: Say) -> None:
+    checked = said.get("verification") or {}
+    say(f"{checked.get('verdict', 'not verified')}")
+    for check in checked.get("checks", ()):
+        say(f"  {check['text']}")
+
+
+def incidents_of(recorder: PrivateRecorder) -> list[dict[str, Any]]:
+    from zombiescope.diagnosis.order import worst_first
+    from zombiescope.recording import incident_file
+
+    return worst_first(incident_file.read(recorder.node_dir))
 
 
 def _plan(known: list[dict[str, Any]], found: Found) -> str | None:
     causes = [cause for incident in known for cause in incident["causes"]]
     return next((cause["fix"]["summary"] for cause in causes if cause["summary"] == found.summary), None)
-
-
-def _census() -> int:
-    """Memory cgroups that the kernel tracks, dying ones included."""
-    from zombiescope.kernel.cgroup_census import CgroupCounter
-
-    census = CgroupCounter()
-    try:
-        read = census.read()
-    finally:
-        census.close()
-    return 0 if read is None else read.total
 
 
 def _kernel() -> str:

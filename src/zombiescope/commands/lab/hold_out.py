@@ -124,7 +124,7 @@ def _caged(name: str, seconds: int) -> Document:
     """What the cage reported at its end."""
     with subprocess.Popen(  # noqa: S603  our own interpreter, our own module
         _python.module("zombiescope.lab.cage", name, str(seconds)),
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, env=_python.environment(),
     ) as process:  # fmt: skip
         try:
             out, errors = process.communicate(timeout=seconds + PATIENCE_S + _CLEANED_S)
@@ -184,8 +184,10 @@ def row(place: Path, run: Document) -> Document:
     if run["beside"] == ALONE:
         made["beside"] = "nothing" if run["others_cores"] < QUIET_CORES else "what else ran"
     at_limit = bool(measured["at_limit"])
-    made |= {key: run[key] for key in ("others_cores", "version", "kernel", "cores", "date")}
-    made |= {"at_limit": at_limit, **_diagnosed(place / "recording", run, stressors.accepted(name, at_limit=at_limit))}
+    made |= {key: run[key] for key in ("others_cores", "version", "cores", "date")}
+    made["kernel"] = run["kernel"].partition("-")[0]
+    accepts = stressors.accepted(name, at_limit=at_limit, refused=bool(measured.get("processes_refused")))
+    made |= {"at_limit": at_limit, **_diagnosed(place / "recording", run, accepts)}
     return made
 
 

@@ -37,12 +37,15 @@ def perform(
     if beside is not None and named(beside).kind != "healthy":
         raise typer.BadParameter(f"--beside {beside}: not a healthy load; see 'zombiescope lab list'")
     names = runs.chosen(only)
+    columns = [None] if beside is None else [None, beside]  # on the machine as it is, and beside the load
     if minutes != 0:
-        _ask([name for name in names if resume is None or not runs.is_kept(resume, name, beside)], yes)
+        left = [name for one in columns for name in names if resume is None or not runs.is_kept(resume, name, one)]
+        _ask(left, yes)
     end_in_order()
     with ExitStack() as stack:
         directory = resume or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="zombiescope-lab-")))
-        rows = list(runs.rows(directory, names, beside, _progress, None if minutes is None else minutes * 60))
+        most_s = None if minutes is None else minutes * 60
+        rows = [row for one in columns for row in runs.rows(directory, names, one, _progress, most_s)]
     total = hold_out.counts(rows)
     document: dict[str, Any] = {"hold_out": rows, "score": total, **total}
     if output is not None:

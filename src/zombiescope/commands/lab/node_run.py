@@ -18,7 +18,11 @@ LIMIT_S = 900.0
 
 
 def perform_all(
-    chosen: Sequence[Scenario], cgroup: Literal["v1", "v2"] = "v2", kernel: str = "bookworm"
+    chosen: Sequence[Scenario],
+    cgroup: Literal["v1", "v2"] = "v2",
+    kernel: str = "bookworm",
+    *,
+    fix: bool = False,
 ) -> Iterator[Outcome]:
     """One after the other. One that fails is reported as not run. Raises LabError where the machine does
     not come up."""
@@ -32,25 +36,26 @@ def perform_all(
         note(f"up: {machine}")
         for scenario in chosen:
             try:
-                yield _perform(booted, scenario, where)
+                yield _perform(booted, scenario, where, fix)
             except Failure as error:
                 yield Outcome(scenario, skipped=str(error), where=where)
 
 
-def perform(scenario: Scenario, cgroup: Literal["v1", "v2"], kernel: str) -> Outcome:
+def perform(scenario: Scenario, cgroup: Literal["v1", "v2"], kernel: str, *, fix: bool = False) -> Outcome:
     """One. Raises Failure where it could not run."""
-    (outcome,) = perform_all([scenario], cgroup, kernel)
+    (outcome,) = perform_all([scenario], cgroup, kernel, fix=fix)
     if outcome.skipped is not None:
         raise Failure(outcome.skipped)
     return outcome
 
 
-def _perform(booted: LabNode, scenario: Scenario, where: str) -> Outcome:
+def _perform(booted: LabNode, scenario: Scenario, where: str, fix: bool) -> Outcome:
     from zombiescope.commands.lab.scenario_run import of_document
     from zombiescope.lab.failure import LabError
 
     try:
-        done = booted.run("zombiescope", "lab", "run", scenario.id, "--yes", "--json", limit_s=LIMIT_S)
+        more = ("--fix",) if fix else ()
+        done = booted.run("zombiescope", "lab", "run", scenario.id, "--yes", "--json", *more, limit_s=LIMIT_S)
     except LabError as error:
         raise Failure(f"{scenario.id} could not run in the node: {error}") from error
     try:

@@ -10,10 +10,11 @@ import math
 import shutil
 import tempfile
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from zombiescope.commands.lab.repair import FIXABLE, incident_of, repaired
 from zombiescope.commands.private_recorder import PrivateRecorder, private_recorder
 from zombiescope.lab import run_file, verdict
 from zombiescope.lab.scenario import HERE, Scenario
@@ -28,6 +29,8 @@ QUIET_S = 3.0
 """Before the fault: what the machine is like without it."""
 LEAST_S = 6.0
 """A fault goes on for so long even when it was named at once."""
+REPAIR_S = 300.0
+"""More for one that is repaired as well; an emulated machine takes minutes for that."""
 AFTER_S = 2.5
 """The recorder writes a frame a second."""
 
@@ -45,6 +48,8 @@ class Outcome:
     """Steps of plans that would stop who only carries out what others ask for."""
     skipped: str | None = None
     where: str = HERE
+    fix: Document | None = None
+    """What became of its plan, where that was applied."""
 
     @property
     def top1(self) -> bool:
@@ -57,7 +62,7 @@ class Outcome:
     @property
     def passed(self) -> bool:
         if self.scenario.kind == "fault":
-            return self.top1 and self.culprit and not self.harm
+            return self.top1 and self.culprit and not self.harm and (self.fix or {}).get("verified") is not False
         return not self.alarms and self.skipped is None
 
     def document(self) -> dict[str, Any]:
@@ -78,6 +83,7 @@ class Outcome:
             "harm": list(self.harm),
             "skipped": self.skipped,
             "where": self.where,
+            "fix": self.fix,
         }
 
 
@@ -86,30 +92,46 @@ def of_document(scenario: Scenario, said: dict[str, Any]) -> Outcome:
     alarms = tuple({"from": one["at"], "severity": one["severity"], "causes": [one]} for one in said["false_alarms"])
     return Outcome(
         scenario, Found(**said["found"]), Found(**said["live"]), said["onset_to_named_s"], said["seconds"], alarms,
-        harm=tuple(said["harm"]), where=said["where"],
+        harm=tuple(said["harm"]), where=said["where"], fix=said.get("fix"),
     )  # fmt: skip
 
 
-def perform(scenario: Scenario, *, seconds: float | None = None, keep: Path | None = None) -> Outcome:
-    """`seconds` is for healthy loads; `keep` a directory for the recording."""
+def perform(
+    scenario: Scenario, *, seconds: float | None = None, keep: Path | None = None, fix: bool = False
+) -> Outcome:
+    """`seconds` is for healthy loads; `keep` a directory for the recording; `fix`: what was named is also repaired."""
     if scenario.kind == "replay":
         return _replay(scenario)
     scenario.build()
     with private_recorder("lab", diagnose=True) as recorder:
-        with stage(scenario, seconds) as running:
+        fixable = fix and scenario.kind == "fault" and scenario.truth.pattern in FIXABLE
+        with stage(scenario, scenario.seconds + REPAIR_S if fixable else seconds) as running:
             time.sleep(QUIET_S)
             running.go()
             watched = _watch(scenario, recorder, running, seconds or scenario.seconds)
             ended_us = time.time_ns() // 1000
+            repair = _repaired(scenario, recorder, running, watched) if fixable else None
         time.sleep(AFTER_S)
         try:
-            return _compared(scenario, recorder, running.began_us, ended_us, watched)
+            return replace(_compared(scenario, recorder, running.began_us, ended_us, watched), fix=repair)
         finally:
             if keep is not None:
                 shutil.copytree(
                     recorder.home, keep / scenario.id, dirs_exist_ok=True, ignore=shutil.ignore_patterns("run")
                 )
                 run_file.write(keep / scenario.id, scenario.id, running.began_us, ended_us)
+
+
+def _repaired(
+    scenario: Scenario, recorder: PrivateRecorder, running: ScenarioRun, watched: _Watched
+) -> Document | None:
+    """None where nothing right was named, so that there is no plan to try. What is said of it changes as it goes on, so
+    it is looked up again."""
+    known = incident_file.read(recorder.node_dir)
+    found = verdict.best_match(scenario, known, running.began_us / 1e6, time.time() + 60)
+    right = verdict.right_pattern(scenario, found) and verdict.right_culprit(scenario, found)
+    incident = incident_of(known, found) if right and watched.named_us is not None else None
+    return None if incident is None else repaired(recorder, scenario.id, incident)
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from zombiescope.commands.completion import scenarios
 from zombiescope.commands.failure import Failure
 from zombiescope.commands.output import Json, console, examples, note, print_document, table
 
@@ -30,6 +31,9 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Keep = Annotated[
     Path | None,
     typer.Option("--keep", metavar="DIR", help="Copy the recording into DIR.", show_default=False),
+]
+Fix = Annotated[
+    bool, typer.Option("--fix", help="Also apply the plan of what leaks zombies (`fix --apply --yes`), and verify it.")
 ]
 
 
@@ -70,7 +74,7 @@ def _listed(one: Scenario) -> dict[str, object]:
 
 
 def run(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A scenario of `lab list`.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A scenario of `lab list`.", autocompletion=scenarios)],
     yes: Yes = False,
     in_node: Annotated[
         bool, typer.Option("--in-node", help="Run it in a machine of `lab node`, not on this one.")
@@ -81,6 +85,7 @@ def run(
         typer.Option("--kernel", metavar="SUITE|FILE", help="Its kernel: bookworm, trixie, bullseye, or a bzImage."),
     ] = "bookworm",
     keep: Keep = None,
+    fix: Fix = False,
     json_: Json = False,
 ) -> int:
     """Start a fault, record and diagnose it, end it, and compare what was found with the truth.
@@ -95,13 +100,13 @@ def run(
     if in_node:
         from zombiescope.commands.lab import node_run
 
-        outcome = node_run.perform(scenario, cgroup, kernel)
+        outcome = node_run.perform(scenario, cgroup, kernel, fix=fix)
     else:
         allowed(scenario)
         ask([scenario], yes)
         from zombiescope.commands.lab.scenario_run import perform
 
-        outcome = perform(scenario, keep=keep)
+        outcome = perform(scenario, keep=keep, fix=fix)
     if json_:
         print_document("lab", outcome.document())
     else:
@@ -157,6 +162,11 @@ def _show(outcome: Outcome) -> None:
     out.print(made)
     if found.summary:
         out.print(found.summary)
+    if outcome.fix is not None:
+        before, after = outcome.fix["cgroups_before_fix"], outcome.fix["cgroups_after_fix"]
+        out.print(f"fix: {outcome.fix['verdict']}; memory cgroups: {before:,} -> {after:,}")
+        for text in outcome.fix["checks"]:
+            out.print(f"  {text}")
     for step in outcome.harm:
         out.print(f"harmful: {step}")
     for alarm in outcome.alarms:

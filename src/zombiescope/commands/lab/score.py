@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from zombiescope.commands import picture
-from zombiescope.commands.lab.scenarios import Keep, Yes, ask, end_in_order, named
+from zombiescope.commands.lab.scenarios import Fix, Keep, Yes, ask, end_in_order, named
 from zombiescope.commands.output import Json, console, examples, print_document, table
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ EXAMPLES = examples(
     "lab score --only zombie-tmpfs,smaps-reader --yes",
     "lab score --yes --healthy-minutes 30 -o score.json --page docs/accuracy.md",
     "lab score --recordings ./recordings --cores 2,16,96,192    # of kept recordings; needs no root",
+    "lab score --recordings ./recordings --cores 2,16 --healthy-hour    # is an hour of each healthy load quiet?",
     "lab score --hold-out --yes --resume ./hold-out --page docs/hold-out.md",
 )
 
@@ -57,6 +58,7 @@ def command(
         Path | None, typer.Option("--page", metavar="FILE", help="Write the page there (Markdown).", show_default=False)
     ] = None,
     keep: Keep = None,
+    fix: Fix = False,
     cores: Annotated[
         str | None,
         typer.Option(
@@ -92,7 +94,7 @@ def command(
     ] = None,
     beside: Annotated[
         str | None,
-        typer.Option("--beside", metavar="NAME", help="With --hold-out: a healthy load that runs meanwhile."),
+        typer.Option("--beside", metavar="NAME", help="With --hold-out: also beside this healthy load."),
     ] = None,
     minutes: Annotated[
         float | None,
@@ -108,6 +110,14 @@ def command(
         bool,
         typer.Option("--live", help="At each width, also replay each recording to the live doctor as it was written."),
     ] = False,
+    healthy_hour: Annotated[
+        bool,
+        typer.Option(
+            "--healthy-hour",
+            help="With --recordings: lay each healthy load end to end to an hour at each width, and replay that to the "
+            "live doctor instead.",
+        ),
+    ] = False,
     yes: Yes = False,
     json_: Json = False,
 ) -> int:
@@ -122,6 +132,8 @@ def command(
 
     if recordings is not None:
         widths = width_score.widths_of(width_score.DEFAULT if cores is None else cores)
+        if healthy_hour:
+            return width_score.of_hours(recordings, widths, onto or [], output, page, json_)
         return width_score.of_recordings(recordings, widths, onto or [], only, output, page, json_, live)
     widths = [] if cores is None else width_score.widths_of(cores)
     if hold_out:
@@ -130,6 +142,8 @@ def command(
         return hold_out_score.perform(only, resume, beside, minutes, output, page, yes, json_)
     if (resume, beside, minutes) != (None, None, None):
         raise typer.BadParameter("--resume, --beside and --minutes belong to --hold-out")
+    if healthy_hour:
+        raise typer.BadParameter("--healthy-hour runs nothing: name a directory of healthy loads with --recordings")
     chosen = _chosen(only)
     end_in_order()
     in_a_node = _in_a_node(chosen, node, whole_node)
@@ -137,7 +151,7 @@ def command(
     ask(chosen, yes, healthy_s)
     with tempfile.TemporaryDirectory(prefix="zombiescope-lab-kept-") as temporary:
         kept = Path(temporary) if keep is None and widths else keep
-        outcomes = _all(chosen, healthy_s, in_a_node, kept)
+        outcomes = _all(chosen, healthy_s, in_a_node, kept, fix)
         wide = [] if kept is None or not widths else width_score.measured(kept, widths, onto or [], live=live)
     documents = [outcome.document() for outcome in outcomes]
     document: dict[str, Any] = {"results": documents, "score": (total := score(documents)), **total}
@@ -173,7 +187,9 @@ def _in_a_node(chosen: list[Scenario], node: bool, whole_node: bool) -> list[Sce
     return there
 
 
-def _all(chosen: list[Scenario], healthy_s: float, in_a_node: list[Scenario], keep: Path | None) -> list[Outcome]:
+def _all(
+    chosen: list[Scenario], healthy_s: float, in_a_node: list[Scenario], keep: Path | None, fix: bool = False
+) -> list[Outcome]:
     from zombiescope.lab.requirements import only_in_a_node
 
     here = [one for one in chosen if not (only_in_a_node(one) and one in in_a_node)]
@@ -182,17 +198,17 @@ def _all(chosen: list[Scenario], healthy_s: float, in_a_node: list[Scenario], ke
         task = progress.add_task("", total=len(here) + len(in_a_node))
         for one in here:
             progress.update(task, description=one.id)
-            outcomes.append(_here(one, healthy_s, keep))
+            outcomes.append(_here(one, healthy_s, keep, fix))
             progress.advance(task)
         if in_a_node:
             progress.update(task, description="lab node")
-            for outcome in _there(in_a_node):
+            for outcome in _there(in_a_node, fix):
                 outcomes.append(outcome)
                 progress.update(task, advance=1, description=f"{outcome.scenario.id} in lab node")
     return outcomes
 
 
-def _here(scenario: Scenario, healthy_s: float, keep: Path | None) -> Outcome:
+def _here(scenario: Scenario, healthy_s: float, keep: Path | None, fix: bool = False) -> Outcome:
     from zombiescope.commands.failure import Failure
     from zombiescope.commands.lab.scenario_run import Outcome, perform
     from zombiescope.lab.failure import LabError
@@ -202,19 +218,19 @@ def _here(scenario: Scenario, healthy_s: float, keep: Path | None) -> Outcome:
     if missing:
         return Outcome(scenario, skipped="only in lab node" if only_in_a_node(scenario) else str(missing[0]))
     try:
-        return perform(scenario, seconds=healthy_s if scenario.kind == "healthy" else None, keep=keep)
+        return perform(scenario, seconds=healthy_s if scenario.kind == "healthy" else None, keep=keep, fix=fix)
     except (LabError, Failure) as error:
         return Outcome(scenario, skipped=str(error))
 
 
-def _there(chosen: list[Scenario]) -> Iterator[Outcome]:
+def _there(chosen: list[Scenario], fix: bool = False) -> Iterator[Outcome]:
     from zombiescope.commands.lab import node_run
     from zombiescope.commands.lab.scenario_run import Outcome
     from zombiescope.lab.failure import LabError
 
     done = 0
     try:
-        for outcome in node_run.perform_all(chosen):
+        for outcome in node_run.perform_all(chosen, fix=fix):
             done += 1
             yield outcome
     except LabError as error:

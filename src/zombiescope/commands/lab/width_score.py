@@ -12,7 +12,7 @@ import typer
 from zombiescope.commands import picture
 from zombiescope.commands.failure import Failure
 from zombiescope.commands.output import console, print_document, table
-from zombiescope.lab import score_widths
+from zombiescope.lab import score_hours, score_widths
 
 DEFAULT = "2,16,96,192"
 WRONG = 3
@@ -77,6 +77,39 @@ def of_recordings(
     else:
         show(results)
     return 0 if all(one["pass"] for one in results) else WRONG
+
+
+def of_hours(
+    place: Path,
+    widths: Sequence[int],
+    onto: Sequence[Path],
+    output: Path | None,
+    page: Path | None,
+    as_document: bool,
+) -> int:
+    """An hour of each healthy load. On a page that is there, only its section changes. Raises Failure."""
+    from zombiescope.commands.lab import healthy_hours
+    from zombiescope.commands.lab import widths as wide
+
+    if not place.is_dir():
+        raise Failure(f"there is no directory {place}", "`zombiescope lab score --keep DIR` fills one")
+    healthy = {one.name.removesuffix(wide.PACK): one for one in onto} or wide.recordings_in(place)[1]
+    if not healthy:
+        raise Failure(f"there is no healthy recording in {place}", "name one with --onto")
+    results = healthy_hours.hours(healthy, widths)
+    document = {"hours": results}
+    if output is not None:
+        picture.write(output, json.dumps(document, indent=1) + "\n")
+    if page is not None:
+        picture.write(page, score_hours.into(page.read_text() if page.exists() else "", results))
+    if as_document:
+        print_document("lab", document)
+    else:
+        made = table(*score_hours.HEAD, right=("cores", "looks", "warnings"), wraps="load")
+        for row in score_hours.rows(results):
+            made.add_row(*row)
+        console().print(made)
+    return 0 if not any(one["alarms"] for one in results) else WRONG
 
 
 def show(results: Sequence[dict[str, Any]]) -> None:

@@ -7,7 +7,7 @@ at there is no room for a background, and it is diagnosed as it is.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 PACK = ".zscope"
 HEALTHY = "healthy-"
+TRAINING = "training"
 TOGETHER_S = 2.0
 """A healthy load that fills the node is one job: it starts and ends on all cores at once."""
 
@@ -82,6 +83,7 @@ class Job:
     cores: int
     background: str | None = None
     other: Path | None = None
+    """On the cores that are left."""
 
     def __str__(self) -> str:
         beside = f" beside {self.background}" if self.background not in (None, self.name) else ""
@@ -90,7 +92,7 @@ class Job:
 
 def jobs(faults: Mapping[str, Path], backgrounds: Mapping[str, Path], widths: Sequence[int]) -> list[Job]:
     """`faults` by scenario; `backgrounds` by any name. What was recorded on more cores than a node has is left out."""
-    own = {place: _width(place) for place in {*faults.values(), *backgrounds.values()}}
+    own = widths_of({*faults.values(), *backgrounds.values()})
     found = []
     for cores in widths:
         for name, place in faults.items():
@@ -98,8 +100,27 @@ def jobs(faults: Mapping[str, Path], backgrounds: Mapping[str, Path], widths: Se
                 found.append(Job(name, place, cores))
             elif own[place] < cores:
                 found += [Job(name, place, cores, beside, other) for beside, other in backgrounds.items()]
-        found += [Job(name, place, cores, name, place) for name, place in backgrounds.items() if own[place] <= cores]
+        found += [
+            Job(name, place, cores, name, other_of(name, backgrounds, own))
+            for name, place in backgrounds.items()
+            if own[place] <= cores
+        ]
     return found
+
+
+def other_of(name: str, backgrounds: Mapping[str, Path], own: Mapping[Path, int]) -> Path:
+    """What fills a wide node beside a healthy load: the load itself, as one job with more workers. What a node has once
+    stands beside training, or else another load of cores, and of these one that was recorded on most of them: two
+    different loads beside each other would be a crowd on some cores while others idle, which a real node moves."""
+    loads = [other for other in backgrounds if not healthy_scenario(other).of_the_node]
+    if name in loads or not loads:
+        return backgrounds[name]
+    return backgrounds[max(loads, key=lambda other: (own[backgrounds[other]], TRAINING in other))]
+
+
+def widths_of(places: Collection[Path]) -> dict[Path, int]:
+    """How many cores each was recorded on."""
+    return {place: _width(place) for place in places}
 
 
 def _width(place: Path) -> int:
@@ -131,7 +152,7 @@ def _fault(job: Job, incidents: Sequence[Document], span: tuple[int, int]) -> Wi
 
 def _healthy(job: Job, incidents: Sequence[Document]) -> WideOutcome:
     alarms = tuple(one for one in incidents if one["severity"] != "info")
-    return WideOutcome(_healthy_scenario(job.name), job.cores, job.name, Found(), alarms)
+    return WideOutcome(healthy_scenario(job.name), job.cores, job.name, Found(), alarms)
 
 
 def _with_live(made: WideOutcome, seen: Recording, incidents: Sequence[Document], span: tuple[int, int]) -> WideOutcome:
@@ -146,12 +167,13 @@ def _with_live(made: WideOutcome, seen: Recording, incidents: Sequence[Document]
     return replace(made, live=True, onset_to_named_s=looks.named_s, alarms=tuple(alarms.values()))
 
 
-def _healthy_scenario(name: str) -> Scenario:
+def healthy_scenario(name: str) -> Scenario:
+    """Also of a recording that somebody brought."""
     from zombiescope.lab.scenario import by_id
 
     try:
         return by_id(name)
-    except KeyError:  # a recording that somebody brought
+    except KeyError:
         return replace(by_id("healthy-idle"), id=name)
 
 

@@ -107,7 +107,8 @@ def _view(feed: Feed, note: str | None, utc: bool) -> View:
     from zombiescope.commands.top.screen import View
     from zombiescope.commands.window import zone_of
 
-    return View(feed.node, feed.recent, zone_of(feed.node, utc), feed.state(), note, feed.worst, feed.zombies)
+    zone = zone_of(feed.node, utc)
+    return View(feed.node, feed.recent, zone, feed.state(), note, feed.worst, feed.zombies, feed.ran)
 
 
 def _print_once(feed: Feed, note: str | None, utc: bool) -> None:

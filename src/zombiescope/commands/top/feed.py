@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from zombiescope.recording import locate, schema
+from zombiescope import _json
+from zombiescope._errors import UserError
+from zombiescope._time import HOUR_US
+from zombiescope.recording import incident_file, locate, schema
 from zombiescope.recording.layout import LOG_FOLDER, segment_files
 from zombiescope.recording.log import Block, DamagedError, LogFrame, SegmentReader
 from zombiescope.recording.store import Directory
 from zombiescope.recording.tail import Tail
+from zombiescope.views import incidents
+from zombiescope.views.memcg_cost import COSTLY, ZOMBIES
 from zombiescope.views.memcg_live import LiveVerdict
-from zombiescope.views.recent import Recent
+from zombiescope.views.ran_lately import SPAN_US, RanLately, RanProcess
+from zombiescope.views.recent import CgroupCount, Recent
 from zombiescope.views.worst import Worst, WorstSecond
 
 if TYPE_CHECKING:
     from zombiescope.recording.reader import Recording
 
 KEEP_S = 300.0
+RAN = 8
+"""Processes that a wide terminal has room for."""
+LONGEST_US = HOUR_US
+"""Who walked memory cgroups is looked for as far back as `cgroups` does."""
 _SILENT_S = 5.0
-_SHOWN_TABLES = ("cores", "events", "census", "leaks", "cost")
+_SHOWN_TABLES = ("cores", "events", "census", "leaks", "cost", "gpu_seconds", "gpus")
 
 
 class Feed(Protocol):
@@ -39,6 +48,10 @@ class Feed(Protocol):
     def zombies(self) -> str | None:
         """What the memory cgroups cost: harmless, watch or costly; None where that is not known."""
 
+    @property
+    def ran(self) -> Sequence[RanProcess]:
+        """Who ran most in the last seconds."""
+
     def poll(self) -> bool:
         """Take in what is new; whether there was something, or the state changed."""
 
@@ -52,8 +65,10 @@ class LiveFeed:
     def __init__(self, node_dir: Path) -> None:
         self._node_dir = node_dir
         self._worst = WorstSecond()
-        self._verdict = LiveVerdict(round(KEEP_S * 1e6))
+        self._ran = RanLately()
+        self._verdict = LiveVerdict(LONGEST_US)
         self.recent = Recent(KEEP_S)
+        self.recent.remember(_counted_before(node_dir))
         self.node: dict[str, Any] = {}
         self._read_node()
         self._tail = Tail(node_dir)
@@ -67,7 +82,15 @@ class LiveFeed:
     @property
     def zombies(self) -> str | None:
         found = self._verdict.verdict(self.node, self.recent)
-        return None if found is None else found.verdict
+        if found is None:
+            return None
+        newest_s = (self.recent.newest_us or 0) / 1e6
+        blamed = incidents.blaming(incident_file.read(self._node_dir), ZOMBIES, 0.0, newest_s)
+        return found.verdict if blamed is None else COSTLY
+
+    @property
+    def ran(self) -> Sequence[RanProcess]:
+        return self._ran.most(self.node, RAN)
 
     def poll(self) -> bool:
         frames = self._tail.poll()
@@ -95,11 +118,12 @@ class LiveFeed:
         for frame in frames:
             self.recent.update(frame)
         self._worst.update(frames)
+        self._ran.update(frames)
         self._verdict.update(frames)
 
     def _read_node(self) -> None:
         try:
-            said = json.loads((self._node_dir / "node.json").read_bytes())
+            said = _json.loads((self._node_dir / "node.json").read_bytes())
         except (OSError, ValueError):
             return
         if isinstance(said, dict):
@@ -119,6 +143,27 @@ def _segment_before(node_dir: Path) -> list[LogFrame]:
     return frames if reader.closed else []
 
 
+def _counted_before(node_dir: Path) -> list[CgroupCount]:
+    """All that was counted since the node was started, so that `top` says the same growth as `cgroups` and the page."""
+    from zombiescope.recording.reader import open_recording
+
+    try:
+        with open_recording(node_dir.parent, node_dir.name.removeprefix("node=")) as recording:
+            return _census(recording)
+    except (OSError, ValueError, UserError):
+        return []
+
+
+def _census(recording: Recording) -> list[CgroupCount]:
+    names = ("time", "total", "live", "dying", "hierarchy", "created")
+    rows = recording.table("census", None, recording.end_us + 1, names, boot=recording.boot_at(recording.end_us))
+    from zombiescope.recording.columns import numbers
+
+    columns = [rows.column(name).to_pylist() for name in names[1:]]
+    counted = zip(numbers(rows.column("time")).tolist(), *columns, strict=True)
+    return [CgroupCount(*row) for row in counted if row[1] is not None]
+
+
 class PastFeed:
     """The end of a recording that nobody writes any more, Parquet or pack included."""
 
@@ -130,16 +175,32 @@ class PastFeed:
         start_us = end_us - round(KEEP_S * 1e6)
         self.node = recording.node
         self.recent = Recent(KEEP_S)
+        self.recent.remember(_census(recording))
         blocks = tuple(_block(recording, name, start_us, end_us + 1) for name in _SHOWN_TABLES)
         self.recent.update(LogFrame(end_us, 0, blocks, False))
         self.worst = worst_second(recording, start_us, end_us)
-        self.zombies = cgroups(recording, start_us, end_us).verdict
+        self.zombies = cgroups(recording).verdict
+        self.ran = _ran(recording)
 
     def poll(self) -> bool:
         return False
 
     def state(self) -> str:
         return "ended"
+
+
+def _ran(recording: Recording) -> list[RanProcess]:
+    """Who ran at the end of it, as `stacks` and the page count."""
+    from zombiescope.profile.selection import Selection
+    from zombiescope.profile.who import who_ran
+
+    end_us = recording.end_us + 1
+    selection = Selection(recording, max(recording.start_us, end_us - SPAN_US), end_us)
+    return [
+        RanProcess(each.group.pid, each.group.comm, each.group.pod or each.group.unit, each.cpus or 0.0,
+                   each.kernel_ratio)
+        for each in who_ran(selection, "process", RAN).ran
+    ]  # fmt: skip
 
 
 def _block(recording: Recording, name: str, start_us: int, end_us: int) -> Block:

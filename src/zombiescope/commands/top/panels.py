@@ -1,5 +1,5 @@
-"""What stands below the cores: zombies, the worst second so far, the last events, the recorder's cost, what
-is missing."""
+"""What stands below the cores: who ran, the worst second so far, GPUs, zombies, the last events, the recorder's cost,
+what is missing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from zombiescope.commands.quantities import human_bytes, human_count, percent
+from zombiescope.commands.top.gpus import gpu_lines
 from zombiescope.commands.top.strips import ALARM, CAUTION, NOT_MEASURED
+from zombiescope.commands.typed import called
 from zombiescope.commands.window import clock
 from zombiescope.recording.event import Event
 
@@ -21,12 +23,14 @@ _LABEL = 11
 _SEVERITY = {"critical": ALARM, "warning": CAUTION, "info": "dim"}
 _VERDICTS = {"costly": ALARM, "watch": CAUTION, "harmless": "dim"}
 _KIND = 13
+_KERNEL_SAID = 0.5
+"""From so much of a process's time on, it is said that the kernel had it."""
 
 
 def lines(view: View, width: int, room: int, for_cores: int) -> list[Text]:
     """The panels in the room that the cores leave; the events take what is over, and when there is too little
     room for all, the lower panels are left out first."""
-    above = [*_worst(view, width), *_cgroups(view)]
+    above = [*_who(view, width), *_worst(view, width), *gpu_lines(view.recent, width), *_cgroups(view)]
     below = [*_recorder(view), *_missing(view)]
     left = room - for_cores - len(above) - len(below)
     events = _events(view, min(max(left, 2), 10))
@@ -69,6 +73,24 @@ def _worst(view: View, width: int) -> list[Text]:
     line.append(f"{percent(worst.kernel_ratio)} kernel  ", ALARM if worst.kernel_ratio >= 0.95 else "")
     line.append(who, "bold").append(f" ({details})" if details else "", "dim")
     return [line, _indent().append_text(breadcrumb(worst.path, width - _LABEL))]
+
+
+def _who(view: View, width: int) -> list[Text]:
+    """Who had the cores in the last seconds: as many as fit, with what the kernel took for them."""
+    if not view.ran:
+        return [_label("who ran").append("nobody was sampled yet", "dim")]
+    line, used = _label("who ran"), _LABEL
+    for place, ran in enumerate(view.ran):
+        in_kernel = f" {percent(ran.kernel_ratio)} kernel" if ran.kernel_ratio >= _KERNEL_SAID else ""
+        cores = f" {ran.cpus:.2f}"
+        owner = f" {ran.owner}" if ran.owner and ran.owner != ran.comm else ""
+        gap = "  " if place else ""
+        used += len(gap) + len(ran.name) + len(cores) + len(in_kernel) + len(owner)
+        if place and used > width:
+            break
+        line.append(gap).append(ran.name, "bold").append(cores)
+        line.append(in_kernel, CAUTION if in_kernel else "").append(owner, "dim")
+    return [line]
 
 
 def breadcrumb(frames: Sequence[str], width: int) -> Text:
@@ -152,5 +174,5 @@ def _missing(view: View) -> list[Text]:
     first = missing[0]
     names = ", ".join(str(item.get("source", "?")) for item in missing)
     line = _label("blind to").append(names, NOT_MEASURED)
-    hint = f"  ({first.get('why')}: {first.get('grant')})" if len(missing) == 1 else "  ('zombiescope status' says why)"
+    hint = f"  ({first.get('why')}: {first.get('grant')})" if len(missing) == 1 else f"  ('{called()} status' says why)"
     return [line.append(hint, "dim")]

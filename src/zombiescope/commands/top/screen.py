@@ -28,6 +28,7 @@ from zombiescope.commands.top.strips import (
 )
 from zombiescope.commands.window import clock
 from zombiescope.recording.saturation import SATURATED_RATIO
+from zombiescope.views.ran_lately import RanProcess
 from zombiescope.views.recent import CoreTick, Hottest, NodeTick, Recent, heat
 from zombiescope.views.worst import Worst
 
@@ -50,6 +51,8 @@ class View:
     worst: Worst | None = None
     zombies: str | None = None
     """What the memory cgroups cost: harmless, watch or costly."""
+    ran: Sequence[RanProcess] = ()
+    """Who ran most in the last seconds."""
     by_heat: bool | None = None
     """None: by heat when not all cores fit, else by number."""
     help: bool = False

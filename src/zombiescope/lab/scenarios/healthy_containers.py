@@ -64,4 +64,5 @@ SCENARIO = Scenario(
     needs=Needs(1 * GB, processes=256, controllers=("memory",)),
     prepare=prepare,
     kind="healthy",
+    of_the_node=True,
 )

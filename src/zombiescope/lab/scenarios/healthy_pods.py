@@ -101,4 +101,5 @@ SCENARIO = Scenario(
     needs=Needs(2 * GB, processes=2048, controllers=("memory",)),
     prepare=prepare,
     kind="healthy",
+    of_the_node=True,
 )

@@ -17,6 +17,7 @@ from zombiescope.recording.columns import Ints
 
 FIGURES = tuple(name for name in schema.CORES.names if name not in ("time", "interval_us", "cpu"))
 _LONGEST = FIGURES.index("max_gap_us")
+NEVER_US = np.iinfo(np.int64).max
 _IN_USE = tuple(f"{mode}_ms" for mode in schema.CPU_MODES if mode not in ("idle", "guest", "guest_nice"))
 
 
@@ -66,14 +67,30 @@ class CoreFigures:
         used = tile.slots(end)[begin:]
         places = wide.first[first:last] - begin
         ranks = self._ranks(tile)
-        figures = _together(_fitted(self.by_slot[used][:, ranks], tile.room(wide, begin, end)), places)
-        if tile.phase:
-            _begin_with(figures, axis, first)
+        known = self._without_strange_gaps(self.by_slot[used][:, ranks], tile, begin, end)
+        figures = _together(_fitted(known, tile.room(wide, begin, end)), places)
         seen = np.logical_or.reduceat(self.seen[self._source.slots.tick[used]][:, ranks], places, axis=0)
         tick, core = np.nonzero(seen)
         cores = np.array(list(tile.cores.values()), np.int64)
         columns = [axis.end_us[first + tick], axis.length_us[first + tick], cores[core]]
         return Rows(schema.CORES, first + tick, [*columns, *figures[tick, core].T])
+
+    def _without_strange_gaps(self, figures: Ints, tile: Tile, begin: int, end: int) -> Ints:
+        """A gap that may have begun before the seconds that stand before it here belongs to others: a recorder that
+        begins knows of none, and where a background begins again its own past is not there."""
+        if tile.is_fault:
+            return figures
+        used = tile.slots(end)
+        length_us = self._source.slots.length_us[used]
+        before_us = np.cumsum(length_us) - length_us
+        joints = np.flatnonzero(np.diff(used, prepend=used[0] - 1 if not tile.phase else -1) != 1)
+        if not len(joints):
+            return figures
+        last = np.searchsorted(joints, np.arange(len(used)), "right") - 1
+        since_us = np.where(last < 0, NEVER_US, before_us - before_us[joints[np.maximum(last, 0)]])[begin:, None]
+        gaps = figures[:, :, _LONGEST]
+        figures[:, :, _LONGEST] = np.where(gaps > since_us, NULL, gaps)
+        return figures
 
 
 def _fitted(figures: Ints, room: Room) -> Ints:
@@ -95,15 +112,6 @@ def _together(figures: Ints, places: Ints) -> Ints:
     sums[:, :, _LONGEST] = np.maximum.reduceat(counted[:, :, _LONGEST], places, axis=0)
     together: Ints = np.where(np.logical_or.reduceat(known, places, axis=0), sums, NULL)
     return together
-
-
-def _begin_with(figures: Ints, axis: Axis, first: int) -> None:
-    """A recorder that begins here knows of no gap that began before: not in its first tick, and later none that is
-    longer than it has been there."""
-    if first == 0:
-        figures[0, :, _LONGEST] = NULL
-    known_us = axis.end_us[first : first + len(figures)] - (axis.end_us[0] - axis.length_us[0])
-    figures[:, :, _LONGEST] = np.minimum(figures[:, :, _LONGEST], known_us[:, None])
 
 
 class InterruptCounts:

@@ -122,7 +122,7 @@ class _Splice:
             events.containers(tiles, who, axis, wide),
             events.gaps(tiles, who, axis, wide),
             events.queues(tiles, axis, begins),
-            self._cost(),
+            *(self._of_the_fault(table) for table in (schema.COST, schema.WAITING, schema.DISKS, schema.MOUNTS)),
         ]
 
     def _by_core(self, first: int, last: int) -> list[Rows]:
@@ -139,11 +139,11 @@ class _Splice:
         rows = self._numbers.rows()
         return rows_of(schema.SERIES, [first] * len(rows), rows)
 
-    def _cost(self) -> Rows:
-        """What the recorder used: the fault's is the only one that there is."""
-        rows = self._fault.rows("cost")
+    def _of_the_fault(self, table: schema.Table) -> Rows:
+        """What the recorder used, and who waited for what: a node has one recorder, and the fault's disks."""
+        rows = self._fault.rows(table.name)
         ticks = self._axis.tick_of(np.array([row["time"] for row in rows], np.int64)).tolist()
-        return rows_of(schema.COST, ticks, [tuple(row.values()) for row in rows])
+        return rows_of(table, ticks, [tuple(row.values()) for row in rows])
 
     def _node(self) -> dict[str, Any]:
         node, others = self._fault.node, [source.node for source in self._sources.values()][1:]

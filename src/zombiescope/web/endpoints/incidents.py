@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
 from zombiescope.diagnosis.report.markdown import markdown
+from zombiescope.documents import fix as fix_documents
 from zombiescope.documents import incidents as incident_documents
 from zombiescope.documents.incidents import AROUND_US, DiagnosisAnswer
 from zombiescope.questions.views import DiagnoseQuestion
@@ -48,6 +49,12 @@ def routes(responder: Responder) -> APIRouter:
             return {**one, "node": everything["node"], "window": everything["window"]}
 
         return responder.long_answer(request, "incident", rec, made, question.window)
+
+    @router.get("/fixes/{id}", **says("fix --incident ID --json"))
+    def fixes(request: Request, id: Id) -> Response:  # noqa: A002
+        """What `fix` has done about an incident, as its log on this machine says: states of steps, who, when, before
+        and after. Nothing can be applied from here."""
+        return responder.plain(request, "fixes", fix_documents.answer(f"incident:{id}"))
 
     @router.get("/incidents/{id}/report", **says("diagnose -o report.html"))
     def report(

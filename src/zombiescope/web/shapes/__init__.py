@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from zombiescope.documents.columns import MEDIA_TYPE
-from zombiescope.web.shapes import cgroups, containers, diagnosis, node, samples
+from zombiescope.web.shapes import cgroups, containers, diagnosis, fleet, node, python, samples
 from zombiescope.web.shapes.common import TimelineEvent
 
 DOCUMENTS: dict[str, Any] = {
@@ -27,9 +27,13 @@ DOCUMENTS: dict[str, Any] = {
     "cores": node.Cores,
     "events": node.Events,
     "functions": samples.Stacks,
+    "python": python.PythonThreads,
+    "who": samples.Who,
     "diff": samples.Difference,
     "incidents": diagnosis.Diagnosis,
     "incidents/{id}": diagnosis.OneIncident,
+    "fixes/{id}": diagnosis.Fixes,
+    "fleet": fleet.FleetAnswer,
 }
 """Path -> its JSON."""
 HEADERS: dict[str, Any] = {
@@ -37,6 +41,7 @@ HEADERS: dict[str, Any] = {
     "heatmap": samples.HeatmapHeader,
     "flamegraph": samples.FlamegraphHeader,
     "flamechart": samples.FlamechartHeader,
+    "tracks": samples.TracksHeader,
 }
 """Path -> the header before its columns."""
 LIVE: dict[str, Any] = {

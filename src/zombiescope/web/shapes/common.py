@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypeAliasType, TypedDict
 
@@ -44,6 +44,7 @@ class TimelineEvent(TypedDict):
     severity: Severity
     text: str
     fields: dict[str, Any]
+    means: NotRequired[str]
 
 
 class Modes(TypedDict):

@@ -26,6 +26,7 @@ class Container(TypedDict):
     namespace: str | None
     pod: str | None
     pod_uid: str | None
+    owner: str | None
     cgroup: str | None
     started: float | None
     exited: float | None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, NotRequired
+from typing import Any, Literal, NotRequired
 
 from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
@@ -20,6 +20,7 @@ class Actor(TypedDict):
     container_name: NotRequired[str | None]
     image: NotRequired[str | None]
     namespace: NotRequired[str | None]
+    owner: NotRequired[str | None]
     cores: float | None
     baseline_cores: float | None
     cpu_ratio: float | None
@@ -63,12 +64,21 @@ class ChainLink(TypedDict):
 
 
 class FixStep(TypedDict):
-    kind: Literal["command", "advice"]
-    text: str
-    comment: str
-    touches: NotRequired[str]
-    undo: NotRequired[str]
-    check: NotRequired[str]
+    """The same object in every answer that holds a plan. `part` says what it is for; `applicable`: `fix` can do it."""
+
+    id: str
+    kind: Literal["change", "look", "advice"]
+    part: Literal["look", "stop-gap", "lasting", "last-resort"]
+    does: str
+    command: str | None
+    touches: list[str]
+    risk: str
+    undo: str
+    verify: str
+    state: Literal["planned", "applied", "failed", "undone", "skipped"]
+    why: str
+    protected: str | None
+    applicable: bool
 
 
 class Fix(TypedDict):
@@ -103,6 +113,43 @@ class RuledOut(TypedDict):
     value_unit: str | None
 
 
+class GpuLoss(TypedDict):
+    """`usual` and `now`: ratios of use; watts where `measure` is power. `because`: its threads waited, its cgroup was
+    throttled, it was the hog itself, another GPU of its job waited, or nobody knows."""
+
+    gpu: int
+    whose: str
+    pids: list[int]
+    measure: Literal["utilisation", "power"]
+    usual: float
+    now: float
+    seconds_lost: float
+    seconds: int
+    because: Literal["waited", "throttled", "itself", "job", "unknown"]
+    threads: int
+    power_usual_w: float | None
+    power_w: float | None
+
+
+class Cost(TypedDict):
+    """Work of GPUs that was not done. `not_known`: GPUs that did less, of which nobody knows whether they waited."""
+
+    gpu_seconds_lost: float
+    text: str
+    gpus: list[GpuLoss]
+    not_known: list[GpuLoss]
+
+
+class JobFate(TypedDict):
+    """A Ray job that was on the node: what became of it, and why."""
+
+    job: str
+    fate: Literal["died", "failed by itself", "survived"]
+    why: str
+    ended: float | None
+    ran_s: float | None
+
+
 class NotedIncident(Span):
     """As the doctor of a recorder notes it, which knows of one node only."""
 
@@ -114,6 +161,8 @@ class NotedIncident(Span):
     ruled_out: list[RuledOut]
     recurrences: list[float]
     not_checked: NotRequired[list[str]]
+    cost: NotRequired[Cost | None]
+    jobs: NotRequired[list[JobFate]]
 
 
 class Incident(NotedIncident):
@@ -122,6 +171,54 @@ class Incident(NotedIncident):
 
 class OneIncident(Document, Incident):
     window: Span
+
+
+class StepState(TypedDict):
+    """What became of a step, by its id; `at`: when that was written down."""
+
+    id: str
+    state: Literal["applied", "failed", "undone", "skipped"]
+    why: str
+    at: float
+
+
+class ActionLogLine(TypedDict):
+    """One line of the action log: `who` did what, and how it was before and after."""
+
+    at: float
+    run: str
+    who: dict[str, int | str | None]
+    target: str
+    step: str
+    event: str
+    action: dict[str, Any] | None
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+    why: str
+
+
+class Check(TypedDict):
+    """`ok` is null where it could not be known."""
+
+    name: str
+    ok: bool | None
+    text: str
+
+
+class Verification(Span):
+    verdict: str
+    checks: list[Check]
+
+
+class Fixes(Document):
+    """`readable`: why the log could not be read, else null. `verified` is null where nobody knows."""
+
+    target: str
+    readable: str | None
+    steps: list[StepState]
+    verified: bool | None
+    verification: Verification | None
+    log: list[ActionLogLine]
 
 
 class Diagnosis(Document):

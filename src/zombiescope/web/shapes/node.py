@@ -19,6 +19,7 @@ from zombiescope.web.shapes.common import (
     WindowHeader,
 )
 from zombiescope.web.shapes.diagnosis import NotedIncident
+from zombiescope.web.shapes.python import PythonLane
 
 RecordingEntry = TypedDict(
     "RecordingEntry",
@@ -36,7 +37,10 @@ RecordingEntry = TypedDict(
 
 
 class RecordingList(Document):
+    """`fleet`: this server shows a fleet, too."""
+
     recordings: list[RecordingEntry]
+    fleet: bool
 
 
 class Damage(TypedDict):
@@ -56,6 +60,8 @@ class Info(Window):
     samples: int
     tables: dict[str, int]
     bytes: int
+    gpu_driver: str | None
+    gpus: list[str]
     parquet_parts: int
     log_segments: int
     gaps: list[Gap]
@@ -76,7 +82,9 @@ class RecorderCost(TypedDict):
     lost: int
 
 
-class Status(Document):
+class OneRecorder(TypedDict):
+    """A recorder that runs on this machine."""
+
     running: bool
     pid: int | None
     recording: str | None
@@ -90,6 +98,25 @@ class Status(Document):
     missing: list[Missing]
     left_out: list[int]
     incidents: list[NotedIncident]
+
+
+class Status(Document):
+    """The recorder that runs longest; `recorders` has all of them."""
+
+    running: bool
+    pid: int | None
+    recording: str | None
+    node: str | None
+    timezone: str | None
+    since: float | None
+    until: float | None
+    cost: RecorderCost | None
+    bytes: int | None
+    gaps: list[Gap]
+    missing: list[Missing]
+    left_out: list[int]
+    incidents: list[NotedIncident]
+    recorders: list[OneRecorder]
 
 
 class WorstSecond(TypedDict):
@@ -138,11 +165,24 @@ class Pressure(TypedDict):
     io: list[float | None]
 
 
+class GpuSeries(TypedDict):
+    """Percent of `count` GPUs, their mean and the least busy one; the power of all of them."""
+
+    at: list[float]
+    count: int
+    mean: list[float | None]
+    lowest: list[float | None]
+    lowest_gpu: list[int | None]
+    power_w: list[float | None]
+
+
 class Lanes(Window):
     events: list[TimelineEvent]
     events_left_off: int
     zombies: Zombies
     pressure: Pressure
+    gpus: GpuSeries
+    python: list[PythonLane]
     gaps: list[Gap]
 
 
@@ -162,10 +202,63 @@ class Core(ModesBusy):
     busiest: Busiest | None
 
 
+GpuProcess = TypedDict(
+    "GpuProcess",
+    {
+        "pid": int,
+        "comm": str | None,
+        "unit": str | None,
+        "container": str | None,
+        "container_name": str | None,
+        "pod": str | None,
+        "pod_name": str | None,
+        "memory_bytes": int | None,
+        "from": float,
+        "to": float | None,
+    },
+)
+"""`to` is null for one that did not leave in the window."""
+
+
+class Gpu(TypedDict):
+    """Utilisation in percent; temperatures are the highest of the window."""
+
+    gpu: int
+    seconds: int
+    utilisation: float | None
+    lowest_utilisation: int | None
+    highest_utilisation: int | None
+    power_w: float | None
+    highest_power_w: int | None
+    memory_used_bytes: int | None
+    clock_sm_mhz: int | None
+    lowest_clock_sm_mhz: int | None
+    temperature_c: int | None
+    memory_temperature_c: int | None
+    name: str | None
+    uuid: str | None
+    pci: str | None
+    driver: str | None
+    state: str | None
+    memory_bytes: int | None
+    power_limit_w: int | None
+    clock_sm_max_mhz: int | None
+    recovery_action: int | None
+    mig: bool | None
+    reasons: list[str]
+    lost_clocks_s: dict[str, float | None]
+    counters: dict[str, int | None]
+    added: dict[str, int | None]
+    processes: list[GpuProcess]
+
+
 class Cores(Window):
+    """`gpus` is null unless they are asked for."""
+
     interval_s: float | None
     aggregate: ModesBusy
     cores: list[Core]
+    gpus: list[Gpu] | None
 
 
 class StripHeader(WindowHeader):

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Literal, NotRequired
 
-from typing_extensions import TypedDict
+from typing_extensions import TypeAliasType, TypedDict
 
 from zombiescope.web.shapes.cgroups import Verdict
 from zombiescope.web.shapes.common import Document, Header, Span, Window, WindowHeader
 
 
 class HeatmapHeader(Header):
-    """u32 values (columns*rows, column by column), with `paint` also u32 painted."""
+    """u32 values (columns*rows, column by column), mostly f32 spread (the same by exact time), with `paint` u32
+    painted."""
 
     by: Literal["subsecond", "core"]
     start: float
@@ -77,8 +78,61 @@ class Stack(TypedDict):
     frames: list[Frame]
 
 
+class Group(TypedDict):
+    """Whose samples they are: what all of its tasks have in common."""
+
+    name: str
+    comm: str | None
+    pid: int | None
+    tid: int | None
+    unit: str | None
+    container: str | None
+    pod: str | None
+    image: str | None
+
+
+class WhoRow(Group):
+    """`cpus`: how many of them it had in the mean; null where the rate of sampling is not known."""
+
+    samples: int
+    ratio: float
+    kernel_ratio: float
+    cpus: float | None
+
+
+class Others(TypedDict):
+    groups: int
+    samples: int
+
+
+Level = TypeAliasType("Level", Literal["owner", "unit", "pod", "container", "image", "process", "thread", "comm"])
+
+
+class Who(Window):
+    by: Level
+    total: int
+    others: Others
+    who: list[WhoRow]
+
+
+class TrackNote(Group):
+    samples: int
+
+
+class TracksHeader(WindowHeader):
+    """u32 samples and u32 kernel (tracks*columns, track by track)."""
+
+    by: Level
+    columns: int
+    column_s: float
+    hz: float | None
+    others: int
+    tracks: list[TrackNote]
+
+
 class Stacks(Window):
     total: int
+    who: list[WhoRow]
     functions: list[FunctionRow]
     stacks: list[Stack]
 

@@ -1,0 +1,170 @@
+"""The report of a fleet. `fleet report --json` has the same, and all nodes and incidents of it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from typing_extensions import TypedDict
+
+from zombiescope.web.shapes.common import Document, Severity, Span
+
+FleetNode = TypedDict(
+    "FleetNode",
+    {
+        "node": str, "sick": bool, "labels": dict[str, str], "labels_changed": bool, "kernel": str | None,
+        "image": str | None, "zone": str | None, "instance_type": str | None, "cpus": int | None, "from": float | None,
+        "to": float | None, "recorded_s": int, "saturated_s": float | None, "longest_s": float | None,
+        "restarts": int | None, "critical": int | None, "nic": int | None, "dying": int | None,
+        "dying_per_hour": float | None, "memory_cgroups": int | None, "lost": int | None, "damaged": int,
+        "damage": str | None, "ahead_s": float | None,
+    },
+)  # fmt: skip
+
+FleetIncident = TypedDict(
+    "FleetIncident",
+    {
+        "node": str, "id": str | None, "from": float, "to": float, "severity": Severity, "pattern": str,
+        "culprit": str | None, "hog": str | None, "summary": str | None, "frames": list[str],
+        "gpu_lost_s": float | None, "job_lost_s": float,
+    },
+)  # fmt: skip
+
+
+class FleetCause(TypedDict):
+    pattern: str
+    culprit: str | None
+    nodes: int
+    incidents: int
+    job_hours_lost: float
+    gpu_seconds_lost: float | None
+    first: float
+    last: float
+
+
+class LabelValue(TypedDict):
+    label: str
+    value: str
+
+
+class FleetRest(TypedDict):
+    nodes: int
+    affected: int
+
+
+class FleetGroup(TypedDict):
+    """Nodes that share a label or a pair of labels. `lift` null: no other node is affected."""
+
+    label: str
+    value: str
+    terms: list[LabelValue]
+    cause: str | None
+    nodes: int
+    affected: int
+    ratio: float
+    rest: FleetRest
+    lift: float | None
+    p_value: float
+    p_corrected: float
+    significant: bool
+    also: list[list[LabelValue]]
+    explained_by: list[LabelValue] | None
+
+
+class FleetUnit(TypedDict):
+    unit: str
+    sick: int
+    sick_nodes: int
+    healthy: int
+    healthy_nodes: int
+    p_value: float
+    p_corrected: float
+    significant: bool
+
+
+class FleetArrival(TypedDict):
+    label: str
+    value: str
+    nodes: int
+    sick_after: int
+    sick_before: int
+    first: float
+    last: float
+    p_value: float
+    p_corrected: float
+    significant: bool
+
+
+class FleetOnset(Span):
+    nodes: int
+    of_nodes: int
+    p_corrected: float
+
+
+class FleetCluster(TypedDict):
+    path: list[str]
+    incidents: int
+    nodes: int
+    patterns: dict[str, int]
+    paths: int
+
+
+class NodeForecast(TypedDict):
+    node: str
+    dying: int
+    per_hour: float
+    hours: float | None
+
+
+class FleetOutlook(TypedDict):
+    threshold: int | None
+    learnt_from: int
+    nodes: list[NodeForecast]
+
+
+class FleetDamage(TypedDict):
+    node: str
+    day: str | None
+    what: str
+
+
+class FleetRead(TypedDict):
+    files: int
+    bytes: int
+    core_seconds: float
+    fresh_items: int
+
+
+class FleetReport(TypedDict):
+    root: str
+    engine: str
+    headline: str
+    window: Span
+    nodes: list[FleetNode]
+    nodes_in_all: int
+    sick: int
+    blind: list[str]
+    incidents: list[FleetIncident]
+    incidents_in_all: int
+    causes: list[FleetCause]
+    by: list[FleetGroup]
+    tried: int
+    values_left_out: int
+    alpha: float
+    units: list[FleetUnit]
+    arrivals: list[FleetArrival]
+    onsets: list[FleetOnset]
+    clusters: list[FleetCluster]
+    forecast: FleetOutlook
+    damage: list[FleetDamage]
+    read: FleetRead
+
+
+class FleetAnswer(Document):
+    """`none`: this server shows no fleet. `done` of `of` node-days were read."""
+
+    state: Literal["none", "reading", "ready", "failed"]
+    root: str | None
+    done: int
+    of: int
+    why: str | None
+    report: FleetReport | None
