@@ -27,7 +27,7 @@ function Samples() {
     <main style={{ padding: "12px 16px" }}>
       {info.value && (
         <section class="samples">
-          <Heat />
+          <Heat height={110} />
           <Flames height={Number(given.get("height") ?? 470)} />
         </section>
       )}

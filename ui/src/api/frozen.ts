@@ -9,6 +9,7 @@
 
 import { type Columns, decode } from "./columns";
 import { cutLanes, cutStrip, finest } from "./frozen/axis";
+import { tracks, who } from "./frozen/owners";
 import { flamechart, flamegraph, heatmap } from "./frozen/profile";
 import { caveats, type FrozenTable, rangeOf, readTable } from "./frozen/table";
 import {
@@ -29,7 +30,12 @@ export interface Frozen {
   markdown: string | null;
 }
 
-const FOLDED: Record<string, (table: FrozenTable, params: Params) => unknown> = { flamegraph, heatmap, flamechart };
+const FOLDED: Record<string, (table: FrozenTable, params: Params) => unknown> = {
+  flamegraph,
+  heatmap,
+  flamechart,
+  tracks,
+};
 
 export class FrozenSource implements Source {
   readonly frozen = true;
@@ -52,10 +58,17 @@ export class FrozenSource implements Source {
     return this.kept.samples ? caveats(await this.samples(), window, clock) : "No samples are in this file.";
   }
 
+  /** Whether samples of this time were frozen with the page; where not, their absence says nothing. */
+  async holds(span: Span): Promise<boolean> {
+    if (!this.kept.samples) return false;
+    return (await this.samples()).held.some(({ from, to }) => from < span.to && span.from < to);
+  }
+
   async json<P extends DocumentPath>(path: P, params: Params = {}): Promise<Documents[P]> {
     const incident = /^incidents\/([^/]+)$/.exec(path)?.[1];
     if (incident && !(path in this.kept.answers))
       return (await this.incident(decodeURIComponent(incident))) as Documents[P];
+    if (path === "who" && this.kept.samples) return who(await this.samples(), params) as Documents[P];
     const found = await this.document(path, params);
     const range = rangeOf(params);
     return (path === "lanes" && range ? cutLanes(found as Lanes, range) : found) as Documents[P];

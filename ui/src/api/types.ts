@@ -4,6 +4,20 @@ export interface ErrorAnswer {
   error: { what: string; fix: string | null; mend: string | null };
 }
 
+/** One line of the action log: `who` did what, and how it was before and after. */
+export interface ActionLogLine {
+  at: number;
+  run: string;
+  who: Record<string, number | string | null>;
+  target: string;
+  step: string;
+  event: string;
+  action: Record<string, unknown> | null;
+  before: Record<string, unknown> | null;
+  after: Record<string, unknown> | null;
+  why: string;
+}
+
 export interface Actor {
   comm: string | null;
   pid: number | null;
@@ -14,6 +28,7 @@ export interface Actor {
   container_name?: string | null;
   image?: string | null;
   namespace?: string | null;
+  owner?: string | null;
   cores: number | null;
   baseline_cores: number | null;
   cpu_ratio: number | null;
@@ -125,6 +140,13 @@ export interface ChainLink {
   means?: string | null;
 }
 
+/** `ok` is null where it could not be known. */
+export interface Check {
+  name: string;
+  ok: boolean | null;
+  text: string;
+}
+
 /** One of the arrays behind the header of columns. */
 export interface ColumnArray {
   name: string;
@@ -140,6 +162,7 @@ export interface Container {
   namespace: string | null;
   pod: string | null;
   pod_uid: string | null;
+  owner: string | null;
   cgroup: string | null;
   started: number | null;
   exited: number | null;
@@ -213,6 +236,7 @@ export interface CoreChanges {
   cores: CoreChange[];
 }
 
+/** `gpus` is null unless they are asked for. */
 export interface Cores {
   schema: string;
   from: number;
@@ -221,6 +245,15 @@ export interface Cores {
   interval_s: number | null;
   aggregate: ModesBusy;
   cores: Core[];
+  gpus: Gpu[] | null;
+}
+
+/** Work of GPUs that was not done. `not_known`: GPUs that did less, of which nobody knows whether they waited. */
+export interface Cost {
+  gpu_seconds_lost: number;
+  text: string;
+  gpus: GpuLoss[];
+  not_known: GpuLoss[];
 }
 
 export interface Creator {
@@ -287,13 +320,32 @@ export interface Fix {
   plan?: FixStep[];
 }
 
+/** The same object in every answer that holds a plan. `part` says what it is for; `applicable`: `fix` can do it. */
 export interface FixStep {
-  kind: "command" | "advice";
-  text: string;
-  comment: string;
-  touches?: string;
-  undo?: string;
-  check?: string;
+  id: string;
+  kind: "change" | "look" | "advice";
+  part: "look" | "stop-gap" | "lasting" | "last-resort";
+  does: string;
+  command: string | null;
+  touches: string[];
+  risk: string;
+  undo: string;
+  verify: string;
+  state: "planned" | "applied" | "failed" | "undone" | "skipped";
+  why: string;
+  protected: string | null;
+  applicable: boolean;
+}
+
+/** `readable`: why the log could not be read, else null. `verified` is null where nobody knows. */
+export interface Fixes {
+  schema: string;
+  target: string;
+  readable: string | null;
+  steps: StepState[];
+  verified: boolean | null;
+  verification: Verification | null;
+  log: ActionLogLine[];
 }
 
 /** Arrays name, module, kind, depth, start, end, samples. */
@@ -326,6 +378,177 @@ export interface FlamegraphHeader {
   names: string[];
   modules: string[];
   kinds: string[];
+}
+
+/** `none`: this server shows no fleet. `done` of `of` node-days were read. */
+export interface FleetAnswer {
+  schema: string;
+  state: "none" | "reading" | "ready" | "failed";
+  root: string | null;
+  done: number;
+  of: number;
+  why: string | null;
+  report: FleetReport | null;
+}
+
+export interface FleetArrival {
+  label: string;
+  value: string;
+  nodes: number;
+  sick_after: number;
+  sick_before: number;
+  first: number;
+  last: number;
+  p_value: number;
+  p_corrected: number;
+  significant: boolean;
+}
+
+export interface FleetCause {
+  pattern: string;
+  culprit: string | null;
+  nodes: number;
+  incidents: number;
+  job_hours_lost: number;
+  gpu_seconds_lost: number | null;
+  first: number;
+  last: number;
+}
+
+export interface FleetCluster {
+  path: string[];
+  incidents: number;
+  nodes: number;
+  patterns: Record<string, number>;
+  paths: number;
+}
+
+export interface FleetDamage {
+  node: string;
+  day: string | null;
+  what: string;
+}
+
+/** Nodes that share a label or a pair of labels. `lift` null: no other node is affected. */
+export interface FleetGroup {
+  label: string;
+  value: string;
+  terms: LabelValue[];
+  cause: string | null;
+  nodes: number;
+  affected: number;
+  ratio: number;
+  rest: FleetRest;
+  lift: number | null;
+  p_value: number;
+  p_corrected: number;
+  significant: boolean;
+  also: LabelValue[][];
+  explained_by: LabelValue[] | null;
+}
+
+export interface FleetIncident {
+  node: string;
+  id: string | null;
+  from: number;
+  to: number;
+  severity: Severity;
+  pattern: string;
+  culprit: string | null;
+  hog: string | null;
+  summary: string | null;
+  frames: string[];
+  gpu_lost_s: number | null;
+  job_lost_s: number;
+}
+
+export interface FleetNode {
+  node: string;
+  sick: boolean;
+  labels: Record<string, string>;
+  labels_changed: boolean;
+  kernel: string | null;
+  image: string | null;
+  zone: string | null;
+  instance_type: string | null;
+  cpus: number | null;
+  from: number | null;
+  to: number | null;
+  recorded_s: number;
+  saturated_s: number | null;
+  longest_s: number | null;
+  restarts: number | null;
+  critical: number | null;
+  nic: number | null;
+  dying: number | null;
+  dying_per_hour: number | null;
+  memory_cgroups: number | null;
+  lost: number | null;
+  damaged: number;
+  damage: string | null;
+  ahead_s: number | null;
+}
+
+export interface FleetOnset {
+  from: number;
+  to: number;
+  nodes: number;
+  of_nodes: number;
+  p_corrected: number;
+}
+
+export interface FleetOutlook {
+  threshold: number | null;
+  learnt_from: number;
+  nodes: NodeForecast[];
+}
+
+export interface FleetRead {
+  files: number;
+  bytes: number;
+  core_seconds: number;
+  fresh_items: number;
+}
+
+export interface FleetReport {
+  root: string;
+  engine: string;
+  headline: string;
+  window: Span;
+  nodes: FleetNode[];
+  nodes_in_all: number;
+  sick: number;
+  blind: string[];
+  incidents: FleetIncident[];
+  incidents_in_all: number;
+  causes: FleetCause[];
+  by: FleetGroup[];
+  tried: number;
+  values_left_out: number;
+  alpha: number;
+  units: FleetUnit[];
+  arrivals: FleetArrival[];
+  onsets: FleetOnset[];
+  clusters: FleetCluster[];
+  forecast: FleetOutlook;
+  damage: FleetDamage[];
+  read: FleetRead;
+}
+
+export interface FleetRest {
+  nodes: number;
+  affected: number;
+}
+
+export interface FleetUnit {
+  unit: string;
+  sick: number;
+  sick_nodes: number;
+  healthy: number;
+  healthy_nodes: number;
+  p_value: number;
+  p_corrected: number;
+  significant: boolean;
 }
 
 /** What one read of the root's statistics costs, and when that reaches one and five seconds: always estimated, from what one cgroup costs. */
@@ -368,7 +591,77 @@ export interface Gap {
   why: string;
 }
 
-/** u32 values (columns*rows, column by column), with `paint` also u32 painted. */
+/** Utilisation in percent; temperatures are the highest of the window. */
+export interface Gpu {
+  gpu: number;
+  seconds: number;
+  utilisation: number | null;
+  lowest_utilisation: number | null;
+  highest_utilisation: number | null;
+  power_w: number | null;
+  highest_power_w: number | null;
+  memory_used_bytes: number | null;
+  clock_sm_mhz: number | null;
+  lowest_clock_sm_mhz: number | null;
+  temperature_c: number | null;
+  memory_temperature_c: number | null;
+  name: string | null;
+  uuid: string | null;
+  pci: string | null;
+  driver: string | null;
+  state: string | null;
+  memory_bytes: number | null;
+  power_limit_w: number | null;
+  clock_sm_max_mhz: number | null;
+  recovery_action: number | null;
+  mig: boolean | null;
+  reasons: string[];
+  lost_clocks_s: Record<string, number | null>;
+  counters: Record<string, number | null>;
+  added: Record<string, number | null>;
+  processes: GpuProcess[];
+}
+
+/** `usual` and `now`: ratios of use; watts where `measure` is power. `because`: its threads waited, its cgroup was throttled, it was the hog itself, another GPU of its job waited, or nobody knows. */
+export interface GpuLoss {
+  gpu: number;
+  whose: string;
+  pids: number[];
+  measure: "utilisation" | "power";
+  usual: number;
+  now: number;
+  seconds_lost: number;
+  seconds: number;
+  because: "waited" | "throttled" | "itself" | "job" | "unknown";
+  threads: number;
+  power_usual_w: number | null;
+  power_w: number | null;
+}
+
+export interface GpuProcess {
+  pid: number;
+  comm: string | null;
+  unit: string | null;
+  container: string | null;
+  container_name: string | null;
+  pod: string | null;
+  pod_name: string | null;
+  memory_bytes: number | null;
+  from: number;
+  to: number | null;
+}
+
+/** Percent of `count` GPUs, their mean and the least busy one; the power of all of them. */
+export interface GpuSeries {
+  at: number[];
+  count: number;
+  mean: (number | null)[];
+  lowest: (number | null)[];
+  lowest_gpu: (number | null)[];
+  power_w: (number | null)[];
+}
+
+/** u32 values (columns*rows, column by column), mostly f32 spread (the same by exact time), with `paint` u32 painted. */
 export interface HeatmapHeader {
   schema: string;
   node: string;
@@ -429,6 +722,8 @@ export interface Incident {
   ruled_out: RuledOut[];
   recurrences: number[];
   not_checked?: string[];
+  cost?: Cost | null;
+  jobs?: JobFate[];
   node: string;
 }
 
@@ -458,6 +753,8 @@ export interface Info {
   samples: number;
   tables: Record<string, number>;
   bytes: number;
+  gpu_driver: string | null;
+  gpus: string[];
   parquet_parts: number;
   log_segments: number;
   gaps: Gap[];
@@ -471,6 +768,20 @@ export interface Info {
   note: string | null;
 }
 
+/** A Ray job that was on the node: what became of it, and why. */
+export interface JobFate {
+  job: string;
+  fate: "died" | "failed by itself" | "survived";
+  why: string;
+  ended: number | null;
+  ran_s: number | null;
+}
+
+export interface LabelValue {
+  label: string;
+  value: string;
+}
+
 export interface Lanes {
   schema: string;
   from: number;
@@ -480,8 +791,12 @@ export interface Lanes {
   events_left_off: number;
   zombies: Zombies;
   pressure: Pressure;
+  gpus: GpuSeries;
+  python: PythonLane[];
   gaps: Gap[];
 }
+
+export type Level = "owner" | "unit" | "pod" | "container" | "image" | "process" | "thread" | "comm";
 
 export interface MemoryCgroups {
   hierarchy: string | null;
@@ -525,6 +840,13 @@ export interface ModesBusy {
   busy: number | null;
 }
 
+export interface NodeForecast {
+  node: string;
+  dying: number;
+  per_hour: number;
+  hours: number | null;
+}
+
 /** The recording is of another machine, and only the server's own can be looked at. */
 export interface NotAudited {
   schema: string;
@@ -544,6 +866,8 @@ export interface NotedIncident {
   ruled_out: RuledOut[];
   recurrences: number[];
   not_checked?: string[];
+  cost?: Cost | null;
+  jobs?: JobFate[];
 }
 
 export interface OneIncident {
@@ -558,8 +882,32 @@ export interface OneIncident {
   ruled_out: RuledOut[];
   recurrences: number[];
   not_checked?: string[];
+  cost?: Cost | null;
+  jobs?: JobFate[];
   node: string;
   window: Span;
+}
+
+/** A recorder that runs on this machine. */
+export interface OneRecorder {
+  running: boolean;
+  pid: number | null;
+  recording: string | null;
+  node: string | null;
+  timezone: string | null;
+  since: number | null;
+  until: number | null;
+  cost: RecorderCost | null;
+  bytes: number | null;
+  gaps: Gap[];
+  missing: Missing[];
+  left_out: number[];
+  incidents: NotedIncident[];
+}
+
+export interface Others {
+  groups: number;
+  samples: number;
 }
 
 /** Before, after, and after less before. */
@@ -580,6 +928,65 @@ export interface Pruned {
   branches: number;
   samples: number;
   below_ratio: number;
+}
+
+export interface PythonFrame {
+  function: string;
+  file: string;
+  line: number;
+}
+
+export interface PythonLane {
+  pid: number;
+  tid: number;
+  comm: string | null;
+  from: number[];
+  to: number[];
+  what: string[];
+  waits: boolean[];
+}
+
+export interface PythonSpan {
+  from: number;
+  to: number;
+  looks: number;
+  state: string | null;
+  function: string;
+  file: string;
+  line: number;
+  own: PythonFrame;
+}
+
+/** The innermost frame; `own` the innermost of somebody's own code; `frames` all of them, outermost first. */
+export interface PythonStack {
+  function: string;
+  file: string;
+  line: number;
+  looks: number;
+  ratio: number;
+  own: PythonFrame;
+  frames: PythonFrame[];
+}
+
+export interface PythonThread {
+  pid: number;
+  tid: number;
+  comm: string | null;
+  looks: number;
+  waiting_ratio: number | null;
+  stacks: PythonStack[];
+  spans: PythonSpan[];
+  spans_left_off: number;
+}
+
+export interface PythonThreads {
+  schema: string;
+  from: number;
+  to: number;
+  node: string;
+  every: number;
+  left_out: number;
+  threads: PythonThread[];
 }
 
 export interface RecorderCost {
@@ -603,9 +1010,11 @@ export interface RecordingEntry {
   note: string | null;
 }
 
+/** `fleet`: this server shows a fleet, too. */
 export interface RecordingList {
   schema: string;
   recordings: RecordingEntry[];
+  fleet: boolean;
 }
 
 /** Who ran the client that asked for a container. */
@@ -649,6 +1058,7 @@ export interface Stacks {
   to: number;
   node: string;
   total: number;
+  who: WhoRow[];
   functions: FunctionRow[];
   stacks: Stack[];
 }
@@ -660,6 +1070,7 @@ export interface StaleLine {
   reason: string;
 }
 
+/** The recorder that runs longest; `recorders` has all of them. */
 export interface Status {
   schema: string;
   running: boolean;
@@ -675,6 +1086,15 @@ export interface Status {
   missing: Missing[];
   left_out: number[];
   incidents: NotedIncident[];
+  recorders: OneRecorder[];
+}
+
+/** What became of a step, by its id; `at`: when that was written down. */
+export interface StepState {
+  id: string;
+  state: "applied" | "failed" | "undone" | "skipped";
+  why: string;
+  at: number;
 }
 
 /** u8 arrays columns*cpus named by mode, f32 average_busy and average_kernel, i32 worst_core. */
@@ -733,6 +1153,34 @@ export interface TimelineEvent {
   severity: Severity;
   text: string;
   fields: Record<string, unknown>;
+  means?: string;
+}
+
+export interface TrackNote {
+  name: string;
+  comm: string | null;
+  pid: number | null;
+  tid: number | null;
+  unit: string | null;
+  container: string | null;
+  pod: string | null;
+  image: string | null;
+  samples: number;
+}
+
+/** u32 samples and u32 kernel (tracks*columns, track by track). */
+export interface TracksHeader {
+  schema: string;
+  node: string;
+  arrays: ColumnArray[];
+  from: number;
+  to: number;
+  by: Level;
+  columns: number;
+  column_s: number;
+  hz: number | null;
+  others: number;
+  tracks: TrackNote[];
 }
 
 export interface UnitChange {
@@ -743,6 +1191,40 @@ export interface UnitChange {
 }
 
 export type Verdict = "harmless" | "watch" | "costly";
+
+export interface Verification {
+  from: number;
+  to: number;
+  verdict: string;
+  checks: Check[];
+}
+
+export interface Who {
+  schema: string;
+  from: number;
+  to: number;
+  node: string;
+  by: Level;
+  total: number;
+  others: Others;
+  who: WhoRow[];
+}
+
+/** `cpus`: how many of them it had in the mean; null where the rate of sampling is not known. */
+export interface WhoRow {
+  name: string;
+  comm: string | null;
+  pid: number | null;
+  tid: number | null;
+  unit: string | null;
+  container: string | null;
+  pod: string | null;
+  image: string | null;
+  samples: number;
+  ratio: number;
+  kernel_ratio: number;
+  cpus: number | null;
+}
 
 export interface Worst {
   schema: string;
@@ -789,9 +1271,13 @@ export interface Documents {
   cores: Cores;
   events: Events;
   functions: Stacks;
+  python: PythonThreads;
+  who: Who;
   diff: Difference;
   incidents: Diagnosis;
   [path: `incidents/${string}`]: OneIncident;
+  [path: `fixes/${string}`]: Fixes;
+  fleet: FleetAnswer;
 }
 
 /** What stands before the arrays of an answer in columns. */
@@ -800,6 +1286,7 @@ export interface ColumnHeaders {
   heatmap: HeatmapHeader;
   flamegraph: FlamegraphHeader;
   flamechart: FlamechartHeader;
+  tracks: TracksHeader;
 }
 
 /** What a running recorder sends. */

@@ -1,4 +1,4 @@
-/** The one time axis: ruler, incidents, cores, events, zombies and pressure above each other, and what is chosen over all of them. */
+/** The one time axis: ruler, incidents, cores, events, zombies, pressure, GPUs and Python above each other, and what is chosen over all of them. */
 
 import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
@@ -6,10 +6,12 @@ import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { Loading, Problem } from "../chrome/states";
 import { hideTip, showTip } from "../chrome/tip";
 import { clock, compact, count, day, percent, zoneName } from "../format";
-import { CHART_PX, Chart, pressureLines, zombieLines } from "../lanes/charts";
+import { CHART_PX, Chart, gpuLines, pressureLines, zombieLines } from "../lanes/charts";
 import { Events } from "../lanes/events";
 import { IncidentSpans } from "../lanes/incidents";
 import { lanes, useLanes } from "../lanes/load";
+import { PythonLanes, pythonThreads, THREAD_PX } from "../lanes/python";
+import { TRACK_PX, TrackCanvas, TrackLabel, tracksTitle, useTracks } from "../lanes/tracks";
 import { info, view, zoneOffset } from "../state";
 import { strip, useStrip } from "../strip/load";
 import { StripCanvas, stripHeight } from "../strip/strip";
@@ -33,6 +35,8 @@ export function Timeline() {
   const cells = strip.value;
   const zombies = zombieLines();
   const pressure = pressureLines();
+  const gpus = gpuLines();
+  const drawn = useTracks();
 
   useLayoutEffect(() => {
     const measure = (): void => {
@@ -65,48 +69,100 @@ export function Timeline() {
   return (
     <section class="timeline" aria-label="Time axis">
       <Toolbar loading={cores.loading || found.loading} />
-      <div class="timeline-body" ref={body}>
-        <Row label={<DayLabel />} class="ruler-row">
-          <Ruler />
-        </Row>
-        <Row label="Incidents" class="incident-row">
-          <IncidentSpans />
-        </Row>
-        <Row
-          label={<CoresLabel />}
-          class="strip-row"
-          scale={["100%", "50%", "0%"]}
-          height={stripHeight(cells?.cpus.length ?? 0)}
-        >
-          <StripCanvas average={averageShown.value} />
-          {!cells && cores.loading && <Loading small title="Reading the cores" />}
-          {cores.problem && <Problem small error={cores.problem} again={cores.again} />}
-        </Row>
-        <Row label="Events" class="event-row" blind={/kernel log|kmsg/}>
-          <Events />
-        </Row>
-        <Row {...lane("Zombies", zombies, compact(zombies.top))} class="chart-row" blind={/cgroup|census/}>
-          {zombies.at.length > 0 && <Chart {...zombies} />}
-          <ReadOnce />
-          <NotMeasured at={zombies.at} missing={/cgroup|census/} />
-        </Row>
-        <Row {...lane("Pressure", pressure, percent(pressure.top))} class="chart-row" blind={/pressure|psi/i}>
-          {pressure.at.length > 0 && <Chart {...pressure} />}
-          <NotMeasured at={pressure.at} missing={/pressure|psi/i} />
-        </Row>
-        <div
-          class="surface"
-          ref={surface}
-          tabIndex={0}
-          role="group"
-          aria-label="Time axis. Arrow keys step and zoom, V selects what is in view, E the worst second."
-          aria-describedby="chosen-in-words"
-        />
-        <Overlay />
+      <div class="timeline-scroll">
+        <div class="timeline-body" ref={body}>
+          <Row label={<DayLabel />} class="ruler-row">
+            <Ruler />
+          </Row>
+          <Row label="Incidents" class="incident-row">
+            <IncidentSpans />
+          </Row>
+          <Row
+            label={<CoresLabel />}
+            class="strip-row"
+            scale={["100%", "50%", "0%"]}
+            height={stripHeight(cells?.cpus.length ?? 0)}
+          >
+            <StripCanvas average={averageShown.value} />
+            {!cells && cores.loading && <Loading small title="Reading the cores" />}
+            {cores.problem && <Problem small error={cores.problem} again={cores.again} />}
+          </Row>
+          {drawn.found.map((track) => (
+            <Row
+              key={track.name}
+              label={<TrackLabel track={track} />}
+              class="track-row"
+              height={TRACK_PX}
+              scale={track.scale ? [track.scale] : []}
+            >
+              <TrackCanvas track={track} />
+            </Row>
+          ))}
+          {drawn.by !== "none" && <TracksNote drawn={drawn} />}
+          <Row label="Events" class="event-row" blind={/kernel log|kmsg/}>
+            <Events />
+          </Row>
+          <Row {...lane("Zombies", zombies, compact(zombies.top))} class="chart-row" blind={/cgroup|census/}>
+            {zombies.at.length > 0 && <Chart {...zombies} />}
+            <ReadOnce />
+            <NotMeasured at={zombies.at} missing={/cgroup|census/} />
+          </Row>
+          <Row {...lane("Pressure", pressure, percent(pressure.top))} class="chart-row" blind={/pressure|psi/i}>
+            {pressure.at.length > 0 && <Chart {...pressure} />}
+            <NotMeasured at={pressure.at} missing={/pressure|psi/i} />
+          </Row>
+          {(gpus.at.length > 0 || !!info.value?.gpu_driver) && (
+            <Row {...lane(gpuName(), gpus, "100%")} class="chart-row gpu-row" blind={/^gpu$/}>
+              {gpus.at.length > 0 && <Chart {...gpus} />}
+              <NotMeasured at={gpus.at} missing={/^gpu$/} />
+            </Row>
+          )}
+          {pythonThreads() > 0 && (
+            <Row
+              label={<span class="lane-name">Python</span>}
+              class="chart-row python-row"
+              height={THREAD_PX * pythonThreads()}
+              blind={/^python stacks$/}
+            >
+              <PythonLanes />
+            </Row>
+          )}
+          <div
+            class="surface"
+            ref={surface}
+            tabIndex={0}
+            role="group"
+            aria-label="Time axis. Arrow keys step and zoom, V selects what is in view, E the worst second."
+            aria-describedby="chosen-in-words"
+          />
+          <Overlay />
+        </div>
       </div>
       {found.problem && <Problem small error={found.problem} again={found.again} />}
       <SelectionBar />
     </section>
+  );
+}
+
+/** Why there are no tracks yet, or how many more there would be. */
+function TracksNote({ drawn }: { drawn: ReturnType<typeof useTracks> }) {
+  const { by, many, found, others, answer } = drawn;
+  const words = many
+    ? "zoom in to see tracks: all of this would have to be read"
+    : answer.problem
+      ? answer.problem.what
+      : !answer.data
+        ? "counting who ran …"
+        : found.length
+          ? others > 0
+            ? `and ${count(others)} more; filter for one to see it`
+            : ""
+          : "nobody was sampled here";
+  if (!words) return null;
+  return (
+    <Row label={<span class="faint">{tracksTitle(by)}</span>} class="track-row" height={TRACK_PX}>
+      <span class="lane-note">{words}</span>
+    </Row>
   );
 }
 
@@ -172,6 +228,11 @@ function CoresLabel() {
       <small>{cpus.length > 1 ? cpus[cpus.length - 1] : ""}</small>
     </span>
   );
+}
+
+function gpuName(): string {
+  const number = lanes.value?.gpus.count || info.value?.gpus.length || 0;
+  return number > 1 ? `${number} GPUs` : "GPU";
 }
 
 function DayLabel() {

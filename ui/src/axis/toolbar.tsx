@@ -2,8 +2,9 @@
 
 import { MODES } from "../api/modes";
 import { Icon, type IconName } from "../chrome/icons";
+import { GROUP_NAMES, GROUPS, type Grouping } from "../flame/look";
 import { clock, day, duration, moment } from "../format";
-import { connection, extent, following, info, view, zoneOffset } from "../state";
+import { connection, extent, following, info, navigate, tracks, view, zoneOffset } from "../state";
 import { length } from "./axis";
 import { follow, stepBy, wholeRecording, zoomBy } from "./moves";
 import { Overview } from "./overview";
@@ -43,6 +44,7 @@ export function Toolbar({ loading }: { loading: boolean }) {
       </span>
       <span class={`spinner${loading ? " on" : ""}`} aria-hidden="true" />
       <Overview />
+      <TracksChoice />
       <Legend />
     </div>
   );
@@ -58,7 +60,8 @@ function Tool({ icon, label, keys, run }: { icon: IconName; label: string; keys:
 
 function LiveButton() {
   const on = following.value;
-  const lost = connection.value.state === "lost";
+  const denied = connection.value.state === "denied";
+  const lost = connection.value.state === "lost" || denied;
   return (
     <button
       type="button"
@@ -68,8 +71,26 @@ function LiveButton() {
       title={on ? "Pause the live tail (L)" : "Follow the live tail (L)"}
     >
       <Icon name={on ? "pause" : "play"} size={12} />
-      {lost ? "Connection lost" : on ? "Live" : "Paused"}
+      {denied ? "Signed out" : lost ? "Connection lost" : on ? "Live" : "Paused"}
     </button>
+  );
+}
+
+function TracksChoice() {
+  return (
+    <select
+      class="plain"
+      aria-label="Tracks"
+      title="A row for each of those that ran most (⇧T)"
+      value={tracks.value}
+      onChange={(event) => navigate({ tracks: event.currentTarget.value as Grouping })}
+    >
+      {GROUPS.map((each) => (
+        <option key={each} value={each}>
+          {each === "none" ? "No tracks" : `Tracks: ${GROUP_NAMES[each]}`}
+        </option>
+      ))}
+    </select>
   );
 }
 

@@ -1,15 +1,16 @@
 /** The frame around every page: navigation, filters, and what lies above. */
 
 import { useEffect } from "preact/hooks";
-import { AuditPage, CgroupsPage, HomePage, IncidentPage, IncidentsPage } from "../pages";
-import { info, page, refresh, trouble } from "../state";
+import { AuditPage, CgroupsPage, FleetPage, HomePage, IncidentPage, IncidentsPage } from "../pages";
+import { info, lost, page, refresh, trouble } from "../state";
 import { FilterBar } from "./filters";
 import { Header } from "./header";
 import { Help } from "./help";
 import { listenToKeys } from "./keys";
+import { Link } from "./link";
 import { NodePage } from "./node";
 import { Palette } from "./palette";
-import { AskToken, Loading, Problem } from "./states";
+import { AskToken, Empty, Loading, Problem } from "./states";
 import { hideTip, TipLayer } from "./tip";
 
 const PAGES = {
@@ -19,6 +20,7 @@ const PAGES = {
   incident: IncidentPage,
   cgroups: CgroupsPage,
   audit: AuditPage,
+  fleet: FleetPage,
 };
 const TITLES = {
   home: "Home",
@@ -27,6 +29,7 @@ const TITLES = {
   incident: "Incident",
   cgroups: "Cgroups",
   audit: "Audit",
+  fleet: "Fleet",
 };
 /** Pages that show samples, and so obey the filters. */
 const FILTERED = new Set(["node"]);
@@ -37,16 +40,16 @@ export function App() {
   useEffect(closePopovers, []);
   useEffect(() => {
     hideTip();
-    document.title = `${TITLES[here]} · ${info.value?.node ?? "zombiescope"}`;
-  }, [here, info.value?.node]);
+    document.title = `${lost.value ? "No such page" : TITLES[here]} · ${info.value?.node ?? "zombiescope"}`;
+  }, [here, lost.value, info.value?.node]);
   return (
     <>
       <a class="skip" href="#main" onClick={skip}>
         Skip to the page
       </a>
       <Header />
-      {FILTERED.has(here) && <FilterBar />}
-      <main id="main" tabIndex={-1} aria-label={TITLES[here]}>
+      {FILTERED.has(here) && !lost.value && <FilterBar />}
+      <main id="main" tabIndex={-1} aria-label={lost.value ? "No such page" : TITLES[here]}>
         <Content />
       </main>
       <Palette />
@@ -70,8 +73,23 @@ function closePopovers(): () => void {
   };
 }
 
+/** An address may be mistyped, or of another version: the page that it names is not silently another one. */
+function Lost({ name }: { name: string }) {
+  return (
+    <div class="centred">
+      <Empty title={`There is no page called ${name}`}>
+        <p>The address names it; the pages that there are stand above.</p>
+        <Link class="button" to={{ page: "home" }}>
+          Home
+        </Link>
+      </Empty>
+    </div>
+  );
+}
+
 function Content() {
   const Page = PAGES[page.value];
+  if (lost.value) return <Lost name={lost.value} />;
   if (trouble.value?.status === 401)
     return (
       <div class="centred">

@@ -18,6 +18,8 @@ import {
   zoomToSelection,
 } from "../axis/moves";
 import { selectWorst } from "../axis/worst";
+import type { Grouping } from "../flame/look";
+import { act } from "../flame/remote";
 import { clock } from "../format";
 import {
   by,
@@ -29,6 +31,7 @@ import {
   filtered,
   filters,
   following,
+  group,
   icicle,
   incidents,
   info,
@@ -38,12 +41,15 @@ import {
   type Page,
   page,
   recordings,
+  replace,
   sampleParams,
   selection,
   setFilter,
   setTheme,
+  tracks,
   type View,
   zoneOffset,
+  zoom,
 } from "../state";
 import { strip } from "../strip/load";
 import { copy } from "./clipboard";
@@ -75,6 +81,27 @@ const viewCommand = (title: string, view: View, keys: string[], change = {}): Co
   run: () => navigate({ page: "node", look: view, ...change }),
 });
 
+const FRAME = "The frame at the cursor";
+/** The flame graph does it, with the frame that was pointed at last; wherever the focus is. */
+const frameCommand = (title: string, key: string, keys: string[], group = "Views"): Command => ({
+  title,
+  group,
+  keys,
+  when: onNode,
+  run: () => void act(key),
+});
+
+const CYCLE: readonly Grouping[] = ["none", "owner", "process", "thread"];
+const after = (now: Grouping): Grouping => CYCLE[(CYCLE.indexOf(now) + 1) % CYCLE.length]!;
+
+/** One thing for each press, the innermost first. */
+function clear(): void {
+  if (act("Escape")) return;
+  if (zoom.value.length) return replace({ zoom: [] });
+  if (compare.value) return navigate({ compare: null });
+  if (selection.value) select(null);
+}
+
 /** Commands with keys; they hold for the life of the page. */
 export const COMMANDS: Command[] = [
   pageCommand("Home", "home", ["g h"]),
@@ -82,9 +109,10 @@ export const COMMANDS: Command[] = [
   pageCommand("Incidents", "incidents", ["g i"]),
   pageCommand("Cgroups", "cgroups", ["g c"]),
   pageCommand("Audit", "audit", ["g a"]),
+  pageCommand("Fleet: what sick nodes share", "fleet", ["g f"]),
 
-  { title: "Step left", group: "Time", keys: ["ArrowLeft", "a"], when: onNode, run: () => stepBy(-1) },
-  { title: "Step right", group: "Time", keys: ["ArrowRight", "d"], when: onNode, run: () => stepBy(1) },
+  { title: "Step left", group: "Time", keys: ["ArrowLeft", "a", ","], when: onNode, run: () => stepBy(-1) },
+  { title: "Step right", group: "Time", keys: ["ArrowRight", "d", "."], when: onNode, run: () => stepBy(1) },
   { title: "Zoom in", group: "Time", keys: ["+", "=", "w", "ArrowUp"], when: onNode, run: () => zoomBy(0.67) },
   { title: "Zoom out", group: "Time", keys: ["-", "s", "ArrowDown"], when: onNode, run: () => zoomBy(1.5) },
   { title: "Move the view left", group: "Time", keys: ["shift+arrowleft"], when: onNode, run: () => panBy(-0.5) },
@@ -142,11 +170,11 @@ export const COMMANDS: Command[] = [
     run: swap,
   },
   {
-    title: "Clear the selection",
+    title: "Reset the zoom of the flame graph, then the comparison, then the selection",
     group: "Time",
     keys: ["Escape"],
-    when: () => onNode() && selection.value !== null,
-    run: () => select(null),
+    when: onNode,
+    run: clear,
   },
   {
     title: "Follow or pause the live tail",
@@ -160,6 +188,21 @@ export const COMMANDS: Command[] = [
   viewCommand("In the order of time", "chart", ["2"]),
   viewCommand("Sandwich: callers and callees of a function", "sandwich", ["3"]),
   viewCommand("Functions: the top table", "top", ["4"]),
+  viewCommand("Who ran: units, processes, threads", "who", ["5"]),
+  {
+    title: "Group by unit or pod, process, thread, not at all",
+    group: "Views",
+    keys: ["p"],
+    when: onNode,
+    run: () => navigate({ group: after(group.value), zoom: [] }),
+  },
+  {
+    title: "Tracks of units or pods, processes, threads, none",
+    group: "Views",
+    keys: ["shift+t"],
+    when: onNode,
+    run: () => navigate({ tracks: after(tracks.value) }),
+  },
   {
     title: "Inverted: start where the time was spent",
     group: "Views",
@@ -195,10 +238,31 @@ export const COMMANDS: Command[] = [
     when: onNode,
     run: () => focusOn(".node-page input[type=search], .node-page .zs-search input"),
   },
+  frameCommand("Next match", "n", ["n"]),
+  frameCommand("Previous match", "N", ["shift+n"]),
+  frameCommand("Collapse all direct recursion", "r", ["r"]),
+  frameCommand("Undo the last transform", "u", ["u"]),
+
+  frameCommand("Focus on the function", "j", ["j"], FRAME),
+  frameCommand("Focus on its own samples", "J", ["shift+j"], FRAME),
+  frameCommand("Drop samples with it", "q", ["q"], FRAME),
+  frameCommand("Merge it into its callers", "m", ["m"], FRAME),
+  frameCommand("Collapse its module", "M", ["shift+m"], FRAME),
+  frameCommand("Collapse what it calls", "E", ["shift+e"], FRAME),
+  frameCommand("Collapse its recursion", "R", ["shift+r"], FRAME),
+  frameCommand("Sandwich: its callers and callees", "S", ["shift+s"], FRAME),
+  frameCommand("Select its time (in the order of time)", "V", ["shift+v"], FRAME),
+  frameCommand("Copy its name", "c", ["c"], FRAME),
+  frameCommand("Copy its stack", "C", ["shift+c"], FRAME),
 
   { title: "Add a filter", group: "Filters", keys: ["f"], run: () => focusOn("#filter-text") },
   { title: "Kernel samples only", group: "Filters", keys: ["shift+k"], run: () => toggleMode("kernel") },
   { title: "User samples only", group: "Filters", keys: ["shift+u"], run: () => toggleMode("user") },
+  {
+    title: "Samples with Python functions only",
+    group: "Filters",
+    run: () => setFilter("python", filters.value.python === "true" ? "" : "true"),
+  },
   {
     title: "Remove all filters",
     group: "Filters",

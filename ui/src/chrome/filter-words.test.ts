@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { problemWith, understood } from "./filter-words";
+import { problemWith, pythonChoices, understood } from "./filter-words";
 
 it("takes what is chosen, unless the text says otherwise", () => {
   expect(understood(" kubelet ", "comm")).toEqual({ kind: "comm", value: "kubelet" });
@@ -15,4 +15,12 @@ it("says what is wrong before the server must", () => {
   expect(problemWith("pid", "12a")).not.toBe("");
   expect(problemWith("match", "(")).toContain("not a regular expression");
   expect(problemWith("unit", "*.service")).toBe("");
+});
+
+it("offers Python where there is some, and what the page can show", () => {
+  expect(pythonChoices("", false, false)).toEqual([]);
+  expect(pythonChoices("", true, false)).toEqual(["", "true", "false"]);
+  expect(pythonChoices("", true, true)).toEqual(["", "true"]);
+  expect(pythonChoices("false", false, true)).toContain("false");
+  expect(pythonChoices("true", false, false)).toContain("");
 });

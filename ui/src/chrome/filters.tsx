@@ -1,9 +1,12 @@
 /** One bar of filters for all views: what holds stands as chips, and each can be taken away. */
 
 import { useState } from "preact/hooks";
-import { filtered, filters, LISTS, type ListFilter, NO_FILTERS, navigate, setFilter } from "../state";
-import { KINDS, type Kind, problemWith, understood } from "./filter-words";
+import { source } from "../api/source";
+import { lanes } from "../lanes/load";
+import { filtered, filters, info, LISTS, type ListFilter, NO_FILTERS, navigate, setFilter } from "../state";
+import { KINDS, type Kind, PYTHON, problemWith, pythonChoices, typed, understood } from "./filter-words";
 import { Icon } from "./icons";
+import { useSuggestions } from "./suggestions";
 
 const LABELS: Record<ListFilter, string> = {
   cpu: "core",
@@ -31,6 +34,10 @@ export function FilterBar() {
   const [kind, setKind] = useState<Kind>("comm");
   const [text, setText] = useState("");
   const [wrong, setWrong] = useState("");
+  const [typing, setTyping] = useState(false);
+  // `unit:` before it says another kind than the one that is chosen.
+  const meant = typed(text, kind);
+  const offered = useSuggestions(meant.kind, typing);
   const now = filters.value;
   const add = (event: Event): void => {
     event.preventDefault();
@@ -61,12 +68,22 @@ export function FilterBar() {
         aria-invalid={wrong !== ""}
         spellcheck={false}
         autocomplete="off"
+        list="filter-suggestions"
+        onFocus={() => setTyping(true)}
+        onBlur={() => setTyping(false)}
         onInput={(event) => {
           setText(event.currentTarget.value);
           setWrong("");
         }}
         onKeyDown={(event) => event.key === "Escape" && event.currentTarget.blur()}
       />
+      <datalist id="filter-suggestions">
+        {offered.map(({ value, label }) => (
+          <option key={value} value={meant.prefix + value}>
+            {label}
+          </option>
+        ))}
+      </datalist>
       <div class="segmented" role="radiogroup" aria-label="Kernel or user">
         {(["", "kernel", "user"] as const).map((mode) => (
           <button
@@ -80,6 +97,7 @@ export function FilterBar() {
           </button>
         ))}
       </div>
+      <PythonChoice />
       {wrong && (
         <span class="wrong" role="alert">
           {wrong}
@@ -114,6 +132,30 @@ export function FilterBar() {
         </button>
       )}
     </form>
+  );
+}
+
+function PythonChoice() {
+  const now = filters.value.python;
+  // A recording that grows may have its first Python stack after it was opened: then the lanes know.
+  const recorded = !!info.value?.tables.python || !!lanes.value?.python.length;
+  const choices = pythonChoices(now, recorded, source().frozen);
+  if (!choices.length) return null;
+  return (
+    <div class="segmented" role="radiogroup" aria-label="Python functions">
+      {choices.map((one) => (
+        <button
+          key={one}
+          type="button"
+          role="radio"
+          aria-checked={now === one}
+          title={PYTHON[one].shows}
+          onClick={() => setFilter("python", one)}
+        >
+          {PYTHON[one].word}
+        </button>
+      ))}
+    </div>
   );
 }
 

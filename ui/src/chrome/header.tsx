@@ -5,8 +5,10 @@ import { source } from "../api/source";
 import { clock, duration } from "../format";
 import {
   connection,
+  hasFleet,
   incidents,
   info,
+  lost,
   type Page,
   page,
   rec,
@@ -27,6 +29,7 @@ const PLACES: { to: Page; name: string; icon: IconName; also?: Page }[] = [
   { to: "incidents", name: "Incidents", icon: "incidents", also: "incident" },
   { to: "cgroups", name: "Cgroups", icon: "cgroups" },
   { to: "audit", name: "Audit", icon: "audit" },
+  { to: "fleet", name: "Fleet", icon: "fleet" },
 ];
 
 export function Header() {
@@ -37,8 +40,8 @@ export function Header() {
         <span>zombiescope</span>
       </Link>
       <nav aria-label="Pages">
-        {PLACES.map(({ to, name, icon, also }) => {
-          const here = page.value === to || page.value === also;
+        {PLACES.filter(({ to }) => to !== "fleet" || hasFleet.value).map(({ to, name, icon, also }) => {
+          const here = !lost.value && (page.value === to || page.value === also);
           return (
             <Link key={to} to={{ page: to }} current={here}>
               <Icon name={icon} />
@@ -144,6 +147,13 @@ function Connection() {
       <span class="connection connecting" role="status">
         <i />
         connecting
+      </span>
+    );
+  if (state === "denied")
+    return (
+      <span class="connection lost" role="alert" title={`${why}: it was started again, and has a new one`}>
+        <i />
+        sign in again: open the address that zombiescope up prints
       </span>
     );
   return (

@@ -4,7 +4,7 @@ import { copy } from "../chrome/clipboard";
 import type { MenuItem } from "./menu";
 import { exactly } from "./search";
 import { type FunctionKey, keyOf, ownerOf, type Transform } from "./transforms";
-import type { FlameTree } from "./tree";
+import { type FlameTree, OWNER } from "./tree";
 import { stackText } from "./words";
 
 /** What the host of a flame graph may want to be asked for; what it does not, is not offered. */
@@ -33,17 +33,19 @@ export function actionsOf(
     const fn = keyOf(tree, node),
       owner = ownerOf(tree.functions, tree.fn[node]!);
     const found: MenuItem[] = [{ label: "Zoom here", key: "Enter", act: () => zoomTo(node) }];
-    if (node > 0 && asked.onFunction)
-      found.push({ label: "Callers and callees (sandwich)", key: "b", act: () => asked.onFunction!(fn) });
+    // What says whose the stacks are is no function: it can be zoomed to, searched and copied.
+    const isFunction = node > 0 && tree.kind(node) !== OWNER;
+    if (isFunction && asked.onFunction)
+      found.push({ label: "Callers and callees (sandwich)", key: "S", act: () => asked.onFunction!(fn) });
     if (node > 0 && asked.onSearch)
       found.push({ label: "Search for this name", act: () => asked.onSearch!(exactly(fn.name)) });
-    if (node > 0 && asked.onTransform) {
+    if (isFunction && asked.onTransform) {
       found.push(
-        { label: "Focus on this function", key: "f", apart: true, act: () => transform({ kind: "focus", fn }) },
-        { label: "Focus on its own samples", key: "F", act: () => transform({ kind: "focus-self", fn }) },
-        { label: "Drop samples with it", key: "x", act: () => transform({ kind: "drop", fn }) },
+        { label: "Focus on this function", key: "j", apart: true, act: () => transform({ kind: "focus", fn }) },
+        { label: "Focus on its own samples", key: "J", act: () => transform({ kind: "focus-self", fn }) },
+        { label: "Drop samples with it", key: "q", act: () => transform({ kind: "drop", fn }) },
         { label: "Merge it into its callers", key: "m", act: () => transform({ kind: "merge", fn }) },
-        { label: "Collapse what it calls", key: "e", act: () => transform({ kind: "collapse", fn }) },
+        { label: "Collapse what it calls", key: "E", act: () => transform({ kind: "collapse", fn }) },
         { label: "Collapse its recursion", key: "R", act: () => transform({ kind: "collapse-recursion", fn }) },
       );
       found.push({

@@ -15,6 +15,7 @@ const HUES: Readonly<Record<string, readonly [number, number]>> = {
   module: [0, 18],
   bpf: [318, 338],
   jit: [100, 140],
+  python: [48, 66],
   inlined: [270, 296],
   user: [165, 265],
 };
@@ -32,6 +33,7 @@ export const KINDS: readonly (readonly [string, string])[] = [
   ["user", "user"],
   ["inlined", "inlined"],
   ["jit", "JIT"],
+  ["python", "Python"],
   ["vdso", "vdso"],
   ["unknown", "unknown"],
 ];
@@ -39,6 +41,7 @@ export const KINDS: readonly (readonly [string, string])[] = [
 export function colourOf(name: string, module: string | null, kind: string, by: ColourBy, theme: Theme): Rgb {
   if (kind === "root") return ROOT[theme];
   const [light, saturation] = TONE[theme];
+  if (kind === "owner") return hls(crc32(name) % 360, theme === "light" ? 0.8 : 0.62, theme === "light" ? 0.28 : 0.22);
   const lightness = light + (crc32(name) % 16) / 100;
   // The kernel itself has no module; it keeps its own colour, or it would look like something unknown.
   if (by === "module" && module) {

@@ -1,6 +1,6 @@
 // Where the reader is: the frames from the root to what is zoomed to, and how much of everything that is.
 
-import { count, share, short } from "../format";
+import { count, functionName, share } from "../format";
 import type { FlameTree } from "./tree";
 
 const FIRST = 1,
@@ -13,11 +13,11 @@ export function Crumbs({ tree, zoom, onZoom }: { tree: FlameTree; zoom: number; 
     <li key={node}>
       {node === zoom ? (
         <span aria-current="location" class="zs-crumb-here">
-          {short(tree.name(node), 60)}
+          {functionName(tree.name(node), 60)}
         </span>
       ) : (
         <button type="button" onClick={() => onZoom(node)} title={tree.name(node)}>
-          {short(tree.name(node), 28)}
+          {functionName(tree.name(node), 28)}
         </button>
       )}
     </li>
@@ -50,14 +50,15 @@ export function Crumbs({ tree, zoom, onZoom }: { tree: FlameTree; zoom: number; 
         {zoom > 1 && tree.parent[zoom]! > 0 && (
           <>
             {" "}
-            · {share(tree.value[zoom]!, tree.value[tree.parent[zoom]!]!)} of {short(tree.name(tree.parent[zoom]!), 24)}
+            · {share(tree.value[zoom]!, tree.value[tree.parent[zoom]!]!)} of{" "}
+            {functionName(tree.name(tree.parent[zoom]!), 28)}
           </>
         )}
         {tree.isDifference && <> · before {count(tree.base![zoom]!)}</>}
       </span>
       {zoom > 0 && (
         <button type="button" class="zs-reset" onClick={() => onZoom(0)}>
-          Reset zoom <kbd>0</kbd>
+          Reset zoom <kbd>Esc</kbd>
         </button>
       )}
     </nav>

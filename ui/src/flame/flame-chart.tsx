@@ -1,14 +1,15 @@
 // The time-ordered chart of one core or thread: the same frames, left to right as they ran. Gaps are idle time.
 
-import { useCallback, useMemo, useState } from "preact/hooks";
+import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { copy } from "../chrome/clipboard";
 import { count, duration, plural } from "../format";
 import { BarCanvas } from "./bar-canvas";
 import { type ChartData, levelOf, stackAt } from "./chart-data";
 import { type ColourBy, functionColours, type Theme } from "./colours";
-import { type Extent, extentOf, narrowIn, nearest, panned, zoomed } from "./layout";
+import { type Extent, extentOf, narrowIn, nearest, panned } from "./layout";
 import { Menu, type MenuItem } from "./menu";
 import { useGlide } from "./motion";
+import { forget, pointAt, type Remote } from "./remote";
 import { FactsTip } from "./tip";
 import type { FunctionKey } from "./transforms";
 import { type Facts, narrowNote, placeOf } from "./words";
@@ -24,7 +25,6 @@ export interface FlameChartProps {
   readonly onFunction?: (fn: FunctionKey) => void;
   /** "Select this time": the span of a bar. */
   readonly onSelect?: (from: number, to: number) => void;
-  readonly onOtherKey?: (event: KeyboardEvent) => void;
 }
 
 export function FlameChart(props: FlameChartProps) {
@@ -79,22 +79,38 @@ export function FlameChart(props: FlameChartProps) {
         ? [
             {
               label: "Select this time",
-              key: "t",
+              key: "V",
               act: () => props.onSelect!(data.from + bars.left[bar]!, data.from + bars.right[bar]!),
             },
           ]
         : []),
       ...(props.onFunction
-        ? [{ label: "Callers and callees (sandwich)", key: "b", act: () => props.onFunction!(key) }]
+        ? [{ label: "Callers and callees (sandwich)", key: "S", act: () => props.onFunction!(key) }]
         : []),
       { label: "Copy name", key: "c", apart: true, act: () => void copy(key.name) },
       { label: "Copy stack", key: "C", act: () => void copy(stack) },
     ];
   };
+  const key = useRef<(key: string) => boolean>(() => false);
+  key.current = (pressed) => {
+    if (pressed === "Escape") {
+      if (cursor === null && view.x1 - view.x0 >= whole.x1 * 0.999) return false;
+      setCursor(null);
+      glide(whole);
+      return true;
+    }
+    const item = cursor === null ? undefined : items(cursor).find((each) => each.key === pressed);
+    item?.act();
+    return item !== undefined;
+  };
+  const remote = useMemo<Remote>(() => ({ key: (pressed) => key.current(pressed) }), []);
+  useEffect(() => {
+    pointAt(remote);
+    return () => forget(remote);
+  }, []);
   const onKey = (event: KeyboardEvent): void => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return props.onOtherKey?.(event);
-    const here = cursor ?? nearest(bars, 0, (view.x0 + view.x1) / 2),
-      span = view.x1 - view.x0;
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const here = cursor ?? nearest(bars, 0, (view.x0 + view.x1) / 2);
     const middle = cursor === null ? (view.x0 + view.x1) / 2 : (bars.left[cursor]! + bars.right[cursor]!) / 2;
     const level = here < 0 ? 0 : levelOf(bars, here);
     switch (event.key) {
@@ -110,31 +126,11 @@ export function FlameChart(props: FlameChartProps) {
       case "ArrowUp":
         point(nearest(bars, level - 1, middle));
         break;
-      case "w":
-      case "+":
-      case "=":
-        jump(zoomed(view, whole, middle, 0.7));
+      case "Enter":
+        if (cursor !== null) show(cursor);
         break;
-      case "s":
-      case "-":
-        jump(zoomed(view, whole, middle, 1 / 0.7));
-        break;
-      case "a":
-        jump(panned(view, whole, -span / 8));
-        break;
-      case "d":
-        jump(panned(view, whole, span / 8));
-        break;
-      case "0":
-      case "Escape":
-        setCursor(null);
-        glide(whole);
-        break;
-      default: {
-        const item = cursor === null ? undefined : items(cursor).find((each) => each.key === event.key);
-        if (!item) return props.onOtherKey?.(event);
-        item.act();
-      }
+      default:
+        return;
     }
     event.preventDefault();
     event.stopPropagation();
@@ -163,7 +159,7 @@ export function FlameChart(props: FlameChartProps) {
         label={label}
         levelOf={(bar) => levelOf(bars, bar)}
         roleName="flame chart"
-        description={`Time-ordered chart from ${props.clock(data.from, 0)} to ${props.clock(data.to, 0)}, ${plural(bars.fn.length, "bar")}. Arrow keys move, W and S zoom.`}
+        description={`Time-ordered chart from ${props.clock(data.from, 0)} to ${props.clock(data.to, 0)}, ${plural(bars.fn.length, "bar")}. Arrow keys move, Enter zooms.`}
         tip={(bar) => <FactsTip facts={facts(bar)} />}
         onPick={(bar) => {
           if (bar !== null) {

@@ -2,7 +2,7 @@
 // share (search, transforms, colours, export). It holds nothing that a link should keep: that is `look`, and the host's.
 
 import type { ComponentChildren } from "preact";
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { download } from "../chrome/clipboard";
 import { clock, count } from "../format";
 import type { ChartData } from "./chart-data";
@@ -10,7 +10,8 @@ import type { Theme } from "./colours";
 import { Flame } from "./flame";
 import { FlameChart } from "./flame-chart";
 import { Legend } from "./legend";
-import { type FlameLook, VIEW_NAMES, VIEWS } from "./look";
+import type { FlameLook } from "./look";
+import { surround } from "./remote";
 import { Sandwich } from "./sandwich";
 import { matchesOf, patternOf, type Search } from "./search";
 import { useShapes } from "./shapes";
@@ -44,6 +45,10 @@ export interface FlamePanelProps {
   readonly onExportHtml?: () => void;
   /** In a comparison: exchange both ranges. Without it they are exchanged here only. */
   readonly onSwap?: () => void;
+  /** The table of who ran. */
+  readonly who?: ComponentChildren;
+  /** Why there may be no samples here, where that is known better than by the panel. */
+  readonly absent?: string | null;
   /** More buttons, such as links to other exports. */
   readonly tools?: ComponentChildren;
 }
@@ -53,7 +58,7 @@ export function FlamePanel(props: FlamePanelProps) {
   const [isSwapped, setSwapped] = useState(false);
   const [step, setStep] = useState<{ count: number; direction: 1 | -1 }>({ count: 0, direction: 1 });
   const [place, setPlace] = useState({ at: 0, of: 0 });
-  const [zoom, setZoom] = useState<readonly string[]>([]);
+  const { zoom } = look;
   const [focused, setFocused] = useState(0);
   const pattern = useMemo(() => patternOf(look.search.text), [look.search.text]);
   const fn: FunctionKey | null = look.fn ? { name: look.fn, module: null } : null;
@@ -68,34 +73,29 @@ export function FlamePanel(props: FlamePanelProps) {
   const addTransform = (made: Transform): void => {
     const known = look.transforms.findIndex((each) => says(each) === says(made));
     if (made.kind === "collapse-recursion" && !made.fn && known >= 0) return remove(known);
-    if (known < 0) {
-      setZoom([]);
-      onLook({ transforms: [...look.transforms, made] });
-    }
+    if (known < 0) onLook({ transforms: [...look.transforms, made], zoom: [] });
   };
   const remove = (at: number): void => onLook({ transforms: look.transforms.filter((_, i) => i !== at) });
   const go = (direction: 1 | -1): void => setStep({ count: step.count + 1, direction });
   const open = (key: FunctionKey): void => onLook({ view: "sandwich", fn: key.name });
   const onSearch = (text: string): void => onLook({ search: { ...look.search, text } });
-  const invert = (): void => {
-    setZoom([]);
-    onLook({ inverted: !look.inverted });
+  const invert = (): void => onLook({ inverted: !look.inverted, zoom: [] });
+  const undo = (): boolean => {
+    if (look.transforms.length) remove(look.transforms.length - 1);
+    return look.transforms.length > 0;
   };
-  const otherKey = (event: KeyboardEvent): void => {
-    const ctrlF = (event.ctrlKey || event.metaKey) && event.key === "f";
-    if (!ctrlF && (event.ctrlKey || event.metaKey || event.altKey)) return;
-    const view = VIEWS.find((each) => VIEW_NAMES[each][1] === event.key);
-    if (ctrlF || event.key === "/") setFocused(focused + 1);
-    else if (view) onLook({ view });
-    else if (event.key === "n") go(1);
-    else if (event.key === "N") go(-1);
-    else if (event.key === "i") invert();
-    else if (event.key === "o") onLook({ icicle: !look.icicle });
-    else if (event.key === "k") onLook({ colour: look.colour === "kind" ? "module" : "kind" });
-    else return;
-    event.preventDefault();
-    event.stopPropagation();
+  const keys = useRef<Record<string, () => unknown>>({});
+  keys.current = {
+    n: () => go(1),
+    N: () => go(-1),
+    u: undo,
+    r: () => addTransform({ kind: "collapse-recursion" }),
+    "/": () => setFocused(focused + 1),
   };
+  useEffect(
+    () => surround({ key: (pressed) => Object.hasOwn(keys.current, pressed) && keys.current[pressed]!() !== false }),
+    [],
+  );
   const saveSvg = (): void =>
     download(
       "flamegraph.svg",
@@ -109,7 +109,7 @@ export function FlamePanel(props: FlamePanelProps) {
       }),
     );
 
-  const empty = !tree.total && !tree.baseTotal;
+  const empty = !tree.total && !tree.baseTotal && look.view !== "who";
   const flame = (tall: number) => (
     <Flame
       tree={graph}
@@ -122,13 +122,11 @@ export function FlamePanel(props: FlamePanelProps) {
       maxHeight={tall}
       step={step}
       zoom={zoom}
-      onZoom={setZoom}
+      onZoom={(path) => onLook({ zoom: path })}
       onTransform={addTransform}
       onFunction={open}
       onSearch={onSearch}
-      onOtherKey={otherKey}
       onMatch={(at, of) => setPlace({ at, of })}
-      {...(look.transforms.length ? { onUndo: () => remove(look.transforms.length - 1) } : {})}
     />
   );
   const table = (
@@ -145,13 +143,7 @@ export function FlamePanel(props: FlamePanelProps) {
     />
   );
   return (
-    <section
-      class="zs-panel"
-      aria-label="Flame graph"
-      onKeyDown={(event) => {
-        if (!isField(event.target)) otherKey(event);
-      }}
-    >
+    <section class="zs-panel" aria-label="Flame graph">
       <Toolbar
         look={look}
         onLook={onLook}
@@ -170,7 +162,12 @@ export function FlamePanel(props: FlamePanelProps) {
       />
       <Chips transforms={look.transforms} onRemove={remove} onClear={() => onLook({ transforms: [] })} />
       {empty ? (
-        <Empty pattern={look.search} transforms={look.transforms.length} onLook={onLook} />
+        <Empty
+          pattern={look.search}
+          transforms={look.transforms.length}
+          absent={props.absent ?? null}
+          onLook={onLook}
+        />
       ) : (
         <>
           {look.view === "flame" && flame(height)}
@@ -186,7 +183,6 @@ export function FlamePanel(props: FlamePanelProps) {
                   maxHeight={height}
                   clock={props.clock ?? plainClock}
                   onFunction={open}
-                  onOtherKey={otherKey}
                   {...(props.onSelectTime ? { onSelect: props.onSelectTime } : {})}
                 />
               </>
@@ -208,22 +204,24 @@ export function FlamePanel(props: FlamePanelProps) {
                 onFunction={open}
                 onTransform={addTransform}
                 onSearch={onSearch}
-                onOtherKey={otherKey}
               />
             </div>
           )}
+          {look.view === "who" && props.who}
           {look.view === "top" && (
             <div class="zs-split">
               {table}
               {flame(height - 30)}
             </div>
           )}
-          <Legend
-            tree={look.view === "chart" || look.view === "sandwich" ? tree : graph}
-            colour={look.colour}
-            theme={theme}
-            searched={matches !== null}
-          />
+          {look.view !== "who" && (
+            <Legend
+              tree={look.view === "chart" || look.view === "sandwich" ? tree : graph}
+              colour={look.colour}
+              theme={theme}
+              searched={matches !== null}
+            />
+          )}
         </>
       )}
     </section>
@@ -233,10 +231,12 @@ export function FlamePanel(props: FlamePanelProps) {
 function Empty({
   pattern,
   transforms,
+  absent,
   onLook,
 }: {
   pattern: Search;
   transforms: number;
+  absent: string | null;
   onLook: FlamePanelProps["onLook"];
 }) {
   const isFiltered = pattern.mode === "filter" && pattern.text !== "";
@@ -257,7 +257,7 @@ function Empty({
           </button>
         </>
       ) : (
-        "No sample in this range with these filters. The node was idle, or was not recorded then."
+        (absent ?? "No sample in this range with these filters. The node was idle, or was not recorded then.")
       )}
     </div>
   );
@@ -266,8 +266,5 @@ function Empty({
 function chosenOf(rows: readonly TopRow[], fn: FunctionKey): FunctionKey {
   return rows.find((row) => row.name === fn.name) ?? fn;
 }
-
-const isField = (target: EventTarget | null): boolean =>
-  target instanceof HTMLElement && /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName);
 
 const plainClock = (at: number, digits: number): string => clock(at, 0, digits);

@@ -6,14 +6,15 @@ import { type Asked, actionsOf } from "./actions";
 import { BarCanvas } from "./bar-canvas";
 import { type ColourBy, nodeColours, type Theme } from "./colours";
 import { Crumbs } from "./crumbs";
-import { barsOf, type Extent, extentOf, narrowIn, panned, revealing, zoomed } from "./layout";
+import { barsOf, type Extent, extentOf, narrowIn, revealing } from "./layout";
 import { Menu } from "./menu";
 import { useGlide } from "./motion";
+import { forget, pointAt, type Remote } from "./remote";
 import { cycle } from "./search";
 import { FactsTip } from "./tip";
 import { arranged, topOf } from "./top";
 import type { FlameTree } from "./tree";
-import { centre, sameNode, sideways, widestChild } from "./walking";
+import { sameNode, sideways, widestChild } from "./walking";
 import { factsOf, narrowNote, prunedNote, spoken, summary } from "./words";
 
 export interface FlameProps extends Asked {
@@ -36,10 +37,7 @@ export interface FlameProps extends Asked {
   /** Names from the root to what is zoomed to. Given, the host keeps it. */
   readonly zoom?: readonly string[];
   readonly onZoom?: (path: readonly string[]) => void;
-  readonly onUndo?: () => void;
   readonly onSay?: (text: string) => void;
-  /** Keys that are not the picture's own. */
-  readonly onOtherKey?: (event: KeyboardEvent) => void;
   /** Where the matches are gone through: "3 of 17". */
   readonly onMatch?: (at: number, of: number) => void;
   readonly withCrumbs?: boolean;
@@ -123,6 +121,20 @@ export function Flame(props: FlameProps) {
   }, [props.step?.count]);
 
   const act = actionsOf(tree, props, zoomTo, say);
+  // Keys for the frame at the cursor come from the page's list of commands, wherever the focus is.
+  const key = useRef<(key: string) => boolean>(() => false);
+  key.current = (pressed) => {
+    if (pressed !== "Escape") return cursor !== null && act.byKey(pressed, cursor);
+    if (zoom === 0 && cursor === null && view.x1 - view.x0 >= whole.x1 * 0.999) return false;
+    setCursor(null);
+    zoomTo(0);
+    return true;
+  };
+  const remote = useMemo<Remote>(() => ({ key: (pressed) => key.current(pressed) }), []);
+  useEffect(() => {
+    if (cursor !== null || zoom > 0) pointAt(remote);
+  }, [cursor, zoom]);
+  useEffect(() => () => forget(remote), []);
   const label = useCallback(
     (node: number): string => {
       const name = tree.name(node);
@@ -136,12 +148,10 @@ export function Flame(props: FlameProps) {
   );
 
   const onKey = (event: KeyboardEvent): void => {
-    if (event.altKey || (event.ctrlKey && event.key !== "Enter") || event.metaKey) return props.onOtherKey?.(event);
-    const here = cursor ?? zoom,
-      span = view.x1 - view.x0;
+    if (event.altKey || (event.ctrlKey && event.key !== "Enter") || event.metaKey) return;
+    const here = cursor ?? zoom;
     const outwards = flip ? "ArrowDown" : "ArrowUp",
       inwards = flip ? "ArrowUp" : "ArrowDown";
-    const target = cursor;
     const moved = ((): boolean => {
       switch (event.key) {
         case outwards:
@@ -162,49 +172,18 @@ export function Flame(props: FlameProps) {
         case "Backspace":
           if (zoom > 0) zoomTo(tree.parent[zoom]!);
           return true;
-        case "Escape":
-          if (zoom === 0 && cursor === null && view.x1 - view.x0 >= whole.x1 * 0.999) return false;
-          setCursor(null);
-          zoomTo(0);
-          return true;
-        case "0":
-          setCursor(null);
-          zoomTo(0);
-          return true;
-        case "w":
-        case "+":
-        case "=":
-          jump(zoomed(view, whole, centre(bars, cursor, view), 0.7));
-          return true;
-        case "s":
-        case "-":
-          jump(zoomed(view, whole, centre(bars, cursor, view), 1 / 0.7));
-          return true;
-        case "a":
-          jump(panned(view, whole, -span / 8));
-          return true;
-        case "d":
-          jump(panned(view, whole, span / 8));
-          return true;
-        case "z":
-          props.onUndo?.();
-          return Boolean(props.onUndo);
-        case "r":
-          props.onTransform?.({ kind: "collapse-recursion" });
-          return true;
         case "ContextMenu":
         case "F10":
           if (event.key === "F10" && !event.shiftKey) return false;
           openMenu(here, event.currentTarget as HTMLElement);
           return true;
         default:
-          return target !== null && act.byKey(event.key, target);
+          return false;
       }
     })();
-    if (moved) {
-      event.preventDefault();
-      event.stopPropagation();
-    } else props.onOtherKey?.(event);
+    if (!moved) return;
+    event.preventDefault();
+    event.stopPropagation();
   };
   const openMenu = (node: number, box: HTMLElement): void => {
     const { left, top, width } = box.getBoundingClientRect();

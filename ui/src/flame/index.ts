@@ -10,7 +10,7 @@ export { FlamePanel, type FlamePanelProps } from "./flame-panel";
 export { foldCounts, type SampleTable } from "./fold";
 export { FLAME_KEYS, HEAT_KEYS } from "./keys";
 export { Legend } from "./legend";
-export { FIRST_LOOK, type FlameLook, type FlameView, VIEWS } from "./look";
+export { FIRST_LOOK, type FlameLook, type FlameView, GROUP_NAMES, GROUPS, type Grouping, VIEWS } from "./look";
 export { packedTree } from "./pack";
 export { Sandwich, type SandwichProps } from "./sandwich";
 export { matchesOf, patternOf, type Search, type SearchMode } from "./search";

@@ -35,8 +35,20 @@ export function inverted(tree: FlameTree, { skid, below = VISIBLE_RATIO }: Inver
   }
   const grower = new Grower(withFunction(tree.functions, LEFT_OUT)),
     first = new Int32Array(ends.count);
-  for (let item = explained; item < ends.count; item++) first[item] = grower.child(0, leftOut);
-  return climb(tree, ends, first, grower, below);
+  // Whose the stacks are stays the root: each owner begins where its time was spent.
+  if (tree.grouped)
+    for (let item = 0; item < ends.count; item++) {
+      const owner = ownerOf(tree, ends.node[item]!);
+      if (owner > 0) first[item] = grower.child(0, tree.fn[owner]!);
+    }
+  for (let item = explained; item < ends.count; item++) first[item] = grower.child(first[item]!, leftOut);
+  return climb(tree, ends, first, grower, below, tree.grouped ? 1 : 0);
+}
+
+function ownerOf(tree: FlameTree, node: number): number {
+  let at = node;
+  while (tree.depth[at]! > 1) at = tree.parent[at]!;
+  return at;
 }
 
 /** Who calls the function, innermost first: the root's only child is the function itself. */
@@ -91,7 +103,7 @@ class Ends {
 }
 
 // Every item stands on a node of the tree and has a place in the new one; each round moves all of them to their callers.
-function climb(tree: FlameTree, ends: Ends, place: Int32Array, grower: Grower, below: number): FlameTree {
+function climb(tree: FlameTree, ends: Ends, place: Int32Array, grower: Grower, below: number, until = 0): FlameTree {
   let all = 0,
     baseAll = 0;
   for (let item = 0; item < ends.count; item++) {
@@ -108,7 +120,7 @@ function climb(tree: FlameTree, ends: Ends, place: Int32Array, grower: Grower, b
     const from = grower.size,
       next: number[] = [];
     for (const item of alive) {
-      if (node[item]! <= 0) {
+      if (node[item]! <= 0 || tree.depth[node[item]!]! <= until) {
         grower.add(place[item]!, ends.value[item]!, 0, ends.base[item]!, 0);
         continue;
       }

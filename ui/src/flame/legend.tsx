@@ -70,7 +70,8 @@ export function Legend({
 function sharesOf(tree: FlameTree, colour: ColourBy): [string, number][] {
   const sums = new Map<string, number>();
   if (tree.inverted) {
-    for (let node = tree.firstChild[0]!; node < tree.childEnd[0]!; node++)
+    const level = tree.grouped ? 2 : 1;
+    for (let node = tree.levels[level] ?? 0; node < (tree.levels[level + 1] ?? 0); node++)
       add(colour === "kind" ? tree.kind(node) : ownerOf(tree.functions, tree.fn[node]!), tree.value[node]!);
   } else
     for (const row of topOf(tree))

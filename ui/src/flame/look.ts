@@ -4,8 +4,23 @@ import type { ColourBy } from "./colours";
 import type { Search } from "./search";
 import type { Transform } from "./transforms";
 
-export const VIEWS = ["flame", "chart", "sandwich", "top"] as const;
+export const VIEWS = ["flame", "chart", "sandwich", "top", "who"] as const;
 export type FlameView = (typeof VIEWS)[number];
+
+/** The root level: whose the stacks are. */
+export const GROUPS = ["none", "owner", "process", "thread", "unit", "pod", "container", "image", "comm"] as const;
+export type Grouping = (typeof GROUPS)[number];
+export const GROUP_NAMES: Record<Grouping, string> = {
+  none: "none",
+  owner: "unit or pod",
+  process: "process",
+  thread: "thread",
+  unit: "unit",
+  pod: "pod",
+  container: "container",
+  image: "image",
+  comm: "name",
+};
 
 /** What a link keeps. */
 export interface FlameLook {
@@ -18,6 +33,9 @@ export interface FlameLook {
   /** The function of the sandwich, marked in graph and table; "" for none. */
   readonly fn: string;
   readonly transforms: readonly Transform[];
+  readonly group: Grouping;
+  /** Names from the root to the frame that is zoomed to. */
+  readonly zoom: readonly string[];
 }
 
 export const FIRST_LOOK: FlameLook = {
@@ -28,6 +46,8 @@ export const FIRST_LOOK: FlameLook = {
   search: { text: "", mode: "highlight" },
   fn: "",
   transforms: [],
+  group: "none",
+  zoom: [],
 };
 
 /** What the views are called, and the key that opens each. */
@@ -36,4 +56,5 @@ export const VIEW_NAMES: Record<FlameView, readonly [string, string]> = {
   chart: ["In time", "2"],
   sandwich: ["Sandwich", "3"],
   top: ["Functions", "4"],
+  who: ["Who ran", "5"],
 };

@@ -2,6 +2,7 @@
 // copied down; the browser is only asked to draw the image and the text. The cost is that of the pixels, not of the
 // frames: frames narrower than a pixel are merged into a grey that says that something is there.
 
+import { functionName } from "../format";
 import { mixed } from "./colours";
 import { type Bars, type Extent, firstAfter } from "./layout";
 
@@ -242,6 +243,6 @@ export class LabelCache {
     const found = known[room];
     if (found !== undefined) return found;
     this.size++;
-    return (known[room] = `${name.slice(0, room - 1)}…`);
+    return (known[room] = functionName(name, room));
   }
 }

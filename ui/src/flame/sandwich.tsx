@@ -10,7 +10,7 @@ import type { FunctionKey } from "./transforms";
 import type { FlameTree } from "./tree";
 
 export interface SandwichProps
-  extends Pick<FlameProps, "theme" | "colour" | "matches" | "onFunction" | "onTransform" | "onSearch" | "onOtherKey"> {
+  extends Pick<FlameProps, "theme" | "colour" | "matches" | "onFunction" | "onTransform" | "onSearch"> {
   /** Not inverted. */
   readonly tree: FlameTree;
   readonly fn: FunctionKey | null;
@@ -26,7 +26,7 @@ export function Sandwich(props: SandwichProps) {
   if (!fn || !halves)
     return (
       <p class="zs-empty">
-        Choose a function: in the table, or with <kbd>b</kbd> on a frame.
+        Choose a function: in the table, or with <kbd>⇧S</kbd> on a frame.
       </p>
     );
   if (!halves.total && !halves.below.baseTotal) {
@@ -36,12 +36,11 @@ export function Sandwich(props: SandwichProps) {
       </p>
     );
   }
-  const { theme, colour, matches, onFunction, onTransform, onSearch, onOtherKey } = props;
+  const { theme, colour, matches, onFunction, onTransform, onSearch } = props;
   const given: Partial<FlameProps> = { matches: matches ?? null };
   if (onFunction) Object.assign(given, { onFunction });
   if (onTransform) Object.assign(given, { onTransform });
   if (onSearch) Object.assign(given, { onSearch });
-  if (onOtherKey) Object.assign(given, { onOtherKey });
   const isLeaf = halves.below.depths <= 2,
     isEntry = halves.above.depths <= 2;
   return (

@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import type { ColourBy } from "./colours";
-import { type FlameLook, VIEW_NAMES, VIEWS } from "./look";
+import { type FlameLook, GROUP_NAMES, GROUPS, type Grouping, VIEW_NAMES, VIEWS } from "./look";
 import { SearchBox, type SearchBoxProps } from "./search-box";
 import { says, type Transform } from "./transforms";
 
@@ -48,6 +48,18 @@ export function Toolbar(props: ToolbarProps) {
         onStep={onStep}
         focused={focused ?? 0}
       />
+      <select
+        value={look.group}
+        aria-label="Group by"
+        title="The root level: whose the stacks are (p)"
+        onChange={(event) => onLook({ group: event.currentTarget.value as Grouping, zoom: [] })}
+      >
+        {GROUPS.map((each) => (
+          <option key={each} value={each}>
+            {each === "none" ? "Group by …" : `By ${GROUP_NAMES[each]}`}
+          </option>
+        ))}
+      </select>
       <span class="zs-group" role="group" aria-label="Shape">
         <button
           type="button"
@@ -91,17 +103,22 @@ export function Toolbar(props: ToolbarProps) {
           <option value="module">Colour: module</option>
         </select>
       )}
-      <span class="zs-group">
-        <button type="button" onClick={props.onSvg} title="Save what is shown as a picture">
-          SVG
-        </button>
-        {onHtml && (
-          <button type="button" onClick={onHtml} title="Save this page as one file">
-            HTML
+      <details class="popover">
+        <summary class="button" title="As a picture, as this page in one file, or in the format of another tool">
+          Save
+        </summary>
+        <div class="popover-body narrow" role="menu">
+          <button type="button" role="menuitem" onClick={props.onSvg} title="Save what is shown as a picture">
+            SVG
           </button>
-        )}
-      </span>
-      {props.tools}
+          {onHtml && (
+            <button type="button" role="menuitem" onClick={onHtml} title="Save this page as one file">
+              HTML
+            </button>
+          )}
+          {props.tools}
+        </div>
+      </details>
     </div>
   );
 }

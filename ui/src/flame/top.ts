@@ -2,7 +2,7 @@
 // when it is on the stack several times.
 
 import type { FunctionKey } from "./transforms";
-import type { FlameTree } from "./tree";
+import { type FlameTree, OWNER } from "./tree";
 
 export interface TopRow {
   readonly fn: number;
@@ -56,7 +56,7 @@ function counted(tree: FlameTree): TopRow[] {
   );
   const rows: TopRow[] = [];
   for (let fn = 1; fn < count; fn++) {
-    if (!total[fn] && !baseTotal[fn]) continue;
+    if ((!total[fn] && !baseTotal[fn]) || tree.functions.kind[fn] === OWNER) continue;
     rows.push({
       fn,
       name: tree.functions.name[fn]!,

@@ -38,6 +38,8 @@ export interface TreeArrays {
 }
 
 export const NO_MODULE = 4294967295;
+/** The kind of a frame that is no function: whose the stacks above it are. */
+export const OWNER = "owner";
 export const NOTHING_PRUNED: Pruned = { branches: 0, samples: 0, below_ratio: 0 };
 const ROOT: readonly [string, null, string] = ["all", null, "root"];
 
@@ -108,6 +110,10 @@ export class FlameTree {
 
   get count(): number {
     return this.fn.length;
+  }
+  /** Whether its first level says whose the stacks are. */
+  get grouped(): boolean {
+    return this.count > 1 && this.functions.kind[this.fn[1]!] === OWNER;
   }
   get total(): number {
     return this.value[0] ?? 0;

@@ -1,6 +1,6 @@
 // Where keys lead in a tree, and where a node is in another one.
 
-import { type Bars, type Extent, nearest } from "./layout";
+import { type Bars, nearest } from "./layout";
 import type { FlameTree } from "./tree";
 
 /** The node of the same path in another tree, or what is left of that path; null if that is nothing. */
@@ -31,9 +31,4 @@ export function sideways(tree: FlameTree, bars: Bars, node: number, direction: 1
   const next = node + direction;
   if (next > 0 && next < tree.count && tree.depth[next] === tree.depth[node]) return next;
   return nearest(bars, tree.depth[node]!, direction > 0 ? bars.right[node]! : bars.left[node]! - 1e-9);
-}
-
-export function centre(bars: Bars, cursor: number | null, view: Extent): number {
-  const x = cursor === null ? NaN : (bars.left[cursor]! + bars.right[cursor]!) / 2;
-  return x >= view.x0 && x <= view.x1 ? x : (view.x0 + view.x1) / 2;
 }

@@ -1,7 +1,7 @@
 // What is said about a frame, in one place: the tooltip, the line below the graph, the text for a screen reader and the
 // SVG all say the same.
 
-import { count, percent, plural, points, share, short, signed } from "../format";
+import { count, functionName, percent, plural, points, share, signed } from "../format";
 import type { FlameTree } from "./tree";
 
 export interface Facts {
@@ -17,7 +17,7 @@ export function factsOf(tree: FlameTree, node: number, zoom = 0): Facts {
     lines: [string, string][] = [];
   const self = tree.inverted ? null : tree.self[node]!;
   lines.push(["samples", `${count(value)} · ${share(value, tree.total)} of all`]);
-  if (zoom > 0) lines.push([`of ${short(tree.name(zoom), 24)}`, share(value, tree.value[zoom]!)]);
+  if (zoom > 0) lines.push([`of ${functionName(tree.name(zoom), 28)}`, share(value, tree.value[zoom]!)]);
   if (self !== null) lines.push(["self", `${count(self)} · ${share(self, tree.total)} of all`]);
   if (tree.base) {
     const base = tree.base[node]!;
@@ -41,7 +41,16 @@ export function changeOf(tree: FlameTree, node: number): string {
 
 export function placeOf(module: string | null, kind: string): string {
   if (kind === "root") return "";
-  const named = kind === "module" ? "kernel module" : kind === "jit" ? "JIT" : kind === "bpf" ? "BPF" : kind;
+  const named =
+    kind === "module"
+      ? "kernel module"
+      : kind === "jit"
+        ? "JIT"
+        : kind === "python"
+          ? "Python"
+          : kind === "bpf"
+            ? "BPF"
+            : kind;
   return module && module !== `[${kind}]` ? `${module} · ${named}` : named;
 }
 

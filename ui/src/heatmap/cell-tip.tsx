@@ -22,7 +22,9 @@ export function CellTip({
   if (cell.column >= heat.columns || cell.row >= heat.rows) return null;
   const at = cell.column * heat.rows + cell.row,
     value = heat.values[at]!;
-  const blind = heat.blind.some(([from, to]) => timeOf(heat, cell) >= from && timeOf(heat, cell) < to);
+  const within = (spans: HeatData["blind"]): boolean =>
+    spans.some(([from, to]) => timeOf(heat, cell) >= from && timeOf(heat, cell) < to);
+  const absent = within(heat.leftOut) ? "not in this file" : within(heat.blind) ? "not recorded" : "";
   return (
     <Tip x={x} y={y}>
       <div class="zs-tip-name">
@@ -33,7 +35,7 @@ export function CellTip({
       <dl>
         <div>
           <dt>samples</dt>
-          <dd>{blind && !value ? "not recorded" : count(value)}</dd>
+          <dd>{absent && !value ? absent : count(value)}</dd>
         </div>
         {heat.painted && (
           <div>

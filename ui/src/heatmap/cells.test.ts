@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
 import {
   between,
-  blindColumns,
   canFold,
   cellAt,
   cellsOf,
   columnRange,
+  columnsOf,
   folded,
   type HeatData,
   heatFrom,
@@ -32,6 +32,8 @@ function heat(change: Partial<HeatData> = {}): HeatData {
     total: 0,
     cores: null,
     blind: [],
+    leftOut: [],
+    spread: null,
     values: Uint32Array.from({ length: columns * rows }, (_, cell) => cell % 7),
     painted: null,
     ...change,
@@ -179,7 +181,7 @@ describe("heat maps", () => {
         [START + 20, START + 30],
       ],
     });
-    expect(blindColumns(map)).toEqual([
+    expect(columnsOf(map, map.blind)).toEqual([
       [0, 1.5],
       [4, 6],
     ]);

@@ -16,7 +16,10 @@ export interface Cell {
 }
 
 type HeatHeader = Pick<HeatmapHeader, "start" | "column_s" | "columns" | "rows"> &
-  Partial<Pick<HeatmapHeader, "max" | "total" | "cores" | "blind">>;
+  Partial<Pick<HeatmapHeader, "max" | "total" | "cores" | "blind">> & {
+    /** In a file: spans that were recorded and are not in it. */
+    left_out?: readonly (readonly [number, number])[];
+  };
 
 export interface HeatData {
   readonly start: number;
@@ -30,10 +33,13 @@ export interface HeatData {
   /** What the rows are, if not parts of a second. */
   readonly cores: readonly number[] | null;
   readonly blind: readonly (readonly [number, number])[];
+  readonly leftOut: readonly (readonly [number, number])[];
   /** values[column * rows + row] */
   readonly values: Uint32Array;
   /** Of them, those in which a wanted function was running; null while nothing is searched. */
   readonly painted: Uint32Array | null;
+  /** The same samples by exact time, which is what is drawn: counts have stripes that are none. Null: not known. */
+  readonly spread: Float32Array | null;
 }
 
 /** The answer of `heatmap`. */
@@ -53,7 +59,9 @@ export function heatFrom(columns: ColumnsLike<HeatHeader>): HeatData {
     total: header.total ?? sum(found),
     cores: header.cores ?? null,
     blind: header.blind ?? [],
+    leftOut: header.left_out ?? [],
     values: found,
+    spread: columns.arrays.spread ? new Float32Array(columns.arrays.spread) : null,
     painted: painted ? new Uint32Array(painted) : null,
   };
 }
@@ -63,8 +71,8 @@ export function narrowed(heat: HeatData, most: number): HeatData {
   const by = Math.ceil(heat.columns / Math.max(1, Math.floor(most)));
   if (by <= 1) return heat;
   const columns = Math.ceil(heat.columns / by);
-  const together = (values: Uint32Array): Uint32Array => {
-    const sums = new Uint32Array(columns * heat.rows);
+  const together = <T extends Uint32Array | Float32Array>(values: T): T => {
+    const sums = new (values.constructor as new (length: number) => T)(columns * heat.rows);
     for (let column = 0; column < heat.columns; column++) {
       const at = Math.floor(column / by) * heat.rows;
       for (let row = 0; row < heat.rows; row++) sums[at + row]! += values[column * heat.rows + row]!;
@@ -79,6 +87,7 @@ export function narrowed(heat: HeatData, most: number): HeatData {
     values,
     max: maximum(values),
     painted: heat.painted ? together(heat.painted) : null,
+    spread: heat.spread ? together(heat.spread) : null,
   };
 }
 
@@ -101,8 +110,8 @@ export function folded(heat: HeatData, spanS: number): HeatData {
     start = Math.floor(heat.start / spanS) * spanS;
   const skipped = Math.round((heat.start - start) / heat.columnS),
     columns = Math.ceil((skipped + heat.columns) / each);
-  const together = (values: Uint32Array): Uint32Array => {
-    const sums = new Uint32Array(columns * rows);
+  const together = <T extends Uint32Array | Float32Array>(values: T): T => {
+    const sums = new (values.constructor as new (length: number) => T)(columns * rows);
     for (let column = 0; column < heat.columns; column++) {
       const cell = Math.floor((column + skipped) / by);
       for (let row = 0; row < heat.rows; row++) sums[cell]! += values[column * heat.rows + row]!;
@@ -120,6 +129,7 @@ export function folded(heat: HeatData, spanS: number): HeatData {
     values,
     max: maximum(values),
     painted: heat.painted ? together(heat.painted) : null,
+    spread: heat.spread ? together(heat.spread) : null,
   };
 }
 
@@ -252,14 +262,22 @@ export function staircase(heat: HeatData, first: number, end: number): Rectangle
   return found;
 }
 
-/** Columns, as parts of one, that were not recorded. */
-export function blindColumns(heat: HeatData): (readonly [number, number])[] {
+/** Columns, as parts of one, of spans such as those that were not recorded. */
+export function columnsOf(
+  heat: HeatData,
+  spans: readonly (readonly [number, number])[],
+): (readonly [number, number])[] {
   const place = (time: number): number => Math.min(heat.columns, Math.max(0, (time - heat.start) / heat.columnS));
-  return heat.blind.map(([from, to]) => [place(from), place(to)] as const).filter(([from, to]) => to > from);
+  return spans.map(([from, to]) => [place(from), place(to)] as const).filter(([from, to]) => to > from);
 }
 
 function micro(time: number): number {
   return Math.round(time * 1e6) / 1e6;
+}
+
+/** What a picture is drawn from. */
+export function shadesOf(heat: HeatData): Uint32Array | Float32Array {
+  return heat.spread ?? heat.values;
 }
 
 function maximum(values: Uint32Array): number {

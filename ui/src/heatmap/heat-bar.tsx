@@ -1,8 +1,9 @@
 // The controls and the legend above a heat map.
 
+import { useMemo } from "preact/hooks";
 import { count, duration, plural } from "../format";
-import { canFold, type HeatData, type Range, stepped } from "./cells";
-import { legendMarks, levelOf, type Scale } from "./palette";
+import { canFold, type HeatData, type Range, shadesOf, stepped } from "./cells";
+import { domainOf, legendMarks, levelOf, type Scale } from "./palette";
 
 export const ROW_CHOICES = [10, 20, 25, 50, 99, 100, 200] as const;
 
@@ -87,6 +88,14 @@ export function HeatBar({
       <span class="zs-group" role="group" aria-label="Scale of the colours">
         <button
           type="button"
+          aria-pressed={scale === "auto"}
+          title="As fits: low counts stand out from idleness, and structure from full load"
+          onClick={() => onScale("auto")}
+        >
+          Auto
+        </button>
+        <button
+          type="button"
           aria-pressed={scale === "log"}
           title="Low counts stand out"
           onClick={() => onScale("log")}
@@ -148,6 +157,7 @@ export function HeatBar({
 }
 
 function HeatLegend({ heat, scale, searched }: { heat: HeatData; scale: Scale; searched: string | undefined }) {
+  const domain = useMemo(() => domainOf(shadesOf(heat)), [heat]);
   return (
     <div
       class="zs-heat-legend"
@@ -163,9 +173,9 @@ function HeatLegend({ heat, scale, searched }: { heat: HeatData; scale: Scale; s
       )}
       <span class="zs-ramp" aria-hidden="true">
         <i />
-        {legendMarks(heat.max, scale).map((mark) => (
-          <b key={mark} style={{ left: `${100 * levelOf(mark, heat.max, scale)}%` }}>
-            {count(mark)}
+        {legendMarks(domain, scale).map((mark) => (
+          <b key={mark} style={{ left: `${100 * levelOf(mark, domain, scale)}%` }}>
+            {mark < 10 ? Number(mark.toFixed(1)) : count(Math.round(mark))}
           </b>
         ))}
       </span>

@@ -18,7 +18,6 @@ import {
   type Range,
   rangeOf,
   samplesIn,
-  stepped,
   timeOf,
 } from "./cells";
 import { HeatBar, SPANS } from "./heat-bar";
@@ -46,7 +45,6 @@ export interface HeatMapProps {
   readonly height?: number;
   /** What a shared time axis shows: columns then stand below their time on it. Else they fill the width. */
   readonly view?: Range | null;
-  readonly onOtherKey?: (event: KeyboardEvent) => void;
 }
 
 interface Drag {
@@ -61,7 +59,7 @@ export function HeatMap(props: HeatMapProps) {
     under = useRef<HTMLCanvasElement>(null),
     over = useRef<HTMLCanvasElement>(null);
   const [width, setWidth] = useState(0);
-  const [scale, setScale] = useState<Scale>("log");
+  const [scale, setScale] = useState<Scale>("auto");
   const [drag, setDrag] = useState<Drag | null>(null);
   const [cursor, setCursor] = useState<Cell | null>(null);
   const [anchor, setAnchor] = useState<{ cell: Cell; compares: boolean } | null>(null);
@@ -181,17 +179,12 @@ export function HeatMap(props: HeatMapProps) {
       if (anchor) choose(between(heat, anchor.cell, here), anchor.compares || withCompare, null);
       else choose(columnRange(heat, here), withCompare, core);
       setAnchor(null);
-    } else if (event.key === "Escape") {
-      if (!anchor && !cursor && !selection && !compare) return props.onOtherKey?.(event);
-      if (anchor) setAnchor(null);
-      else if (compare) choose(null, true);
-      else {
-        choose(null, false);
-        setCursor(null);
-      }
-    } else if ((event.key === "," || event.key === ".") && selection)
-      choose(stepped(heat, selection, event.key === "," ? -1 : 1), false);
-    else return props.onOtherKey?.(event);
+    } else if (event.key === "Escape" && anchor) {
+      setAnchor(null);
+    } else {
+      if (event.key === "Escape") setCursor(null);
+      return;
+    }
     event.preventDefault();
     event.stopPropagation();
   };
@@ -292,6 +285,7 @@ function spokenHeat(heat: HeatData, clock: HeatMapProps["clock"]): string {
     `Heat map of ${plural(heat.total, "sample")} by ${what}, from ${clock(heat.start, 0)}. ` +
     (heat.max ? `The busiest cell has ${count(heat.max)} at ${clock(timeOf(heat, cell), 3)}. ` : "It is empty. ") +
     (heat.blind.length ? `${plural(heat.blind.length, "span")} not recorded. ` : "") +
+    (heat.leftOut.length ? `${plural(heat.leftOut.length, "span")} not in this file. ` : "") +
     "Arrow keys move, Enter selects the second, Shift and arrows a range."
   );
 }

@@ -12,6 +12,8 @@ const HEAT: HeatData = {
   total: 1,
   cores: null,
   blind: [],
+  leftOut: [],
+  spread: null,
   values: new Uint32Array(500),
   painted: null,
 };

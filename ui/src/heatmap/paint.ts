@@ -2,8 +2,8 @@
 // with the pointer. A cell is one pixel of a small picture that the browser enlarges, so hours of cells cost nothing.
 
 import { packed, parsed, type Rgb } from "../flame/colours";
-import { blindColumns, type Cell, cellsOf, endOf, type HeatData, type Range, staircase } from "./cells";
-import { colourOf, HEAT_DEFAULT, HEAT_VARIABLES, paintOf, ramp, type Scale } from "./palette";
+import { type Cell, cellsOf, columnsOf, endOf, type HeatData, type Range, shadesOf, staircase } from "./cells";
+import { colourOf, domainOf, HEAT_DEFAULT, HEAT_VARIABLES, paintOf, ramp, type Scale } from "./palette";
 
 export const LEFT = 52,
   FOOT = 20;
@@ -81,6 +81,8 @@ export function sized(canvas: HTMLCanvasElement, width: number, height: number):
   return context;
 }
 
+const LEAST_SHADE = 0.05;
+
 export function drawCells(
   context: CanvasRenderingContext2D,
   heat: HeatData,
@@ -95,15 +97,21 @@ export function drawCells(
   const ground = packed(look.ground),
     empty = packed(look.empty);
   pixels.fill(empty);
+  const shades = shadesOf(heat),
+    domain = domainOf(shades);
   for (let column = 0; column < heat.columns; column++) {
     for (let row = 0; row < heat.rows; row++) {
       const cell = column * heat.rows + row,
-        value = heat.values[cell]!;
-      if (!value) continue;
+        value = shades[cell]!;
+      // A sample stands for a time that may reach into the next cell; a sliver of it is not drawn as if one were there.
+      if (value < LEAST_SHADE) continue;
       const line = heat.cores ? row : heat.rows - 1 - row;
-      let colour = colourOf(value, heat.max, scale, look.colours);
+      let colour = colourOf(value, domain, scale, look.colours);
       // While something is searched the rest steps back, or paint and heat would be hard to tell apart.
-      if (heat.painted) colour = paintOf(heat.painted[cell]!, heat.max, scale, faded(colour, empty), look.paint);
+      if (heat.painted) {
+        const hits = (value * heat.painted[cell]!) / Math.max(1, heat.values[cell]!);
+        colour = paintOf(hits, domain, scale, faded(colour, empty), look.paint);
+      }
       pixels[line * heat.columns + column] = colour;
     }
   }
@@ -129,9 +137,21 @@ function drawGaps(context: CanvasRenderingContext2D, heat: HeatData, grid: Grid,
   context.globalAlpha = 1;
 }
 
-/** What was not recorded is hatched, so that it is not taken for idle. */
+/** What was not recorded is hatched, so that it is not taken for idle; so is what a file leaves out, and says which. */
 export function drawBlind(context: CanvasRenderingContext2D, heat: HeatData, grid: Grid, look: HeatLook): void {
-  for (const [from, to] of blindColumns(heat)) {
+  drawHatched(context, heat, heat.blind, "not recorded", grid, look);
+  drawHatched(context, heat, heat.leftOut, "not in this file", grid, look);
+}
+
+function drawHatched(
+  context: CanvasRenderingContext2D,
+  heat: HeatData,
+  spans: HeatData["blind"],
+  text: string,
+  grid: Grid,
+  look: HeatLook,
+): void {
+  for (const [from, to] of columnsOf(heat, spans)) {
     const x = grid.left + from * grid.cell.w,
       w = Math.max(2, (to - from) * grid.cell.w);
     context.save();
@@ -151,8 +171,7 @@ export function drawBlind(context: CanvasRenderingContext2D, heat: HeatData, gri
     if (w > 84) {
       context.font = "11px system-ui, sans-serif";
       context.textAlign = "center";
-      const text = "not recorded",
-        wide = context.measureText(text).width + 12;
+      const wide = context.measureText(text).width + 12;
       context.fillStyle = `rgb(${look.ground.join(" ")})`;
       context.fillRect(x + w / 2 - wide / 2, grid.height / 2 - 10, wide, 18);
       context.fillStyle = look.faint;

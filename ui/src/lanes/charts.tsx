@@ -1,4 +1,4 @@
-/** Zombies and pressure as small charts on one canvas each. */
+/** Zombies, pressure and GPUs as small charts on one canvas each. */
 
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { sharp } from "../axis/canvas";
@@ -46,6 +46,15 @@ export function pressureLines(): { at: number[]; lines: Line[]; top: number } {
   ];
   const most = Math.max(...lines.map((line) => highest(at, line.values, view.value)));
   return { at, lines, top: Math.min(1, Math.max(PRESSURE_TOP, most * 1.1)) };
+}
+
+/** Percent of what the GPUs could do: their mean, and of several the least busy one. */
+export function gpuLines(): { at: number[]; lines: Line[]; top: number } {
+  const found = lanes.value?.gpus;
+  const lines: Line[] = [{ name: "mean", colour: "--gpu", fill: true, values: found?.mean ?? [] }];
+  if ((found?.count ?? 0) > 1)
+    lines.unshift({ name: "lowest", colour: "--gpu-lowest", dash: [3, 2], values: found?.lowest ?? [] });
+  return { at: found?.at ?? [], lines, top: 100 };
 }
 
 export function Chart({ at, lines, top }: { at: number[]; lines: Line[]; top: number }) {

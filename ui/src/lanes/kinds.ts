@@ -6,6 +6,7 @@ import type { IconName } from "../chrome/icons";
 import { capital } from "../format";
 
 const ICONS: [RegExp, IconName][] = [
+  [/^gpu|xid/, "lockup"],
   [/^nic|link|tx_timeout/, "nic"],
   [/lockup/, "lockup"],
   [/rcu|hung|stall/, "stall"],
@@ -24,7 +25,7 @@ export function iconOf({ kind }: TimelineEvent): IconName {
 
 /** nic_tx_timeout -> NIC tx timeout */
 export function kindWords(kind: string): string {
-  const words = kind.replaceAll("_", " ").replace(/\b(nic|rcu|oom)\b/g, (word) => word.toUpperCase());
+  const words = kind.replaceAll("_", " ").replace(/\b(nic|rcu|oom|gpu)\b/g, (word) => word.toUpperCase());
   return capital(words);
 }
 

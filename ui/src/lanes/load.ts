@@ -1,4 +1,4 @@
-/** Events, zombies, pressure and gaps of the view. While the live tail is followed ticks and events are added at once. */
+/** Events, zombies, pressure, GPUs and gaps of the view. While the live tail is followed ticks and events are added at once. */
 
 import { effect, signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
@@ -9,7 +9,7 @@ import { type Answer, extent, following, info, lastEvent, lastTick, rec, tail, u
 
 export const lanes = signal<Lanes | null>(null);
 
-/** Pressure is not in the live stream. */
+/** Pressure and GPUs are not in the live stream. */
 const REFRESH_S = 15;
 
 export function useLanes(): Answer<Lanes> {

@@ -1,6 +1,7 @@
 /** Flame graph, chart, sandwich and table of the chosen samples. */
 
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { FrozenSource } from "../api/frozen";
 import { source } from "../api/source";
 import type { Span } from "../api/types";
 import { length } from "../axis/axis";
@@ -18,6 +19,7 @@ import {
   filters,
   fn,
   following,
+  group,
   icicle,
   info,
   inverted,
@@ -31,17 +33,19 @@ import {
   transforms,
   useColumns,
   zoneOffset,
+  zoom,
 } from "../state";
 import { format, formatSpan, START } from "../state/place";
 import { worstIn } from "../strip/cells";
 import { strip } from "../strip/load";
 import { settled } from "./span";
+import { Who } from "./who";
 
 const NODES = 100_000;
 const FORMATS = ["speedscope", "firefox", "pprof", "collapsed", "perf-script", "otlp"];
 
 /** Folding this many samples takes seconds; nobody asked for that by opening a page. */
-const UNASKED = 10_000_000;
+export const UNASKED = 10_000_000;
 
 export function Flames({ height }: { height: number }) {
   const span = settled.value;
@@ -50,7 +54,8 @@ export function Flames({ height }: { height: number }) {
   const many = samplesIn(span);
   const asks = many > UNASKED && selection.value === null && insisted !== formatSpan(span);
   const ready = length(span) > 0 && plotWidth.value > 0 && !asks;
-  const params = { ...sampleParams(span), against: formatSpan(other), nodes: NODES };
+  const by = group.value === "none" ? "" : group.value;
+  const params = { ...sampleParams(span), against: formatSpan(other), nodes: NODES, by };
   // A view changes with each turn of the wheel; a selection is made once and wants its answer at once.
   const calm = { wait_ms: selection.value ? 0 : 120, patient: following.value };
   const answer = useColumns("flamegraph", ready ? params : null, calm);
@@ -62,6 +67,7 @@ export function Flames({ height }: { height: number }) {
     [upside.data, upside.loading],
   );
   const chart = useChart(span);
+  const absent = useAbsent(span);
   const offset = zoneOffset.value;
   const done = useMemo(() => readTransforms(transforms.value), [transforms.value]);
   const shown: FlameLook = {
@@ -72,6 +78,8 @@ export function Flames({ height }: { height: number }) {
     search: search.value,
     fn: fn.value,
     transforms: done,
+    group: group.value,
+    zoom: zoom.value,
   };
   if (asks) return <Invitation span={span} samples={many} fold={() => insist(formatSpan(span))} />;
   if (answer.problem) return <Problem error={answer.problem} again={answer.again} />;
@@ -100,6 +108,8 @@ export function Flames({ height }: { height: number }) {
         }
         title={`${info.value?.node ?? ""} ${clock(span.from, offset)}, ${duration(length(span))}`}
         clock={(at, digits) => clock(at, offset, digits)}
+        who={<Who height={height} />}
+        absent={absent}
         onSelectTime={(from, to) => select({ from, to })}
         {...(other ? { onSwap: swap } : {})}
         {...htmlExport(span)}
@@ -109,8 +119,20 @@ export function Flames({ height }: { height: number }) {
   );
 }
 
+/** In a file: what was recorded and left out of it is not "not recorded". */
+function useAbsent(span: Span): string | null {
+  const [held, setHeld] = useState(true);
+  useEffect(() => {
+    const from = source();
+    if (from instanceof FrozenSource) void from.holds(span).then(setHeld);
+  }, [span]);
+  return held
+    ? null
+    : "Samples of this time are not in this file; the recording has them, or says that it has none: zombiescope serve DIR.";
+}
+
 /** About how many there are: the recording's, by its share of the time. */
-function samplesIn(span: Span): number {
+export function samplesIn(span: Span): number {
   const all = extent.value;
   return length(all) > 0 ? (info.value?.samples ?? 0) * Math.min(1, length(span) / length(all)) : 0;
 }
@@ -134,10 +156,10 @@ function Invitation({ span, samples, fold }: { span: Span; samples: number; fold
   );
 }
 
-/** Letters typed into the search are no places to go back to; everything else is. */
+/** Letters typed into the search and frames that were zoomed to are no places to go back to; everything else is. */
 function change(next: Partial<FlameLook>): void {
   const { view, transforms: made, ...same } = next;
-  const go = Object.keys(next).every((name) => name === "search") ? replace : navigate;
+  const go = Object.keys(next).every((name) => name === "search" || name === "zoom") ? replace : navigate;
   go({ ...same, ...(view ? { look: view } : {}), ...(made ? { transforms: writtenTransforms(made) } : {}) });
 }
 
@@ -188,27 +210,30 @@ function ChartTitle({ of }: { of: { cpu?: string; tid?: string } | null }) {
 
 /** The page frozen into a file, with the view that is looked at; nothing to offer where there is no server. */
 function htmlExport(span: Span): { onExportHtml?: () => void } {
-  const opens = format({ ...START, page: "node", look: look.value, inverted: inverted.value, search: search.value });
+  const opens = format({
+    ...START,
+    page: "node",
+    look: look.value,
+    inverted: inverted.value,
+    group: group.value,
+    search: search.value,
+  });
   const href = source().href("page", { ...sampleParams(span), opens });
   return href === null ? {} : { onExportHtml: () => window.location.assign(href) };
 }
 
 function Exports({ span }: { span: Span }) {
   const hrefs = FORMATS.map((format) => [format, source().href("export", { format, ...sampleParams(span) })] as const);
-  if (hrefs.every(([, href]) => href === null)) return null;
   return (
-    <details class="popover">
-      <summary class="button">Export</summary>
-      <div class="popover-body narrow" role="menu">
-        {hrefs.map(
-          ([format, href]) =>
-            href && (
-              <a key={format} role="menuitem" href={href} download>
-                {format}
-              </a>
-            ),
-        )}
-      </div>
-    </details>
+    <>
+      {hrefs.map(
+        ([format, href]) =>
+          href && (
+            <a key={format} role="menuitem" href={href} download>
+              {format}
+            </a>
+          ),
+      )}
+    </>
   );
 }

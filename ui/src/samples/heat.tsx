@@ -32,7 +32,7 @@ import { HEAT_S, heatSpan, settled } from "./span";
 const frozenRows = Number(document.getElementById("frozen")?.dataset.rows) || null;
 const MOST_COLUMNS = 2000;
 
-export function Heat() {
+export function Heat({ height }: { height: number }) {
   const before = useRef<Span | null>(null);
   const shown = following.value ? settled.value : heatSpan(view.value, selection.value, before.current, extent.value);
   before.current = shown;
@@ -80,7 +80,7 @@ export function Heat() {
         onBy={(next) => navigate({ by: next })}
         core={core}
         searched={text}
-        height={HEAT_PX}
+        height={height}
         clock={(at, digits) => clock(at, offset, digits)}
       />
       {core !== null && by.value === "core" && (
@@ -91,8 +91,6 @@ export function Heat() {
     </div>
   );
 }
-
-const HEAT_PX = 110;
 
 /** Lower-case text ignores case on the page; the server has to be asked for that. */
 const spelled = (text: string): string => (/[A-Z]/.test(text) ? text : `(?i)${text}`);

@@ -3,6 +3,7 @@ import { format, kept, type Place, parse, START } from "./place";
 
 const FULL: Place = {
   page: "node",
+  lost: "",
   rec: "founding-case",
   view: { from: 1700000000.5, to: 1700000060 },
   selection: { from: 1700000001.25, to: 1700000002 },
@@ -18,11 +19,15 @@ const FULL: Place = {
     image: [],
     mode: "kernel",
     match: "mem_cgroup.*|rstat",
+    python: "false",
   },
   look: "sandwich",
   inverted: true,
   icicle: false,
   search: { text: "a&b=c", mode: "filter" },
+  zoom: ["main", "std::map<a;b>", "100%3B"],
+  group: "process",
+  tracks: "thread",
   fn: "mem_cgroup_css_rstat_flush",
   transforms: "f.do_exit",
   colour: "module",
@@ -38,8 +43,8 @@ describe("place", () => {
   });
 
   it("takes no nonsense", () => {
-    const read = parse("page=root&from=9&to=3&sel=a..b&cmp=5..4&view=pie&mode=both&cpu=");
-    expect(read).toEqual({ ...START, page: "node" });
+    const read = parse("page=root&from=9&to=3&sel=a..b&cmp=5..4&view=pie&mode=both&python=maybe&cpu=");
+    expect(read).toEqual({ ...START, page: "node", lost: "root" });
   });
 
   it("knows the page of a link that does not name it", () => {

@@ -2,10 +2,10 @@
 
 import type { Span } from "../api/types";
 import type { ColourBy } from "../flame/colours";
-import { FIRST_LOOK, type FlameView, VIEWS } from "../flame/look";
+import { FIRST_LOOK, type FlameView, GROUPS, type Grouping, VIEWS } from "../flame/look";
 import type { Search } from "../flame/search";
 
-export const PAGES = ["home", "node", "incidents", "incident", "cgroups", "audit"] as const;
+export const PAGES = ["home", "node", "incidents", "incident", "cgroups", "audit", "fleet"] as const;
 export type Page = (typeof PAGES)[number];
 
 export type View = FlameView;
@@ -21,6 +21,8 @@ export interface Filters {
   image: string[];
   mode: "" | "kernel" | "user";
   match: string;
+  /** Only samples with Python functions on them, or stacks without those; as the server reads it. */
+  python: "" | "true" | "false";
 }
 
 export const LISTS = ["cpu", "pid", "tid", "comm", "unit", "container", "pod", "image"] as const;
@@ -37,10 +39,13 @@ export const NO_FILTERS: Filters = {
   image: [],
   mode: "",
   match: "",
+  python: "",
 };
 
 export interface Place {
   page: Page;
+  /** The name of a page that there is not: an address may be mistyped, or of another version. */
+  lost: string;
   /** Empty: the first recording that the server has. */
   rec: string;
   /** What the time axis shows. null: all of the recording, or the last minutes of a live one. */
@@ -54,8 +59,14 @@ export interface Place {
   /** The root hangs from the top, as most stacks are read; false: it stands at the bottom, as a flame. */
   icicle: boolean;
   search: Search;
-  /** The function that sandwich shows, or a flame graph is zoomed to. */
+  /** The function that sandwich shows. */
   fn: string;
+  /** Names from the root to the frame that the flame graph is zoomed to. */
+  zoom: readonly string[];
+  /** The root level of the flame graph, and whom the table of who ran counts. */
+  group: Grouping;
+  /** Whose tracks stand below the cores; none: nobody's. */
+  tracks: Grouping;
   /** What was done to the tree (focus, drop, collapse ...), as the flame graph writes it. */
   transforms: string;
   colour: ColourBy;
@@ -68,6 +79,7 @@ export interface Place {
 
 export const START: Place = {
   page: "home",
+  lost: "",
   rec: "",
   view: null,
   selection: null,
@@ -78,6 +90,9 @@ export const START: Place = {
   icicle: FIRST_LOOK.icicle,
   search: FIRST_LOOK.search,
   fn: FIRST_LOOK.fn,
+  zoom: FIRST_LOOK.zoom,
+  group: FIRST_LOOK.group,
+  tracks: "none",
   transforms: "",
   colour: FIRST_LOOK.colour,
   by: "subsecond",
@@ -97,7 +112,7 @@ export interface Target extends Partial<Omit<Place, "filters" | "search">> {
  * seen; the recording stays unless another is named, and so does how graphs are drawn.
  */
 export function leading({ filters, search = "", ...rest }: Target): Partial<Place> {
-  const { rec: _rec, colour: _colour, icicle: _icicle, ...start } = START;
+  const { rec: _rec, colour: _colour, icicle: _icicle, group: _group, tracks: _tracks, ...start } = START;
   return { ...start, ...rest, filters: { ...NO_FILTERS, ...filters }, search: { text: search, mode: "highlight" } };
 }
 
@@ -113,9 +128,12 @@ export function parse(text: string): Place {
     ...NO_FILTERS,
     mode: one("mode", ["", "kernel", "user"], ""),
     match: given.get("match") ?? "",
+    python: one("python", ["", "true", "false"], ""),
   };
   for (const name of LISTS) filters[name] = given.getAll(name).filter((value) => value !== "");
+  const named = given.get("page") ?? "";
   return {
+    lost: named && !(PAGES as readonly string[]).includes(named) ? named.slice(0, 60) : "",
     page: one("page", PAGES, given.has("id") ? "incident" : given.has("from") || given.has("sel") ? "node" : "home"),
     rec: given.get("rec") ?? "",
     view: from < to ? { from, to } : null,
@@ -127,6 +145,9 @@ export function parse(text: string): Place {
     icicle: given.get("icicle") !== "0",
     search: { text: given.get("q") ?? "", mode: one("qmode", ["highlight", "filter"], "highlight") },
     fn: given.get("fn") ?? "",
+    zoom: (given.get("zoom") ?? "").split(";").filter(Boolean).map(unescaped),
+    group: one("group", GROUPS, START.group),
+    tracks: one("tracks", GROUPS, START.tracks),
     transforms: given.get("do") ?? "",
     colour: one("colour", ["kind", "module"], "kind"),
     by: one("by", ["subsecond", "core"], "subsecond"),
@@ -141,7 +162,7 @@ export function format(place: Place): string {
   const say = (name: string, value: string, silent = ""): void => {
     if (value !== silent) out.set(name, value);
   };
-  say("page", place.page);
+  say("page", place.lost || place.page);
   say("id", place.page === "incident" ? place.incidentId : "");
   say("rec", place.rec);
   if (place.view) {
@@ -153,19 +174,27 @@ export function format(place: Place): string {
   for (const name of LISTS) for (const value of place.filters[name]) out.append(name, value);
   say("mode", place.filters.mode);
   say("match", place.filters.match);
+  say("python", place.filters.python);
   say("view", place.look, "flame");
   say("inv", place.inverted ? "1" : "");
   say("icicle", place.icicle ? "" : "0");
   say("q", place.search.text);
   say("qmode", place.search.mode, "highlight");
   say("fn", place.fn);
+  say("zoom", place.zoom.map(escaped).join(";"));
+  say("group", place.group, START.group);
+  say("tracks", place.tracks, START.tracks);
   say("do", place.transforms);
   say("colour", place.colour, "kind");
   say("by", place.by, "subsecond");
   say("rows", String(place.rows), String(START.rows));
   // ":" and "," need no escape in a query, and a link is read by people.
-  return out.toString().replaceAll("%3A", ":").replaceAll("%2C", ",");
+  return out.toString().replaceAll("%3A", ":").replaceAll("%2C", ",").replaceAll("%3B", ";");
 }
+
+/** Frames are separated by ";", as collapsed stacks are: one inside of a name is written as an escape. */
+const escaped = (name: string): string => name.replace(/[%;]/g, (letter) => (letter === "%" ? "%25" : "%3B"));
+const unescaped = (text: string): string => text.replace(/%25|%3B/g, (code) => (code === "%25" ? "%" : ";"));
 
 function parseSpan(text: string | null): Span | null {
   const match = /^(-?[\d.]+)\.\.(-?[\d.]+)$/.exec(text ?? "");

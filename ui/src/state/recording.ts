@@ -1,20 +1,17 @@
 /** What every view needs to know of the recording that is shown: fetched when it changes, kept fresh while it is live. */
 
 import { batch, effect, signal } from "@preact/signals";
-import { AnswerError, type LiveState, source } from "../api/source";
+import { AnswerError, source } from "../api/source";
 import type { Incident, IncidentNote, Tick, TimelineEvent } from "../api/types";
 import { outdated } from "../lanes/incident-spans";
-import { catchUp, current, following, info, newest, rec, recordings, tail } from "./state";
+import { after, type Connection, refused } from "./connection";
+import { catchUp, current, following, hasFleet, info, newest, rec, recordings, tail } from "./state";
 
 export const incidents = signal<Incident[] | null>(null);
 export const incidentsTrouble = signal<AnswerError | null>(null);
 /** Why the recording cannot be shown, if so. */
 export const trouble = signal<AnswerError | null>(null);
-export const connection = signal<{ state: LiveState | "none"; why: string; since: number }>({
-  state: "none",
-  why: "",
-  since: 0,
-});
+export const connection = signal<Connection>({ state: "none", why: "", since: 0 });
 export const lastTick = signal<Tick | null>(null);
 export const lastEvent = signal<TimelineEvent | null>(null);
 export const noticed = signal<IncidentNote[] | null>(null);
@@ -52,6 +49,7 @@ async function load(key: string, stop: AbortController): Promise<void> {
     if (stopped.aborted) return;
     batch(() => {
       recordings.value = known.recordings;
+      hasFleet.value = known.fleet ?? false;
       if (info.value?.node !== found.node || info.value?.from !== found.from) tail.value = newest.value = 0;
       const place = current();
       if (info.value === null && found.live && !place.view && !place.selection) following.value = true;
@@ -117,11 +115,7 @@ function listen(key: string, stopped: AbortSignal): void {
       },
       state(state, why = "") {
         if (stopped.aborted) return;
-        connection.value = {
-          state,
-          why,
-          since: connection.value.state === state ? connection.value.since : Date.now(),
-        };
+        connection.value = after(connection.value, state, why, Date.now());
         if (state === "lost") {
           broken = true;
           void ended(key, stopped);
@@ -138,7 +132,8 @@ async function ended(key: string, stopped: AbortSignal): Promise<void> {
   try {
     const found = await source().json("info", { rec: key }, stopped);
     if (!found.live && !stopped.aborted) refresh();
-  } catch {
-    // the server is away: it is tried again
+  } catch (error) {
+    // A server that is away is tried again.
+    if (!stopped.aborted) connection.value = refused(connection.value, AnswerError.of(error), Date.now());
   }
 }

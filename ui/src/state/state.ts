@@ -13,6 +13,8 @@ export { LISTS, leading, NO_FILTERS } from "./place";
 const place = signal<Place>(START);
 
 export const recordings = signal<RecordingEntry[]>([]);
+/** The server shows a fleet, too. */
+export const hasFleet = signal(false);
 export const info = signal<Info | null>(null);
 /** The live tail is shown and moves; dragging, zooming or a link to a window pauses it. */
 export const following = signal(false);
@@ -39,6 +41,10 @@ export const icicle = computed(() => place.value.icicle);
 export const transforms = computed(() => place.value.transforms);
 export const fn = computed(() => place.value.fn);
 export const colour = computed(() => place.value.colour);
+export const zoom = computed(() => place.value.zoom);
+export const group = computed(() => place.value.group);
+export const tracks = computed(() => place.value.tracks);
+export const lost = computed(() => place.value.lost);
 export const rows = computed(() => place.value.rows);
 export const by = computed(() => place.value.by);
 export const incidentId = computed(() => place.value.incidentId);
@@ -74,9 +80,9 @@ export function sampleParams(
   span: Span | null,
   withFilters: Filters = filters.value,
 ): Record<string, string | string[]> {
-  const { cpu, pid, tid, comm, unit, container, pod, image, mode, match } = withFilters;
+  const { cpu, pid, tid, comm, unit, container, pod, image, mode, match, python } = withFilters;
   const window: Record<string, string> = span ? { from: span.from.toFixed(3), to: span.to.toFixed(3) } : {};
-  return { rec: rec.value, ...window, cpu, pid, tid, comm, unit, container, pod, image, mode, match };
+  return { rec: rec.value, ...window, cpu, pid, tid, comm, unit, container, pod, image, mode, match, python };
 }
 
 type Change = Partial<Place>;
@@ -100,7 +106,7 @@ export function replace(change: Change): void {
 
 /** The address of a place that differs from this one, for links. */
 export function linkTo(change: Change): string {
-  return written_as(kept(place.value, { ...place.value, ...change }));
+  return written_as(kept(place.value, { ...place.value, ...(change.page ? { lost: "" } : {}), ...change }));
 }
 
 export function setFilter<K extends keyof Filters>(name: K, value: Filters[K]): void {
@@ -108,7 +114,7 @@ export function setFilter<K extends keyof Filters>(name: K, value: Filters[K]): 
 }
 
 function move(change: Change): boolean {
-  const next = kept(place.value, { ...place.value, ...change });
+  const next = kept(place.value, { ...place.value, ...(change.page ? { lost: "" } : {}), ...change });
   const same = format(next) === format(place.value);
   batch(() => {
     if (change.view || change.selection) following.value = false;

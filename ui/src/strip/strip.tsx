@@ -1,5 +1,6 @@
 /** Time x core on a canvas. Cells are painted once into a picture of one pixel each; looking around only moves that picture. */
 
+import { signal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { MODES } from "../api/modes";
 import { toX } from "../axis/axis";
@@ -12,11 +13,19 @@ import { strip } from "./load";
 /** Tall enough for a pixel for each of 192 cores. */
 export const MOST_PX = 192;
 
-export const stripHeight = (cpus: number): number => Math.max(40, Math.round(rowHeight(cpus, MOST_PX) * cpus));
+/** What the page has for it; a pixel that stands for several cores shows the worst of them. */
+export const stripRoom = signal(MOST_PX);
+
+/** As high as it would be with all the room that it can use. */
+export const stripWants = (cpus: number): number => Math.max(40, Math.round(rowHeight(cpus, MOST_PX) * cpus));
+
+export const stripHeight = (cpus: number): number => Math.max(40, Math.round(rowHeight(cpus, stripRoom.value) * cpus));
 
 export function StripCanvas({ average }: { average: boolean }) {
   const canvas = useRef<HTMLCanvasElement>(null);
-  const picture = useRef<{ of: Cells; dark: boolean; image: HTMLCanvasElement; held: Held[] } | null>(null);
+  const picture = useRef<{ of: Cells; dark: boolean; height: number; image: HTMLCanvasElement; held: Held[] } | null>(
+    null,
+  );
   const cells = strip.value;
   const shown = view.value;
   const width = plotWidth.value;
@@ -30,14 +39,15 @@ export function StripCanvas({ average }: { average: boolean }) {
     context.fillStyle = hatching(context);
     context.fillRect(0, 0, width, height);
     if (!cells) return;
-    if (picture.current?.of !== cells || picture.current.dark !== night)
-      picture.current = { of: cells, dark: night, image: painted(cells, height), held: held(cells) };
+    const drawn = picture.current;
+    if (drawn?.of !== cells || drawn.dark !== night || drawn.height !== height)
+      picture.current = { of: cells, dark: night, height, image: painted(cells, height), held: held(cells) };
     const left = toX(shown, width, cells.from);
     const right = toX(shown, width, endOf(cells));
     context.imageSmoothingEnabled = false;
-    context.drawImage(picture.current.image, left, 0, right - left, height);
+    context.drawImage(picture.current!.image, left, 0, right - left, height);
     rows(context, cells.cpus.length, width, height);
-    dots(context, picture.current.held, cells, left, right, height);
+    dots(context, picture.current!.held, cells, left, right, height);
     if (average) averages(context, cells, left, right, height);
     worst(context, cells, left, right, height, span);
   });

@@ -2,8 +2,9 @@
 
 import { MODES } from "../api/modes";
 import { clock, compact, duration, percent } from "../format";
-import { pressureLines, zombieLines } from "../lanes/charts";
+import { gpuLines, pressureLines, zombieLines } from "../lanes/charts";
 import { lanes } from "../lanes/load";
+import { pythonRows } from "../lanes/python";
 import { valueAt } from "../lanes/series";
 import { zoneOffset } from "../state";
 import { shares } from "./cells";
@@ -89,6 +90,8 @@ export function LaneTip({ at }: { at: number }) {
             ratio(valueAt(pressure.at, line.values, at, 120)),
           ] as [string, string, string | null],
       ),
+    ...gpuRows(at),
+    ...pythonRows(at),
   ];
   return (
     <div class="tip-cell">
@@ -117,6 +120,25 @@ export function LaneTip({ at }: { at: number }) {
       </table>
     </div>
   );
+}
+
+/** Nothing on a node without a GPU. */
+function gpuRows(at: number): [string, string, string | null][] {
+  const found = lanes.value?.gpus;
+  if (!found?.count) return [];
+  const rows = [...gpuLines().lines].reverse().map((line): [string, string, string | null] => {
+    const value = valueAt(found.at, line.values, at, 120);
+    return [gpuWords(line.name, at), line.colour, value === null ? null : percent(value / 100)];
+  });
+  const power = valueAt(found.at, found.power_w, at, 120);
+  return [...rows, ["GPU power", "--faint", power === null ? null : `${Math.round(power)} W`]];
+}
+
+function gpuWords(line: string, at: number): string {
+  const found = lanes.value?.gpus;
+  if (line === "mean") return (found?.count ?? 0) > 1 ? `mean of ${found?.count} GPUs` : "GPU utilisation";
+  const number = found ? valueAt(found.at, found.lowest_gpu, at, 120) : null;
+  return number === null ? "least busy GPU" : `least busy: GPU ${number}`;
 }
 
 const figure = (value: number | null): string | null => (value === null ? null : compact(value));

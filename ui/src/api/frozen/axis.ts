@@ -36,12 +36,23 @@ export function cutLanes(lanes: Lanes, span: Span): Lanes {
     gaps: lanes.gaps.filter((gap) => gap.from < span.to && gap.to > span.from),
     zombies: cutSeries(lanes.zombies, inside),
     pressure: cutSeries(lanes.pressure, inside),
+    gpus: cutSeries(lanes.gpus, inside),
+    python: lanes.python.map((lane) => cutLane(lane, span)),
   };
+}
+
+function cutLane(lane: Lanes["python"][number], span: Span): Lanes["python"][number] {
+  const kept = lane.from.map((from, n) => from < span.to && (lane.to[n] ?? from) >= span.from);
+  const cut = <V>(values: V[]): V[] => values.filter((_, n) => kept[n]);
+  return { ...lane, from: cut(lane.from), to: cut(lane.to), what: cut(lane.what), waits: cut(lane.waits) };
 }
 
 function cutSeries<T extends { at: number[] }>(series: T, inside: (at: number) => boolean): T {
   const kept = series.at.map(inside);
   return Object.fromEntries(
-    Object.entries(series).map(([name, values]) => [name, (values as unknown[]).filter((_, i) => kept[i])]),
+    Object.entries(series).map(([name, values]) => [
+      name,
+      Array.isArray(values) ? values.filter((_, i) => kept[i]) : values,
+    ]),
   ) as T;
 }

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { decode, encode } from "../columns";
-import type { FlamechartHeader, FlamegraphHeader, HeatmapHeader, Lanes, StripHeader } from "../types";
+import type { FlamechartHeader, FlamegraphHeader, HeatmapHeader, Lanes, StripHeader, TracksHeader } from "../types";
 import { cutLanes, cutStrip, finest } from "./axis";
+import { tracks, who } from "./owners";
 import { flamechart, flamegraph, heatmap } from "./profile";
 import { caveats, readTable } from "./table";
 
@@ -74,6 +75,13 @@ describe("flame graph of a frozen page", () => {
     expect(names(flamegraph(all, { match: "(" }))[0]).toBe("all 0");
   });
 
+  it("folds only what has Python functions on it", () => {
+    const all = table(1, { kinds: ["kernel", "user", "python"] }, { fn_kind: Uint8Array.of(1, 2, 0) });
+    expect(names(flamegraph(all, { python: "true" }))).toEqual(["all 3", "main 3", "read 3", "walk 3"]);
+    for (const python of ["", "false"]) expect(names(flamegraph(all, { python }))[0]).toBe("all 6");
+    expect(names(flamegraph(table(), { python: "true" }))[0]).toBe("all 0");
+  });
+
   it("shares no sample between ranges that meet, and loses none", () => {
     const cuts = [1000, 1000.01, 1000.0105, 1000.51, 1000.9, 1001.01, 1001.03, 1002];
     const totals = cuts
@@ -122,7 +130,9 @@ describe("other answers about samples", () => {
     );
     expect(Array.from(heatmap(exact, { rows: 2 }).arrays.values!)).toEqual([5, 6, 6, 4]);
     expect(Array.from(heatmap(exact, { rows: 2, from: 1001, to: 1002 }).arrays.values!)).toEqual([6, 4]);
-    expect(heatmap<HeatmapHeader>(table(), { from: 900, to: 1010 }).header.blind).toEqual([
+    const wide = heatmap<HeatmapHeader & { left_out: unknown }>(table(), { from: 900, to: 1010 }).header;
+    expect(wide.blind).toEqual([]);
+    expect(wide.left_out).toEqual([
       [900, 1000],
       [1002, 1010],
     ]);
@@ -241,11 +251,69 @@ describe("the time axis of a frozen page", () => {
       to: 9,
       events: [event(1), event(5)],
       events_left_off: 0,
+      python: [
+        {
+          pid: 7,
+          tid: 7,
+          comm: "trainer",
+          from: [1, 5],
+          to: [2, 5],
+          what: ["a x.py:1", "b x.py:2"],
+          waits: [true, false],
+        },
+      ],
       gaps: [{ from: 0, to: 2, source: "x", why: "" }],
       zombies: { at: [1, 5], total: [1, 2], live: [1, 1], dying: [0, 1] },
       pressure: { at: [], cpu: [], memory: [], io: [] },
+      gpus: { at: [1, 5], count: 2, mean: [90, 10], lowest: [80, 2], lowest_gpu: [0, 1], power_w: [1200, null] },
     };
     const cut = cutLanes(lanes, { from: 4, to: 6 });
+    expect([cut.gpus.count, cut.gpus.mean, cut.gpus.lowest_gpu]).toEqual([2, [10], [1]]);
     expect([cut.events.length, cut.gaps.length, cut.zombies.dying]).toEqual([1, 0, [1]]);
+    expect(cut.python.map((lane) => [lane.from, lane.what, lane.waits])).toEqual([[[5], ["b x.py:2"], [false]]]);
+  });
+});
+
+describe("whose the frozen samples are", () => {
+  it("has a root for each process, also when it is inverted and compared", () => {
+    expect(names(flamegraph(table(), { by: "process" }))).toEqual([
+      "all 6",
+      "java [9] 3",
+      "kubelet [7] 3",
+      "main 3",
+      "main 3",
+      "read 3",
+      "walk 3",
+    ]);
+    const turned = flamegraph<FlamegraphHeader>(table(), { by: "process", invert: 1 });
+    expect(names(turned)).toEqual(["all 6", "java [9] 3", "kubelet [7] 3", "main 3", "walk 3", "read 3", "main 3"]);
+    const both = flamegraph<FlamegraphHeader>(table(), { by: "unit", from: 1000, to: 1001, against: "1001..1002" });
+    expect([both.header.total, both.header.base_total]).toEqual([4, 2]);
+  });
+
+  it("counts who ran as the server does", () => {
+    const found = who(table(), { by: "owner" });
+    expect(found.who.map(({ name, samples, kernel_ratio }) => [name, samples, kernel_ratio])).toEqual([
+      ["kubelet.service", 3, 1],
+      ["java", 3, 0],
+    ]);
+    expect(found.who[0]).toMatchObject({
+      comm: "kubelet",
+      pod: "ml/train-0",
+      image: "registry.local:5000/ops/agent:1.2",
+    });
+    expect(found.who[0]!.cpus).toBeCloseTo(3 / (99 * 2));
+    expect(who(table(), { by: "owner", top: 1 }).others).toEqual({ groups: 1, samples: 3 });
+    for (const by of ["pod", "container", "image", "thread", "comm", "unit"] as const)
+      expect(who(table(), { by }).who.reduce((sum, row) => sum + row.samples, 0)).toBe(6);
+  });
+
+  it("draws tracks of those that ran most", () => {
+    const { header, arrays } = tracks<TracksHeader>(table(), { by: "comm", columns: 2 });
+    expect(header.tracks.map((track) => track.name)).toEqual(["kubelet", "java"]);
+    expect([Array.from(arrays.samples!), Array.from(arrays.kernel!)]).toEqual([
+      [2, 1, 2, 1],
+      [2, 1, 0, 0],
+    ]);
   });
 });

@@ -5,7 +5,8 @@ import { packedTree } from "../../flame/pack";
 import { NO_MODULE } from "../../flame/tree";
 import { type Columns, decode, encode } from "../columns";
 import { AnswerError, type Params } from "../source";
-import type { Span } from "../types";
+import type { Level, Span } from "../types";
+import { groupedGraph } from "./owners";
 import {
   type FrozenTable,
   functionsNamed,
@@ -20,9 +21,20 @@ import {
 export function flamegraph<H>(table: FrozenTable, params: Params): Columns<H> {
   const asked = wanted(table, params);
   const inverted = params.invert === true || params.invert === 1 || params.invert === "1";
+  const by = params.by && params.by !== "none" ? (params.by as Level) : null;
+  // A window that came with the file has no tasks: what it is compared with is then shown without groups.
+  const own = params.against ? ownSpan(table, String(params.against)) : null;
+  if (by && (!params.against || own)) return groupedGraph<H>(table, by, asked, own, inverted);
   const base = params.against ? against(table, String(params.against), asked) : null;
   const tree = foldCounts(table, leafCounts(table, asked), base, inverted);
   return decode<H>(packedTree(tree));
+}
+
+/** The span of a comparison, if samples of it are in the file. */
+function ownSpan(table: FrozenTable, text: string): Span | null {
+  const [from, to] = text.split("..").map(Number);
+  const span = { from: from ?? NaN, to: to ?? NaN };
+  return table.held.some((held) => held.from < span.to && span.from < held.to) ? span : null;
 }
 
 function against(table: FrozenTable, text: string, asked: Wanted): Float64Array {
@@ -65,9 +77,11 @@ export function heatmap<H>(table: FrozenTable, params: Params): Columns<H> {
   const marked = params.paint ? nodesWith(table, functionsNamed(table, String(params.paint))) : null;
   const painted = marked ? new Uint32Array(values.length) : null;
   const rowOf = new Map(cores?.map((cpu, row) => [cpu, row]));
+  const spread = cores || column_s > 1 ? null : new Float32Array(values.length);
   let total = 0;
   let max = 0;
   for (const i of samplesOf(table, { ...asked, range })) {
+    if (spread) spreadOver(spread, table.time[i]! - start, table.weight / table.hz, rows, table.weight);
     const offset = table.time[i]! - start + 1e-6;
     const row = cores ? rowOf.get(table.cpu[i]!) : Math.min(rows - 1, Math.floor((offset % 1) * rows));
     if (row === undefined) continue;
@@ -85,9 +99,10 @@ export function heatmap<H>(table: FrozenTable, params: Params): Columns<H> {
     max,
     total,
     cores,
-    blind: unseen(table, range),
+    blind: table.blind,
+    left_out: leftOut(table, range),
   };
-  return answer<H>(scalars, painted ? { values, painted } : { values });
+  return answer<H>(scalars, { values, ...(painted ? { painted } : {}), ...(spread ? { spread } : {}) });
 }
 
 /** Cut out of the map that was counted before samples were thinned. */
@@ -109,14 +124,24 @@ function exactMap<H>(table: FrozenTable, range: Span | null, byCore: boolean): C
     max: values.reduce((most, each) => Math.max(most, each), 0),
     total: values.reduce((sum, each) => sum + each, 0),
     cores: byCore ? maps.cores : null,
-    blind: unseen(table, range ?? extent(table)),
+    blind: table.blind,
+    left_out: leftOut(table, range ?? extent(table)),
   };
   return answer<H>(scalars, { values });
 }
 
-/** Where nothing was recorded, and what is not in the file: neither is empty. */
-function unseen(table: FrozenTable, range: Span): [number, number][] {
-  const gaps: [number, number][] = [...table.blind];
+/** The time around a sample that it stands for, by the rows in which that lies: profile/heatmap.py says why. */
+function spreadOver(cells: Float32Array, at: number, period: number, rows: number, weight: number): void {
+  const [low, high] = [(at - period / 2) * rows, (at + period / 2) * rows];
+  for (let row = Math.floor(low); row < high; row++) {
+    const part = (Math.min(high, row + 1) - Math.max(low, row)) / (high - low);
+    cells[Math.min(cells.length - 1, Math.max(0, row))]! += part * weight;
+  }
+}
+
+/** What was recorded and is not in the file. */
+function leftOut(table: FrozenTable, range: Span): [number, number][] {
+  const gaps: [number, number][] = [];
   let at = range.from;
   for (const { from, to } of table.held) {
     if (from > at) gaps.push([at, Math.min(from, range.to)]);

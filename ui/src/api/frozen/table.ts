@@ -319,6 +319,14 @@ function pairsOf(table: FrozenTable, params: Params): Uint8Array | null {
     const nodes = nodesWith(table, functionsNamed(table, String(match)));
     tests.push((pair) => Boolean(nodes[table.pairNode[pair]!]));
   }
+  // Without Python functions there are no stacks in the file: "false" was answered when it was made, or cannot be.
+  if (params.python === "true") {
+    const nodes = nodesWith(
+      table,
+      Uint8Array.from(table.functions.kind, (kind) => (kind === "python" ? 1 : 0)),
+    );
+    tests.push((pair) => Boolean(nodes[table.pairNode[pair]!]));
+  }
   if (!tests.length) return null;
   return Uint8Array.from(table.pairNode, (_, pair) => (tests.every((test) => test(pair)) ? 1 : 0));
 }

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import founding from "../../../dev/founding-case.json";
-import type { Diagnosis, Incident } from "../../api/types";
+import type { Diagnosis, Fixes, FixStep, Incident } from "../../api/types";
 import { format, leading, START } from "../../state/place";
 import { confidence, parts, proof } from "./actors";
 import { guiltySpan, lostCore, quietSpan, stations } from "./chain";
-import { details, planText, steps } from "./plan";
+import { beforeAfter, details, fixCommand, planText, steps, whoDid, withStates } from "./plan";
 
 const incident = (founding as unknown as Diagnosis).incidents[0] as Incident;
 const cause = incident.causes[0]!;
@@ -85,6 +85,14 @@ describe("a leak of containers", () => {
   it("does not count as measured what nobody could see", () => {
     expect(found.find((each) => each.label === "Not seen")?.kind).toBe("blind");
   });
+
+  it("says what it cost the GPUs at a station of its own", () => {
+    const lost = link("cost", "GPU 0 (train.py) fell from 9% to 2%: 8 GPU-seconds lost", 7.8, "GPU-seconds");
+    const found = stations(incident, { ...cause, chain: [...cause.chain, lost] }, bounds);
+    const station = found.find((each) => each.kind === "cost");
+    expect(station).toMatchObject({ label: "What it cost", fact: lost.fact });
+    expect(found[found.length - 1]?.kind).toBe("fix");
+  });
 });
 
 describe("an incident without a cause", () => {
@@ -154,8 +162,15 @@ describe("who is who", () => {
 
 describe("the plan", () => {
   it("can be pasted: words are comments", () => {
-    expect(steps(cause.fix).map((step) => step.kind)).toEqual(["command", "command", "advice", "advice"]);
-    expect(steps(cause.fix)[1]).toMatchObject({ text: "zombiescope cgroups", comment: "do they still grow?" });
+    expect(steps(cause.fix).map((step) => step.kind)).toEqual([
+      "change",
+      "look",
+      "advice",
+      "advice",
+      "advice",
+      "advice",
+    ]);
+    expect(steps(cause.fix)[1]).toMatchObject({ command: "zombiescope cgroups", does: "do they still grow?" });
     const lines = planText(incident, 0).trimEnd().split("\n");
     expect(lines[0]).toBe("# ip-10-1-39-7, incident 457ef009e0, 2025-04-01 03:02:06 UTC");
     expect(lines.filter((line) => !line.startsWith("#"))).toEqual([
@@ -166,32 +181,28 @@ describe("the plan", () => {
 });
 
 describe("a step that changes the node", () => {
-  const change = {
-    kind: "command" as const,
-    text: "systemctl disable --now ecs.service",
-    comment: "",
-    touches: "ecs.service is stopped",
-    undo: "systemctl enable --now ecs.service",
-    check: "systemctl is-active ecs.service",
-  };
+  const change = steps(cause.fix)[0]!;
   const withPlan = (plan: (typeof change)[], summary = "stop it") =>
     planText({ ...incident, causes: [{ ...cause, fix: { ...cause.fix, plan, summary } }] } as Incident, 0);
 
-  it("says what it touches, its undo and its check, and these are no lines to run", () => {
-    expect(details(change).map((each) => each.name)).toEqual(["touches", "undo", "check"]);
-    expect(details({ ...change, touches: "", undo: "", check: "" })).toEqual([]);
+  it("says what it touches and risks, its undo and how it is verified, and these are no lines to run", () => {
+    expect(details(change).map((each) => each.name)).toEqual(["touches", "risk", "undo", "verify"]);
+    expect(details({ ...change, kind: "look" })).toEqual([]);
     const lines = withPlan([change]).trimEnd().split("\n");
-    expect(lines.filter((line) => !line.startsWith("#"))).toEqual([change.text]);
+    expect(lines.filter((line) => !line.startsWith("#"))).toEqual([change.command]);
     expect(lines).toContain("#   undo: systemctl enable --now ecs.service");
   });
 
   it("runs nothing that hides in a name", () => {
     const text = withPlan(
-      [{ ...change, text: "cat x\ntouch pwned", comment: "a\u2028b", touches: "y\nrm -rf z" }],
+      [
+        { ...change, command: "cat x\ntouch pwned", does: "a\u2028b", touches: ["y\nrm -rf z"] },
+        { ...change, command: "true", does: "x\nreboot", risk: "y\nreboot", touches: ["z\nreboot"] },
+      ],
       "s\nreboot",
     );
     const run = text.split("\n").filter((line) => line && !line.startsWith("#"));
-    expect(run).toEqual([]);
+    expect(run).toEqual(["true"]);
   });
 });
 
@@ -222,8 +233,53 @@ describe("an incident of an older recorder", () => {
   });
 
   it("has a plan of lines; which of them are commands is said, or none is", () => {
-    expect(planText(older, 0)).toBe(planText(incident, 0));
+    const run = (one: Incident) =>
+      planText(one, 0)
+        .split("\n")
+        .filter((line) => !line.startsWith("#"));
+    expect(run(older)).toEqual(run(incident));
     const { commands, ...oldest } = lines;
-    expect(steps(oldest).some((step) => step.kind === "command")).toBe(false);
+    expect(steps(oldest).some((step) => step.command !== null)).toBe(false);
+  });
+
+  it("has steps without types, which are shown as what they are", () => {
+    const plan = [
+      { kind: "command", text: "sysctl -w a=1", comment: "", touches: "a", undo: "sysctl -w a=0", check: "sysctl a" },
+      { kind: "command", text: "ls", comment: "look" },
+      { kind: "advice", text: "ask", comment: "" },
+    ] as unknown as FixStep[];
+    expect(steps({ ...lines, plan }).map((step) => [step.kind, step.command, step.does])).toEqual([
+      ["change", "sysctl -w a=1", "sysctl -w a=1"],
+      ["look", "ls", "look"],
+      ["advice", null, "ask"],
+    ]);
+  });
+});
+
+describe("the command that makes the plan on the node", () => {
+  it("names the incident, and is not given for an id that a shell would read as more than one word", () => {
+    expect(fixCommand({ id: "35e5448d73" })).toBe("zombiescope fix --incident 35e5448d73");
+    expect(fixCommand({ id: "a; rm -rf /" })).toBeNull();
+    expect(fixCommand({ id: "--yes" })).toBeNull();
+  });
+});
+
+describe("what was done", () => {
+  it("is shown at the step that it is of", () => {
+    const done = { id: "unit.disable:ecs.service", state: "applied" as const, why: "", at: 1 };
+    const shown = withStates(steps(cause.fix), { steps: [done] } as unknown as Fixes);
+    expect(shown.map((step) => step.state).slice(0, 2)).toEqual(["applied", "planned"]);
+    expect(withStates(steps(cause.fix), null).every((step) => step.state === "planned")).toBe(true);
+  });
+
+  it("names the person behind sudo, and only what is another value afterwards", () => {
+    expect(whoDid({ who: { uid: 0, sudo: "anna", login: 1000 } })).toBe("anna");
+    expect(whoDid({ who: { uid: 0, sudo: null, login: 1000 } })).toBe("uid 1000");
+    expect(whoDid({ who: { uid: 0, sudo: null, login: null } })).toBe("root");
+    const before = { is_running: true, file_state: "enabled", restarts: 3 };
+    expect(beforeAfter({ before, after: { ...before, is_running: false, file_state: "disabled" } })).toBe(
+      "is running: true → false; file state: enabled → disabled",
+    );
+    expect(beforeAfter({ before: null, after: null })).toBe("");
   });
 });

@@ -8,7 +8,17 @@ import { exactly } from "../../flame/search";
 import { measured } from "../../format";
 import type { Filters, Target } from "../../state/place";
 
-export type StationKind = "symptom" | "core" | "hog" | "kernel" | "measurement" | "blind" | "leak" | "culprit" | "fix";
+export type StationKind =
+  | "symptom"
+  | "core"
+  | "hog"
+  | "kernel"
+  | "measurement"
+  | "blind"
+  | "leak"
+  | "culprit"
+  | "cost"
+  | "fix";
 
 export interface Station {
   kind: StationKind;
@@ -34,7 +44,12 @@ const SOURCES: Record<string, string> = {
   census: "cgroup census",
   counters: "kernel counters",
   cgroup_stats: "cgroup statistics",
+  waiting: "waiting tasks",
+  disks: "disks",
+  mounts: "mounts",
   interrupts: "/proc/interrupts",
+  gpu_seconds: "the driver of the GPU",
+  gpus: "the driver of the GPU",
   "node.json": "node facts",
 };
 
@@ -205,6 +220,15 @@ class Maker {
           label: ASKED[link.step] ?? link.step,
           headline:
             link.step === "container" ? (common.value ?? "containers") : (link.fact.split(": ")[0] ?? link.fact),
+          place: this.bySource(link),
+          opens: opensSource(link.source),
+        };
+      case "cost":
+        return {
+          ...common,
+          kind: "cost",
+          label: "What it cost",
+          headline: common.value ?? "work of GPUs",
           place: this.bySource(link),
           opens: opensSource(link.source),
         };

@@ -3,7 +3,7 @@
 import { FrozenSource } from "../../api/frozen";
 import { titleOf } from "../../api/incident";
 import { source } from "../../api/source";
-import type { Cause, ChainLink, FixStep, Incident, RuledOut } from "../../api/types";
+import type { Cause, ChainLink, Incident, RuledOut } from "../../api/types";
 import { Copy } from "../../chrome/copy";
 import { Go } from "../../chrome/link";
 import { Empty } from "../../chrome/states";
@@ -13,8 +13,8 @@ import { incidentId, info, rec, recorded, useDocument, zoneOffset } from "../../
 import { Frames, Loaded, Page, Panel, Tag } from "../parts/parts";
 import { confidence, parts, proof } from "./actors";
 import { guiltySpan, lostCore, onCore, quietSpan, readFrom, type Station, stations } from "./chain";
+import { Fix } from "./fix";
 import { ChainPath } from "./path";
-import { details, planText, steps } from "./plan";
 
 /** Without an id: the worst one, so that a link can lead to "what happened" before anybody knows its name. */
 export function IncidentPage() {
@@ -150,49 +150,6 @@ function Exports({ incident }: { incident: Incident }) {
         Markdown
       </a>
     </>
-  );
-}
-
-/** Below a command that changes the node: what it touches, how it is undone and how to see that it worked. */
-function WayBack({ step }: { step: FixStep }) {
-  const lines = details(step);
-  if (!lines.length) return null;
-  return (
-    <dl class="pg-step-details faint">
-      {lines.map(({ name, text }) => (
-        <div key={name}>
-          <dt>{name}</dt>
-          <dd>{text}</dd>
-        </div>
-      ))}
-    </dl>
-  );
-}
-
-function Fix({ incident, cause }: { incident: Incident; cause: Cause }) {
-  const plan = planText(incident, zoneOffset.value);
-  return (
-    <Panel title="What to do" id="fix" class="pg-fix" aside={<Copy text={plan} what="copy the plan" />}>
-      <p>{sentence(cause.fix.summary)}</p>
-      {cause.fix.steps.length > 0 && (
-        <ol class="pg-plan">
-          {steps(cause.fix).map((step) => (
-            <li key={step.text}>
-              {step.kind === "command" ? (
-                <>
-                  <code>{step.text}</code> <Copy text={step.text} />
-                  {step.comment && <span class="faint"> {step.comment}</span>}
-                  <WayBack step={step} />
-                </>
-              ) : (
-                sentence(step.text)
-              )}
-            </li>
-          ))}
-        </ol>
-      )}
-      <p class="faint">Nothing on this page changes the machine: read it, copy it, and run it where it belongs.</p>
-    </Panel>
   );
 }
 

@@ -17,6 +17,7 @@ const SIGNS: Record<Station["kind"], string> = {
   blind: "M3 12c4-6 14-6 18 0-4 6-14 6-18 0zM4 4l16 16", // an eye, crossed out
   leak: "M12 3s6 7 6 11a6 6 0 0 1-12 0c0-4 6-11 6-11z",
   culprit: "M12 3l9 17H3zM12 10v4M12 17v.5",
+  cost: "M4 4l6 8 4-3 6 9M20 12v6h-6", // a line that falls
   fix: "M4 13l5 5L20 6",
 };
 
