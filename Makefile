@@ -8,26 +8,49 @@ PAGE := src/zombiescope/web/page/index.html
 PAGE_SOURCES := $(shell find ui -name node_modules -prune -o -type f ! -name '*.test.ts' -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test test-browser test-node test-containers test-long test-fast test-packages lint format bench bench-soak score docs lock sbom wheel clean
+.PHONY: help setup shell run demo man test test-browser test-node test-containers test-agent test-cluster test-ray test-engines test-gpu test-long test-fast test-packages lint format bench bench-soak soak-fuzz soak-churn soak-starvation soak-network soak-death score docs lock deploy sbom image-steps wheel wheels deb archive test-newcomer clean
 
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
+# Each step of the set-up says what it does as it begins, and how long it takes while it runs (scripts/step).
 setup: .venv/.ready $(PAGE) ## build .venv with the command zombiescope in it, and the web page
 
 .venv/.ready: requirements/dev.txt pyproject.toml setup.py $(NATIVE)
-	@scripts/need-build "$(PYTHON)"
-	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements/dev.txt
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-build-isolation --no-deps --editable .
+	@scripts/step "looking for Python, its headers and a C compiler" scripts/need-build "$(PYTHON)"
+	@test -x $(BIN)/python || scripts/step "making .venv" $(PYTHON) -m venv .venv
+	@scripts/step "installing what it needs into .venv" \
+	  $(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@scripts/step "building the native module" \
+	  $(BIN)/python -m pip install -qq --disable-pip-version-check --no-build-isolation --no-deps --editable .
 	@touch $@
+	@echo "the command is $(BIN)/zombiescope; 'make shell' opens a shell in which it is just zombiescope" >&2
+
+shell: setup ## a shell in which the commands of the README work as they are written
+	@scripts/shell
 
 .venv/.browser: requirements/browser.txt .venv/.ready
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements/browser.txt
 	@touch $@
 
+.venv/.cluster: requirements/cluster.txt .venv/.ready
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements/cluster.txt
+	@touch $@
+
+.venv/.docs: requirements/docs.txt .venv/.ready
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements/docs.txt
+	@touch $@
+
+.venv/.wheels: requirements/wheels.txt .venv/.ready
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements/wheels.txt
+	@touch $@
+
+.venv/.fuzz: requirements/fuzz.txt .venv/.ready
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements/fuzz.txt
+	@touch $@
+
 $(PAGE): $(PAGE_SOURCES) scripts/page | .venv/.ready
-	@scripts/page build
+	@scripts/step "building the web page" scripts/page build
 	@touch $@
 
 run: setup ## record this machine until Ctrl-C, diagnose it, and show it at the address that it prints
@@ -40,9 +63,10 @@ test-packages: ## install the Debian packages that tests compare with (perf, sys
 	@scripts/need-tests
 
 # Unit tests share nothing and run on all cores; what measures the kernel runs alone. Exit code 5: ARGS chose none of them.
-test: setup .venv/.browser test-packages ## run every test but those of make test-long
+test: setup .venv/.browser .venv/.fuzz .venv/.cluster .venv/.docs test-packages ## run every test but those of make test-long
 	scripts/page test
 	$(PYTEST) --numprocesses auto --dist loadfile tests/unit $(ARGS) || test $$? -eq 5
+	$(PYTEST) tests/fuzz $(ARGS) || test $$? -eq 5
 	$(PYTEST) -m "not long" tests/kernel tests/node $(ARGS) || test $$? -eq 5
 	$(PYTEST) tests/browser $(ARGS) || test $$? -eq 5
 
@@ -56,14 +80,44 @@ test-containers: setup test-packages ## what a real Docker and a real kubelet do
 	@scripts/need-containers
 	$(PYTEST) tests/containers $(ARGS)
 
+test-cluster: setup .venv/.cluster ## what a real Kubernetes API server says and allows; builds it once from Debian's source
+	@scripts/need-containers
+	@scripts/need-cluster >/dev/null
+	$(PYTEST) tests/cluster $(ARGS)
+
+test-agent: setup test-packages ## Debian's Prometheus and Alertmanager scrape a real agent while a real fault happens
+	@scripts/need-agent
+	$(PYTEST) tests/agent $(ARGS)
+
+.venv-ray/.ready: requirements/ray.txt .venv/.ready
+	@scripts/need-ray "$(PYTHON)"
+	@touch $@
+
+test-ray: setup .venv-ray/.ready ## a real Ray: a raylet is killed and a job dies of it; the fleet's engines say the same
+	$(PYTEST) tests/ray/test_two_nodes.py $(ARGS)
+	PYTHONPATH=src .venv-ray/bin/python -m pytest tests/ray/test_fleet_engine.py $(ARGS)
+
+.venv-engines/.ready: requirements/engines.txt .venv/.ready
+	@scripts/need-engines "$(PYTHON)"
+	@touch $@
+
+test-engines: setup .venv-engines/.ready ## Polars and a real Spark read the demo's recording, as docs/python.md says
+	@rm -rf build/engines && mkdir -p build/engines
+	@$(BIN)/zombiescope demo --keep build/engines/case --json >/dev/null
+	@mv build/engines/case/recording build/engines/rec && $(BIN)/zombiescope compact build/engines/rec
+	ZOMBIESCOPE_DEMO=$(abspath build/engines) .venv-engines/bin/python -m pytest tests/engines $(ARGS)
+
+test-gpu: setup ## on a machine with an NVIDIA GPU and torch in .venv: training is recorded, starved, and read back
+	$(PYTEST) tests/gpu $(ARGS)
+
 test-long: setup test-packages ## what takes minutes or a quiet machine: real faults diagnosed, other kernel generations
 	$(PYTEST) -m long tests/kernel tests/node $(ARGS)
 
 test-fast: setup ## run the tests that need no privileges and take no time
-	$(PYTEST) --numprocesses auto --dist loadfile -m "not kernel and not node and not containers and not slow" \
+	$(PYTEST) --numprocesses auto --dist loadfile -m "not kernel and not node and not containers and not agent and not cluster and not ray and not engines and not slow" \
 	  --ignore tests/browser $(ARGS)
 
-lint: setup .venv/.browser ## ruff (lint and format) and mypy in strict mode; the page's types, lint and format
+lint: setup .venv/.browser .venv/.cluster ## ruff (lint and format) and mypy in strict mode; the page's types, lint and format
 	$(BIN)/ruff check src tests benchmarks requirements setup.py
 	$(BIN)/ruff format --check src tests benchmarks requirements setup.py
 	$(BIN)/mypy
@@ -77,32 +131,70 @@ format: setup ## let ruff format the code, and biome the page
 bench: setup .venv/.browser test-packages ## measure cost against perf and mpstat; figures go to docs/performance.md
 	$(BIN)/python -m benchmarks $(ARGS)
 
+soak-churn: setup test-packages ## two hours of processes, programs, cgroups, mappings and containers that come and go: is the recorder flat? ARGS="--seconds N"
+	$(BIN)/python -m benchmarks churn $(ARGS)
+
+soak-starvation: setup ## the node at its worst, attack by attack: what the recorder lost. ARGS="--seconds N"
+	$(BIN)/python -m benchmarks starvation $(ARGS)
+
+soak-network: setup ## the page under attack: what an honest client gets, and how late the recorder is. ARGS="--seconds N"
+	$(BIN)/python -m benchmarks.network $(ARGS)
+
+soak-death: setup test-packages ## killed, stopped, out of memory, out of disk, at hundreds of moments
+	ZOMBIESCOPE_STOPPED_S=60 $(PYTEST) tests/unit/recording/test_crash_points.py tests/kernel/test_crash.py tests/kernel/test_death.py \
+	  tests/kernel/test_disk_stall.py tests/kernel/test_bad_conditions.py $(ARGS)
+
 bench-soak: setup test-packages ## an hour of recording: is memory flat?
 	$(BIN)/python -m benchmarks soak $(ARGS)
 
+soak-fuzz: setup .venv/.fuzz ## two million executions of every parser, the native ones under sanitizers; goes on where it stopped
+	@scripts/need-fuzz
+	$(BIN)/python -m tests.fuzz --page $(ARGS)
+
 score: setup test-packages ## every fault of the laboratory, healthy load and the stressors of stress-ng, into docs/accuracy.md
 	@mkdir -p build/score; status=0; \
-	$(BIN)/zombiescope lab score --yes --healthy-minutes 30 --whole-node --cores 2,16,96,192 -o build/score/score.json --page docs/accuracy.md $(ARGS) || status=$$?; \
-	$(BIN)/zombiescope lab score --hold-out --yes --resume build/score/hold-out -o docs/hold-out.json --page docs/hold-out.md || status=$$?; \
+	$(BIN)/zombiescope lab score --yes --healthy-minutes 30 --whole-node --fix --cores 2,16,96,192 -o build/score/score.json --page docs/accuracy.md $(ARGS) || status=$$?; \
+	$(BIN)/zombiescope lab score --hold-out --yes --beside healthy-training --resume build/score/hold-out -o docs/hold-out.json --page docs/hold-out.md || status=$$?; \
 	$(BIN)/python -m zombiescope.commands.lab.calibration docs build/score/score.json docs/hold-out.json; exit $$status
 
-docs: setup ## check the pages and build them into site/
-	$(BIN)/mkdocs build --strict --quiet
+man: setup ## write the man pages, one for each command, into build/man/man1
+	$(BIN)/python -m zombiescope.commands.manual build/man/man1
+
+docs: setup .venv/.docs ## check every page and link, and build the site into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "site/index.html"
 
 lock: ## write requirements/*.txt anew, with hashes and without the address of any registry
 	@test -x .venv/lock/bin/uv || ($(PYTHON) -m venv .venv/lock && .venv/lock/bin/pip install --quiet uv)
-	@for name in runtime dev node browser; do cd requirements && ../.venv/lock/bin/uv pip compile --quiet --universal \
+	@for name in runtime dev node browser fuzz ray cluster engines docs wheels; do cd requirements && ../.venv/lock/bin/uv pip compile --quiet --universal \
 	  --python-version 3.11 --generate-hashes --no-header $$name.in -o $$name.txt && cd ..; done
 	$(BIN)/python requirements/bill_of_materials.py --page > docs/licences.md
+
+deploy: setup .venv/.cluster ## write the kustomize base anew: the chart with its defaults
+	$(BIN)/helm template zombiescope deploy/helm/zombiescope --namespace zombiescope --kube-version 1.31.0 > deploy/kustomize/base/zombiescope.yaml
 
 sbom: setup ## write dist/zombiescope.cdx.json: all that is shipped, with versions, hashes and licences (CycloneDX)
 	@mkdir -p dist
 	$(BIN)/python requirements/bill_of_materials.py > dist/zombiescope.cdx.json
 	@echo dist/zombiescope.cdx.json
 
-wheel: setup ## build dist/*.whl
+image-steps: setup ## the steps of the container image, run in an empty directory and tried; prints the size
+	deploy/image/steps.sh
+
+wheel: setup ## build dist/*.whl for this machine
 	$(BIN)/python -m pip wheel --quiet --no-build-isolation --no-deps --wheel-dir dist .
 
+wheels: setup ## the sdist, and a manylinux wheel for every Python on PATH, each tried; SUITES="bookworm noble forky": theirs, as root
+	scripts/wheels $(SUITES)
+
+deb: setup ## dist/*.deb for this distribution: the command, unit, user, kernel setting, man pages
+	scripts/deb $(firstword $(wildcard dist/zombiescope-*-cp311-*manylinux*.whl))
+
+archive: setup .venv/.wheels ## dist/*.tar.gz with Python in it, for hosts whose own is too old; needs the wheel for 3.13, root and minutes
+	scripts/archive $(or $(firstword $(wildcard dist/zombiescope-*-cp313-*manylinux*.whl)),$(error make archive needs the wheel for Python 3.13: make wheels SUITES=forky))
+
+test-newcomer: setup ## README and tutorial, followed word for word in an empty directory; as root also as an ordinary user
+	$(PYTEST) tests/newcomer $(ARGS)
+
 clean: ## remove what was built
-	rm -rf .venv build dist site ui/node_modules src/zombiescope/web/page src/*.egg-info src/zombiescope/_native.c src/zombiescope/_native.*.so
+	rm -rf .venv .venv-engines build dist site ui/node_modules src/zombiescope/web/page src/*.egg-info src/zombiescope/_native.c src/zombiescope/_native.*.so
