@@ -10,7 +10,25 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import audit, cost, diagnosis, doctor, import_perf, import_text, loss, memory, page, size, tick, views
+from benchmarks import (
+    agent,
+    audit,
+    churn,
+    cost,
+    diagnosis,
+    doctor,
+    fleet,
+    import_perf,
+    import_text,
+    loss,
+    memory,
+    page,
+    python,
+    size,
+    starvation,
+    tick,
+    views,
+)
 from benchmarks.table import Row, as_markdown
 
 PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
@@ -18,6 +36,7 @@ BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 
 BENCHMARKS: dict[str, tuple[str, Callable[[float], list[Row]], float]] = {
     "cost": ("CPU, against perf record and mpstat", cost.measure, 60),
+    "agent": ("The agent, against the recorder alone", agent.measure, 60),
     "memory": ("Memory", memory.measure, 600),
     "size": ("Disk", size.measure, 60),
     "tick": ("Independence of the number of cgroups", tick.measure, 30),
@@ -28,18 +47,26 @@ BENCHMARKS: dict[str, tuple[str, Callable[[float], list[Row]], float]] = {
     "views": ("Views of twelve hours of 96 cores", views.measure, 43_200),
     "page": ("The web page in a browser", page.measure, 43_200),
     "diagnosis": ("Diagnosis of twelve hours of 96 cores, and of half an hour of two", diagnosis.measure, 43_200),
+    "fleet": ("A fleet reported", fleet.measure, 0),
     "doctor": ("Live diagnosis", doctor.measure, 60),
+    "python": ("Python from outside, against py-spy", python.measure, 60),
     "soak": ("An hour", memory.measure, 3600),
+    "churn": ("Hours of churn", churn.measure, 7200),
+    "starvation": ("Starvation", starvation.measure, 20),
 }
+SOAKS = {"soak", "churn", "starvation"}
+"""What takes long, and is run when it is named; docs/reliability.md has the figures of the last two."""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
-    parser.add_argument("names", nargs="*", help=f"of {', '.join(BENCHMARKS)}; all but soak when none is named")
+    parser.add_argument(
+        "names", nargs="*", help=f"of {', '.join(BENCHMARKS)}; all but {', '.join(sorted(SOAKS))} when none is named"
+    )
     parser.add_argument("--seconds", type=float, help="how long each measures; of views, how much is recorded")
     options = parser.parse_args()
-    names = options.names or [name for name in BENCHMARKS if name != "soak"]
-    if os.geteuid() != 0 and not set(names) <= {"views", "page"}:
+    names = options.names or [name for name in BENCHMARKS if name not in SOAKS]
+    if os.geteuid() != 0 and not set(names) <= {"views", "page", "fleet"}:
         print("the benchmarks need root: they compare with system-wide perf and make cgroups", file=sys.stderr)
         return 1
     tables = {}
@@ -48,7 +75,7 @@ def main() -> int:
         rows = measure(options.seconds or seconds)
         tables[title] = as_markdown(title, rows)
         print(tables[title], flush=True)
-    if options.seconds is None:
+    if options.seconds is None and not set(names) & {"churn", "starvation"}:
         _write_page(tables, everything=not options.names)
     return 0
 

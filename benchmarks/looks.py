@@ -21,7 +21,7 @@ from benchmarks.generate import Plan
 from benchmarks.table import Row
 from zombiescope import _python
 from zombiescope.recorder.doctor import BEFORE_US
-from zombiescope.recorder.doctor_process import MODULE, ONE_THREAD
+from zombiescope.recorder.doctor_process import ENVIRONMENT, MODULE
 from zombiescope.recording.reader import open_recording
 
 MINUTES = 7
@@ -68,7 +68,7 @@ def _warm(node_dir: Path, from_us: int) -> list[dict[str, Any]]:
     """The answers, and last what the process holds while it waits."""
     process = subprocess.Popen(
         _python.module(MODULE, str(node_dir)), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL, env=os.environ | ONE_THREAD,
+        stderr=subprocess.DEVNULL, env=os.environ | ENVIRONMENT,
     )  # fmt: skip
     assert process.stdin is not None
     assert process.stdout is not None

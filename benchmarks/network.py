@@ -7,6 +7,7 @@ same small document on a new connection again and again. Lateness of ticks is wh
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import os
 import re
@@ -20,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
-from benchmarks.table import Row
+from benchmarks.table import Row, as_markdown
 from zombiescope.recording import columns
 from zombiescope.recording.reader import open_recording
 
@@ -225,6 +226,16 @@ def _rows(name: str, took: list[float], counts: Counts, seconds: float, late_ms:
     ]
 
 
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="make soak-network", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="of each attack")
+    options = parser.parse_args()
+    if os.geteuid() != 0:
+        print("the network face is attacked beside a real recorder, which needs root", file=sys.stderr)
+        return 1
+    print(as_markdown("The network face", measure(options.seconds)))
+    return 0
+
+
 if __name__ == "__main__":
-    for row in measure(float(sys.argv[1]) if len(sys.argv) > 1 else SECONDS):
-        print(row)
+    raise SystemExit(main())
