@@ -42,7 +42,16 @@ def recorded(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Reco
 
 
 @pytest.fixture(scope="session")
-def server(recorded: Recorded) -> Iterator[Server]:
+def fix_log(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where the server looks for what `fix` has done; nothing is there unless a test writes it."""
+    place = tmp_path_factory.mktemp("fix")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ZOMBIESCOPE_FIX_DIR", str(place))
+        yield place / "actions.jsonl"
+
+
+@pytest.fixture(scope="session")
+def server(recorded: Recorded, fix_log: Path) -> Iterator[Server]:
     made = Server(recorded.directory)
     yield made
     ended = made.ended()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Locator, expect
-from tests.helpers.stage import Recorded
+from tests.browser.conftest import Visitor
+from tests.helpers.stage import Recorded, Server
 from tests.helpers.visit import Visit
 
 pytestmark = pytest.mark.browser
@@ -118,3 +120,48 @@ def test_the_hog_of_this_machine_is_an_incident_too(visit: Visit, recorded: Reco
     low, high = visit.span()
     assert low < recorded.hog_to
     assert high > recorded.hog_from
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_what_fix_has_done_stands_beside_the_plan(
+    visitor: Visitor, server: Server, fix_log: Path, pictures: Path, scheme: str
+) -> None:
+    """Lines as `fix` writes them; the page shows states, who, before and after, and never applies."""
+    visit = visitor(server.origin, color_scheme=scheme)
+    visit.go("page=home")
+    visit.page.get_by_role("link", name="open the founding case").click()
+    expect(visit.page.locator(".pg-fix ol > li")).to_have_count(6)
+    assert visit.page.locator(".pg-log").count() == 0
+    _done(fix_log, visit.page.locator("main code").first.inner_text())
+    visit.page.reload()
+    log = visit.page.locator(".pg-log")
+    expect(log.locator("tbody tr")).to_have_count(2)
+    expect(log).to_contain_text("anna")
+    expect(log).to_contain_text("file state: enabled → disabled")
+    expect(log).to_contain_text("not verified")
+    first = visit.page.locator(".pg-fix ol > li").first
+    expect(first).to_contain_text("applied")
+    expect(first).to_contain_text("whatever needs ecs.service goes without it")
+    expect(visit.page.locator(".pg-type")).to_contain_text("--undo")
+    assert visit.page.locator(".pg-fix button, .pg-log button").all_inner_texts().count("apply") == 0
+    visit.page.set_viewport_size({"width": 1280, "height": 1900})
+    visit.page.screenshot(path=pictures / f"fix-{scheme}.png")
+    fix_log.unlink()
+
+
+def _done(place: Path, incident: str) -> None:
+    step = "unit.disable:ecs.service"
+    who = {"uid": 0, "sudo": "anna", "login": 1000, "pid": 7}
+    before = {"is_running": True, "file_state": "enabled"}
+    after = {"is_running": False, "file_state": "disabled"}
+    seen = {"from": 1.0, "to": 61.0, "verdict": "not verified",
+            "checks": [{"name": "recorded", "ok": None, "text": "no recorder runs here"}]}  # fmt: skip
+    action = {"kind": "unit.disable", "arguments": {"unit": "ecs.service"}}
+    common = {"at": 1775038996.5, "run": "ab", "who": who, "target": f"incident:{incident}", "why": ""}
+    lines = [
+        {**common, "step": step, "event": "applying", "action": action, "before": before, "after": None},
+        {**common, "step": step, "event": "applied", "action": action, "before": before, "after": after},
+        {**common, "step": "", "event": "verified", "action": None, "before": None, "after": seen,
+         "why": "not verified"},
+    ]  # fmt: skip
+    place.write_text("".join(json.dumps(line) + "\n" for line in lines))

@@ -53,8 +53,10 @@ def test_12_everything_can_be_done_by_keys_and_help_lists_them(visit: Visit, ext
     keys.press("b")
     visit.span("cmp")
     keys.press("Escape")
+    visit.wait_said("cmp", None)
+    keys.press("Escape")
     visit.wait_said("sel", None)
-    for key, name in (("2", "chart"), ("3", "sandwich"), ("4", "top"), ("1", None)):
+    for key, name in (("2", "chart"), ("3", "sandwich"), ("4", "top"), ("5", "who"), ("1", None)):
         keys.press(key)
         visit.wait_said("view", name)
     keys.press("/")
@@ -79,16 +81,16 @@ def test_13_a_link_an_svg_a_file_for_other_viewers(visit: Visit, recorded: Recor
     visit.page.keyboard.press("y")
     visit.page.wait_for_function("async () => await navigator.clipboard.readText() === location.href")
     with visit.page.expect_download() as saved:
-        visit.button("SVG").click()
+        visit.page.get_by_text("Save", exact=True).click()
+        visit.page.get_by_role("menuitem", name="SVG").click()
     picture = Path(saved.value.path()).read_text()
     assert picture.startswith("<svg")
     assert "vfs_read" in picture
     with visit.page.expect_download() as saved:
-        visit.button("HTML").click()
+        visit.page.get_by_role("menuitem", name="HTML").click()
     frozen = Path(saved.value.path()).read_text()
     assert 'id="frozen"' in frozen
     assert len(frozen) < 1_000_000
-    visit.page.get_by_text("Export", exact=True).click()
     with visit.page.expect_download() as saved:
         visit.page.get_by_role("menuitem", name="speedscope").click()
     other = Path(saved.value.path()).read_bytes()
@@ -132,8 +134,7 @@ def test_15_the_search_paints_the_heat_map_which_has_rows_of_cores_or_of_parts_o
     visit.settled()
     # a cell that is pointed at says how many of its samples match; on the hog's core, in its seconds, nearly all
     heat = visit.page.locator(".zs-heat-box canvas").last
-    box = heat.bounding_box()
-    assert box
+    box = visit.still(heat)
     low, high = recorded.guilty
     x = visit.x_of((low + high) / 2, (recorded.start, recorded.end))
     visit.page.mouse.move(x, box["y"] + (box["height"] - 20) * 0.75)

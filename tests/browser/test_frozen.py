@@ -74,6 +74,7 @@ def test_its_state_is_in_the_address_and_what_needs_a_server_says_so(
     again.drawn()
     expect(again.matched).to_have_text(opened.matched.inner_text())
     assert again.page.evaluate("document.documentElement.dataset.theme") == "dark"
-    expect(again.page.get_by_text("Export", exact=True)).to_have_count(0)
+    again.page.get_by_text("Save", exact=True).click()
+    expect(again.page.get_by_role("menuitem")).to_have_text(["SVG"])
     again.page.get_by_role("link", name="Audit").click()
     expect(again.page.locator("main")).to_contain_text(re.compile("machine|frozen|file", re.IGNORECASE))

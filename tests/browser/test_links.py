@@ -109,7 +109,7 @@ def test_by_keyboard_alone_from_home_to_the_function(visit: Visit, recorded: Rec
     keys.press("Escape")
     expect(visit.page.get_by_role("menu")).to_have_count(0)
     expect(visit.flame).to_be_focused()
-    keys.press("b")
+    keys.press("Shift+S")
     visit.wait_said("view", "sandwich")
 
 

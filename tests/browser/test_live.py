@@ -65,6 +65,20 @@ def test_the_tail_moves_can_be_paused_and_outlives_the_server(live: Server, visi
     moves()
 
 
+def test_a_server_with_another_token_says_that_one_has_to_sign_in(live: Server, visitor: Visitor) -> None:
+    visit = visitor(live.origin)
+    visit.forgive(f"{GONE}|401")
+    visit.go("page=node")
+    state = visit.page.locator(".connection")
+    expect(state).to_have_text("recording")
+    live.kill()
+    live.token = "another-token-of-these-tests"
+    live.start()
+    expect(state).to_contain_text("sign in again", timeout=40_000)
+    visit.page.wait_for_timeout(5000)  # the tries that follow do not make a lost connection of it
+    expect(state).to_contain_text("sign in again")
+
+
 def test_home_of_a_running_recorder_is_never_empty(live: Server, visitor: Visitor) -> None:
     visit = visitor(live.origin)
     visit.go()
@@ -113,7 +127,7 @@ def test_another_address_asks_for_the_token_that_was_shown_once(fenced: tuple[Se
     expect(visit.page.locator("main")).to_contain_text("The worst second so far")
     assert "token" not in visit.page.url
     visit.node()
-    visit.page.get_by_text("Export", exact=True).click()
+    visit.page.get_by_text("Save", exact=True).click()
     with visit.page.expect_download() as saved:
         visit.page.get_by_role("menuitem", name="collapsed").click()
     assert Path(saved.value.path()).stat().st_size > 0

@@ -73,7 +73,7 @@ def until(node: LabNode, script: str, limit_s: float = 90.0) -> None:
 
 
 def start_recorder(node: LabNode) -> None:
-    node.run("systemctl", "start", "zombiescope.service").check()
+    node.run("systemctl", "start", "zombiescope.service", limit_s=180.0).check()  # it is up when it records
     until(node, "journalctl --unit zombiescope --output cat | grep -q 'recording lab into'")
     until(node, f'test -n "$(find {RECORDING}/node=lab/log -size +4k)"')
 

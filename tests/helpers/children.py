@@ -58,6 +58,17 @@ def owned_by(name: str) -> Iterator[str]:
             del os.environ[OWNER]
 
 
+@contextlib.contextmanager
+def owned_by_run(name: str) -> Iterator[None]:
+    """What is started inside the block belongs to the run: daemons of a session that tests stop and start again."""
+    global _owner
+    before, _owner = _owner, f"{os.getpid()}-run-{name}"
+    try:
+        yield
+    finally:
+        _owner = before
+
+
 def own() -> set[int]:
     """Direct children of this process that still run."""
     found: set[int] = set()

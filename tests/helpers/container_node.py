@@ -38,8 +38,8 @@ def script(name, text):
 
 
 @contextmanager
-def told_by(script: str) -> Iterator[dict[str, Any]]:
-    """What the program told; the runtime goes on inside the block."""
+def told_by(script: str, *arguments: str) -> Iterator[dict[str, Any]]:
+    """What the program told; the runtime goes on inside the block. `arguments`: its sys.argv from the third on."""
     leftovers.remove(leftovers.find(NAME))
     sandbox = Sandbox(NAME)
     sandbox.make(memory_bytes=3 * GB, processes=4096, real_time=False)
@@ -47,7 +47,7 @@ def told_by(script: str) -> Iterator[dict[str, Any]]:
     place = sandbox.directory()
     try:
         with (place / "stderr").open("wb") as errors:
-            process = _start(sandbox, place, script, errors.fileno())
+            process = _start(sandbox, place, (script, *arguments), errors.fileno())
         try:
             assert process.stdout is not None
             said = process.stdout.readline()
@@ -66,12 +66,12 @@ def told_by(script: str) -> Iterator[dict[str, Any]]:
         assert not left, left
 
 
-def _start(sandbox: Sandbox, place: Path, script: str, errors: int) -> subprocess.Popen[bytes]:
+def _start(sandbox: Sandbox, place: Path, script: tuple[str, ...], errors: int) -> subprocess.Popen[bytes]:
     def enter() -> None:
         for path in sandbox.enter_paths():
             path.write_text("0")
 
     return subprocess.Popen(
-        [sys.executable, "-c", PREAMBLE + script, str(place), f"/{sandbox.name}"],
+        [sys.executable, "-c", PREAMBLE + script[0], str(place), f"/{sandbox.name}", *script[1:]],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, preexec_fn=enter,
     )  # fmt: skip

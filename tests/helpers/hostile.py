@@ -48,6 +48,18 @@ def write(directory: Path) -> Path:
     for tick in range(200):
         node.sample(START_US + 6 * SECOND + tick * 10_000, 0, task, node.stack([library]))
     node.tables["samples"].sort()
+    own, theirs = (
+        node.frame("train", "python", "job/train.py"),
+        node.frame("Queue.get", "python", "python3.11/queue.py"),
+    )
+    for second in range(4, 18):
+        node.python(START_US + second * SECOND, task_tid=77, frames=[own, theirs], lines=[112, 171], comm="worker")
+        node.python(START_US + second * SECOND, task_tid=4711, frames=[own], lines=[113], comm="loader", state="S")
+    for pid in (31, 32):
+        node.wait(START_US + 19 * SECOND, START_US + 4 * SECOND, "waiter", pid, kind="nfs", resource="fs-01:/data",
+                  wchan="rpc_wait_bit_killable", cgroup="/kubepods/y", daemon="s3fs:7", alike=2)  # fmt: skip
+        node.disk(START_US + 9 * SECOND, "nvme1n1", in_flight=3)
+        node.mount(START_US + 9 * SECOND, "nfs4", "fs-01:/data", "/data", answered=7)
     node.add("gaps", time=START_US + 2 * SECOND, end=START_US + 3 * SECOND, source="rings", why="it stood still")
     write_segment(directory, {name: _poisoned(name, rows) for name, rows in node.tables.items()}, node=NODE)
     _poison_files(directory / f"node={NODE}")
@@ -62,7 +74,7 @@ def _poisoned(table: str, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
 def _value(table: str, row: tuple[Any, ...], name: str, value: Any) -> Any:
     if not isinstance(value, str) or name in _OURS or (table == "series" and name == "name"):
         return value
-    if table == "frames" and row[-1] != "user":
+    if table == "frames" and row[-1] not in ("user", "python"):
         return value  # the kernel's names are the kernel's
     return value + EVIL
 

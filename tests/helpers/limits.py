@@ -17,7 +17,7 @@ from _pytest.faulthandler import fault_handler_stderr_fd_key
 
 from tests.helpers import children
 
-LIMITS_S = {"long": 2400, "node": 1500, "containers": 1500}
+LIMITS_S = {"long": 2400, "node": 1500, "containers": 1500, "cluster": 1500}
 """Limits of slower tests by their marker, the first that fits; all others have that of pyproject.toml. The first test
 of a node may have to build its system (ten minutes) and to boot it (seven without KVM); the first with a kubelet may
 have to build that."""

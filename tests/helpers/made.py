@@ -24,6 +24,11 @@ BOOT = "5b9a1a3e-7d0c-4c7a-9d35-0d8a4e1f2b60"
 SECOND = 1_000_000
 HZ = 99
 
+_GPU_COUNTERS = (
+    "ecc_corrected", "ecc_uncorrected", "remapped_corrected", "remapped_uncorrected", "remap_pending", "remap_failed",
+    "nvlink_errors", "nvlink_recoveries", "pcie_replays", "pcie_errors", "recovery_action",
+)  # fmt: skip
+
 Rows = dict[str, list[tuple[Any, ...]]]
 
 
@@ -101,9 +106,54 @@ class Node:
         counts = {"dying": dying, "created": created, "removed": removed, "released": 0, "exact": 1}
         self.add("leaks", time=at_us, path=path, **counts, **creator)
 
+    def python(
+        self, at_us: int, *, task_tid: int, frames: Sequence[int], lines: Sequence[int], until_us: int | None = None,
+        looks: int = 1, comm: str | None = None, state: str | None = "R", pid: int | None = None,
+    ) -> None:  # fmt: skip
+        """What a thread was doing in Python: looks in a row that saw the same."""
+        who = {"pid": task_tid if pid is None else pid, "tid": task_tid, "comm": comm, "state": state}
+        stack = self.stack(frames)
+        until_us = at_us if until_us is None else until_us
+        self.add("python", time=at_us, until=until_us, looks=looks, **who, stack=stack, lines=tuple(lines))
+
     def container(self, at_us: int, id: str, **known: Any) -> None:  # noqa: A002 - as the column is called
         """A container, as the recorder learnt of it: name, image, pod, namespace, requester ..."""
         self.add("containers", time=at_us, id=id, **known)
+
+    # --- GPUs --------------------------------------------------------------------------------------------------------
+
+    def gpu(self, at_us: int, gpu: int = 0, *, state: str = "ok", **known: Any) -> None:
+        """A GPU of an 8-GPU node that is well; counters are what the driver counts, from its beginning."""
+        row = {
+            "uuid": f"GPU-{gpu:08x}-0000-4000-8000-000000000000", "name": "NVIDIA H200",
+            "pci": f"0000:{gpu + 1:02x}:00.0", "memory_bytes": 150_754_820_096, "driver": "570.86.15", "mig": 0,
+            "power_limit_w": 700, "clock_sm_max_mhz": 1980, **dict.fromkeys(_GPU_COUNTERS, 0),
+        }  # fmt: skip
+        self.add("gpus", **{**row, "time": at_us, "gpu": gpu, "state": state, **known})
+
+    def gpu_second(self, at_us: int, gpu: int = 0, utilisation: int | None = None, **figures: Any) -> None:
+        """The second that ends there. Five samples of the same value unless they are given; other columns by name."""
+        samples = None if utilisation is None else (utilisation,) * 5
+        row = {"utilisation": utilisation, "utilisation_samples": samples, **figures}
+        self.add("gpu_seconds", **{**row, "time": at_us, "gpu": gpu})
+
+    def gpu_process(self, at_us: int, gpu: int, pid: int, comm: str, *, ended: bool = False, **known: Any) -> None:
+        self.add("gpu_processes", time=at_us, gpu=gpu, pid=pid, comm=comm, ended=int(ended), **known)
+
+    def wait(self, at_us: int, since_us: int, comm: str, pid: int, **known: Any) -> None:
+        """A task found waiting at a look: kind, resource, wchan, frames, moves, alike, daemon ..."""
+        who = {"pid": pid, "tid": pid, "comm": comm, "state": "D", "alike": 1, "kernel_thread": 0}
+        self.add("waiting", time=at_us, since=since_us, **{**who, **known})
+
+    def disk(self, at_us: int, device: str, *, in_flight: int = 0, **added: int) -> None:
+        """A disk in the second that ends there; what is not named did not move."""
+        names = ("reads", "writes", "others", "read_bytes", "written_bytes", "busy_ms", "weighted_ms")
+        counts = {**dict.fromkeys(names, 0), **added}
+        self.add("disks", time=at_us, interval_us=SECOND, device=device, in_flight=in_flight, **counts)
+
+    def mount(self, at_us: int, kind: str, source: str, point: str, **known: Any) -> None:
+        """A mount that somebody else serves, as it was found at a look."""
+        self.add("mounts", time=at_us, kind=kind, source=source, point=point, **known)
 
 
 # --- written ---------------------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ SOURCE = ROOT / "src" / "zombiescope"
 _PREFIXES = ("sudo", "$")
 _OPERATORS = re.compile(r"[|&;<>()]+")
 _QUOTED = re.compile(r"[`']((?:sudo )?zombiescope [^`']+)[`']")
+_SHOWN = re.compile(r"(?: {4}|\t)(?:\$ )?((?:sudo )?(?:\S*/)?(?:zombiescope|make) [a-z].*)")
 _COMMANDS = "|".join(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
 _BARE = re.compile(rf"(?:^|: |use )((?:sudo )?zombiescope (?:{_COMMANDS})(?: .*)?)$")
 
@@ -97,11 +98,13 @@ def _shell_lines(text: str) -> list[str]:
 
 
 def of_documents() -> dict[str, str]:
-    """File and line -> line, from the code blocks of README.md and docs."""
+    """File and line -> line, from the code blocks of README.md and docs, indented or fenced as sh."""
     found = {}
-    for file in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
+    for file in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))):
+        fenced = False
         for number, line in enumerate(file.read_text().splitlines(), 1):
-            text = re.fullmatch(r"(?: {4}|\t)(?:\$ )?((?:sudo )?(?:\S*/)?(?:zombiescope|make) [a-z].*)", line)
+            fenced = line == "```sh" if line.startswith("```") else fenced
+            text = _SHOWN.fullmatch(f"    {line}" if fenced else line)
             if text:
                 found[f"{file.relative_to(ROOT)}:{number}"] = text[1]
     return found

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from tests.helpers import records
-from zombiescope.recorder import clock, counters, kernel_log, recorder
+from zombiescope.recorder import clock, counters, kernel_log, parts, recorder
 from zombiescope.recorder.config import RecorderConfig
 from zombiescope.recorder.recorder import Recorder
 from zombiescope.systemd.units import UnitBook
@@ -108,8 +108,10 @@ class Replay:
         def gettime_ns(which: int) -> int:
             return self.now_ns + (offset_ns if which == time.CLOCK_REALTIME else 0)
 
-        patch.setattr(recorder, "monotonic_ns", lambda: self.now_ns)
-        clocks = {"CLOCK_MONOTONIC": time.CLOCK_MONOTONIC, "CLOCK_REALTIME": time.CLOCK_REALTIME}
+        for module in (parts, recorder):
+            patch.setattr(module, "monotonic_ns", lambda: self.now_ns)
+        names = ("CLOCK_MONOTONIC", "CLOCK_REALTIME", "CLOCK_BOOTTIME")
+        clocks = {name: getattr(time, name) for name in names}
         patch.setattr(clock, "time", SimpleNamespace(clock_gettime_ns=gettime_ns, **clocks))
         patch.setattr(
             counters, "time", SimpleNamespace(monotonic=lambda: self.now_ns / 1e9, perf_counter_ns=lambda: self.now_ns)

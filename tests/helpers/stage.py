@@ -91,10 +91,12 @@ class Server:
         self._command = [*prefix, *COMMAND, "serve", str(directory), "--listen", self.listen]
         self._process: subprocess.Popen[str] | None = None
         self.said: list[str] = []
+        self.token = TOKEN
+        """One that a server which is started again has too."""
         self.start()
 
     def start(self) -> None:
-        environment = os.environ | {"ZOMBIESCOPE_TOKEN": TOKEN}  # one that a server which is started again has too
+        environment = os.environ | {"ZOMBIESCOPE_TOKEN": self.token}
         self._process = subprocess.Popen(
             self._command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
         )

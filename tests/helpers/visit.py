@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 from playwright.sync_api import BrowserContext, ConsoleMessage, Locator, Request, expect
 
 WAIT_MS = 20_000
+STILL_FRAMES = 12
 expect.set_options(timeout=WAIT_MS)
 
 
@@ -40,7 +41,7 @@ class Visit:
 
     def drawn(self) -> Visit:
         expect(self.page.locator(".strip")).to_be_visible()
-        expect(self.page.locator(".zs-bars-scroll, .zs-empty, .zs-sandwich").first).to_be_visible()
+        expect(self.page.locator(".zs-bars-scroll, .zs-empty, .zs-sandwich, .who").first).to_be_visible()
         self.settled()
         return self
 
@@ -48,6 +49,26 @@ class Visit:
         """Until nothing that is shown is older than what was asked for."""
         expect(self.page.locator(".stale")).to_have_count(0)
         expect(self.page.locator(".spinner.on")).to_have_count(0)
+
+    def still(self, place: Locator) -> dict[str, float]:
+        """Where it is on the screen, once it has stood there for some frames: panes are measured and drawn again a few
+        frames after what moved them, later on a busy machine."""
+        box = place.evaluate(
+            """(element, enough) => new Promise((done) => {
+              let last = "", frames = 0;
+              const look = () => {
+                const { x, y, width, height } = element.getBoundingClientRect();
+                const now = [x, y, width, height].join();
+                frames = now === last ? frames + 1 : 0;
+                last = now;
+                if (frames >= enough) done({ x, y, width, height });
+                else requestAnimationFrame(look);
+              };
+              look();
+            })""",
+            STILL_FRAMES,
+        )
+        return {name: float(value) for name, value in box.items()}
 
     def said(self, name: str) -> str | None:
         """A part of the address."""
@@ -83,14 +104,12 @@ class Visit:
 
     def x_of(self, at: float, extent: tuple[float, float]) -> float:
         """Pixels from the left of the window, of a moment on an axis that shows `extent`."""
-        box = self.axis.bounding_box()
-        assert box is not None
+        box = self.still(self.axis)
         return box["x"] + (at - extent[0]) / (extent[1] - extent[0]) * box["width"]
 
     def drag(self, start: float, end: float, extent: tuple[float, float], *, key: str | None = None) -> None:
         """Over the strip, from a moment to another one."""
-        box = self.page.locator(".strip").bounding_box()
-        assert box is not None
+        box = self.still(self.page.locator(".strip"))
         y = box["y"] + box["height"] / 2
         if key:
             self.page.keyboard.down(key)
@@ -129,8 +148,7 @@ class Visit:
         self.search.press("Escape")
         expect(self.matched).to_have_count(0)
         cursor.scroll_into_view_if_needed()
-        box = cursor.bounding_box()
-        assert box is not None
+        box = self.still(cursor)
         return box["x"] + min(box["width"] / 2, 40), box["y"] + box["height"] / 2
 
     def tab(self, name: str) -> Locator:

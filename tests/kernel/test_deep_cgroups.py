@@ -19,14 +19,17 @@ from zombiescope.recording.reader import open_recording
 pytestmark = pytest.mark.kernel
 
 MOST = 1_000
-"""The kernel would go on, at a cost that grows with the depth of each; from 819 on the path is longer than any call
-accepts (PATH_MAX)."""
+"""From 819 on the path is longer than any call accepts (PATH_MAX)."""
+NESTING_S = 60.0
+DEEPEST, DEEPEST_S = 20_000, 12.0
+"""The kernel has no limit of its own: cgroup.max.depth is "max", and each level costs as much time and memory as there
+are above it, so twice as deep takes four times as long. What can be made in this time is all that somebody has."""
 NEST = """
-import os, sys
-made = 0
+import os, sys, time
+made, end = 0, time.monotonic() + float(sys.argv[3])
 os.chdir(sys.argv[1])
 try:
-    while made < int(sys.argv[2]):
+    while made < int(sys.argv[2]) and time.monotonic() < end:
         os.mkdir("deep")
         made += 1
         os.chdir("deep")
@@ -57,7 +60,7 @@ def depth(needs: Needs) -> Iterator[int]:
     top.mkdir()
     made = 0
     try:
-        made = int(run(NEST, top, MOST))
+        made = int(run(NEST, top, MOST, NESTING_S))
         yield made
     finally:
         run(REMOVE, top, made)
@@ -88,7 +91,7 @@ def test_one_that_is_made_while_it_records_costs_nothing_else(needs: Needs, tmp_
     try:
         with recording(tmp_path / "rec") as recorder:
             recorder.wait_for_frames(2)
-            made = int(run(NEST, top, MOST))
+            made = int(run(NEST, top, MOST, NESTING_S))
             recorder.wait_for_frames(2)
             run(REMOVE, top, made)
             made = 0
@@ -98,4 +101,28 @@ def test_one_that_is_made_while_it_records_costs_nothing_else(needs: Needs, tmp_
         run(REMOVE, top, made)
         top.rmdir()
     assert result["ticks"] >= 5
+    assert not [one for one in result["missing"] if "fault of zombiescope" in one["grant"]]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("mount", ["memory", "unified"])
+def test_as_deep_as_can_be_made(needs: Needs, tmp_path: Path, mount: str) -> None:
+    memory = needs.memory_cgroup()
+    place = memory if mount == "memory" else memory.parent / "unified"
+    if not (place / "cgroup.procs").exists():
+        pytest.skip(f"no cgroups are mounted at {place}")
+    top = place / f"zombiescope-test-deepest-{os.getpid()}"
+    top.mkdir()
+    made = 0
+    try:
+        made = int(run(NEST, top, DEEPEST, DEEPEST_S))
+        sys.stdout.write(f"{mount}: {made} levels\n")
+        assert made > MAX_DEPTH
+        with recording(tmp_path / "rec") as recorder:
+            recorder.wait_for_frames(3)
+            result = recorder.stop()
+    finally:
+        run(REMOVE, top, made)
+        top.rmdir()
+    assert result["ticks"] >= 4
     assert not [one for one in result["missing"] if "fault of zombiescope" in one["grant"]]

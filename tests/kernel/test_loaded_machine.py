@@ -14,10 +14,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from tests.conftest import Needs
@@ -27,7 +28,7 @@ from zombiescope.lab.scenario import by_id
 from zombiescope.lab.scenario_run import stage
 from zombiescope.recording import incident_file
 
-pytestmark = [pytest.mark.kernel, pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.kernel, pytest.mark.timeout(900)]
 
 LOOPS = 20
 FAULT = by_id("rt-hog")
@@ -47,6 +48,11 @@ def load() -> Iterator[None]:
             loop.send_signal(signal.SIGKILL)
         for loop in loops:
             loop.wait()
+
+
+class Page(NamedTuple):
+    url: str
+    token: str
 
 
 @dataclass
@@ -70,13 +76,13 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
     place = tmp_path_factory.mktemp("loaded")
     up = Up(place, "--listen", "127.0.0.1:0")
     try:
-        said = up.wait_for("nothing wrong here? make demo")
-        url = next(line for line in said.splitlines() if line.startswith("the page: ")).removeprefix("the page: ")
+        said = up.wait_for("nothing wrong here? zombiescope demo")
+        page = Page(*said.partition("the page: ")[2].splitlines()[0].split("#token="))
         node_dir = awaited(lambda: next(iter((place / "rec").glob("node=*")), None))
-        awaited(lambda: answer(url, "/api/v1/info")[0] == 200)
+        awaited(lambda: answer(page.url, "/api/v1/info", page.token)[0] == 200)
         with load(), stage(FAULT, 120) as running:
             running.go()
-            told = _told(up, place, url, node_dir, running.began_us / 1e6)
+            told = _told(up, place, page, node_dir, running.began_us / 1e6)
             running.stop()
         closed = awaited(lambda: _closed(place, told.id))
         yield Story(**{**vars(told), "after": closed, "said": up.log.read_text()})
@@ -84,17 +90,29 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
         up.stop()
 
 
-def _told(up: Up, place: Path, url: str, node_dir: Path, began_s: float) -> Story:
-    entry = awaited(lambda: _named(incident_file.read(node_dir)))
-    named_s = time.time() - began_s
-    awaited(lambda: entry["id"] in up.log.read_text())
-    printed_s = time.time() - began_s
-    awaited(lambda: _named(json.loads(answer(url, "/api/v1/incidents")[1]).get("incidents", [])))
-    served_s = time.time() - began_s
-    awaited(lambda: _named(status(place)["incidents"]))
-    listed_s = time.time() - began_s
+def _told(up: Up, place: Path, page: Page, node_dir: Path, began_s: float) -> Story:
+    """Somebody has the page open, somebody looks at what `up` prints, and asks for the status when it does."""
+
+    def seen_s(wanted: Callable[[], Any]) -> float:
+        awaited(wanted)
+        return time.time() - began_s
+
+    with ThreadPoolExecutor() as watchers:
+        served = watchers.submit(seen_s, lambda: _named(_incidents(page)))
+        entry = awaited(lambda: _named(incident_file.read(node_dir)))
+        named_s = time.time() - began_s
+        printed_s = seen_s(lambda: entry["id"] in up.log.read_text())
+        listed_s = seen_s(lambda: _named(status(place)["incidents"]))
+        served_s = served.result()
     sys.stdout.write(f"named {named_s:.1f} s, printed {printed_s:.1f}, served {served_s:.1f}, listed {listed_s:.1f}\n")
     return Story(named_s, printed_s, listed_s, served_s, entry, {}, "", str(entry["id"]))
+
+
+def _incidents(page: Page) -> list[dict[str, Any]]:
+    document: dict[str, Any] = json.loads(answer(page.url, "/api/v1/incidents", page.token)[1])
+    time.sleep(0.9)
+    incidents: list[dict[str, Any]] = document.get("incidents", [])
+    return incidents
 
 
 def awaited(wanted: Callable[[], Any]) -> Any:
@@ -129,7 +147,7 @@ def status(place: Path) -> dict[str, Any]:
 def test_it_is_named_while_it_hurts_and_everybody_hears_of_it(story: Story) -> None:
     assert story.during["state"] == "open"
     assert story.during["causes"][0]["hog"]["comm"] == FAULT.truth.hog
-    assert story.named_s <= story.printed_s <= story.served_s <= story.listed_s
+    assert story.named_s <= story.printed_s <= story.listed_s
 
 
 def test_it_is_printed_once(story: Story) -> None:

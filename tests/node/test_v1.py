@@ -12,7 +12,7 @@ from tests.helpers.booted_node import RECORDING, booted, on_host, start_leaks, s
 
 from zombiescope.lab.node import LabNode, Plan
 
-pytestmark = [pytest.mark.node, pytest.mark.slow]
+pytestmark = [pytest.mark.node, pytest.mark.slow, pytest.mark.long]
 
 
 @dataclass

@@ -64,8 +64,15 @@ def test_unconfined_everything_works(tmp_path: Path) -> None:
     assert (found["program"], found["socket"]) == ("done", "done")
 
 
-@pytest.mark.parametrize("module", ["recording/compact.py", "diagnosis/standby.py", "web/__main__.py"])
+CHILDREN = (
+    "recording/compact.py", "diagnosis/standby.py", "web/__main__.py", "recorder/python_reader.py",
+    "recorder/stack_reader.py",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("module", CHILDREN)
 def test_every_child_of_the_recorder_confines_itself_first(module: str) -> None:
     source = (Path(_confinement.__file__).parent / module).read_text()
     main = source.partition("def main(")[2]
-    assert main.index("confine(") < min(main.index(word) for word in ("compact(", "look(", "serve(") if word in main)
+    begins = [main.index(word) for word in ("compact(", "look(", "serve(", "run(") if word in main]
+    assert main.index("confine(") < min(begins)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from tests import helpers
@@ -153,3 +154,13 @@ def test_the_index_of_helpers_names_each_of_them() -> None:
     text = (folder / "__init__.py").read_text()
     index = [line.split()[0] for line in text.splitlines() if line.startswith("    ")]
     assert sorted(index) == sorted(path.stem for path in folder.glob("*.py") if path.stem != "__init__")
+
+
+def test_no_child_of_the_recorder_takes_its_priority_along() -> None:
+    """Each is spawned where nobody goes first."""
+    folder = Path(__file__).parents[2] / "src" / "zombiescope" / "recorder"
+    for file in folder.glob("*.py"):
+        lines = file.read_text().splitlines()
+        for before, line in pairwise(lines):
+            if "os.posix_spawn(" in line:
+                assert "priority.usual()" in before, file.name

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 import typer
 from tests.helpers import printed
+from tests.helpers.pattern_rows import ROWS, Row
 from tests.helpers.recordings import START_US, write_recording
 from tests.helpers.scenes import Scene
-from tests.unit.diagnosis.test_patterns import ROWS, Row
 
 from zombiescope import audit
 from zombiescope.commands.main import run
@@ -34,16 +34,17 @@ READS_A_RECORDING = {
     "cgroups", "compact", "containers", "cores", "diagnose", "diff", "events", "export", "flamegraph", "freeze",
     "heatmap", "history", "info", "pack", "stacks", "status",
 }  # fmt: skip
-ELSEWHERE = ("~", "/", "--live", "--follow", "--ray-job")
-"""Words of examples that look at another place or wait for something: these lines are only read."""
+ELSEWHERE = ("~", "/", "--live", "--follow", "--ray-job", "--incident", "./caught", "zombie.zscope")
+"""Words of examples that look at another place or wait for something: these lines are only read. Those of the tutorial
+(./caught) are run by tests/newcomer."""
 
 PROGRAMS = {
     "auditctl", "awk", "bpftool", "cat", "chmod", "chrt", "conntrack", "crictl", "dcgm-exporter", "dmesg", "docker",
-    "echo", "ethtool", "find", "findmnt", "grep", "grubby", "head", "install", "ip", "iptables-save", "ipvsadm",
-    "journalctl", "kubectl", "ln", "loginctl", "ls", "lsns", "lsof", "mkdir", "modinfo", "mount", "mv", "nft",
-    "numactl", "nvidia-smi", "perf", "printf", "ps", "renice", "rm", "sed", "sleep", "slabtop", "smartctl", "sort",
-    "ss", "strace", "sudo", "sysctl", "systemctl", "systemd-cgtop", "taskset", "tee", "tr", "umount", "uniq",
-    "update-grub", "wc", "xargs", "zombiescope",
+    "echo", "ethtool", "find", "findmnt", "grep", "grubby", "head", "install", "ip", "ipmitool", "iptables-save",
+    "ipvsadm", "journalctl", "kubectl", "ln", "loginctl", "ls", "lsns", "lsof", "lspci", "mkdir", "modinfo", "mount",
+    "mv", "nft", "numactl", "numastat", "nvidia-smi", "perf", "printf", "ps", "renice", "rm", "sed", "sleep",
+    "slabtop", "smartctl", "sort", "ss", "strace", "sudo", "sysctl", "systemctl", "systemd-cgtop", "taskset", "tee",
+    "tr", "umount", "uniq", "update-grub", "wc", "xargs", "zombiescope",
 }  # fmt: skip
 PLACEHOLDERS = {"BAD", "COMMAND", "DIR", "FILE", "NAME", "PID", "QUIET", "TIME", "UNIT"}
 """Words that nobody can paste."""
@@ -151,7 +152,7 @@ def commands(found: Diagnosis) -> Iterator[str]:
     """What every plan of a diagnosis tells to type."""
     for incident in found.incidents:
         for cause in incident.causes:
-            yield from (str(step) for step in cause.fix.steps if step.kind == "command")
+            yield from (str(step) for step in cause.fix.steps if step.command is not None)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.pattern)
@@ -170,7 +171,7 @@ def test_the_plan_of_what_no_pattern_explains_works_wherever_the_recording_is(
     monkeypatch.delenv("ZOMBIESCOPE_DIR")
     found = Scene().hog("do_syscall_64 __x64_sys_bpf an_unheard_of_function").diagnose(at_home / "elsewhere")
     (cause,) = [cause for each in found.incidents for cause in each.causes if cause.pattern == "unknown-kernel-hog"]
-    lines = [str(step) for step in cause.fix.steps if step.kind == "command"]
+    lines = [str(step) for step in cause.fix.steps if step.command is not None]
     assert any("flamegraph" in line for line in lines)
     for line in lines:
         can_be_pasted(line)

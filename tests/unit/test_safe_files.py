@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from pathlib import Path
 
@@ -188,3 +189,26 @@ def test_a_directory_of_another_user_is_refused_and_its_owner_named(place: Path)
 def test_a_public_directory_may_be_entered_by_everybody(place: Path) -> None:
     _safe_files.make_public_directory(place / "runtime")
     assert mode(place / "runtime") == 0o755
+
+
+def test_nobody_makes_files_in_another_way() -> None:
+    """O_CREAT stands here, and in the store of symbols, which checks its directory itself; scenarios work in their own
+    sandbox."""
+    source = Path(_safe_files.__file__).parent
+    users = {
+        path.relative_to(source).as_posix()
+        for path in source.rglob("*.py")
+        if "O_CREAT" in path.read_text() and not path.is_relative_to(source / "lab")
+    }
+    assert users == {"_safe_files.py", "symbols/store.py"}
+
+
+@pytest.mark.parametrize("room", ["recorder", "recording", "diagnosis", "kernel", "containers", "systemd", "symbols"])
+def test_what_runs_beside_the_recorder_writes_no_file_by_its_path(room: str) -> None:
+    """What is written below /proc, and pages of the documentation, are none of a recording's directory."""
+    source = Path(_safe_files.__file__).parent
+    wrong = re.compile(r"""\.write_(?:text|bytes)\(|\.open\(["'][wax]|\bopen\([^)]*["'][wax]b?["']""")
+    for path in (source / room).rglob("*.py"):
+        for line in path.read_text().splitlines():
+            allowed = "/proc/" in line or path.name == "pattern_pages.py" or "_archive.open(" in line
+            assert allowed or not wrong.search(line), f"{path.relative_to(source)}: {line.strip()}"

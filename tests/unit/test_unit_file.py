@@ -38,6 +38,15 @@ def test_it_takes_away_what_can_be_and_says_what_cannot(unit: Path) -> None:
     assert "\nStateDirectoryMode=0750\n" in text
 
 
+def test_it_runs_the_agent_and_systemd_hears_of_it(unit: Path) -> None:
+    lines = (PACKAGING / "zombiescope.service").read_text().splitlines()
+    assert "ExecStart=/opt/zombiescope/bin/zombiescope agent /var/lib/zombiescope" in lines
+    assert {"Type=notify", "NotifyAccess=main", "WatchdogSec=60s", 'ExecReload=/bin/sh -c "kill -HUP $MAINPID"'} <= set(
+        lines
+    )
+    assert "IPAddressAllow=localhost" in lines  # /metrics, and nothing from elsewhere
+
+
 def test_systemd_understands_every_line(unit: Path) -> None:
     assert analyze("verify", "--man=no", unit).stderr == ""
 

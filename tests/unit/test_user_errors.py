@@ -17,7 +17,10 @@ SOURCE = Path(__file__).parents[2] / "src" / "zombiescope"
 ROOMS = (
     "importing", "exporting", "symbols", "systemd", "kernel", "lab", "audit", "recording", "views", "profile",
 )  # fmt: skip
-INTERNAL = {"NotMangledError", "NotRustError", "CallFailedError", "NotALeafError", "DamagedError", "TooMuchError"}
+INTERNAL = {
+    "NotMangledError", "NotRustError", "CallFailedError", "NotALeafError", "DamagedError", "TooMuchError", "NvmlError",
+    "StrangeError", "UnsupportedError", "PostponedError",
+}  # fmt: skip
 """Answered where they are raised: no text of theirs is shown."""
 
 

@@ -16,7 +16,8 @@ from zombiescope.commands import main
 from zombiescope.recording import locate
 
 COMMANDS = (
-    "up", "record", "status", "mark", "serve", "check", "top", "cores", "heatmap", "flamegraph", "stacks", "diff",
+    "up", "record", "status", "mark", "serve", "check", "top", "cores", "heatmap", "flamegraph", "stacks", "python",
+    "diff",
     "events", "cgroups", "containers", "history", "info", "diagnose", "audit", "demo", "import", "freeze", "pack",
     "compact", "lab", "export", "push",
 )  # fmt: skip
@@ -25,6 +26,7 @@ READERS = (
     "heatmap",
     "flamegraph",
     "stacks",
+    "python",
     "events",
     "cgroups",
     "containers",
@@ -367,6 +369,7 @@ def test_every_command_has_examples_and_a_page(cli: Cli, name: str) -> None:
     done = cli(name, "--help")
     assert done.code == 0
     assert "Examples" in done.out
+    assert "<bool>" not in done.out, "a switch takes no value"
     assert f"$ zombiescope {name}" in done.out
     page = Path(__file__).parents[3] / "docs" / "commands" / f"{name}.md"
     options = {word.strip("│,;. ") for word in done.out.split() if word.startswith("--") and len(word) > 2}
@@ -377,6 +380,7 @@ def test_every_command_has_examples_and_a_page(cli: Cli, name: str) -> None:
 def test_help_and_version(cli: Cli) -> None:
     assert all(name in cli("--help").out for name in COMMANDS)
     assert cli().out == cli("--help").out
+    assert "<bool>" not in cli("--help").out + cli("lab", "node", "--help").out + cli("fleet", "report", "--help").out
     assert cli("--version").code == 0
 
 
@@ -413,7 +417,7 @@ def test_a_defect_is_one_line_that_says_so(monkeypatch: pytest.MonkeyPatch, caps
     def broken() -> None:
         raise RuntimeError("two\nlines")
 
-    monkeypatch.setattr(locate, "running_recorder", broken)
+    monkeypatch.setattr(locate, "running_recorders", broken)
     assert main.run(["status"]) == 1
     said = capsys.readouterr().err
     assert said.count("\n") == 1

@@ -10,6 +10,7 @@ import re
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -69,13 +70,33 @@ def test_what_it_says_to_type_can_be_pasted(demo: Done, home: Path) -> None:
 
 def test_it_leads_to_the_page_on_the_guilty_second(demo: Done, home: Path, recording: str) -> None:
     command, url = demo.out.partition("or on the page\n")[2].splitlines()
-    assert shlex.split(command)[1:] == ["serve", "--no-token", recording]
+    words = shlex.split(command)[1:]
+    assert [word for word in words if word in ("serve", "--no-token", recording)] == ["serve", "--no-token", recording]
+    served = words[words.index("--listen") + 1] if "--listen" in words else "127.0.0.1:8321"
+    assert urlsplit(url.strip()).netloc == served
     asked = parse_qs(urlsplit(url.strip()).query)
     assert asked["page"] == ["node"]
     first, _, last = asked["sel"][0].partition("..")
     found = Cli(home)("cores", recording, "--from", first, "--to", last, "--hottest", "1", "--json").document
     assert found["cores"][0]["cpu"] == 39
     assert float(asked["from"][0]) < float(first) < float(last) <= float(asked["to"][0])
+
+
+def test_its_link_is_not_that_of_a_page_that_has_the_port(home: Path) -> None:
+    # GIVEN somebody who listens where the page is usually
+    with socket.socket() as taken:
+        try:
+            taken.bind(("127.0.0.1", 8321))
+            taken.listen()
+        except OSError:
+            pass  # then it is taken by somebody else
+        # WHEN the demo says how to open its page
+        command, url = Cli(home)("demo").out.partition("or on the page\n")[2].splitlines()
+    # THEN both say another port
+    words = shlex.split(command)
+    address = words[words.index("--listen") + 1]
+    assert not address.endswith(":8321")
+    assert urlsplit(url.strip()).netloc == address
 
 
 def test_without_a_display_demo_says_so_and_ends(home: Path) -> None:
@@ -87,7 +108,7 @@ def test_without_a_display_demo_says_so_and_ends(home: Path) -> None:
 def test_a_command_outside_of_the_path_is_named_by_its_path(tmp_path: Path) -> None:
     script = tmp_path / "bin/zombiescope"
     script.parent.mkdir()
-    script.write_text("from zombiescope.commands.output import called\nprint(called())\n")
+    script.write_text("from zombiescope.commands.typed import called\nprint(called())\n")
     script.chmod(0o755)
 
     def said(cwd: Path, path: str) -> str:

@@ -78,7 +78,7 @@ def test_a_name_that_ends_in_gz_is_compressed(cli: Cli, written: Written) -> Non
 
 def test_speedscope_by_process(cli: Cli, written: Written) -> None:
     done = cli("export", str(written.dir), "--format", "speedscope", "--by", "thread", "--comm", "kubelet")
-    assert [profile["name"] for profile in json.loads(done.out)["profiles"]] == ["kubelet (pid 1201, tid 1201)"]
+    assert [profile["name"] for profile in json.loads(done.out)["profiles"]] == ["kubelet [1201]"]
 
 
 def test_a_terminal_gets_no_binary(cli: Cli, written: Written) -> None:

@@ -5,6 +5,7 @@ A command that is new is here by itself: one that is neither run below nor named
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import unicodedata
@@ -26,6 +27,7 @@ RUNS: dict[str, tuple[tuple[str, ...], ...]] = {
     "heatmap": (("heatmap", "REC"), ("heatmap", "REC", "--by", "core")),
     "flamegraph": (("flamegraph", "REC"), ("flamegraph", "REC", "--invert"), ("flamegraph", "REC", "--user")),
     "stacks": (("stacks", "REC"), ("stacks", "REC", "--user")),
+    "python": (("python", "REC"), ("python", "REC", "--tid", "4711")),
     "diff": (("diff", "REC@+0s..+5s", "REC@+5s..+11s"),),
     "events": (("events", "REC"),),
     "cgroups": (("cgroups", "REC"),),
@@ -41,6 +43,8 @@ RUNS: dict[str, tuple[tuple[str, ...], ...]] = {
     "export": tuple(("export", "REC", "--format", each.value) for each in Format if each not in BINARY),
     "audit": (("audit", "--root", "ROOT"),),
     "import": (("import", "NAMES", "OUT"),),
+    "fleet": (("fleet", "report", "REC", "--results", "OUT"), ("fleet", "digest", "REC", "--results", "OUT")),
+    "ship": (("ship", "REC", "OUT"),),
     "push": (("push", "REC", "--to", "pyroscope", "PEER"),),
 }
 """REC is a hostile recording, ROOT a root with hostile units, NAMES a hostile file, PEER a hostile server."""
@@ -53,6 +57,8 @@ ELSEWHERE = {
     "check": "looks at this machine; its screen is composed in test_a_screen_is_made_of_visible_characters",
     "demo": "prints the founding case, which nobody else wrote",
     "lab": "prints faults of its own",
+    "fix": "needs the id of an incident: test_a_plan_can_be_seen",
+    "agent": "as record; its own lines are escaped in agent/supervisor.py and agent/services.py",
 }
 
 _INVISIBLE = {"Cc", "Cf", "Zl", "Zp", "Cs"}
@@ -85,7 +91,12 @@ def places(recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     (units / "multi-user.target.wants" / unit).symlink_to(f"../{unit}")
     names = tmp_path / f"names{TITLE}.collapsed"
     names.write_text("main;work 5\n" * 20 + f"py{TITLE};fu\u202en\x9bc 5\nbroken {TITLE}\n")
-    return {"REC": str(own), "ROOT": str(tmp_path / "root"), "NAMES": str(names), "OUT": str(tmp_path / "out")}
+    return {
+        "REC": str(own),
+        "ROOT": str(tmp_path / "root"),
+        "NAMES": str(names),
+        "OUT": str(tmp_path / "out"),
+    }
 
 
 def test_every_command_is_run_or_has_a_reason() -> None:
@@ -239,6 +250,18 @@ def test_both_screens_go_through_it(module: str) -> None:
 
 # --- nothing goes round it -------------------------------------------------------------------------------------------
 
+
+def test_a_plan_can_be_seen(places: dict[str, str], capfd: pytest.CaptureFixture[str]) -> None:
+    run(["diagnose", places["REC"], "--json"])
+    found = [one["id"] for one in json.loads(capfd.readouterr().out)["incidents"]]
+    assert found
+    for incident in found:
+        run(["fix", places["REC"], "--incident", incident])
+        said = capfd.readouterr()
+        check(said.out)
+        check(said.err)
+
+
 _ROUND = re.compile(r"\bConsole\(|(?<!\.)\bprint\(|std(?:out|err)\.write(?:lines)?\(|\btyper\.echo\(")
 _ALLOWED = {
     "commands/terminal.py": "the console itself",
@@ -247,7 +270,8 @@ _ALLOWED = {
     "commands/start.py": "escaped beside it: typer is not loaded there",
     "commands/import_run.py": "escaped beside it: typer is not loaded there; its bar shows no names",
     "commands/check/screen.py": "measures, and prints nothing",
-    "commands/diagnose.py": "a bar that shows no names",
+    "commands/progress.py": "escaped beside it: it moves within its line",
+    "commands/manual.py": "how it is called",
     "commands/lab/calibration.py": "figures of our own",
     "commands/lab/score.py": "a bar of our own scenarios",
     "commands/lab/node.py": "passes a guest's output on as it is, as ssh does",
@@ -255,7 +279,18 @@ _ALLOWED = {
     "recording/compact.py": "escaped beside it",
     "diagnosis/live.py": "escaped beside it",
     "diagnosis/standby.py": "JSON for the recorder, in a pipe",
+    "recorder/wait_helper.py": "JSON for the recorder, in a pipe",
     "web/__main__.py": "a text of its own",
+    "agent/config/json_schema.py": "a schema of our own",
+    "agent/metrics/reference.py": "a page of our own",
+    "agent/services.py": "escaped beside it",
+    "agent/supervisor.py": "escaped beside it",
+    "commands/fix_image.py": "a script or preset; its names are quoted and escaped in remedy/image.py",
+    "commands/fleet/asking.py": "a bar that shows no names",
+    "commands/fleet/digest.py": "Markdown, escaped in fleet/digest.py",
+    "exporting/continuous.py": "JSON for the agent, in a pipe, and a text of its own",
+    "remedy/reclaim_worker.py": "JSON for fix, in a pipe, and why it failed, escaped beside it",
+    "shipping/worker.py": "JSON for the agent, in a pipe, and errors, escaped beside it",
 }
 
 

@@ -11,7 +11,7 @@ import typer
 from tests.helpers.cli import Cli
 
 from zombiescope.commands.failure import Failure
-from zombiescope.commands.lab import width_score, widths
+from zombiescope.commands.lab import healthy_hours, width_score, widths
 from zombiescope.lab import run_file, score_widths
 from zombiescope.lab.frame_replay import FrameReplay
 from zombiescope.lab.wide import widen
@@ -86,6 +86,20 @@ def test_jobs_leave_out_what_was_recorded_on_more_cores(tmp_path: Path) -> None:
         "fork-storm on 2 cores", "smaps-reader on 2 cores", "fork-storm on 16 cores beside calm",
         "smaps-reader on 16 cores beside calm", "calm on 16 cores",
     ]  # fmt: skip
+
+
+def test_what_a_node_has_once_stands_beside_training_on_a_wide_one() -> None:
+    names = ("healthy-pods", "healthy-web", "healthy-compile-farm", "healthy-gpu-training")
+    places = {name: Path(name) for name in names}
+    own = {Path(name): 16 if name in names[2:] else 2 for name in names}
+    found = {name: widths.other_of(name, places, own).name for name in names}
+    assert found == {**{name: name for name in names}, "healthy-pods": "healthy-gpu-training"}
+
+
+def test_an_hour_is_looked_at_every_minute_at_each_width_that_is_wide_enough() -> None:
+    (one,) = healthy_hours.hours({"healthy-nccl-threads": CALM}, [2, 16], seconds=62)
+    assert (one["cores"], one["recorded_cores"], one["beside"]) == (16, 16, None)
+    assert (one["looks"], one["alarms"]) == (1, [])
 
 
 def test_a_kept_recording_says_when_it_hurt(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,46 @@ def test_status_tells_how_the_recorder_is_doing(cli: Cli, recorder: StandIn) -> 
     assert document["cost"]["bytes_per_hour"] == pytest.approx(2100 * 3600)
     assert document["missing"][0]["source"] == "systemd"
     assert "no D-Bus socket; mount /run/dbus" in cli("status").out
+
+
+@contextmanager
+def beside(recorder: StandIn, directory: Path) -> Iterator[Written]:
+    """A second recorder, started later."""
+    later_us = recorder.written.end_us - 5 * SECOND
+    written = write_recording(directory, start_us=later_us, seconds=5, closed=False)
+    said = {"pid": os.getpid(), "recording": str(written.dir), "node": "lab", "started_us": written.start_us}
+    (recorder.runtime / "recorder-2.json").write_text(json.dumps(said))
+    with (written.node_dir / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield written
+
+
+def test_status_shows_all_recorders_and_that_of_a_directory(cli: Cli, recorder: StandIn) -> None:
+    with beside(recorder, cli.home / "short") as short:
+        document = cli("status", "--json").document
+        assert document["recording"] == str(recorder.written.dir)
+        assert [one["recording"] for one in document["recorders"]] == [str(recorder.written.dir), str(short.dir)]
+        shown = cli("status").out
+        assert shown.count("recording lab into") == 2
+        only = cli("status", str(short.dir), "--json").document
+        assert (only["recording"], len(only["recorders"])) == (str(short.dir), 1)
+        assert cli("cores", "--json").document["from"] < short.start_us / 1e6
+    nobody = cli("status", str(cli.home / "short"))
+    assert "no recorder writes into" in nobody.out
+    assert cli("status", str(cli.home / "short"), "--json").document["running"] is False
+
+
+def test_a_mark_stands_on_the_axis_of_every_recorder(cli: Cli, recorder: StandIn) -> None:
+    with (
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as first,
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as second,
+    ):
+        first.bind(str(recorder.runtime / "mark.sock"))
+        second.bind(str(recorder.runtime / "mark-2.sock"))
+        assert cli("mark", "epoch 12").code == 0
+        for one in (first, second):
+            one.settimeout(10.0)
+            assert json.loads(one.recv(65536))["text"] == "epoch 12"
 
 
 def test_status_lists_incidents_that_go_on_and_those_of_this_run_that_are_over(cli: Cli, recorder: StandIn) -> None:
@@ -137,17 +178,35 @@ def test_follow_gives_each_new_event_as_one_line(cli: Cli, recorder: StandIn) ->
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=cli.environment(),
     ) as follower:  # fmt: skip
         assert follower.stdout is not None
-        # WHEN the recorder goes on in a new segment, in which a mark was set
-        time.sleep(1)
-        recorder.append(seconds=8, seq=2)
-        assert select.select([follower.stdout], [], [], 20)[0], "no line came"
-        event = json.loads(follower.stdout.readline())
+        try:
+            wait_until_idle(follower.pid)
+            # WHEN the recorder goes on in a new segment, in which a mark was set
+            recorder.append(seconds=8, seq=2)
+            assert select.select([follower.stdout], [], [], 60)[0], "no line came"
+            event = json.loads(follower.stdout.readline())
+        except BaseException:
+            follower.kill()
+            raise
         # THEN that mark arrives, and not the one of before
         assert (event["kind"], event["text"]) == ("mark", "epoch 12 starts")
         assert event["at"] > recorder.written.end_us / 1e6
         # AND Ctrl-C is the end, not an error
         follower.send_signal(signal.SIGINT)
         assert follower.wait(20) == 0
+
+
+def wait_until_idle(pid: int, within_s: float = 60) -> None:
+    """It has begun, and waits: it used no CPU for half a second."""
+    end, used, since = time.monotonic() + within_s, -1, 0.0
+    while time.monotonic() < end:
+        words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        now = int(words[11]) + int(words[12])
+        if now != used:
+            used, since = now, time.monotonic()
+        elif used > 20 and time.monotonic() - since > 0.5:
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"process {pid} is busy after {within_s} s")
 
 
 class Terminal:
@@ -219,7 +278,7 @@ def became(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Any]]:
         pass
 
     def execve(path: str, arguments: list[str], environment: dict[str, str]) -> None:
-        assert environment == _python.environment()
+        assert environment == _python.steady_environment() | {"ZOMBIESCOPE_CALLED": "zombiescope"}
         assert path == sys.executable
         assert arguments[:4] == [sys.executable, "-P", "-m", "zombiescope.recorder"]
         raise Became(arguments[4])
@@ -249,7 +308,8 @@ def test_record_starts_the_recorder_with_what_was_asked(
         "dir": str(tmp_path / "rec"), "node": "gpu-7", "for_s": 20, "hz": 499, "event": "cycles",
         "interval_s": 0.1, "segment_s": 30, "keep_s": 3 * 86400, "max_bytes": 1 << 30,
         "labels": {"zone": "us-east-1a", "image": "a=b"}, "compact_every_s": 300, "diagnose": False,
-        "read_by_all": False, "leave_out_cores": "", "json": True, "quiet": True,
+        "python": True, "whole_stacks": True, "read_by_all": False, "leave_out_cores": "", "json": True, "quiet": True,
+        "called": "zombiescope", "as_root": config["as_root"],
     }  # fmt: skip
 
 
@@ -262,7 +322,7 @@ def test_up_records_as_record_does_and_calls_the_doctor(
     for config in (recorded, upped):
         del config["startup_cpu_s"]
     assert recorded == record.configuration(dir=str(tmp_path / "flight"))
-    assert upped == recorded | {"diagnose": True}
+    assert upped == recorded | {"diagnose": True, "demo": "zombiescope demo"}
     assert became("up", "--no-page", "--for", "20s")["for_s"] == 20
 
 
@@ -341,7 +401,9 @@ def test_check_ends_when_its_recorder_breaks_off(
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     assert main.run(["check", "--for", "5s"]) == 1
-    assert capsys.readouterr().err == "zombiescope: the recorder ended early: killed by somebody\n"
+    assert capsys.readouterr().err == (
+        "zombiescope: the recorder ended early: killed by somebody; 'zombiescope record --for 10s' says more\n"
+    )
     assert not list(tmp_path.iterdir())
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from tests.helpers.made import HZ, SECOND, START_US
+from tests.helpers.pattern_scenes import lost, paused
 from tests.helpers.scenes import Scene
-from tests.unit.diagnosis.test_patterns import lost, paused
 
 from zombiescope.diagnosis.diagnose import Diagnosis
 from zombiescope.diagnosis.incident import Cause

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.helpers.pattern_scenes import FAULT, READ
 from tests.helpers.scenes import SYSCALL, Scene
-from tests.unit.diagnosis.test_patterns import FAULT, READ
 
 from zombiescope.diagnosis.diagnose import Diagnosis
 from zombiescope.diagnosis.incident import Cause, Incident
@@ -72,7 +72,7 @@ def test_the_founding_case_is_carried_by_what_was_seen(tmp_path: Path, blind: ob
     assert document.incident(incident)["not_checked"] == list(incident.not_checked)
     # AND nobody is told to change the node for a guess
     assert not [step for step in cause.fix.steps if step.touches]
-    assert cause.fix.steps[-1].text == UNSURE
+    assert cause.fix.steps[-1].line == UNSURE
     # AND nothing was ruled out by functions that nobody could have seen
     assert not [one for one in incident.ruled_out if "functions" in one.because]
 

@@ -83,8 +83,12 @@ def test_the_published_table_is_made_of_the_runs_that_are_kept() -> None:
 
 
 def test_what_was_said_is_close_to_what_was_true() -> None:
-    """Of each step of the table with enough runs to tell."""
-    rows = published.kept(DOCS)
+    """Of each step of the table with enough runs to tell. What stands at the most that may be said of what is only read
+    about (record 0012) may have been true more often than it says, never less."""
+    known = published.kept(DOCS)
+    capped = [row for row in known if row["confidence"] == row["strength"] == ranking.LITERATURE_MOST]
+    assert sum(row["right"] for row in capped) >= (ranking.LITERATURE_MOST - 0.15) * len(capped)
+    rows = [row for row in known if row not in capped]
     for low, high in ((0.5, 0.7), (0.7, 0.9), (0.9, 1.01)):
         mine = [row for row in rows if low < row["confidence"] <= high]
         if len(mine) >= 10:

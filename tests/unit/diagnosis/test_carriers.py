@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from tests.helpers.made import SECOND, START_US
+from tests.helpers.pattern_rows import ROWS, Row
 from tests.helpers.scenes import Runs, Scene
-from tests.unit.diagnosis.test_patterns import ROWS, Row
 
 from zombiescope.diagnosis.blame import is_carrier
 from zombiescope.diagnosis.carriers import CARRIER_UNITS, CARRIERS, carries_out, is_carrier_unit, stands_for_nobody
@@ -47,7 +47,7 @@ def assert_blames_no_carrier(cause: Cause) -> None:
     culprit = [link.fact for link in cause.chain if link.step == "culprit"]
     assert culprit == ([] if cause.culprit is None else [cause.culprit.name])
     for step in cause.fix.steps:
-        words = step.text.replace("'", " ").split()
+        words = step.line.replace("'", " ").split()
         assert not any(is_carrier_unit(word) for word in words), (cause.pattern, step)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.helpers.healthy import LOADS, Load, training_steady
-from tests.unit.diagnosis.test_patterns import ROWS, Row
+from tests.helpers.pattern_rows import ROWS, Row
 
 WIDTHS = (16, 96, 192)
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.helpers.made import HZ
+from tests.helpers.pattern_rows import ROWS, Row
+from tests.helpers.pattern_scenes import READ
 from tests.helpers.recordings import START_US
 from tests.helpers.scenes import Scene
-from tests.unit.diagnosis.test_patterns import READ, ROWS, Row
 
 from zombiescope.diagnosis.diagnose import Diagnosis, diagnose
 from zombiescope.diagnosis.incident import Cause, Incident, Link

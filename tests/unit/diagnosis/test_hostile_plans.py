@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,11 +19,12 @@ from tests.unit.diagnosis.test_plans import HOSTILE, is_shell, lines, steps
 
 from zombiescope import audit
 from zombiescope.diagnosis import plan, plan_container
-from zombiescope.diagnosis.incident import Actor, FixStep
+from zombiescope.diagnosis.incident import Actor
+from zombiescope.plans.step import Step
 from zombiescope.views.containers import Container
 
 
-def harmless(found: list[FixStep], name: str) -> None:
+def harmless(found: list[Step], name: str) -> None:
     """Whatever is printed is one line of shell in which the name is part of one word, and no option."""
     for step in found:
         assert str(step).isprintable()
@@ -53,11 +53,11 @@ def known(name: str) -> Iterator[Container | None]:
     yield None
     one = Container("c" * 64, name=name, image=name, runtime="docker", starts=1)
     yield one
-    yield replace(one, restart_policy=name)
-    yield replace(one, restart_policy="always")
-    yield replace(one, requester=name, requester_pid=5, requester_unit=f"{name}.service", requester_command=name)
-    yield replace(one, requester=name, requester_command=name)
-    yield replace(one, pod=name, namespace=name, pod_uid=name)
+    yield one._replace(restart_policy=name)
+    yield one._replace(restart_policy="always")
+    yield one._replace(requester=name, requester_pid=5, requester_unit=f"{name}.service", requester_command=name)
+    yield one._replace(requester=name, requester_command=name)
+    yield one._replace(pod=name, namespace=name, pod_uid=name)
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -112,6 +112,7 @@ CHECKED = {
     ("disk_fault.py", "device"): "matched against the shape of a device",
     ("hung_task.py", "pid"): "an int",
     ("scheduler_contention.py", "crowd.cpu"): "an int",
+    ("trainer_starved.py", "worst.cpu"): "an int",
 }
 QUOTES = {"shell", "shlex.quote", "_echo"}
 

@@ -53,7 +53,7 @@ def cause_of(made: Scene, directory: Path) -> Cause:
         assert not carries_out(cause.culprit.comm, cause.culprit.pid)
         assert not is_carrier_unit(cause.culprit.unit)
     for step in cause.fix.steps:
-        assert not any(is_carrier_unit(word) for word in step.text.split()), step
+        assert not any(is_carrier_unit(word) for word in step.line.split()), step
     return cause
 
 
@@ -190,7 +190,7 @@ def test_a_unit_that_runs_the_client_itself_is_the_culprit(tmp_path: Path) -> No
 def test_where_nobody_asked_visibly_nobody_is_named(tmp_path: Path, line: str, creator: dict[str, Any]) -> None:
     cause = cause_of(leak(scene(), line, 5_000, creator), tmp_path)
     assert cause.culprit is None or cause.culprit.unit in ("user-1000.slice", "app.slice")
-    assert not [one for one in cause.fix.steps if "systemctl" in one.text or "kill" in one.text]
+    assert not [one for one in cause.fix.steps if "systemctl" in one.line or "kill" in one.line]
     if cause.culprit is None:
         assert "cannot be named" in cause.summary
         assert creator["comm"] in cause.summary

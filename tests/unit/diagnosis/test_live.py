@@ -7,16 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.helpers.recordings import SECOND, START_US
+from tests.helpers.recordings import SECOND, START_US, write_recording
 from tests.helpers.scenes import Scene
 
 from zombiescope.diagnosis import live, symptoms
-from zombiescope.diagnosis.diagnose import Diagnosis
+from zombiescope.diagnosis.diagnose import Diagnosis, examine
+from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.incident import Actor, Cause, Fix, Incident
 from zombiescope.diagnosis.incident_ids import with_known_ids
+from zombiescope.diagnosis.report.document import document
 from zombiescope.diagnosis.symptom import Symptom
 from zombiescope.recording import incident_file
 from zombiescope.recording.freeze import list_frozen
+from zombiescope.recording.reader import open_recording
 
 END = START_US + 100 * SECOND
 
@@ -148,6 +151,23 @@ def test_looking_twice_says_it_once_and_keeps_one_window(tmp_path: Path, capfd: 
     assert capfd.readouterr().err.count(first["id"]) == 1
     (frozen,) = list_frozen(node_dir)
     assert frozen.why == f"incident {first['id']} zombie-memcg"
+
+
+def test_a_look_that_reaches_back_says_what_one_with_all_of_it_says(tmp_path: Path) -> None:
+    # GIVEN a fault in the last of several segments, and a look that begins with the last minutes
+    written = write_recording(tmp_path, seconds=120, segment_s=20)
+    assert written.incident
+    from_us = written.incident.from_us - 20 * SECOND
+    node_dir = tmp_path / "node=lab"
+    with open_recording(node_dir, since_us=from_us - 20 * SECOND) as recording:
+        facts = Facts(recording, from_us, recording.end_us + 1)
+        examine(facts, live=True)
+        recording.reach_back()
+        again = document(examine(facts.with_history(), live=True))
+    with open_recording(node_dir) as recording:
+        whole = document(examine(Facts(recording, from_us, recording.end_us + 1), live=True))
+    assert again["incidents"]
+    assert again == whole
 
 
 def test_a_window_that_grows_is_frozen_anew_and_not_beside_the_old_one(tmp_path: Path) -> None:

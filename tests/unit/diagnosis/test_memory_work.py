@@ -93,6 +93,18 @@ def test_memory_that_is_given_back_and_touched_again_is_a_storm(tmp_path: Path) 
     assert "MALLOC_TRIM_THRESHOLD_" in said(incident)
 
 
+@pytest.mark.parametrize(
+    ("touches", "pattern"),
+    [(healthy.SHMEM, "memory-turnover"), (healthy.MAPPED, "memory-turnover"), (healthy.TOUCH, "page-fault-storm")],
+)
+def test_what_is_given_back_is_of_the_kind_of_what_was_touched(touches: str, pattern: str, tmp_path: Path) -> None:
+    # GIVEN a thread that maps each batch, touches it and unmaps it when it was copied to a device
+    scene = Scene().vmstat(pgfault=500_000).counter("meminfo", "anon_pages_bytes", 0)
+    scene.hog(touches, "pt_data_pin", share=0.45, pid=900).hog(MUNMAP, "pt_data_pin", share=0.5, pid=900)
+    incident = only(scene, tmp_path)
+    assert incident.causes[0].pattern == pattern
+
+
 def test_memory_that_is_given_back_by_others_is_a_storm(tmp_path: Path) -> None:
     # GIVEN faults that bring in 2 GB a second, and memory in use that does not grow
     scene = Scene().vmstat(pgfault=500_000).hog(healthy.TOUCH, "allocator")
@@ -180,3 +192,15 @@ def test_reclaim_is_a_note_only_while_nobody_waits(tmp_path: Path) -> None:
 def test_kswapd_that_frees_little_of_what_it_looks_at_is_no_note(tmp_path: Path) -> None:
     scene = Scene().vmstat(pgscan_kswapd=400_000, pgsteal_kswapd=9_000).hog(healthy.KSWAPD, "kswapd0", ppid=2)
     assert only(scene, tmp_path).severity == "critical"
+
+
+@pytest.mark.parametrize(
+    ("shared", "pattern", "severity"), [(0.55, "memory-turnover", "info"), (0.35, "page-fault-storm", "critical")]
+)
+def test_what_there_is_more_of_says_which_it_is(shared: float, pattern: str, severity: str, tmp_path: Path) -> None:
+    # GIVEN one that passes batches through shared memory, and takes memory of its own and gives it back meanwhile
+    scene = Scene().vmstat(pgfault=500_000).hog(healthy.SHMEM, "data-worker", share=shared)
+    scene.hog(healthy.TOUCH, "data-worker", share=0.7 - shared * 0.7)
+    scene.hog(MUNMAP, "data-worker", share=0.3 - shared * 0.3)
+    incident = only(scene, tmp_path)
+    assert (incident.causes[0].pattern, incident.severity) == (pattern, severity)

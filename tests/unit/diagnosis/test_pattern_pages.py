@@ -39,7 +39,10 @@ RELEASE = re.compile(r"(?:^|; )(\d+\.\d+)(, emulated)?: ")
 
 def happened() -> dict[str, set[str]]:
     """Pattern -> kernels on which a scenario made it happen, as the scenario's file says."""
-    found: dict[str, set[str]] = {"zombie-memcg": {"4.19 (emulated)"}}  # tests/node/test_old_kernel.py
+    found = {
+        "zombie-memcg": {"4.19 (emulated)"},  # tests/node/test_old_kernel.py
+        "trainer-starved": {"6.18"},  # tests/gpu, and its recording in tests/fixtures
+    }
     for scenario in every():
         seen = {
             f"{release} (emulated)" if emulated else release for release, emulated in RELEASE.findall(scenario.frames)

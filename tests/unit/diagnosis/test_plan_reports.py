@@ -1,12 +1,16 @@
-"""A step that changes the node is shown with what it touches, its undo and its check, in every report."""
+"""Every report shows the same plan: what a step touches, its risk, its way back, how it is verified."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from tests.unit.diagnosis.test_zombie_memcg import cause_of, incident_of, new
 
+from zombiescope.diagnosis import patterns
 from zombiescope.diagnosis.diagnose import Diagnosis
+from zombiescope.diagnosis.incident import Fix
+from zombiescope.diagnosis.pattern import Pattern
 from zombiescope.diagnosis.report.document import incident as incident_document
 from zombiescope.diagnosis.report.markdown import markdown
 from zombiescope.diagnosis.report.terminal import lines
@@ -20,9 +24,9 @@ def found(directory: Path) -> Diagnosis:
 def test_the_terminal_shows_the_way_back_dimly_below_the_command(tmp_path: Path) -> None:
     shown = list(lines(found(tmp_path), str))
     at = next(at for at, line in enumerate(shown) if ("systemctl disable --now ecs.service", "green") in line.text)
-    below = shown[at + 1 : at + 4]
-    assert [line.head[0][0].split() for line in below] == [["touches"], ["undo"], ["check"]]
-    assert [line.text[0][0] for line in below][1:] == [
+    below = shown[at + 1 : at + 6]
+    assert [line.head[0][0].strip() for line in below] == ["does", "touches", "risk", "undo", "verify"]
+    assert [line.text[0][0] for line in below][3:] == [
         "systemctl enable --now ecs.service",
         "systemctl is-active ecs.service",
     ]
@@ -33,12 +37,21 @@ def test_the_terminal_shows_the_way_back_dimly_below_the_command(tmp_path: Path)
 
 def test_markdown_lists_it_below_the_step(tmp_path: Path) -> None:
     text = markdown(found(tmp_path), "x", str)
-    assert "1. `systemctl disable --now ecs.service`\n    - touches: ecs.service is stopped" in text
-    assert "    - undo: `systemctl enable --now ecs.service`\n    - check: `systemctl is-active ecs.service`\n" in text
+    assert "1. lasting: `systemctl disable --now ecs.service`\n    - does: stop ecs.service and keep it" in text
+    assert "    - undo: `systemctl enable --now ecs.service`\n    - verify: `systemctl is-active ecs.service`\n" in text
 
 
 def test_the_document_has_it_beside_the_lines(tmp_path: Path) -> None:
     fix = incident_document(found(tmp_path).incidents[0])["causes"][0]["fix"]
     step = next(step for step in fix["plan"] if step["touches"])
-    assert step["text"] in fix["steps"]
-    assert (step["undo"], step["check"]) == ("systemctl enable --now ecs.service", "systemctl is-active ecs.service")
+    assert step["command"] in fix["steps"]
+    assert step["id"] == "unit.disable:ecs.service"
+    assert (step["undo"], step["verify"]) == ("systemctl enable --now ecs.service", "systemctl is-active ecs.service")
+
+
+@pytest.mark.parametrize("pattern", patterns.every(), ids=lambda pattern: pattern.id)
+def test_every_pattern_has_a_stop_gap_and_a_lasting_fix_or_says_why_not(pattern: Pattern) -> None:
+    assert bool(pattern.stop_gap) != bool(pattern.no_stop_gap)
+    steps = pattern.completed(Fix("x")).steps
+    assert {step.part for step in steps} == {"stop-gap", "lasting"}
+    assert all(step.does and step.does.isprintable() for step in steps)

@@ -15,15 +15,16 @@ from typing import Any
 
 import pytest
 from tests.helpers import printed
+from tests.helpers.pattern_rows import ROWS, Row
 from tests.helpers.plans import changes
 from tests.helpers.scenes import Scene
-from tests.unit.diagnosis.test_patterns import ROWS, Row
 from tests.unit.diagnosis.test_zombie_memcg import RECLAIM
 
 from zombiescope.audit.protected import protection
 from zombiescope.diagnosis.carriers import CARRIER_UNITS
-from zombiescope.diagnosis.incident import Cause, FixStep, advice, change, command
+from zombiescope.diagnosis.incident import Cause
 from zombiescope.diagnosis.patterns.irq_imbalance import cpu_mask
+from zombiescope.plans.step import Step, advice, change, command
 
 SYSCTLS = {
     "kernel.bpf_stats_enabled": "0", "kernel.numa_balancing": "1", "kernel.printk": "7 4 1 7", "vm.oom_dump_tasks": "1",
@@ -76,14 +77,14 @@ def causes(scene: Scene, directory: Path) -> list[Cause]:
     return [cause for incident in scene.diagnose(directory).incidents for cause in incident.causes]
 
 
-def steps(scene: Scene, directory: Path) -> list[FixStep]:
+def steps(scene: Scene, directory: Path) -> list[Step]:
     return [step for cause in causes(scene, directory) for step in cause.fix.steps]
 
 
-def lines(found: list[FixStep]) -> Iterator[str]:
+def lines(found: list[Step]) -> Iterator[str]:
     for step in found:
-        if step.kind == "command":
-            yield from (line for line in (str(step), step.text, step.undo, step.check) if line)
+        if step.command is not None:
+            yield from (line for line in (str(step), step.line, step.undo, step.verify) if line)
 
 
 def is_shell(line: str) -> bool:
@@ -118,11 +119,11 @@ def test_a_step_stays_on_its_line(name: str) -> None:
         advice(f"stop {name}"),
         command(f"cat '{name}'"),
         command("ls", name),
-        change("true", name, touches=name, undo="true", check="true"),
-        change(f"rm '{name}'", touches="x", undo="true", check="true"),
+        change("true", name, touches=name, risk=name, undo="true", verify="true"),
+        change(f"rm '{name}'", "x", touches="x", risk="x", undo="true", verify="true"),
     ):
         assert str(step).isprintable()
-        assert step.touches.isprintable()
+        assert all(map(str.isprintable, (step.does, *step.touches, step.risk)))
     assert command(f"cat '{name}'").kind == "advice"
 
 
@@ -163,10 +164,10 @@ def test_what_changes_a_node_is_told_from_what_only_looks(line: str, does: bool)
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.pattern)
 def test_what_changes_the_node_says_what_it_touches_and_has_a_way_back(row: Row, sysctls: bool, tmp_path: Path) -> None:
     for step in steps(named(row, PLAIN, sysctls=sysctls), tmp_path):
-        assert step.kind == "advice" or changes(step.text) == bool(step.touches), step
-        assert bool(step.undo) == bool(step.check) == bool(step.touches)
-        assert not changes(step.check)
-        assert step.kind == "command" or not step.touches
+        assert step.kind == "advice" or changes(step.line) == bool(step.touches), step
+        assert bool(step.undo) == bool(step.verify) == bool(step.touches) == bool(step.risk) == (step.kind == "change")
+        assert not changes(step.verify)
+        assert step.command is not None or not step.touches
 
 
 def test_no_pattern_makes_a_changing_command_with_the_word_for_looking() -> None:
@@ -209,7 +210,7 @@ def test_a_plan_names_no_card_and_no_process_that_was_not_recorded(row: Row, tmp
 
 def test_a_sysctl_goes_back_to_what_was_recorded(tmp_path: Path) -> None:
     row = next(row for row in ROWS if row.pattern == "oom-console")
-    found = {step.text: step for step in steps(named(row, PLAIN), tmp_path) if step.touches}
+    found = {step.line: step for step in steps(named(row, PLAIN), tmp_path) if step.touches}
     assert found["sysctl -w vm.oom_dump_tasks=0"].undo == "sysctl -w vm.oom_dump_tasks=1"
     assert found["sysctl -w 'kernel.printk=4 4 1 7'"].undo == "sysctl -w 'kernel.printk=7 4 1 7'"
 
@@ -218,8 +219,8 @@ def test_a_value_that_was_not_recorded_is_printed_first(tmp_path: Path) -> None:
     row = next(row for row in ROWS if row.pattern == "numa-balancing")
     found = steps(named(row, PLAIN, sysctls=False), tmp_path)
     place = next(at for at, step in enumerate(found) if step.touches)
-    assert found[place - 1].text == "sysctl kernel.numa_balancing"
-    assert "note" in found[place - 1].comment
+    assert found[place - 1].line == "sysctl kernel.numa_balancing"
+    assert "note" in found[place - 1].does
     assert "noted" in found[place].undo
 
 
@@ -235,9 +236,9 @@ def test_the_connection_table_only_grows(count: int, most: int, tmp_path: Path) 
     row = next(row for row in ROWS if row.pattern == "conntrack")
     scene = row.base(Scene()).gauge("conntrack", "count", count).gauge("conntrack", "max", most)
     (step,) = [step for step in steps(scene, tmp_path) if step.touches]
-    assert int(step.text.rpartition("=")[2]) > most
+    assert int(step.line.rpartition("=")[2]) > most
     assert step.undo.endswith(f"={most}")
-    assert "MB" in step.touches
+    assert "MB" in step.touches[0]
 
 
 def test_a_table_with_room_is_not_made_larger(tmp_path: Path) -> None:
@@ -251,8 +252,8 @@ def test_a_table_with_room_is_not_made_larger(tmp_path: Path) -> None:
 def test_caches_are_not_dropped_where_that_walks_zombies(tmp_path: Path) -> None:
     row = next(row for row in ROWS if row.pattern == "negative-dentries")
     few, many = row.confirms(row.base(Scene())).census(240, 20), row.confirms(row.base(Scene())).census(240, 30_000)
-    assert [step.text for step in steps(few, tmp_path / "few") if "drop_caches" in step.text]
-    assert not [step for step in steps(many, tmp_path / "many") if "drop_caches" in step.text]
+    assert [step.line for step in steps(few, tmp_path / "few") if "drop_caches" in step.line]
+    assert not [step for step in steps(many, tmp_path / "many") if "drop_caches" in step.line]
 
 
 @pytest.mark.parametrize(
@@ -297,7 +298,7 @@ def test_nobody_is_stopped_where_nobody_is_known(tmp_path: Path) -> None:
     scene = Scene(kernel="6.18.0").vmstat().census(240, 68_440).hog(RECLAIM, "worker")
     found = steps(scene, tmp_path)
     assert not [step for step in found if step.touches]
-    assert "not seen" in found[0].text
+    assert "not seen" in found[0].line
 
 
 def test_a_unit_of_a_user_is_not_looked_for_among_those_of_the_system(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from tests.helpers.recordings import START_US
 from tests.helpers.scenes import Scene
 
 from zombiescope.diagnosis import standby
-from zombiescope.recorder.doctor_process import ONE_THREAD
+from zombiescope.recorder.doctor_process import ENVIRONMENT
 from zombiescope.recording import incident_file
 
 STAND_IN = """
@@ -34,7 +34,7 @@ class Standby:
     def __init__(self, node_dir: Path, *program: str) -> None:
         command = [sys.executable, "-P", *(program or ("-m", "zombiescope.diagnosis.standby")), str(node_dir)]
         self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ | ONE_THREAD
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ | ENVIRONMENT
         )
         assert self.answer()["ready"] is True
 
@@ -71,6 +71,13 @@ def doctor(node_dir: Path) -> Iterator[Standby]:
     yield made
     made.process.kill()
     made.end()
+
+
+def test_it_holds_no_pages_of_libraries_while_it_waits(doctor: Standby) -> None:
+    rollup = Path(f"/proc/{doctor.process.pid}/smaps_rollup").read_text()
+    kilobytes = {line.split(":")[0]: int(line.split()[1]) for line in rollup.splitlines()[1:]}
+    assert kilobytes["Rss"] - kilobytes["Anonymous"] < 20_000
+    assert doctor.look()["exit"] == 0
 
 
 def test_a_look_writes_incidents_says_them_and_answers(doctor: Standby, node_dir: Path) -> None:

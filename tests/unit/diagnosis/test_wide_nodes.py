@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.helpers.pattern_rows import ROWS, Row
+from tests.helpers.pattern_scenes import FAULT
 from tests.helpers.scenes import Scene
-from tests.unit.diagnosis.test_patterns import FAULT, ROWS, Row
 
 from zombiescope.diagnosis import excess, patterns, symptoms
 from zombiescope.diagnosis.case import Case

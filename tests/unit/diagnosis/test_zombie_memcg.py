@@ -9,9 +9,10 @@ from tests.helpers.scenes import SYSCALL, Scene
 
 from zombiescope.diagnosis import symptoms
 from zombiescope.diagnosis.diagnose import Diagnosis
-from zombiescope.diagnosis.incident import Cause, FixStep, Incident, Link
+from zombiescope.diagnosis.incident import Cause, Incident, Link
 from zombiescope.diagnosis.report.markdown import markdown
 from zombiescope.diagnosis.symptom import Symptom
+from zombiescope.plans.step import RELEASE, command
 
 CALL = " ".join(SYSCALL)
 READ = f"{CALL} vfs_read seq_read memcg_numa_stat_show mem_cgroup_nr_lru_pages"
@@ -55,7 +56,7 @@ def test_a_runtime_or_a_shared_slice_is_a_place_and_nobody(tmp_path: Path, where
     assert cause.culprit is None
     assert f"68,000 dying cgroups were directly below {where}" in step(cause, "leak").fact
     assert "cannot be named" in cause.summary
-    assert not [one for one in cause.fix.steps if "systemctl" in one.text]
+    assert not [one for one in cause.fix.steps if "systemctl" in one.line]
 
 
 def restarting(unit: str, where: str, *, each_s: int = 5, grows: float = 1.0, **fields: str) -> Scene:
@@ -99,7 +100,7 @@ def test_below_a_slice_it_is_the_unit_that_restarts_there_as_fast_as_they_grow(t
 def test_a_unit_that_restarts_is_not_to_blame_unless_place_and_rhythm_match(tmp_path: Path, scene: Scene) -> None:
     cause = cause_of(scene, tmp_path)
     assert cause.culprit is None
-    assert not [one for one in cause.fix.steps if ".service" in one.text]
+    assert not [one for one in cause.fix.steps if ".service" in one.line]
 
 
 def test_one_restart_an_hour_is_no_rhythm(tmp_path: Path) -> None:
@@ -139,12 +140,12 @@ def test_how_they_are_released_depends_on_what_keeps_them(tmp_path: Path, file: 
     link = step(cause, "kept by")
     assert (link.value, link.value_unit) == (301_000_000, "bytes")
     assert "300.0 MB" in link.fact
-    assert any(says in step.text for step in cause.fix.steps)
+    assert any(says in step.line for step in cause.fix.steps)
 
 
 def releases(tmp_path: Path, file: int, shmem: int) -> str:
     scene = new().gauge("dying", "file", file, "/jobs").gauge("dying", "shmem", shmem, "/jobs")
-    return " ".join(step.text for step in cause_of(scene, tmp_path).fix.steps if "release them" in step.text)
+    return " ".join(step.line for step in cause_of(scene, tmp_path).fix.steps if "release them" in step.line)
 
 
 def test_the_advice_does_not_flip_as_two_counts_cross(tmp_path: Path) -> None:
@@ -164,7 +165,7 @@ def test_no_place_is_guessed_for_files_that_nobody_saw(tmp_path: Path) -> None:
 def test_what_reclaiming_costs_the_others_is_told(tmp_path: Path, living: int | None, says: str) -> None:
     scene = new().gauge("dying", "file", 300_000_000, "/jobs").gauge("dying", "shmem", 0, "/jobs")
     scene = scene if living is None else scene.gauge("dying", "living_file", living, "/jobs")
-    (release,) = [step.text for step in cause_of(scene, tmp_path).fix.steps if "release them" in step.text]
+    (release,) = [step.line for step in cause_of(scene, tmp_path).fix.steps if "release them" in step.line]
     assert says in release
     assert "(/jobs)" in release
 
@@ -199,15 +200,28 @@ def test_on_a_kernel_that_does_not_walk_reading_is_said_to_be_cheap(tmp_path: Pa
 def test_a_plan_tells_commands_from_advice(tmp_path: Path) -> None:
     cause = cause_of(new().leak("/system.slice/ecs.service", 68_000, 500, 500, "systemd", "ecs.service"), tmp_path)
     (stops,) = [step for step in cause.fix.steps if step.touches]
-    assert (stops.text, stops.undo, stops.check) == (
+    assert (stops.command, stops.undo, stops.verify) == (
         "systemctl disable --now ecs.service",
         "systemctl enable --now ecs.service",
         "systemctl is-active ecs.service",
     )
     assert cause.fix.summary == "stop ecs.service, then release the zombies"
-    assert FixStep("command", "zombiescope cgroups", "do they still grow?") in cause.fix.steps
-    assert [step.kind for step in cause.fix.steps if "release them" in step.text] == ["advice"]
-    assert "1. release them" in markdown(Diagnosis("lab", 0, 1, (incident_of(cause),), ()), "x", str)
+    assert command("zombiescope cgroups", "do they still grow?") in cause.fix.steps
+    assert [step.kind for step in cause.fix.steps if "release them" in step.line] == ["advice"]
+    assert "1. lasting: release them" in markdown(Diagnosis("lab", 0, 1, (incident_of(cause),), ()), "x", str)
+
+
+def places(cause: Cause) -> list[str]:
+    acts = [step.act for step in cause.fix.steps if step.act is not None and step.act.kind == RELEASE]
+    return [path for _, path in acts[0].arguments]
+
+
+def test_only_places_at_which_cgroups_were_seen_to_die_are_released(tmp_path: Path) -> None:
+    many = new().leak("/jobs/*", 60_000, 60_000, 60_000).leak("/other/*", 40, 900, 900, "tidy")
+    assert places(cause_of(many, tmp_path / "ledger")) == ["/jobs/*"]
+    counted = new().gauge("dying", "own", 60_000, "/system.slice").gauge("dying", "own", 30, "/user.slice")
+    assert places(cause_of(counted, tmp_path / "counted")) == ["/system.slice/*"]
+    assert places(cause_of(new(), tmp_path / "nothing")) == []
 
 
 def incident_of(cause: Cause) -> Incident:

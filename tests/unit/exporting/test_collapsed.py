@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from io import BytesIO
+from typing import Any
 from urllib.parse import unquote
 
 from tests.helpers import truth
@@ -12,7 +14,7 @@ from zombiescope.exporting import collapsed
 from zombiescope.recording.reader import Recording
 
 
-def lines(recording: Recording, **options: bool) -> list[tuple[tuple[str, ...], int]]:
+def lines(recording: Recording, **options: Any) -> list[tuple[tuple[str, ...], int]]:
     out = BytesIO()
     collapsed.write(truth.samples(recording), out, **options)
     found = []
@@ -29,7 +31,7 @@ def test_every_stack_and_count_with_the_name_of_the_task_first(odd: Recording) -
 
 
 def test_a_stack_has_one_line(recording: Recording) -> None:
-    found = lines(recording, comm=False)
+    found = lines(recording, first=None)
     assert len({stack for stack, _ in found}) == len(found)
     assert dict(found) == truth.by_stack(truth.rows(recording))
 
@@ -45,3 +47,12 @@ def test_frames_are_marked_on_request(odd: Recording) -> None:
     frames = {frame for stack, _ in lines(odd, annotate=True) for frame in stack}
     assert {"do_syscall_64_[k]", "ena_io_poll_[k]", "[jit]_[j]", "main"} <= frames
     assert "do_syscall_64" not in frames
+
+
+def test_the_first_frame_may_be_the_process(recording: Recording) -> None:
+    by_comm, by_process = lines(recording), lines(recording, first="process")
+    assert sum(count for _, count in by_process) == sum(count for _, count in by_comm)
+    assert {stack[1:] for stack, _ in by_process} == {stack[1:] for stack, _ in by_comm}
+    named = {stack[0] for stack, _ in by_process} - {"not known"}
+    assert named
+    assert all(re.search(r" \[\d+\]$", name) for name in named)

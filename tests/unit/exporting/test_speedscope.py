@@ -14,17 +14,18 @@ from tests.helpers import truth, viewer
 from tests.helpers.truth import imported
 
 from zombiescope.exporting import collapsed, perf_script, pprof, speedscope
+from zombiescope.exporting.formats import By
 from zombiescope.recording.reader import Recording
 from zombiescope.recording.sample_event import SampleEvent
 
 
-def exported(recording: Recording, by: speedscope.By = "core") -> bytes:
+def exported(recording: Recording, by: By = "core") -> bytes:
     out = BytesIO()
     speedscope.write(truth.samples(recording), out, by=by, title="lab <1>")
     return out.getvalue()
 
 
-def document(recording: Recording, by: speedscope.By = "core") -> dict[str, Any]:
+def document(recording: Recording, by: By = "core") -> dict[str, Any]:
     found = json.loads(exported(recording, by))
     assert isinstance(found, dict)
     return found
@@ -36,7 +37,7 @@ def stacks(found: dict[str, Any], profile: dict[str, Any]) -> list[tuple[str, ..
 
 
 @pytest.mark.parametrize("by", ["core", "process", "thread"])
-def test_every_stack_and_count(odd: Recording, by: speedscope.By) -> None:
+def test_every_stack_and_count(odd: Recording, by: By) -> None:
     found = document(odd, by)
     counted = Counter(stack for profile in found["profiles"] for stack in stacks(found, profile))
     assert counted == truth.by_stack(truth.rows(odd))

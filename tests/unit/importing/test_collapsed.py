@@ -46,7 +46,7 @@ def test_names_may_hold_spaces() -> None:
 def test_marks_say_the_kind() -> None:
     rows, _ = read("app;main;do_syscall_64_[k];Foo_[j];bar_[i] 3\npy;f.py_[p] 1\n")
     assert kinds(rows) == {"app": "unknown", "main": "unknown", "do_syscall_64": "kernel", "Foo": "jit", "bar": "jit",
-                           "py": "unknown", "f.py_[p]": "user"}  # fmt: skip
+                           "py": "unknown", "f.py": "python"}  # fmt: skip
 
 
 def test_the_kernel_begins_at_its_doors() -> None:

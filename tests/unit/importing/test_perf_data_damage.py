@@ -2,119 +2,18 @@
 
 from __future__ import annotations
 
-import io
 import random
 import struct
 
 import pytest
+from tests.fuzz.targets.perf import SAMPLES, TEXT, perf_files
+from tests.fuzz.targets.perf import imported as run
+from tests.fuzz.targets.perf import perf_story as story
 from tests.helpers import records
-from tests.helpers.perf_file import (
-    BRANCH_STACK,
-    CALLCHAIN,
-    CGROUP,
-    CPU,
-    IDENTIFIER,
-    IP,
-    PERIOD,
-    RAW,
-    READ,
-    REGS_USER,
-    ROUND,
-    STACK_USER,
-    TID,
-    TIME,
-    attr,
-    compressed,
-    event_desc,
-    in_file,
-    in_pipe,
-    text,
-)
-from tests.helpers.records import CLOCK_ID, KERNEL, USER
+from tests.helpers.perf_file import attr, compressed, in_file
+from tests.helpers.records import CLOCK_ID, KERNEL
 
-from zombiescope.importing import perf_data
-from zombiescope.importing.perf_data import PerfDataImport
-from zombiescope.importing.rows import ImportReport
-
-TEXT = 0xFFFFFFFF81000000
-SAMPLES = 40
-
-
-def story() -> bytes:
-    data = records.comm(7, 7, b"sh", 0) + records.mmap2(7, 0x1000, 0x1000, 0, b"/bin/nothing", 0)
-    for number in range(SAMPLES):
-        at = 1000 + number * 10
-        chain = [KERNEL, TEXT + number % 7, TEXT + 0x50, USER, 0x1100 + number % 3, 0x1200]
-        data += records.sample(7, 7, at, chain, cpu=number % 4)
-        if number % 8 == 0:
-            data += records.fork(100 + number, 7, 100 + number, 7, at + 1) + records.leave(
-                100 + number, 100 + number, at + 2
-            )
-            data += records.comm(7, 7, b"n%d" % number, at + 3, is_exec=True) + records.ksymbol(
-                TEXT + 9, 8, b"bpf", at + 4
-            )
-        if number % 10 == 9:
-            data += ROUND
-    return data
-
-
-def odd_story() -> tuple[bytes, list[tuple[bytes, list[int]]]]:
-    """Samples with every field of changing length."""
-    bits = (
-        IDENTIFIER
-        | IP
-        | TID
-        | TIME
-        | CPU
-        | PERIOD
-        | READ
-        | CALLCHAIN
-        | RAW
-        | BRANCH_STACK
-        | REGS_USER
-        | STACK_USER
-        | CGROUP
-    )
-    data = b""
-    for number in range(SAMPLES):
-        body = struct.pack("<QQIIQIIQ", 1 + number % 2, TEXT, 7, 7, 1000 + number, 0, 0, 5)
-        body += struct.pack("<QQQQQ", 2, number, 1, number, 2)
-        body += struct.pack("<QQQQ", 3, KERNEL, TEXT, TEXT + 8) + struct.pack("<I4s", 4, b"rawr")
-        body += struct.pack("<QQQQ", 1, 0, 0, 0) + struct.pack("<QQ", 1, 5) + struct.pack("<Q8sQ", 8, b"stack", 8)
-        data += records.record(9, body + struct.pack("<Q", 77), misc=1)
-    kinds = [(attr(bits, read_format=12, regs_user=1), [1]), (attr(bits, config=2, read_format=12, regs_user=1), [2])]
-    return data, kinds
-
-
-def bases() -> dict[str, bytes]:
-    odd, attrs = odd_story()
-    described = event_desc([(attr(), "cpu-clock", [CLOCK_ID])])
-    entry = struct.pack("<IHHi", 0, 2, 52, 7) + bytes(24) + b"/bin/nothing\0\0\0\0"
-    features = {2: entry, 3: text("node"), 4: text("6.1"), 12: described, 21: struct.pack("<QQ", 1000, 2000)}
-    return {
-        "file": in_file(story(), features=features),
-        "pipe": in_pipe(story()),
-        "zstd": in_file(compressed(story(), 9) + ROUND),
-        "zstd-pipe": in_pipe(compressed(story(), 9, second_form=True)),
-        "odd": in_file(odd, attrs),
-    }
-
-
-BASES = bases()
-
-
-def run(data: bytes) -> tuple[int, ImportReport]:
-    outcome = ImportReport()
-    importer = PerfDataImport(kallsyms=None, symbol_dirs=[], inline=False, outcome=outcome)
-    count = 0
-    for rows in importer.read(io.BytesIO(data), "perf.data", len(data), lambda _: None):
-        count += len(rows)
-        assert sum(rows.stack_lengths) == len(rows.stack_frames)
-        assert all(0 <= number < len(rows.frames) for number in rows.stack_frames)
-        assert all(-1 <= number < len(rows.stack_lengths) for number in rows.stack)
-        assert all(-1 <= number < len(rows.tasks) for number in rows.task)
-    perf_data.file_clock(io.BytesIO(data), "perf.data")
-    return count, outcome
+BASES = perf_files()
 
 
 @pytest.mark.parametrize("name", sorted(BASES))

@@ -3,72 +3,12 @@
 
 from __future__ import annotations
 
-from itertools import accumulate
-from typing import Any, NamedTuple
-
 import pytest
+from tests.helpers.script_rows import CHAIN, Sample, parse
 
 from zombiescope._native import PerfScriptText
 from zombiescope.importing.perf_script import PerfScriptImport, ScriptHeader, place
 from zombiescope.importing.rows import ImportReport
-
-CHAIN = "\tffffffff821e81e7 clear_page_erms+0x7 ([kernel.kallsyms])\n\t          16e0ba __memset+0x7a (/usr/lib/libc.so.6)\n"
-
-
-class Sample(NamedTuple):
-    comm: str | None
-    pid: int | None
-    tid: int | None
-    cpu: int
-    time_us: int
-    period: int | None
-    event: str
-    stack: tuple[str, ...]
-    """Outermost first."""
-
-
-class Parsed(NamedTuple):
-    samples: list[Sample]
-    frames: dict[str, tuple[str, str]]
-    """Name -> (module, kind)."""
-    text: Any
-    idle: int
-
-
-def parse(text: str | bytes, piece: int = 1 << 20, limit: int = 1_000_000, cut: bool = False) -> Parsed:
-    data = text if isinstance(text, bytes) else text.encode()
-    reader = PerfScriptText(place, limit)
-    samples: list[Sample] = []
-    kinds: dict[str, tuple[str, str]] = {}
-    idle = 0
-
-    def take() -> None:
-        nonlocal idle
-        times, cpus, tasks, stacks, periods, events, lengths, flat, frames, who, names, idlers = reader.take()
-        idle += idlers
-        ends = [*accumulate(lengths)]
-        kinds.update({name: (module, kind) for name, module, kind in frames})
-        for row in range(len(times)):
-            at = stacks[row]
-            run = flat[ends[at] - lengths[at] : ends[at]] if at >= 0 else ()
-            pid, tid, comm = who[tasks[row]] if tasks[row] >= 0 else (None, None, None)
-            period = periods[row] if periods is not None else None
-            name = names[events[row] if events is not None else 0]
-            stack = tuple(frames[number][0] for number in run)
-            samples.append(Sample(comm, pid, tid, cpus[row], times[row], period, name, stack))
-
-    for start in range(0, len(data), piece):
-        part = data[start : start + piece]
-        at = reader.feed(part)
-        while at < len(part):
-            take()
-            at = reader.feed(part, at)
-    reader.finish(cut)
-    take()
-    assert reader.event_lines == len(samples) + sum(
-        count for why, count in reader.skipped.items() if "lost" not in why and "stacks without" not in why
-    )
-    return Parsed(samples, kinds, reader, idle)
 
 
 def only(text: str) -> Sample:
@@ -324,3 +264,33 @@ def test_kernel_names_are_missing_only_where_there_is_none() -> None:
 
 def test_memory_without_a_file_has_one_name_everywhere() -> None:
     assert place(b"[unknown]", b"//anon", False) == ("[unknown]", "[anon]", "jit")
+
+
+MARGIN = """
+java 19983 cycles:
+ffffffff8103d0ca native_write_msr_safe ([kernel.kallsyms])
+7f7241fbe6d8 arrayOopDesc::base(BasicType) const (/opt/jdk/libjvm.so)
+7f72432b4e9a start_thread (/lib/x86_64-linux-gnu/libpthread-2.15.so)
+
+add 7 [003] cycles:
+7f722d12e1d4 LBusy;::main (/tmp/perf-19982.map)
+
+"""
+
+
+@pytest.mark.parametrize("limit", [1, 2, 1000])
+@pytest.mark.parametrize("piece", [1, 17, 1 << 16])
+def test_frames_may_stand_at_the_margin(piece: int, limit: int) -> None:
+    """As in a test of FlameGraph's: no times, and the tabs taken out."""
+    java, add = parse(MARGIN, piece, limit=limit).samples
+    assert list(java.stack) == [
+        "start_thread", "arrayOopDesc::base(BasicType) const", "native_write_msr_safe",
+    ]  # fmt: skip
+    assert (java.comm, java.pid, java.time_us) == ("java", 19983, -1)
+    assert (add.comm, add.pid, add.cpu) == ("add", 7, 3)
+    assert list(add.stack) == ["LBusy;::main"]
+
+
+def test_a_process_that_is_called_like_an_address_is_a_process() -> None:
+    text = "deadbeef 12 [000] 1.000000: cycles: ffffffff821e81e7 f ([kernel.kallsyms])\n" * 3
+    assert [sample.comm for sample in parse(text).samples] == ["deadbeef"] * 3

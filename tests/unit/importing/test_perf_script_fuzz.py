@@ -7,23 +7,9 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.importing.test_perf_script import CHAIN, parse
-
-LINES = (
-    "apt-get 10397 [000] 12089.187050:    2004008 cpu-clock:ppp: ",
-    "python3 worker 7  1234/1235  [003] 1.000001: 1 cycles: ",
-    "         swapper     0 [001] 1.000001: 1 cycles:  ffffffff821e81e7 halt+0x7 ([kernel.kallsyms])",
-    "perf   12 [000] 5.000001: sched:sched_switch: prev_comm=a:b prev_pid=1 ==> next_comm=c",
-    "a 1 [000] 1.500000: PERF_RECORD_LOST lost 24",
-    "apt-get 10397 cycles: ",
-    "\tffffffff821e81e7 f+0x7 ([kernel.kallsyms])",
-    "\t            1234 Vec::push (inlined)",
-    "\t            1234 main+0x4 (/bin/a (deleted))",
-    "  main.c:12",
-    "# hostname : x",
-    "",
-)
-TEXT = "".join(f"{line}\n{CHAIN}\n" for line in LINES).encode()
+from tests.fuzz.targets.perf import SCRIPT as TEXT
+from tests.fuzz.targets.perf import SCRIPT_LINES as LINES
+from tests.helpers.script_rows import parse
 
 
 @pytest.mark.parametrize("seed", range(60))

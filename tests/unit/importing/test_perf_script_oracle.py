@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Needs
-from tests.unit.importing.test_perf_script import parse
+from tests.helpers.script_rows import parse
 
 LOAD = "i=0; while [ $i -lt 150 ]; do i=$((i+1)); cat /proc/self/stat > /dev/null; done"
 EVENT = re.compile(r"(?P<comm>.+?) +(?P<pid>-?\d+)(?:/(?P<tid>-?\d+))? +\[(?P<cpu>\d+)\] +(?P<s>\d+)\.(?P<us>\d{6})\d*: +(?P<period>\d+ +)?(?P<event>\S+): *")  # fmt: skip

@@ -139,3 +139,11 @@ def test_the_count_that_grows_while_it_is_read_is_not_mixed_up(asked: Ethtool, m
     assert asked.statistics("eth0") is None
     assert asked.why is not None
     assert "changed" in asked.why
+
+
+def test_counters_whose_meaning_is_known_are_taken_before_any_queue() -> None:
+    queues = [f"rx{queue}_xdp_errors" for queue in range(300)]
+    known = ["module_high_temp", "rx_pci_signal_integrity", "rx_pcs_symbol_err_phy", "link_down_events_phy"]
+    chosen = [name for _, name in choose([*queues, *known])]
+    assert chosen[: len(known)] == known
+    assert len(chosen) == MAX_COUNTERS

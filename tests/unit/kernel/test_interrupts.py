@@ -164,3 +164,9 @@ def test_this_machine_takes_interrupts() -> None:
     assert all(delta > 0 and (cpu in table.cpus or cpu == NO_CPU) for _, cpu, delta in deltas)
     assert {label for label, _, _ in deltas} <= set(kept.devices())
     assert deltas
+
+
+def test_a_wide_counter_that_starts_again_has_not_run_backwards() -> None:
+    kept = interrupts.Interrupts()
+    kept.update(b"     CPU0\n25: 9209120330\n")
+    assert kept.update(b"     CPU0\n25: 1\n") == [("25", -1, 1)]

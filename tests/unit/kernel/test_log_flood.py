@@ -68,3 +68,36 @@ def test_a_thousand_subjects_do_not_break_the_bound() -> None:
     guard = FloodGuard(per_second=2)
     passed = sum(len(guard.admit(killed(n, f"job{n}"), n)) for n in range(1_000))
     assert passed == 256
+
+
+def xid(code: int, gpu: str = "0000:81:00", comm: str = "python3") -> LogEvent:
+    fields: dict[str, str | int] = {"gpu": gpu, "xid": code, "comm": comm}
+    return LogEvent("gpu_xid", "critical", "kmsg", f"NVRM: Xid (PCI:{gpu}): {code}, ...", fields, "nvidia.xid")
+
+
+def test_another_code_of_a_gpu_that_floods_the_log_is_not_lost_in_it() -> None:
+    guard = FloodGuard(per_second=20)
+    for _ in range(10_000):
+        guard.admit(xid(95), 0)
+    assert guard.admit(xid(79), 1) == [xid(79)]
+
+
+def test_what_a_flood_held_back_is_told_for_each_code_of_each_gpu() -> None:
+    guard = FloodGuard(per_second=2)
+    for _ in range(100):
+        for gpu in ("0000:81:00", "0000:82:00"):
+            for code in (95, 31):
+                guard.admit(xid(code, gpu), 0)
+    held = {(one.fields["gpu"], one.fields["xid"]): one.fields["held"] for one in guard.flush(2 * SECOND)}
+    assert len(held) == 4
+    assert sum(map(int, held.values())) == guard.held
+    assert min(map(int, held.values())) >= 98
+
+
+def test_a_thousand_codes_and_gpus_are_told_in_a_bounded_number_of_events() -> None:
+    guard = FloodGuard(per_second=0)
+    for number in range(5_000):
+        guard.admit(xid(number), 0)
+    told = guard.flush(2 * SECOND)
+    assert len(told) <= 64
+    assert sum(int(one.fields["held"]) for one in told) == guard.held

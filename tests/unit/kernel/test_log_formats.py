@@ -142,7 +142,7 @@ def test_a_warning_that_nobody_has_listed_is_kept_and_alarms_nobody(level: int) 
          {"gpu": "0000:81:00", "xid": 79}),
         ("NVRM: Xid (PCI:0000:81:00): 79, GPU has fallen off the bus.", {"gpu": "0000:81:00", "xid": 79}),
         ("NVRM: Xid (PCI:0000:01:00 GPU-I:05 GPU-CI:02): 31, pid=7, name=a, b, MMU Fault",
-         {"gpu": "0000:01:00 GPU-I:05 GPU-CI:02", "xid": 31, "pid": 7, "comm": "a"}),
+         {"gpu": "0000:01:00", "gpu_instance": 5, "compute_instance": 2, "xid": 31, "pid": 7, "comm": "a"}),
         ("NVRM: GPU 0000:18:00.0: GPU has fallen off the bus.", {"gpu": "0000:18:00.0", "xid": 79}),
     ],
 )  # fmt: skip

@@ -77,7 +77,7 @@ def test_a_container_is_named_with_its_image_and_pod_and_never_by_its_runtime(
 
 
 def plan(*texts: str, **parts: str) -> Any:
-    steps = [{"text": text, "undo": "", "check": "", **parts} for text in texts]
+    steps = [{"command": text, "does": "", "undo": "", "verify": "", **parts} for text in texts]
     return {**incident("zombie-memcg", "walker", LOOP), "causes": [{"fix": {"plan": steps}}]}
 
 
@@ -157,3 +157,21 @@ def test_the_score_counts_what_ran() -> None:
     assert "| cfs-throttle (node) | cfs-throttle | cfs-throttle |" in page
     assert "ran in lab node, Linux 6.1, cgroup v2" in page
     assert "| global-reclaim | global-reclaim | - | no node |" in page
+
+
+def test_what_was_repaired_by_its_plan_is_counted_and_shown() -> None:
+    fix = {
+        "verified": True, "verdict": "verified", "cgroups_before_fix": 6_240, "cgroups_after_fix": 255,
+        "steps": [{"id": "unit.disable:x.service", "state": "applied", "why": ""}, {"id": "a", "state": "skipped"}],
+        "checks": ["no core lost to it"],
+    }  # fmt: skip
+    results = [
+        result("zombie-tmpfs", fix=fix),
+        result("zombie-unit", fix={**fix, "verified": None}),
+        result("cfs-throttle"),
+    ]
+    total = score(results)
+    assert (total["fixes"], total["fixes_verified"]) == (2, 1)
+    assert "repaired by `fix` and verified: 1 of 2" in sentence(total)
+    assert "| zombie-tmpfs | unit.disable | 6,240 -> 255 | verified | no core lost to it |" in page_of(results)
+    assert "repaired" not in sentence(score([result("cfs-throttle")]))

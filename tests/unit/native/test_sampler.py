@@ -153,8 +153,18 @@ def test_a_task_says_when_its_process_was_forked_and_a_thread_says_the_same() ->
     assert [(task[2], task[6]) for task in decoder.take_tasks()] == [(50, 1000), (51, 1000), (60, None)]
 
 
-def test_code_maps_of_a_dead_process_are_kept_for_one_more_drain() -> None:
+def test_a_mark_that_the_kernel_left_from_another_listener_is_not_believed() -> None:
     decoder = sampler()
+    spoiled = records.mmap2(70, 0x1000, 0x2000, 0x3000, b"/bin/short", 2, b"\xaa" * 20)
+    decoder.feed(0, records.comm(70, 70, b"short", 1, is_exec=True) + spoiled)
+    mappings = decoder.mappings(70)
+    assert mappings is not None
+    (found,) = mappings
+    assert found[3][:2] == (b"/bin/short", None)
+
+
+def test_code_maps_of_a_dead_process_are_kept_for_one_more_drain() -> None:
+    decoder = sampler(has_build_id=True)
     decoder.feed(
         0,
         records.comm(70, 70, b"short", 1, is_exec=True)

@@ -9,7 +9,7 @@ import pytest
 from tests.helpers.made import Sample, opened
 from tests.helpers.recordings import SECOND, START_US, Written, write_recording
 
-from zombiescope.profile import heatmap
+from zombiescope.profile import colours, heatmap
 from zombiescope.profile.selection import Filters, Selection
 from zombiescope.recording.reader import open_recording
 
@@ -81,3 +81,51 @@ def test_both_maps_hold_every_sample_and_show_the_lost_core(written: Written) ->
     hottest = np.unravel_index(int(cores.values.argmax()), cores.values.shape)
     assert hottest[1] == written.incident.cpu
     assert written.incident.from_us <= cores.start_us + int(hottest[0]) * SECOND < written.incident.to_us
+
+
+def test_a_full_core_has_no_stripe_at_the_usual_rate(tmp_path: Path) -> None:
+    """99 samples a second in 50 rows: the counts must have a row with one, and the picture must not show it."""
+    samples = [Sample(round(number * SECOND / 99) + 3_000, "a") for number in range(3 * 99)]
+    with opened(tmp_path, *samples) as recording:
+        recording.node["hz"] = 99
+        drawn = heatmap.subsecond(Selection(recording, START_US, START_US + 3 * SECOND))
+    assert set(drawn.values[1].tolist()) == {1, 2}
+    assert drawn.spread is not None
+    assert drawn.spread[1] == pytest.approx(np.full(50, 99 / 50), abs=1e-3)
+    assert float(drawn.spread.sum()) == pytest.approx(drawn.total)
+
+
+@pytest.mark.parametrize("rows", [1, 10, 50, 100, 1000])
+def test_spreading_keeps_every_sample_in_any_number_of_rows(tmp_path: Path, rows: int) -> None:
+    with opened(tmp_path, Sample(10, "a"), Sample(SECOND - 10, "a"), Sample(2 * SECOND + 500_000, "a")) as recording:
+        recording.node["hz"] = 99
+        drawn = heatmap.subsecond(Selection(recording, START_US, START_US + 3 * SECOND), rows)
+        assert drawn.spread is not None
+        assert float(drawn.spread.sum()) == pytest.approx(3)
+        small = drawn.narrowed(1, 5)
+        assert small.spread is not None
+        assert float(small.spread.sum()) == pytest.approx(3)
+        assert drawn.values.sum() == 3
+
+
+def test_the_rate_of_an_import_is_seen_in_its_samples(tmp_path: Path) -> None:
+    samples = [Sample(round(number * SECOND / 99) + 3_000, "a", cpu) for number in range(99) for cpu in (0, 1)]
+    with opened(tmp_path, *samples) as recording:
+        recording.node.pop("hz", None)
+        drawn = heatmap.subsecond(Selection(recording, START_US, START_US + SECOND))
+    assert drawn.spread is not None
+    assert drawn.spread[0, 1:-1] == pytest.approx(np.full(48, 2 * 99 / 50), abs=0.01)
+
+
+def test_a_recording_that_does_not_say_its_rate_is_drawn_from_counts(tmp_path: Path) -> None:
+    with opened(tmp_path, Sample(10, "a")) as recording:
+        recording.node.pop("hz", None)
+        assert heatmap.subsecond(Selection(recording, START_US, START_US + SECOND)).spread is None
+
+
+def test_a_full_picture_is_no_wall_of_the_darkest_colour() -> None:
+    full = colours.HeatScale.of([2.0] * 500)
+    assert 0.3 < full.level(2.0) < 0.6
+    assert full.level(1.0) < full.level(2.0) < full.level(2.4)
+    idle = colours.HeatScale.of([1.0] * 500 + [200.0])
+    assert (idle.level(1.0), idle.level(200.0)) == (0.0, 1.0)

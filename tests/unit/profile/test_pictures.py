@@ -68,7 +68,7 @@ def test_a_heat_map_is_one_path_for_each_colour(drawn: tuple[Tree, Tree, Heatmap
         paths = list(parsed(svg.heatmap(map_, "lab", UTC)).iter(f"{SVG}path"))
         assert 1 < len(paths) <= len(colours.HEAT)
         boxes = [box for path in paths for box in re.findall(r"M\d+ \d+h(\d+)v(\d+)h-\d+", path.attrib["d"])]
-        assert sum(int(wide) * int(tall) for wide, tall in boxes) == int((map_.values > 0).sum())
+        assert sum(int(wide) * int(tall) for wide, tall in boxes) == int((map_.shades > 0).sum())
 
 
 def test_text_keeps_to_its_width(drawn: tuple[Tree, Tree, Heatmap, Heatmap]) -> None:
@@ -95,7 +95,7 @@ def test_the_second_goes_upwards_in_text(tmp_path: Path) -> None:
     samples = [Sample(0, "a"), Sample(1, "a"), Sample(SECOND + 990_000, "a")]
     with opened(tmp_path, *samples) as recording:
         map_ = heatmap.subsecond(Selection(recording, START_US, START_US + 2 * SECOND), rows=2)
-    assert terminal.plain(terminal.heatmap(map_, 80, UTC)).splitlines() == [" 0.5s  ░", "   0s ▓", "      08:53:20"]
+    assert terminal.plain(terminal.heatmap(map_, 80, UTC)).splitlines() == [" 0.5s  ░", "   0s █", "      08:53:20"]
 
 
 def test_a_control_character_in_a_name_does_not_reach_the_terminal(tmp_path: Path) -> None:

@@ -89,6 +89,12 @@ def test_any_window_of_the_core_map(recording: Recording, window: tuple[int, int
     assert drawn.values.tolist() == expected.tolist()
 
 
+@pytest.fixture(autouse=True)
+def as_of_a_long_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Short ones are drawn by the exact time of each sample."""
+    monkeypatch.setattr(heatmap, "READ_SAMPLES", 0)
+
+
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(window=WINDOW)
 def test_any_window_of_stacks(recording: Recording, window: tuple[int, int]) -> None:

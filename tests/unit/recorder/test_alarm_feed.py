@@ -36,6 +36,9 @@ class StandInCounters:
     def take_waited_us(self) -> int:
         return 300_000
 
+    def take_suspects(self) -> list[str]:
+        return []
+
 
 @pytest.fixture
 def alarm() -> StandInAlarm:

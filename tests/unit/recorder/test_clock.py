@@ -31,3 +31,17 @@ def test_a_step_is_told_once_and_earlier_stamps_keep_their_time(monkeypatch: pyt
     assert step.seconds == pytest.approx(3600, abs=0.1)
     assert here.adopt() is None
     assert here.wall_us(stamp) - before == pytest.approx(3_600_000_000, abs=100_000)
+
+
+def test_what_was_slept_is_age_and_what_was_set_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Retention counts from the earliest that it may be: a machine that slept for a day is a day older."""
+    here, hour = WallClock(), 3_600_000_000_000
+    offset, slept = clock.read_offset_ns, clock.read_slept_ns
+    monkeypatch.setattr(clock, "read_offset_ns", lambda: offset() + 3 * hour)
+    monkeypatch.setattr(clock, "read_slept_ns", lambda: slept() + 2 * hour)
+    step = here.adopt()
+    assert step is not None
+    assert step.seconds == pytest.approx(3600, abs=0.1)
+    assert step.slept_us == pytest.approx(7_200_000_000, abs=100_000)
+    now = here.now_us()
+    assert now - here.certain_us(now) == pytest.approx(3_600_000_000, abs=100_000)

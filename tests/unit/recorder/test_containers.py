@@ -1,105 +1,22 @@
-"""Containers while they come and go: rows, budget, bounds, who asked for them, and those that come back."""
+"""Containers while they come and go: rows, budget, bounds, and those that come back."""
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.helpers.tracked_containers import AGENT, LOOP, SECOND, START, Node, cid, run
 
-from zombiescope.containers import requester
-from zombiescope.containers.client import Client
 from zombiescope.containers.description import Description
-from zombiescope.containers.requester import Asking, Requester
 from zombiescope.recorder import containers as module
-from zombiescope.recorder import worker
 from zombiescope.recorder.container_lookup import (
     Answer,
-    ClientAnswer,
-    ClientQuestion,
-    ContainerAnswer,
-    ContainerLookup,
     ContainerQuestion,
-    Question,
-    RunningClientsAnswer,
-    RunningClientsQuestion,
 )
-from zombiescope.recorder.containers import BURST, ContainerTracker
-from zombiescope.recorder.tracepoints import TraceRecord
-from zombiescope.recording import schema
-
-SECOND = 1_000_000
-START = 1_000 * SECOND
-LOOP = Requester("agent-loop", 10, "ecs.service", "/bin/sh /opt/agent-loop")
-OTHER = Requester("ci", 20, "ci.service", "ci")
-AGENT = Description(name="agent", image="registry.local/ecs-agent:1.2", runtime="docker", restart_policy="no")
-
-
-def cid(number: int) -> str:
-    return f"{number:064x}"
-
-
-class Rows:
-    """In the place of a batch."""
-
-    def __init__(self) -> None:
-        self.all: dict[str, list[dict[str, Any]]] = {}
-
-    def add(self, table: schema.Table, row: tuple[Any, ...]) -> None:
-        names = [column.name for column in table.columns]
-        self.all.setdefault(table.name, []).append(dict(zip(names, row, strict=True)))
-
-    def __getitem__(self, name: str) -> list[dict[str, Any]]:
-        return self.all.get(name, [])
-
-
-class Node:
-    """A tracker, with a lookup thread that is played."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.rows = Rows()
-        self.asked: list[Question] = []
-        self.accepts = True
-        self.tracker = ContainerTracker(self.rows, self._ask, str(root))  # type: ignore[arg-type]
-        self.now = START
-        self.events: list[Any] = []
-
-    def _ask(self, question: Question) -> bool:
-        if self.accepts:
-            self.asked.append(question)
-        return self.accepts
-
-    def second(self, *answers: Answer) -> None:
-        self.now += SECOND
-        self.events += self.tracker.second(self.now, answers)
-
-    def answer(self, known: Description = AGENT) -> list[Answer]:
-        taken, self.asked = self.asked, []
-        return [ContainerAnswer(one, known) for one in taken if isinstance(one, ContainerQuestion)]
-
-    def made(self, number: int, pid: int = 99) -> None:
-        self.tracker.made(f"/docker/{cid(number)}", pid, self.now)
-
-    def removed(self, number: int) -> None:
-        self.tracker.removed(f"/docker/{cid(number)}", self.now)
-
-    def client(self, pid: int, asks: Client, who: Requester | None) -> ClientAnswer:
-        """A client that was executed now, and lives until it `ends`."""
-        place = self.root / "proc" / str(pid)
-        place.mkdir(parents=True)
-        (place / "stat").write_text(f"{pid} (docker) S 1 1 1 0 -1 0 {'0 ' * 12}5 {'0 ' * 25}\n")
-        return ClientAnswer(ClientQuestion(pid, self.now), Asking(asks, 5, who))
-
-    def ends(self, pid: int) -> None:
-        (self.root / "proc" / str(pid) / "stat").unlink()
-
-    def last(self, number: int) -> dict[str, Any]:
-        return [row for row in self.rows["containers"] if row["id"] == cid(number)][-1]
+from zombiescope.recorder.containers import BURST
 
 
 @pytest.fixture
@@ -240,6 +157,23 @@ def test_memory_is_bounded_and_those_that_ended_go_first(node: Node, monkeypatch
     assert "1 did not fit" in node.rows["gaps"][0]["why"]
 
 
+def test_of_those_that_ended_a_bounded_number_is_remembered_and_none_is_lost(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MAX_OVER", 5)
+    for number in range(40):
+        node.made(number)
+        node.second(*node.answer())
+        node.removed(number)
+        node.second()
+    assert list(node.tracker._known) == [cid(number) for number in range(35, 40)]
+    assert all(node.last(number)["exited"] is not None for number in range(40))
+    # one that is remembered is the same one again
+    node.made(39)
+    node.second()
+    assert node.tracker._known[cid(39)].runs == 2
+
+
 def test_a_neighbour_who_makes_up_containers_leaves_the_budget_and_the_room_to_others(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -271,111 +205,6 @@ def test_an_id_at_another_path_is_an_impostor(node: Node) -> None:
     node.second(*node.answer(Description(name="victim")))
     row = node.last(1)
     assert (row["name"], row["runs"], row["exited"], row["cgroup"]) == ("agent", 1, None, f"/docker/{cid(1)}")
-
-
-# --- who asked -------------------------------------------------------------------------------------------------------
-
-
-def run(image: str = "registry.local/ecs-agent:1.2", name: str | None = None) -> Client:
-    return Client("docker", "run", name, image)
-
-
-def test_the_client_that_lives_and_fits_is_the_one(node: Node) -> None:
-    clients = [node.client(30, run(), LOOP), node.client(31, run("other:1"), OTHER)]
-    node.made(1)
-    node.second(*clients, *node.answer())
-    row = node.last(1)
-    assert (row["requester"], row["requester_pid"], row["requester_unit"]) == ("agent-loop", 10, "ecs.service")
-    # it asked for one container: the next of the same image is not its
-    node.made(2)
-    node.second(*node.answer())
-    assert node.last(2)["requester"] is None
-
-
-def test_a_name_beats_an_image(node: Node) -> None:
-    clients = [node.client(30, run(name="agent"), LOOP), node.client(31, run(), OTHER)]
-    node.made(1)
-    node.second(*clients, *node.answer())
-    assert node.last(1)["requester"] == "agent-loop"
-
-
-def test_of_several_that_fit_equally_nobody_is_named_unless_they_are_one(node: Node) -> None:
-    clients = [node.client(30, run(), LOOP), node.client(31, run(), OTHER)]
-    node.made(1)
-    node.second(*clients, *node.answer())
-    assert node.last(1)["requester"] is None
-    same = [node.client(40, run("x"), LOOP), node.client(41, run("x"), LOOP)]
-    node.made(2)
-    node.second(*same, *node.answer(Description(name="n", image="x")))
-    assert node.last(2)["requester"] == "agent-loop"
-
-
-def test_one_that_had_ended_before_did_not_ask(node: Node) -> None:
-    client = node.client(30, run(), LOOP)
-    node.second(client)
-    node.ends(30)
-    node.second()
-    node.second()
-    node.made(1)
-    node.second(*node.answer())
-    assert node.last(1)["requester"] is None
-
-
-def test_one_that_came_later_did_not_ask(node: Node) -> None:
-    node.made(1)
-    node.now += SECOND
-    client = node.client(30, run(), LOOP)
-    node.second(client, *node.answer())
-    assert node.last(1)["requester"] is None
-
-
-def test_a_restart_policy_has_no_client(node: Node) -> None:
-    """Somebody else runs the same image just then."""
-    client = node.client(30, run(), OTHER)
-    node.made(1)
-    node.second(client, *node.answer(Description(name="a", image=AGENT.image, restarts=4, restart_policy="always")))
-    assert (node.last(1)["requester"], node.last(1)["restart_policy"]) == (None, "always")
-
-
-def test_a_pods_container_has_no_client(node: Node) -> None:
-    client = node.client(30, run(), OTHER)
-    node.made(1)
-    node.second(client, *node.answer(Description(name="a", image=AGENT.image, pod_uid="u")))
-    assert node.last(1)["requester"] is None
-
-
-def test_a_client_of_before_is_who_asked_for_a_container_of_before_if_it_names_it(node: Node) -> None:
-    for number in (1, 2):
-        node.tracker.exists(f"/docker/{cid(number)}")
-    node.second()
-    assert RunningClientsQuestion() in node.asked
-    web, other = node.client(30, run("web:1", "web"), LOOP).asking, node.client(31, run("x:1"), OTHER).asking
-    assert web is not None
-    assert other is not None
-    told = RunningClientsAnswer(RunningClientsQuestion(), [(30, web), (31, other)])
-    first, second = node.answer()
-    assert isinstance(first, ContainerAnswer)
-    assert isinstance(second, ContainerAnswer)
-    node.second(told, replace(first, description=Description(name="web")), replace(second, description=Description()))
-    assert (node.last(1)["requester"], node.last(2)["requester"]) == ("agent-loop", None)
-    # AND it is asked once
-    node.second()
-    assert RunningClientsQuestion() not in node.asked
-
-
-def test_a_storm_of_clients_is_bounded(node: Node) -> None:
-    executed = node.tracker.tracepoints()[0].handle
-    for pid in range(1000):
-        executed(TraceRecord(1, 0, 0, pid, pid, b""), {}, node.now)
-    assert len(node.asked) == 40
-    node.second()
-    assert "960 clients were not read" in node.rows["gaps"][0]["why"]
-
-
-def test_only_clients_of_runtimes_are_traced(node: Node) -> None:
-    where = node.tracker.tracepoints()[0].where
-    assert where is not None
-    assert 'filename ~ "*/docker"' in where
 
 
 # --- those that come back --------------------------------------------------------------------------------------------
@@ -478,68 +307,3 @@ def idle_second(count: int, root: Path) -> float:
 def test_a_second_costs_the_same_with_ten_and_with_three_thousand(tmp_path: Path) -> None:
     few, many = idle_second(10, tmp_path), idle_second(3000, tmp_path)
     assert many < 5 * few + 20e-6
-
-
-# --- the thread ------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def lookup(tmp_path: Path) -> Iterator[ContainerLookup]:
-    made = ContainerLookup(str(tmp_path))
-    yield made
-    made.stop()
-
-
-def answers(lookup: ContainerLookup, count: int) -> list[Answer]:
-    found: list[Answer] = []
-    end = time.monotonic() + 10
-    while len(found) < count:
-        assert time.monotonic() < end
-        found += lookup.take()
-        time.sleep(0.001)
-    return found
-
-
-def test_the_thread_answers_in_order(lookup: ContainerLookup, tmp_path: Path) -> None:
-    (tmp_path / "var/log/pods/team-a_agent_u-1/agent").mkdir(parents=True)
-    assert lookup.ask(ClientQuestion(4242, 1))
-    assert lookup.ask(ContainerQuestion(cid(1), "containerd", "u-1", 1, 1))
-    client, container = answers(lookup, 2)
-    assert isinstance(client, ClientAnswer)
-    assert isinstance(container, ContainerAnswer)
-    assert client.asking is None
-    assert (container.description.namespace, container.description.pod) == ("team-a", "agent")
-
-
-def test_more_than_fit_are_refused(lookup: ContainerLookup, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lookup, "_most_queued", 0)
-    assert not lookup.ask(ClientQuestion(1, 1))
-
-
-def test_one_that_raises_costs_itself_and_one_that_hangs_is_left_behind(
-    lookup: ContainerLookup, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    held, waiting = threading.Event(), threading.Event()
-
-    def read(pid: int, _: str) -> None:
-        if pid == 13:
-            raise ValueError("an odd file")
-        if pid == 99:
-            waiting.set()
-            held.wait(10)
-
-    monkeypatch.setattr(requester, "read", read)
-    for pid in (13, 1):
-        lookup.ask(ClientQuestion(pid, 1))
-    answers(lookup, 1)
-    with pytest.raises(ValueError, match="an odd file"):
-        lookup.raise_failure()
-    lookup.ask(ClientQuestion(99, 1))
-    assert waiting.wait(10)
-    assert not lookup.newly_stuck()
-    monkeypatch.setattr(worker, "STUCK_S", 0.0)
-    assert lookup.newly_stuck()
-    lookup.ask(ClientQuestion(2, 1))
-    answers(lookup, 1)
-    held.set()
-    answers(lookup, 1)

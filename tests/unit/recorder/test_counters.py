@@ -170,3 +170,44 @@ def test_names_are_bounded(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(vmstat, "parse", lambda _: {f"made_up_{number}": number for number in range(10)})
     bench.second()
     assert len(names(bench, "vmstat")) <= 3
+
+
+def test_limits_and_the_clock_in_use_are_levels(bench: Bench) -> None:
+    clock = "sys/devices/system/clocksource/clocksource0/current_clocksource"
+    bench.put("proc/sys/kernel/pid_max", "32768\n")
+    bench.put(clock, "tsc\n")
+    first = bench.second()
+    assert (first["pid_max"], first["current"]) == (32768, 1)
+    bench.put(clock, "hpet\n")
+    bench.now_s += 60
+    bench.second()
+    keys = {row[0]: row[3] for row in bench.batch._rows[schema.SERIES.number]}
+    last = {keys[row[1]]: row[2] for row in bench.batch._rows[schema.COUNTERS.number]}
+    assert (last["tsc"], last["hpet"]) == (0, 1)
+    bench.batch._rows.clear()
+    bench.counters.restart()
+    bench.now_s += 60
+    assert bench.second()["pid_max"] == 32768
+
+
+def test_numa_is_read_where_there_is_more_than_one_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for node in range(2):
+        folder = tmp_path / f"sys/devices/system/node/node{node}"
+        folder.mkdir(parents=True)
+        (folder / "meminfo").write_text(f"Node {node} MemTotal: 100 kB\nNode {node} MemFree: {node} kB\n")
+        (folder / "numastat").write_text("numa_hit 10\nnuma_miss 3\n")
+    bench = Bench(tmp_path, monkeypatch)
+    assert bench.second()["free_bytes"] in (0, 1024)
+    for node in range(2):
+        bench.put(f"sys/devices/system/node/node{node}/numastat", "numa_hit 30\nnuma_miss 8\n")
+    bench.now_s += 10
+    assert bench.second()["numa_miss"] == 5
+    bench.counters.close()
+
+
+def test_a_table_that_becomes_nearly_full_is_worth_one_look(bench: Bench) -> None:
+    for files, suspects in ((100, []), (900, ["limits"]), (950, []), (100, []), (990, ["limits"])):
+        bench.put("proc/sys/fs/file-nr", f"{files}\t0\t1000\n")
+        bench.now_s += 10
+        bench.second()
+        assert bench.counters.take_suspects() == suspects

@@ -109,7 +109,9 @@ def test_descriptors_that_come_with_a_mark_are_not_kept(marks: MarkSocket, sende
 def opened(runtime: Path) -> SimpleNamespace:
     """What a recorder knows after it tried to listen there."""
     recorder = SimpleNamespace(intake=SimpleNamespace(marks=None), sources=Sources(), started_us=0)
-    Recorder.open_marks(recorder, runtime)  # type: ignore[arg-type]
+    Recorder.open_marks(recorder, runtime / "mark.sock")  # type: ignore[arg-type]
+    if hasattr(recorder, "feed"):
+        recorder.feed.close()
     return recorder
 
 

@@ -24,13 +24,16 @@ RESET = "[1214881.000000] ena 0000:00:05.0: Device reset completed successfully,
 BROKEN = "ValueError: broken by a test"
 
 STAGES = (
-    "stack samples (counts)", "per-core time (reader)", "rollups", "counters", "alarm", "memory cgroups (reader)",
+    "stack samples (counts)", "per-core time (reader)", "rollups", "counters", "disks (reader)",
+    "waiting tasks (reader)", "alarm", "memory cgroups (reader)",
     "cgroup statistics", "cgroup gauges", "lost records", "cost",
-    "systemd (events)", "kernel log (reader)", "marks", "stack samples", "task shares", "containers", "gaps",
-    "process lookup", "rollup file", "frames", "disk (reader)", "housekeeping", "doctor",
-    "systemd (reader)", "node file", "upkeep", "state file",
+    "systemd (events)", "kernel log (reader)", "marks", "what services tell", "stack samples", "task shares",
+    "containers", "gpu (reader)", "python stacks (reader)", "whole stacks (reader)", "gaps", "process lookup",
+    "rollup file", "frames", "disk (reader)", "housekeeping",
+    "doctor", "systemd (reader)", "node file", "upkeep", "state file",
     "kernel symbols (reader)", "new segment of samples", "new segment of counters", "new segment of cgroups",
-    "new segment of containers",
+    "new segment of containers", "new segment of GPUs", "new segment of mounts", "new segment of Python stacks",
+    "new segment of whole stacks",
 )  # fmt: skip
 
 Happens = Callable[[Replay, Recorder, int], None]

@@ -13,6 +13,7 @@ from tests.helpers.recordings import BOOT, SECOND, START_US
 
 from zombiescope.recorder import rollup as module
 from zombiescope.recorder.rollup import OTHER, Rollup
+from zombiescope.recording.log import SegmentReader
 from zombiescope.recording.reader import open_recording
 from zombiescope.recording.retention import ROLLUP_MAX_BYTES
 from zombiescope.views.history import history
@@ -128,6 +129,20 @@ def test_units_are_cut_to_those_with_most_cpu(node_dir: Path, monkeypatch: pytes
     assert {row["time"] for row in rows.values()} == {NOON_US}
 
 
+def test_names_that_are_new_each_time_fill_no_memory_and_lose_no_time(node_dir: Path) -> None:
+    rollup = Rollup(node_dir, BOOT)
+    for number in range(20_000):
+        rollup.unit_cpu(f"job-{number}", 1, 1)
+        rollup.unit_cpu("steady", 2, 0)
+        assert len(rollup._units) <= module.MAX_UNITS
+    rollup.flush(NOON_US)
+    rollup.close(NOON_US + MINUTE_US)
+    rows = {row["unit"]: row["cpu_ms"] for row in _rows(node_dir, "unit_hours")}
+    assert rows["steady"] == 40_000
+    assert sum(rows.values()) == 60_000
+    assert len(rows) == module.TOP_UNITS + 1
+
+
 def test_a_kill_costs_ten_minutes_of_units_at_most(node_dir: Path) -> None:
     rollup = Rollup(node_dir, BOOT)
     for second in range(0, 3600, 10):
@@ -207,3 +222,12 @@ def test_thirty_days_of_a_large_node_fit(node_dir: Path) -> None:
 def test_the_writer_needs_nothing_heavy() -> None:
     program = "import sys, zombiescope.recorder.rollup; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_a_file_says_the_labels_that_the_node_had_then(node_dir: Path) -> None:
+    rollup = Rollup(node_dir, BOOT, about={"labels": {"image": "v14"}, "kernel": "6.1"})
+    _run(rollup, [100] * 60)
+    (path,) = (node_dir / "rollup").iterdir()
+    with path.open("rb") as file:
+        header = SegmentReader(file).header
+    assert (header["labels"], header["kernel"], header["boot"]) == ({"image": "v14"}, "6.1", BOOT)

@@ -14,7 +14,7 @@ from tests.helpers.replay import IDLE, Replay, Runs, Task
 from zombiescope.kernel import cpu, hypervisor, kconfig
 from zombiescope.kernel.ethtool import Ethtool
 from zombiescope.recorder import __main__ as process
-from zombiescope.recorder import cgroups, node, recorder, rings
+from zombiescope.recorder import cgroups, node, parts, rings
 from zombiescope.recorder.child import ChildProcess
 from zombiescope.recorder.config import RecorderConfig
 from zombiescope.recorder.cores import Cores
@@ -108,18 +108,18 @@ BREAKS: tuple[tuple[str, Any, str], ...] = (
     ("stack samples (start)", rings, "load_kernel_symbols"),
     ("stack samples (start)", PerfRings, "follow"),
     ("tracepoints (start)", PerfRings, "trace"),
-    ("kernel log (start)", recorder, "KernelLog"),
+    ("kernel log (start)", parts, "KernelLog"),
     ("kernel log (start)", KernelLog, "settle"),
     ("memory cgroups (start)", cgroups, "CgroupCounter"),
     ("cgroup directories (start)", cgroups.CgroupTracker, "begin"),
     ("ledger (start)", Ledger, "restore"),
-    ("per-core time (start)", recorder, "Cores"),
+    ("per-core time (start)", parts, "Cores"),
     ("ksoftirqd run delay (start)", Cores, "follow"),
-    ("counters (start)", recorder, "Counters"),
+    ("counters (start)", parts, "Counters"),
     ("NIC drivers (start)", Counters, "drivers"),
     ("node (start)", kconfig, "read"),
     ("node (start)", hypervisor, "read"),
-    ("doctor (start)", recorder, "Doctor"),
+    ("doctor (start)", parts, "Doctor"),
 )
 
 

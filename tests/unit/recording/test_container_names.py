@@ -106,3 +106,9 @@ def test_an_image_is_meant_by_its_end(written: str, meant: bool) -> None:
 
 def test_a_digest_is_no_part_of_the_name() -> None:
     assert fits_image(ContainerName(image="ghcr.io/a/b@sha256:00ff"), "b")
+
+
+@pytest.mark.parametrize("pattern", ["Deployment/web", "Deployment/*", "*/web"])
+def test_an_owner_is_written_in_the_place_of_a_pod(pattern: str) -> None:
+    assert fits_pod("u", ContainerName("main", "i", "web-x", "ml", "Deployment/web"), pattern)
+    assert not fits_pod("u", ContainerName("main", "i", "api-x", "ml", "Deployment/api"), "Deployment/web")

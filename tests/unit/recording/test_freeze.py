@@ -36,6 +36,10 @@ def test_files_that_are_no_windows_freeze_nothing(tmp_path: Path) -> None:
     (tmp_path / "frozen").mkdir()
     (tmp_path / "frozen" / "a.json").write_text("{")
     (tmp_path / "frozen" / "b.json").write_text('{"id": "b"}')
+    for name, start in (("c", "soon"), ("d", 1e300), ("e", None), ("f", 1 << 63), ("g", [])):
+        window: dict[str, object] = {"id": name, "from_us": start, "to_us": 2, "why": "x", "at_us": 1}
+        (tmp_path / "frozen" / f"{name}.json").write_text(json.dumps(window))
+    (tmp_path / "frozen" / "h.json").write_text('{"id": "h", "from_us": 1, "to_us": 2, "why": [], "at_us": 1}')
     assert list_frozen(tmp_path) == []
     assert list_frozen(tmp_path / "none") == []
 

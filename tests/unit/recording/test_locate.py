@@ -5,11 +5,13 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from tests.conftest import Needs
 
+from zombiescope._mark import RECORDERS
 from zombiescope.recording import locate
 
 
@@ -25,7 +27,7 @@ def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return place
 
 
-def publish(runtime: Path, recording: Path, pid: int) -> Path:
+def publish(runtime: Path, recording: Path, pid: int, *, place: int = 1, started_us: int = 5) -> Path:
     node_dir = recording / "node=lab"
     node_dir.mkdir(parents=True, exist_ok=True)
     (node_dir / "lock").touch()
@@ -33,10 +35,10 @@ def publish(runtime: Path, recording: Path, pid: int) -> Path:
         "pid": pid,
         "recording": str(recording),
         "node": "lab",
-        "started_us": 5,
+        "started_us": started_us,
         "mark_socket": str(runtime / "mark.sock"),
     }
-    (runtime / locate.PUBLISHED).write_text(json.dumps(said))
+    (runtime / locate.published_name(place)).write_text(json.dumps(said))
     return node_dir / "lock"
 
 
@@ -59,9 +61,36 @@ def test_a_recorder_runs_while_its_lock_is_held(runtime: Path, tmp_path: Path) -
     assert locate.running_recorder() is None
 
 
+def test_a_second_recorder_hides_nobody(runtime: Path, tmp_path: Path) -> None:
+    # GIVEN one that runs for long, and its place taken
+    first = publish(runtime, tmp_path / "long", os.getpid(), started_us=5)
+    with first.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert locate.free_place(runtime) == 2
+        # WHEN a short one runs beside it
+        second = publish(runtime, tmp_path / "short", os.getpid(), place=2, started_us=9)
+        with second.open() as other:
+            fcntl.flock(other, fcntl.LOCK_EX)
+            # THEN both are found, and the first is the one that is meant
+            assert [one.recording.name for one in locate.running_recorders()] == ["long", "short"]
+            assert locate.default_dir() == tmp_path / "long"
+            assert locate.free_place(runtime) == 3
+        assert [one.recording.name for one in locate.running_recorders()] == ["long"]
+    # WHEN the first has ended, THEN its place is free
+    assert locate.free_place(runtime) == 1
+
+
+def test_only_so_many_are_listed(runtime: Path, tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        for place in range(1, RECORDERS + 1):
+            lock = stack.enter_context(publish(runtime, tmp_path / str(place), os.getpid(), place=place).open())
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        assert locate.free_place(runtime) is None
+
+
 @pytest.mark.parametrize("said", ["", "[]", "null", "{}", '{"pid": "x"}', '{"pid": 1, "recording": 7}'])
 def test_nonsense_in_the_published_file_is_no_recorder(runtime: Path, said: str) -> None:
-    (runtime / locate.PUBLISHED).write_text(said)
+    (runtime / locate.published_name(1)).write_text(said)
     assert locate.running_recorder() is None
 
 
@@ -70,7 +99,7 @@ def test_a_file_of_another_user_is_not_believed(needs: Needs, runtime: Path, tmp
     lock = publish(runtime, tmp_path / "rec", os.getpid())
     with lock.open() as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        os.chown(runtime / locate.PUBLISHED, 4242, 4242)
+        os.chown(runtime / locate.published_name(1), 4242, 4242)
         assert locate.running_recorder() is None
 
 
@@ -123,7 +152,7 @@ def test_a_recorder_whose_directory_root_gave_it_is_believed(needs: Needs, runti
     needs.root()  # only root can give a file away
     lock = publish(runtime, tmp_path / "rec", os.getpid())
     os.chown(runtime, 4242, 4242)
-    os.chown(runtime / locate.PUBLISHED, 4242, 4242)
+    os.chown(runtime / locate.published_name(1), 4242, 4242)
     with lock.open() as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         # THEN everybody finds it

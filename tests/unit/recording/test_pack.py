@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.helpers.made import Node
 from tests.helpers.recordings import SECOND, START_US, contents, write_recording, write_segment
 
 from zombiescope.recording import compact
@@ -85,6 +86,25 @@ def test_what_holds_at_the_start_comes_along(tmp_path: Path) -> None:
             assert last_value(packed, "vmstat", "pgfault", end_us) is None  # a counter does not hold
             assert packed.table("queues").column("cpus").to_pylist() == ["3"]
             assert packed.gaps(start_us, end_us) == whole.gaps(start_us, end_us) != []
+
+
+def test_gpus_and_the_processes_on_them_come_along(tmp_path: Path) -> None:
+    node = Node()
+    for second in range(1, 60):
+        node.gpu_second(START_US + second * SECOND, 0, 97, power_w=690)
+    node.gpu(START_US + SECOND, 0)
+    node.gpu(START_US + 20 * SECOND, 0, state="lost")
+    node.gpu(START_US + SECOND, 1)
+    node.gpu_process(START_US + SECOND, 0, 31917, "python3", start_ticks=7)
+    node.gpu_process(START_US + SECOND, 1, 31918, "python3", start_ticks=8)
+    node.gpu_process(START_US + 9 * SECOND, 1, 31918, "python3", start_ticks=8, ended=True)
+    write_segment(tmp_path / "whole", node.tables)
+    with open_recording(tmp_path / "whole") as whole:
+        pack(whole, START_US + 40 * SECOND, START_US + 60 * SECOND, tmp_path / "x.zscope")
+    with open_recording(tmp_path / "x.zscope") as packed:
+        assert packed.table("gpus").column("state").to_pylist() == ["ok", "lost"]
+        assert packed.table("gpu_processes").column("pid").to_pylist() == [31917]
+        assert packed.table("gpu_seconds").column("utilisation_samples").to_pylist() == [[97] * 5] * 20
 
 
 def test_a_window_that_starts_in_a_hole_says_so(tmp_path: Path) -> None:

@@ -99,3 +99,22 @@ def test_an_abandoned_file_is_gone(tmp_path: Path) -> None:
 def test_no_rows_have_no_bounds(tmp_path: Path) -> None:
     facts = TableWriter(schema.COUNTERS, "lab-1", tmp_path / "x").close()
     assert (facts.rows, facts.from_us, facts.to_us) == (0, None, None)
+
+
+@pytest.mark.parametrize("table", schema.TABLES, ids=lambda table: table.name)
+def test_columns_that_a_file_does_not_have_have_no_values(tmp_path: Path, table: schema.Table) -> None:
+    """An older version did not write them all."""
+    every = columns.arrow_schema(table)
+    kept = every.field(table.time_column or every.names[0])
+    pq.write_table(pa.table({kept.name: pa.nulls(3, kept.type)}), tmp_path / "x")
+    with (tmp_path / "x").open("rb") as file:
+        rows = parquet_part._read_parquet(file, table, None, None, None, TOTAL_FLOOR_BYTES)
+    assert (len(rows), rows.schema.names) == (3, every.names)
+
+
+def test_a_text_that_is_stored_as_something_else_is_damage(tmp_path: Path) -> None:
+    folder = tmp_path / "x"
+    nested = pa.array([{"name": "a"}], pa.struct([("name", pa.string())]))
+    pq.write_table(pa.table({"name": nested}), folder)
+    with folder.open("rb") as file, pytest.raises((pa.ArrowException, ValueError)):
+        parquet_part._read_parquet(file, schema.FRAMES, None, None, None, TOTAL_FLOOR_BYTES)

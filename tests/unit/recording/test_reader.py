@@ -230,6 +230,28 @@ def test_a_recording_shows_what_was_there_until_it_is_refreshed(tmp_path: Path) 
         assert recording.damage[1:] == []
 
 
+def test_reaching_back_adds_what_came_before_and_changes_nothing_that_was_open(tmp_path: Path) -> None:
+    # GIVEN a recording of which only the end was opened, and whose newest segment grows meanwhile
+    written = write_recording(tmp_path, seconds=40, segment_s=10)
+    growing = written.segments[-1]
+    data = growing.read_bytes()
+    growing.write_bytes(data[: len(data) * 2 // 3])
+    with open_recording(tmp_path, since_us=START_US + 25 * SECOND) as recording:
+        before = [(row["time"], row["task"], row["stack"]) for row in recording.table("samples").to_pylist()]
+        start_us, end_us = recording.start_us, recording.end_us
+        growing.write_bytes(data)
+        # WHEN it reaches back
+        recording.reach_back()
+        after = [(row["time"], row["task"], row["stack"]) for row in recording.table("samples").to_pylist()]
+        # THEN what was there is there as it was, with the ids that it had, and no later
+        assert (recording.start_us < start_us, recording.end_us) == (True, end_us)
+        assert len(after) > len(before)
+        assert after[-len(before) :] == before
+        # AND the older part has names
+        names = {row["stack"] for row in recording.table("stacks").to_pylist()}
+        assert {stack for _, _, stack in after if stack is not None} <= names
+
+
 def test_a_segment_that_is_deleted_after_opening_is_still_read(tmp_path: Path) -> None:
     written = write_recording(tmp_path)
     with open_recording(tmp_path) as recording:

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 from tests.helpers.boxes import CRASH, LOOP, LOOP_IMAGE, TRAINER_UID, at, box_node
-from tests.helpers.made import Node, write_segment
+from tests.helpers.made import SECOND, START_US, Node, write_segment
+from tests.helpers.training import Training
 
 from zombiescope.diagnosis.diagnose import diagnose
+from zombiescope.diagnosis.report.document import document
 from zombiescope.recording import compact
 from zombiescope.recording.pack import pack
 from zombiescope.recording.reader import Recording, open_recording
@@ -22,11 +24,16 @@ from zombiescope.views.containers import containers
 pytestmark = pytest.mark.timeout(120)
 
 BOX = "ab12" * 16
+GPU = "3d9f6c1e-5a2b-4e7d-8c90-1f2e3d4c5b6a"
 SECRETS = (
     "lab-secret-host", LOOP_IMAGE, "ecs-agent", "agent-loop", "ecs.service", "train-0", "kube-system", "trainer",
     TRAINER_UID, BOX, BOX[:12], "/home/alice", "alice", "10.1.2.3", "docker run", "us-east-1a", CRASH["pod"], "wallet",
+    GPU, "secret-fs",
 )  # fmt: skip
-KEPT = ("vfs_read", "kubelet", "kubelet.service", "mem_cgroup_iter", "eth0", "python3")
+KEPT = (
+    "nfs_file_read", "nvme1n1", "vfs_read", "kubelet", "kubelet.service", "mem_cgroup_iter", "eth0", "python3",
+    "NVIDIA H200",
+)  # fmt: skip
 
 
 def secret_node() -> Node:
@@ -46,7 +53,15 @@ def secret_node() -> Node:
     fields = {"id": BOX, "image": "wallet:8", "pod": "alice-pod", "nic": "eth0", "same": "image", "code": 1}
     node.happen(at(5), "container_restart", "containers", "warning", text, **fields)
     node.leak(at(6), "/docker/*", 9, created=9, removed=9, comm="agent-loop", unit="ecs.service", container=BOX)
+    node.wait(at(8), at(2), "python3", 900, kind="nfs", resource="secret-fs:/home/alice/data", daemon="s3fs:77",
+              wchan="rpc_wait_bit_killable", frames="vfs_read;nfs_file_read")  # fmt: skip
+    node.mount(at(8), "nfs4", "secret-fs:/home/alice/data", "/home/alice/mnt", answered=5)
+    node.disk(at(8), "nvme1n1", in_flight=2)
+    text = "40 tasks wait for nfs secret-fs:/home/alice/data since 12 s (python3)"
+    node.happen(at(8), "tasks_wait", "recorder", "warning", text, resource="secret-fs:/home/alice/data")
     node.leak(at(6), "/alice/*", 9, created=9, removed=9, comm="runc")
+    node.gpu(at(6), 0, uuid=f"GPU-{GPU}")
+    node.gpu_process(at(6), 0, 900, "python3", cgroup=f"/alice/{BOX}", container=BOX, pod=TRAINER_UID)
     return node
 
 
@@ -63,7 +78,8 @@ def packs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 def _texts(recording: Recording) -> str:
-    tables = ("tasks", "frames", "series", "events", "leaks", "cgroup_stats", "containers", "queues", "gaps")
+    tables = ("tasks", "frames", "series", "events", "leaks", "cgroup_stats", "containers", "queues", "gaps",
+              "gpus", "gpu_processes", "waiting", "disks", "mounts")  # fmt: skip
     rows = [recording.table(name).to_pylist() for name in tables]
     return json.dumps([rows, recording.node, recording.name], default=str)
 
@@ -118,3 +134,46 @@ def test_two_packs_cannot_be_joined(packs: tuple[Path, Path], tmp_path: Path) ->
     with open_recording(packs[1]) as one, open_recording(tmp_path / "y.zscope") as other:
         assert one.name != other.name
         assert not set(containers(one, None, None)) & set(containers(other, None, None))
+
+
+def test_what_it_cost_the_gpus_is_the_same_and_names_nobody(tmp_path: Path) -> None:
+    # GIVEN a trainer whose core others took, in a pod and a cgroup with names, and a line of the driver with a uuid
+    node = Training(usual=9, pod=TRAINER_UID, cgroup=f"/kubepods/pod{TRAINER_UID}/alice-job", container=BOX)
+    node.node.container(at(1), BOX, name="wallet", pod="train-0", namespace="ml", pod_uid=TRAINER_UID)
+    driver = f"NVRM: GPU at PCI:0000:01:00: GPU-{GPU}"
+    node.node.happen(at(1), "gpu_identity", "kmsg", "info", driver, gpu="0000:01:00", uuid=f"GPU-{GPU}")
+    node.taken(5).use(0, 2).write(tmp_path / "rec")
+    with open_recording(tmp_path / "rec") as recording:
+        pack(recording, recording.start_us, recording.end_us + 1, tmp_path / "x.zscope", redact=True)
+    # THEN strangers read the same cost of the same GPU, and nothing of whose it is
+    said = []
+    for place in (tmp_path / "rec", tmp_path / "x.zscope"):
+        with open_recording(place) as recording:
+            (incident,) = document(diagnose(recording, recording.start_us, recording.end_us + 1))["incidents"]
+            texts = _texts(recording) + json.dumps(incident)
+        cost = incident["cost"]
+        said.append((incident["causes"][0]["pattern"], cost["gpu_seconds_lost"], cost["gpus"][0]["because"]))
+        hidden = [word for word in ("train-0", "train.py", "alice", "wallet", BOX, TRAINER_UID, GPU) if word in texts]
+        assert len(hidden) == (7 if place.name == "rec" else 0), hidden
+        assert "0000:01:00.0" in texts
+    assert said[0] == said[1]
+    assert said[0][0] == "trainer-starved"
+
+
+def test_names_of_ray_jobs_and_what_they_printed_stay_here(tmp_path: Path) -> None:
+    node = Node()
+    fields = {"submission_id": "merger-with-acme", "command": "python acme.py", "said": "KeyError: 'acme'"}
+    node.happen(START_US + SECOND, "ray_job_failed", "ray", "warning", "the Ray job merger-with-acme failed", **fields)
+    node.happen(START_US + SECOND, "ray_jobs", "ray", "info", "Ray jobs on this node: merger-with-acme,02000000",
+                jobs="merger-with-acme,02000000")  # fmt: skip
+    write_segment(tmp_path, node.tables)
+    with open_recording(tmp_path) as recording:
+        pack(recording, START_US, START_US + 10 * SECOND, tmp_path / "x.zscope", redact=True)
+    with open_recording(tmp_path / "x.zscope") as packed:
+        rows = packed.table("events").to_pylist()
+    assert len(rows) == 2
+    assert not any("acme" in str(row) for row in rows)
+    failed, listed = (
+        next(row["text"] for row in rows if row["kind"] == kind) for kind in ("ray_job_failed", "ray_jobs")
+    )
+    assert failed.split()[3] in listed.replace(",", " ").split()  # the same word in both

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from tests.helpers.recordings import SECOND, START_US, contents, write_recording
 
-from zombiescope.recording import log, segment_part
+from zombiescope.recording import columns, log, schema, segment_part
 from zombiescope.recording.log import EncodedBlock
 from zombiescope.recording.reader import open_recording
 
@@ -18,18 +20,18 @@ from zombiescope.recording.reader import open_recording
 def decoded(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How many frames, and how many blocks of samples, were decoded."""
     counted: Counter[str] = Counter()
-    decode_frame, decode = log.decode_frame, EncodedBlock.decode
+    decode_frame, decode = log.decode_frame, columns.decoded
 
-    def count_frame(body: bytes, *way: Any) -> log.LogFrame:
+    def count_frame(body: bytes, *way: Any, **how: Any) -> log.LogFrame:
         counted["frames"] += 1
-        return decode_frame(body, *way)
+        return decode_frame(body, *way, **how)
 
-    def count_block(block: EncodedBlock) -> log.Block:
-        counted["samples"] += 1
-        return decode(block)
+    def count_blocks(table: schema.Table, blocks: Sequence[EncodedBlock], *names: Any) -> pa.Table:
+        counted[table.name] += len(blocks)
+        return decode(table, blocks, *names)
 
     monkeypatch.setattr(log, "decode_frame", count_frame)
-    monkeypatch.setattr(EncodedBlock, "decode", count_block)
+    monkeypatch.setattr(columns, "decoded", count_blocks)
     return counted
 
 

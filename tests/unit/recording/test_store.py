@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.fuzz.target import FOUND
 
-from zombiescope.recording.store import NotARecordingError, Store, StoredFile, open_store
+from zombiescope.recording.store import NotARecordingError, Pack, Store, StoredFile, open_store
 
 FILES = {"node=a/node.json": b"{}", "node=a/log/1.seg": bytes(range(256)) * 40, "node=b/node.json": b"[]"}
 
@@ -94,3 +95,35 @@ def test_links_to_directories_are_not_followed(tmp_path: Path) -> None:
     store = directory(tmp_path / "recording")
     (tmp_path / "recording" / "node=a" / "again").symlink_to(tmp_path, target_is_directory=True)
     assert [entry.name for entry in store.entries("node=a/")] == ["node=a/log/1.seg", "node=a/node.json"]
+
+
+@pytest.mark.parametrize("name", ["node.json", "log/2.seg"])
+def test_links_and_pipes_are_no_files_of_a_recording(tmp_path: Path, name: str) -> None:
+    (tmp_path / "secret").write_text("{}")
+    store = directory(tmp_path / "recording")
+    place = tmp_path / "recording" / "node=a" / name
+    place.unlink(missing_ok=True)
+    place.symlink_to(tmp_path / "secret")
+    assert f"node=a/{name}" not in [entry.name for entry in store.entries("")]
+    with pytest.raises(OSError, match="symbolic links"):
+        store.read(f"node=a/{name}")
+    place.unlink()
+    os.mkfifo(place)
+    with pytest.raises(FileNotFoundError):
+        store.read(f"node=a/{name}")
+
+
+def test_a_document_has_a_bound(tmp_path: Path) -> None:
+    store = directory(tmp_path / "recording")
+    with (tmp_path / "recording" / "node=a" / "node.json").open("r+b") as file:
+        file.truncate(1 << 40)  # a hole, on any disk
+    with pytest.raises(OSError, match="larger than 32 MB"):
+        store.read("node=a/node.json")
+
+
+def test_a_member_without_a_name_is_none_of_the_recording(tmp_path: Path) -> None:
+    sent = tmp_path / "x.zscope"
+    sent.write_bytes((FOUND / "pack" / "member-without-a-name").read_bytes())
+    store = Pack(sent)
+    assert [entry.name for entry in store.entries("")] == ["node=n/node.json"]
+    store.close()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -195,3 +197,77 @@ def test_who_a_process_is() -> None:
     finally:
         os.close(fd)
     assert who == (os.geteuid(), os.getpid())
+
+
+FORKS = """
+import mmap, os, sys, time
+code = mmap.mmap(-1, 8192, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+start = next(line.split("-")[0] for line in open("/proc/self/maps") if line.split()[1].startswith("rwx"))
+names = open(f"/tmp/perf-{os.getpid()}.map", "w")
+names.write(f"{start} 40 before_the_fork\\n")
+names.flush()
+child = os.fork()
+if child == 0:
+    if len(sys.argv) > 1:
+        os.execv(sys.executable, [sys.executable, "-c", "import time; print('other 0', flush=True); time.sleep(60)"])
+    grandchild = os.fork()
+    time.sleep(60) if grandchild == 0 else (os.write(1, b"grandchild %d\\n" % grandchild), time.sleep(60))
+os.write(1, b"child %d start %d\\n" % (child, int(start, 16)))
+sys.stdin.readline()
+names.write(f"{int(start, 16) + 4096:x} 40 after_the_fork\\n")
+names.flush()
+print("written", flush=True)
+time.sleep(60)
+"""
+
+
+Forking = Callable[..., tuple[subprocess.Popen[str], dict[str, int]]]
+
+
+@pytest.fixture
+def forking() -> Iterator[Forking]:
+    """A process that made code, and its children: what they said of themselves."""
+    running: list[tuple[subprocess.Popen[str], dict[str, int]]] = []
+
+    def started(*arguments: str) -> tuple[subprocess.Popen[str], dict[str, int]]:
+        process = subprocess.Popen(
+            [sys.executable, "-c", FORKS, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert process.stdout is not None
+        words = f"{process.stdout.readline()} {process.stdout.readline()}".split()
+        running.append((process, {name: int(value) for name, value in zip(words[::2], words[1::2], strict=True)}))
+        return running[-1]
+
+    yield started
+    for process, said in running:
+        for pid in (process.pid, said["child"], said.get("grandchild", said["child"])):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        process.communicate()
+        perf_map(process.pid).unlink(missing_ok=True)
+
+
+def _named(pid: int, address: int, names: JitNames | None = None) -> bytes | None:
+    with contextlib.closing(LiveProcess(pid)) as process:
+        return (names or JitNames()).name(process, address)
+
+
+def test_a_forked_worker_has_the_names_of_whom_it_was_forked_from_up_to_the_fork(forking: Forking) -> None:
+    parent, said = forking()
+    assert parent.stdin is not None
+    assert parent.stdout is not None
+    names, start = JitNames(), said["start"]
+    assert _named(said["child"], start + 4, names) == b"before_the_fork"
+    assert _named(said["grandchild"], start + 4, names) == b"before_the_fork"
+    parent.stdin.write("\n")
+    parent.stdin.flush()
+    assert parent.stdout.readline() == "written\n"
+    assert _named(parent.pid, start + 4100) == b"after_the_fork"
+    time.sleep(jit.LOOK_AGAIN_S)
+    assert _named(said["child"], start + 4100, names) is None
+
+
+def test_a_worker_that_executed_another_program_has_none_of_them(forking: Forking) -> None:
+    _, said = forking("exec")
+    assert "other" in said
+    assert _named(said["child"], said["start"] + 4) is None

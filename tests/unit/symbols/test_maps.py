@@ -135,3 +135,13 @@ def test_kernel_thread_has_no_mappings() -> None:
             read(fd)
     finally:
         os.close(fd)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"x-y r-xp 0 0:0 0", b"1000-2000 r-xp", b"1000 r-xp 0 08:01 7 /a", b"\x141000-2000 r-xp 0 08:01 7 /a", b"a b cxd",
+     b"1000-2000 r-xp 0 08:01 " + b"9" * 5000 + b" /a", b"1" * 17 + b"-2 r-xp 0 08:01 7 /a"],
+)  # fmt: skip
+def test_a_line_that_the_kernel_does_not_print_is_passed_over(line: bytes) -> None:
+    good = b"1000-2000 r-xp 00000000 08:01 7   /bin/a b\n"
+    assert [mapping.path for mapping in parse(line + b"\n" + good)] == ["/bin/a b"]

@@ -204,3 +204,22 @@ def test_mappings_object_is_used_as_it_is(program: Path, gone: int) -> None:
     mappings = Mappings([mapped(program, build_id=build_id_of(program))])
     ip = LOADED_AT + offset_of(program, b"main")
     assert UserSymbols().resolve(gone, [ip], mappings) == [Frame("main", "program", "user")]
+
+
+@pytest.mark.parametrize("method", ["load", "key"])
+def test_whatever_is_raised_over_a_file_leaves_no_descriptor(
+    program: Path, gone: int, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    """A fault costs one answer; were a descriptor left each time, faults would end the recorder after all."""
+    symbols = UserSymbols()
+    mapping, ip = mapped(program, build_id=build_id_of(program)), LOADED_AT + offset_of(program, b"main")
+    before = len(list(Path("/proc/self/fd").iterdir()))
+
+    def broken(*_: object) -> None:
+        raise AttributeError("broken by a test")
+
+    monkeypatch.setattr(symbols.cache, method, broken)
+    for _ in range(20):
+        with pytest.raises(AttributeError):
+            symbols.resolve(gone, [ip], [mapping])
+    assert len(list(Path("/proc/self/fd").iterdir())) == before

@@ -1,8 +1,7 @@
-"""DamagedError ELF files: any field may lie; the answer is ElfError, or a table that can be asked anything."""
+"""Damaged ELF files, fed to the target of fuzzing with lies where they hurt: ElfError, or a table to ask anything."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import struct
 from pathlib import Path
@@ -10,14 +9,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
-from zombiescope._native import ElfError, SymbolTable, elf_build_id
+from tests.fuzz.targets.symbols import EDGES, elf, exercise
 
 # Left alone by default so that the suite stays quick; ZOMBIESCOPE_FUZZ=100000 searches longer.
 EXAMPLES = int(os.environ.get("ZOMBIESCOPE_FUZZ", "1500"))
 
 SHT_SYMTAB, SHT_STRTAB, SHT_NOTE, SHT_DYNSYM = 2, 3, 7, 11
-EDGES = (0, 1, 2, 7, 8, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 1 << 32, (1 << 63) - 1, 1 << 63, (1 << 64) - 1)
 
 
 def interesting(image: bytes) -> list[int]:
@@ -32,37 +29,6 @@ def interesting(image: bytes) -> list[int]:
         if kind in (SHT_SYMTAB, SHT_STRTAB, SHT_NOTE, SHT_DYNSYM):
             spans.append(range(offset, offset + size))
     return [at for span in spans for at in span if at < len(image)]
-
-
-def exercise(image: bytes) -> None:
-    with contextlib.suppress(ElfError):
-        elf_build_id(image)
-    try:
-        table = SymbolTable(image, max_symbols=4096, keep_names_bytes=512)
-    except ElfError:
-        return
-    assert table.nbytes > 0
-    for index in range(0, len(table), max(1, len(table) // 16)):
-        table.name(index)
-    for start, size in table.starts()[:16]:
-        table.lookup(start)
-        table.lookup(min(start + size, (1 << 64) - 1))
-    for offset in (0, 1, len(image), *EDGES):
-        table.find_offset(offset)
-        table.find(offset)
-
-
-def through_a_file(image: bytes) -> None:
-    fd = os.memfd_create("fuzz")
-    try:
-        os.write(fd, image)
-        table = SymbolTable(fd, keep_names_bytes=64)
-        for index in range(min(len(table), 8)):
-            table.name(index, fd)
-    except ElfError:
-        pass
-    finally:
-        os.close(fd)
 
 
 @pytest.fixture(scope="module")
@@ -80,8 +46,7 @@ def test_fields_that_lie(seeds: list[bytes], data: st.DataObject) -> None:
         width = data.draw(st.sampled_from((1, 2, 4, 8)))
         value = data.draw(st.one_of(st.sampled_from(EDGES), st.integers(0, (1 << 64) - 1)))
         image[at : at + width] = (value & ((1 << 8 * width) - 1)).to_bytes(width, "little")
-    exercise(bytes(image))
-    through_a_file(bytes(image))
+    elf(bytes(image))
 
 
 @settings(max_examples=EXAMPLES // 4, deadline=None, suppress_health_check=list(HealthCheck))

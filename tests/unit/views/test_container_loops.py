@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -24,8 +23,8 @@ def _anew(count: int, every_s: float, code: int | None, lives_s: float = 1.0, **
         given: dict[str, Any] = {
             key: str(value).format(number, "bcdfghjklmnpqrstvwxz"[number % 20]) for key, value in known.items()
         }
-        one = replace(JOB, id=f"{number:064x}", started_us=start, exited_us=end, code=code, at_us=end, **given)
-        made.append(replace(one, starts=1, first_us=start, runs=1))
+        one = JOB._replace(id=f"{number:064x}", started_us=start, exited_us=end, code=code, at_us=end, **given)
+        made.append(one._replace(starts=1, first_us=start, runs=1))
     return made
 
 
@@ -43,8 +42,8 @@ def _kinds(found: list[Container]) -> list[str]:
         [*_anew(60, 20, 0, 120, requester="ci", name="r{}"), *_anew(9, 70, 1, requester="ci", name="f{}")],  # some fail
         _anew(4, 10, 1, name="try{}", requester="bash"),  # somebody tries a few times
         _anew(8, 1800, 1, pod="nightly-{}-x2kqz", pod_uid="u{}"),  # fails, but twice an hour
-        [replace(JOB, id="a", started_us=1, at_us=1, restarts=7)],  # was restarted long ago
-        [replace(JOB, id="a", started_us=1, at_us=1, starts=2, first_us=1)],  # restarted once
+        [JOB._replace(id="a", started_us=1, at_us=1, restarts=7)],  # was restarted long ago
+        [JOB._replace(id="a", started_us=1, at_us=1, starts=2, first_us=1)],  # restarted once
     ],
 )
 def test_healthy_work_is_no_loop(healthy: list[Container]) -> None:
@@ -58,8 +57,8 @@ def test_healthy_work_is_no_loop(healthy: list[Container]) -> None:
         (_anew(6, 290, 2, pod="crash-7d4b9c6f5-x2k{1}z", pod_uid="u{}"), "failing"),  # a controller makes new pods
         (_anew(6, 10, 2, pod="crash-7d4b9c6f5-x2kqz", pod_uid="u"), "in place"),  # kubelet, in one pod
         (_anew(6, 10, 0, pod="done-7d4b9c6f5-x2kqz", pod_uid="u"), "in place"),  # ends with 0, is started again
-        ([replace(JOB, id="a", started_us=1, starts=25, restarts=25)], "in place"),  # a restart policy
-        ([replace(JOB, id="a", started_us=1, starts=1, restarts=41)], "in place"),  # after back-off, once in the window
+        ([JOB._replace(id="a", started_us=1, starts=25, restarts=25)], "in place"),  # a restart policy
+        ([JOB._replace(id="a", started_us=1, starts=1, restarts=41)], "in place"),  # after back-off, once in the window
         (_anew(20, 3, None, name="n{}", requester="agent-loop"), "quick"),  # --rm: nobody saw the code
         (_anew(20, 3, 0, name="agent"), "quick"),  # one name, faster than cron
     ],
@@ -74,7 +73,7 @@ def test_the_words_say_who_asked_how_often_and_how_it_ended() -> None:
         "20 containers of job:1 were started by agent-loop (ecs.service), one every 3.0 s, 20 failed, the last with "
         "137 (SIGKILL)"
     )
-    (loop,) = loops(families([replace(JOB, id="a", starts=3, restarts=41, first_us=1, started_us=1 + 10 * MINUTE_US)]))
+    (loop,) = loops(families([JOB._replace(id="a", starts=3, restarts=41, first_us=1, started_us=1 + 10 * MINUTE_US)]))
     assert loop.text() == "job was started 3 times, one every 5 min, 41 restarts so far"
 
 

@@ -145,3 +145,17 @@ def test_a_leak_of_seventy_thousand_ids_takes_no_seconds(read: Callable[[Node], 
     assert len(found) == 40_000
     assert [family.ids for family in kinds] == [40_000]
     assert spent < 3.0
+
+
+def test_pods_of_one_owner_are_one_family_also_those_that_ended_before_it_was_known() -> None:
+    pods: dict[str, Any] = {"image": "i:1", "name": "main", "namespace": "ml"}
+    known = [
+        Container("a" * 64, pod="web-7d4b9c6f5-x2kqz", owner="Deployment/web", started_us=2, **pods),
+        Container("b" * 64, pod="web-7d4b9c6f5-zzzzz", started_us=1, **pods),
+        Container("c" * 64, pod="train-head", owner="RayCluster/train", **pods),
+        Container("d" * 64, pod="train-worker-1", owner="RayCluster/train", **pods),
+    ]
+    assert {(family.name, family.ids) for family in families(known)} == {
+        ("Deployment/web/main", 2),
+        ("RayCluster/train/main", 2),
+    }

@@ -225,3 +225,21 @@ def test_the_founding_case_is_a_recording_of_its_own(server: PageServer) -> None
     info = server.api("info", rec="founding-case").document
     found = server.api("incidents", rec="founding-case", from_=info["to"] - 30, to=info["to"]).document
     assert found["incidents"][0]["causes"][0]["culprit"]["unit"] == "ecs.service"
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/healthz", "/readyz", "/nodes", "/favicon.ico"])
+def test_what_is_not_here_is_not_the_page(server: PageServer, path: str) -> None:
+    """A scraper or a probe that is pointed at the page must see that it is wrong; a person reads why."""
+    got = server.ask(path)
+    assert got.status == 404
+    assert (path in got.error["fix"] and "9321" in got.error["fix"]) == (path in ("/metrics", "/healthz", "/readyz"))
+    read = server.ask(path, Accept="text/html,*/*")
+    assert (read.status, read.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert f"no {path}".encode() in read.body
+    assert b"<a href=/>" in read.body
+
+
+def test_a_path_cannot_write_into_the_answer(server: PageServer) -> None:
+    read = server.ask("/%3Cscript%3Ealert(1)%3C/script%3E", Accept="text/html")
+    assert read.status == 404
+    assert b"<script" not in read.body

@@ -340,3 +340,8 @@ def test_a_session_outlives_the_server_and_not_the_token() -> None:
     assert again.knows(headers)
     assert not other.knows(headers)
     assert before.session() != before.session()
+
+
+def test_the_session_says_what_may_be_done_with_it(server: PageServer) -> None:
+    got = server.ask("/api/v1/session", "DELETE")
+    assert (got.status, got.headers["allow"]) == (405, "POST")

@@ -93,9 +93,11 @@ def test_stacks_are_held_for_the_same_parts_and_only_for_them(
     read: list[object] = []
     load = stacks.load
 
-    def watched(recording: Recording, spans: list[stacks.Span]) -> stacks.Stacks:
+    def watched(
+        recording: Recording, spans: list[stacks.Span], functions: stacks.Functions | None = None
+    ) -> stacks.Stacks:
         read.append(spans)
-        return load(recording, spans)
+        return load(recording, spans, functions)
 
     monkeypatch.setattr(stacks, "load", watched)
     monkeypatch.setattr("zombiescope.web.held_recording.LOOK_AGAIN_S", -1.0)
@@ -197,19 +199,27 @@ def test_answers_are_compressed_and_recognised(server: PageServer) -> None:
     assert server.ask("/api/v1/heatmap?by=core", If_None_Match='"x"').status == 200
 
 
-def test_the_page_is_its_files_and_for_any_other_path_itself(tmp_path: Path) -> None:
+def body(page: Page, path: str) -> bytes:
+    found = page.file(path)
+    assert found is not None
+    return found.body
+
+
+def test_the_page_is_its_files_and_nothing_at_any_other_path(tmp_path: Path) -> None:
     # GIVEN a source tree that was not set up
     page = Page(tmp_path)
-    assert b"make setup" in page.file("/").body
+    assert b"make setup" in body(page, "/")
     # WHEN it is built
     (tmp_path / "assets").mkdir()
     (tmp_path / "assets/index-1a2b.js").write_text("alert(1)")
     (tmp_path / "index.html").write_text("<!doctype html>built")
     # THEN it is served without a restart
-    assert page.file("/").body == page.file("/node/x").body == b"<!doctype html>built"
+    assert body(page, "/") == body(page, "/index.html") == b"<!doctype html>built"
+    assert page.file("/node/x") is None
     script = page.file("/assets/index-1a2b.js")
+    assert script is not None
     assert (script.media_type, script.fixed, script.body) == ("text/javascript; charset=utf-8", True, b"alert(1)")
-    assert page.file("/assets/../../secret").body == b"<!doctype html>built"
+    assert page.file("/assets/../../secret") is None
 
 
 # --- live -------------------------------------------------------------------------------------------------------------

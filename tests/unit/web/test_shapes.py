@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC
@@ -11,8 +12,10 @@ from typing import Any
 
 import pytest
 from tests.helpers.boxes import write_boxes
+from tests.helpers.made import SECOND, START_US, Node, write_segment
 from tests.helpers.page_server import PageServer, page_server
 from tests.helpers.recordings import Written, write_recording
+from tests.helpers.training import Training
 
 from zombiescope._missing import Missing
 from zombiescope.audit.baseline import Allowed, BaselineDiff
@@ -20,18 +23,32 @@ from zombiescope.audit.finding import Audit, EvidenceLine, Finding
 from zombiescope.diagnosis.report.document import incident
 from zombiescope.documents import audit as audit_documents
 from zombiescope.documents import containers as container_documents
+from zombiescope.documents import cores as core_documents
+from zombiescope.documents import events as event_documents
+from zombiescope.documents import fix as fix_documents
 from zombiescope.documents import incidents as incident_documents
 from zombiescope.documents import info as info_documents
+from zombiescope.documents import lanes as lane_documents
+from zombiescope.documents import python as python_documents
 from zombiescope.documents import status as status_documents
-from zombiescope.questions.views import AuditQuestion, ContainersQuestion
+from zombiescope.fleet.arrivals import Arrival, Onset
+from zombiescope.fleet.clusters import Cluster
+from zombiescope.fleet.forecast import Forecast, Outlook
+from zombiescope.fleet.labels import Comparison, Group
+from zombiescope.fleet.report import CauseTotal, FleetReport
+from zombiescope.fleet.statistics import IncidentFigures, NodeFigures
+from zombiescope.fleet.units import UnitShare
+from zombiescope.questions.views import AuditQuestion, ContainersQuestion, CoresQuestion, PythonQuestion
 from zombiescope.questions.window import Window
 from zombiescope.recording import incident_file
 from zombiescope.recording.gaps import Gap
 from zombiescope.recording.locate import RunningRecorder
 from zombiescope.recording.part import Damage
 from zombiescope.recording.reader import open_recording
+from zombiescope.views.events import events
 from zombiescope.views.info import info as info_of
 from zombiescope.web.description import openapi
+from zombiescope.web.fleet import shortened
 from zombiescope.web.shapes import DOCUMENTS, HEADERS, LIVE
 
 DESCRIBED = openapi()
@@ -129,7 +146,7 @@ def of_recording(server: PageServer, rec: str) -> Iterator[Answer]:
     }  # fmt: skip
     for path in (*DOCUMENTS, *HEADERS):
         for parameters in asked.get(path, ({},)):
-            chosen = {} if path in ("recordings", "status") else {"rec": rec}
+            chosen = {} if path in ("recordings", "status", "fixes/{id}") else {"rec": rec}
             got = server.api(path.replace("{id}", first), **chosen, **parameters)
             yield path, schema_of(path), got.columns[0] if path in HEADERS else got.document
 
@@ -142,7 +159,7 @@ def of_running_recorder(written: Written, home: Path) -> Iterator[Answer]:
         incident_file.write(written.node_dir, [{**each, "state": "open"} for each in noted], written.end_us)
         recorder = RunningRecorder(1, written.dir, "lab", written.start_us, None)
         running = status_documents._running(recorder) | status_documents._measured(recorder, recording)
-    yield "status", schema_of("status"), {"schema": "zombiescope.status/1", **running}
+    yield "status", schema_of("status"), {"schema": "zombiescope.status/1", **running, "recorders": [running]}
     with (written.node_dir / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         with page_server(str(written.dir), home=home) as server, server.live() as events:
@@ -180,6 +197,104 @@ def of_containers(directory: Path) -> Iterator[Answer]:
     yield "containers", schema_of("containers"), {"schema": "zombiescope.containers/1", **document}
 
 
+def of_python(directory: Path) -> Iterator[Answer]:
+    node = Node()
+    frame = node.frame("step", "python", "job/train.py")
+    for state in ("S", None):
+        node.python(START_US, task_tid=7, frames=[frame], lines=[3], comm="trainer", state=state)
+    write_segment(directory, node.tables)
+    with open_recording(directory) as recording:
+        document = python_documents.answer(recording, PythonQuestion()).document()
+        window = Window(START_US, START_US + SECOND, UTC)
+        lanes = lane_documents.document(recording, window, 100)
+    yield "python", schema_of("python"), {"schema": "zombiescope.python/1", **document}
+    yield "lanes", schema_of("lanes"), {"schema": "zombiescope.lanes/1", **lanes}
+
+
+def of_gpus(directory: Path) -> Iterator[Answer]:
+    node = Node()
+    node.core(START_US + SECOND, 0, user=5)
+    node.gpu(START_US + SECOND, 0)
+    node.gpu_second(START_US + SECOND, 0, 97, power_w=690, reasons=4, hw_thermal_ns=5)
+    node.gpu_process(START_US + SECOND, 0, 7, "python3")
+    write_segment(directory, node.tables)
+    with open_recording(directory) as recording:
+        document = core_documents.answer(recording, CoresQuestion(gpu=True)).document()
+        window = Window(START_US, START_US + 2 * SECOND, UTC)
+        lanes = lane_documents.document(recording, window, 10)
+    yield "cores", schema_of("cores"), {"schema": "zombiescope.cores/1", **document}
+    yield "lanes", schema_of("lanes"), {"schema": "zombiescope.lanes/1", **lanes}
+
+
+def of_starved_gpu(directory: Path) -> Iterator[Answer]:
+    node = Training().taken(5).use(0, 10)
+    lost = {"gpu": "0000:01:00", "xid": 79}
+    node.node.happen(START_US + SECOND, "gpu_xid", "kmsg", "critical", "NVRM: Xid (PCI:0000:01:00): 79, x", **lost)
+    node.node.happen(START_US + SECOND, "ray_jobs", "ray", "info", "Ray jobs on this node: train", jobs="train")
+    with open_recording(node.write(directory)) as recording:
+        window = Window(recording.start_us, recording.end_us + 1, UTC)
+        found = incident_documents.diagnosed(recording, window).document()
+        (event,) = events(recording, window.start_us, window.end_us, kinds=["gpu_xid"])
+    yield "incidents", schema_of("incidents"), {"schema": "zombiescope.incidents/1", **found}
+    yield "event", {"$ref": "#/components/schemas/TimelineEvent"}, event_documents.event(event)
+
+
+def of_fixed(directory: Path) -> Iterator[Answer]:
+    """As the log of `fix` has it after a step that was done and looked at."""
+    act = {"kind": "unit.disable", "arguments": {"unit": "ecs.service"}}
+    line: dict[str, Any] = {"at": 1.5, "run": "ab", "who": {"uid": 0, "sudo": None}, "target": "incident:a", "why": ""}
+    step = {**line, "step": "unit.disable:ecs.service", "event": "applying", "action": act}
+    seen = {"from": 1.5, "to": 2.5, "verdict": "verified", "checks": [{"name": "leak", "ok": None, "text": "x"}]}
+    done = {**step, "event": "applied", "before": {"is_running": True}, "after": {"is_running": False}}
+    last = {**line, "step": "", "event": "verified", "action": None, "before": None, "after": seen, "why": "verified"}
+    directory.mkdir()
+    lines = ({**step, "before": {"is_running": True}, "after": None}, done, last)
+    (directory / "actions.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ZOMBIESCOPE_FIX_DIR", str(directory))
+        document = fix_documents.answer("incident:a")
+    assert (document["verified"], document["steps"][0]["state"]) == (True, "applied")
+    yield "fixes", schema_of("fixes/{id}"), {"schema": "zombiescope.fixes/1", **document}
+
+
+def of_fleet() -> Iterator[Answer]:
+    """A fleet that has something of everything."""
+    node = NodeFigures(
+        "n",
+        {"zone": "a"},
+        "6.1",
+        96,
+        START_US,
+        START_US + SECOND,
+        1,
+        0.5,
+        0.5,
+        1,
+        1,
+        1,
+        7,
+        2.5,
+        9,
+        0,
+        1,
+        "cut",
+        2.0,
+        True,
+    )
+    incident_ = IncidentFigures("n", "x", START_US, START_US + SECOND, "warning", "p", "u", "h", "s", ("f",), 1.0, 2.0)
+    term = (("zone", "a"),)
+    group = Group(term, "p by u", 9, 8, 90, 1, 1e-9, -20.0, 1e-7, (term,), term)
+    report = FleetReport(
+        "root", "duckdb", START_US, START_US + SECOND, (node, replace(node, node="m", recorded_s=0)), (incident_,),
+        (CauseTotal("p", "u", 1, 1, 0.5, 1.0, START_US, START_US),), Comparison((group,), 7, 1),
+        (UnitShare("u", 1, 2, 3, 4, 0.1, 0.2),), (Arrival("image", "v2", 9, 8, 0, START_US, START_US, 1e-4, 1e-3),),
+        (Onset(START_US, START_US + SECOND, 9, 10, 1e-3),), (Cluster(("f",), 2, 1, (("p", 2),), 1),),
+        Outlook(5, 3, (Forecast("m", 7, 2.5, 3.0),)), (("n", "", "cut"),), 3, 99, 0.5, 1,
+    )  # fmt: skip
+    told = {"schema": "zombiescope.fleet/1", "state": "ready", "root": "root", "done": 1, "of": 1, "why": None}
+    yield "fleet", schema_of("fleet"), {**told, "report": shortened(report.document())}
+
+
 @pytest.fixture(scope="module")
 def answers(server: PageServer, written: Written, tmp_path_factory: pytest.TempPathFactory) -> list[Answer]:
     home = tmp_path_factory.mktemp("live")
@@ -190,6 +305,11 @@ def answers(server: PageServer, written: Written, tmp_path_factory: pytest.TempP
         *of_running_recorder(growing, home),
         *of_unsound_recording(written),
         *of_containers(home / "boxes"),
+        *of_gpus(home / "gpus"),
+        *of_python(home / "python"),
+        *of_starved_gpu(home / "starved"),
+        *of_fixed(home / "fixed"),
+        *of_fleet(),
     ]
 
 

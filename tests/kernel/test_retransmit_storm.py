@@ -1,0 +1,141 @@
+"""A real storm of retransmits: two network namespaces of the test's own, a firewall rule on the far side that drops one
+segment in ten, and a transfer that goes on for a bounded time. The recorder, in the sender's namespace, names the
+peer."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from tests.conftest import Needs
+from tests.helpers.recorder_process import recording
+
+from zombiescope.diagnosis.diagnose import diagnose
+from zombiescope.recording.event import Event
+from zombiescope.recording.reader import open_recording
+from zombiescope.views.events import events
+
+pytestmark = [pytest.mark.kernel, pytest.mark.timeout(120)]
+
+PEER = "10.77.9.2"
+TRANSFER_S = 25
+DEADLINE_S = 40.0
+DROPS = """
+table ip t {
+  chain c {
+    type filter hook input priority 0; policy accept;
+    tcp dport 7777 numgen random mod 10 == 0 drop
+  }
+}
+"""
+TAKES = """
+import selectors, socket, time
+end = time.monotonic() + float(__import__("sys").argv[1])
+chosen, server = selectors.DefaultSelector(), socket.create_server(("", 7777))
+chosen.register(server, selectors.EVENT_READ)
+print("ready", flush=True)
+while time.monotonic() < end:
+    for key, _ in chosen.select(0.2):
+        if key.fileobj is server:
+            chosen.register(server.accept()[0], selectors.EVENT_READ)
+        elif not key.fileobj.recv(1 << 16):
+            chosen.unregister(key.fileobj)
+"""
+SENDS = """
+import socket, sys, threading, time
+end = time.monotonic() + float(sys.argv[2])
+def send():
+    with socket.create_connection((sys.argv[1], 7777), timeout=5) as peer:
+        while time.monotonic() < end:
+            peer.sendall(bytes(1 << 14))
+            time.sleep(0.001)
+for _ in range(4):
+    threading.Thread(target=send, daemon=True).start()
+time.sleep(max(0, end - time.monotonic()))
+"""
+
+
+class Told(NamedTuple):
+    event: Event
+    symptoms: list[str]
+
+
+def ip(*words: str) -> None:
+    subprocess.run(["ip", *words], check=True, capture_output=True, timeout=30)
+
+
+def within(space: str, *words: str) -> list[str]:
+    """Only the network is another's: /sys and its cgroups stay as they are."""
+    return ["nsenter", f"--net=/run/netns/{space}", *words]
+
+
+@pytest.fixture
+def spaces() -> Iterator[tuple[str, str]]:
+    Needs().root()
+    for name, package in (("ip", "iproute2"), ("nft", "nftables"), ("nsenter", "util-linux")):
+        Needs().binary(name, package)
+    near, far = (f"zs-{side}-{os.getpid()}" for side in ("near", "far"))
+    try:
+        for space in (near, far):
+            ip("netns", "add", space)
+            ip("-n", space, "link", "set", "lo", "up")
+        ip("-n", near, "link", "add", "v0", "type", "veth", "peer", "name", "v1", "netns", far)
+        for space, link, address in ((near, "v0", "10.77.9.1"), (far, "v1", PEER)):
+            ip("-n", space, "addr", "add", f"{address}/24", "dev", link)
+            ip("-n", space, "link", "set", link, "up")
+        subprocess.run(within(far, "nft", "-f", "-"), input=DROPS, text=True, check=True, timeout=30)
+        yield near, far
+    finally:
+        for space in (near, far):
+            subprocess.run(["ip", "netns", "del", space], capture_output=True, timeout=30)
+
+
+@pytest.fixture
+def told(tmp_path: Path, spaces: tuple[str, str]) -> Told:
+    near, far = spaces
+    python = [sys.executable, "-c"]
+    takes = subprocess.Popen(
+        within(far, *python, TAKES, str(TRANSFER_S + 20)), stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    started = [takes]
+    try:
+        assert takes.stdout is not None
+        assert takes.stdout.readline() == "ready\n"
+        with recording(tmp_path / "rec", prefix=tuple(within(near))) as recorder:
+            sends = within(near, *python, SENDS, PEER, str(TRANSFER_S))
+            started.append(subprocess.Popen(sends, text=True, start_new_session=True))
+            found = _event(tmp_path / "rec")
+            recorder.wait_for_frames(2)
+            recorder.stop()
+    finally:
+        for process in started:
+            process.kill()
+            process.communicate(timeout=30)
+    with open_recording(tmp_path / "rec") as kept:
+        whole = diagnose(kept, kept.start_us, kept.end_us)
+    return Told(found, [one.text for incident in whole.incidents for one in incident.symptoms])
+
+
+def _event(directory: Path) -> Event:
+    end = time.monotonic() + DEADLINE_S
+    while time.monotonic() < end:
+        with open_recording(directory) as kept:
+            found = [one for one in events(kept) if one.kind == "tcp_retransmits"]
+        if found:
+            return found[0]
+        time.sleep(1)
+    raise AssertionError("no event tells of the peer")
+
+
+def test_the_peer_to_whom_everything_is_sent_again_is_named(told: Told) -> None:
+    assert told.event.fields["peer"] == PEER
+    assert told.event.fields["peers"] == 1
+    assert told.event.fields["complete"] is True
+    assert told.event.fields["resent"] >= 50
+    assert any(PEER in text for text in told.symptoms), told.symptoms

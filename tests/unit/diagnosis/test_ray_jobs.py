@@ -1,0 +1,108 @@
+"""Which jobs died of an incident, and which only failed while it went on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.helpers.made import START_US, Node, write_segment
+
+from zombiescope.diagnosis.diagnose import diagnose
+from zombiescope.diagnosis.incident import Incident
+from zombiescope.diagnosis.ray_jobs import NodeJobs, RayJobs, failure_rates
+from zombiescope.recording.event import Event
+from zombiescope.recording.reader import open_recording
+
+SECOND = 1_000_000
+INCIDENT = Incident("x", START_US + 100 * SECOND, START_US + 110 * SECOND, "closed", "warning", ())
+HERE, ELSEWHERE = "10.0.0.7", "10.0.0.8"
+
+
+def _event(at_s: float, kind: str, **fields: object) -> Event:
+    return Event(START_US + int(at_s * SECOND), kind, "ray", "warning", f"{kind} {fields}", dict(fields))
+
+
+def _fates(*events: Event) -> dict[str, str]:
+    known = _event(10, "ray_jobs", jobs="01000000,train,02000000", node_ip=HERE)
+    return {fate.job: fate.fate for fate in RayJobs([known, *events]).fates(INCIDENT)}
+
+
+def test_a_job_that_lost_a_worker_here_died_of_it_and_one_with_a_bug_did_not() -> None:
+    fates = _fates(
+        _event(5, "ray_job_started", job="01000000", submission_id="eval"),
+        _event(104, "ray_worker_died", job="01000000", node_ip=HERE),
+        _event(106, "ray_job_failed", submission_id="eval", said="RayActorError"),
+        _event(107, "ray_job_failed", job="02000000", said="ValueError: own bug"),
+    )
+    assert fates == {"eval": "died", "02000000": "failed by itself", "train": "survived"}
+
+
+def test_a_raylet_that_dies_takes_the_jobs_that_had_workers_there() -> None:
+    fates = _fates(
+        _event(103, "ray_node_dead", node_ip=HERE, jobs="01000000,train"),
+        _event(130, "ray_job_failed", submission_id="train"),
+    )
+    assert fates == {"train": "died", "01000000": "survived", "02000000": "survived"}
+
+
+def test_kuberay_says_it_where_ray_cannot_and_later_where_both_do() -> None:
+    lost = _event(103, "ray_node_dead", node_ip=HERE, jobs="01000000,train")
+    assert _fates(lost, _event(125, "rayjob_failed", submission_id="train"))["train"] == "died"
+    assert _fates(_event(5, "rayjob_started", submission_id="late"))["late"] == "survived"
+    both = (_event(106, "ray_job_finished", submission_id="train"), _event(300, "rayjob_failed", submission_id="train"))
+    assert _fates(*both)["train"] == "survived", "the first word counts"
+
+
+def test_the_work_of_a_job_that_died_is_what_ray_says_that_it_ran_or_since_when_it_was_seen() -> None:
+    lost = _event(103, "ray_node_dead", node_ip=HERE, jobs="01000000,train")
+    ends = (
+        _event(120, "ray_job_failed", submission_id="train", ran_s=36_000.0),
+        _event(125, "ray_job_failed", job="01000000"),
+    )
+    known = _event(10, "ray_jobs", jobs="01000000,train,02000000", node_ip=HERE)
+    fates = {fate.job: fate.ran_s for fate in RayJobs([known, lost, *ends]).fates(INCIDENT)}
+    assert fates == {"train": 36_000.0, "01000000": 115.0, "02000000": None}
+
+
+def test_what_was_lost_on_another_node_is_not_this_nodes_doing() -> None:
+    fates = _fates(
+        _event(104, "ray_worker_died", job="01000000", node_ip=ELSEWHERE),
+        _event(106, "ray_job_failed", job="01000000", lost_on=ELSEWHERE, lost_to="NODE_DIED"),
+        _event(106, "ray_job_failed", job="02000000", lost_on=f"{ELSEWHERE},{HERE}", lost_to="NODE_DIED"),
+    )
+    assert fates["01000000"] == "failed by itself"
+    assert fates["02000000"] == "died"
+
+
+def test_jobs_of_another_time_are_not_named() -> None:
+    fates = _fates(
+        _event(20, "ray_job_failed", submission_id="train"),
+        _event(300, "ray_job_failed", job="01000000"),
+        _event(200, "ray_job_started", job="09000000"),
+    )
+    assert fates == {"01000000": "survived", "02000000": "survived"}
+
+
+def test_rates_compare_jobs_and_not_nodes() -> None:
+    affected = NodeJobs(True, {"a": "failed", "b": "failed", "c": "succeeded", "r": "running"})
+    healthy = NodeJobs(False, {"a": "failed", "d": "succeeded", "e": "succeeded", "f": "stopped", "g": "succeeded"})
+    rates = failure_rates([affected, healthy, NodeJobs(False, {})])
+    assert rates is not None
+    assert rates["affected"] == {"nodes": 1, "jobs": 3, "failed": 2, "ratio": 2 / 3}
+    assert rates["unaffected"] == {"nodes": 2, "jobs": 4, "failed": 0, "ratio": 0.0}
+    assert round(rates["p_value"], 3) == 0.143  # 3 of 21 ways to choose the two that failed
+    assert failure_rates([NodeJobs(True, {"r": "running"})]) is None
+
+
+def test_a_diagnosis_says_it(tmp_path: Path) -> None:
+    node = Node()
+    for second in range(60):
+        node.core(START_US + second * SECOND, 0, user=100, idle=900)
+    node.happen(START_US + 5 * SECOND, "ray_jobs", "ray", "info", "jobs", jobs="train,eval", node_ip=HERE)
+    node.happen(START_US + 30 * SECOND, "ray_node_dead", "ray", "critical", "dead", node_ip=HERE, jobs="train,eval")
+    node.happen(START_US + 33 * SECOND, "ray_job_failed", "ray", "warning", "failed", submission_id="train")
+    write_segment(tmp_path, node.take())
+    with open_recording(tmp_path) as recording:
+        found = diagnose(recording, START_US, START_US + 60 * SECOND)
+    fates = {fate.job: fate.fate for incident in found.incidents for fate in incident.jobs}
+    assert fates == {"train": "died", "eval": "survived"}
+    assert found.ray_jobs == {"train": "failed", "eval": "running"}
