@@ -25,6 +25,7 @@ from tests.helpers.recordings import write_recording  # noqa: E402  the path abo
 from zombiescope.commands.top.screen import View, compose  # noqa: E402
 from zombiescope.commands.window import zone_of  # noqa: E402
 from zombiescope.recording.log import SegmentReader  # noqa: E402
+from zombiescope.views.ran_lately import RanLately  # noqa: E402
 from zombiescope.views.recent import Recent  # noqa: E402
 from zombiescope.views.worst import WorstSecond  # noqa: E402
 
@@ -34,7 +35,7 @@ CORES, SECONDS = 96, 130
 
 def view() -> View:
     """The node five seconds into the incident."""
-    recent, worst = Recent(), WorstSecond()
+    recent, worst, ran = Recent(), WorstSecond(), RanLately()
     with tempfile.TemporaryDirectory() as place:
         written = write_recording(place, node="gpu-17", cpus=CORES, seconds=SECONDS, hz=49, busy=0.07)
         assert written.incident is not None
@@ -45,8 +46,9 @@ def view() -> View:
             for frame in frames:
                 recent.update(frame)
             worst.update(frames)
+            ran.update(frames)
         node = json.loads((written.node_dir / "node.json").read_text()) | {"missing": []}
-    return View(node, recent, zone_of(node), "live", worst=worst.worst)
+    return View(node, recent, zone_of(node), "live", worst=worst.worst, ran=ran.most(node, 8))
 
 
 def main() -> None:
