@@ -162,5 +162,20 @@ def no_process_left_behind() -> Iterator[None]:
     assert not left, f"processes that the test left behind: {left}"
 
 
+@pytest.fixture(autouse=True)
+def same_place_in_the_queue() -> Iterator[None]:
+    """Tests share a process: one that changes its priority or its cores changes them for all that follow."""
+    before = _place()
+    yield
+    after = _place()
+    os.setpriority(os.PRIO_PROCESS, 0, before[0])
+    os.sched_setaffinity(0, before[1])
+    assert after == before, f"the test changed priority or cores of its own process: {before}, now {after}"
+
+
+def _place() -> tuple[int, set[int]]:
+    return os.getpriority(os.PRIO_PROCESS, 0), os.sched_getaffinity(0)
+
+
 def pytest_sessionfinish() -> None:
     children.kill(children.of_this_run())

@@ -37,7 +37,7 @@ def main(arguments: Sequence[str]) -> int:
             if status:
                 _say("failed again:", failed)
                 return status
-    _say(f"passed {TRIES} times of {TRIES + 1}; what they said the first time stands above, and deserves a look:", failed)
+    _say(f"passed {TRIES} times of {TRIES + 1}; what they said at first stands above, and deserves a look:", failed)
     return 0
 
 

@@ -96,7 +96,7 @@ def main(arguments: list[str]) -> int:
     directory, version, seconds, cpus = arguments
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.signal(signal.SIGALRM, _slice_over)
-    os.nice(19)  # where every core serves a card it gives way at least
+    os.setpriority(os.PRIO_PROCESS, 0, 19)  # where every core serves a card it gives way at least
     if cores := parse_list(cpus.encode()):
         os.sched_setaffinity(0, cores)
     name = "memory.force_empty" if version == "1" else "memory.reclaim"

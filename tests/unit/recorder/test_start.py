@@ -180,6 +180,13 @@ def test_a_kernel_without_internet_sockets_is_asked_over_another(monkeypatch: py
         asked.close()
 
 
+@pytest.fixture
+def no_priority(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`record` is called in the process of the tests, which stays where it is."""
+    monkeypatch.setattr(process.priority, "claim", lambda: 0)
+
+
+@pytest.mark.usefixtures("no_priority")
 def test_what_is_not_about_a_directory_does_not_speak_of_one(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -193,6 +200,7 @@ def test_what_is_not_about_a_directory_does_not_speak_of_one(
     assert "directory" not in said
 
 
+@pytest.mark.usefixtures("no_priority")
 def test_a_directory_that_cannot_be_written_still_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "taken").write_text("")
     assert process.record(RecorderConfig(dir=str(tmp_path / "taken"))) == 1
