@@ -14,7 +14,7 @@ from tests.helpers.replay import IDLE, Replay, Runs, Task
 from zombiescope.kernel import cpu, hypervisor, kconfig
 from zombiescope.kernel.ethtool import Ethtool
 from zombiescope.recorder import __main__ as process
-from zombiescope.recorder import cgroups, node, parts, rings
+from zombiescope.recorder import cgroups, node, parts, priority, rings
 from zombiescope.recorder.child import ChildProcess
 from zombiescope.recorder.config import RecorderConfig
 from zombiescope.recorder.cores import Cores
@@ -183,7 +183,7 @@ def test_a_kernel_without_internet_sockets_is_asked_over_another(monkeypatch: py
 @pytest.fixture
 def no_priority(monkeypatch: pytest.MonkeyPatch) -> None:
     """`record` is called in the process of the tests, which stays where it is."""
-    monkeypatch.setattr(process.priority, "claim", lambda: 0)
+    monkeypatch.setattr(priority, "claim", lambda: 0)
 
 
 @pytest.mark.usefixtures("no_priority")
