@@ -101,7 +101,8 @@ export function useAnswer<T>(
 
   const own = lasting || kept.key === key;
   const { data, error } = own ? kept : NOTHING;
-  const loading = key !== null && (kept.loading || kept.key === null || !own);
+  // By its key, not by what an effect noted: effects run after the picture is drawn, which is the old one until then.
+  const loading = key !== null && (kept.loading || kept.key !== key);
   return { data, error, problem: loading || (data && error && silent(error)) ? null : error, loading, again };
 }
 
