@@ -1,12 +1,14 @@
 """Tasks that share one core and are never seen on another, although there is room: something keeps them there.
 
 The scheduler moves whoever waits to a core that idles, within milliseconds. Three programs that each have a part of one
-core for seconds, and not one sample of which is from elsewhere, are kept by an affinity mask or a cpuset. Kernel
+core for seconds, and not one sample of which is from elsewhere, are kept by an affinity mask or a cpuset. They must be
+there together: of a build the next compiler starts where the last one ended, and each lives and dies on one core. Kernel
 threads belong to their core, so they do not count.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,7 +32,7 @@ class Crowd:
 
 
 def crowd_on(grid: SampleGrid, cpu: int, from_us: int, to_us: int) -> Crowd | None:
-    """None where fewer than three tasks are kept there, or where they have little of it."""
+    """None where fewer than three tasks are kept there, where they have little of it, or come one after the other."""
     span = grid.where(from_us, to_us)
     there = span & (grid.cpu == cpu)
     tasks, counts = np.unique(grid.task[there], return_counts=True)
@@ -40,7 +42,18 @@ def crowd_on(grid: SampleGrid, cpu: int, from_us: int, to_us: int) -> Crowd | No
     kept = [number for number in np.setdiff1d(often, elsewhere).tolist() if _is_a_program(grid, number)]
     mine = there & np.isin(grid.task, kept)
     share = np.count_nonzero(mine) / max(total, 1)
-    return Crowd(cpu, len(kept), share, mine) if len(kept) >= LEAST_TASKS and share >= MOSTLY else None
+    if len(kept) < LEAST_TASKS or share < MOSTLY or _together_us(grid, mine, kept) < MOSTLY * (to_us - from_us):
+        return None
+    return Crowd(cpu, len(kept), share, mine)
+
+
+def _together_us(grid: SampleGrid, mine: Mask, tasks: Sequence[int]) -> int:
+    """How long three of them were there, each from its first sample to its last."""
+    spans = [grid.time_us[mine & (grid.task == number)][[0, -1]] for number in tasks]
+    begins, ends = np.sort([span[0] for span in spans]), np.sort([span[1] for span in spans])
+    moments = np.sort(np.concatenate([begins, ends]))
+    there = np.searchsorted(begins, moments[:-1], "right") - np.searchsorted(ends, moments[:-1], "right")
+    return int(np.diff(moments)[there >= LEAST_TASKS].sum())
 
 
 def who_keeps_them(grid: SampleGrid, crowd: Crowd, seconds: float) -> Actor | None:

@@ -367,6 +367,15 @@ def test_one_that_has_a_core_to_itself_is_no_crowd(tmp_path: Path) -> None:
     assert crowd(a=0.97, b=0.02, c=0.01).diagnose(tmp_path).incidents == ()
 
 
+def test_compilers_that_follow_each_other_on_a_core_are_no_crowd(tmp_path: Path) -> None:
+    # GIVEN a build: each compiler has the core to itself for two seconds, and is seen nowhere else
+    scene = Scene(schedstat=False).vmstat().hog("", "make", pid=700, cpu=0, share=0.05, from_s=0, to_s=20)
+    for number in range(4):
+        began_s = 4 + 2 * number
+        scene.hog("", "cc1", pid=5000 + number, ppid=700, share=0.98, from_s=began_s, to_s=began_s + 2)
+    assert scene.diagnose(tmp_path).incidents == ()
+
+
 def test_packets_that_the_sender_takes_itself_are_no_cards(tmp_path: Path) -> None:
     # GIVEN a flood on the loopback: one core takes all packets, in softirqs, and they are its own
     sends = f"{CALL} udp_sendmsg ip_send_skb ip_finish_output2 __dev_queue_xmit"
