@@ -354,6 +354,7 @@ def test_a_crowd_on_one_core_is_told_without_counters_of_waiting(tmp_path: Path)
     assert cause.summary.startswith("4 tasks of loader must share core 1 while others have room")
     assert cause.culprit is not None
     assert cause.culprit.pid == 700
+    assert cause.hog.pid in range(5000, 5004)
 
 
 def test_who_moves_between_cores_is_kept_by_nobody(tmp_path: Path) -> None:

@@ -83,5 +83,6 @@ DETECTOR = Detector(
     role="victim",
     begins="summed",
     core_rank=4,
+    core_is_taken=True,
     victim="tasks on core {cpu}",
 )
