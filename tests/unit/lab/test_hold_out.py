@@ -111,6 +111,14 @@ def test_what_was_run_before_is_not_run_again(tmp_path: Path, monkeypatch: pytes
     assert asked == ["pipe", "fork", "pipe"]
 
 
+def test_beside_a_load_nothing_is_scanned_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "_caged", lambda *_: {"system_s": 0.1, "said": "", "at_limit": False})
+    list(runs.rows(tmp_path, ["pipe"], None, lambda _: None))
+    monkeypatch.setattr(runs, "_caged", lambda name, _: pytest.fail(f"{name} was run"))
+    (row,) = runs.rows(tmp_path, ["pipe"], "healthy-training", lambda _: None)
+    assert (row["beside"], row["held"], row["system_cores"]) == ("healthy-training", False, 0.05)
+
+
 def test_a_round_that_runs_out_of_time_says_what_it_did_not_come_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

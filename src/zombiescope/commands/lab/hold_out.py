@@ -57,7 +57,8 @@ def rows(
         if run is None and most_s is not None and time.monotonic() - began >= most_s:
             yield hold_out.not_yet(name, beside or ALONE)
         else:
-            yield row(place, run or _performed(place, name, beside))
+            scanned = None if beside is None else _kept(_place(directory, name, None))
+            yield row(place, run or _performed(place, name, beside, scanned))
 
 
 def is_kept(directory: Path, name: str, beside: str | None) -> bool:
@@ -91,10 +92,11 @@ def _kept(place: Path) -> Document | None:
     return found
 
 
-def _performed(place: Path, name: str, beside: str | None) -> Document:
+def _performed(place: Path, name: str, beside: str | None, scanned: Document | None) -> Document:
+    """`scanned` is the run without a background: what it was found to hold need not be found again."""
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
-    scan = _caged(name, SCAN_S)
+    scan: Document = scanned["scan"] if scanned is not None else _caged(name, SCAN_S)
     run: Document = {"stressor": name, "beside": beside or ALONE, "scan": scan, "run": None}
     if _cores(scan, SCAN_S) >= PROMISING:
         run |= _recorded(place, name, beside)
