@@ -1,7 +1,8 @@
 """Storage that hangs on the real kernel: a FUSE daemon, a loop device on it, a file system that is frozen.
 
 Each fault is a process of its own in a mount namespace of its own, hangs for a bounded time and then lets go by itself,
-whatever becomes of the test. NFS and device mapper are not in every kernel: what is known of them is in fixtures.
+whatever becomes of the test. NFS is not in every kernel: tests/node/test_nfs.py has it. Nor is device mapper: what is
+known of that is in fixtures.
 """
 
 from __future__ import annotations

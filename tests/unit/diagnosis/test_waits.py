@@ -71,10 +71,15 @@ def test_tasks_on_a_file_server_that_does_not_answer(tmp_path: Path) -> None:
     facts = [link.fact for link in cause.chain]
     assert "the server answered 0 requests meanwhile" in facts
     assert any("nfs_readahead > rpc_wait_bit_killable" in fact for fact in facts)
-    # AND nobody here has seen that on a real one
-    assert cause.proof == "literature"
-    assert 0.5 < cause.confidence <= 0.6
+    assert cause.proof == "kernel"
     assert incident.symptoms[0].victim == "trainer"
+
+
+def test_a_kind_of_server_that_was_never_seen_to_hang_says_so(tmp_path: Path) -> None:
+    scene = wait(Scene(), "lustre", "10.0.0.1@tcp:/scratch", moves=0, alike=20, wchan="ptlrpc_set_wait")
+    cause = only(scene.diagnose(tmp_path)).causes[0]
+    assert (cause.pattern, cause.proof) == ("storage-hang", "literature")
+    assert cause.confidence <= 0.6
 
 
 def test_a_daemon_of_fuse_is_named_and_what_frees_its_callers(tmp_path: Path) -> None:

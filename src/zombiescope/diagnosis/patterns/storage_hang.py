@@ -25,8 +25,8 @@ def examine(case: Case) -> Evidence:
     tasks = tasks_of(case, symptom)
     evidence = (_waits(symptom), *where(tasks), *_thing(case, symptom))
     fix = Fix(_goal(symptom), tuple(_steps(case, symptom)))
-    # No file server was ever made to hang here.
-    proof: Proof | None = "literature" if symptom.facts.get("waits_for") in REMOTE else None
+    # No server of another kind was ever made to hang here.
+    proof: Proof | None = "literature" if symptom.facts.get("waits_for") in REMOTE - {"nfs"} else None
     return Evidence(evidence, daemon(symptom), _summary(symptom), fix, proof=proof)
 
 
@@ -170,7 +170,7 @@ PATTERN = Pattern(
     id="storage-hang",
     title="Storage does not answer",
     proof="kernel",
-    seen_on=("6.18",),
+    seen_on=("6.1 (emulated)", "6.18"),
     looks_like="Jobs stand still and use no CPU; ps shows them in state D, or in S where a FUSE daemon is to answer; "
     "the load average rises while cores are idle. ls, df and every agent that looks below the mount hang as well.",
     confirmed_by="Tasks that did not run once in 10 s and wait for one disk, file server or FUSE daemon, which "
