@@ -2,8 +2,8 @@
 
 The scheduler moves whoever waits to a core that idles, within milliseconds. Three programs that each have a part of one
 core for seconds, and not one sample of which is from elsewhere, are kept by an affinity mask or a cpuset. They must be
-there together: of a build the next compiler starts where the last one ended, and each lives and dies on one core. Kernel
-threads belong to their core, so they do not count.
+there together: of a build the next compiler starts where the last one ended, and each lives and dies on one core.
+Kernel threads belong to their core, so they do not count.
 """
 
 from __future__ import annotations
