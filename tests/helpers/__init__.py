@@ -39,6 +39,7 @@ Programs that run beside a test
     agent_process     a real agent, its configuration and what it answers
     cli               the command line in a process of its own
     recorder_process  a real recorder
+    nfs_server        a file server of NFS in Python, for a node that has only that
     nvml_stand_in     a library in the place of the GPU driver's, with as many GPUs and faults as a test wants
     page_server       `zombiescope serve`, and a client that sends what a test wants
     page_snippets     code that a page of docs shows, as a reader pastes it

@@ -186,12 +186,12 @@ class Case:
     @cached_property
     def frames(self) -> tuple[str, ...]:
         """The hog's hottest kernel path, outermost first, as far as its functions have names."""
-        paths: Counter[tuple[str, ...]] = Counter()
-        for path, count in self.profile.paths.items():
-            paths[tuple(filter(is_named, path))] += count
-        # Repeating a path by its weight is what hottest_path counts; a few hundred are enough for the shares.
-        scale = max(1, self.profile.kernel_samples // 2000)
-        return hottest_path(path for path, count in paths.items() for _ in range(max(1, count // scale)))
+        return _hottest(self.profile)
+
+    def frames_of(self, mine: KernelProfile) -> tuple[str, ...]:
+        """The same; but where that path is none of those that a pattern stands on, the hottest of them."""
+        is_hottest = any(tuple(filter(is_named, path))[: len(self.frames)] == self.frames for path in mine.paths)
+        return self.frames if is_hottest or not mine.kernel_samples else _hottest(mine)
 
     # --- what was not seen -------------------------------------------------------------------------------------------
 
@@ -418,6 +418,15 @@ class Case:
         """The mean over all cores and the seconds of the incident."""
         cores, span = self.facts.cores, self.seconds_of_cores()
         return None if cores is None or span is None else cores.mean(grid, *span)
+
+
+def _hottest(profile: KernelProfile) -> tuple[str, ...]:
+    paths: Counter[tuple[str, ...]] = Counter()
+    for path, count in profile.paths.items():
+        paths[tuple(filter(is_named, path))] += count
+    # Repeating a path by its weight is what hottest_path counts; a few hundred are enough for the shares.
+    scale = max(1, profile.kernel_samples // 2000)
+    return hottest_path(path for path, count in paths.items() for _ in range(max(1, count // scale)))
 
 
 def _name(task: SampledTask) -> str | None:

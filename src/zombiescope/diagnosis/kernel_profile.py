@@ -68,6 +68,15 @@ class KernelProfile:
         paths = ((row, self.known.kernel_path(row)) for row in rows)
         return sum(int(self.counts[row]) for row, path in paths if _calls(path, callers, called, innermost))
 
+    def below(self, outer: frozenset[str], inner: frozenset[str], *, innermost: bool = False) -> KernelProfile:
+        """Only the samples that `under` counts; with no `inner`, those in which one of `outer` runs."""
+        callers, called = self.known.expanded(outer), self.known.expanded(inner)
+        kept = np.zeros_like(self.counts)
+        for row in np.flatnonzero((self.counts > 0) & self.known.with_function(outer)).tolist():
+            if _calls(self.known.kernel_path(row), callers, called, innermost):
+                kept[row] = self.counts[row]
+        return KernelProfile(self.known, kept, self.samples)
+
     def share(self, count: int) -> float:
         """Of all samples taken in the kernel whose functions are known."""
         return min(1.0, count / self.named_samples) if self.named_samples else 0.0

@@ -59,6 +59,10 @@ class Signature:
             return profile.total(*self.outer)
         return profile.under(self.outer, self.inner, innermost=self.innermost)
 
+    def of(self, profile: KernelProfile) -> KernelProfile:
+        """Only those samples."""
+        return profile.below(self.outer, self.inner, innermost=self.innermost)
+
     def _in_mainline(self, kernel: Version) -> bool:
         return (self.since is None or kernel >= self.since) and (self.before is None or kernel < self.before)
 

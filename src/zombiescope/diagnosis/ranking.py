@@ -198,7 +198,8 @@ def _chain(case: Case, one: Assessment) -> list[Link]:
             fact += f" (usually {hog.baseline_cores:.2f})"
         links.append(Link("hog", fact, hog.cores, "cores", case.from_us, "samples"))
     if case.frames and (one.pattern.signatures or one.pattern.id == FALLBACK):
-        path, means = case.frames[-4:], one.signature.means if one.signature else ""
+        path = case.frames[-4:] if one.signature is None else case.frames_of(one.signature.of(case.profile))[-4:]
+        means = one.signature.means if one.signature else ""
         fact = " > ".join(path) + (f": {means}" if means else "")
         share = round(one.share, 4)
         links.append(

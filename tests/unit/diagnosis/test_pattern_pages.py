@@ -40,6 +40,7 @@ RELEASE = re.compile(r"(?:^|; )(\d+\.\d+)(, emulated)?: ")
 def happened() -> dict[str, set[str]]:
     """Pattern -> kernels on which a scenario made it happen, as the scenario's file says."""
     found = {
+        "storage-hang": {"6.1 (emulated)"},  # tests/node/test_nfs.py
         "zombie-memcg": {"4.19 (emulated)"},  # tests/node/test_old_kernel.py
         "trainer-starved": {"6.18"},  # tests/gpu, and its recording in tests/fixtures
     }

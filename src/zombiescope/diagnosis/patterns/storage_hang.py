@@ -170,7 +170,7 @@ PATTERN = Pattern(
     id="storage-hang",
     title="Storage does not answer",
     proof="kernel",
-    seen_on=("6.1 (emulated)", "6.18"),
+    seen_on=("6.18", "6.1 (emulated)"),
     looks_like="Jobs stand still and use no CPU; ps shows them in state D, or in S where a FUSE daemon is to answer; "
     "the load average rises while cores are idle. ls, df and every agent that looks below the mount hang as well.",
     confirmed_by="Tasks that did not run once in 10 s and wait for one disk, file server or FUSE daemon, which "
