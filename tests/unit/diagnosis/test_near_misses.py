@@ -460,3 +460,17 @@ def test_a_crowd_in_a_container_goes_by_its_name(tmp_path: Path) -> None:
     scene.made.container(START_US + SECOND, box, name="trainer", image="registry.local/train:1")
     texts = [one.text for each in scene.diagnose(tmp_path).incidents for one in each.symptoms]
     assert any(text.startswith("the tasks of trainer used") for text in texts), texts
+
+
+def test_a_link_shows_the_functions_that_its_sentence_is_about(tmp_path: Path) -> None:
+    # GIVEN a program whose hottest path is another one than that of the pattern, which has 40% of its time
+    scene = Scene().vmstat(pgfault=480_000)
+    scene.hog(f"{CALL} __x64_sys_mprotect do_mprotect_pkey change_protection", "guard", pid=700, share=0.55)
+    scene.hog("asm_exc_page_fault exc_page_fault handle_mm_fault do_fault", "guard", pid=700, share=0.3)
+    scene.hog(f"{CALL} __x64_sys_munmap __vm_munmap unmap_vmas zap_pte_range", "guard", pid=700, share=0.1)
+    (incident,) = scene.diagnose(tmp_path).incidents
+    cause = next(one for one in incident.causes if one.pattern == "page-fault-storm")
+    (link,) = [link for link in cause.chain if link.step == "kernel function"]
+    assert cause.frames[-1] == "change_protection"
+    assert "handle_mm_fault" in link.fact
+    assert "mprotect" not in link.fact
