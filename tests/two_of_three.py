@@ -3,8 +3,8 @@
 Most tests here watch a real kernel, a real machine or a real browser while time passes, on a machine that others share.
 One of them in ten thousand loses a race that has nothing to do with the change (docs/design/0067). A test that failed
 is tried twice more, without the others and in a fresh process; it counts as passed if it passes both times, and is
-named at the end with what it said the first time. More than MAX_FAILED failures are no accident, and a run that ended
-for any other reason than a failed test is not tried again."""
+named at the end with what it said the first time. Failures in more than MAX_FILES files are no accident (those of one
+file often read the same recording), and a run that ended for any other reason than a failed test is not tried again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-MAX_FAILED = 3
+MAX_FILES = 3
 TRIES = 2
 FAILED = 1
 """What pytest exits with when tests failed, and nothing worse happened."""
@@ -28,8 +28,9 @@ def main(arguments: Sequence[str]) -> int:
         if status != FAILED:
             return status
         failed = _failed(Path(cache))
-        if not failed or len(failed) > MAX_FAILED:
-            _say(f"{len(failed)} tests failed: more than {MAX_FAILED} are not tried again", failed)
+        files = {test.partition("::")[0] for test in failed}
+        if not failed or len(files) > MAX_FILES:
+            _say(f"tests of {len(files)} files failed: more than {MAX_FILES} are not tried again", failed)
             return status
         _say(f"tried {TRIES} times more, by themselves:", failed)
         for _ in range(TRIES):

@@ -24,7 +24,7 @@ def _try(name: str) -> int:
 def _run(place: Path, tests: str) -> subprocess.CompletedProcess[str]:
     (place / "test_it.py").write_text(FAILS_AT + tests)
     return subprocess.run(
-        [sys.executable, "-m", "tests.two_of_three", "test_it.py"],
+        [sys.executable, "-m", "tests.two_of_three", "."],
         cwd=place, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=120,
     )  # fmt: skip
 
@@ -44,11 +44,13 @@ def test_what_fails_again_has_failed(tmp_path: Path, passing: tuple[int, ...]) -
     assert "failed again" in done.stderr
 
 
-def test_many_failures_are_no_accident(tmp_path: Path) -> None:
-    tests = "import pytest\n\n@pytest.mark.parametrize('n', range(4))\ndef test_all(n):\n    assert _try(str(n)) != 1\n"
-    done = _run(tmp_path, tests)
-    assert done.returncode == 1
-    assert [(tmp_path / str(n)).read_text() for n in range(4)] == ["x"] * 4
+@pytest.mark.parametrize(("files", "status", "tries"), [(3, 0, 3), (4, 1, 1)])
+def test_failures_all_over_the_place_are_no_accident(tmp_path: Path, files: int, status: int, tries: int) -> None:
+    for number in range(1, files):
+        (tmp_path / f"test_{number}.py").write_text(f"{FAILS_AT}def test_it():\n    assert _try('{number}') != 1\n")
+    done = _run(tmp_path, "def test_it():\n    assert _try('0') != 1\n")
+    assert done.returncode == status, done.stdout
+    assert [(tmp_path / str(n)).read_text() for n in range(files)] == ["x" * tries] * files
 
 
 @pytest.mark.parametrize(("tests", "status"), [("import nothing_of_that_name\n", 2), ("", 5)])
