@@ -235,13 +235,14 @@ def _recurring(found: list[Incident]) -> list[Incident]:
             kept.append(incident)
             continue
         before = kept[first[key]]
-        goes_on = incident.from_us <= before.to_us
+        goes_on = incident.from_us <= before.to_us and before.from_us <= incident.to_us
         adds = goes_on and not is_moderate(incident.symptoms)
         kept[first[key]] = replace(
             before,
             severity=before.severity if _rank(before) >= _rank(incident) else incident.severity,
-            state=incident.state,
+            state=incident.state if incident.to_us >= before.to_us else before.state,
             symptoms=(*before.symptoms, *incident.symptoms) if adds else before.symptoms,
+            from_us=min(before.from_us, incident.from_us) if goes_on else before.from_us,
             to_us=max(before.to_us, incident.to_us) if goes_on else before.to_us,
             recurrences=before.recurrences if goes_on else (*before.recurrences, incident.from_us),
             cost=_cost_of_both(before, incident),

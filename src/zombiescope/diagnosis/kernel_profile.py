@@ -72,7 +72,10 @@ class KernelProfile:
         """Only the samples that `under` counts; with no `inner`, those in which one of `outer` runs."""
         callers, called = self.known.expanded(outer), self.known.expanded(inner)
         kept = np.zeros_like(self.counts)
-        for row in np.flatnonzero((self.counts > 0) & self.known.with_function(outer)).tolist():
+        some = (self.counts > 0) & self.known.with_function(outer)
+        if inner:  # of which the kernel may have none; then nothing is below it
+            some &= self.known.with_function(inner)
+        for row in np.flatnonzero(some).tolist():
             if _calls(self.known.kernel_path(row), callers, called, innermost):
                 kept[row] = self.counts[row]
         return KernelProfile(self.known, kept, self.samples)

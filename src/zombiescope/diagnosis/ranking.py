@@ -12,7 +12,8 @@ Strength orders causes. Confidence is how often causes of that strength were rig
 A pattern without frames (throttling, steal) has 0.35 for its symptom instead; the fallback, which explains nothing, has
 none. Without a confirming measurement confidence stays at or below 0.5, and a pattern that is only known from
 literature at or below 0.6. One refuting measurement removes a pattern; so does a share of frames below its least. A
-confirmed cause stands before any that is not.
+confirmed cause stands before any that is not; but one that explains less of the hog's kernel time than something else
+does is a part of what happened (parts.py), and stands behind what is not known.
 
 Blind is not refuted: where no stacks were taken, or the kernel's functions have no names, frames say nothing. Then a
 pattern is carried by what confirms it and by a core that the kernel held or a card that spoke up, at or below 0.5, and
@@ -28,6 +29,7 @@ from zombiescope.diagnosis.calibration import calibrated
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.headline import headline
 from zombiescope.diagnosis.incident import Cause, Fix, Link, Proof, RuledOut
+from zombiescope.diagnosis.parts import larger_than
 from zombiescope.diagnosis.pattern import FALLBACK, Evidence, Measurement, Pattern, Signature
 from zombiescope.diagnosis.symptom import Symptom
 from zombiescope.plans.step import note
@@ -51,6 +53,8 @@ class Assessment:
     finding: Evidence
     confirmed: bool
     strength: float
+    is_part: bool = False
+    """Something else has more of the kernel time."""
 
 
 def confidence(pattern: Pattern, strength: float, proof: Proof | None = None) -> float:
@@ -79,16 +83,27 @@ def rank(case: Case, patterns: list[Pattern]) -> tuple[tuple[Cause, ...], tuple[
         elif verdict is not None:
             ruled_out.append(verdict)
             order[pattern.id] = _suspected(pattern, share)
+    judged = [_weighed(case, one) for one in judged]
     named = [one for one in judged if one.pattern.id != FALLBACK]
-    if any(one.confirmed for one in named):
+    if any(one.confirmed and not one.is_part for one in named):
         judged = named
     judged.sort(
         key=lambda one: (
-            one.pattern.id == FALLBACK, -one.confirmed, one.finding.is_ordinary, -one.strength, one.pattern.id,
+            one.is_part, one.pattern.id == FALLBACK, -one.confirmed, one.finding.is_ordinary, -one.strength,
+            one.pattern.id,
         )
     )  # fmt: skip
     ruled_out.sort(key=lambda one: order[one.pattern])
     return tuple(_cause(case, one) for one in judged), tuple(ruled_out)
+
+
+def _weighed(case: Case, one: Assessment) -> Assessment:
+    """What is ordinary claims no harm, so it stands for whatever it explains."""
+    larger = None if one.finding.is_ordinary or one.signature is None else larger_than(case, one.pattern)
+    if larger is None:
+        return one
+    finding = replace(one.finding, measurements=(larger.measurement(), *one.finding.measurements))
+    return replace(one, finding=finding, strength=min(one.strength, UNCONFIRMED_MOST), is_part=True)
 
 
 def _suspected(pattern: Pattern, share: float) -> tuple[float, bool, str]:

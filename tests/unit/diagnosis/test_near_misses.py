@@ -12,7 +12,7 @@ from tests.helpers.made import SECOND, START_US
 from tests.helpers.scenes import SYSCALL, Scene
 
 from zombiescope.diagnosis.diagnose import diagnose
-from zombiescope.diagnosis.patterns.unknown_kernel_hog import system_call
+from zombiescope.diagnosis.kernel_entry import system_call
 from zombiescope.recording.reader import open_recording
 
 CALL = " ".join(SYSCALL)
@@ -283,6 +283,20 @@ def test_half_a_cpu_is_not_hidden_by_a_second_of_somebody_else(tmp_path: Path) -
     assert {(one.causes[0].pattern, one.causes[0].hog.comm) for one in found} == {
         ("iptables-storm", "felix"), ("unknown-kernel-hog", "cat"),
     }  # fmt: skip
+
+
+def test_half_a_cpu_is_not_hidden_by_a_second_in_which_everybody_had_something_to_do(tmp_path: Path) -> None:
+    # GIVEN one who loads rules for ten seconds, and a second in which others add what is missing to a whole core
+    scene = Scene(cpus=16).vmstat()
+    scene.hog(f"{CALL} nfnetlink_rcv_batch nf_tables_newrule nft_expr_init", "felix", share=0.75, from_s=5, to_s=15)
+    for number in range(4):
+        scene.hog(f"{CALL} vfs_read copy_page_to_iter", f"reader-{number}", cpu=3 + number, pid=3000 + number,
+                  share=0.12, from_s=8, to_s=9.5)  # fmt: skip
+    found = scene.diagnose(tmp_path).incidents
+    told = [one for one in found if one.causes[0].pattern == "iptables-storm" and one.causes[0].hog.comm == "felix"]
+    assert sum(one.to_us - one.from_us for one in told) >= 9 * SECOND, [
+        (one.causes[0].summary, [symptom.text for symptom in one.symptoms]) for one in found
+    ]
 
 
 def test_half_a_cpu_in_the_kernel_is_what_a_web_server_has(tmp_path: Path) -> None:

@@ -199,6 +199,7 @@ def _cores(measured: Document, seconds: int) -> float:
 
 def _diagnosed(directory: Path, run: Document, accepts: frozenset[str]) -> Document:
     from zombiescope.diagnosis.diagnose import diagnose
+    from zombiescope.diagnosis.kernel_entry import asked
     from zombiescope.diagnosis.report.document import document
     from zombiescope.recording.reader import open_recording
 
@@ -212,19 +213,11 @@ def _diagnosed(directory: Path, run: Document, accepts: frozenset[str]) -> Docum
     return {**hold_out.verdict(run["stressor"], incidents, calls, accepts), "calls": hold_out.top_calls(calls)}
 
 
-def asked(path: tuple[str, ...]) -> str | None:
-    """What a kernel path was entered for: a system call by its name, else the kernel's own word (a fault, an
-    interrupt, the work of a kernel thread)."""
-    from zombiescope.diagnosis.patterns.unknown_kernel_hog import system_call
-    from zombiescope.recording.stacks import DISPATCH
-
-    return system_call(path) or next((name for name in path if name not in DISPATCH), None)
-
-
 def _calls(recording: Recording, run: Document) -> dict[str, float]:
     """What the stressor's own samples were in the kernel for: by their cgroup, or by the name of a child that was gone
     before anybody looked. Getting into the kernel and out again is no call."""
     from zombiescope.diagnosis.facts import Facts
+    from zombiescope.diagnosis.kernel_entry import asked
 
     facts = Facts(recording, int(run["began"] * 1e6), int(run["ended"] * 1e6))
     grid, cage = facts.samples, f"/{MARK}{mark(run['stressor'])}"

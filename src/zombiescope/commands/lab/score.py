@@ -251,9 +251,9 @@ def _show(documents: list[dict[str, Any]], total: dict[str, Any]) -> None:
 
     from zombiescope.lab.score import rows, sentence
 
-    made = table("", "scenario", "found", "culprit", "after", right=("after",), wraps="culprit")
+    made = table("", "scenario", "found", "culprit", "after", right=("after",), wraps=("found", "culprit"))
     for name, expected, found, culprit, after, verdict in rows(documents):
-        shown = found if verdict != "wrong" else f"{found}\n  not {expected}"
+        shown = found if verdict != "wrong" else f"{found}, not {expected}"
         # Its unit and cgroup are in the JSON and on the page.
         who = culprit if verdict == "not run" else culprit.partition(" ")[0]
         made.add_row(Text(*_MARKS[verdict]), name, shown, who, after)

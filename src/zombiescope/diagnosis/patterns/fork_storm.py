@@ -14,6 +14,8 @@ from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.excess import counter, own_rate, unusual
 from zombiescope.diagnosis.incident import Actor, Fix
 from zombiescope.diagnosis.lineage import MOSTLY
+from zombiescope.diagnosis.memory_balance import LEAST, balance
+from zombiescope.diagnosis.memory_work import EXIT, FILE
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, measured, signature
 from zombiescope.diagnosis.plan import shell
 from zombiescope.plans.step import advice, command
@@ -66,9 +68,9 @@ def _rate(case: Case) -> float | None:
 
 def _measurements(case: Case) -> list[Measurement]:
     made = case.count("stat", "processes")
-    walk = _walks_instead(case)
-    if walk is not None:
-        return [walk]
+    instead = _walks_instead(case) or _works_with_memory(case)
+    if instead is not None:
+        return [instead]
     if not _is_its_doing(case):
         text = f"{case.hog.name} itself starts none, and is none of many"
         rate = None if made is None else made.added
@@ -98,6 +100,18 @@ def _walks_instead(case: Case) -> Measurement | None:
         return None
     text = f"below fork, exec and exit {of_all * 100:.0f}% of the time goes into walking memory cgroups"
     return Measurement(text, round(of_all, 4), "ratio", "samples", "refutes")
+
+
+def _works_with_memory(case: Case) -> Measurement | None:
+    """Processes that are started to fill shared memory, or to pin some, are not what their time goes into. The files
+    that a program maps when it starts are part of starting it, and so is its end."""
+    found = balance(case)
+    other = {kind: part for kind, part in found.ordinary.items() if kind not in (EXIT, FILE)}
+    share = sum(other.values())
+    if not other or share < LEAST or share <= found.storm:
+        return None
+    text = f"{share * 100:.0f}% of its kernel time is ordinary work with memory: it {next(iter(other)).does}"
+    return Measurement(text, round(share, 4), "ratio", "samples", "refutes")
 
 
 def _children_work(case: Case) -> list[Measurement]:
@@ -154,13 +168,15 @@ PATTERN = Pattern(
     "of many (where what is usual is not known: as its own part of them, which is worth half); or 0.5 of a CPU in "
     "copying address spaces.",
     refuted_by="Less than one new process a second (threads count as processes); what is started computes for 60% of "
-    "its time, as a compile farm does; or most of the time below fork, exec and exit goes into walking memory cgroups.",
+    "its time, as a compile farm does; most of the time below fork, exec and exit goes into walking memory cgroups; or "
+    "40% of the kernel time, and more than is spent on processes, fills or shares memory, which is memory-turnover.",
     remedy="Do the work in one process or in batches; start helpers by vfork or posix_spawn.",
     stop_gap="limit how many tasks it may have (TasksMax= of its unit, pids.max of its container); what it "
     "starts beyond that fails",
     examine=examine,
     numbers_tell=True,
     signatures=(signature(_ALL, means="processes are made, and end"),),
+    also=FILE.functions,  # what a program that was just started reads of itself
     hog="The children, added up by their parent, name or unit.",
     culprit="The parent that starts them.",
     known_from="kubernetes 61793; measured on 6.18 (1,180 exec a second on one core)",

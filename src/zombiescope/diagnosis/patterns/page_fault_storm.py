@@ -136,6 +136,7 @@ PATTERN = Pattern(
             means="threads wait for their address space",
         ),
     ),
+    also=RELEASE.functions | {"sys_mmap", "vm_mmap_pgoff", "do_mmap"},
     culprit="The task that faults.",
     suspected_first=True,
     known_from="vmstat of the kernel; measured on 6.18",

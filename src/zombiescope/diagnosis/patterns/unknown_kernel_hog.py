@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from zombiescope._time import SECOND_US
 from zombiescope.diagnosis import announcements
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix
+from zombiescope.diagnosis.kernel_entry import system_call
 from zombiescope.diagnosis.pattern import FALLBACK, Evidence, Pattern
 from zombiescope.diagnosis.plan import shell
 from zombiescope.plans.step import Step, command, note
 
 MOST_GRANTS = 4
-_SHOWN_AS = {
-    "mmap_pgoff": "mmap", "vm_mmap_pgoff": "mmap", "sendfile64": "sendfile", "newstat": "stat", "newlstat": "lstat",
-    "newfstat": "fstat", "newuname": "uname",
-}  # fmt: skip
-"""The kernel's name of a call -> as strace shows it. vm_mmap_pgoff is jumped to by the entry, which is on no stack
-then."""
-_CALL = re.compile(r"(?:__(?:x64|ia32|arm64|s390x|se|do)_sys_|ksys_|__sys_|SyS_|sys_)([a-z0-9_]+?)(?:\.|$)")
 
 
 def examine(case: Case) -> Evidence:
@@ -48,17 +41,6 @@ def _who(case: Case) -> str:
     if not groups or case.primary.facts.get("many") is False:
         return f"{case.hog.name} was busy"
     return f"{max(groups, key=lambda one: one.seconds).facts['who']} were busy"
-
-
-def system_call(frames: tuple[str, ...]) -> str | None:
-    """What the program asked for, by the name that its manual page has; None for a fault, an interrupt or a kernel
-    thread."""
-    for name in frames:
-        if found := _CALL.match(name):
-            return _SHOWN_AS.get(found[1], found[1])
-        if name in _SHOWN_AS:
-            return _SHOWN_AS[name]
-    return None
 
 
 def _steps(case: Case) -> list[Step]:

@@ -266,13 +266,14 @@ def _explains(smaller: _Hog, larger: _Hog) -> bool:
 
 
 def _is_part_of(moderate: _Hog, other: _Hog) -> bool:
-    """It is the same task, or another was at work on its cores most of the time; a second of somebody else is no
-    reason, and neither is somebody on other cores."""
+    """It is the same task, or another was at work on its cores most of the time, or it was one of everybody then; a
+    second of somebody else, or of everybody, is no reason, and neither is somebody on other cores."""
     together = min(moderate.last, other.last) - max(moderate.first, other.first)
-    same = moderate.task.comm == other.task.comm or kind(moderate.task) in other.kinds
+    among = other.level == EVERYBODY
+    same = kind(moderate.task) in other.kinds if among else moderate.task.comm == other.task.comm
     if not same and moderate.home.isdisjoint(other.home):
         return False
-    return together > (0 if same else (moderate.last - moderate.first) / 2)
+    return together > (0 if same and not among else (moderate.last - moderate.first) / 2)
 
 
 def _overlap(one: _Hog, other: _Hog) -> bool:

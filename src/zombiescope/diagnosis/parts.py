@@ -1,0 +1,75 @@
+"""A cause, or a part of what happened: a pattern that explains a fifth of the hog's kernel time is right about a fifth.
+
+A program that asks for many things does some of each, and one of them is often a pattern's. So a pattern is compared
+with the system calls (and faults) that it has next to nothing to do with. Where one of those alone has more of the
+kernel time than all that the pattern accounts for, what happened is not known, and the pattern stands behind that, at
+0.5 or less, and says so.
+
+Only where the hog's own stacks are the pattern's: what it does to a whole core, or through kernel threads, is no share
+of its own time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+
+from zombiescope.diagnosis.case import Case
+from zombiescope.diagnosis.kernel_entry import asked
+from zombiescope.diagnosis.kernel_profile import KernelProfile
+from zombiescope.diagnosis.pattern import Measurement, Pattern
+from zombiescope.recording.columns import Mask
+
+NOT_ITS_OWN = 0.1
+"""Of a call's time: a pattern with more of it is what that call is about."""
+
+
+class Larger(NamedTuple):
+    """What has more of the hog's kernel time than a pattern, and how much the two have."""
+
+    what: str
+    share: float
+    pattern_share: float
+
+    def measurement(self) -> Measurement:
+        text = (
+            f"it is a part: {self.what} has {self.share * 100:.0f}% of its kernel time, and this "
+            f"{self.pattern_share * 100:.0f}%"
+        )
+        return Measurement(text, round(self.pattern_share, 4), "ratio", "samples", "nothing")
+
+
+def larger_than(case: Case, pattern: Pattern) -> Larger | None:
+    profile = case.profile
+    if pattern.scope != "hog" or not pattern.signatures or not profile.named_samples:
+        return None
+    mine = accounted(case, pattern)
+    own = profile.share(int(profile.counts[mine].sum()))
+    for name, count in _asked_for(profile, mine).most_common(1):
+        if (share := profile.share(count)) > own:
+            return Larger(name, share, own)
+    return None
+
+
+def accounted(case: Case, pattern: Pattern) -> Mask:
+    """Which stacks of the hog are a pattern's doing."""
+    profile = case.profile
+    rows = profile.known.with_function(pattern.also)
+    for one in pattern.signatures:
+        if one.applies(case.facts.kernel, profile):
+            rows = rows | (one.of(profile).counts > 0)
+    return rows
+
+
+def _asked_for(profile: KernelProfile, mine: Mask) -> Counter[str]:
+    """Samples by what the kernel was entered for, of what a pattern has nothing to do with."""
+    everything, without = _by_call(profile, profile.counts >= 0), _by_call(profile, ~mine)
+    return Counter({name: count for name, count in everything.items() if count - without[name] < NOT_ITS_OWN * count})
+
+
+def _by_call(profile: KernelProfile, rows: Mask) -> Counter[str]:
+    counted: Counter[str] = Counter()
+    for row in (rows & (profile.counts > 0)).nonzero()[0].tolist():
+        if (name := asked(profile.known.kernel_path(row))) is not None:
+            counted[name] += int(profile.counts[row])
+    return counted

@@ -1,0 +1,100 @@
+"""A pattern that explains the smaller part of what a program does in the kernel is not its cause."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.helpers.scenes import SYSCALL, Scene
+
+from zombiescope.diagnosis.facts import Facts
+from zombiescope.diagnosis.incident import Cause, Incident
+from zombiescope.diagnosis.pattern import signature
+from zombiescope.recording.reader import open_recording
+
+CALL = " ".join(SYSCALL)
+STAT = f"{CALL} __x64_sys_newfstatat vfs_statx filename_lookup"
+FAULT = "asm_exc_page_fault exc_page_fault handle_mm_fault do_anonymous_page"
+UNMAP = f"{CALL} __x64_sys_munmap __vm_munmap do_vmi_munmap unmap_vmas zap_pte_range"
+RESERVE = f"{CALL} vm_mmap_pgoff do_mmap mmap_region vma_link"
+
+
+def of(frames: dict[str, float], directory: Path) -> Incident:
+    """Threads of one program that come and go, and what they do in the kernel."""
+    scene = Scene().vmstat(pgfault=300_000).counter("stat", "processes", 4_000)
+    for number in range(20):
+        at_s = 5 + number * 0.3
+        for path, share in frames.items():
+            scene.hog(path, "worker", pid=900, tid=5000 + number, ppid=700, from_s=at_s, to_s=at_s + 0.3, share=share)
+    return scene.diagnose(directory).incidents[0]
+
+
+def shares(fork: float, other: str, rest: float) -> dict[str, float]:
+    return {f"{CALL} __x64_sys_clone3 kernel_clone copy_process dup_task_struct": fork, other: rest}
+
+
+def named(incident: Incident, pattern: str) -> Cause:
+    return next(one for one in incident.causes if one.pattern == pattern)
+
+
+def test_a_call_that_has_more_of_the_time_is_what_is_not_known(tmp_path: Path) -> None:
+    # GIVEN a program that starts 4,000 threads a second, and spends twice as much on looking at files
+    incident = of(shares(0.3, STAT, 0.6), tmp_path)
+    assert incident.causes[0].pattern == "unknown-kernel-hog"
+    assert "newfstatat" in incident.causes[0].summary
+    # THEN the threads are told as what they are, and nobody is told to change anything for them
+    part = named(incident, "fork-storm")
+    assert part.confidence <= 0.5
+    assert "it is a part: newfstatat has 67% of its kernel time, and this 33%" in [link.fact for link in part.chain]
+    assert not [step for step in part.fix.steps if step.kind == "change"]
+
+
+def test_a_pattern_with_more_than_any_other_call_is_the_cause(tmp_path: Path) -> None:
+    incident = of(shares(0.5, STAT, 0.4), tmp_path)
+    assert incident.causes[0].pattern == "fork-storm"
+    assert incident.causes[0].confidence > 0.8
+
+
+def test_the_call_that_a_pattern_is_about_is_no_other_one(tmp_path: Path) -> None:
+    # GIVEN reads, a third of whose time goes into finding memory below a limit
+    read = f"{CALL} __x64_sys_pread64 vfs_read filemap_read"
+    reclaim = f"{read} try_charge_memcg try_to_free_mem_cgroup_pages shrink_node shrink_lruvec shrink_folio_list"
+    scene = Scene().vmstat().cgroup_stats("/limited", memory_max_events=90_000, has_memory_limit=1)
+    scene.hog(reclaim, "reader", share=0.35, cgroup="/limited").hog(f"{read} copy_page_to_iter", "reader", share=0.6,
+                                                                     cgroup="/limited")  # fmt: skip
+    (incident,) = scene.diagnose(tmp_path).incidents
+    assert incident.causes[0].pattern == "memcg-limit-reclaim"
+
+
+def test_taking_memory_and_giving_it_back_belongs_to_its_faults(tmp_path: Path) -> None:
+    scene = Scene().vmstat(pgfault=300_000)
+    for path, share in ((FAULT, 0.3), (UNMAP, 0.2), (RESERVE, 0.45)):
+        scene.hog(path, "toucher", share=share)
+    (incident,) = scene.diagnose(tmp_path).incidents
+    assert incident.causes[0].pattern == "page-fault-storm"
+
+
+@pytest.mark.parametrize(("shared", "first"), [(0.6, "memory-turnover"), (0.3, "fork-storm")])
+def test_processes_that_mostly_fill_memory_are_no_storm_of_processes(tmp_path: Path, shared: float, first: str) -> None:
+    fork = f"{CALL} __x64_sys_clone kernel_clone copy_process dup_mmap copy_page_range"
+    fill = f"{CALL} __x64_sys_fallocate vfs_fallocate shmem_fallocate shmem_get_folio_gfp clear_page_erms"
+    scene = Scene().vmstat().counter("stat", "processes", 400)
+    for number in range(20):
+        at_s = 5 + number * 0.3
+        for path, share in ((fork, 0.9 - shared), (fill, shared)):
+            scene.hog(path, "worker", pid=5000 + number, ppid=700, from_s=at_s, to_s=at_s + 0.3, share=share)
+    incident = scene.diagnose(tmp_path).incidents[0]
+    assert incident.causes[0].pattern == first
+    ruled_out = {one.pattern: one.because for one in incident.ruled_out}
+    assert ("fork-storm" in ruled_out) == (first == "memory-turnover")
+
+
+def test_functions_that_no_stack_has_are_below_nothing(tmp_path: Path) -> None:
+    """A path is shown for what a signature found, and not for all that its caller did."""
+    scene = Scene().hog(f"{CALL} __x64_sys_mprotect do_mprotect_pkey change_protection", "guard")
+    with open_recording(scene.write(tmp_path)) as recording:
+        grid = Facts(recording, recording.start_us, recording.end_us + 1).samples
+    profile = grid.profile(grid.in_kernel)
+    assert signature("do_mprotect_pkey", "rwsem_down_read_slowpath").of(profile).kernel_samples == 0
+    assert signature("do_mprotect_pkey", "change_protection").of(profile).kernel_samples > 0
+    assert signature("do_mprotect_pkey").of(profile).kernel_samples > 0
