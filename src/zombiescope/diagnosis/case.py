@@ -255,8 +255,9 @@ class Case:
         if grid is None or not len(grid):
             return 0.0
         comms = {self.facts.samples.task_of(number).comm for number in np.unique(self._hog_tasks).tolist()} - {None}
-        mine, _ = grid.groups(lambda task: "hog" if task.comm in comms else None)
-        return int(np.count_nonzero((mine >= 0) & grid.in_kernel & grid.with_function(*names))) / grid.hz / seconds
+        number, by_name = grid.tasks_by(_name)
+        mine = np.isin(number, [by_name[comm] for comm in comms if comm in by_name])[grid.task]
+        return int(np.count_nonzero(mine & grid.in_kernel & grid.with_function(*names))) / grid.hz / seconds
 
     @cached_property
     def _recent(self) -> tuple[SampleGrid | None, float]:

@@ -13,13 +13,11 @@ import numpy as np
 from zombiescope._time import SECOND_US
 from zombiescope.diagnosis.sample_grid import MOSTLY, SampleGrid
 from zombiescope.diagnosis.symptom import Symptom
-from zombiescope.diagnosis.task_groups import members
+from zombiescope.diagnosis.task_groups import member_tasks
 from zombiescope.recording.columns import Mask
 
 LEAST_SHARE = 0.2
 """Of the samples of the core: who had less did not take it."""
-KEPT = 16
-"""Hogs whose samples are remembered: ten megabytes each, for ten minutes of a large node."""
 RECLAIMS = (
     "shrink_node", "balance_pgdat", "try_to_free_pages", "try_to_free_mem_cgroup_pages", "out_of_memory",
     "mem_cgroup_out_of_memory", "console_unlock", "console_flush_all", "vprintk_emit",
@@ -28,11 +26,12 @@ RECLAIMS = (
 
 
 class Presence:
-    """Each symptom's samples are looked up once: on a large node hundreds of cores are asked about one hog."""
+    """Each symptom's tasks are looked up once: on a large node hundreds of cores are asked about one hog. Tasks and not
+    samples are remembered, because there are a thousand times fewer of them."""
 
     def __init__(self, grid: SampleGrid) -> None:
         self._grid = grid
-        self._members: dict[int, Mask] = {}
+        self._members: dict[tuple[object, ...], Mask] = {}
         self._reclaims: dict[int, bool] = {}
 
     def was_on(self, hog: Symptom, placed: Symptom) -> bool:
@@ -44,14 +43,14 @@ class Presence:
 
     def _are_of(self, hog: Symptom, other: Symptom) -> bool:
         part = self._around(other)
-        theirs = members(self._grid.between(other.from_us - SECOND_US, other.to_us + SECOND_US), other)
-        of_both = int(np.count_nonzero(theirs & self._of(hog)[part]))
+        theirs = self._of(other, part)
+        of_both = int(np.count_nonzero(theirs & self._of(hog, part)))
         return 2 * of_both >= int(np.count_nonzero(theirs))
 
     def was_on_any(self, hog: Symptom, cpus: Collection[int], when: Symptom) -> bool:
         """On one of these cores; each is asked by itself, because one lost core is enough."""
         part = self._around(when)
-        on, mine = self._grid.cpu[part], self._of(hog)[part]
+        on, mine = self._grid.cpu[part], self._of(hog, part)
         cores, total = np.unique(on, return_counts=True)
         had = dict(zip(*(each.tolist() for each in np.unique(on[mine], return_counts=True)), strict=True))
         shares = {cpu: had.get(cpu, 0) / many for cpu, many in zip(cores.tolist(), total.tolist(), strict=True)}
@@ -77,21 +76,19 @@ class Presence:
         part = self._around(symptom)
         kernel = self._grid.in_kernel[part]
         if symptom.detector.names_hog and symptom.group:
-            kernel = kernel & self._of(symptom)[part]
+            kernel = kernel & self._of(symptom, part)
         if symptom.cpu is not None:
             kernel = kernel & (self._grid.cpu[part] == symptom.cpu)
         reclaiming = int(np.count_nonzero(kernel & self._grid.with_function(*RECLAIMS)[part]))
         return reclaiming > 0 and reclaiming >= LEAST_SHARE * int(np.count_nonzero(kernel))
 
-    def _of(self, symptom: Symptom) -> Mask:
-        if id(symptom) not in self._members:
-            if len(self._members) >= KEPT:
-                self._members.clear()
-            self._members[id(symptom)] = members(self._grid, symptom)
-        return self._members[id(symptom)]
+    def _of(self, symptom: Symptom, part: slice) -> Mask:
+        key = (symptom.group, symptom.facts.get("kinds"))
+        if key not in self._members:
+            self._members[key] = member_tasks(self._grid, symptom)
+        mine: Mask = self._members[key][self._grid.task[part]]
+        return mine
 
     def _around(self, when: Symptom) -> slice:
         """Counters are read once a second, so a symptom's seconds may be one off."""
-        span = [when.from_us - SECOND_US, when.to_us + SECOND_US]
-        first, last = np.searchsorted(self._grid.time_us, span)
-        return slice(int(first), int(last))
+        return self._grid.part(when.from_us - SECOND_US, when.to_us + SECOND_US)

@@ -44,12 +44,21 @@ class SampleGrid:
         self.hz = hz
         self.time_us, self.cpu, self.task, self.stack = rows
         self.known = known
+        self._whole: SampleGrid | None = None
+        """What it is a part of. Its tasks are among those, so what is known of them is asked there, once."""
 
     def between(self, from_us: int, to_us: int) -> SampleGrid:
         """The samples of a part of the time; bins are counted from where they were."""
+        part = self.part(from_us, to_us)
+        rows = tuple(column[part] for column in (self.time_us, self.cpu, self.task, self.stack))
+        found = SampleGrid((self.start_us, self.end_us), self.hz, rows, self.known)  # type: ignore[arg-type]
+        found._whole = self._whole or self
+        return found
+
+    def part(self, from_us: int, to_us: int) -> slice:
+        """Where its samples are."""
         first, last = np.searchsorted(self.time_us, [from_us, to_us])
-        rows = tuple(column[first:last] for column in (self.time_us, self.cpu, self.task, self.stack))
-        return SampleGrid((self.start_us, self.end_us), self.hz, rows, self.known)  # type: ignore[arg-type]
+        return slice(int(first), int(last))
 
     def __len__(self) -> int:
         return len(self.time_us)
@@ -84,13 +93,20 @@ class SampleGrid:
     # --- groups ------------------------------------------------------------------------------------------------------
 
     def groups(self, key: Callable[[SampledTask], str | None]) -> tuple[Ints, list[str]]:
-        """For each sample the number of its group, -1 without one; and the names of the groups. What a key of a module
-        makes of each task is kept, because many ask for the same: a storm has thousands of tasks."""
-        kept = "<locals>" not in getattr(key, "__qualname__", "<locals>")
-        number, names = self._grouped.get(key) or self._group(key)
-        if kept:
-            self._grouped[key] = number, names
+        """For each sample the number of its group, -1 without one; and the names of the groups."""
+        number, names = self.tasks_by(key)
         return number[self.task], list(names)
+
+    def tasks_by(self, key: Callable[[SampledTask], str | None]) -> tuple[Ints, dict[str, int]]:
+        """The same for each task; and the number of each name. What a key of a module makes of each task is kept,
+        because many ask for the same: a storm has thousands of tasks. Of a part there may be names without samples."""
+        kept = "<locals>" not in getattr(key, "__qualname__", "<locals>")
+        if kept and self._whole is not None:
+            return self._whole.tasks_by(key)
+        found = self._grouped.get(key) or self._group(key)
+        if kept:
+            self._grouped[key] = found
+        return found
 
     @cached_property
     def _grouped(self) -> dict[Callable[[SampledTask], str | None], tuple[Ints, dict[str, int]]]:

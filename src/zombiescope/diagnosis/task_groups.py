@@ -52,16 +52,22 @@ KEYS: dict[str, Key] = dict(LEVELS)
 
 def members(grid: SampleGrid, symptom: Symptom) -> Mask:
     """Samples of the tasks that a symptom names."""
+    mine: Mask = member_tasks(grid, symptom)[grid.task]
+    return mine
+
+
+def member_tasks(grid: SampleGrid, symptom: Symptom) -> Mask:
+    """For each task whether a symptom names it; and for none, at the end."""
     if symptom.group == EVERYBODY:
-        group, names = grid.groups(kind)
-        kinds = [number for number, name in enumerate(names) if name in symptom.facts.get("kinds", ())]
-        return np.asarray(np.isin(group, kinds), bool)
+        number, names = grid.tasks_by(kind)
+        kinds = [names[name] for name in symptom.facts.get("kinds", ()) if name in names]
+        return np.asarray(np.isin(number, kinds), bool)
     for _, key in (*LEVELS, ("any", _owner)):
-        group, names = grid.groups(key)
+        number, names = grid.tasks_by(key)
         if symptom.group in names:
-            mine: Mask = group == names.index(symptom.group)
+            mine: Mask = number == names[symptom.group]
             return mine
-    return np.zeros(len(grid), bool)
+    return np.zeros_like(number, bool)
 
 
 def _owner(task: SampledTask) -> str | None:

@@ -50,6 +50,7 @@ class Usual:
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
         self._groups: dict[tuple[int, str], tuple[Ints, dict[str, int]]] = {}
+        self._known: dict[tuple[object, ...], float] = {}
 
     def cores(self, level: str, name: str, task: SampledTask, from_us: int) -> float | None:
         """CPUs in the kernel of a group before a moment. Of a thread: of the busiest thread of its name, because one
@@ -97,15 +98,22 @@ class Usual:
     # --- what was used then ------------------------------------------------------------------------------------------
 
     def _had(self, past: _Past, level: str, name: str, task: SampledTask) -> float:
-        if level == THREAD:
-            return self._busiest_thread(past, task.comm or name)
+        """Looked up once: hundreds of threads of one name have begun together."""
+        name = (task.comm or name) if level == THREAD else name
+        at = (id(past.grid), past.from_us, past.to_us, level, name)
+        if at not in self._known:
+            find = self._busiest_thread if level == THREAD else self._all_of
+            self._known[at] = find(past, level, name)
+        return self._known[at]
+
+    def _all_of(self, past: _Past, level: str, name: str) -> float:
         group, numbers = self._grouped(past, level)
         part, seconds = _part(past)
         mine = (group[part] == numbers.get(name, -2)) & past.grid.in_kernel[part]
         counts = np.bincount(_seconds(past, part)[mine], minlength=seconds)
         return float(np.percentile(counts, 75)) / past.grid.hz
 
-    def _busiest_thread(self, past: _Past, comm: str) -> float:
+    def _busiest_thread(self, past: _Past, _level: str, comm: str) -> float:
         group, numbers = self._grouped(past, COMM)
         part, seconds = _part(past)
         mine = (group[part] == numbers.get(comm, -2)) & past.grid.in_kernel[part]

@@ -146,6 +146,15 @@ def test_walked_zombies_below_a_limit_are_not_a_tight_limit(tmp_path: Path) -> N
     assert "memcg-limit-reclaim" in {one.pattern for one in incident.ruled_out}
 
 
+def test_pages_that_are_flushed_to_free_memory_are_no_unmapping(tmp_path: Path) -> None:
+    reclaim = "try_charge_memcg try_to_free_mem_cgroup_pages do_try_to_free_pages shrink_node shrink_folio_list"
+    flush = "try_to_unmap_flush arch_tlbbatch_flush on_each_cpu_cond_mask smp_call_function_many_cond"
+    scene = Scene(kernel="6.18.0").vmstat().interrupts("TLB", 90_000, calm_per_s=300)
+    scene.hog(f"asm_exc_page_fault handle_mm_fault do_swap_page {reclaim} {flush}", "thrasher")
+    (incident,) = scene.diagnose(tmp_path).incidents
+    assert "tlb-shootdown" in {one.pattern: one.because for one in incident.ruled_out}
+
+
 def test_faults_of_new_processes_are_a_storm_of_processes(tmp_path: Path) -> None:
     scene = Scene().vmstat(pgfault=300_000).counter("stat", "processes", 1_000).counter("stat", "ctxt", 9_000)
     for number in range(20):

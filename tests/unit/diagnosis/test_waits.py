@@ -203,6 +203,17 @@ def test_memory_that_goes_out_and_does_not_come_back_is_no_thrashing(tmp_path: P
     assert quiet(Scene().vmstat(pswpin=20, pswpout=50_000).diagnose(tmp_path))
 
 
+@pytest.mark.parametrize(("waited_us", "thrashes"), [(40_000, True), (4_000, False)])
+def test_thrashing_counts_by_the_core_and_not_by_the_node(tmp_path: Path, waited_us: int, thrashes: bool) -> None:
+    # GIVEN sixteen cores that compute, among which the kernel divides the time that tasks waited for memory
+    scene = Scene(cpus=16).vmstat(pswpin=20_000, pswpout=20_000)
+    scene.counter("pressure", "some_us", waited_us, "memory", calm_per_s=waited_us)
+    for cpu in range(16):
+        scene.mode(cpu, user=0.9)
+    found = scene.diagnose(tmp_path)
+    assert ("swap-thrash" in {cause.pattern for one in found.incidents for cause in one.causes}) == thrashes
+
+
 def test_two_seconds_of_swap_are_no_thrashing(tmp_path: Path) -> None:
     scene = Scene().vmstat(pswpin=1_000, pswpout=1_000)  # for six seconds
     assert quiet(scene.diagnose(tmp_path))

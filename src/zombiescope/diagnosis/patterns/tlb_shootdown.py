@@ -5,7 +5,8 @@ from __future__ import annotations
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.excess import interrupt, unusual
 from zombiescope.diagnosis.incident import Fix
-from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_below, signature
+from zombiescope.diagnosis.memory_work import SHORTAGE
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_below, measured, signature
 from zombiescope.plans.step import advice, command, note
 
 MANY_PER_S = 10_000
@@ -36,7 +37,7 @@ def examine(case: Case) -> Evidence:
     silent = _silent(case)
     what = "waits until their cores have flushed it" if silent else "interrupts their cores for it"
     return Evidence(
-        (silent or _interrupts(case),),
+        (silent or _interrupts(case), *_reclaims(case)),
         case.answerable_hog,
         f"{case.hog.name} unmaps memory that its threads share, and {what}",
         Fix(
@@ -64,6 +65,17 @@ def _interrupts(case: Case) -> Measurement:
     )
 
 
+def _reclaims(case: Case) -> list[Measurement]:
+    """Memory that is taken away from a program has to be flushed as well; then whoever needs it is the cause."""
+    flushed = case.profile.total(*_FLUSH.split())
+    for_memory = case.profile.under(SHORTAGE.functions, frozenset(_FLUSH.split()))
+    if 2 * for_memory <= flushed:
+        return []
+    part = for_memory / flushed
+    text = f"{part * 100:.0f}% of the flushing is done to free memory"
+    return [measured(text, round(part, 4), "ratio", "samples", False)]
+
+
 def _silent(case: Case) -> Measurement | None:
     """Where the host or the processor flushes nothing is in /proc/interrupts, and the time itself is the proof."""
     names = f"{_HYPERVISOR} {_BROADCAST}"
@@ -83,7 +95,8 @@ PATTERN = Pattern(
     confirmed_by="10,000 TLB shootdowns a second more than were usual before (where that is not known: as the hog's "
     "own part of them, which is worth half); a fifth of a core where the host or the processor flushes without "
     "interrupts.",
-    refuted_by="Fewer than 1,000 a second: then one core does not answer, and it is the one to look at.",
+    refuted_by="Fewer than 1,000 a second: then one core does not answer, and it is the one to look at. Or most of the "
+    "flushing is done to free memory.",
     remedy="Keep memory in the allocator; batch what is unmapped; fewer threads an address space.",
     stop_gap="run it on fewer cores (taskset), so that fewer have to answer",
     examine=examine,

@@ -20,7 +20,7 @@ other, and is reported only when a pattern is confirmed that explains it, or whe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -161,14 +161,24 @@ def _hogs(grid: SampleGrid, grouped: _Grouped, least: float, bins: int) -> Itera
             if samples < MOSTLY_KERNEL * everything[number, first:end].sum():
                 continue
             peak = float(in_a_window[number, max(0, first - bins) : last].max()) * least / enough
-            hog = _hog(grid, (level, names[number]), (first, end), group == number, peak)
+            hog = _hog(grid, (level, names[number]), (first, end), group, [number], peak)
             if hog is not None:
                 yield hog._replace(onset=_onset(kernel[number], first, least * grid.hz))
 
 
-def _hog(grid: SampleGrid, whose: tuple[str, str], bins: tuple[int, int], mine: Mask, peak: float) -> _Hog | None:
+def _hog(
+    whole: SampleGrid,
+    whose: tuple[str, str],
+    bins: tuple[int, int],
+    group: Ints,
+    mine: Sequence[int] | Ints,
+    peak: float,
+) -> _Hog | None:
+    """Of the samples whose group is one of `mine`."""
     first, end = bins
-    chosen = grid.where(grid.start_us + first * BIN_US, grid.start_us + end * BIN_US) & mine & grid.in_kernel
+    span_us = whole.start_us + first * BIN_US, whole.start_us + end * BIN_US
+    grid = whole.between(*span_us)  # a large node has a thousand of them in a look
+    chosen = np.isin(group[whole.part(*span_us)], mine) & grid.in_kernel
     hottest = grid.hottest_task(chosen)
     if hottest is None:
         return None
@@ -237,7 +247,7 @@ def _together(grid: SampleGrid, grouped: _Grouped, before: npt.NDArray[np.float6
         first, end = _trimmed(beyond, first, last + SECOND_BINS - 1, enough / SECOND_BINS / 2)
         kernel, everything = (counts[grown, first:end].sum() for counts in (grouped.kernel, grouped.everything))
         peak = float(in_a_second[max(0, first - SECOND_BINS) : last].max()) / grid.hz
-        hog = _hog(grid, (EVERYBODY, EVERYBODY), (first, end), np.isin(grouped.group, np.flatnonzero(grown)), peak)
+        hog = _hog(grid, (EVERYBODY, EVERYBODY), (first, end), grouped.group, np.flatnonzero(grown), peak)
         if hog is not None and kernel >= MOSTLY_KERNEL * everything and not _has_hog(full, hog, kinds):
             earlier = float(before[grown].sum()) * SECOND_BINS / grid.hz
             yield hog._replace(kinds=kinds, new=True, usual=earlier)

@@ -16,7 +16,7 @@ PAGES_PER_S = 1_000
 """Both ways: 4 MB/s."""
 PART_US, STEP_US = 10 * SECOND_US, 5 * SECOND_US
 WAITED = 0.1
-"""Of the time some task waited for memory (PSI), where the kernel measures that."""
+"""Of a core's time tasks waited for memory (PSI), where the kernel measures that."""
 
 
 def find(facts: Facts) -> Iterator[Symptom]:
@@ -47,15 +47,25 @@ def swapped(facts: Facts, from_us: int, to_us: int) -> float | None:
 
 
 def _waited(facts: Facts, from_us: int, to_us: int) -> bool:
+    """The kernel adds up the cores, each by how busy it is: one that only waits is a twentieth where twenty work."""
     waited = facts.count("pressure", "some_us", from_us, to_us, "memory")
-    return waited is None or waited.rate >= WAITED * 1e6
+    return waited is None or waited.rate * _busy_cores(facts, from_us, to_us) >= WAITED * 1e6
+
+
+def _busy_cores(facts: Facts, from_us: int, to_us: int) -> float:
+    """One where nobody knows."""
+    cores = facts.cores
+    if cores is None:
+        return 1.0
+    mean = cores.mean(cores.busy, max(0, cores.second(from_us)), max(1, cores.second(to_us)))
+    return max(1.0, (mean or 0.0) * len(cores.cpus))
 
 
 DETECTOR = Detector(
     kind="swapping",
     title="memory is swapped in and out",
-    reported_when="1,000 pages a second went out to swap and as many came back for 10 s, and some task waited for "
-    "memory 10% of that time",
+    reported_when="1,000 pages a second went out to swap and as many came back for 10 s, and tasks waited for "
+    "memory a tenth of a core's time",
     find=find,
     source="counters",
     role="victim",
