@@ -21,7 +21,7 @@ from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.gpu_cost import cost_of
 from zombiescope.diagnosis.gpu_loss import GpuCost
 from zombiescope.diagnosis.incident import Cause, Incident, Link, State, worst
-from zombiescope.diagnosis.incidents import Group, group, is_moderate
+from zombiescope.diagnosis.incidents import Group, another_id, group, is_moderate
 from zombiescope.diagnosis.order import is_explained, is_news, ordered
 from zombiescope.diagnosis.pattern import FALLBACK
 from zombiescope.diagnosis.presence import Presence
@@ -80,7 +80,7 @@ def examine(
         if look.facts is not whole:
             look.facts.forget()  # on a large node each is a hundred megabytes
     incidents = _recurring([incident for each in seen for incident in each.incidents])
-    incidents = [_with_cost(one) for one in ordered(_without_parts(incidents))]
+    incidents = [_with_cost(one) for one in _with_own_ids(ordered(_without_parts(incidents)))]
     jobs = _ray_jobs(whole)
     incidents = [replace(one, jobs=jobs.fates(one)) for one in incidents]
     not_checked = [*_not_checked(whole, seen), *([unseen] if unseen else [])]
@@ -270,22 +270,38 @@ def _rank(incident: Incident) -> int:
 
 def _without_parts(found: list[Incident]) -> list[Incident]:
     """What nothing explains, by the same hog in the same seconds as what is explained, is a part of that."""
-    whole = {incident.id: incident for incident in found}
-    for part in found:
-        mine = [one for one in whole.values() if _is_part(part, one)]
-        if mine:
-            into = max(mine, key=lambda one: min(one.to_us, part.to_us) - max(one.from_us, part.from_us))
-            whole[into.id] = replace(
-                into,
-                severity=into.severity if _rank(into) >= _rank(part) else part.severity,
-                symptoms=tuple(sorted((*into.symptoms, *part.symptoms), key=lambda symptom: symptom.from_us)),
-                from_us=min(into.from_us, part.from_us),
-                to_us=max(into.to_us, part.to_us),
-                state=into.state if into.to_us >= part.to_us else part.state,
-                cost=into.cost if into.cost is not None and into.cost.losses else part.cost,
-            )
-            del whole[part.id]
+    whole = dict(enumerate(found))
+    for number in range(len(found)):
+        part = whole[number]
+        mine = [other for other, one in whole.items() if other != number and _is_part(part, one)]
+        if not mine:
+            continue
+        at = max(mine, key=lambda other: min(whole[other].to_us, part.to_us) - max(whole[other].from_us, part.from_us))
+        into = whole[at]
+        whole[at] = replace(
+            into,
+            severity=into.severity if _rank(into) >= _rank(part) else part.severity,
+            symptoms=tuple(sorted((*into.symptoms, *part.symptoms), key=lambda symptom: symptom.from_us)),
+            from_us=min(into.from_us, part.from_us),
+            to_us=max(into.to_us, part.to_us),
+            state=into.state if into.to_us >= part.to_us else part.state,
+            cost=into.cost if into.cost is not None and into.cost.losses else part.cost,
+        )
+        del whole[number]
     return list(whole.values())
+
+
+def _with_own_ids(found: list[Incident]) -> Iterator[Incident]:
+    """Two that began in one place and second, and have two causes, are two."""
+    taken: set[str] = set()
+    for one in found:
+        own = one if one.id not in taken else replace(one, id=another_id(one.id, _first_pattern(one)))
+        taken.add(own.id)
+        yield own
+
+
+def _first_pattern(incident: Incident) -> str:
+    return incident.causes[0].pattern if incident.causes else ""
 
 
 def _is_part(part: Incident, of: Incident) -> bool:

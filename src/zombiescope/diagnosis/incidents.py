@@ -71,8 +71,16 @@ class Group:
         # A hog that leaves its core, or brings more threads, is still that hog. Two cards or GPUs are two places.
         where = first.thing or first.facts.get("comm") or f"{first.cpu}|{first.group}"
         when = "" if first.detector.begins == "window" else first.from_us // SECOND_US
-        text = f"{node}|{boot}|{first.kind}|{where}|{when}"
-        return hashlib.sha256(text.encode()).hexdigest()[:10]
+        return _id(f"{node}|{boot}|{first.kind}|{where}|{when}")
+
+
+def another_id(taken: str, pattern: str) -> str:
+    """Of an incident whose own is taken by one with another cause."""
+    return _id(f"{taken}|{pattern}")
+
+
+def _id(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:10]
 
 
 def is_moderate(symptoms: Sequence[Symptom]) -> bool:

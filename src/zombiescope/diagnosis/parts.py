@@ -40,10 +40,18 @@ class Larger(NamedTuple):
 
 
 def larger_than(case: Case, pattern: Pattern) -> Larger | None:
-    profile = case.profile
-    if pattern.scope != "hog" or not pattern.signatures or not profile.named_samples:
+    """In the hog's own time, and in that of the hog with all that was started with it: children that do one thing
+    may have a parent that does nothing but make them."""
+    if pattern.scope != "hog" or not pattern.signatures:
         return None
-    mine = accounted(case, pattern)
+    own = _larger(case, pattern, case.profile)
+    if own is None or _larger(case, pattern, case.facts.samples.profile(case.family)) is None:
+        return None
+    return own
+
+
+def _larger(case: Case, pattern: Pattern, profile: KernelProfile) -> Larger | None:
+    mine = _accounted(case, pattern, profile)
     own = profile.share(int(profile.counts[mine].sum()))
     for name, count in _asked_for(profile, mine).most_common(1):
         if (share := profile.share(count)) > own:
@@ -51,9 +59,8 @@ def larger_than(case: Case, pattern: Pattern) -> Larger | None:
     return None
 
 
-def accounted(case: Case, pattern: Pattern) -> Mask:
-    """Which stacks of the hog are a pattern's doing."""
-    profile = case.profile
+def _accounted(case: Case, pattern: Pattern, profile: KernelProfile) -> Mask:
+    """Which stacks are a pattern's doing."""
     rows = profile.known.with_function(pattern.also)
     for one in pattern.signatures:
         if one.applies(case.facts.kernel, profile):

@@ -5,11 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.helpers.made import SECOND
 from tests.helpers.scenes import SYSCALL, Scene
 
+from zombiescope.diagnosis.diagnose import _with_own_ids, _without_parts
 from zombiescope.diagnosis.facts import Facts
-from zombiescope.diagnosis.incident import Cause, Incident
-from zombiescope.diagnosis.pattern import signature
+from zombiescope.diagnosis.incident import Actor, Cause, Fix, Incident
+from zombiescope.diagnosis.pattern import FALLBACK, signature
+from zombiescope.diagnosis.symptom import Symptom
+from zombiescope.diagnosis.symptoms import kernel_hog
 from zombiescope.recording.reader import open_recording
 
 CALL = " ".join(SYSCALL)
@@ -98,3 +102,41 @@ def test_functions_that_no_stack_has_are_below_nothing(tmp_path: Path) -> None:
     assert signature("do_mprotect_pkey", "rwsem_down_read_slowpath").of(profile).kernel_samples == 0
     assert signature("do_mprotect_pkey", "change_protection").of(profile).kernel_samples > 0
     assert signature("do_mprotect_pkey").of(profile).kernel_samples > 0
+
+
+@pytest.mark.parametrize(("cores", "parent"), [(2, 1.0), (8, 1.0), (8, 0.0)])
+def test_children_that_yield_are_made_by_their_parent(tmp_path: Path, cores: int, parent: float) -> None:
+    """A parent that does nothing but make them has their name; all of them together, and the children alone, are two
+    hogs that began in one second."""
+    scene = Scene(cpus=2 * cores).vmstat().counter("stat", "processes", 4_000)
+    for number in range(20):
+        on, span = number % cores, {"from_s": 5 + number * 0.3, "to_s": 5.3 + number * 0.3}
+        if parent:
+            fork = f"{CALL} __x64_sys_clone kernel_clone copy_process dup_mmap"
+            scene.hog(fork, "resched", pid=700, cpu=cores + on, share=parent, **span)
+        for path, share in (
+            (f"{CALL} __x64_sys_sched_yield do_sched_yield schedule", 0.55),
+            (f"{CALL} __x64_sys_exit_group do_group_exit do_exit exit_mmap", 0.42),
+        ):
+            scene.hog(path, "resched", pid=5000 + number, ppid=700, cpu=on, share=share, **span)
+    found = scene.diagnose(tmp_path).incidents
+    first = {one.causes[0].pattern for one in found}
+    assert first == ({"fork-storm"} if parent else {"unknown-kernel-hog"})
+    assert len({one.id for one in found}) == len(found)
+
+
+def incident(pattern: str, from_us: int) -> Incident:
+    """One of many that have one id."""
+    strength = 0.1 if pattern == FALLBACK else 0.9
+    cause = Cause(pattern, "kernel", strength, "", Actor("agent"), None, (), (), Fix(""), "", strength=strength)
+    symptom = Symptom(kernel_hog.DETECTOR, from_us, from_us + SECOND, "", "info", facts={"moderate": False})
+    return Incident("one", from_us, from_us + SECOND, "closed", "warning", (symptom,), (cause,), ())
+
+
+def test_what_has_the_same_id_is_neither_lost_nor_mixed_up() -> None:
+    # GIVEN what is not known and what is, by the same hog in the same second, and a third with another cause
+    whole, part, other = (incident(pattern, 0) for pattern in ("fork-storm", FALLBACK, "mount-storm"))
+    for found in ([whole, part, other], [part, whole, other], [other, part, whole]):
+        left = _without_parts(found)
+        assert {one.causes[0].pattern for one in left} == {"fork-storm", "mount-storm"}
+        assert len({one.id for one in _with_own_ids(left)}) == 2
