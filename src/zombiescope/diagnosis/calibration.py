@@ -34,10 +34,10 @@ STRONGEST = 0.95
 
 BANDS = (
     Band(0.0, 0, 0),
-    Band(0.3, 6, 7),
-    Band(0.5, 10, 11),
-    Band(0.7, 35, 38),
-    Band(0.85, 81, 81),
+    Band(0.3, 5, 6),
+    Band(0.5, 21, 21),
+    Band(0.7, 36, 38),
+    Band(0.85, 134, 135),
 )
 """Up to 0.5 nothing confirms the cause; above it something that was measured does."""
 

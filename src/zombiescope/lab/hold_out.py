@@ -36,6 +36,13 @@ CHANGED = (
     "sockmany."
 )
 """Published, because whoever changes the truth after the answer has to say so."""
+LEARNED = (
+    "What the diagnosis learnt from it: a round in quiet (2026-11-18) had a wrong pattern in 5 of 144, and the rule "
+    "that a part is no cause (docs/design/0068) was made by looking at those five. The same recordings, diagnosed with "
+    "that rule, are what is below; so they are no test of it. Rows beside what else ran are older, and were diagnosed "
+    "without it."
+)
+"""Published for the same reason."""
 
 
 def verdict(
@@ -122,6 +129,7 @@ def page_of(rows: Sequence[Document]) -> str:
         "diagnosed (`lab/stressors.py`): its process, the system call that has most of its own samples (or at least "
         "half as many), and the patterns that are true of it. *Not known* is never a wrong pattern.",
         CHANGED,
+        LEARNED,
         *[f"**Beside {name}: {sentence(counts(group))}.** {_machine(group)}" for name, group in _by_background(rows)],
         f"The goal: {GOAL_PROCESS:.0%} reported with the right process, a wrong pattern in {GOAL_WRONG:.0%} at most.",
         _table(("stressor", "beside", "in the kernel", "reported", "process", "system call", "pattern", "confidence"),
