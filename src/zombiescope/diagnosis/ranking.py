@@ -94,7 +94,17 @@ def rank(case: Case, patterns: list[Pattern]) -> tuple[tuple[Cause, ...], tuple[
         )
     )  # fmt: skip
     ruled_out.sort(key=lambda one: order[one.pattern])
-    return tuple(_cause(case, one) for one in judged), tuple(ruled_out)
+    causes = [_cause(case, one) for one in judged]
+    if judged and judged[0].pattern.id == FALLBACK:
+        parts = [one for one in judged if one.is_part and one.confirmed]
+        causes[0] = replace(causes[0], chain=(*causes[0].chain, *(_part(case, one) for one in parts)))
+    return tuple(causes), tuple(ruled_out)
+
+
+def _part(case: Case, one: Assessment) -> Link:
+    """What is known of a cause that is not: the part that a pattern explains."""
+    fact = f"{one.finding.summary or one.pattern.title}: {one.share * 100:.0f}% of its kernel time"
+    return Link("part", fact, round(one.share, 4), "ratio", case.from_us, "samples")
 
 
 def _weighed(case: Case, one: Assessment) -> Assessment:

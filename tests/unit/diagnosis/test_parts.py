@@ -46,6 +46,8 @@ def test_a_call_that_has_more_of_the_time_is_what_is_not_known(tmp_path: Path) -
     incident = of(shares(0.3, STAT, 0.6), tmp_path)
     assert incident.causes[0].pattern == "unknown-kernel-hog"
     assert "newfstatat" in incident.causes[0].summary
+    (known,) = [link.fact for link in incident.causes[0].chain if link.step == "part"]
+    assert known == "worker starts 4,000 threads a second: 33% of its kernel time"
     # THEN the threads are told as what they are, and nobody is told to change anything for them
     part = named(incident, "fork-storm")
     assert part.confidence <= 0.5
