@@ -51,12 +51,13 @@ class Facts(CounterFacts):
         """`beside`: facts of another window of the same recording, which may know some of it already."""
         super().__init__(recording, start_us, end_us, None if beside is None else beside._always)
         self._only: tuple[int, int] | None = None
-        self._asked_us = min(max(start_us, self.start_us), self.end_us - 1)
+        self.asked_us = min(max(start_us, self.start_us), self.end_us - 1)
+        """Windows are of whole seconds; what was asked for may begin within the first."""
 
     def with_history(self) -> Facts:
         """The same window, after its recording reached back (Recording.reach_back): who ran on which core is what it
         was, all else is asked anew. Names of containers may be older than what was read, so then everything is."""
-        again = Facts(self.recording, self._asked_us, self.end_us)
+        again = Facts(self.recording, self.asked_us, self.end_us)
         same = (again.start_us, again.end_us) == (self.start_us, self.end_us)
         if same and all(task.named.label or not task.container for task in self._all_samples.known.tasks.values()):
             again._kept = {what: self._kept[what] for what in ("samples", "cores") if what in self._kept}
@@ -76,7 +77,7 @@ class Facts(CounterFacts):
     @property
     def seconds(self) -> float:
         """Without the part of the first second that was not asked for."""
-        return (self.end_us - self._asked_us) / 1e6
+        return (self.end_us - self.asked_us) / 1e6
 
     @property
     def kernel(self) -> tuple[int, int] | None:

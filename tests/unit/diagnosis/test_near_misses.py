@@ -497,3 +497,14 @@ def test_a_link_shows_the_functions_that_its_sentence_is_about(tmp_path: Path) -
     assert cause.frames[-1] == "change_protection"
     assert "handle_mm_fault" in link.fact
     assert "mprotect" not in link.fact
+
+
+def test_what_was_over_before_the_window_began_is_none_of_its_incidents(tmp_path: Path) -> None:
+    """Windows are of whole seconds, and somebody may ask from the middle of one."""
+    # GIVEN a card that is reset in the first half of a second
+    scene = Scene().vmstat()
+    scene.event("nic_reset", "eth0: Keep alive watchdog timeout.", at_s=8.2, reset_reason="keep_alive_to")
+    with open_recording(scene.write(tmp_path)) as recording:
+        for asked_s, found in ((8.0, 1), (8.1, 1), (8.5, 0)):
+            asked_us = START_US + int(asked_s * SECOND)
+            assert len(diagnose(recording, asked_us, recording.end_us + 1).incidents) == found, asked_s
