@@ -75,6 +75,14 @@ cdef int fde_order(const void* left, const void* right) noexcept nogil:
     return (a.program > b.program) - (a.program < b.program)
 
 
+cdef int64_t stack_offset(int64_t steps, int64_t step) noexcept nogil:
+    """In bytes; beyond every stack, and so refused, where the two are not small numbers: their product may not even fit
+    into 64 bits."""
+    if steps != <int32_t>steps or step != <int32_t>step:
+        return <int64_t>1 << 62
+    return steps * step
+
+
 @cython.final
 cdef class CallFrames(ElfProgram):
     """How to find the caller at every address of one ELF file, given as a descriptor (read, not kept) or as bytes.
@@ -417,32 +425,35 @@ cdef class CallFrames(ElfProgram):
         cdef int64_t offset = 0
         cdef uint8_t low = op & 0x3F
         if op & 0xC0 == DW_CFA_offset:
-            self._saved(rule, low, SAVED_AT, <int64_t>dwarf_uleb(cursor) * cie.data_step)
+            self._saved(rule, low, SAVED_AT, stack_offset(<int64_t>dwarf_uleb(cursor), cie.data_step))
         elif op & 0xC0 == DW_CFA_restore:
             self._restored(rule, &cie.rule, low)
         elif op == DW_CFA_nop:
             pass
         elif op == DW_CFA_def_cfa or op == DW_CFA_def_cfa_sf:
             register_ = dwarf_uleb(cursor)
-            offset = <int64_t>dwarf_uleb(cursor) if op == DW_CFA_def_cfa else dwarf_sleb(cursor) * cie.data_step
+            if op == DW_CFA_def_cfa:
+                offset = <int64_t>dwarf_uleb(cursor)
+            else:
+                offset = stack_offset(dwarf_sleb(cursor), cie.data_step)
             self._define(rule, CFA_REGISTER, register_, offset)
         elif op == DW_CFA_def_cfa_register:
             self._define(rule, CFA_REGISTER, dwarf_uleb(cursor), rule.cfa_offset)
         elif op == DW_CFA_def_cfa_offset:
             self._define(rule, rule.cfa, rule.cfa_register, <int64_t>dwarf_uleb(cursor))
         elif op == DW_CFA_def_cfa_offset_sf:
-            self._define(rule, rule.cfa, rule.cfa_register, dwarf_sleb(cursor) * cie.data_step)
+            self._define(rule, rule.cfa, rule.cfa_register, stack_offset(dwarf_sleb(cursor), cie.data_step))
         elif op == DW_CFA_def_cfa_expression:
             self._expression(cursor, rule)
         elif op == DW_CFA_offset_extended:
             register_ = dwarf_uleb(cursor)
-            self._saved(rule, register_, SAVED_AT, <int64_t>dwarf_uleb(cursor) * cie.data_step)
+            self._saved(rule, register_, SAVED_AT, stack_offset(<int64_t>dwarf_uleb(cursor), cie.data_step))
         elif op == DW_CFA_offset_extended_sf:
             register_ = dwarf_uleb(cursor)
-            self._saved(rule, register_, SAVED_AT, dwarf_sleb(cursor) * cie.data_step)
+            self._saved(rule, register_, SAVED_AT, stack_offset(dwarf_sleb(cursor), cie.data_step))
         elif op == DW_CFA_GNU_negative_offset_extended:
             register_ = dwarf_uleb(cursor)
-            self._saved(rule, register_, SAVED_AT, -<int64_t>dwarf_uleb(cursor) * cie.data_step)
+            self._saved(rule, register_, SAVED_AT, -stack_offset(<int64_t>dwarf_uleb(cursor), cie.data_step))
         elif op == DW_CFA_restore_extended:
             self._restored(rule, &cie.rule, dwarf_uleb(cursor))
         elif op == DW_CFA_undefined:

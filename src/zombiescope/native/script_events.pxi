@@ -159,10 +159,14 @@ cdef class ScriptEvents:
             while word > at and (word - 1)[0] == 32:
                 word -= 1
             before = self._cpu(at, word)
-            if before == word and not (end - word < 8 and not zs_is_digit((end - 1)[0]) and self._is_id(at, word)):
+            if before == word and not self._is_flags(word, end, self._is_id(at, word)):
                 before = end
         self._task(at, before)
         return 0
+
+    cdef bint _is_flags(self, const uint8_t* at, const uint8_t* end, bint behind_id) noexcept nogil:
+        """A short word that is no number, behind the ids. There may be none at all: then nothing is read."""
+        return behind_id and 0 < end - at < 8 and not zs_is_digit((end - 1)[0])
 
     cdef bint _is_id(self, const uint8_t* at, const uint8_t* end) noexcept nogil:
         """Whether a word of digits, or of two numbers with a slash, ends here."""

@@ -129,7 +129,7 @@ cdef class ScriptFrames:
         if depth == 0 and (open == at or (open - 1)[0] == 32):
             return open
         open = end - 2
-        while open - at > 0:
+        while open - at > 1:  # what stands before it is looked at, too
             open -= 1
             if open[0] == 40 and (open - 1)[0] == 32 and (open[1] == 47 or open[1] == 91):
                 return open
