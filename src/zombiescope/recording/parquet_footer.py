@@ -5,7 +5,7 @@ for every file, whoever owns it. Arrow makes room for as many columns as a foote
 one: a hundred bytes cost 650 MB. It reads what stands there about one column when it is asked for that column, and
 where this contradicts the schema it throws through Python: the process is ended, not the call. Both are looked for
 here first (Thrift, compact protocol): lists that are longer than the footer, more columns than any recording has,
-columns that are encrypted, more or fewer of them than the schema has, and counts by level (size_statistics) of another
+columns that are encrypted, more or fewer of them than the schema has or of another type, and counts by level (size_statistics) of another
 length than the column's levels.
 
 It takes 4.6 ms of CPU for the fifteen files of a part, where reading all that is in them takes 25 ms. A diagnosis
@@ -34,10 +34,13 @@ _MOST_FIELD = 0x7FFF
 _SCHEMA, _ROW_GROUPS, _COLUMNS, _META_DATA, _SIZE_STATISTICS = 2, 4, 1, 3, 16
 _ENCRYPTED = frozenset({8, 9})
 _REPETITIONS, _DEFINITIONS = 2, 3
+_TYPE = 1
+_TYPES = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
+"""As Parquet numbers them."""
 _TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = 1, 2, 3, 7, 8, 9, 10, 11, 12
 
 Wanted = dict[int, "Wanted"]
-_COLUMN: Wanted = {_META_DATA: {_SIZE_STATISTICS: {_REPETITIONS: {}, _DEFINITIONS: {}}}, 8: {}, 9: {}}
+_COLUMN: Wanted = {_META_DATA: {_TYPE: {}, _SIZE_STATISTICS: {_REPETITIONS: {}, _DEFINITIONS: {}}}, 8: {}, 9: {}}
 _FILE: Wanted = {_SCHEMA: {}, _ROW_GROUPS: {_COLUMNS: _COLUMN}}
 
 
@@ -51,15 +54,13 @@ class Footer:
     def check(self, metadata: pq.FileMetaData) -> None:
         """Against the schema as Arrow understands it. Raises ValueError where Arrow would end the process."""
         schema = metadata.schema
-        levels = [
-            (schema.column(number).max_repetition_level, schema.column(number).max_definition_level)
-            for number in range(metadata.num_columns)
-        ]
+        columns = [schema.column(number) for number in range(metadata.num_columns)]
+        known = [(one.physical_type, one.max_repetition_level, one.max_definition_level) for one in columns]
         for chunks in self.groups:
-            if len(chunks) != len(levels):
+            if len(chunks) != len(known):
                 raise ValueError("a row group has other columns than its schema")
-            for chunk, (repetition, definition) in zip(chunks, levels, strict=True):
-                _check_chunk(_fields(chunk), repetition, definition)
+            for chunk, (kind, repetition, definition) in zip(chunks, known, strict=True):
+                _check_chunk(_fields(chunk), kind, repetition, definition)
 
 
 def metadata(file: BinaryIO) -> pq.FileMetaData:
@@ -117,10 +118,13 @@ def _walked(data: bytes) -> Footer:
     return Footer([_items(_fields(group), _COLUMNS) for group in _items(found, _ROW_GROUPS)])
 
 
-def _check_chunk(chunk: dict[int, object], repetition: int, definition: int) -> None:
+def _check_chunk(chunk: dict[int, object], kind: str, repetition: int, definition: int) -> None:
     if _ENCRYPTED & chunk.keys():
         raise ValueError("a column is encrypted")
-    sizes = _fields(_fields(chunk.get(_META_DATA)).get(_SIZE_STATISTICS, {}))
+    about = _fields(chunk.get(_META_DATA))
+    if about.get(_TYPE) != 2 * _TYPES.index(kind):  # a number with a sign, which Thrift keeps in the lowest bit
+        raise ValueError("a column is of another type than its schema says")
+    sizes = _fields(about.get(_SIZE_STATISTICS, {}))
     for field, level in ((_REPETITIONS, repetition), (_DEFINITIONS, definition)):
         if len(_items(sizes, field)) not in (0, level + 1):
             raise ValueError("its counts by level do not fit its schema")

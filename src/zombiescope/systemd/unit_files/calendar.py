@@ -8,7 +8,6 @@ it lets through where that is plain.
 
 from __future__ import annotations
 
-import math
 import re
 
 from zombiescope._time import DAY_US
@@ -120,8 +119,9 @@ def _count(part: str, least: int, most: int) -> int | None:
             width = float(step) if slash else 1.0
         except ValueError:
             return None
-        # Written so that what is no number (nan) is refused too; steps of next to nothing would be counted for ever.
-        if not (width > 0 and math.isfinite(first) and (last - first) / width <= 10_000):
+        # Written so that what is no number (nan) is refused too. Steps of next to nothing would be counted for ever, and so
+        # would numbers so large that a step makes no difference to them; systemd takes none of either.
+        if not (width > 0 and least <= first < most + 1 and last < most + 1 and (last - first) / width <= 10_000):
             return None
         value = float(first)
         while value <= last + (0.999 if most == 59 and slash else 0):
