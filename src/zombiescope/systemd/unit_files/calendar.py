@@ -119,8 +119,8 @@ def _count(part: str, least: int, most: int) -> int | None:
             width = float(step) if slash else 1.0
         except ValueError:
             return None
-        # Written so that what is no number (nan) is refused too. Steps of next to nothing would be counted for ever, and
-        # so would numbers so large that a step makes no difference to them; systemd takes none of either.
+        # Written so that what is no number (nan) is refused too. Steps of next to nothing would be counted for ever,
+        # and so would numbers so large that a step makes no difference to them; systemd takes none of either.
         if not (width > 0 and least <= first < most + 1 and last < most + 1 and (last - first) / width <= 10_000):
             return None
         value = float(first)
