@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from zombiescope.diagnosis.kernel_entry import asked
 from zombiescope.diagnosis.sample_index import SampleIndex
-from zombiescope.recording.columns import Ints
+from zombiescope.recording.columns import Ints, Mask
 
 LEAST_NAMED = 20
 
@@ -29,6 +31,14 @@ class KernelProfile:
             path = self.known.kernel_path(row)
             paths[path] = paths.get(path, 0) + int(self.counts[row])
         return paths
+
+    def calls(self, rows: Mask | None = None) -> Counter[str]:
+        """Samples by what the kernel was entered for; of some stacks, or of all."""
+        counted: Counter[str] = Counter()
+        for row in np.flatnonzero(self.counts if rows is None else self.counts * rows).tolist():
+            if (name := asked(self.known.kernel_path(row))) is not None:
+                counted[name] += int(self.counts[row])
+        return counted
 
     @cached_property
     def kernel_samples(self) -> int:

@@ -15,7 +15,6 @@ from collections import Counter
 from typing import NamedTuple
 
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.kernel_entry import asked
 from zombiescope.diagnosis.kernel_profile import KernelProfile
 from zombiescope.diagnosis.pattern import Measurement, Pattern
 from zombiescope.recording.columns import Mask
@@ -70,13 +69,5 @@ def _accounted(case: Case, pattern: Pattern, profile: KernelProfile) -> Mask:
 
 def _asked_for(profile: KernelProfile, mine: Mask) -> Counter[str]:
     """Samples by what the kernel was entered for, of what a pattern has nothing to do with."""
-    everything, without = _by_call(profile, profile.counts >= 0), _by_call(profile, ~mine)
+    everything, without = profile.calls(), profile.calls(~mine)
     return Counter({name: count for name, count in everything.items() if count - without[name] < NOT_ITS_OWN * count})
-
-
-def _by_call(profile: KernelProfile, rows: Mask) -> Counter[str]:
-    counted: Counter[str] = Counter()
-    for row in (rows & (profile.counts > 0)).nonzero()[0].tolist():
-        if (name := asked(profile.known.kernel_path(row))) is not None:
-            counted[name] += int(profile.counts[row])
-    return counted

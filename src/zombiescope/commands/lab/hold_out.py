@@ -13,7 +13,6 @@ import platform
 import shutil
 import subprocess
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -217,17 +216,13 @@ def _calls(recording: Recording, run: Document) -> dict[str, float]:
     """What the stressor's own samples were in the kernel for: by their cgroup, or by the name of a child that was gone
     before anybody looked. Getting into the kernel and out again is no call."""
     from zombiescope.diagnosis.facts import Facts
-    from zombiescope.diagnosis.kernel_entry import asked
 
     facts = Facts(recording, int(run["began"] * 1e6), int(run["ended"] * 1e6))
     grid, cage = facts.samples, f"/{MARK}{mark(run['stressor'])}"
     group, names = grid.groups(lambda task: "mine" if _is_mine(task, cage) else None)
     if not names:
         return {}
-    counted: Counter[str] = Counter()
-    for path, count in grid.profile(group == 0).paths.items():
-        if (call := asked(path)) is not None:
-            counted[call] += count
+    counted = grid.profile(group == 0).calls()
     total = counted.total()
     return {name: count / total for name, count in counted.items()}
 
