@@ -109,13 +109,17 @@ def mask_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 def _masked_word(word: str) -> str:
     """A word: of `--header=Authorization: Basic xyz` and of `PASSWORD=with spaces` everything belongs to the value."""
-    name, separator, value = word.partition("=")
-    if value and _NAME.fullmatch(name):
-        return f"{name}={MASK if is_secret_name(name) else _masked_word(value)}"
-    name, separator, value = word.partition(":")
-    if separator and value.startswith(" ") and is_secret_name(name):
-        return f"{name}: {MASK}"
-    return mask_text(word)
+    before: list[str] = []
+    name, _, value = word.partition("=")
+    while value and _NAME.fullmatch(name):
+        before.append(f"{name}=")
+        if is_secret_name(name):
+            return "".join([*before, MASK])
+        word = value
+        name, _, value = word.partition("=")
+    name, _, value = word.partition(":")
+    is_header = value.startswith(" ") and is_secret_name(name)
+    return "".join([*before, f"{name}: {MASK}" if is_header else mask_text(word)])
 
 
 def _named(text: str) -> str:

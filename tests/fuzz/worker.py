@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import gc
 import json
 import mmap
 import os
@@ -156,6 +157,7 @@ def _child(target: Target, options: argparse.Namespace, arguments: list[str], co
     os.dup2(descriptor, 1)
     os.dup2(descriptor, 2)
     _limit(target, sanitized=bool(options.sanitized))
+    gc.freeze()  # what was imported stays: the collector need not go through it again and again
     atheris.Setup(arguments, _counted(target.feed, counter))
     atheris.Fuzz()
     os._exit(0)

@@ -165,3 +165,11 @@ def test_a_line_that_was_made_to_hurt_costs_no_more_than_its_length(piece: str) 
         return best
 
     assert cost(32_768) < 32 * cost(4_096) + 0.01
+
+
+def test_a_word_may_have_as_many_names_as_it_likes() -> None:
+    """Any user of the node can start a program like this; it cost the recorder every name of a process."""
+    many = "a=" * 2000
+    assert parse_cmdline(f"sh\0password=x\0{many}x".encode()) == f"sh password={MASK} {many}x"
+    assert mask_words([f"{many}TOKEN=hunter2", "x"]) == [f"{many}TOKEN={MASK}", "x"]
+    assert mask_words(["--header=Authorization: Basic hunter2"]) == [f"--header=Authorization: {MASK}"]

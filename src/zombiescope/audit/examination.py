@@ -14,7 +14,7 @@ from zombiescope.audit.surroundings import Surroundings, Watch
 from zombiescope.systemd import unit_files
 from zombiescope.systemd.root import Root
 from zombiescope.systemd.show import RunningUnit, running_units
-from zombiescope.systemd.unit_files import generators
+from zombiescope.systemd.unit_files import generators, instances
 from zombiescope.systemd.unit_files.starts import starts
 from zombiescope.systemd.watcher import BusUnavailableError
 
@@ -95,6 +95,9 @@ def _unknown(node: Node) -> list[Missing]:
     for item in generators.unknown(root, node.files):
         grant = "boot it, and run zombiescope audit on the node"
         found.append(MissingUntilBoot(f"generator: {item.source}", f"unknown until it boots: {item.why}", grant))
+    for template in sorted(node.files.endless)[:_UNREAD_SHOWN]:
+        why = f"its instances pull in others without an end; {instances.MOST:,} of all were followed"
+        found.append(Missing(template, why, "look at its Wants=, Requires= and Also= lines"))
     for path in node.files.tree.odd_names:
         shown = path.encode("utf-8", "backslashreplace").decode()
         found.append(Missing(shown, "systemd does not accept this as the name of a unit", "rename or remove it"))

@@ -33,10 +33,12 @@ _TRAILING = re.compile(r"(?:([-_.:])[0-9]+(?:[-_.:][0-9]+)*|(?<=[a-zA-Z])[0-9]{3
 _COUNTED = re.compile(r"(?<=[a-zA-Z])[0-9]+$")
 _STARS = re.compile(r"\*\*+")
 _CHOSEN = re.compile(r"lxc\.|machine-")
+_MOST_NAME = 255
+"""Of a directory; a longer one is in no kernel, and where its number begins would be looked for at every character."""
 
 
 def _without_ids(name: str) -> str:
-    if not _HAS_DIGIT.search(name) or _PER_USER.match(name):
+    if len(name) > _MOST_NAME or not _HAS_DIGIT.search(name) or _PER_USER.match(name):
         return name
     transient = _TRANSIENT.match(name)
     if transient:

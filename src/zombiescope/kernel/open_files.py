@@ -98,8 +98,11 @@ def _devices(pid: int, root: str) -> dict[str, int]:
 
 def device(text: str) -> int | None:
     """ "0:25", as mountinfo prints it, as st_dev."""
-    major, colon, minor = text.partition(":")
-    return os.makedev(int(major), int(minor)) if colon and major.isdecimal() and minor.isdecimal() else None
+    major, _, minor = text.partition(":")
+    try:
+        return os.makedev(int(major), int(minor))
+    except (ValueError, OverflowError):
+        return None
 
 
 def _same(files: dict[File, str], fdinfo: str, devices: dict[str, int], target: str) -> Iterable[File]:
@@ -136,6 +139,6 @@ def mapped(data: bytes) -> set[File]:
         major, _, minor = fields[3].partition(b":")
         try:
             found.add((os.makedev(int(major, 16), int(minor, 16)), int(fields[4])))
-        except ValueError:
+        except (ValueError, OverflowError):
             continue
     return found

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field, fields
 
+from zombiescope import _json
 from zombiescope._time import DEFAULT_HZ
 
 
@@ -48,7 +48,7 @@ class RecorderConfig:
 
 def parse(text: str) -> RecorderConfig:
     """The argument as a RecorderConfig. Raises ValueError for a key that is not known or is missing."""
-    given = json.loads(text)
+    given = _json.loads(text)
     if not isinstance(given, dict):
         raise ValueError("not settings of a recorder: no object")
     known = {one.name for one in fields(RecorderConfig)}

@@ -153,8 +153,6 @@ class _Walk:
 
     def struct(self, at: int, wanted: Wanted, depth: int) -> tuple[dict[int, object], int]:
         """The fields that are wanted, and where the structure ends."""
-        if depth > _MAX_DEPTH:
-            raise ValueError("its footer is nested too deeply")
         data = self._data
         found: dict[int, object] = {}
         field = 0
@@ -186,6 +184,8 @@ class _Walk:
         if kind == _BINARY:
             length, at = self._varint(at)
             return None, at + length
+        if depth > _MAX_DEPTH:
+            raise ValueError("its footer is nested too deeply")
         if kind in (_LIST, _SET):
             return self._list(at, wanted, depth)
         if kind == _STRUCT:

@@ -281,10 +281,12 @@ class _Reader(TypeReader):
 
     def argument(self) -> Type | list[Type]:
         if self.take("J"):
+            self.enter()
             pack: list[Type] = []
             while not self.take("E"):
                 one = self.argument()
                 pack += one if isinstance(one, list) else [one]
+            self.nesting -= 1
             return pack
         if self.take("L"):
             return (self.literal(), "")

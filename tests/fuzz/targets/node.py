@@ -243,7 +243,7 @@ TARGETS = (
     Target("oci-bundle", oci_bundle, _documents(BUNDLE)),
     Target("container-storage", storage_index, _documents(INDEX)),
     Target("container-clients", client_line, lambda: CLIENTS),
-    Target("unit-files", unit_file, _units),
+    Target("unit-files", unit_file, _units, most_bytes=1024),
     Target("unit-settings", unit_words, lambda: WORDS, most_bytes=512),
     Target("audit-baseline", audit_files(baseline.parse), lambda: [BASELINE], refusals=(UserError,)),
     Target("audit-catalogue", audit_files(catalogue.parse), _toml, refusals=(UserError,)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import struct
+from itertools import pairwise
 
 from tests.fuzz.target import Target
 from tests.helpers import perf_file, records, script_rows
@@ -27,6 +28,7 @@ PAGE_BYTES = 4096
 HEAD_AT, TAIL_AT = 1024, 1032
 FOR_EVER = 1 << 62
 SAMPLES = 40
+COME_AND_GO = 32
 
 
 def symbols(text: bytes = KALLSYMS) -> KernelSymbols:
@@ -107,8 +109,10 @@ def imported(data: bytes) -> tuple[int, ImportReport]:
 
 
 def kallsyms(data: bytes) -> None:
-    """The text in two pieces, then what the kernel says later of code that comes and goes."""
+    """The text in two pieces, then what the kernel says later of code that comes and goes, at a few addresses: each
+    lookup asks all that came."""
     text, _, rest = data.partition(b"\0")
+    rest = rest[: COME_AND_GO * 8]
     made = KernelSymbols()
     made.feed(text[: len(text) // 2])
     made.feed(text[len(text) // 2 :])
@@ -222,7 +226,13 @@ SCRIPT_LINES = (
     "# hostname : x",
     "",
 )
-SCRIPT = "".join(f"{line}\n{script_rows.CHAIN}\n" for line in SCRIPT_LINES).encode()
+SCRIPT_SAMPLES = [f"{line}\n{script_rows.CHAIN}\n".encode() for line in SCRIPT_LINES]
+
+
+def script_seeds() -> list[bytes]:
+    """Each kind of line alone, with a stack, and followed by the next kind."""
+    pairs = [one + other for one, other in pairwise(SCRIPT_SAMPLES)]
+    return [*(f"{line}\n".encode() for line in SCRIPT_LINES), *SCRIPT_SAMPLES, *pairs]
 
 
 def script(data: bytes) -> None:
@@ -261,7 +271,7 @@ TARGETS = (
     ),
     Target("perf-data-file", imported, lambda: _seeds("file", "odd", "zstd"), native=True, cost=10),
     Target("perf-data-pipe", imported, lambda: _seeds("pipe", "zstd-pipe"), native=True, cost=10),
-    Target("perf-script", script, lambda: [SCRIPT, *(f"{line}\n".encode() for line in SCRIPT_LINES)], native=True),
+    Target("perf-script", script, script_seeds, native=True, most_bytes=1024),
     Target("perf-script-header", script_header, lambda: [HEADER]),
     Target("kallsyms", kallsyms, lambda: [KALLSYMS + b"\0" + struct.pack("<QQ", TEXT, TEXT + 0x1003)], native=True),
     Target("varints", numbers, lambda: [struct.pack("<H", 6) + RUN], refusals=(ValueError,), native=True),

@@ -13,6 +13,7 @@ from tests.conftest import Needs
 from tests.helpers.unprivileged import unprivileged
 
 from zombiescope.audit import Audit, examine
+from zombiescope.audit.catalogue import CatalogueError
 
 LOOP = "[Service]\nExecStart=/bin/x\nRestart=always\nRestartSec=10\n"
 
@@ -120,6 +121,58 @@ def test_files_that_are_none(root: Path) -> None:
     told = missing(audit)
     assert "only its beginning" in told["/etc/systemd/system/huge.service"]
     assert "not a regular file" in told["/etc/systemd/system/pipe.service"]
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("key", ["Wants", "Upholds"])
+def test_instances_that_pull_in_instances_of_themselves(root: Path, key: str) -> None:
+    (root / "etc/systemd/system/a@.service").write_text(f"[Unit]\n{key}=a@%i0.service a@%i1.service\n{LOOP}")
+    for name in ("a@x.service", "a@y.service"):
+        (root / "etc/systemd/system/multi-user.target.wants" / name).symlink_to("../a@.service")
+    audit = examine(root)
+    assert {"endless-restart:a@x.service", "endless-restart:a@y.service"} <= ids(audit)
+    assert "without an end" in missing(audit)["a@.service"]
+
+
+@pytest.mark.timeout(60)
+def test_a_first_boot_that_enables_without_an_end(root: Path) -> None:
+    (root / "etc/machine-id").unlink()
+    place = root / "etc/systemd/system"
+    (place / "a@.service").write_text(f"{LOOP}[Install]\nAlso=a@%i0.service a@%i1.service\n")
+    (place / "b.service").write_text(f"{LOOP}[Install]\nAlso=a@x.service\nWantedBy=multi-user.target\n")
+    audit = examine(root)
+    assert "endless-restart:b.service" in ids(audit)
+    assert "without an end" in missing(audit)["a@.service"]
+
+
+def test_a_chain_of_units_that_are_enabled_together(root: Path) -> None:
+    (root / "etc/machine-id").unlink()
+    for number in range(2000):
+        also = f"{LOOP}[Install]\nWantedBy=multi-user.target\nAlso=u{number + 1}.service\n"
+        (root / f"etc/systemd/system/u{number}.service").write_text(also)
+    assert len(ids(examine(root))) == 2000
+
+
+@pytest.mark.timeout(60)
+def test_pam_files_that_include_themselves(root: Path) -> None:
+    enable(root, "cron.service", "[Service]\nExecStart=/bin/x\n")
+    (root / "etc/pam.d").mkdir()
+    (root / "etc/cron.d").mkdir()
+    (root / "etc/cron.d/often").write_text("*/5 * * * * root run\n")
+    (root / "etc/pam.d/cron").write_text("@include cron\n@include other\n" * 1000)
+    (root / "etc/pam.d/other").write_text("session include cron\n" * 1000)
+    assert "session-churn:cron.service" not in ids(examine(root))
+    (root / "etc/pam.d/other").write_text("session include cron\n" * 1000 + "session optional pam_systemd.so\n")
+    assert "session-churn:cron.service" in ids(examine(root))
+
+
+@pytest.mark.parametrize("text", ["a=" + "[" * 3000, "a=" + "{a=" * 1000, "a." * 30_000 + "b=1", "# x\n" * 50_000])
+def test_a_catalogue_inside_the_root_that_was_made_to_hurt(root: Path, text: str) -> None:
+    own = root / "etc/zombiescope/agents.d/own.toml"
+    own.parent.mkdir(parents=True)
+    own.write_text(text)
+    with pytest.raises(CatalogueError, match=r"own\.toml"):
+        examine(root)
 
 
 def test_a_catalogue_inside_the_root_is_read_there(root: Path) -> None:

@@ -7,9 +7,11 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.fuzz.targets.perf import SCRIPT as TEXT
 from tests.fuzz.targets.perf import SCRIPT_LINES as LINES
+from tests.fuzz.targets.perf import SCRIPT_SAMPLES
 from tests.helpers.script_rows import parse
+
+TEXT = b"".join(SCRIPT_SAMPLES)
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -115,6 +115,13 @@ def test_operators_of_a_real_program(build: Build) -> None:
     assert {"Q::operator->", "P::operator->", "operator< <int>", "main"} <= readable
 
 
+@pytest.mark.parametrize("piece", ["J", "I", "N", "P", "L_Z1fI", "XadL_Z1fI", "1aI", "DpP"])
+def test_a_name_that_is_nested_deeply_is_left_as_it_is(piece: str) -> None:
+    for begin in ("_Z1fI", "_Z1fIJ", "_ZN1aI"):
+        name = begin + piece * 3000
+        assert demangle(name) == name
+
+
 def test_a_name_that_doubles_is_left_as_it_is() -> None:
     # f(A<int, int>, A<the one before, the one before>, ...)::g
     def doubled(times: int) -> str:

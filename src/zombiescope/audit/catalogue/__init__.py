@@ -19,6 +19,8 @@ from zombiescope._errors import UserError
 from zombiescope.systemd.root import Root
 
 OWN_ENTRIES = "/etc/zombiescope/agents.d"
+MOST_BYTES, MOST_LINE = 128 << 10, 4096
+"""Of one file. An image brings its own entries along, and TOML's reader needs the square of a line's dots."""
 
 
 class CatalogueError(UserError):
@@ -140,10 +142,15 @@ def load(root: Root, extra: Iterable[Path] = ()) -> Catalogue:
 
 
 def parse(data: bytes, name: str) -> Catalogue:
+    if len(data) > MOST_BYTES or max(map(len, data.splitlines()), default=0) > MOST_LINE:
+        most = f"at most {MOST_BYTES >> 10} kB, and {MOST_LINE:,} bytes in a line"
+        raise CatalogueError(f"{name} is too large", most)
     try:
         document = tomllib.loads(data.decode("utf-8"))
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise CatalogueError(f"{name} is not TOML: {error}") from error
+    except RecursionError:
+        raise CatalogueError(f"{name} is nested too deeply", "an entry is one line in braces") from None
     strange = sorted(set(document) - set(_KINDS))
     if strange:
         raise CatalogueError(f"{name}: no such list: {', '.join(strange)}", f"there are {', '.join(_KINDS)}")

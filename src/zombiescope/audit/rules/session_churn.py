@@ -20,7 +20,7 @@ MANY_SESSIONS = 200
 MANY_ABANDONED = 20
 OFTEN_PER_DAY = 144
 
-_PAM_DEPTH_MAX = 8
+_PAM_FILES_MAX = 64
 _ENTRY = re.compile(r"\s*([-*/,\d]+)\s+([-*/,\d]+)\s+([-*/,\w]+)\s+([-*/,\w]+)\s+([-*/,\w]+)\s+(\S+)\s+(\S.*)")
 
 
@@ -52,7 +52,7 @@ def _cron(node: Node) -> Iterator[Finding]:
     service = next((name for name in ("crond.service", "cron.service") if name in node.starts), None)
     if service is None:
         return
-    session = _opens_session(node.root, f"/etc/pam.d/{service.removesuffix('.service')}", 0)
+    session = _opens_session(node.root, f"/etc/pam.d/{service.removesuffix('.service')}")
     if session is None:
         return
     entries = [entry for entry in _entries(node.root) if entry[1] >= OFTEN_PER_DAY]
@@ -105,20 +105,25 @@ def _count(text: str, width: int) -> int | None:
     return len(values)
 
 
-def _opens_session(root: Root, path: str, depth: int) -> EvidenceLine | None:
-    """The line of PAM by which cron's jobs get a session of logind; None where they do not."""
-    if depth > _PAM_DEPTH_MAX:
-        return None
-    for number, line in enumerate((root.read(path) or b"").decode("utf-8", "replace").splitlines(), 1):
-        words = line.partition("#")[0].split()
-        if len(words) >= 2 and words[0] == "@include":
-            found = _opens_session(root, f"/etc/pam.d/{words[1]}", depth + 1)
-        elif len(words) >= 3 and words[0].lstrip("-") == "session" and words[1] in ("include", "substack"):
-            found = _opens_session(root, f"/etc/pam.d/{words[2]}", depth + 1)
-        elif words and words[0].lstrip("-") == "session" and "pam_systemd.so" in words:
-            found = EvidenceLine(path, number, line.strip())
-        else:
-            found = None
-        if found is not None:
-            return found
+def _opens_session(root: Root, path: str) -> EvidenceLine | None:
+    """The line of PAM by which cron's jobs get a session of logind; None where they do not. A file counts once,
+    however often others include it."""
+    seen: set[str] = set()
+    left = [path]
+    while left and len(seen) < _PAM_FILES_MAX:
+        one = left.pop()
+        if one in seen:
+            continue
+        seen.add(one)
+        included = []
+        for number, line in enumerate((root.read(one) or b"").decode("utf-8", "replace").splitlines(), 1):
+            words = line.partition("#")[0].split()
+            is_session = bool(words) and words[0].lstrip("-") == "session"
+            if is_session and "pam_systemd.so" in words:
+                return EvidenceLine(one, number, line.strip())
+            if len(words) >= 2 and words[0] == "@include":
+                included.append(f"/etc/pam.d/{words[1]}")
+            elif len(words) >= 3 and is_session and words[1] in ("include", "substack"):
+                included.append(f"/etc/pam.d/{words[2]}")
+        left += reversed(included)
     return None

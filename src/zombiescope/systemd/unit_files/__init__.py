@@ -30,6 +30,8 @@ class UnitFiles:
     systemd_version: int | None
     """From the name of its library; None where there is no systemd."""
     _links: LinkIndex
+    endless: set[str] = field(default_factory=set)
+    """Templates of which there were more instances than are followed (instances.py)."""
     _units: dict[str, Unit | None] = field(default_factory=dict)
     _services: dict[str, Service] = field(default_factory=dict)
 

@@ -30,7 +30,9 @@ def repeats(unit: Unit) -> list[Assignment]:
     found: list[Assignment] = []
     for item in unit.assignments:
         if item.section == "Timer" and item.key in ("OnCalendar", *_REPEATING, *_ONCE):
-            found = [*found, item] if item.value else []
+            found.append(item)
+            if not item.value:
+                found.clear()
     return [item for item in found if item.key not in _ONCE]
 
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from zombiescope.systemd.unit_files import UnitFiles, enablement, names, presets
+from zombiescope.systemd.unit_files.instances import Instances
 from zombiescope.systemd.unit_files.load_path import PERSISTENT, VENDOR
 from zombiescope.systemd.unit_files.specifiers import expand
 from zombiescope.systemd.unit_files.tree import Pull, UnitFile, UnitTree
+from zombiescope.systemd.unit_files.unit import Unit
 
 MACHINE_ID = "/etc/machine-id"
 """The path of links that are not there yet: this file is why they will be."""
@@ -25,9 +27,10 @@ def after_first_boot(files: UnitFiles) -> UnitTree:
         return files.tree
     tree = replace(files.tree, files=dict(files.tree.files), pulls=list(files.tree.pulls))
     done: set[str] = set()
+    instances = Instances(files.endless)
     for name in sorted(files.tree.files):
         for enabled in _enabled(files, name):
-            _enable(files, tree, enabled, done)
+            _enable(files, tree, enabled, done, instances)
     tree.find_aliases()
     return tree
 
@@ -43,11 +46,23 @@ def _enabled(files: UnitFiles, name: str) -> list[str]:
     return [name]
 
 
-def _enable(files: UnitFiles, tree: UnitTree, name: str, done: set[str]) -> None:
-    unit = files.unit(name)
-    if name in done or unit is None:
-        return
-    done.add(name)
+def _enable(files: UnitFiles, tree: UnitTree, name: str, done: set[str], instances: Instances) -> None:
+    """The unit, then what it names in Also=, and so on: a chain of them may be as long as an image likes."""
+    left = [name]
+    while left:
+        one = left.pop()
+        if one in done or not (one == name or instances.follows(one)):
+            continue
+        done.add(one)
+        unit = files.unit(one)
+        if unit is None:
+            continue
+        _link(tree, unit, one)
+        also = (expand(word, one) for word in unit.words("Install", "Also"))
+        left += reversed([other for other in also if other is not None])
+
+
+def _link(tree: UnitTree, unit: Unit, name: str) -> None:
     target = name
     if names.is_template(name):
         default = enablement.install_of(unit).default_instance
@@ -62,10 +77,6 @@ def _enable(files: UnitFiles, tree: UnitTree, name: str, done: set[str]) -> None
         alias = expand(word, target)
         if alias is not None and names.is_valid(alias) and _is_free(tree, alias):
             tree.files[alias] = UnitFile(alias, f"{PERSISTENT}/{alias}", target, masked=False, linked=False)
-    for word in unit.words("Install", "Also"):
-        other = expand(word, name)
-        if other is not None:
-            _enable(files, tree, other, done)
 
 
 def _is_free(tree: UnitTree, alias: str) -> bool:

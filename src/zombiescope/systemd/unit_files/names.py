@@ -61,16 +61,22 @@ def with_instance(template: str, instance: str) -> str:
 
 def sharing(name: str) -> list[str]:
     """The names whose drop-in directories count for a unit, the most specific first."""
-    found = [name]
-    template = template_of(name)
-    if template is not None:
-        found += sharing(template)
-    shorter = _shorter_prefix(split(name)[0])
-    if shorter is not None:
-        _, instance, kind = split(name)
-        # A template's own prefixes are plain names: systemd builds them without the @.
-        found += sharing(build(shorter, instance or None, kind))
-    return found
+    found: dict[str, None] = {}
+    left = [name]
+    while left:
+        one = left.pop()
+        if one in found:
+            continue
+        found[one] = None
+        prefix, instance, kind = split(one)
+        shorter = _shorter_prefix(prefix)
+        if shorter is not None:
+            # A template's own prefixes are plain names: systemd builds them without the @.
+            left.append(build(shorter, instance or None, kind))
+        template = template_of(one)
+        if template is not None:
+            left.append(template)
+    return list(found)
 
 
 def _shorter_prefix(prefix: str) -> str | None:

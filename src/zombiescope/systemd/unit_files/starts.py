@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from zombiescope.systemd.unit_files import UnitFiles, first_boot, names
 from zombiescope.systemd.unit_files.first_boot import MACHINE_ID
+from zombiescope.systemd.unit_files.instances import Instances
 from zombiescope.systemd.unit_files.specifiers import expand
 from zombiescope.systemd.unit_files.unit import Unit
 
@@ -55,6 +56,7 @@ class _Walk:
         self._tree = first_boot.after_first_boot(files)
         self._found: dict[str, Start] = {}
         self._todo: deque[str] = deque()
+        self._instances = Instances(files.endless)
         self._pulled_by: dict[str, list[tuple[str, str]]] = {}
         for pull in self._tree.pulls:
             self._pulled_by.setdefault(self._own(pull.by), []).append((pull.unit, pull.path))
@@ -63,7 +65,7 @@ class _Walk:
         self._reach(Start("default.target", "boot", "", None, ""))
         self._drain()
         for pull in self._tree.pulls:  # enabled, but below a target that nothing reaches
-            self._reach(_pulled(pull.unit, pull.by, pull.path))
+            self._reach(_pulled(pull.unit, pull.by, pull.path), is_named=True)
         self._drain()
         return {name: start for name, start in self._found.items() if self._files.unit(name) is not None}
 
@@ -71,9 +73,10 @@ class _Walk:
         resolved = self._tree.resolve(name)
         return name if resolved is None else resolved[0]
 
-    def _reach(self, start: Start) -> None:
+    def _reach(self, start: Start, *, is_named: bool = False) -> None:
+        """`is_named`: by a link, of which there are not without end."""
         name = self._own(start.unit)
-        if name not in self._found and not names.is_template(name):
+        if name not in self._found and not names.is_template(name) and (is_named or self._instances.follows(name)):
             self._found[name] = Start(name, start.by, start.file, start.line, start.text, start.triggered)
             self._todo.append(name)
 
@@ -82,7 +85,7 @@ class _Walk:
             name = self._todo.popleft()
             for by in filter(None, (name, names.template_of(name))):
                 for pulled, path in self._pulled_by.get(by, ()):
-                    self._reach(_pulled(pulled, name, path))
+                    self._reach(_pulled(pulled, name, path), is_named=True)
             unit = self._files.unit(name)
             if unit is None:
                 for other in _BUILT_IN.get(name, ()):

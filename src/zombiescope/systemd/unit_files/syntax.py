@@ -43,24 +43,22 @@ def parse(data: bytes, file: str) -> list[Assignment]:
 
 def _logical_lines(data: bytes) -> Iterator[tuple[int, bytes]]:
     """(number of its first line, stripped text)"""
-    begun: bytes | None = None
+    pieces: list[bytes] = []
     begun_at = 0
     for number, raw in enumerate(_LINE_END.split(data.removeprefix(b"\xef\xbb\xbf")), 1):
         line = raw.lstrip(_BLANKS)
         if line[:1] in (b"#", b";"):
             continue
-        if begun is None:
-            begun, begun_at = b"", number
-        begun += line
-        if _ends_escaped(begun):
-            begun = begun[:-1] + b" "
+        begun_at = begun_at if pieces else number
+        if _ends_escaped(line):
+            pieces.append(line[:-1] + b" ")
             continue
-        text = begun.strip(_BLANKS)
-        if text:
+        pieces.append(line)
+        if text := b"".join(pieces).strip(_BLANKS):
             yield begun_at, text
-        begun = None
-    if begun is not None and begun.strip(_BLANKS):
-        yield begun_at, begun.strip(_BLANKS)
+        pieces.clear()
+    if text := b"".join(pieces).strip(_BLANKS):
+        yield begun_at, text
 
 
 def _ends_escaped(line: bytes) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from zombiescope.systemd.root import Root
 from zombiescope.systemd.unit_files import names
 from zombiescope.systemd.unit_files.load_path import LoadPath, unit_directories
+from zombiescope.systemd.unit_files.syntax import Assignment
 
 ALIAS_DEPTH_MAX = 8
 _PULLS = (".wants", ".requires", ".upholds")
@@ -54,6 +55,8 @@ class UnitTree:
     """Names whose link systemctl does not accept: to themselves, to another type, in a circle."""
     odd_names: list[str] = field(default_factory=list)
     """Files with the ending of a unit and a name that systemd does not take."""
+    parsed: dict[str, tuple[Assignment, ...] | None] = field(default_factory=dict)
+    """Files that were read, by path; None for one that cannot be."""
     _aliases: dict[str, list[str]] = field(default_factory=dict)
 
     def aliases(self, name: str) -> list[str]:

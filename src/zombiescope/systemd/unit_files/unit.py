@@ -31,10 +31,9 @@ class Unit:
 
     def listed(self, section: str, key: str) -> list[Assignment]:
         """The assignments that count for a setting that holds a list: an empty one takes back those before it."""
-        found: list[Assignment] = []
-        for item in self.assigned(section, key):
-            found = [*found, item] if item.value else []
-        return found
+        found = self.assigned(section, key)
+        taken_back = max((at for at, item in enumerate(found, 1) if not item.value), default=0)
+        return found[taken_back:]
 
     def words(self, section: str, key: str) -> list[str]:
         return [word for item in self.listed(section, key) for word in syntax.words(item.value)]
@@ -46,14 +45,20 @@ def load(tree: UnitTree, name: str) -> Unit | None:
     if resolved is None or resolved[1].masked:
         return None
     own, file = resolved
-    data = tree.root.read(file.path)
-    if data is None:
+    assignments = _assignments(tree, file.path)
+    if assignments is None:
         return None
     dropins = dropin_files(tree, own)
-    assignments = syntax.parse(data, file.path)
-    for path in dropins:
-        assignments += syntax.parse(tree.root.read(path) or b"", path)
-    return Unit(own, file.path, tuple(dropins), tuple(assignments))
+    more = [item for path in dropins for item in _assignments(tree, path) or ()]
+    return Unit(own, file.path, tuple(dropins), (*assignments, *more) if more else assignments)
+
+
+def _assignments(tree: UnitTree, path: str) -> tuple[Assignment, ...] | None:
+    """Of one file; None where it cannot be read. Kept: instances of a template have the same one."""
+    if path not in tree.parsed:
+        data = tree.root.read(path)
+        tree.parsed[path] = None if data is None else tuple(syntax.parse(data, path))
+    return tree.parsed[path]
 
 
 def dropin_files(tree: UnitTree, name: str) -> list[str]:

@@ -1,7 +1,8 @@
-"""Values that nobody writes by accident: thousands of digits, and steps of next to nothing."""
+"""What nobody writes by accident: thousands of digits, steps of next to nothing, lines and lists without an end."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,8 +10,8 @@ import pytest
 
 from zombiescope.systemd import unit_files
 from zombiescope.systemd.root import Root
-from zombiescope.systemd.unit_files import exit_status
-from zombiescope.systemd.unit_files.calendar import calendar_runs_per_day
+from zombiescope.systemd.unit_files import exit_status, names
+from zombiescope.systemd.unit_files.calendar import calendar_runs_per_day, repeats
 from zombiescope.systemd.unit_files.timespan import parse_us
 
 MANY = "9" * 10_000
@@ -45,3 +46,30 @@ def test_a_unit_and_the_manager_with_such_numbers(tmp_path: Path) -> None:
 )
 def test_a_calendar_is_counted_in_bounded_time(expression: str) -> None:
     calendar_runs_per_day(expression)
+
+
+@pytest.mark.parametrize("line", ["\\", "OnCalendar=daily", "Wants=a.service", "Wants=", "x"])
+def test_a_file_costs_no_more_than_its_length(line: str, tmp_path: Path) -> None:
+    place = tmp_path / "etc" / "systemd" / "system"
+    place.mkdir(parents=True)
+
+    def cost(size: int) -> float:
+        (place / "a.timer").write_text(f"[Unit]\nWants=b.service\n[Timer]\nOnCalendar=a{line}\n" + f"{line}\n" * size)
+        best = float("inf")
+        for _ in range(3):
+            with Root(tmp_path) as root:
+                files = unit_files.read(root)
+                start = time.thread_time()
+                unit = files.unit("a.timer")
+                assert unit is not None
+                repeats(unit)
+                unit.listed("Timer", "Wants")
+                best = min(best, time.thread_time() - start)
+        return best
+
+    assert cost(50_000) < 40 * cost(5_000) + 0.02
+
+
+def test_a_name_of_many_parts_is_cut_down_one_by_one() -> None:
+    shared = names.sharing("a-" * 5000 + "b@x.service")
+    assert len(shared) == len(set(shared)) < 20_000
