@@ -157,8 +157,8 @@ def unit_words(data: bytes) -> None:
     timespan.parse_us(text)
     calendar.calendar_runs_per_day(text)
     exit_status.parse(syntax.words(text))
-    names.is_valid(text)
-    names.sharing(text)
+    if names.is_valid(text):
+        names.sharing(text)
     names.unescape(text)
 
 

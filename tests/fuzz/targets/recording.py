@@ -87,13 +87,13 @@ def frame_body(data: bytes) -> None:
 
 def framed(data: bytes) -> bytes:
     """A segment of these bytes with the lengths and checksums that frames must have: chance does not find those."""
-    out, at = MAGIC, 0
+    out, at = [MAGIC], 0
     while at < len(data):
         length = data[at] << 2 | 3
         payload = data[at + 1 : at + 1 + length]
-        out += _FRAME.pack(len(payload), zlib.crc32(payload)) + payload
+        out += [_FRAME.pack(len(payload), zlib.crc32(payload)), payload]
         at += 1 + length
-    return out
+    return b"".join(out)
 
 
 def unframed(segment: bytes) -> bytes:

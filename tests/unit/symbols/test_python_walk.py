@@ -17,10 +17,12 @@ from tests.helpers.python_image import (
     SHIM,
     TEXTS,
     THREADS,
+    FakeMemory,
     FakePython,
 )  # fmt: skip
 
-from zombiescope.symbols.python import walk
+from zombiescope.symbols.python import offsets, runtime, walk
+from zombiescope.symbols.python.memory import UnsupportedError
 from zombiescope.symbols.python.walk import Frame
 
 
@@ -228,3 +230,12 @@ def test_a_frame_whose_fields_overlap_is_refused() -> None:
     with pytest.raises(StrangeError):
         Interpreter(made.memory, Runtime(RUNTIME, replace(OFFSETS, frame_previous=4), None))
     assert struct.calcsize("Q") == 8
+
+
+def test_a_file_full_of_cookies_is_not_followed_to_its_end() -> None:
+    memory = FakeMemory()
+    memory.regions[RUNTIME] = bytearray(offsets.COOKIE * (1 << 17))
+    mapped = [runtime.Mapped(RUNTIME, RUNTIME + (1 << 20), True, 0, b"/tmp/python3.13")]
+    with pytest.raises(UnsupportedError):
+        runtime.find(memory, mapped)
+    assert memory.reads < 100

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from zombiescope.symbols.python import offsets
 from zombiescope.symbols.python.elf_memory import LoadedElf
@@ -18,6 +19,8 @@ from zombiescope.symbols.python.offsets import Offsets
 
 MOST_FILES = 8
 MOST_SEARCHED = 8 << 20
+MOST_COOKIES = 32
+"""Where an interpreter may be. A real one has the cookie once or twice; a file full of them is somebody's joke."""
 _PIECE = 1 << 18
 _LINE = re.compile(
     rb"^([0-9a-f]{1,16})-([0-9a-f]{1,16}) (\S{4}) ([0-9a-f]{1,16}) \S+ \d+ +"
@@ -67,7 +70,7 @@ def find(memory: Memory, mapped: list[Mapped]) -> Runtime:
             return Runtime(address, _offsets(memory, address, word(memory, version)), elf.symbol(b"PyCode_Type"))
         except StrangeError as error:
             why = f"a Python whose memory makes no sense ({error})"
-    for address in _cookies(memory, mapped):
+    for address in islice(_cookies(memory, mapped), MOST_COOKIES):
         try:
             return Runtime(address, offsets.parse(memory.read(address, 8 * offsets.MOST_WORDS)), None)
         except StrangeError:
