@@ -15,6 +15,7 @@ because the question that an inverted graph answers is where the time went.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -78,6 +79,11 @@ class Tree:
         """How wide a node is drawn; in a difference the mean of both, so that what vanished can be seen."""
         return self.value.astype(np.float64) if self.base is None else (self.value + self.base * self.scale) / 2
 
+    def levels(self) -> list[slice]:
+        """The nodes of each depth, from the root: they stand together."""
+        ends = np.searchsorted(self.depth, np.arange(int(self.depth[-1]) + 2)).tolist()
+        return [slice(*each) for each in pairwise(ends)]
+
     def name(self, node: int) -> Function:
         return self.functions[self.function[node]] if node else ROOT
 
@@ -129,9 +135,8 @@ def lefts(tree: Tree) -> Floats:
     first = np.flatnonzero(np.diff(parent, prepend=-1))
     families = np.repeat(first, np.diff(np.append(first, len(parent))))
     within = running - running[families]
-    for depth in range(1, int(tree.depth[-1]) + 1):
-        nodes = np.flatnonzero(tree.depth == depth)
-        left[nodes] = left[tree.parent[nodes]] + within[nodes - 1]
+    for level in tree.levels()[1:]:
+        left[level] = left[tree.parent[level]] + within[level.start - 1 : level.stop - 1]
     return left
 
 

@@ -59,8 +59,8 @@ def _cut(tree: Tree, kept: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], belo
 def _kept_ancestors(tree: Tree, kept: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Ints:
     """Each node, or the nearest node above it that is kept."""
     found = np.arange(len(kept))
-    for depth in range(1, int(tree.depth[-1]) + 1):
-        lost = np.flatnonzero((tree.depth == depth) & ~kept)
+    for level in tree.levels()[1:]:
+        lost = level.start + np.flatnonzero(~kept[level])
         found[lost] = found[tree.parent[lost]]
     return found
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from zombiescope.profile import colours, flame
-from zombiescope.profile.flame import Tree
+from zombiescope.profile.flame import MAX_NESTED, Tree
 from zombiescope.profile.heatmap import Heatmap
 from zombiescope.profile.short_names import fitted
 
@@ -39,22 +39,27 @@ def plain(lines: Sequence[Line]) -> str:
 
 def flamegraph(tree: Tree, width: int) -> list[Line]:
     """The root on top. A frame starts with ▏ and is as wide as its samples; one below a character is left out."""
-    if not tree.width[0]:
+    wide = tree.width
+    if not wide[0]:
         return []
-    scale = width / tree.width[0]
+    scale = width / wide[0]
     left, delta = flame.lefts(tree), tree.delta
     lines: list[Line] = []
-    for depth in range(int(tree.depth[-1]) + 1):
+    levels = tree.levels()
+    for depth, level in enumerate(levels):
+        if depth > MAX_NESTED:
+            lines.append([Piece(f"... and {len(levels) - depth:,} levels below")])
+            break
         line: Line = []
         at = 0
-        for node in np.flatnonzero(tree.depth == depth).tolist():
-            first, last = round(left[node] * scale), round((left[node] + tree.width[node]) * scale)
+        for node in range(level.start, level.stop):
+            first, last = round(left[node] * scale), round((left[node] + wide[node]) * scale)
             if last <= first or first < at:
                 continue
             if first > at:
                 line.append(Piece(" " * (first - at)))
             function = tree.name(node)
-            fill = colours.of(function) if delta is None else colours.of_delta(float(delta[node]), tree.width[node])
+            fill = colours.of(function) if delta is None else colours.of_delta(float(delta[node]), wide[node])
             line.append(Piece(_cell(function.name, last - first), behind=fill))
             at = last
         if not line:

@@ -63,7 +63,7 @@ def tell_incidents(data: bytes) -> None:
 
 
 TARGETS = (
-    Target("agent-configuration", read_configuration, lambda: [CONFIGURATION], most_bytes=1024),
+    Target("agent-configuration", read_configuration, lambda: [CONFIGURATION], most_bytes=512),
     Target("agent-request", read_request, lambda: [REQUEST]),
     Target("agent-incidents", tell_incidents, lambda: [INCIDENTS]),
 )

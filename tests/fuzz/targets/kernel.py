@@ -88,7 +88,11 @@ def samples(path: str) -> list[bytes]:
 
 
 def _of_file(name: str, parse: Parser, path: str) -> Target:
-    return Target(f"proc-{name.replace(' ', '-')}", parse, lambda: [text[:SEED_BYTES] for text in samples(path)])
+    def seeds() -> list[bytes]:
+        return [text[:SEED_BYTES] for text in samples(path)]
+
+    most_bytes = 1024 if name == "cmdline" else 4096  # each word is looked at closely
+    return Target(f"proc-{name.replace(' ', '-')}", parse, seeds, most_bytes=most_bytes)
 
 
 def interrupt_tables(data: bytes) -> None:

@@ -8,6 +8,7 @@ import os
 import socket
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from tests.fuzz.target import Target, scratch
@@ -115,40 +116,40 @@ def client_line(data: bytes) -> None:
 
 def unit_file(data: bytes) -> None:
     """A unit of an image, read as the audit reads it."""
-    with _ImageRoot(data) as root:
-        read = unit_files.read(root)
-        for name in ("a.service", "a.timer"):
-            unit = read.unit(name)
-            if unit is None:
-                continue
-            read.state(name)
-            found = read.service(name)
-            if found is not None:
-                [found.delay_us(restarts) for restarts in (0, 1, 7, 1 << 31)]
-            calendar.repeats(unit)
-            calendar.runs_per_day(unit)
+    root, read = _image(os.getpid())
+    root.tried = data
+    read = replace(read, tree=replace(read.tree, parsed={}), endless=set(), _units={}, _services={})
+    for name in ("a.service", "a.timer"):
+        unit = read.unit(name)
+        if unit is None:
+            continue
+        read.state(name)
+        found = read.service(name)
+        if found is not None:
+            [found.delay_us(restarts) for restarts in (0, 1, 7, 1 << 31)]
+        calendar.repeats(unit)
+        calendar.runs_per_day(unit)
 
 
 class _ImageRoot(Root):
     """A root with one unit in it, whose content is what is being tried; nothing is written."""
 
-    def __init__(self, content: bytes) -> None:
-        super().__init__(_unit_root(os.getpid()))
-        self._tried = content
+    tried = b""
 
     def read(self, path: str, limit_bytes: int = READ_MAX_BYTES) -> bytes | None:
         is_tried = path.startswith("/etc/systemd/system/a.")
-        return self._tried if is_tried else super().read(path, limit_bytes)
+        return self.tried if is_tried else super().read(path, limit_bytes)
 
 
 @functools.cache
-def _unit_root(_process: int) -> Path:
+def _image(_process: int) -> tuple[_ImageRoot, unit_files.UnitFiles]:
     folder = scratch() / "image"
     place = folder / "etc" / "systemd" / "system"
     place.mkdir(parents=True)
     for name in ("a.service", "a.timer"):
         (place / name).write_bytes(b"[Unit]\n")
-    return folder
+    root = _ImageRoot(folder)
+    return root, unit_files.read(root)
 
 
 def unit_words(data: bytes) -> None:
@@ -244,7 +245,7 @@ TARGETS = (
     Target("container-storage", storage_index, _documents(INDEX)),
     Target("container-clients", client_line, lambda: CLIENTS),
     Target("unit-files", unit_file, _units, most_bytes=1024),
-    Target("unit-settings", unit_words, lambda: WORDS, most_bytes=512),
+    Target("unit-settings", unit_words, lambda: WORDS, most_bytes=128),
     Target("audit-baseline", audit_files(baseline.parse), lambda: [BASELINE], refusals=(UserError,)),
     Target("audit-catalogue", audit_files(catalogue.parse), _toml, refusals=(UserError,)),
     Target(

@@ -269,7 +269,15 @@ SMALL = (
 )
 
 TARGETS = (
-    Target("segment-frame", frame_body, bodies, refusals=(DamagedError, ValueError), native=True, memory_mb=MEMORY_MB),
+    Target(
+        "segment-frame",
+        frame_body,
+        bodies,
+        refusals=(DamagedError, ValueError),
+        native=True,
+        most_bytes=1024,
+        memory_mb=MEMORY_MB,
+    ),
     Target(
         "segment-log",
         segment_frames,

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.helpers.made import Sample, opened
 
 from zombiescope.documents import flamegraph
-from zombiescope.profile import flame
+from zombiescope.profile import flame, pruning, terminal
 from zombiescope.profile.flame import Tree
 from zombiescope.profile.selection import Selection
 from zombiescope.profile.stacks import UNKNOWN, Function, Stacks
@@ -81,6 +81,19 @@ def test_a_stack_that_was_made_to_hurt_is_written_and_read_back_to_a_depth(tmp_p
     while node["children"]:
         node, levels = max(node["children"], key=lambda child: child["value"]), levels + 1
     assert levels == flame.MAX_NESTED
+
+
+@pytest.mark.timeout(60)
+def test_a_stack_of_any_depth_is_drawn_to_a_depth() -> None:
+    """Each level once: looking for its nodes among all of them took minutes."""
+    tree = flame.fold(known(";".join("f" * 100_000), "g;h"), counts(3, 1), below_ratio=0)
+    lefts = flame.lefts(tree)
+    assert lefts[-1] == 0
+    assert max(lefts) == 3
+    lines = terminal.plain(terminal.flamegraph(tree, 80)).splitlines()
+    assert len(lines) == flame.MAX_NESTED + 2
+    assert lines[-1] == "... and 99,600 levels below"
+    assert len(pruning.within(tree, np.ones(len(tree.value)), 10.0).value) == 10
 
 
 def test_what_is_too_narrow_is_left_out_and_counted() -> None:
