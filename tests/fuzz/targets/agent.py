@@ -63,7 +63,7 @@ def tell_incidents(data: bytes) -> None:
 
 
 TARGETS = (
-    Target("agent-configuration", read_configuration, lambda: [CONFIGURATION], most_bytes=512),
+    Target("agent-configuration", read_configuration, lambda: [CONFIGURATION], most_bytes=512, cost=10),
     Target("agent-request", read_request, lambda: [REQUEST]),
     Target("agent-incidents", tell_incidents, lambda: [INCIDENTS]),
 )

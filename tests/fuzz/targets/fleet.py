@@ -79,6 +79,6 @@ def _day() -> bytes:
 
 
 TARGETS = (
-    Target("fleet-documents", documents, lambda: [json.dumps(DOCUMENT).encode()]),
+    Target("fleet-documents", documents, lambda: [json.dumps(DOCUMENT).encode()], cost=10),
     Target("fleet-rollups", rollup, lambda: [_day()], cost=20),
 )
