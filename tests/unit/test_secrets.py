@@ -168,7 +168,7 @@ def test_a_line_that_was_made_to_hurt_costs_no_more_than_its_length(piece: str) 
 
 
 def test_a_word_may_have_as_many_names_as_it_likes() -> None:
-    """Any user of the node can start a program like this; it cost the recorder every name of a process."""
+    """Any user of the node can start a program like this. It had no name, and the recording said that it was blind."""
     many = "a=" * 2000
     assert parse_cmdline(f"sh\0password=x\0{many}x".encode()) == f"sh password={MASK} {many}x"
     assert mask_words([f"{many}TOKEN=hunter2", "x"]) == [f"{many}TOKEN={MASK}", "x"]
