@@ -77,19 +77,19 @@ def hottest_path(paths: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
     It ends where the time spreads, but not before the system call: a program that makes ten different ones does make
     the first of them most.
     """
-    weights = Counter(path for path in paths if path)
-    prefix: tuple[str, ...] = ()
+    through: dict[tuple[str, ...], int] = Counter(path for path in paths if path)
+    prefix: list[str] = []
     while True:
         depth = len(prefix)
-        through = {path: weight for path, weight in weights.items() if path[:depth] == prefix}
         callees: Counter[str] = Counter()
         for path, weight in through.items():
             if len(path) > depth:
                 callees[path[depth]] += weight
         if not callees:
-            return prefix
+            return tuple(prefix)
         name, weight = callees.most_common(1)[0]
         spreads = weight * _FOLLOWED < sum(through.values())
         if prefix and spreads and prefix[-1] not in DISPATCH:
-            return prefix
-        prefix = (*prefix, name)
+            return tuple(prefix)
+        prefix.append(name)
+        through = {path: each for path, each in through.items() if len(path) > depth and path[depth] == name}
