@@ -76,14 +76,16 @@ def _owing(book: Book, options: argparse.Namespace, failed: set[str]) -> list[tu
 
 def _round(book: Book, groups: list[tuple[bool, list[str]]], options: argparse.Namespace, until: float) -> set[str]:
     """A turn for each; those that failed."""
+    from tests.fuzz.targets import TARGETS
+
     failed = set()
     for native, names in groups:
         module = sanitizer.build() if native else None
         left_s = until - time.monotonic()
+        owed = {name: options.executions // TARGETS[name].cost - book.executions(name) for name in names}
         turns = results(
-            names,
+            {name: max(1, count) for name, count in owed.items()},
             PLACE,
-            executions=options.executions,
             seconds=options.turn,
             module=module,
             most_s=left_s - options.turn,

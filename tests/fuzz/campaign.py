@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -76,18 +76,19 @@ def _told(page: str) -> Iterator[tuple[str, Progress]]:
 
 
 def results(
-    names: Sequence[str],
+    executions: Mapping[str, int],
     place: Path,
     *,
-    executions: int,
     seconds: int,
     seed: int = 0,
     module: Path | None = None,
     most_s: float = 1e9,
 ) -> Iterator[dict[str, object]]:
-    """One result for each target, as the worker gives them; `module` is the sanitized one. Ends itself after most_s."""
-    command = [sys.executable, "-m", "tests.fuzz.worker", *names, "--place", str(place), "--seed", str(seed)]
-    command += ["--executions", str(executions), "--seconds", str(seconds)]
+    """One result for each target, as the worker gives them, with so many executions at most; `module` is the sanitized
+    one. Ends itself after most_s."""
+    words = [f"{name}:{count}" for name, count in executions.items()]
+    command = [sys.executable, "-m", "tests.fuzz.worker", *words, "--place", str(place), "--seed", str(seed)]
+    command += ["--seconds", str(seconds)]
     command += ["--sanitized", str(module)] if module else []
     place.mkdir(parents=True, exist_ok=True)
     until = time.monotonic() + most_s

@@ -36,11 +36,9 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Results:
     place = tmp_path_factory.mktemp("fuzz")
     said: Results = {}
     for native in (True, False):
-        names = [name for name, target in TARGETS.items() if target.native is native]
+        executions = {name: EXECUTIONS for name, target in TARGETS.items() if target.native is native}
         module = sanitizer.built() if native else None
-        for result in results(
-            names, place, executions=EXECUTIONS, seconds=SECONDS, seed=START, module=module, most_s=MOST_S / 2
-        ):
+        for result in results(executions, place, seconds=SECONDS, seed=START, module=module, most_s=MOST_S / 2):
             said[str(result["name"])] = {**result, "place": place}
     return said
 

@@ -49,17 +49,17 @@ def main() -> int:
     if options.sanitized:
         sanitizer.load(Path(options.sanitized))
     targets = _instrumented()
-    for name in options.names:
-        sys.stdout.write(json.dumps(run(targets[name], options)) + "\n")
+    for word in options.names:
+        name, _, executions = word.partition(":")
+        sys.stdout.write(json.dumps(run(targets[name], options, int(executions))) + "\n")
         sys.stdout.flush()
     return 0
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.worker", description=__doc__)
-    parser.add_argument("names", nargs="+")
+    parser.add_argument("names", nargs="+", metavar="NAME:EXECUTIONS")
     parser.add_argument("--place", type=Path, required=True, help="where corpora, logs and crashes are kept")
-    parser.add_argument("--executions", type=int, default=1000)
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0, help="0: another one each time")
     parser.add_argument("--sanitized", help="the native module to use")
@@ -74,7 +74,7 @@ def _instrumented() -> dict[str, Target]:
     return TARGETS
 
 
-def run(target: Target, options: argparse.Namespace) -> dict[str, object]:
+def run(target: Target, options: argparse.Namespace, executions: int) -> dict[str, object]:
     """One target in a child, until it has had its executions, its seconds or a defect."""
     corpus, crashes = (options.place / kind / target.name for kind in ("corpus", "crashes"))
     _write_seeds(corpus, target.starts())
@@ -88,7 +88,7 @@ def run(target: Target, options: argparse.Namespace) -> dict[str, object]:
         pid = os.fork()
         if pid == 0:
             tempfile.tempdir = folder
-            _child(target, options, _arguments(target, options, corpus, crashes), counter, log)
+            _child(target, options, _arguments(target, options, executions, corpus, crashes), counter, log)
         status = _wait(pid, options.seconds + HANG_S + GRACE_S)
     said = log.read_bytes()
     found = sorted(path.name for path in set(crashes.iterdir()) - known)
@@ -119,9 +119,11 @@ def _write_seeds(corpus: Path, seeds: Iterable[bytes]) -> None:
         (corpus / f"seed-{number:03d}").write_bytes(seed)
 
 
-def _arguments(target: Target, options: argparse.Namespace, corpus: Path, crashes: Path) -> list[str]:
+def _arguments(
+    target: Target, options: argparse.Namespace, executions: int, corpus: Path, crashes: Path
+) -> list[str]:
     flags = {
-        "runs": options.executions,
+        "runs": executions,
         "max_total_time": options.seconds,
         "max_len": target.most_bytes,
         "timeout": HANG_S,

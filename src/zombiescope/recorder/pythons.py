@@ -11,6 +11,7 @@ left alone are said once.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -21,7 +22,7 @@ from zombiescope.recorder.python_process import PythonProcess
 from zombiescope.recorder.python_target import DENIED
 from zombiescope.recorder.sample_writer import TaskShare
 from zombiescope.recorder.sources import Sources
-from zombiescope.recorder.stack_numbers import MOST_REMEMBERED
+from zombiescope.recorder.stack_numbers import MOST_REMEMBERED, packed
 from zombiescope.recording import schema
 from zombiescope.recording.batch import Batch
 from zombiescope.recording.event import Event
@@ -61,7 +62,7 @@ class PythonTracker:
         """Process -> when there was last a reason to look at it."""
         self._heat: dict[tuple[int, int], int] = {}
         self._functions: list[tuple[str, str]] = []
-        self._stacks: list[tuple[int, ...]] = []
+        self._stacks: list[array[int]] = []
         self._numbers: dict[int, int] = {}
         """The reader's number of a stack -> its number in this segment."""
         self._frames_left = NEW_FRAMES
@@ -117,7 +118,7 @@ class PythonTracker:
         if said.get("new"):
             self._functions, self._stacks, self._numbers = [], [], {}
         self._functions += [(str(name)[:500], _file(str(file)[:500])) for name, file in said.get("functions") or ()]
-        self._stacks += [tuple(stack)[:MOST_DEPTH] for stack in said.get("stacks") or ()]
+        self._stacks += [packed(stack, MOST_DEPTH) for stack in said.get("stacks") or ()]
         del self._functions[MOST_REMEMBERED:], self._stacks[MOST_REMEMBERED:]
         rows = [row for row in (said.get("rows") or ())[:MOST_ROWS] if len(row) == 9]
         self._batch.extend(schema.PYTHON, [made for row in rows if (made := self._row(row, now_us)) is not None])

@@ -20,7 +20,8 @@ GIVE_UP_NS = 1_500_000_000
 """A sample whose user frames nobody could name by then is written without them."""
 
 YOUNG_DRAINS = 15
-MAX_CGROUP_PATHS = 8192
+MAX_CGROUP_PATHS = 2048
+"""Those that were made or asked for last: a process that dies young is in one of them."""
 
 SETTLED_NS = 1_500_000_000
 """A task that was seen at its birth is asked again after this: whoever started it moves it to its cgroup, changes its
@@ -88,7 +89,7 @@ class SampleWriter:
             self._batch.add(schema.TASKS, (task, pid, tid, comm, ppid, started, *(None,) * 8))
             self._names[task] = comm or "(unknown)"
             if tid:
-                hint = self._cgroup_paths.get(cgroup_id) if cgroup_id else None
+                hint = self._cgroup_path(cgroup_id) if cgroup_id else None
                 question = TaskQuestion(self._segment, task, pid, tid, comm, ppid, hint, started)
                 self._lookup.ask(question)
                 self._asked[task] = _Inquiry(question, monotonic_ns(), again=False)
@@ -98,9 +99,16 @@ class SampleWriter:
 
     def cgroup_exists(self, number: int, path: str) -> None:
         """A cgroup of the perf_event hierarchy: it may be all we ever learn of a process that died young."""
+        self._cgroup_paths.pop(number, None)
         if len(self._cgroup_paths) >= MAX_CGROUP_PATHS:
-            self._cgroup_paths.clear()
+            del self._cgroup_paths[next(iter(self._cgroup_paths))]
         self._cgroup_paths[number] = path
+
+    def _cgroup_path(self, number: int) -> str | None:
+        path = self._cgroup_paths.pop(number, None)
+        if path is not None:
+            self._cgroup_paths[number] = path  # the one that was asked for last goes last
+        return path
 
     def write(self, offset_ns: int, monotonic_ns: int, *, everything: bool = False) -> None:
         """Puts finished samples into the batch, with `everything` also those still waiting for a name."""

@@ -8,6 +8,7 @@ the stacks of others.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Hashable, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -55,3 +56,10 @@ class StackNumbers(Generic[F]):
         if max(len(self._functions), len(self._stacks)) >= MOST_NUMBERS:
             self._begin()
         return said
+
+
+def packed(stack: Sequence[Any], most_depth: int) -> array[int]:
+    """A stack as the recorder remembers it, thousands of them: four bytes for each frame in place of an object. What
+    cannot be the number of a function is -1, which is none."""
+    numbers = stack[:most_depth]
+    return array("i", [each if type(each) is int and 0 <= each < MOST_REMEMBERED else -1 for each in numbers])

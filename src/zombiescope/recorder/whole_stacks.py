@@ -8,6 +8,7 @@ follow a thread that is said as a missing source; the kernel's own walks, by fra
 from __future__ import annotations
 
 import os
+from array import array
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -15,7 +16,7 @@ from zombiescope._native import UNWOUND, Sampler
 from zombiescope.recorder.python_process import PythonProcess
 from zombiescope.recorder.sample_writer import TaskShare
 from zombiescope.recorder.sources import Sources
-from zombiescope.recorder.stack_numbers import MOST_REMEMBERED
+from zombiescope.recorder.stack_numbers import MOST_REMEMBERED, packed
 from zombiescope.recorder.stack_thread import MOST_ROWS, MOST_THREADS
 from zombiescope.recording import schema
 from zombiescope.recording.batch import Batch
@@ -54,7 +55,7 @@ class WholeStacks:
         self._hot: dict[tuple[int, int], int] = {}
         """Thread -> for how many seconds it is still followed, the hottest first."""
         self._functions: list[tuple[str, str, str]] = []
-        self._stacks: list[tuple[int, ...]] = []
+        self._stacks: list[array[int]] = []
         self._numbers: dict[tuple[int, str], int] = {}
         self._frames_left = NEW_FRAMES
         self._used_us = 0
@@ -91,7 +92,7 @@ class WholeStacks:
             (str(name)[:500], str(module)[:200], kind if kind in KINDS else "unknown")
             for name, module, kind in said.get("functions") or ()
         ]
-        self._stacks += [tuple(stack)[:MOST_DEPTH] for stack in said.get("stacks") or ()]
+        self._stacks += [packed(stack, MOST_DEPTH) for stack in said.get("stacks") or ()]
         del self._functions[MOST_REMEMBERED:], self._stacks[MOST_REMEMBERED:]
         rows = [self._row(row, now_us) for row in (said.get("rows") or ())[:MOST_ROWS] if len(row) == 5]
         self._batch.extend(schema.WHOLE_STACKS, [row for row in rows if row is not None])

@@ -11,7 +11,7 @@ from zombiescope.kernel.cgroup_path import Owner
 from zombiescope.kernel.process import Process
 from zombiescope.recorder import sample_writer as module
 from zombiescope.recorder.lookup import TaskAnswer, TaskQuestion
-from zombiescope.recorder.sample_writer import HOT_AGAIN_NS, SETTLED_NS, SampleWriter
+from zombiescope.recorder.sample_writer import HOT_AGAIN_NS, MAX_CGROUP_PATHS, SETTLED_NS, SampleWriter
 from zombiescope.recording import schema
 from zombiescope.recording.batch import Batch
 
@@ -36,12 +36,13 @@ class StandInSampler:
     samples_a_second: int = 90
     born_ns: int | None = None
     forked_by: int | None = 1
+    cgroup_id: int = 0
 
     def take_cgroups(self) -> list[Any]:
         return []
 
     def take_tasks(self) -> list[Any]:
-        return [(7, 500, 500, "loop", self.forked_by, 0, self.born_ns)]
+        return [(7, 500, 500, "loop", self.forked_by, self.cgroup_id, self.born_ns)]
 
     def take_shares(self) -> list[tuple[int, int, int]]:
         return [(7, self.samples_a_second, 0)]
@@ -123,6 +124,19 @@ def test_one_that_is_gone_keeps_its_first_answer(now: list[int]) -> None:
     samples._name_task(TaskAnswer(lookup.asked[0], None, "/job", Owner(unit="a.service"), "loop"))
     samples._name_task(TaskAnswer(lookup.asked[0], None, None, Owner(), "loop"))
     assert next(samples.shares()).name == "a.service"
+
+
+def test_the_path_of_a_cgroup_is_known_as_long_as_somebody_comes_from_it(now: list[int]) -> None:
+    sampler, lookup = StandInSampler(cgroup_id=1), StandInLookup()
+    samples = made(sampler, lookup)
+    samples.cgroup_exists(1, "/pod")
+    for number in range(2, 3 * MAX_CGROUP_PATHS):
+        samples.cgroup_exists(number, f"/job-{number}")
+        if number % 1000 == 0:
+            samples.ask()
+    assert lookup.asked[-1].cgroup_hint == "/pod"
+    assert len(samples._cgroup_paths) == MAX_CGROUP_PATHS
+    assert 3 * MAX_CGROUP_PATHS - 1 in samples._cgroup_paths
 
 
 # --- pids that are used again ---------------------------------------------------------------------------------------

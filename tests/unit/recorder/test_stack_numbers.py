@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zombiescope.recorder.stack_numbers import MOST_NUMBERS, MOST_REMEMBERED, StackNumbers
+from zombiescope.recorder.stack_numbers import MOST_NUMBERS, MOST_REMEMBERED, StackNumbers, packed
 
 
 def test_a_function_and_a_stack_are_said_once() -> None:
@@ -40,3 +40,9 @@ def test_every_number_of_a_message_is_one_that_it_said() -> None:
         told = [(row, functions[stacks[number][0]]) for row, number in rows if number is not None]
         assert all(row == found for row, found in told)
         assert len(told) >= min(len(rows), MOST_NUMBERS)
+
+
+def test_what_is_remembered_of_a_stack_is_small_and_holds_numbers_only() -> None:
+    assert packed([0, 7, MOST_REMEMBERED - 1, 3], 3).tolist() == [0, 7, MOST_REMEMBERED - 1]
+    assert packed([-1, MOST_REMEMBERED, 1 << 70, "7", None, True], 100).tolist() == [-1] * 6
+    assert packed([], 100).tolist() == []
