@@ -119,9 +119,7 @@ def _write_seeds(corpus: Path, seeds: Iterable[bytes]) -> None:
         (corpus / f"seed-{number:03d}").write_bytes(seed)
 
 
-def _arguments(
-    target: Target, options: argparse.Namespace, executions: int, corpus: Path, crashes: Path
-) -> list[str]:
+def _arguments(target: Target, options: argparse.Namespace, executions: int, corpus: Path, crashes: Path) -> list[str]:
     flags = {
         "runs": executions,
         "max_total_time": options.seconds,
