@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from zombiescope._text import number
 from zombiescope.kernel import mountinfo
 from zombiescope.kernel.procfile import at, names_in, read_file, read_link
 
@@ -93,16 +94,18 @@ def _descriptors(found: OpenFiles, files: dict[File, str], names: set[str], pid:
 
 def _devices(pid: int, root: str) -> dict[str, int]:
     """Mount id -> st_dev, in the process's own mount namespace."""
-    return {str(mount.id): number for mount in mountinfo.read(pid, root) or () if (number := device(mount.device))}
+    return {str(mount.id): place for mount in mountinfo.read(pid, root) or () if (place := device(mount.device))}
 
 
 def device(text: str) -> int | None:
     """ "0:25", as mountinfo prints it, as st_dev."""
     major, _, minor = text.partition(":")
-    try:
-        return os.makedev(int(major), int(minor))
-    except (ValueError, OverflowError):
-        return None
+    return _st_dev(number(major), number(minor))
+
+
+def _st_dev(major: int | None, minor: int | None) -> int | None:
+    """None for what no kernel has: it keeps twelve bits of the one and twenty of the other."""
+    return None if major is None or minor is None or major >> 12 or minor >> 20 else os.makedev(major, minor)
 
 
 def _same(files: dict[File, str], fdinfo: str, devices: dict[str, int], target: str) -> Iterable[File]:
@@ -138,7 +141,9 @@ def mapped(data: bytes) -> set[File]:
             continue
         major, _, minor = fields[3].partition(b":")
         try:
-            found.add((os.makedev(int(major, 16), int(minor, 16)), int(fields[4])))
-        except (ValueError, OverflowError):
+            place = _st_dev(int(major, 16), int(minor, 16))
+        except ValueError:
             continue
+        if place is not None:
+            found.add((place, int(fields[4])))
     return found

@@ -20,7 +20,7 @@ GIVE_UP_NS = 1_500_000_000
 """A sample whose user frames nobody could name by then is written without them."""
 
 YOUNG_DRAINS = 15
-MAX_CGROUP_PATHS = 2048
+MAX_CGROUP_PATHS = 4096
 """Those that were made or asked for last: a process that dies young is in one of them."""
 
 SETTLED_NS = 1_500_000_000

@@ -11,7 +11,6 @@ another such dataclass, a tuple of them, or any of these `| None`.
 from __future__ import annotations
 
 from dataclasses import MISSING, Field, dataclass, field, fields
-from functools import cache
 from typing import Any, NewType, get_type_hints
 
 Duration = NewType("Duration", float)
@@ -68,13 +67,8 @@ class Declared:
 
 
 def declared(section: type) -> list[Declared]:
-    hints = _hints(section)
+    hints = get_type_hints(section)
     return [Declared(one.name, hints[one.name], rule_of(one), _default(one)) for one in fields(section)]
-
-
-@cache
-def _hints(section: type) -> dict[str, Any]:
-    return get_type_hints(section)
 
 
 def _default(one: Field[Any]) -> Any:

@@ -20,7 +20,6 @@ MANY_SESSIONS = 200
 MANY_ABANDONED = 20
 OFTEN_PER_DAY = 144
 
-_PAM_FILES_MAX = 64
 _ENTRY = re.compile(r"\s*([-*/,\d]+)\s+([-*/,\d]+)\s+([-*/,\w]+)\s+([-*/,\w]+)\s+([-*/,\w]+)\s+(\S+)\s+(\S.*)")
 
 
@@ -110,7 +109,7 @@ def _opens_session(root: Root, path: str) -> EvidenceLine | None:
     however often others include it."""
     seen: set[str] = set()
     left = [path]
-    while left and len(seen) < _PAM_FILES_MAX:
+    while left:
         one = left.pop()
         if one in seen:
             continue
