@@ -31,15 +31,7 @@ from zombiescope.recording.log import Block, EncodedBlock, Lists, Texts
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-ID_KINDS = {"samples": ("task", "stack", "series"), "stacks": ("stack",), "frames": ("frame",), "tasks": ("task",),
-            "series": ("series",), "counters": ("series",), "interrupts": ("series",),
-            "stack_counts": ("stack",), "python": ("stack",)}  # fmt: skip
-"""Which columns of a table hold ids; the elements of stacks.frames are ids of kind `frame` too."""
-
-DICTIONARIES = {"stacks": "stack", "frames": "frame", "tasks": "task", "series": "series"}
-"""The tables that say what an id means, and the kind of id."""
-
-_INT32_COLUMNS = {"cpu", "task", "stack", "frame", "series"}
+_INT32 = frozenset({"cpu", *schema.ID_KINDS})
 
 
 def arrow_type(column: schema.Column) -> pa.DataType:
@@ -49,7 +41,7 @@ def arrow_type(column: schema.Column) -> pa.DataType:
         return pa.string()
     if column.kind == "ints":
         return pa.list_(pa.int32())
-    return pa.int32() if column.name in _INT32_COLUMNS else pa.int64()
+    return pa.int32() if column.meaning in _INT32 else pa.int64()
 
 
 def arrow_schema(table: schema.Table, columns: Iterable[str] | None = None) -> pa.Schema:
@@ -317,6 +309,20 @@ def ids(column: pa.ChunkedArray | pa.Array) -> Ints:
     return stored if column.null_count == 0 else np.where(present(column), stored, -1)
 
 
+def truths(column: pa.ChunkedArray | pa.Array) -> Mask:
+    """A boolean column; where there is no value it is false."""
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    return np.concatenate([np.zeros(0, bool), *(_chunk_truths(chunk) for chunk in chunks)])
+
+
+def _chunk_truths(chunk: pa.Array) -> Mask:
+    bitmap = chunk.buffers()[1]
+    if bitmap is None:
+        return np.zeros(len(chunk), bool)
+    bits = np.unpackbits(np.frombuffer(bitmap, np.uint8), bitorder="little")
+    return bits[chunk.offset : chunk.offset + len(chunk)].astype(bool) & _chunk_present(chunk)
+
+
 def texts(column: pa.ChunkedArray | pa.Array) -> list[str | None]:
     values: list[str | None] = column.to_pylist()
     return values
@@ -362,9 +368,8 @@ def among(rows: pa.Table, name: str, wanted: Iterable[str]) -> Ints:
     """Which rows have one of these texts in a column; no text becomes an object."""
     options = SetLookupOptions(value_set=text_array(sorted(wanted)))
     found = call_function("is_in", [rows.column(name)], options)
-    # uint64, of which no row number needs the last bit.
-    places = call_function("indices_nonzero", [found])
-    return np.frombuffer(places.buffers()[1] or b"", np.int64)[: len(places)]
+    # Not indices_nonzero(): pyarrow 20 to 25 crash on a column without chunks, as a table without rows may have.
+    return np.flatnonzero(truths(found))
 
 
 def cut(rows: pa.Table, time: str, start_us: int | None, end_us: int | None) -> pa.Table:

@@ -9,7 +9,8 @@ nobody writes to any more.
 A part holds at most a quarter of an hour, one boot and one date, and is cut earlier when it holds very many
 samples or stacks: that bounds memory. Files are written aside, synced and renamed, the manifest last; then
 the segments are deleted. Interrupted anywhere, the next run removes what is left over and starts again. A
-segment whose header is unreadable is left to retention.
+segment whose header is unreadable is left to retention, and so is one with tables that only a newer version knows:
+that version compacts it.
 """
 
 from __future__ import annotations
@@ -28,14 +29,15 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from zombiescope import _safe_files
+from zombiescope import _helper, _safe_files
 from zombiescope._confinement import confine
 from zombiescope._errors import UserError
 from zombiescope._text import printable
-from zombiescope.recording import layout
+from zombiescope.recording import layout, steps
 from zombiescope.recording.layout import Manifest, Span
 from zombiescope.recording.locate import is_locked
 from zombiescope.recording.merge import PartMerger
+from zombiescope.recording.part import Damage
 from zombiescope.recording.segment_part import SegmentPart, bound
 from zombiescope.recording.store import Directory
 
@@ -56,6 +58,8 @@ class BusyError(UserError):
 class Compacted:
     parts: tuple[Manifest, ...]
     segments: int
+    left: tuple[Damage, ...] = ()
+    """Segments that stay as they are, and why."""
 
 
 def compact(node_dir: Path, names: Sequence[str] | None = None) -> Compacted:
@@ -63,8 +67,8 @@ def compact(node_dir: Path, names: Sequence[str] | None = None) -> Compacted:
     with _only_one(node_dir):
         store = Directory(node_dir)
         found = layout.segment_files(store.entries(layout.LOG_FOLDER))
-        manifests, _ = layout.read_manifests(store)
-        _clean_up(node_dir, store, manifests)
+        manifests, unreadable = layout.read_manifests(store)
+        _clean_up(node_dir, store, manifests, [name for name, _ in unreadable])
         done = {name for manifest in manifests for name in manifest.segments}
         chosen = set(names) if names is not None else _closed(node_dir, found)
         parts = [
@@ -73,11 +77,23 @@ def compact(node_dir: Path, names: Sequence[str] | None = None) -> Compacted:
             if Path(segment.name).name in chosen and Path(segment.name).name not in done
         ]
         readable = [part for part in parts if part.header]
+        left = list(_not_ours(readable))
+        strange = {entry.file for entry in left}
+        readable = [part for part in readable if part.name not in strange]
         bound(readable)
         for part in readable:
             part.growing = False
         made = list(_write_parts(node_dir, readable))
-        return Compacted(tuple(made), len(readable))
+        return Compacted(tuple(made), len(readable), tuple(left))
+
+
+def _not_ours(segments: Sequence[SegmentPart]) -> Iterator[Damage]:
+    """Those that only a newer version can make Parquet of without losing anything."""
+    for segment in segments:
+        why = segment.of_a_newer_version()
+        segment.forget()
+        if why is not None:
+            yield Damage(segment.name, why)
 
 
 @contextlib.contextmanager
@@ -100,9 +116,10 @@ def _closed(node_dir: Path, found: Sequence[layout.SegmentFile]) -> set[str]:
     return names
 
 
-def _clean_up(node_dir: Path, store: Directory, manifests: Sequence[Manifest]) -> None:
-    """What a run that was interrupted left: files of no part, and segments that already are Parquet."""
-    for name in layout.uncommitted(store.entries(""), manifests):
+def _clean_up(node_dir: Path, store: Directory, manifests: Sequence[Manifest], unreadable: Sequence[str]) -> None:
+    """What a run that was interrupted left: files of no part, and segments that already are Parquet. A manifest that
+    cannot be read may be a newer version's: its files stay."""
+    for name in layout.uncommitted(store.entries(""), manifests, unreadable):
         _safe_files.remove(node_dir / name)
     for manifest in manifests:
         _delete_segments(node_dir, manifest)
@@ -220,12 +237,21 @@ def _step_back() -> None:
         ctypes.CDLL(None).syscall(number, 1, 0, _IOPRIO_IDLE)
 
 
+def _beat(what: str) -> None:
+    """To the recorder that started us."""
+    with contextlib.suppress(OSError):
+        os.write(1, json.dumps({"beat": True, "stage": what}).encode() + b"\n")
+
+
 def main(arguments: Sequence[str]) -> int:
     if not arguments or arguments[0].startswith("-"):
         print("usage: python -m zombiescope.recording.compact NODE_DIR [SEGMENT...]", file=sys.stderr)  # noqa: T201
         return 2
+    is_child = _helper.begin()
     _step_back()
     confine()
+    if is_child:
+        steps.tell(_beat)
     pa.set_memory_pool(pa.system_memory_pool())
     pa.set_cpu_count(1)
     names = [Path(name).name for name in arguments[1:]] or None
@@ -234,10 +260,15 @@ def main(arguments: Sequence[str]) -> int:
     except (UserError, OSError) as error:
         print(printable(f"zombiescope compact: {error}"), file=sys.stderr)  # noqa: T201
         return 1
+    if done.left:
+        why = f"{done.left[0].file} {done.left[0].what}"
+        more = f" (and {len(done.left) - 1} more)" if len(done.left) > 1 else ""
+        print(printable(f"zombiescope compact: left as it is: {why}{more}"), file=sys.stderr)  # noqa: T201
     used = resource.getrusage(resource.RUSAGE_SELF)
     report = {
         "parts": [part.part for part in done.parts],
         "segments": done.segments,
+        "left": [f"{entry.file} {entry.what}" for entry in done.left],
         "samples": sum(part.tables["samples"].rows for part in done.parts if "samples" in part.tables),
         "bytes": sum(facts.bytes for part in done.parts for facts in part.tables.values()),
         "cpu_seconds": round(used.ru_utime + used.ru_stime, 3),

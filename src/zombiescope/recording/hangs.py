@@ -10,8 +10,12 @@ from __future__ import annotations
 REMOTE = frozenset({"nfs", "lustre", "ceph", "cifs", "9p", "afs", "gpfs", "beegfs"})
 """File systems that another machine serves."""
 STORAGE = REMOTE | {"fuse", "disk", "journal", "frozen", "writeback", "swap"}
-NEVER = frozenset({"paused", "vfork"})
-"""Waits that somebody asked for: docker pause, and the parent of a process that is just being started."""
+STOPPED, SUSPENDED, ASLEEP = "stopped", "suspended", "asleep"
+"""Processes that used the CPU and do not any more (recorder/quiet_processes.py): stopped by a signal while their parent
+goes on, stopped with the rest of their job in a terminal, and workers of a GPU's process that sleep."""
+NEVER = frozenset({"paused", "vfork", STOPPED, SUSPENDED, ASLEEP})
+"""No hangs in the kernel: waits that somebody asked for (docker pause, the parent of a process that is just being
+started), and processes that do not wait in it."""
 
 PATIENCE_S = {
     "frozen": 20.0,  # a snapshot freezes a file system for seconds

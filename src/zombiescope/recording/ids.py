@@ -8,8 +8,9 @@ adds stacks up by name.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 
+import numpy as np
 import pyarrow as pa
 
 from zombiescope.recording import columns, schema
@@ -24,7 +25,7 @@ class UniqueIds:
     def __init__(self) -> None:
         self._bases: dict[tuple[str, str], int] = {}
         self._counts: dict[tuple[str, str], int] = {}
-        self._next: dict[str, int] = dict.fromkeys(columns.DICTIONARIES.values(), 0)
+        self._next: dict[str, int] = dict.fromkeys(schema.ID_KINDS, 0)
 
     def keep(self, names: Collection[str]) -> None:
         """Only parts of these names keep their ids. Where the others leave large holes, nobody does."""
@@ -41,17 +42,18 @@ class UniqueIds:
 
     def apply(self, part: Part, spec: schema.Table, rows: pa.Table) -> pa.Table:
         """The same rows with every id moved into the part's range."""
-        for kind in columns.ID_KINDS.get(spec.name, ()):
-            if kind in rows.column_names:
-                rows = _replace(rows, kind, self._shift(part, kind, rows.column(kind)))
-        if spec is schema.STACKS and "frames" in rows.column_names:
-            rows = _replace(rows, "frames", self._shift_lists(part, rows.column("frames")))
+        for column in spec.id_columns:
+            if column.ids and column.name in rows.column_names:
+                shift = self._shift_lists if column.kind == "ints" else self._shift
+                rows = _replace(rows, column.name, shift(part, column.ids, rows.column(column.name)))
         return rows
 
     def base(self, part: Part, kind: str) -> int:
         """What is added to an id of the part."""
         if (part.name, kind) not in self._bases:
             for every, count in part.ids().items():
+                if every not in self._next:  # a newer version's
+                    continue
                 self._bases[part.name, every] = self._next[every]
                 self._counts[part.name, every] = count
                 self._next[every] += count
@@ -66,12 +68,12 @@ class UniqueIds:
         known = (local >= 0) & (local < count) & columns.present(ids)
         return columns.ints_array(local + base, known, pa.int32())
 
-    def _shift_lists(self, part: Part, stacks: pa.ChunkedArray) -> pa.ChunkedArray:
-        return pa.chunked_array([self._shift_chunk(part, chunk) for chunk in stacks.chunks], stacks.type)
+    def _shift_lists(self, part: Part, kind: str, lists: pa.ChunkedArray) -> pa.ChunkedArray:
+        return pa.chunked_array([self._shift_chunk(part, kind, chunk) for chunk in lists.chunks], lists.type)
 
-    def _shift_chunk(self, part: Part, chunk: pa.Array) -> pa.Array:
+    def _shift_chunk(self, part: Part, kind: str, chunk: pa.Array) -> pa.Array:
         offsets, elements = columns.list_parts(chunk)
-        shifted = self._shift(part, "frame", elements)
+        shifted = self._shift(part, kind, elements)
         flat = shifted.combine_chunks() if isinstance(shifted, pa.ChunkedArray) else shifted
         return columns.lists_array(offsets, flat, columns.present(chunk))
 
@@ -81,7 +83,35 @@ def _replace(rows: pa.Table, name: str, column: pa.Array | pa.ChunkedArray) -> p
     return rows.set_column(at, rows.schema.field(at), column)
 
 
-def relabel(rows: pa.Table, kind: str, new_ids: columns.Ints) -> pa.Table:
-    """The rows with ids replaced by new_ids[id]; an id that has no new one becomes null."""
-    moved = columns.look_up(new_ids, rows.column(kind))
-    return _replace(rows, kind, columns.ints_array(moved, moved >= 0, pa.int32()))
+def relabel(rows: pa.Table, spec: schema.Table, new_ids: Mapping[str, columns.Ints]) -> pa.Table:
+    """The rows with every id replaced by new_ids[kind][id]; an id that has no new one becomes null."""
+    for column in spec.id_columns:
+        if column.ids and column.name != spec.own_id:
+            made = _relabelled_lists if column.kind == "ints" else _relabelled
+            rows = _replace(rows, column.name, made(new_ids[column.ids], rows.column(column.name)))
+    return rows
+
+
+def _relabelled(new_ids: columns.Ints, ids: pa.ChunkedArray | pa.Array) -> pa.Array:
+    moved = columns.look_up(new_ids, ids)
+    return columns.ints_array(moved, moved >= 0, pa.int32())
+
+
+def _relabelled_lists(new_ids: columns.Ints, lists: pa.ChunkedArray) -> pa.ChunkedArray:
+    made = []
+    for chunk in lists.chunks:
+        offsets, elements = columns.list_parts(chunk)
+        made.append(columns.lists_array(offsets, _relabelled(new_ids, elements), columns.present(chunk)))
+    return pa.chunked_array(made, lists.type)
+
+
+def used_ids(tables: Iterable[tuple[schema.Table, pa.Table]], kind: str) -> columns.Ints:
+    """The ids of a kind that some rows use, each once."""
+    found = [np.zeros(0, np.int64)]
+    for spec, rows in tables:
+        for column in spec.id_columns:
+            if column.ids == kind and column.name != spec.own_id:
+                held = rows.column(column.name)
+                pieces = [columns.list_parts(chunk)[1] for chunk in held.chunks] if column.kind == "ints" else [held]
+                found += [columns.numbers(piece)[columns.present(piece)] for piece in pieces]
+    return np.unique(np.concatenate(found))

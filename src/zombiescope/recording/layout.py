@@ -18,9 +18,10 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 from zombiescope import _json, _safe_files
 from zombiescope.recording.store import Store, StoredFile
@@ -38,6 +39,9 @@ _TABLE = re.compile(r"[a-z_]{1,40}")
 _MOST_US = 253_402_300_799_999_999
 """The end of the year 9999: names of files have four digits for it."""
 _MOST_IDS = (1 << 31) - 1
+REVISION = 2
+"""Of what is written into parts. 1: ids of `whole_stacks` were those of the segments, and stand for nothing
+(docs/design/0069)."""
 _PARQUET = re.compile(r"date=[\d-]+/([a-z_]+)-(\d{16}-\d{16})\.parquet")
 
 
@@ -74,7 +78,8 @@ class TableFacts:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """A compacted part. `ids` says how many ids of each kind it uses: they run from 0 without holes."""
+    """A compacted part. `ids` says how many ids of each kind it uses: they run from 0 without holes. `revision`: what
+    wrote its tables; a table that an older one wrote wrongly is not read (schema.Table.parquet_since)."""
 
     part: str
     from_us: int
@@ -85,6 +90,7 @@ class Manifest:
     ids: dict[str, int]
     spans: tuple[Span, ...] = ()
     damage: tuple[str, ...] = ()
+    revision: int = REVISION
     size_bytes: int = field(default=0, compare=False)
 
     @property
@@ -125,10 +131,11 @@ class Manifest:
                 to_us=_number(document["to_us"], _MOST_US),
                 boot=str(document["boot"]),
                 segments=tuple(document["segments"]),
-                tables={_table(name): _facts(**facts) for name, facts in document["tables"].items()},
+                tables={_table(name): _facts(**_of(facts, TableFacts)) for name, facts in document["tables"].items()},
                 ids={kind: _number(count, _MOST_IDS) for kind, count in document["ids"].items()},
-                spans=tuple(_span(**span) for span in document["spans"]),
+                spans=tuple(_span(**_of(span, Span)) for span in document["spans"]),
                 damage=tuple(map(str, document["damage"])),
+                revision=_number(document.get("revision", 1)),
                 size_bytes=len(data) + sum(facts["bytes"] for facts in document["tables"].values()),
             )
         except (KeyError, TypeError, AttributeError) as error:
@@ -145,6 +152,12 @@ def _table(name: str) -> str:
     if not _TABLE.fullmatch(name):
         raise ValueError(f"not a manifest: {name[:40]!r} is no table")
     return name
+
+
+def _of(said: Mapping[str, object], kind: type[TableFacts | Span]) -> dict[str, Any]:
+    """Without what only a newer version knows."""
+    names = {each.name for each in fields(kind)}
+    return {name: value for name, value in said.items() if name in names}
 
 
 def _facts(rows: object, bytes: object, from_us: object = None, to_us: object = None) -> TableFacts:  # noqa: A002
@@ -197,9 +210,13 @@ def read_manifests(store: Store, prefix: str = "") -> tuple[list[Manifest], list
     return sorted(manifests, key=lambda manifest: (manifest.from_us, manifest.to_us)), damage
 
 
-def uncommitted(entries: Iterable[StoredFile], manifests: Iterable[Manifest]) -> list[str]:
-    """Parquet files (and files being written) that no manifest names: what an interrupted compaction left."""
+def uncommitted(
+    entries: Iterable[StoredFile], manifests: Iterable[Manifest], unreadable: Iterable[str] = ()
+) -> list[str]:
+    """Parquet files (and files being written) that no manifest names: what an interrupted compaction left.
+    `unreadable`: names of manifests that are there and cannot be read."""
     stems = {f"{manifest.folder}{manifest.stem}" for manifest in manifests}
+    stems |= {name.removesuffix(".json").replace("/part-", "/") for name in unreadable}
     left = []
     for entry in entries:
         match = _PARQUET.fullmatch(entry.name)

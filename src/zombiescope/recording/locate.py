@@ -1,8 +1,10 @@
 """Where recordings are, and which recorder runs on this machine.
 
-A running recorder publishes RUNTIME/recorder.json ({"pid", "recording", "node", "started_us", "mark_socket"})
-and holds flock() on its node's `lock` file. The file may outlive its writer; the lock cannot, so the lock
-decides. One that starts while another runs takes the next place: RUNTIME/recorder-2.json, and so on.
+A running recorder publishes RUNTIME/recorder.json ({"pid", "start_ticks", "recording", "node", "started_us",
+"mark_socket"}) and holds flock() on its node's `lock` file, in which its number is. The published file may outlive its
+writer; the lock cannot, so the lock decides, and its holder whose it is: one that was killed and started again in the
+same directory does not keep the first one alive. One that starts while another runs takes the next place:
+RUNTIME/recorder-2.json, and so on.
 
 RUNTIME is /run/zombiescope for root and for the user that root gave that directory to (RuntimeDirectory= of a
 unit), else $XDG_RUNTIME_DIR/zombiescope, else /tmp/zombiescope-UID; a reader looks in all of them.
@@ -22,6 +24,7 @@ from typing import Any
 
 from zombiescope import _json, _safe_files
 from zombiescope._mark import RECORDERS, runtime_directories, socket_name
+from zombiescope.recording import process_identity
 
 SYSTEM_DIR = Path("/var/lib/zombiescope")
 LOCK_FILE = "lock"
@@ -37,6 +40,8 @@ class RunningRecorder:
     node: str
     started_us: int
     mark_socket: Path | None
+    start_ticks: int | None = None
+    """When the kernel made its process; None: an older version did not say."""
 
     @property
     def node_dir(self) -> Path:
@@ -88,7 +93,7 @@ def _published(path: Path, its_socket: Path) -> RunningRecorder | None:
     """What a recorder said of itself; None when nobody did, or when somebody else could have written it."""
     try:
         with os.fdopen(_safe_files.open_to_read(path), "rb") as file:
-            if os.fstat(file.fileno()).st_uid not in {0, os.geteuid(), _appointed(path.parent)}:
+            if os.fstat(file.fileno()).st_uid not in trusted_owners(path.parent):
                 return None
             said: dict[str, Any] = _json.loads(file.read(_PUBLISHED_BYTES))
         socket = said.get("mark_socket") or its_socket
@@ -98,9 +103,19 @@ def _published(path: Path, its_socket: Path) -> RunningRecorder | None:
             node=str(said["node"]),
             started_us=int(said["started_us"]),
             mark_socket=Path(socket),
+            start_ticks=_ticks(said.get("start_ticks")),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
+
+
+def _ticks(said: object) -> int | None:
+    return said if isinstance(said, int) else None
+
+
+def trusted_owners(runtime: Path) -> set[int]:
+    """Who may have written what a runtime directory says: root, this user, and whoever root gave it to."""
+    return {0, os.geteuid(), _appointed(runtime)}
 
 
 def _appointed(place: Path) -> int:
@@ -110,9 +125,31 @@ def _appointed(place: Path) -> int:
 
 
 def holds_lock(recorder: RunningRecorder) -> bool:
-    """True while somebody holds the lock of the recorder's node directory."""
+    """True while this very recorder holds the lock of its node directory."""
     held = is_locked(recorder.node_dir)
-    return is_alive(recorder.pid) if held is None else held
+    if held is False:
+        return False
+    holder = _holder(recorder.node_dir) if held else None
+    if holder is not None:
+        return holder == (recorder.pid, recorder.started_us)
+    return lives(recorder)
+
+
+def lives(recorder: RunningRecorder) -> bool:
+    """Whether its process is there, by its number and, where it is known, by when the kernel made it."""
+    if recorder.start_ticks is None:
+        return is_alive(recorder.pid)
+    return process_identity.start_ticks(recorder.pid) == recorder.start_ticks
+
+
+def _holder(node_dir: Path) -> tuple[int, int] | None:
+    """Pid and start of who holds the lock. None where that is not in it: a full disk took only the lock."""
+    try:
+        with os.fdopen(_safe_files.open_to_read(node_dir / LOCK_FILE), "rb") as file:
+            said = _json.loads(file.read(_PUBLISHED_BYTES))
+        return int(said["pid"]), int(said["started_us"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def is_locked(node_dir: Path) -> bool | None:

@@ -21,6 +21,11 @@ middle of a segment hides the rest of that segment, two minutes at the most.
 
 The last frame of a segment that was closed in order holds a block of table 0 with no rows.
 
+A block has no length: it ends where its columns end. So the header says under `tables` what kinds of columns each table
+has ({"16": "tiiiii"}, letters of schema.Table.kinds), and a reader of an older version, to which a table is new, skips
+its blocks and says so in `unknown`. Of a segment whose header does not say it, the rest of such a frame is lost, and
+nothing else. A table whose columns change gets a new number.
+
 Whoever reads one need not trust it: lengths are compared with the file's before anything is read, and what a frame
 decompresses and decodes to is counted before it is allocated (allowance.py).
 """
@@ -33,7 +38,7 @@ import struct
 import sys
 import zlib
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, BinaryIO, overload
@@ -42,7 +47,7 @@ import zstandard
 
 from zombiescope import _json
 from zombiescope._native import check_block, decode_ints, encode_ints
-from zombiescope.recording import schema
+from zombiescope.recording import newer, schema
 from zombiescope.recording.allowance import LOG_RATIO, TOTAL_FLOOR_BYTES, Allowance
 
 MAGIC = b"ZSCOPE1\n"
@@ -171,6 +176,8 @@ class LogFrame:
     closes: bool
     encoded: tuple[EncodedBlock, ...] = ()
     """All blocks, where they were asked for in this form; `blocks` are none then."""
+    unknown: frozenset[int] = frozenset()
+    """Numbers of tables that only a newer version knows; their blocks are left out."""
 
 
 # --- writing -----------------------------------------------------------------------------------------------------
@@ -244,7 +251,8 @@ class SegmentEncoder:
     def __init__(self, header: dict[str, Any]) -> None:
         parameters = zstandard.ZstdCompressionParameters.from_level(_LEVEL, window_log=_WINDOW_LOG)
         self._stream = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
-        self.preamble = MAGIC + _frame(json.dumps(header, separators=(",", ":")).encode())
+        complete = {**header, newer.TABLES: newer.described()}
+        self.preamble = MAGIC + _frame(json.dumps(complete, separators=(",", ":")).encode())
 
     def frame(self, wall_us: int, monotonic_ns: int, blocks: Iterable[bytes], *, closes: bool = False) -> bytes:
         """The bytes of the next frame; frames must reach the file in the order they were made."""
@@ -267,7 +275,16 @@ class SegmentReader:
         self._position = 0
         self.damage: str | None = None
         self.closed = False
+        self.unknown: frozenset[int] = frozenset()
+        """Numbers of tables that were left out so far: a newer version wrote them."""
         self.header = self._read_header()
+        self._newer = newer.tables(self.header)
+
+    @property
+    def left_out(self) -> str | None:
+        """For people: which tables were left out so far, and what to do; None where nothing was."""
+        strange = newer.what(self.unknown)
+        return None if strange is None else f"{strange}: update zombiescope to read it"
 
     def _read_header(self) -> dict[str, Any]:
         if self._file.read(len(MAGIC)) != MAGIC:
@@ -300,11 +317,12 @@ class SegmentReader:
                 return
             try:
                 self._allowance.earn(len(payload), LOG_RATIO)
-                frame = decode_frame(self._unpacked(payload), self._allowance, encoded=encoded)
+                frame = decode_frame(self._unpacked(payload), self._allowance, encoded=encoded, strange=self._newer)
             except (DamagedError, ValueError, UnicodeDecodeError, zstandard.ZstdError) as error:
                 self.damage = f"frame at byte {self._position - len(payload)}: {error}"
                 return
             self.closed = frame.closes
+            self.unknown |= frame.unknown
             yield frame
 
     def _unpacked(self, payload: bytes) -> bytes:
@@ -337,8 +355,15 @@ class SegmentReader:
         return payload
 
 
-def decode_frame(body: bytes, allowance: Allowance | None = None, *, encoded: bool = False) -> LogFrame:
-    """A frame from its decompressed body, within what a reader may allocate. Raises DamagedError and TooMuchError."""
+def decode_frame(
+    body: bytes,
+    allowance: Allowance | None = None,
+    *,
+    encoded: bool = False,
+    strange: Mapping[int, bytes] | None = None,
+) -> LogFrame:
+    """A frame from its decompressed body, within what a reader may allocate. `strange`: the kinds of columns of
+    tables that this version does not know. Raises DamagedError and TooMuchError."""
     allowance = Allowance() if allowance is None else allowance
     if len(body) < _CLOCK.size:
         raise DamagedError("body shorter than its clock")
@@ -347,22 +372,28 @@ def decode_frame(body: bytes, allowance: Allowance | None = None, *, encoded: bo
     blocks: list[Block] = []
     kept: list[EncodedBlock] = []
     closes = False
+    unknown = set()
     while offset < len(body):
         number = body[offset]
         rows, offset = _read_varint(body, offset + 1)
         if number == 0:
             closes = True
             continue
-        stored = schema.RETIRED.get(number) or schema.BY_NUMBER.get(number)
+        stored = newer.known(number)
         if stored is None:
-            raise DamagedError(f"table {number} is not known to this version")
-        if encoded:
+            unknown.add(number)
+            kinds = (strange or {}).get(number)
+            if kinds is None:
+                break
+            allowance.spend(rows * len(kinds) * _CELL_BYTES)
+            offset, *_ = check_block(kinds, body, offset, rows, wall_us)
+        elif encoded:
             whole, offset = _whole_block(stored, body, offset, rows, wall_us, allowance)
             kept.append(whole)
         else:
             block, offset = _decode_block(stored, body, offset, rows, wall_us, allowance)
             blocks.append(block)
-    return LogFrame(wall_us, monotonic_ns, tuple(blocks), closes, tuple(kept))
+    return LogFrame(wall_us, monotonic_ns, tuple(blocks), closes, tuple(kept), frozenset(unknown))
 
 
 def _whole_block(

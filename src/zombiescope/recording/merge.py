@@ -7,7 +7,7 @@ row group per table, and the dictionaries of the part that is being made; whoeve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from zombiescope.recording import columns, schema
+from zombiescope.recording import columns, schema, steps
 from zombiescope.recording.columns import Ints
-from zombiescope.recording.ids import relabel
+from zombiescope.recording.ids import relabel, used_ids
 from zombiescope.recording.layout import TableFacts
 from zombiescope.recording.parquet import TableWriter
 from zombiescope.recording.part import Part
@@ -29,17 +29,19 @@ class Dictionary:
 
     def __init__(self, table: schema.Table) -> None:
         self.table = table
-        self._kind = columns.DICTIONARIES[table.name]
-        self._others = [name for name in table.names if name != self._kind]
+        self._own = str(table.own_id)
+        self._others = [name for name in table.names if name != self._own]
         self._ids: dict[Hashable, int] = {}
 
     def __len__(self) -> int:
         return len(self._ids)
 
-    def merge(self, rows: pa.Table) -> Ints:
-        """Where each id of the rows went; -1 for ids that none of them explains."""
-        contents = list(zip(*(rows.column(name).to_pylist() for name in self._others), strict=True))
-        return _new_ids(rows.column(self._kind), [self._id(content) for content in contents])
+    def merge(self, rows: pa.Table, new_ids: Mapping[str, Ints]) -> Ints:
+        """Where each id of the rows went; -1 for ids that none of them explains. `new_ids`: of the dictionaries that
+        it uses itself."""
+        rows = relabel(rows, self.table, new_ids)
+        contents = list(zip(*(_hashable(rows.column(name)) for name in self._others), strict=True))
+        return _new_ids(rows.column(self._own), [self._id(content) for content in contents])
 
     def _id(self, content: Hashable) -> int:
         return self._ids.setdefault(content, len(self._ids))
@@ -47,7 +49,7 @@ class Dictionary:
     def rows(self) -> pa.Table:
         kinds = {column.name: column for column in self.table.columns}
         values: list[Any] = list(zip(*self._ids, strict=True)) or [[] for _ in self._others]
-        arrays = {self._kind: columns.ints_array(np.arange(len(self)), None, pa.int32())}
+        arrays = {self._own: columns.ints_array(np.arange(len(self)), None, pa.int32())}
         for name, column in zip(self._others, values, strict=True):
             pieces = [(list(column), len(self))]
             arrays[name] = columns.arrow_array(kinds[name].kind, columns.arrow_type(kinds[name]), pieces)
@@ -66,11 +68,11 @@ class MergedStacks:
     def __len__(self) -> int:
         return len(self._ids)
 
-    def merge(self, rows: pa.Table, frame_ids: Ints) -> Ints:
+    def merge(self, rows: pa.Table, new_ids: Mapping[str, Ints]) -> Ints:
         targets: list[int] = []
         for chunk in rows.column("frames").chunks:
             offsets, elements = columns.list_parts(chunk)
-            frames = columns.look_up(frame_ids, elements).astype(np.int32).tobytes()
+            frames = columns.look_up(new_ids["frame"], elements).astype(np.int32).tobytes()
             ends = (offsets * 4).tolist()
             targets += [self._id(frames[start:end]) for start, end in pairwise(ends)]
         return _new_ids(rows.column("stack"), targets)
@@ -85,6 +87,11 @@ class MergedStacks:
         ids = columns.ints_array(np.arange(len(self)), None, pa.int32())
         lists = columns.lists_array(offsets, columns.ints_array(elements, elements >= 0, pa.int32()))
         return pa.Table.from_arrays([ids, lists], schema=columns.arrow_schema(self.table))
+
+
+def _hashable(column: pa.ChunkedArray) -> list[Any]:
+    values: list[Any] = column.to_pylist()
+    return [tuple(each) if isinstance(each, list) else each for each in values]
 
 
 def _new_ids(old: pa.ChunkedArray, new: list[int]) -> Ints:
@@ -103,10 +110,11 @@ class PartMerger:
         self.part = part
         self._paths = paths
         self._writers: dict[str, TableWriter] = {}
-        self._frames = Dictionary(schema.FRAMES)
-        self._tasks = Dictionary(schema.TASKS)
-        self._series = Dictionary(schema.SERIES)
         self._stacks = MergedStacks()
+        self._dictionaries: dict[str, Dictionary | MergedStacks] = {
+            str(table.explains): self._stacks if table is schema.STACKS else Dictionary(table)
+            for table in schema.DICTIONARIES
+        }
         self._summary = Summary()
         self.samples = 0
 
@@ -122,20 +130,25 @@ class PartMerger:
         settled_us: int | None = None,
     ) -> None:
         """The rows of a source in the window. No later source may have a row older than settled_us."""
-        rows = {table.name: source.rows(table, start_us, end_us, None) for table in DATA}
-        self.samples += len(rows["samples"])
+        rows = {}
+        for table in schema.DATA:
+            steps.step(f"reading {table.name}")
+            rows[table] = source.rows(table, start_us, end_us, None)
+        self.samples += len(rows[schema.SAMPLES])
         cut = start_us is not None or end_us is not None
         new_ids = self._merge_dictionaries(source, rows if cut else None)
-        for table in DATA:
-            for kind in columns.ID_KINDS.get(table.name, ()):
-                rows[table.name] = relabel(rows[table.name], kind, new_ids[kind])
+        for table in schema.DATA:
+            made = relabel(rows.pop(table), table, new_ids)
             if table is schema.SAMPLES:
-                self._summary.add(rows[table.name])
-            if len(rows[table.name]):
-                self._writer(table).add(rows.pop(table.name), settled_us)
+                self._summary.add(made)
+            if len(made):
+                steps.step(f"writing {table.name}")
+                self._writer(table).add(made, settled_us)
 
     def add_rows(self, table: schema.Table, rows: pa.Table) -> None:
         """Rows of a table without ids."""
+        if table.id_columns:
+            raise ValueError(f"the ids of {table.name} would mean something else in another part")
         if len(rows):
             self._writer(table).add(rows)
 
@@ -144,27 +157,29 @@ class PartMerger:
         series = source.rows(schema.SERIES, None, None, None)
         gauges = _among_texts(series, "kind", "gauge")
         counters = source.rows(schema.COUNTERS, None, before_us, None)
-        counters = columns.in_order_of_time(_among(counters, "series", gauges.column("series")), "time")
+        counters = _among(counters, "series", columns.numbers(gauges.column("series")))
+        counters = columns.in_order_of_time(counters, "time")
         ids = columns.numbers(counters.column("series"))
         _, from_the_end = np.unique(ids[::-1], return_index=True)
         last = columns.take(counters, np.sort(len(ids) - 1 - from_the_end))
-        self.add_rows(schema.COUNTERS, relabel(last, "series", self._series.merge(gauges)))
+        if len(last):
+            new_ids = {"series": self._dictionaries["series"].merge(gauges, {})}
+            self._writer(schema.COUNTERS).add(relabel(last, schema.COUNTERS, new_ids))
 
-    def _merge_dictionaries(self, source: Part, used_by: dict[str, pa.Table] | None) -> dict[str, Ints]:
+    def _merge_dictionaries(self, source: Part, used_by: Mapping[schema.Table, pa.Table] | None) -> dict[str, Ints]:
         """Ids of this part for those of the source; if rows are given, only for those that they use."""
-        stacks = _used(source.rows(schema.STACKS, None, None, None), "stack", used_by)
-        frames = source.rows(schema.FRAMES, None, None, None)
-        if used_by is not None:
-            frames = _among(frames, "frame", stacks.column("frames").combine_chunks().flatten())
-        tasks = _used(source.rows(schema.TASKS, None, None, None), "task", used_by)
-        series = _used(source.rows(schema.SERIES, None, None, None), "series", used_by)
-        frame_ids = self._frames.merge(frames)
-        return {
-            "frame": frame_ids,
-            "stack": self._stacks.merge(stacks, frame_ids),
-            "task": self._tasks.merge(tasks),
-            "series": self._series.merge(series),
-        }
+        found: dict[schema.Table, pa.Table] = {}
+        for table in schema.DICTIONARIES:
+            rows = source.rows(table, None, None, None)
+            if used_by is not None:
+                used = used_ids([*used_by.items(), *found.items()], str(table.explains))
+                rows = _among(rows, str(table.own_id), used)
+            found[table] = rows
+        new_ids: dict[str, Ints] = {}
+        for table in reversed(schema.DICTIONARIES):  # what a dictionary uses comes before it
+            kind = str(table.explains)
+            new_ids[kind] = self._dictionaries[kind].merge(found[table], new_ids)
+        return new_ids
 
     def _writer(self, table: schema.Table) -> TableWriter:
         if table.name not in self._writers:
@@ -173,18 +188,16 @@ class PartMerger:
 
     def finish(self) -> tuple[dict[str, TableFacts], dict[str, int]]:
         """Writes what is left. Facts of each table that has rows, and how many ids there are of each kind."""
-        for dictionary in (self._stacks, self._frames, self._tasks, self._series):
+        for dictionary in self._dictionaries.values():
             if len(dictionary):
                 self._writer(dictionary.table).add(dictionary.rows())
         for table, rows in self._summary.tables().items():
             self._writer(table).add(rows)
-        facts = {name: writer.close() for name, writer in self._writers.items()}
-        ids = {
-            "stack": len(self._stacks),
-            "frame": len(self._frames),
-            "task": len(self._tasks),
-            "series": len(self._series),
-        }
+        facts = {}
+        for name, writer in self._writers.items():
+            steps.step(f"closing {name}")
+            facts[name] = writer.close()
+        ids = {kind: len(dictionary) for kind, dictionary in self._dictionaries.items()}
         return facts, ids
 
     def abandon(self) -> None:
@@ -192,21 +205,11 @@ class PartMerger:
             writer.abandon()
 
 
-DATA = tuple(table for table in schema.TABLES if table.name not in columns.DICTIONARIES)
-
-
-def _used(rows: pa.Table, kind: str, used_by: dict[str, pa.Table] | None) -> pa.Table:
-    if used_by is None:
-        return rows
-    users = [users.column(kind) for name, users in used_by.items() if kind in columns.ID_KINDS.get(name, ())]
-    return _among(rows, kind, pa.chunked_array([chunk for column in users for chunk in column.chunks], pa.int32()))
-
-
 def _among_texts(rows: pa.Table, name: str, wanted: str) -> pa.Table:
     values = columns.texts(rows.column(name))
     return columns.take(rows, np.array([row for row, value in enumerate(values) if value == wanted], np.int64))
 
 
-def _among(rows: pa.Table, kind: str, ids: pa.ChunkedArray | pa.Array) -> pa.Table:
-    wanted = np.unique(columns.numbers(ids)[columns.present(ids)])
-    return columns.take(rows, np.flatnonzero(np.isin(columns.numbers(rows.column(kind)), wanted)))
+def _among(rows: pa.Table, name: str, wanted: Ints) -> pa.Table:
+    """The rows with one of these ids."""
+    return columns.take(rows, np.flatnonzero(np.isin(columns.numbers(rows.column(name)), wanted)))

@@ -30,7 +30,7 @@ from zombiescope._time import HOUR_US
 from zombiescope.recording import columns, layout, schema
 from zombiescope.recording.compact import PART_US
 from zombiescope.recording.layout import Manifest, Span
-from zombiescope.recording.merge import DATA, PartMerger
+from zombiescope.recording.merge import PartMerger
 from zombiescope.recording.parquet_part import ParquetPart
 from zombiescope.recording.part import Part
 from zombiescope.recording.reader import Recording
@@ -95,7 +95,7 @@ class _Packing:
         """What becomes one part: a Parquet part for itself, segments of a boot by the quarter of an hour."""
         group: list[Part] = []
         for part in self._parts:
-            if not any(part.touches(table, self._start_us, self._behind_us) for table in DATA):
+            if not any(part.touches(table, self._start_us, self._behind_us) for table in schema.DATA):
                 continue
             if group and not _belongs(part, group[0]):
                 yield group
@@ -186,35 +186,29 @@ class _Packing:
             return
         with tempfile.TemporaryDirectory(prefix="zombiescope-pack-") as folder:
             merger = PartMerger(f"{self._name}-{self._start_us}-before", lambda table: Path(folder) / table)
-            for table, rows in (
-                (schema.LEAKS, _last_by(self._before("leaks", boot), "path")),
-                (schema.CONTAINERS, self._containers(boot)),
-                (schema.QUEUES, _last_by(self._before("queues", boot), "nic", "queue")),
-                (schema.GPUS, _last_by(self._before("gpus", boot), "gpu")),
-                (schema.GPU_PROCESSES, self._gpu_processes(boot)),
-                (schema.MOUNTS, _last_by(self._before("mounts", boot), "point")),
-                (schema.GAPS, self._open_gaps()),
-            ):
+            states = [(table, self._state(table, boot)) for table in schema.DATA if table.holds_by]
+            for table, rows in (*states, (schema.GAPS, self._open_gaps())):
                 merger.add_rows(table, rows if self._redaction is None else self._redaction.rows(table, rows))
             earlier = [part for part in self._parts if part.start_us < self._start_us and part.boot == boot]
             if earlier:
                 merger.add_gauges(earlier[-1], self._start_us)
             self._write(merger, Path(folder), self._start_us, boot, (), ())
 
-    def _before(self, table: str, boot: str) -> pa.Table:
-        return self._recording.table(table, None, self._start_us, boot=boot)
+    def _state(self, table: schema.Table, boot: str) -> pa.Table:
+        """What of a table holds when the window starts. Within an hour each container is said again."""
+        since_us = self._start_us - HOUR_US if table is schema.CONTAINERS else None
+        last = _last_by(self._recording.table(table.name, since_us, self._start_us, boot=boot), *table.holds_by)
+        if table is schema.CONTAINERS:
+            return self._not_exited(last)
+        return self._not_ended(last) if table is schema.GPU_PROCESSES else last
 
-    def _containers(self, boot: str) -> pa.Table:
-        """The last row of each that is there when the window starts; within an hour each is said again."""
-        rows = self._recording.table("containers", self._start_us - HOUR_US, self._start_us, boot=boot)
-        last = _last_by(rows, "id")
+    def _not_exited(self, last: pa.Table) -> pa.Table:
         started, exited = (columns.numbers(last.column(name)) for name in ("started", "exited"))
         gone = columns.present(last.column("exited"))
         again = columns.present(last.column("started")) & (started > exited)
         return columns.take(last, np.flatnonzero(~gone | again))
 
-    def _gpu_processes(self, boot: str) -> pa.Table:
-        last = _last_by(self._before("gpu_processes", boot), "gpu", "pid", "start_ticks")
+    def _not_ended(self, last: pa.Table) -> pa.Table:
         return columns.take(last, np.flatnonzero(columns.numbers(last.column("ended")) == 0))
 
     def _open_gaps(self) -> pa.Table:

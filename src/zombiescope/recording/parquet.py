@@ -102,7 +102,7 @@ def _is_delta(table: schema.Table, column: schema.Column) -> bool:
     """Times, and ids that only go upwards: those that a dictionary table explains, and those that a summary counts."""
     if table is schema.STACK_COUNTS:
         return column.name == "stack"
-    return column.kind == "time" or columns.DICTIONARIES.get(table.name) == column.name
+    return column.kind == "time" or table.own_id == column.name
 
 
 def _with_part(rows: pa.Table, part: str) -> pa.Table:

@@ -49,19 +49,20 @@ class ParquetPart:
         self.boot = manifest.boot
         self.start_us = manifest.from_us
         self.manifest = manifest
+        self._tables = {name: facts for name, facts in manifest.tables.items() if _is_right(name, manifest.revision)}
         self.damage = [Damage(manifest.name, what) for what in manifest.damage]
         self._store = store
         self._prefix = prefix
 
     def touches(self, table: schema.Table, start_us: int | None, end_us: int | None) -> bool:
-        facts = self.manifest.tables.get(table.name)
+        facts = self._tables.get(table.name)
         if facts is None:
             return False
         if table.time_column is not None:
             return _overlap(facts.from_us, facts.to_us, start_us, end_us)
         return any(
             _overlap(other.from_us, other.to_us, start_us, end_us)
-            for name, other in self.manifest.tables.items()
+            for name, other in self._tables.items()
             if other.from_us is not None and name not in _SUMMARIES
         )
 
@@ -75,7 +76,7 @@ class ParquetPart:
         self, table: schema.Table, start_us: int | None, end_us: int | None, wanted: Sequence[str] | None
     ) -> pa.Table | None:
         """The rows, or None where the part has no such table or it cannot be read; the latter is damage."""
-        if table.name not in self.manifest.tables:
+        if table.name not in self._tables:
             return None
         if not self.touches(table, start_us, end_us):
             return columns.empty(table, wanted)
@@ -101,7 +102,7 @@ class ParquetPart:
 
     def span_of(self, table: schema.Table) -> tuple[int, int] | None:
         """The times of its first and its last row."""
-        facts = self.manifest.tables.get(table.name)
+        facts = self._tables.get(table.name)
         return None if facts is None or facts.from_us is None or facts.to_us is None else (facts.from_us, facts.to_us)
 
     def _damaged(self, name: str, what: str) -> None:
@@ -110,7 +111,7 @@ class ParquetPart:
             self.damage.append(entry)
 
     def count(self, table: schema.Table) -> int:
-        facts = self.manifest.tables.get(table.name)
+        facts = self._tables.get(table.name)
         return facts.rows if facts else 0
 
     def ids(self) -> dict[str, int]:
@@ -118,6 +119,12 @@ class ParquetPart:
 
     def spans(self) -> tuple[Span, ...]:
         return self.manifest.spans
+
+
+def _is_right(name: str, revision: int) -> bool:
+    """Whether what wrote the part wrote this table as it is meant."""
+    table = schema.BY_NAME.get(name)
+    return table is None or revision >= table.parquet_since
 
 
 def _overlap(from_us: int | None, to_us: int | None, start_us: int | None, end_us: int | None) -> bool:

@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from zombiescope import _json
-from zombiescope.recording import allowance, columns, layout, schema, shape
+from zombiescope.recording import allowance, columns, layout, schema, shape, steps
 from zombiescope.recording.columns import in_order_of_time
 from zombiescope.recording.gaps import Gap, find_gaps
 from zombiescope.recording.ids import UniqueIds
@@ -37,6 +37,7 @@ from zombiescope.recording.store import NotARecordingError, Store, open_store
 if TYPE_CHECKING:
     import pandas
 
+_MOST_CHECKED = 16
 MAX_HELD_SEGMENTS = 128
 """Segments kept open; compaction runs every quarter of an hour, so there are about eight."""
 
@@ -58,6 +59,21 @@ def open_as(kind: type[AnyRecording], path: Path | str, node: str | None = None,
     except BaseException:
         store.close()
         raise
+
+
+def check(path: Path | str, node: str | None = None) -> None:
+    """Whether what lies at a path can be read, for whoever opens it later. A directory that is empty may be one that a
+    recorder is about to write. Raises NotARecordingError, OSError."""
+    if "://" not in str(path) and Path(path).is_dir() and not any(Path(path).iterdir()):
+        return
+    store = open_store(path)
+    try:
+        folders = [name for name in store.folders() if name.startswith(layout.NODE_FOLDER)]
+    finally:
+        store.close()
+    nodes: list[str | None] = [name.removeprefix(layout.NODE_FOLDER) for name in folders[:_MOST_CHECKED]]
+    for name in [node] if node is not None else nodes or [None]:
+        open_recording(path, name).close()
 
 
 def _find_node(store: Store, wanted: str | None) -> tuple[str, str]:
@@ -322,6 +338,7 @@ class Recording:
             return
         for part in self.parts if parts is None else parts:
             if boot in (None, part.boot) and part.touches(spec, start_us, end_us):
+                steps.step(f"reading {spec.name}")
                 rows = part.rows(spec, start_us, end_us, wanted)
                 if len(rows):
                     yield self._ids.apply(part, spec, rows)
@@ -342,6 +359,8 @@ class Recording:
             except (DamagedError, ValueError, OSError) as error:
                 self._note_damage(segment.name, str(error))
                 continue
+            if reader.left_out:
+                self._note_damage(segment.name, reader.left_out)
             if reader.damage:
                 self._note_damage(segment.name, reader.damage)
             elif reader.position < segment.size_bytes and segment is not found[-1]:

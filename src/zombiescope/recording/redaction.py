@@ -51,13 +51,6 @@ _FIELDS = {
     "submission_id": "job", "said": "text", "actor": "class",
 }  # fmt: skip
 """Fields of events that hold a name -> what it is the name of."""
-_PLAIN = frozenset({"frames.kind", "series.source", "series.name", "series.kind", "events.kind",
-                    "events.source", "events.severity", "census.hierarchy", "containers.runtime",
-                    "containers.restart_policy", "queues.cpus", "gaps.source", "gpus.state", "gpus.driver",
-                    "gpus.name", "gpus.pci", "waiting.state",
-                    "waiting.wchan", "waiting.frames", "waiting.kind", "disks.device", "mounts.kind",
-                    "mounts.device", "python.state"})  # fmt: skip
-"""Columns whose words are ours or the kernel's."""
 
 
 class Redaction:
@@ -156,7 +149,7 @@ class Redaction:
         """The same rows with other words."""
         for column in table.columns:
             place = f"{table.name}.{column.name}"
-            if column.kind == "text" and column.name in rows.column_names and place not in _PLAIN:
+            if column.kind == "text" and column.meaning != "plain" and column.name in rows.column_names:
                 texts = [
                     None if text is None else self._cell(place, text)
                     for text in columns.texts(rows.column(column.name))

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import pyarrow as pa
 
-from zombiescope.recording import columns, schema
+from zombiescope.recording import columns, newer, schema
 from zombiescope.recording.allowance import TOTAL_FLOOR_BYTES
 from zombiescope.recording.gaps import HOLE_US
 from zombiescope.recording.layout import SegmentFile, Span
@@ -55,6 +55,7 @@ class SegmentPart:
         self._sample_rows = 0
         self._spans: list[Span] = []
         self._ids: dict[str, int] = {}
+        self._unknown: frozenset[int] = frozenset()
         self.header = self._read_header(self._file)
         if not hold:
             self.close()
@@ -82,7 +83,7 @@ class SegmentPart:
         try:
             return SegmentReader(file).header
         except (DamagedError, ValueError, OSError) as error:
-            self.damage.append(Damage(self.name, str(error)))
+            self._damaged(str(error))
             return {}
 
     def touches(self, table: schema.Table, start_us: int | None, end_us: int | None) -> bool:
@@ -116,6 +117,13 @@ class SegmentPart:
     def ids(self) -> dict[str, int]:
         self._decode()
         return self._ids
+
+    def of_a_newer_version(self) -> str | None:
+        """What of it only a newer version can read; None where this one reads all of it."""
+        if not newer.may_hold(self.header):
+            return None
+        self._decode()
+        return newer.what(self._unknown)
 
     def spans(self) -> tuple[Span, ...]:
         self._decode()
@@ -166,7 +174,7 @@ class SegmentPart:
             samples = kept.pop(schema.SAMPLES.name, [])
             if sum(len(block.body) for block in samples) <= KEPT_SAMPLE_BYTES:
                 self._samples = samples
-            self._ids = {kind: _id_count(kept.get(name, ())) for name, kind in columns.DICTIONARIES.items()}
+            self._ids = {str(table.explains): _id_count(kept.get(table.name, ())) for table in schema.DICTIONARIES}
             self._sum_up(reader)
             self._blocks = kept
         return self._blocks
@@ -175,7 +183,7 @@ class SegmentPart:
         try:
             return SegmentReader(io.BytesIO(self._bytes()), self._floor_bytes)
         except FileNotFoundError:
-            self.damage.append(Damage(self.name, "was removed while the recording was read"))
+            self._damaged("was removed while the recording was read")
         except (DamagedError, ValueError, OSError):
             pass  # said when the header was read
         return None
@@ -202,14 +210,22 @@ class SegmentPart:
         from_ns = frame.monotonic_ns - (frame.wall_us - from_us) * 1000
         self._spans.append(Span(from_us, frame.wall_us, run, boot, seq, seq, from_ns, frame.monotonic_ns))
 
+    def _damaged(self, what: str) -> None:
+        entry = Damage(self.name, what)
+        if entry not in self.damage:  # it may be decoded twice
+            self.damage.append(entry)
+
     def _sum_up(self, reader: SegmentReader | None) -> None:
         if reader is None:
             return
+        self._unknown = reader.unknown
+        if reader.left_out:
+            self._damaged(reader.left_out)
         left = self.size_bytes - reader.position
         if reader.damage:
-            self.damage.append(Damage(self.name, f"{reader.damage}; the {left} bytes after it are lost"))
+            self._damaged(f"{reader.damage}; the {left} bytes after it are lost")
         elif left and not self.growing:
-            self.damage.append(Damage(self.name, f"ends inside a frame; its last {left} bytes are lost"))
+            self._damaged(f"ends inside a frame; its last {left} bytes are lost")
 
 
 def _int(header: dict[str, Any], key: str) -> int:
@@ -262,10 +278,10 @@ def _ordered_times(column: pa.ChunkedArray) -> columns.Ints | None:
 
 
 def _keep_last(rows: pa.Table, table: schema.Table) -> pa.Table:
-    kind = columns.DICTIONARIES.get(table.name)
-    if kind is None or kind not in rows.column_names or len(rows) < 2:
+    own = table.own_id
+    if own is None or own not in rows.column_names or len(rows) < 2:
         return rows
-    ids = columns.numbers(rows.column(kind))
+    ids = columns.numbers(rows.column(own))
     unique, from_the_end = np.unique(ids[::-1], return_index=True)
     if len(unique) == len(ids) and bool(np.all(ids[1:] > ids[:-1])):
         return rows

@@ -16,6 +16,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -59,6 +60,10 @@ class _Segment:
     """There may be a part of a frame after the last whole one."""
     finished: bool = False
 
+    @property
+    def unwritten(self) -> int:
+        return max(0, len(self.held) - (self.written == 0))
+
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
@@ -74,7 +79,7 @@ class SegmentWriter:
     by one thread, flushes are done by one; the lock is held for moments, never during a write."""
 
     def __init__(self, directory: Path, hand_over: HandOver = at_once) -> None:
-        self._directory = directory
+        self.directory = directory
         self._hand_over = hand_over
         self._lock = threading.Lock()
         self._segments: deque[_Segment] = deque()
@@ -85,7 +90,11 @@ class SegmentWriter:
         self.failing: str | None = None
         """Why the disk does not take frames now, or None."""
         self.failing_since_us: int | None = None
-        self.bytes_written = 0
+        self.frames_written = self.bytes_written = 0
+        self.written_us: int | None = None
+        """Of the newest frame on disk."""
+        self._given_up = 0
+        """Frames of segments for which there was no room in memory any more."""
 
     @property
     def current(self) -> str | None:
@@ -107,11 +116,24 @@ class SegmentWriter:
         with self._lock:
             return sum(segment.held_bytes for segment in self._segments)
 
+    @property
+    def is_stalled(self) -> bool:
+        """Whether a write does not return."""
+        under_way = self._busy_since
+        return under_way is not None and time.monotonic() - under_way[0] >= STALLED_S
+
+    @property
+    def unwritten(self) -> int:
+        """Frames that did not reach the disk: those given up, and those that are held still. A segment's first entry
+        is its header."""
+        with self._lock:
+            return self._given_up + sum(segment.unwritten for segment in self._segments)
+
     # --- where frames are made ----------------------------------------------------------------------------------------
 
     def start(self, wall_us: int, header: dict[str, Any]) -> None:
         """Begins a new segment; the one before must have been finished."""
-        path = self._directory / segment_name(wall_us)
+        path = self.directory / segment_name(wall_us)
         encoder = SegmentEncoder(header)
         segment = _Segment(path, wall_us, encoder, wall_us, wall_us)
         self._hold(segment, _Held(wall_us, encoder.preamble))
@@ -136,9 +158,9 @@ class SegmentWriter:
 
     def _note_stall(self) -> None:
         under_way = self._busy_since
-        if under_way is not None and time.monotonic() - under_way[0] >= STALLED_S:
+        if under_way is not None and self.is_stalled:
             busy = self._busy
-            self._fails(f"the disk does not answer, writing {busy.path if busy else self._directory}", under_way[1])
+            self._fails(f"the disk does not answer, writing {busy.path if busy else self.directory}", under_way[1])
 
     def _make_room(self) -> None:
         """Gives up the oldest segments, but not the one that is being written, nor the newest."""
@@ -150,6 +172,7 @@ class SegmentWriter:
                 self._segments.remove(segment)
             if segment.fd is not None:
                 self._forsaken.append(segment.fd)
+            self._given_up += segment.unwritten
             if segment.held:
                 self._dropped.append(Dropped(segment.written_us, segment.last_us, self.failing))
 
@@ -171,10 +194,20 @@ class SegmentWriter:
             while self._flush_oldest():
                 pass
         except OSError as error:
-            path = self._busy.path if self._busy else self._directory
-            self._fails(f"{error.strerror} writing {error.filename or path}", wall_us)
+            path = self._busy.path if self._busy else self.directory
+            self._fails(f"{error.strerror} writing {error.filename or path}{self._room(error)}", wall_us)
         finally:
             self._busy = self._busy_since = None
+
+    def _room(self, error: OSError) -> str:
+        """How much is left, where it is not enough."""
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            return ""
+        try:
+            there = os.statvfs(self.directory.parent)
+        except OSError:
+            return ""
+        return f" ({there.f_bavail * there.f_frsize:,} bytes are free)"
 
     def _flush_oldest(self) -> bool:
         """Whether there may be more to write."""
@@ -202,17 +235,37 @@ class SegmentWriter:
             wall_us, data = segment.held[0]
             self._cut_back(segment)
             segment.torn = True
-            done = os.write(segment.fd, data)
+            done = self._append(segment, data)
             if done < len(data):  # the disk became full inside the frame
                 self._cut_back(segment)
+                self._remove_if_empty(segment)
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(segment.path))
             segment.torn = False
             with self._lock:
                 segment.held.popleft()
                 segment.held_bytes -= done
             segment.written += done
-            segment.written_us = wall_us
+            segment.written_us = self.written_us = wall_us
             self.bytes_written += done
+            self.frames_written += 1
+
+    def _append(self, segment: _Segment, data: bytes) -> int:
+        """A file that takes not even its first bytes goes: an empty one would be damage for whoever reads it."""
+        assert segment.fd is not None
+        try:
+            done = os.write(segment.fd, data)
+        except OSError:
+            self._remove_if_empty(segment)
+            raise
+        return done
+
+    def _remove_if_empty(self, segment: _Segment) -> None:
+        if segment.written or segment.fd is None:
+            return
+        os.close(segment.fd)
+        segment.fd, segment.torn = None, False
+        with suppress(OSError):
+            _safe_files.remove(segment.path)
 
     def _cut_back(self, segment: _Segment) -> None:
         """To whole frames. Where files are never written in place even this may need room: then before the next."""
@@ -222,14 +275,14 @@ class SegmentWriter:
 
     def _open(self, segment: _Segment) -> None:
         """Under its name; where that is taken, as after the clock was set back, under the next one."""
-        _safe_files.make_directory(self._directory)
+        _safe_files.make_directory(self.directory)
         start_us = segment.started_us
         for _ in range(_TRIES):
             try:
                 segment.fd = _safe_files.create(segment.path, os.O_WRONLY | os.O_APPEND)
             except FileExistsError:
                 start_us += 1
-                segment.path = self._directory / segment_name(start_us)
+                segment.path = self.directory / segment_name(start_us)
             else:
                 return
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(segment.path))

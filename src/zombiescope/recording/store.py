@@ -22,13 +22,15 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, NoReturn, Protocol
 
 from zombiescope import _safe_files
 from zombiescope._errors import UserError
 
 _LOCAL_HEADER = struct.Struct("<4s5HIII2H")
 _LOCAL_MAGIC = b"PK\x03\x04"
+_NODE = b"node="
+"""What the names of a pack's members begin with (layout.NODE_FOLDER)."""
 MAX_DEPTH = 16
 DOCUMENT_BYTES = 32 << 20
 """Of node.json, incidents.json, a manifest: the largest there is has two of these MB."""
@@ -117,10 +119,8 @@ class Pack:
             self._members = {info.filename: info for info in found}
             _fit(found, os.fstat(self._file.fileno()).st_size)
         except (zipfile.BadZipFile, ValueError, OverflowError, NotImplementedError, struct.error) as error:
-            self._file.close()
-            raise NotARecordingError(
-                f"{path} is not a pack ({error})", "name a recording directory or what `zombiescope pack` made"
-            ) from error
+            with self._file:
+                _refuse(path, self._file, error)
 
     def folders(self) -> list[str]:
         return sorted({name.split("/", 1)[0] for name in self._members if "/" in name})
@@ -153,6 +153,19 @@ class Pack:
 
     def close(self) -> None:
         self._file.close()
+
+
+def _refuse(path: Path, file: BinaryIO, error: Exception) -> NoReturn:
+    """A pack's directory is its end: one that was cut off begins as a pack does, with a file of a node, and has none.
+    Raises NotARecordingError."""
+    file.seek(0)
+    start = file.read(_LOCAL_HEADER.size + len(_NODE))
+    if start.startswith(_LOCAL_MAGIC) and start.endswith(_NODE) and not zipfile.is_zipfile(file):
+        size = f"{file.seek(0, os.SEEK_END):,}"
+        raise NotARecordingError(f"{path} is a pack that was cut off after {size} bytes", "copy it again") from error
+    raise NotARecordingError(
+        f"{path} is not a recording ({error})", "name a recording directory or what `zombiescope pack` made"
+    ) from error
 
 
 def read_document(file: BinaryIO, name: str) -> bytes:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import mkdtemp
 
-from zombiescope.recording.layout import Manifest
+from zombiescope.recording.layout import REVISION, Manifest
 from zombiescope.recording.merge import PartMerger
 from zombiescope.recording.parquet_part import ParquetPart
 from zombiescope.recording.reader import open_recording
@@ -52,7 +52,7 @@ class Redactor:
         merger.add(part)
         facts, ids = merger.finish()
         damage = tuple(entry.what for entry in part.damage)
-        written = replace(manifest, part=name, tables=facts, ids=ids, damage=damage)
+        written = replace(manifest, part=name, tables=facts, ids=ids, damage=damage, revision=REVISION)
         (folder / manifest.name).write_bytes(written.to_json())
         files = (*(manifest.file(table) for table in facts), manifest.name)
         return replace(unit, files=files, size_bytes=sum((folder / file).stat().st_size for file in files))

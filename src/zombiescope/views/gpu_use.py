@@ -19,7 +19,7 @@ from zombiescope.recording.reader import Recording
 
 Floats = npt.NDArray[np.float64]
 
-LEVELS = ("utilisation", "power_w", "clock_sm_mhz", "temperature_c", "reasons")
+LEVELS = ("utilisation", "power_w", "clock_sm_mhz", "temperature_c", "memory_temperature_c", "reasons")
 SLOWED = ("sw_thermal_ns", "hw_thermal_ns", "power_brake_ns")
 """Counters of time in which the GPU held its clocks down for something that is wrong. A power cap is normal."""
 

@@ -221,7 +221,7 @@ def part(directory: Path, table: schema.Table, rows: pa.Table, **options: Any) -
     """A recording of one compacted part with exactly this file."""
     node = directory / "node=n"
     facts = {table.name: TableFacts(len(rows), 1, START_US, START_US)}
-    ids = dict.fromkeys(columns.DICTIONARIES.values(), 5)
+    ids = dict.fromkeys(schema.ID_KINDS, 5)
     manifest = Manifest("p", START_US, START_US + 1, "b", (), facts, ids)
     (node / manifest.folder).mkdir(parents=True)
     (node / "log").mkdir()

@@ -14,7 +14,7 @@ from zombiescope.recording.part import Part
 
 
 def part(name: str, count: int) -> Part:
-    kinds = dict.fromkeys(columns.DICTIONARIES.values(), count)
+    kinds = dict.fromkeys(schema.ID_KINDS, count)
     return cast("Part", SimpleNamespace(name=name, ids=lambda: kinds))
 
 
@@ -54,6 +54,10 @@ def test_parts_that_stay_keep_their_ids_until_the_holes_are_large() -> None:
 
 
 def test_an_id_without_a_new_one_becomes_null() -> None:
-    moved = relabel(stacks((0, []), (1, []), (2, [])), "stack", columns.numbers(pa.array([7, -1])))
-    assert moved.column("stack").to_pylist()[:2] == [7, None]
-    assert moved.column("stack").to_pylist()[2] is None
+    made = {"time": [1, 2, 3], "series": [0, 1, 2], "value": [5, 6, 7]}
+    rows = pa.table(made, schema=columns.arrow_schema(schema.COUNTERS))
+    moved = relabel(rows, schema.COUNTERS, {"series": columns.numbers(pa.array([7, -1]))})
+    assert moved.column("series").to_pylist() == [7, None, None]
+    lists = relabel(stacks((0, [0, 1]), (1, [])), schema.STACKS, {"frame": columns.numbers(pa.array([4, -1]))})
+    assert lists.column("frames").to_pylist() == [[4, None], []]
+    assert lists.column("stack").to_pylist() == [0, 1], "its own ids are given by whoever merges it"

@@ -160,3 +160,25 @@ def test_a_recorder_whose_directory_root_gave_it_is_believed(needs: Needs, runti
         # WHEN anybody may make directories beside it, THEN nobody believes it
         tmp_path.chmod(0o777)
         assert locate.running_recorder() is None
+
+
+def test_a_killed_recorder_does_not_live_on_by_the_lock_of_the_next_one(runtime: Path, tmp_path: Path) -> None:
+    # GIVEN a recorder that was killed, and its successor in the same directory, which holds the lock
+    lock = publish(runtime, tmp_path / "rec", 2**22 + 1, place=1, started_us=5)
+    publish(runtime, tmp_path / "rec", os.getpid(), place=2, started_us=9)
+    lock.write_text(json.dumps({"pid": os.getpid(), "started_us": 9}))
+    with lock.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        # THEN only the successor runs, and the place of the other is free
+        assert [one.started_us for one in locate.running_recorders()] == [9]
+        assert locate.free_place(runtime) == 1
+
+
+def test_where_a_full_disk_kept_the_number_out_of_the_lock_the_process_decides(runtime: Path, tmp_path: Path) -> None:
+    lock = publish(runtime, tmp_path / "rec", os.getpid(), place=1)
+    published = runtime / locate.published_name(1)
+    with lock.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert locate.running_recorder() is not None
+        published.write_text(json.dumps({**json.loads(published.read_text()), "start_ticks": 1}))
+        assert locate.running_recorder() is None, "another process has its number"

@@ -188,7 +188,7 @@ def test_nothing_there_says_how_to_start(tmp_path: Path) -> None:
     with pytest.raises(NotARecordingError, match="zombiescope record"):
         open_recording(tmp_path)
     (tmp_path / "file").write_text("not a zip")
-    with pytest.raises(NotARecordingError, match="not a pack"):
+    with pytest.raises(NotARecordingError, match="is not a recording"):
         open_recording(tmp_path / "file")
 
 

@@ -82,7 +82,7 @@ def test_a_pack_whose_member_is_gone_is_damaged_and_not_another_one(tmp_path: Pa
 @pytest.mark.parametrize("data", [b"", b"no zip at all", b"PK\x03\x04 cut off"])
 def test_a_file_that_is_no_pack_says_so(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "x").write_bytes(data)
-    with pytest.raises(NotARecordingError, match="is not a pack"):
+    with pytest.raises(NotARecordingError, match="is not a recording"):
         open_store(tmp_path / "x")
 
 
