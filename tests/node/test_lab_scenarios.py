@@ -22,7 +22,9 @@ def node() -> Iterator[LabNode]:
         yield up
 
 
-@pytest.mark.parametrize("scenario", ["zombie-unit", "zombie-limit", "cfs-throttle", "rt-starvation", "global-reclaim"])
+@pytest.mark.parametrize(
+    "scenario", ["zombie-unit", "oom-loop", "zombie-limit", "cfs-throttle", "rt-starvation", "global-reclaim"]
+)
 def test_it_is_named_and_leaves_nothing(node: LabNode, scenario: str) -> None:
     done = node.run("zombiescope", "lab", "run", scenario, "--yes", "--json", limit_s=600)
     told = json.loads(done.text)

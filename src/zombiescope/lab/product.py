@@ -23,7 +23,7 @@ PYTHON = (3, 11)
 
 _DISK_BYTES = 1 << 30
 _TOP = ("pyproject.toml", "setup.py", "README.md", "LICENSE")
-_KINDS = {".py", ".pyi", ".pyx", ".pxi", ".typed"}
+_KINDS = {".py", ".pyi", ".pyx", ".pxi", ".typed", ".json", ".zscope", ".toml"}
 
 
 def source_tree() -> Path | None:
@@ -45,7 +45,7 @@ def product_disk() -> Path:
 
 def _files(source: Path) -> Iterator[Path]:
     yield from (source / name for name in _TOP)
-    yield from sorted((source / "packaging").iterdir())
+    yield from sorted(path for path in (source / "packaging").rglob("*") if path.is_file())
     yield from sorted(path for path in (source / "src").rglob("*") if path.suffix in _KINDS and path.is_file())
 
 

@@ -1,16 +1,13 @@
-"""The result of all scenarios: the numbers, the table and the page docs/accuracy.md."""
+"""The result of all scenarios: the numbers and the table; the page is score_page.py."""
 
 from __future__ import annotations
 
-import os
-import platform
 import statistics
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from zombiescope.lab.scenario import HERE, by_id
+from zombiescope.lab.scenario import HERE
 
 Document = dict[str, Any]
 QUIET = "no warning"
@@ -48,9 +45,13 @@ def sentence(total: Document) -> str:
     )
 
 
+def row_name(one: Document) -> str:
+    return one["scenario"] if one["where"] == HERE else f"{one['scenario']} (node)"
+
+
 def rows(results: Sequence[Document]) -> Iterator[tuple[str, ...]]:
     for one in results:
-        name = one["scenario"] if one["where"] == HERE else f"{one['scenario']} (node)"
+        name = row_name(one)
         if one["skipped"] is not None:
             yield name, one["expected"]["pattern"] or "healthy", "-", one["skipped"], "", "not run"
         elif one["kind"] != "fault":
@@ -67,45 +68,3 @@ def rows(results: Sequence[Document]) -> Iterator[tuple[str, ...]]:
 def _alarms(rang: Sequence[Document]) -> str:
     counted = Counter(one["severity"] for one in rang)
     return ", ".join(f"{count} {severity}" for severity, count in sorted(counted.items())) or QUIET
-
-
-def page_of(results: Sequence[Document]) -> str:
-    total = score(results)
-    parts = [
-        "# How often the diagnosis is right",
-        "Written by `zombiescope lab score --page docs/accuracy.md`: each fault really happens on the machine, a "
-        "recorder sees it, and what the diagnosis says is compared with what is known to be true. "
-        f"Linux {platform.release()}, {os.cpu_count()} cores, {time.strftime('%Y-%m-%d')}.",
-        f"**{sentence(total)[0].upper()}{sentence(total)[1:]}.**",
-        _table(("scenario", "truth", "found first", "culprit reported", "named after", ""), rows(results)),
-        "*Named after* is the time from the moment the fault began until the live doctor had written the right "
-        "pattern and the right culprit. *Culprit reported* is the name, unit and cgroup that the diagnosis blamed.",
-        "## The scenarios",
-        _table(("scenario", "what is done", "who is to blame", "kernel frames seen"), _scenarios(results)),
-    ]
-    if total["fixes"]:
-        head = ("scenario", "steps that were applied", "memory cgroups", "verdict", "what was seen afterwards")
-        parts += ["## Repaired by its own plan", _table(head, _repairs(results))]
-    places = {one["where"]: None for one in results if one["where"] != HERE}
-    elsewhere = [f"Rows with *(node)* ran in {place}, a whole machine with systemd." for place in places]
-    return "\n\n".join([*parts[:4], *elsewhere, *parts[4:]]) + "\n"
-
-
-def _repairs(results: Sequence[Document]) -> Iterator[tuple[str, ...]]:
-    for one in results:
-        if (fix := one.get("fix")) is not None:
-            name = one["scenario"] if one["where"] == HERE else f"{one['scenario']} (node)"
-            done = [step["id"].partition(":")[0] for step in fix["steps"] if step["state"] == "applied"]
-            counts = f"{fix['cgroups_before_fix']:,} -> {fix['cgroups_after_fix']:,}"
-            yield name, ", ".join(done) or "-", counts, fix["verdict"], "; ".join(fix["checks"])
-
-
-def _scenarios(results: Sequence[Document]) -> Iterator[tuple[str, ...]]:
-    for name in {one["scenario"]: None for one in results}:
-        scenario = by_id(name)
-        yield scenario.id, scenario.does, " ".join(scenario.truth.blames) or "nobody", scenario.frames or "-"
-
-
-def _table(head: tuple[str, ...], lines: Iterator[tuple[str, ...]]) -> str:
-    made = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
-    return "\n".join([*made, *(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines)])

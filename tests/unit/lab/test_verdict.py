@@ -8,7 +8,8 @@ import pytest
 
 from zombiescope.lab import verdict
 from zombiescope.lab.scenario import Scenario, by_id
-from zombiescope.lab.score import page_of, score, sentence
+from zombiescope.lab.score import score, sentence
+from zombiescope.lab.score_page import page_of
 
 LITTER = by_id("cgroup-litter")
 ZOMBIES = by_id("zombie-tmpfs")
@@ -134,15 +135,23 @@ def test_an_alarm_that_rang_live_and_afterwards_is_one() -> None:
 def result(name: str, **more: Any) -> dict[str, Any]:
     scenario = by_id(name)
     found = {"pattern": scenario.truth.pattern, "culprit": scenario.truth.culprit}
-    return {"scenario": name, "kind": scenario.kind, "expected": {"pattern": scenario.truth.pattern}, "found": found,
+    expected = scenario.truth.document()
+    return {"scenario": name, "kind": scenario.kind, "expected": expected, "found": found, "live": found,
             "top1": True, "culprit": True, "pass": True, "onset_to_named_s": 5.0, "seconds": 60.0, "false_alarms": [],
-            "skipped": None, "where": "here"} | more  # fmt: skip
+            "skipped": None, "where": "here", "ran": "2026-11-18, Linux 6.18, 2 cores"} | more  # fmt: skip
 
 
 def test_the_score_counts_what_ran() -> None:
     results = [
         result("smaps-reader", onset_to_named_s=4.0),
-        result("rt-hog", top1=False, culprit=False, onset_to_named_s=None),
+        result(
+            "rt-hog",
+            top1=False,
+            culprit=False,
+            onset_to_named_s=None,
+            found={"pattern": "steal", "culprit": None},
+            **{"pass": False},
+        ),
         result("fork-storm", onset_to_named_s=8.0),
         result("global-reclaim", skipped="no node", top1=False),
         result("healthy-compile", false_alarms=[{"summary": "x", "severity": "warning"}], **{"pass": False}),
@@ -156,7 +165,7 @@ def test_the_score_counts_what_ran() -> None:
     assert "| healthy-compile | no warning | 1 warning |" in page
     assert "| cfs-throttle (node) | cfs-throttle | cfs-throttle |" in page
     assert "ran in lab node, Linux 6.1, cgroup v2" in page
-    assert "| global-reclaim | global-reclaim | - | no node |" in page
+    assert "- **global-reclaim**: not run: no node" in page
 
 
 def test_what_was_repaired_by_its_plan_is_counted_and_shown() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from zombiescope.commands.failure import Failure
@@ -14,7 +15,10 @@ if TYPE_CHECKING:
     from zombiescope.lab.node import LabNode
     from zombiescope.lab.scenario import Scenario
 
-LIMIT_S = 900.0
+LIMIT_S = 1_800.0
+EMULATED = 6.0
+"""A fault may last so many times as long on an emulated machine: all that happens there takes about as much longer."""
+KEPT = "/var/tmp/zombiescope-lab-kept"  # noqa: S108  in a machine in which nobody else is
 
 
 def perform_all(
@@ -23,9 +27,10 @@ def perform_all(
     kernel: str = "bookworm",
     *,
     fix: bool = False,
+    keep: Path | None = None,
 ) -> Iterator[Outcome]:
-    """One after the other. One that fails is reported as not run. Raises LabError where the machine does
-    not come up."""
+    """One after the other; recordings are copied into `keep`. One that fails is reported as not run. Raises LabError
+    where the machine does not come up."""
     from zombiescope.commands.lab.scenario_run import Outcome
     from zombiescope.lab.node import Plan, boot
 
@@ -36,26 +41,35 @@ def perform_all(
         note(f"up: {machine}")
         for scenario in chosen:
             try:
-                yield _perform(booted, scenario, where, fix)
+                yield _perform(booted, scenario, where, fix, keep)
             except Failure as error:
                 yield Outcome(scenario, skipped=str(error), where=where)
 
 
-def perform(scenario: Scenario, cgroup: Literal["v1", "v2"], kernel: str, *, fix: bool = False) -> Outcome:
+def perform(
+    scenario: Scenario,
+    cgroup: Literal["v1", "v2"],
+    kernel: str,
+    *,
+    fix: bool = False,
+    keep: Path | None = None,
+) -> Outcome:
     """One. Raises Failure where it could not run."""
-    (outcome,) = perform_all([scenario], cgroup, kernel, fix=fix)
+    (outcome,) = perform_all([scenario], cgroup, kernel, fix=fix, keep=keep)
     if outcome.skipped is not None:
         raise Failure(outcome.skipped)
     return outcome
 
 
-def _perform(booted: LabNode, scenario: Scenario, where: str, fix: bool) -> Outcome:
+def _perform(booted: LabNode, scenario: Scenario, where: str, fix: bool, keep: Path | None) -> Outcome:
     from zombiescope.commands.lab.scenario_run import of_document
     from zombiescope.lab.failure import LabError
 
     try:
-        more = ("--fix",) if fix else ()
-        done = booted.run("zombiescope", "lab", "run", scenario.id, "--yes", "--json", *more, limit_s=LIMIT_S)
+        done = booted.run("zombiescope", *_arguments(booted, scenario, fix, keep), limit_s=LIMIT_S)
+        if keep is not None and done.stdout:
+            booted.get(f"{KEPT}/{scenario.id}", keep)
+            booted.run("rm", "-rf", KEPT)
     except LabError as error:
         raise Failure(f"{scenario.id} could not run in the node: {error}") from error
     try:
@@ -63,4 +77,13 @@ def _perform(booted: LabNode, scenario: Scenario, where: str, fix: bool) -> Outc
     except ValueError:
         last = done.stderr.decode(errors="replace").strip().splitlines()
         raise Failure(f"{scenario.id} could not run in the node: {last[-1] if last else done.why}") from None
-    return of_document(scenario, {**said, "where": where})
+    ran = said["ran"] + ("" if booted.accelerated else ", emulated")
+    return of_document(scenario, {**said, "where": where, "ran": ran})
+
+
+def _arguments(booted: LabNode, scenario: Scenario, fix: bool, keep: Path | None) -> list[str]:
+    made = ["lab", "run", scenario.id, "--yes", "--json"]
+    if scenario.kind == "fault" and not booted.accelerated:
+        made += ["--seconds", f"{EMULATED * scenario.seconds:.0f}"]
+    made += ["--keep", KEPT] if keep is not None else []
+    return made + (["--fix"] if fix else [])

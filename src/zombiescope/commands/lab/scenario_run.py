@@ -7,13 +7,17 @@ and the right culprit. The comparison is made with the diagnosis of the whole wi
 from __future__ import annotations
 
 import math
+import os
+import platform
 import shutil
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from zombiescope.commands import progress
 from zombiescope.commands.lab.repair import FIXABLE, incident_of, repaired
 from zombiescope.commands.private_recorder import PrivateRecorder, private_recorder
 from zombiescope.lab import run_file, verdict
@@ -27,6 +31,8 @@ if TYPE_CHECKING:
 
 QUIET_S = 3.0
 """Before the fault: what the machine is like without it."""
+LOADED_S = 120.0
+"""For the live diagnosis to load, before anything else is done: on a node it has run for days when something breaks."""
 LEAST_S = 6.0
 """A fault goes on for so long even when it was named at once."""
 REPAIR_S = 300.0
@@ -48,6 +54,8 @@ class Outcome:
     """Steps of plans that would stop who only carries out what others ask for."""
     skipped: str | None = None
     where: str = HERE
+    ran: str = ""
+    """The day, and the machine."""
     fix: Document | None = None
     """What became of its plan, where that was applied."""
 
@@ -83,6 +91,7 @@ class Outcome:
             "harm": list(self.harm),
             "skipped": self.skipped,
             "where": self.where,
+            "ran": self.ran,
             "fix": self.fix,
         }
 
@@ -92,34 +101,52 @@ def of_document(scenario: Scenario, said: dict[str, Any]) -> Outcome:
     alarms = tuple({"from": one["at"], "severity": one["severity"], "causes": [one]} for one in said["false_alarms"])
     return Outcome(
         scenario, Found(**said["found"]), Found(**said["live"]), said["onset_to_named_s"], said["seconds"], alarms,
-        harm=tuple(said["harm"]), where=said["where"], fix=said.get("fix"),
+        harm=tuple(said["harm"]), where=said["where"], ran=said["ran"], fix=said.get("fix"),
     )  # fmt: skip
 
 
 def perform(
     scenario: Scenario, *, seconds: float | None = None, keep: Path | None = None, fix: bool = False
 ) -> Outcome:
-    """`seconds` is for healthy loads; `keep` a directory for the recording; `fix`: what was named is also repaired."""
+    """`seconds` is how long it lasts, a fault at most; `keep` a directory for the recording; `fix`: what was named is
+    also repaired."""
     if scenario.kind == "replay":
         return _replay(scenario)
     scenario.build()
     with private_recorder("lab", diagnose=True) as recorder:
         fixable = fix and scenario.kind == "fault" and scenario.truth.pattern in FIXABLE
-        with stage(scenario, scenario.seconds + REPAIR_S if fixable else seconds) as running:
+        lasts = seconds or scenario.seconds
+        with progress.shown("loading the live diagnosis"):
+            recorder.wait_for_live_diagnosis(LOADED_S)
+        with stage(scenario, lasts + REPAIR_S if fixable else seconds) as running:
             time.sleep(QUIET_S)
             running.go()
-            watched = _watch(scenario, recorder, running, seconds or scenario.seconds)
+            watched = _watch(scenario, recorder, running, lasts)
             ended_us = time.time_ns() // 1000
             repair = _repaired(scenario, recorder, running, watched) if fixable else None
         time.sleep(AFTER_S)
         try:
-            return replace(_compared(scenario, recorder, running.began_us, ended_us, watched), fix=repair)
+            outcome = _compared(scenario, recorder, running.began_us, ended_us, watched)
+            return replace(outcome, ran=_day_and_machine(running.began_us), fix=repair)
         finally:
             if keep is not None:
-                shutil.copytree(
-                    recorder.home, keep / scenario.id, dirs_exist_ok=True, ignore=shutil.ignore_patterns("run")
-                )
+                _copied(recorder.home, keep / scenario.id)
                 run_file.write(keep / scenario.id, scenario.id, running.began_us, ended_us)
+
+
+def _copied(home: Path, target: Path) -> None:
+    """The recorder still runs, and its live diagnosis replaces files: one that is gone has a successor."""
+
+    def copy(source: str, into: str) -> None:
+        with suppress(FileNotFoundError):
+            shutil.copy2(source, into)
+
+    shutil.copytree(home, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("run"), copy_function=copy)
+
+
+def _day_and_machine(at_us: int) -> str:
+    day = time.strftime("%Y-%m-%d", time.gmtime(at_us // 1_000_000))
+    return f"{day}, Linux {platform.release()}, {os.cpu_count()} cores"
 
 
 def _repaired(
@@ -211,4 +238,5 @@ def _replay(scenario: Scenario) -> Outcome:
         with open_recording(Path(temporary)) as recording:
             listed = _diagnosed(recording, recording.start_us, recording.end_us + 1)
     alarms = tuple(verdict.false_alarms(listed, 0.0, math.inf))
-    return Outcome(scenario, Found(), Found(), None, float(CASE.seconds), alarms)
+    ran = _day_and_machine(time.time_ns() // 1000)
+    return Outcome(scenario, Found(), Found(), None, float(CASE.seconds), alarms, ran=ran)

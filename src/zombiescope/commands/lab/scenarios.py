@@ -84,6 +84,16 @@ def run(
         str,
         typer.Option("--kernel", metavar="SUITE|FILE", help="Its kernel: bookworm, trixie, bullseye, or a bzImage."),
     ] = "bookworm",
+    seconds: Annotated[
+        float | None,
+        typer.Option(
+            "--seconds",
+            metavar="N",
+            min=1.0,
+            help="How long it lasts, a fault at most. Default: the scenario's own.",
+            show_default=False,
+        ),
+    ] = None,
     keep: Keep = None,
     fix: Fix = False,
     json_: Json = False,
@@ -94,24 +104,36 @@ def run(
     however it ends. Exits 3 when the diagnosis was wrong.
     """
     scenario = named(name)
-    if in_node and keep is not None:
-        raise typer.BadParameter("--keep: a recording that is made with --in-node stays in that machine; leave out one")
+    _may_last(scenario, seconds, in_node)
     end_in_order()
     if in_node:
         from zombiescope.commands.lab import node_run
 
-        outcome = node_run.perform(scenario, cgroup, kernel, fix=fix)
+        outcome = node_run.perform(scenario, cgroup, kernel, fix=fix, keep=keep)
     else:
         allowed(scenario)
         ask([scenario], yes)
         from zombiescope.commands.lab.scenario_run import perform
 
-        outcome = perform(scenario, keep=keep, fix=fix)
+        outcome = perform(scenario, seconds=seconds, keep=keep, fix=fix)
     if json_:
         print_document("lab", outcome.document())
     else:
         _show(outcome)
     return 0 if outcome.passed else WRONG
+
+
+def _may_last(scenario: Scenario, seconds: float | None, in_node: bool) -> None:
+    """A machine that is not thrown away is not hurt for longer than a minute."""
+    from zombiescope.lab.requirements import in_lab_node
+    from zombiescope.lab.scenario import LONGEST_S
+
+    if seconds is None:
+        return
+    if in_node:
+        raise typer.BadParameter("--seconds: with --in-node the machine decides that, by its speed; leave out one")
+    if scenario.kind == "fault" and seconds > LONGEST_S and not in_lab_node():
+        raise typer.BadParameter(f"--seconds: a fault may last {LONGEST_S} s at most on this machine")
 
 
 def named(name: str) -> Scenario:

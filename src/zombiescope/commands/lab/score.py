@@ -31,6 +31,8 @@ EXAMPLES = examples(
 )
 
 WRONG = 3
+IN_NODE = "in-node"
+"""Where recordings of the machine of `lab node` are kept, beside those of this one."""
 _MARKS = {"right": ("✔", "green"), "wrong": ("✘", "bold red"), "not run": ("·", "dim")}
 
 
@@ -51,6 +53,9 @@ def command(
         bool,
         typer.Option("--whole-node", help="Also run what concerns systemd and cgroup v2 in a machine of `lab node`."),
     ] = False,
+    here: Annotated[
+        bool, typer.Option("--here/--no-here", help="Also on this machine itself; without, only in a `lab node`.")
+    ] = True,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the JSON there.", show_default=False)
     ] = None,
@@ -126,9 +131,10 @@ def command(
     Prints the table: first pattern, culprit, seconds from the onset to a named cause, false alarms. Exits 3 when
     a fault was named wrongly or a healthy load raised a warning.
     """
-    from zombiescope.commands.lab import width_score
+    from zombiescope.commands.lab import unseen, width_score
     from zombiescope.lab import score_widths
-    from zombiescope.lab.score import page_of, score
+    from zombiescope.lab.score import score
+    from zombiescope.lab.score_page import into
 
     if recordings is not None:
         widths = width_score.widths_of(width_score.DEFAULT if cores is None else cores)
@@ -147,20 +153,23 @@ def command(
     chosen = _chosen(only)
     end_in_order()
     in_a_node = _in_a_node(chosen, node, whole_node)
+    chosen = chosen if here else in_a_node
     healthy_s = healthy_minutes * 60 / (sum(one.kind == "healthy" for one in chosen) or 1)
     ask(chosen, yes, healthy_s)
     with tempfile.TemporaryDirectory(prefix="zombiescope-lab-kept-") as temporary:
         kept = Path(temporary) if keep is None and widths else keep
-        outcomes = _all(chosen, healthy_s, in_a_node, kept, fix)
+        outcomes = []
+        for outcome in _all(chosen if here else [], healthy_s, in_a_node, kept, fix):
+            outcomes.append(outcome)
+            _write(output, _document(outcomes))  # a round takes an hour: what was done stays if it breaks off
         wide = [] if kept is None or not widths else width_score.measured(kept, widths, onto or [], live=live)
     documents = [outcome.document() for outcome in outcomes]
-    document: dict[str, Any] = {"results": documents, "score": (total := score(documents)), **total}
+    document, total = _document(outcomes), score(documents)
     if wide:
         document["widths"] = {"results": wide, "score": score_widths.score(wide)}
-    if output is not None:
-        picture.write(output, json.dumps(document, indent=1) + "\n")
+        _write(output, document)
     if page is not None:
-        text = page_of(documents)
+        text = unseen.into(into(page.read_text() if page.exists() else "", documents))
         picture.write(page, score_widths.into(text, wide) if wide else text)
     if json_:
         print_document("lab", document)
@@ -169,6 +178,18 @@ def command(
         if wide:
             width_score.show(wide)
     return 0 if all(outcome.passed for outcome in outcomes if outcome.skipped is None) else WRONG
+
+
+def _document(outcomes: list[Outcome]) -> dict[str, Any]:
+    from zombiescope.lab.score import score
+
+    documents = [outcome.document() for outcome in outcomes]
+    return {"results": documents, "score": (total := score(documents)), **total}
+
+
+def _write(output: Path | None, document: dict[str, Any]) -> None:
+    if output is not None:
+        picture.write(output, json.dumps(document, indent=1) + "\n")
 
 
 def _chosen(only: str | None) -> list[Scenario]:
@@ -189,23 +210,21 @@ def _in_a_node(chosen: list[Scenario], node: bool, whole_node: bool) -> list[Sce
 
 def _all(
     chosen: list[Scenario], healthy_s: float, in_a_node: list[Scenario], keep: Path | None, fix: bool = False
-) -> list[Outcome]:
+) -> Iterator[Outcome]:
     from zombiescope.lab.requirements import only_in_a_node
 
     here = [one for one in chosen if not (only_in_a_node(one) and one in in_a_node)]
-    outcomes = []
     with bar() as progress:
         task = progress.add_task("", total=len(here) + len(in_a_node))
         for one in here:
             progress.update(task, description=one.id)
-            outcomes.append(_here(one, healthy_s, keep, fix))
+            yield _here(one, healthy_s, keep, fix)
             progress.advance(task)
         if in_a_node:
             progress.update(task, description="lab node")
-            for outcome in _there(in_a_node, fix):
-                outcomes.append(outcome)
+            for outcome in _there(in_a_node, fix, None if keep is None else keep / IN_NODE):
                 progress.update(task, advance=1, description=f"{outcome.scenario.id} in lab node")
-    return outcomes
+                yield outcome
 
 
 def _here(scenario: Scenario, healthy_s: float, keep: Path | None, fix: bool = False) -> Outcome:
@@ -223,14 +242,14 @@ def _here(scenario: Scenario, healthy_s: float, keep: Path | None, fix: bool = F
         return Outcome(scenario, skipped=str(error))
 
 
-def _there(chosen: list[Scenario], fix: bool = False) -> Iterator[Outcome]:
+def _there(chosen: list[Scenario], fix: bool = False, keep: Path | None = None) -> Iterator[Outcome]:
     from zombiescope.commands.lab import node_run
     from zombiescope.commands.lab.scenario_run import Outcome
     from zombiescope.lab.failure import LabError
 
     done = 0
     try:
-        for outcome in node_run.perform_all(chosen, fix=fix):
+        for outcome in node_run.perform_all(chosen, fix=fix, keep=keep):
             done += 1
             yield outcome
     except LabError as error:

@@ -24,12 +24,13 @@ _ONCE = ("recorder", "mark", "sysfs")
 _TIMES = ("time", "started", "exited")
 
 
-def _rows(table: schema.Table, axis: Axis, rows: Sequence[dict[str, Any]]) -> Rows:
+def rows_at(table: schema.Table, axis: Axis, rows: Sequence[dict[str, Any]]) -> Rows:
+    """Each with the tick in which its time lies."""
     ticks = axis.tick_of(np.array([row["time"] for row in rows], np.int64)).tolist()
     return rows_of(table, ticks, [tuple(row[name] for name in table.names) for row in rows])
 
 
-def _spread(tile: Tile, rows: Sequence[dict[str, Any]], wide: Slots) -> Iterator[tuple[dict[str, Any], int]]:
+def spread(tile: Tile, rows: Sequence[dict[str, Any]], wide: Slots) -> Iterator[tuple[dict[str, Any], int]]:
     """The rows of a tile, again and again, each with its new time."""
     times = np.array([row["time"] for row in rows], np.int64)
     for place, at_us in zip(*(each.tolist() for each in tile.spread(times, wide, 0, len(wide))), strict=True):
@@ -40,8 +41,8 @@ def events(tiles: Sequence[Tile], identities: Sequence[Identity], axis: Axis, wi
     found = [_event(row, row["time"], identities[0]) for row in tiles[0].source.rows("events")]
     for tile, identity in zip(tiles[1:], identities[1:], strict=True):
         own = [row for row in tile.source.rows("events") if row["source"] not in _ONCE]
-        found += [_event(row, at_us, identity) for row, at_us in _spread(tile, own, wide)]
-    return _rows(schema.EVENTS, axis, sorted(found, key=lambda row: int(row["time"])))
+        found += [_event(row, at_us, identity) for row, at_us in spread(tile, own, wide)]
+    return rows_at(schema.EVENTS, axis, sorted(found, key=lambda row: int(row["time"])))
 
 
 def _event(row: dict[str, Any], at_us: int, who: Identity) -> dict[str, Any]:
@@ -59,7 +60,7 @@ def containers(tiles: Sequence[Tile], identities: Sequence[Identity], axis: Axis
             moved = {name: row[name] + shift_us for name in _TIMES if row[name] is not None}
             if moved["time"] <= axis.end_us[-1]:
                 found.append({**row, **moved, "requester_pid": who.pid(row["requester_pid"])})
-    return _rows(schema.CONTAINERS, axis, sorted(found, key=lambda row: int(row["time"])))
+    return rows_at(schema.CONTAINERS, axis, sorted(found, key=lambda row: int(row["time"])))
 
 
 def gaps(tiles: Sequence[Tile], identities: Sequence[Identity], axis: Axis, wide: Slots) -> Rows:
@@ -68,11 +69,11 @@ def gaps(tiles: Sequence[Tile], identities: Sequence[Identity], axis: Axis, wide
              for row in tiles[0].source.rows("gaps")]  # fmt: skip
     for tile, who in zip(tiles[1:], identities[1:], strict=True):
         own = [row for row in tile.source.rows("gaps") if "cpu" in f"{row['source']} {row['why']}"]
-        for row, at_us in _spread(tile, own, wide):
+        for row, at_us in spread(tile, own, wide):
             end_us = at_us + row["end"] - row["time"]
             texts = {name: who.text(row[name]) for name in ("source", "why")}
             found.append({**row, **texts, "time": at_us, "end": end_us})
-    return _rows(schema.GAPS, axis, found)
+    return rows_at(schema.GAPS, axis, found)
 
 
 def queues(tiles: Sequence[Tile], axis: Axis, begins: Sequence[int]) -> Rows:
@@ -89,7 +90,7 @@ def queues(tiles: Sequence[Tile], axis: Axis, begins: Sequence[int]) -> Rows:
     first_us = min((row["time"] for row in tiles[0].source.rows("queues")), default=int(axis.end_us[0]))
     times = [min(first_us, int(axis.end_us[0])), *(int(axis.end_us[tick]) for tick in begins[1:])]
     said = [{**row, "time": at_us} for at_us in times for row in rows.values()]
-    return _rows(schema.QUEUES, axis, said)
+    return rows_at(schema.QUEUES, axis, said)
 
 
 def _queue(row: dict[str, Any], tile: Tile, cores: Sequence[int], counts: dict[tuple[str, str], int]) -> dict[str, Any]:

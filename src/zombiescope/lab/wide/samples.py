@@ -27,6 +27,7 @@ class Stacks:
     def __init__(self, source: Source, first_frame: int, first_stack: int) -> None:
         rows = source.table("samples", *_MOVED)
         self.time, self.cpu, self.task, stack, self.period = (source.numbers(rows, name) for name in _MOVED)
+        self.first_frame, self.first_stack = first_frame, first_stack
         self.stack = np.where(stack == NULL, NULL, stack + first_stack)
         self.tasks = source.rows("tasks")
         frames = source.rows("frames")
@@ -71,6 +72,21 @@ def _task(row: dict[str, Any], who: Identity, first: int) -> tuple[Any, ...]:
     return tuple({**row, **changed}[name] for name in schema.TASKS.names)
 
 
+def _used_by(tick: Ints, stack: Ints, beside: Sequence[Rows], first: int, last: int) -> tuple[Ints, Ints]:
+    """The stacks of samples and of rows beside them, each with its tick, in their order."""
+    ticks, stacks = [tick], [stack]
+    for rows in beside:
+        for name in (column.name for column in rows.table.id_columns if column.ids == "stack"):
+            inside = (rows.tick >= first) & (rows.tick < last)
+            held = rows.columns[rows.table.names.index(name)]
+            numbers = np.array([NULL if one is None else one for one in held], np.int64)
+            ticks.append(rows.tick[inside])
+            stacks.append(numbers[inside])
+    tick, stack = np.concatenate(ticks), np.concatenate(stacks)
+    order = np.argsort(tick, kind="stable")
+    return tick[order], stack[order]
+
+
 class NodeSamples:
     """Of the wide node, a segment at a time."""
 
@@ -85,15 +101,17 @@ class NodeSamples:
             self._tasks.append(tasks_of(own, identity, first))
             first += max([0, *(row["task"] + 1 for row in own.tasks)])
 
-    def rows(self, first: int, last: int) -> list[Rows]:
-        """Samples of some ticks, and every stack and task at its first use among them."""
+    def rows(self, first: int, last: int, beside: Sequence[Rows] = ()) -> list[Rows]:
+        """Samples of some ticks, and every stack and task at its first use among them; stacks also at that by rows of
+        other tables, which stand `beside` the samples."""
         moved = [self._moved(tile, own, first, last) for tile, own in zip(self._tiles, self._tasks, strict=True)]
         tick, time, cpu, task, stack, period = (np.concatenate(column) for column in zip(*moved, strict=True))
         order = np.argsort(time, kind="stable")
         tick, time, cpu, task, stack, period = (column[order] for column in (tick, time, cpu, task, stack, period))
         series = np.full(len(time), NULL)
         samples = Rows(schema.SAMPLES, tick, [time, cpu, task, stack, period, series])
-        return [*self._frames(first), *self._used_stacks(tick, stack), *self._used_tasks(first, tick, task), samples]
+        stacks = self._used_stacks(*_used_by(tick, stack, beside, first, last))
+        return [*self._frames(first), *stacks, *self._used_tasks(first, tick, task), samples]
 
     def _moved(self, tile: Tile, own: TileTasks, first: int, last: int) -> tuple[Ints, ...]:
         stacks, count = self._stacks[id(tile.source)], len(self._axis)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from zombiescope._errors import UserError
 from zombiescope._time import SECOND_US
 from zombiescope.lab.wide.axis import NULL, Axis, Slots, axis_of, slots
-from zombiescope.recording import columns
+from zombiescope.recording import columns, schema
 from zombiescope.recording.columns import Ints
 from zombiescope.recording.reader import Recording
 
@@ -52,6 +52,15 @@ class Source:
         values = columns.numbers(table.column(column))
         known = columns.present(table.column(column))
         return values if known.all() else np.where(known, values, NULL)
+
+    def known(self, meaning: str) -> set[int]:
+        """Every number of one meaning (a pid, a GPU) in any table."""
+        found: set[int] = set()
+        for table in schema.TABLES:
+            for name in table.meant(meaning):
+                column = self.table(table.name, name).column(name)
+                found.update(columns.numbers(column)[columns.present(column)].tolist())
+        return found
 
     @cached_property
     def whole_slots(self) -> Ints:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from zombiescope.kernel.cpu import CpuPlace
-from zombiescope.lab.wide import cgroups, events
+from zombiescope.lab.wide import cgroups, events, gpus
 from zombiescope.lab.wide.cores import CoreFigures, InterruptCounts
 from zombiescope.lab.wide.counters import Counters, NodeCounters
 from zombiescope.lab.wide.identity import Identity, fresh_pids, numbers_after
@@ -26,6 +26,12 @@ from zombiescope.recording.reader import Recording
 __all__ = ["Spliced", "WidenError", "widen"]
 
 MOST_CORES = 8192
+_BY_SEGMENT = (
+    schema.SAMPLES, schema.STACKS, schema.FRAMES, schema.TASKS, schema.SERIES, schema.CORES, schema.INTERRUPTS,
+)  # fmt: skip
+"""Tables that are made for a segment at a time."""
+_OF_THE_FAULT = (schema.COST, schema.WAITING, schema.DISKS, schema.MOUNTS)
+"""Of one recorder, and of disks and mounts that the other tiles do not have."""
 _PACKAGE_CORES = 64
 """From more cores on, the wide node has two sockets."""
 
@@ -74,17 +80,18 @@ class _Splice:
         self._sources = {id(tile.source): tile.source for tile in tiles}
         self._cores = {key: CoreFigures(source) for key, source in self._sources.items()}
         self._interrupts = {key: InterruptCounts(source) for key, source in self._sources.items()}
-        self._identities = _identities(tiles)
+        self._stacks = self._stacks_of_all()
+        self._identities = _identities(tiles, self._stacks)
         self._numbers = SeriesNumbers()
         self._samples = 0
 
     def write(self, directory: Path) -> Spliced:
-        samples = NodeSamples(self._tiles, self._stacks(), self._identities, self._axis, self._slots)
+        samples = NodeSamples(self._tiles, self._stacks, self._identities, self._axis, self._slots)
         writer = NodeWriter(directory, self._node(), self._fault.boot_us)
         begins = list(_begins(self._axis.end_us, self._axis.length_us))
         whole = self._whole(begins)
         for first, last in zip(begins, [*begins[1:], len(self._axis)], strict=True):
-            sampled = samples.rows(first, last)
+            sampled = samples.rows(first, last, whole)
             self._samples += len(sampled[-1].tick)
             tables = [self._series(first), *sampled, *self._by_core(first, last), *whole]
             begins_us = int(self._axis.end_us[first] - self._axis.length_us[first])
@@ -101,7 +108,7 @@ class _Splice:
         walls_us[-1] = max(self._fault.recording.end_us, *walls_us[-2:-1].tolist(), 0)
         return walls_us
 
-    def _stacks(self) -> dict[int, Stacks]:
+    def _stacks_of_all(self) -> dict[int, Stacks]:
         found: dict[int, Stacks] = {}
         frame = stack = 0
         for key, source in self._sources.items():
@@ -113,17 +120,25 @@ class _Splice:
         """Tables that are small enough to be made for the whole time."""
         tiles, who, axis, wide = self._tiles, self._identities, self._axis, self._slots
         counters = {key: Counters(source, backfill=source is not self._fault) for key, source in self._sources.items()}
-        return [
-            NodeCounters(tiles, counters, self._cores, axis, wide).rows(self._numbers, begins),
-            cgroups.census(tiles, axis, wide),
-            cgroups.leaks(tiles, who, axis, wide),
-            cgroups.cgroup_stats(tiles, axis, wide),
-            events.events(tiles, who, axis, wide),
-            events.containers(tiles, who, axis, wide),
-            events.gaps(tiles, who, axis, wide),
-            events.queues(tiles, axis, begins),
-            *(self._of_the_fault(table) for table in (schema.COST, schema.WAITING, schema.DISKS, schema.MOUNTS)),
-        ]
+        made = {
+            schema.COUNTERS: NodeCounters(tiles, counters, self._cores, axis, wide).rows(self._numbers, begins),
+            schema.CENSUS: cgroups.census(tiles, axis, wide),
+            schema.LEAKS: cgroups.leaks(tiles, who, axis, wide),
+            schema.CGROUP_STATS: cgroups.cgroup_stats(tiles, axis, wide),
+            schema.EVENTS: events.events(tiles, who, axis, wide),
+            schema.CONTAINERS: events.containers(tiles, who, axis, wide),
+            schema.GAPS: events.gaps(tiles, who, axis, wide),
+            schema.QUEUES: events.queues(tiles, axis, begins),
+            schema.GPUS: gpus.gpus(tiles, who, axis, wide, begins),
+            schema.GPU_PROCESSES: gpus.gpu_processes(tiles, who, axis, wide, begins),
+            schema.GPU_SECONDS: gpus.gpu_seconds(tiles, who, axis, wide),
+            **{table: self._of_every_tile(table) for table in (schema.PYTHON, schema.WHOLE_STACKS)},
+            **{table: self._of_the_fault(table) for table in _OF_THE_FAULT},
+        }
+        forgotten = [table.name for table in schema.TABLES if table not in {*made, *_BY_SEGMENT}]
+        if forgotten:
+            raise WidenError(f"the table {forgotten[0]} cannot be widened", "declare in lab/wide/splice.py how it is")
+        return list(made.values())
 
     def _by_core(self, first: int, last: int) -> list[Rows]:
         found = []
@@ -144,6 +159,14 @@ class _Splice:
         rows = self._fault.rows(table.name)
         ticks = self._axis.tick_of(np.array([row["time"] for row in rows], np.int64)).tolist()
         return rows_of(table, ticks, [tuple(row.values()) for row in rows])
+
+    def _of_every_tile(self, table: schema.Table) -> Rows:
+        """What was seen of threads, which every tile has its own of."""
+        found = list(self._fault.rows(table.name))
+        for tile, who in zip(self._tiles[1:], self._identities[1:], strict=True):
+            rows = events.spread(tile, tile.source.rows(table.name), self._slots)
+            found += [who.row(table, row, at_us) for row, at_us in rows]
+        return events.rows_at(table, self._axis, sorted(found, key=lambda row: int(row["time"])))
 
     def _node(self) -> dict[str, Any]:
         node, others = self._fault.node, [source.node for source in self._sources.values()][1:]
@@ -173,28 +196,37 @@ def _begins(ends_us: Ints, lengths_us: Ints) -> Iterator[int]:
             yield tick
 
 
-def _identities(tiles: Sequence[Tile]) -> list[Identity]:
-    numbers = numbers_after(_pids(tiles[0].source))
-    known: dict[int, set[int]] = {id(tile.source): _pids(tile.source) for tile in tiles}
-    fault = Identity(tiles[0].cores, None)
-    return [fault, *(_identity(tiles[0], tile, fresh_pids(known[id(tile.source)], numbers)) for tile in tiles[1:])]
+def _identities(tiles: Sequence[Tile], stacks: Mapping[int, Stacks]) -> list[Identity]:
+    """`stacks`: by id of the source, which says where its ids begin."""
+    sources = {id(tile.source): tile.source for tile in tiles}
+    pids, cards = ({key: one.known(meaning) for key, one in sources.items()} for meaning in ("pid", "gpu"))
+    fault = tiles[0]
+    fresh = numbers_after(pids[id(fault.source)])
+    free = numbers_after({-1, *cards[id(fault.source)]})
+    found = [Identity(fault.cores, None)]
+    for tile in tiles[1:]:
+        key = id(tile.source)
+        found.append(
+            Identity(
+                tile.cores,
+                fresh_pids(pids[key], fresh),
+                _ticks(fault, tile),
+                gpus={gpu: next(free) for gpu in sorted(cards[key])},
+                ids={"stack": stacks[key].first_stack, "frame": stacks[key].first_frame},
+                number=tile.number,
+            )
+        )
+    return found
 
 
-def _identity(fault: Tile, tile: Tile, pids: dict[int, int]) -> Identity:
+def _ticks(fault: Tile, tile: Tile) -> int:
+    """What is added to when its processes began, in clock ticks; 0 where nobody knows when a machine was booted."""
     boots = fault.source.boot_us, tile.source.boot_us
     if boots[0] is None or boots[1] is None:
-        return Identity(tile.cores, pids)
+        return 0
     up_us = int(fault.source.slots.start_us[0]) - boots[0]
     theirs_us = tile.start_us - boots[1]
-    user_hz = int(fault.source.node.get("user_hz") or 100)
-    return Identity(tile.cores, pids, (up_us - theirs_us) * user_hz // 1_000_000)
-
-
-def _pids(source: Source) -> set[int]:
-    named = [(row, name) for row in source.rows("tasks") for name in ("pid", "tid", "ppid")]
-    named += [(row, "pid") for row in source.rows("leaks")]
-    named += [(row, "requester_pid") for row in source.rows("containers")]
-    return {row[name] for row, name in named if row[name] is not None}
+    return (up_us - theirs_us) * int(fault.source.node.get("user_hz") or 100) // 1_000_000
 
 
 def _topology(width: int) -> list[dict[str, Any]]:
