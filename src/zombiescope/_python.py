@@ -50,6 +50,21 @@ BRIEF = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALL
 """For a process that is over in a second (a look of the doctor, a push): what it freed is used again and not given
 back. With STEADY, which it would inherit, each array was a mapping, and the kernel cleared its pages anew."""
 
+ONE_THREAD = {
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+    "JE_ARROW_MALLOC_CONF": "background_thread:false",
+}
+"""A process that forks has no threads. OpenBLAS starts one for each core of the node, Arrow one of its own."""
+
+FORKING = ONE_THREAD | BRIEF
+"""For the process of the live diagnosis, which forks for each pass."""
+
+
+def forking_environment() -> dict[str, str]:
+    return environment() | FORKING
+
 
 def steady_environment() -> dict[str, str]:
     """For the recorder. What somebody set on purpose stays."""

@@ -7,6 +7,10 @@
  *     power GPU MILLIWATTS
  *     field ID VALUE              of nvmlDeviceGetFieldValues; the others are not supported
  *     process GPU PID BYTES
+ *     clock GPU MHZ               of its SMs now (1980, the maximum, unless said)
+ *     reasons GPU BITS            of nvmlDeviceGetCurrentClocksThrottleReasons (4 unless said)
+ *     temperature GPU DEGREES
+ *     slowdown GPU DEGREES        the limit; 0: it has only a margin, as newer ones
  *     mig GPU                     MIG is on: no utilisation
  *     lost GPU                    every call about it returns 15
  *     fail CALL GPU CODE          that call returns the code; GPU -1: whichever
@@ -24,6 +28,7 @@
 typedef struct { uint64_t at_us; union { uint32_t u; uint64_t raw; } value; } sample_t;
 typedef struct { uint32_t id, scope; int64_t at, latency; uint32_t kind, code; uint64_t value; } field_t;
 typedef struct { char legacy[16]; uint32_t numbers[5]; char bus_id[32]; } pci_t;
+typedef struct { uint32_t version; int32_t degrees; } margin_t;
 typedef struct { uint32_t pid; uint64_t used; uint32_t instance, compute; } process_t;
 
 enum { MOST_LINES = 256 };
@@ -145,7 +150,7 @@ int nvmlDeviceGetMigMode(void *gpu, uint32_t *now, uint32_t *pending) {
 }
 int nvmlDeviceGetClockInfo(void *gpu, uint32_t kind, uint32_t *found) {
     BEGIN(gpu);
-    *found = 1980;
+    *found = (uint32_t)setting("clock", gpu_of(gpu), 1980);
     return kind == 1 ? 0 : 2;
 }
 int nvmlDeviceGetMaxClockInfo(void *gpu, uint32_t kind, uint32_t *found) {
@@ -155,8 +160,20 @@ int nvmlDeviceGetMaxClockInfo(void *gpu, uint32_t kind, uint32_t *found) {
 }
 int nvmlDeviceGetTemperature(void *gpu, uint32_t kind, uint32_t *found) {
     BEGIN(gpu);
-    *found = 61;
+    *found = (uint32_t)setting("temperature", gpu_of(gpu), 61);
     return kind == 0 ? 0 : 2;
+}
+int nvmlDeviceGetTemperatureThreshold(void *gpu, uint32_t kind, uint32_t *found) {
+    BEGIN(gpu);
+    *found = (uint32_t)setting("slowdown", gpu_of(gpu), 87);
+    return kind != 1 ? 2 : *found ? 0 : 3;
+}
+/* 92 degrees is where this one begins to slow down. */
+int nvmlDeviceGetMarginTemperature(void *gpu, margin_t *found) {
+    BEGIN(gpu);
+    if (found->version != 0x1000008) return 25;
+    found->degrees = 92 - (int32_t)setting("temperature", gpu_of(gpu), 61);
+    return 0;
 }
 int nvmlDeviceGetEnforcedPowerLimit(void *gpu, uint32_t *found) {
     BEGIN(gpu);
@@ -171,7 +188,7 @@ int nvmlDeviceGetPowerUsage(void *gpu, uint32_t *found) {
 /* Only under its old name, as in drivers before 535. */
 int nvmlDeviceGetCurrentClocksThrottleReasons(void *gpu, uint64_t *found) {
     BEGIN(gpu);
-    *found = 4;
+    *found = (uint64_t)setting("reasons", gpu_of(gpu), 4);
     return 0;
 }
 int nvmlDeviceGetSamples(void *gpu, uint32_t kind, uint64_t after, uint32_t *value_kind, uint32_t *room, sample_t *found) {

@@ -18,8 +18,10 @@ from tests.helpers.recorder_process import recording
 from zombiescope._native import StackCopies
 from zombiescope.kernel.perf_event import open_stack_copies
 from zombiescope.profile.selection import Filters, Selection
-from zombiescope.recording import columns
+from zombiescope.recording import columns, schema
+from zombiescope.recording.compact import compact
 from zombiescope.recording.reader import open_recording
+from zombiescope.recording.stacks import is_named
 from zombiescope.symbols.frame_tables import FrameTables
 from zombiescope.symbols.resolver import live_symbols
 from zombiescope.symbols.unwinding import CopiedStacks
@@ -198,3 +200,81 @@ def test_perf_beside_a_recorder_is_not_disturbed(needs: Needs, tmp_path: Path) -
         text = subprocess.run([perf, "script", "-i", str(path), "--show-mmap-events"], capture_output=True, timeout=60)
     assert (done.returncode, text.returncode) == (0, 0), done.stderr
     assert b"PERF_RECORD_MMAP" in text.stdout
+
+
+ALONE = """
+__asm__(
+    ".globl NAME_start\\n.type NAME_start,@function\\nNAME_start:\\n.cfi_startproc\\n.cfi_undefined rip\\n"
+    "call NAME_outer\\nhlt\\n.cfi_endproc\\n.size NAME_start, .-NAME_start\\n");
+volatile long NAME_sink;
+__attribute__((noinline)) long NAME_leaf(long n) { long s = 1; for (long i = 1; i < n; i++) s += s / i + i; return s; }
+__attribute__((noinline)) long NAME_middle(long n) {
+    volatile char room[512];
+    room[n & 511] = n;
+    return NAME_leaf(n) + room[1];
+}
+void NAME_outer(void) { for (;;) NAME_sink = NAME_middle(200000); }
+"""
+"""A program of its own: no library, so nothing that another one runs is in it."""
+
+
+def alone(name: str, folder: Path) -> Path:
+    path = folder / f"zs-{name}"
+    flags = [*FLAGS, "-nostdlib", "-static", f"-Wl,-e,{name}_start"]
+    source = ALONE.replace("NAME", name).encode()
+    subprocess.run(["gcc", *flags, "-x", "c", "-", "-o", str(path)], input=source, check=True)
+    return path
+
+
+def copies_of(place: Path, pid: int, segment: int) -> list[int]:
+    """When stacks of a process were copied in a segment."""
+    with open_recording(place) as opened:
+        parts = opened.parts
+        rows = parts[segment].rows(schema.WHOLE_STACKS, None, None, None) if len(parts) > segment else None
+        if rows is None:
+            return []
+        times: list[int] = columns.ids(rows.column("time"))[columns.ids(rows.column("pid")) == pid].tolist()
+        return times
+
+
+def flame(place: Path, pid: int, times: list[int]) -> Counter[tuple[str, ...]]:
+    """The stacks of a process's own code, by name, from the first to the last copy of them."""
+    counts = Counter[tuple[str, ...]]()
+    with open_recording(place) as opened:
+        selection = Selection(opened, min(times), max(times) + 1, Filters(pids=frozenset({pid}), mode="user"))
+        for row, count in enumerate(selection.counts().tolist()):
+            names = tuple(one.name for one in selection.stacks.of(row) if is_named(one.name)) if count else ()
+            if names:
+                counts[names] += count
+    return counts
+
+
+def test_two_programs_in_two_segments_share_no_function(needs: Needs, tmp_path: Path) -> None:
+    """The first runs only in the first segment, the second only after it: numbers of stacks begin again in between."""
+    needs.perf_events()
+    names, found = ("zsa", "zsb"), []
+    place = tmp_path / "r"
+    with recording(place, segment_s=8) as recorder:
+        for number, name in enumerate(names):
+            while len(recorder.segments()) <= number:
+                time.sleep(0.1)
+            with running("nice", "-n", "-5", str(alone(name, tmp_path))) as process:
+                segment, pid = len(recorder.segments()) - 1, process.pid
+                for _ in range(120):
+                    time.sleep(0.25)
+                    segment = len(recorder.segments()) - 1
+                    if len(copies_of(place, pid, segment)) >= 5:
+                        break
+            found.append((pid, copies_of(place, pid, segment)))
+            while len(recorder.segments()) <= segment + 1 and number == 0:
+                time.sleep(0.1)
+        recorder.stop()
+    for form in ("log", "parquet"):
+        graphs = [flame(place, *each) for each in found]
+        functions = [set().union(*graph) for graph in graphs]
+        assert functions[0] & functions[1] == set(), form
+        for name, graph in zip(names, graphs, strict=True):
+            whole = (f"{name}_start", f"{name}_outer", f"{name}_middle", f"{name}_leaf")
+            assert graph[whole] >= 0.5 * graph.total() > 0, (form, graph)
+        if form == "log":
+            assert compact(recorder.node_dir).segments >= 2

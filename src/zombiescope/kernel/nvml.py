@@ -68,6 +68,10 @@ class _Pci(ctypes.Structure):
     _fields_ = (("legacy", c_char * 16), ("numbers", c_uint * 5), ("bus_id", c_char * 32))
 
 
+class _Margin(ctypes.Structure):
+    _fields_ = (("version", c_uint), ("degrees", c_int))
+
+
 class _Process(ctypes.Structure):
     _fields_ = (("pid", c_uint), ("used", c_ulonglong), ("instance", c_uint), ("compute", c_uint))
 
@@ -165,6 +169,23 @@ class Device:
 
     def temperature(self) -> int:
         return self._library._uint("nvmlDeviceGetTemperature", self._handle, c_uint(codes.TEMPERATURE_GPU))
+
+    def slowdown_temperature(self) -> int:
+        """In degrees Celsius. GPUs since Ada may have no fixed limit, only how far they are from it now."""
+        asked = c_uint(codes.SLOWDOWN_THRESHOLD)
+        try:
+            limit = self._library._uint("nvmlDeviceGetTemperatureThreshold", self._handle, asked)
+        except NvmlError as error:
+            if error.code not in (codes.NOT_SUPPORTED, codes.FUNCTION_NOT_FOUND, codes.INVALID_ARGUMENT):
+                raise
+            limit = 0
+        return limit or self.temperature() + self._margin()
+
+    def _margin(self) -> int:
+        """Degrees up to the nearest limit; below zero beyond it."""
+        found = _Margin(version=codes.MARGIN_VERSION)
+        self._library.call("nvmlDeviceGetMarginTemperature", self._handle, byref(found))
+        return int(found.degrees)
 
     def power_mw(self) -> int:
         return self._library._uint("nvmlDeviceGetPowerUsage", self._handle)

@@ -37,11 +37,17 @@ REASONS = {
     SYNC_BOOST: "sync boost", SW_THERMAL: "heat (driver)", HW_THERMAL: "heat (hardware)", POWER_BRAKE: "power brake",
     DISPLAY: "display clocks",
 }  # fmt: skip
-"""Why clocks are below their maximum. Idle and application clocks are no fault, a power cap is normal at full load."""
+"""Why clocks are below their maximum (nvmlClocksEventReasons). Idle and application clocks are no fault, a power cap is
+normal at full load. Locked clocks (nvmlDeviceSetGpuLockedClocks) have no bit of their own."""
+HARDWARE = HW_SLOWDOWN | HW_THERMAL | POWER_BRAKE
 
 POWER_SAMPLES, UTILISATION_SAMPLES, MEMORY_SAMPLES = 0, 1, 2
 CLOCK_SM = 1
 TEMPERATURE_GPU = 0
+SLOWDOWN_THRESHOLD = 1
+"""nvmlTemperatureThresholds_t: above it the hardware slows the GPU down."""
+MARGIN_VERSION = 0x1000008
+"""nvmlMarginTemperature_v1."""
 
 LOST_CLOCKS = {
     "power_cap_ns": 74, "sync_boost_ns": 76, "sw_thermal_ns": 269, "hw_thermal_ns": 270, "power_brake_ns": 271,

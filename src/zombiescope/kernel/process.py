@@ -41,6 +41,9 @@ class ProcessStat:
     start_time_ticks: int
     rt_priority: int | None
     policy: int | None
+    process_group: int | None = None
+    terminal: int | None = None
+    """The device of its controlling terminal; 0 where it has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,8 @@ def parse_stat(data: bytes) -> ProcessStat | None:
         start_time_ticks=started,
         rt_priority=numbers[37] if len(numbers) > 37 else None,
         policy=numbers[38] if len(numbers) > 38 else None,
+        process_group=numbers[2],
+        terminal=numbers[4],
     )
 
 

@@ -3,7 +3,6 @@ become it."""
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import re
@@ -13,19 +12,19 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from zombiescope import _interrupt, _safe_files
+from zombiescope import _helper, _interrupt, _safe_files
 from zombiescope._errors import UserError
 from zombiescope._text import printable
 from zombiescope.recorder import announce, priority
 from zombiescope.recorder.config import RecorderConfig, parse
 from zombiescope.recorder.loop import Loop
+from zombiescope.recorder.page import settings
 from zombiescope.recorder.recorder import Recorder
 from zombiescope.recorder.result import summary
-from zombiescope.recording import locate
+from zombiescope.recording import locate, process_identity
 
 SETTLE_MS = 300
 _COMMAND = "sudo "
-_SET_PARENT_DEATH_SIGNAL = 1
 
 
 def _say(line: str) -> None:
@@ -55,6 +54,7 @@ def _publish(runtime: Path, place: int, recorder: Recorder) -> Path | None:
         "recording": str(recorder.node_dir.parent),
         "node": recorder.name,
         "started_us": recorder.started_us,
+        "start_ticks": process_identity.start_ticks(os.getpid()),
         "mark_socket": str(marks.path) if marks is not None else None,
     }
     try:
@@ -71,16 +71,21 @@ def _withdraw(path: Path | None) -> None:
                 path.unlink()
 
 
-def _ends_with(parent_pid: int) -> bool:
-    """Whether the kernel tells us to stop when that process ends; False when it has ended already. A recorder that
-    outlives its supervisor would lock out the next one."""
-    ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGTERM, 0, 0, 0)
-    return os.getppid() == parent_pid
+def _page(config: RecorderConfig, recorder: Recorder) -> tuple[str, ...]:
+    """What is said of the page, which is shown from now on: something is recorded."""
+    if not config.page:
+        return ()
+    try:
+        given = settings(config.page)
+    except (OSError, ValueError, KeyError) as error:
+        return (f"zombiescope: the page cannot be shown: {error}",)
+    recorder.show_page(given)
+    return given.lines
 
 
 def record(config: RecorderConfig) -> int:
-    if config.parent_pid is not None and not _ends_with(config.parent_pid):
-        return 1
+    if config.parent_pid is not None and not _helper.ends_with(config.parent_pid, signal.SIGTERM):
+        return 1  # one that outlives its supervisor would lock out the next one
     priority.claim()
     try:
         recorder = Recorder(config)
@@ -94,16 +99,20 @@ def record(config: RecorderConfig) -> int:
             remedy = "choose a directory that you may write to"
             _say(f"zombiescope: cannot record into {error.filename}: {error.strerror}; {remedy}")
         return 1
+    page = _page(config, recorder)
     loop = Loop(recorder)
     loop.obey_signals()
     runtime = locate.runtime_directory()
     place = locate.free_place(runtime)
     recorder.open_marks(None if place is None else locate.mark_socket(runtime, place))
     published = None if place is None else _publish(runtime, place, recorder)
+    recorder.heartbeats.publish_in(runtime, recorder.node_dir)
+    if not config.quiet:
+        recorder.heartbeats.say = _say
     select.poll().poll(SETTLE_MS)  # long enough for the system bus to answer, or not
     recorder.settle_sources()
     if not config.quiet:
-        for line in announce.started(recorder):
+        for line in (*page, *announce.started(recorder)):
             _say(line)
     try:
         loop.run()
@@ -116,7 +125,7 @@ def record(config: RecorderConfig) -> int:
         for line in lines:
             sys.stdout.write(printable(line) + "\n")
         sys.stdout.flush()
-    return 0
+    return 1 if result.unwritten_seconds else 0
 
 
 def main() -> int:

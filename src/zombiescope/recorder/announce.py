@@ -56,3 +56,6 @@ def ended(result: RecorderResult) -> Iterator[str]:
     resident, disk = f"{result.max_rss_bytes / 1e6:.0f} MB resident", f"{result.bytes / 1e3:.0f} kB on disk"
     yield f"  cost {share:.2f}% of one CPU, {resident}, {disk}"
     yield f"  {result.lost} records lost, {result.ticks_late} of {result.ticks} ticks late"
+    if result.unwritten_seconds:
+        why = f": {result.disk}" if result.disk else ", as the disk did not take it in time"
+        yield f"  {result.unwritten_seconds} s of {result.seconds:.0f} s could not be written{why}"

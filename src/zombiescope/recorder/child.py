@@ -1,19 +1,20 @@
 """A child process of the recorder: another Python, so that what it loads (pyarrow, numpy) never belongs to us.
 
-At most one of a kind runs at a time. Its standard error is ours, it reads nothing and its output goes nowhere. Its CPU
-time is counted as ours. One that runs too long is killed."""
+At most one of a kind runs at a time. It reads nothing, and says how far it has got. Its CPU time is counted as ours.
+One that runs too long is killed, and so is one that does not get on (piped_process.py)."""
 
 from __future__ import annotations
 
 import os
 import signal
-from contextlib import suppress
 from dataclasses import dataclass
+from typing import ClassVar
 
 from zombiescope import _python
-from zombiescope.recorder import priority
+from zombiescope.recorder.piped_process import MEGABYTE, PipedProcess
 
-_NULL = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in (0, 1)]
+READ_BYTES = 65536
+END_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,63 +25,69 @@ class Ended:
     max_rss_bytes: int
 
 
-class ChildProcess:
+class ChildProcess(PipedProcess):
     """`python -m module arguments`, started again and again."""
 
-    def __init__(self, module: str, max_run_us: int) -> None:
+    MEMORY_BYTES: ClassVar = 2048 * MEGABYTE
+    STARVED_RATIO: ClassVar = 0.4
+    """It has the lowest priority: with less than this of a core it is late, and does not hang."""
+
+    def __init__(self, module: str, max_run_us: int, name: str = "compaction") -> None:
+        super().__init__(name)
         self._module = module
         self._max_run_us = max_run_us
-        self._pid: int | None = None
         self._started_us = 0
-        self.runs = 0
-        self.cpu_us = 0
-        self.peak_rss_bytes = 0
-
-    @property
-    def running(self) -> bool:
-        return self._pid is not None
+        self.blocked_s = 30.0
+        self._ended: Ended | None = None
 
     def start(self, now_us: int, *arguments: str) -> None:
         """Only when none is running. Raises OSError."""
         assert self._pid is None
-        argv = _python.module(self._module, *arguments)
-        made, ours = _python.environment(), (signal.SIGINT,)  # Ctrl-C reaches everybody, and is for the recorder alone
-        with priority.usual():
-            self._pid = os.posix_spawn(argv[0], argv, made, file_actions=_NULL, setsigmask=ours)
+        self._spawn(_python.module(self._module, *arguments))
+        os.close(self._to)
+        self._to = -1
         self._started_us = now_us
-        self.runs += 1
 
     def reap(self, now_us: int) -> Ended | None:
         """How it ended, once, if it has."""
         if self._pid is None:
             return None
-        ended = self._wait(os.WNOHANG)
-        if ended is None and now_us - self._started_us > self._max_run_us:
-            self._signal(signal.SIGKILL)
+        self.listen()
+        self._reaped()
+        if self._pid is not None and now_us - self._started_us > self._max_run_us:
+            self._hangs(f"has not ended within {self._max_run_us / 6e7:.0f} minutes")
+            self._kill()
+        ended, self._ended = self._ended, None
         return ended
+
+    def listen(self) -> None:
+        """What it says is how far it has got, and at its end what it did."""
+        if self._pid is not None:
+            self._hear(READ_BYTES)
+            for line in self._lines():
+                self._message(line)
+
+    def watch(self) -> None:
+        self.listen()
+        super().watch()
 
     def stop(self) -> None:
         """Ends it and waits for its end."""
-        if self._pid is not None:
-            self._signal(signal.SIGTERM)
-            self._wait(0)
+        if self._pid is None:
+            return
+        self._signal(signal.SIGTERM)
+        if not self._gone_within(END_S):
+            self._signal(signal.SIGKILL)
+            self._gone_within(END_S)
+        self._close()
 
-    def _signal(self, number: int) -> None:
-        assert self._pid is not None
-        with suppress(ProcessLookupError):
-            os.kill(self._pid, number)
+    def _died(self, exit_code: int | None) -> None:
+        self.listen()
+        if exit_code == 0 and not self._is_killed:
+            self.pulse.works()
+        else:
+            super()._died(exit_code)
 
-    def _wait(self, options: int) -> Ended | None:
-        assert self._pid is not None
-        try:
-            pid, status, usage = os.wait4(self._pid, options)
-        except ChildProcessError:  # somebody else reaped it
-            self._pid = None
-            return Ended(0, 0, 0)
-        if pid == 0:
-            return None
-        self._pid = None
-        cpu_us, rss_bytes = int((usage.ru_utime + usage.ru_stime) * 1e6), usage.ru_maxrss * 1024
-        self.cpu_us += cpu_us
-        self.peak_rss_bytes = max(self.peak_rss_bytes, rss_bytes)
-        return Ended(os.waitstatus_to_exitcode(status), cpu_us, rss_bytes)
+    def _ends(self, exit_code: int | None, cpu_us: int) -> None:
+        super()._ends(exit_code, cpu_us)
+        self._ended = Ended(exit_code or 0, cpu_us if exit_code is not None else 0, self.peak_rss_bytes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from typing import Any
 
 from zombiescope import _json
 from zombiescope._time import DEFAULT_HZ
@@ -31,6 +32,8 @@ class RecorderConfig:
     """Whether the Python stacks of hot processes are read out of their memory."""
     whole_stacks: bool = True
     """Whether stacks of threads that are hot in user mode are copied and unwound."""
+    page: dict[str, Any] = field(default_factory=dict)
+    """The page that is shown beside it: {"socket", "secret", "listen"}; the first two are descriptors (page.py)."""
     gpu_library: str = ""
     """A stand-in for the library of the GPU driver; for tests."""
     json: bool = False

@@ -71,7 +71,7 @@ class Counters:
         self._files: dict[str, ProcFile] = {}
         self._interrupts = Interrupts()
         self._calls = self._waited_us = 0
-        self._nics = NicStatistics()
+        self.nics = NicStatistics()
         self.hardware = Hardware(sources, self._put, root)
         self.peers = RetransmitPeers()
         self._tx_timeouts = TxTimeouts(root)
@@ -268,12 +268,12 @@ class Counters:
         return suspects + self.hardware.take_suspects()
 
     def _nic_statistics(self) -> None:
-        self._nics.ask(self._cards)
-        for card, figures in (self._nics.take() or {}).items():
+        self.nics.ask(self._cards)
+        for card, figures in (self.nics.take() or {}).items():
             self._put("ethtool", ((name, card, value, False) for name, value in figures.items()))
-        stuck_s = self._nics.stuck_s
-        if self._nics.why is not None and self._cards:
-            self._sources.lacks("NIC statistics", self._nics.why, "a kernel with sockets (CONFIG_NET)", self._wall_us)
+        stuck_s = self.nics.stuck_s
+        if self.nics.why is not None and self._cards:
+            self._sources.lacks("NIC statistics", self.nics.why, "a kernel with sockets (CONFIG_NET)", self._wall_us)
         elif stuck_s is not None:
             why = f"no answer for {stuck_s:.0f} s: the kernel's rtnl lock is held by somebody"
             self._sources.lacks("NIC statistics", why, "nothing: it comes back when the lock is free", self._wall_us)
@@ -334,13 +334,13 @@ class Counters:
         """Card -> driver and its version, for node.json."""
         found = {}
         for card in nic_queue.physical_interfaces(self._root):
-            driver = self._nics.driver(card)
+            driver = self.nics.driver(card)
             if driver is not None:
                 found[card] = f"{driver.driver} {driver.version}".strip()
         return found
 
     def close(self) -> None:
-        self._nics.stop()
+        self.nics.stop()
         self.hardware.close()
         self._tx_timeouts.close()
         for file in self._files.values():

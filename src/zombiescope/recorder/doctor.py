@@ -1,8 +1,8 @@
-"""Calls the doctor: a process that diagnoses the last minute or two and writes incidents.json beside the recording."""
+"""Calls the live diagnosis: a process that diagnoses the last minute or two and writes incidents.json beside the
+recording. That it failed is told by its pulse (piped_process.py); a pass that failed is tried again."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -10,17 +10,15 @@ from typing import Any
 from zombiescope.recorder.alarm import Alarm
 from zombiescope.recorder.doctor_process import DoctorProcess
 from zombiescope.recorder.look_schedule import LookAnswer
+from zombiescope.recorder.pass_window import WINDOWS_US, PassWindow
+from zombiescope.recorder.piped_process import Restarts
 from zombiescope.recording import incident_file
-from zombiescope.recording.event import Event
 
-BEFORE_US = 30_000_000
-MOST_US = 120_000_000
+BEFORE_US, MOST_US = WINDOWS_US[0]
 """However long something lasts, this much is looked at: what was before is known from earlier looks."""
 LAST_LOOK_S = 10.0
-
-
-def _nobody(_: Event) -> None:
-    return None
+FIRST_RETRY_US, MOST_RETRY_US = 30_000_000, 600_000_000
+"""A pass that failed is tried again, ever more rarely: it may have failed for what was recorded just then."""
 
 
 class Doctor:
@@ -29,9 +27,11 @@ class Doctor:
     def __init__(self, node_dir: Path) -> None:
         self.alarm = Alarm()
         self.process = DoctorProcess(node_dir)
-        self.tell: Callable[[Event], None] = _nobody
-        """Whom to tell that a look failed."""
+        self._window = PassWindow()
         self._node_dir = node_dir
+        self._retries = Restarts(FIRST_RETRY_US, MOST_RETRY_US)
+        self._failed_us: int | None = None
+        """Since when there is something that no pass has seen, because one failed."""
         self._waiting_us: int | None = None
         self._looking_us: int | None = None
         self._close_incidents()  # of a recorder before this one
@@ -42,31 +42,35 @@ class Doctor:
         if since_us is not None:
             self._wait(since_us)
         self._listen(now_us)
+        if self._failed_us is not None and self._retries.is_due(now_us):
+            self._wait(self._failed_us)
         self.process.start(now_us)
         if self._waiting_us is not None and self.process.free:
-            self.process.ask(now_us, _from_us(now_us, self._waiting_us))
+            self.process.ask(now_us, self._window.asked(now_us, self._waiting_us))
             self._looking_us, self._waiting_us = self._waiting_us, None
 
     def _wait(self, since_us: int) -> None:
         self._waiting_us = since_us if self._waiting_us is None else min(self._waiting_us, since_us)
 
     def _listen(self, now_us: int) -> None:
-        answer, ended = self.process.listen(now_us)
+        answer, ended = self.process.listen()
         if answer is not None:
-            self._looking_us = None
             self._understand(now_us, answer)
-        if ended is not None:
-            if self._looking_us is not None:
-                self._wait(self._looking_us)
-            text = f"the doctor does not answer any more: {ended}; it is started again"
-            self.tell(Event(now_us, "helper_failed", "recorder", "warning", text))
+            self._looking_us = None
+        if ended is not None and self._looking_us is not None:
+            self._window.failed()
+            self._wait(self._looking_us)
 
     def _understand(self, now_us: int, answer: dict[str, Any]) -> None:
         if answer.get("exit"):
-            text = f"a look of the doctor failed: {answer.get('why') or answer['exit']}"
-            self.tell(Event(now_us, "helper_failed", "recorder", "warning", text))
+            self._window.failed()
             self.alarm.schedule.budget.spend(int(answer.get("cpu_us") or 0))
+            self._failed_us = self._looking_us if self._failed_us is None else self._failed_us
+            self._retries.hold(now_us)
             return
+        self._failed_us = None
+        self._retries.worked()
+        self._window.worked(now_us)
         numbers = (int(answer.get(name) or 0) for name in ("cpu_us", "new", "open", "serious"))
         self.alarm.schedule.answered(now_us, LookAnswer(*numbers))
 
@@ -75,7 +79,7 @@ class Doctor:
         since_us = self.alarm.schedule.unseen() if self._waiting_us is None else self._waiting_us
         with suppress(OSError):
             if since_us is not None and self.process.awaited(LAST_LOOK_S):
-                self.process.ask(now_us, _from_us(now_us, since_us))
+                self.process.ask(now_us, self._window.asked(now_us, since_us))
                 self.process.awaited(LAST_LOOK_S)
         self.process.stop()
         self._close_incidents()
@@ -83,7 +87,3 @@ class Doctor:
     def _close_incidents(self) -> None:
         with suppress(OSError):
             incident_file.close(self._node_dir)
-
-
-def _from_us(now_us: int, since_us: int) -> int:
-    return max(since_us - BEFORE_US, now_us - MOST_US)

@@ -37,6 +37,8 @@ class WatchedGpu:
         """What it was found not to have."""
         self.book = SecondBook(index)
         self.about: dict[str, Any] = {}
+        self.slowdown_c: int | None = None
+        """The temperature at which its hardware slows it down."""
         self._library = library
         self._device: Device | None = None
         self._seen_us = dict.fromkeys(_SAMPLED, now_us)
@@ -73,6 +75,7 @@ class WatchedGpu:
             "power_limit_w": None if power_mw is None else round(power_mw / 1000),
             "clock_sm_max_mhz": self._try("maximum clock", device.clock_sm_max),
         }
+        self.slowdown_c = self._try("temperature limit", device.slowdown_temperature)
         self.off.discard("MIG")  # most GPUs have none: not worth a word
         if self.about["mig"]:
             self.off |= {MIG, "utilisation", "memory_utilisation"}

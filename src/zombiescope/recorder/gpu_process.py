@@ -1,9 +1,10 @@
 """The GPU reader's process as the recorder sees it: started once, listened to once a second, never waited for.
 
-It says something every few seconds. When it has been silent for SILENT_US the driver hangs, or nobody gave it a CPU:
-its state says which. One that waits in the kernel (D) cannot be ended, so it is left alone until it comes back by
-itself, and there is never a second one beside it. One that hangs otherwise is killed after KILL_US. One that ended is
-started again after 5 s, then 10, 20 ... at most 5 minutes.
+It says something every two seconds, and before each kind of question to the driver which one that is. One that is
+silent after that has been in a call of the driver's library since then; otherwise the reader itself hangs. One that
+waits in the kernel (D) cannot be ended, so it is left alone until it comes back by itself, and there is never a second
+one beside it. One that hangs otherwise is killed after a minute (piped_process.py). One that ended is started again
+after 5 s, then 10, 20 ... at most 5 minutes.
 """
 
 from __future__ import annotations
@@ -15,26 +16,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from zombiescope import _json, _python, _safe_files
-from zombiescope.kernel import process
-from zombiescope.kernel.procfile import read_file
-from zombiescope.recorder.piped_process import PipedProcess, Restarts
+from zombiescope import _python, _safe_files
+from zombiescope.kernel import process_vitals
+from zombiescope.recorder.piped_process import MEGABYTE, PipedProcess, Restarts
 
 MODULE = "zombiescope.recorder.gpu_reader"
-SILENT_US = 15_000_000
-KILL_US = 60_000_000
+NAME = "GPU reader"
+UNRESPONSIVE_S = 15.0
+"""A call that takes longer is an event: drivers take seconds to start, and to reset a GPU."""
 FIRST_WAIT_US = 5_000_000
 MOST_WAIT_US = 300_000_000
 MOST_READ_BYTES = 4 << 20
 """Of a second: 64 GPUs have said far less."""
 END_S = 1.0
 LOCK_FD = 3
-RUNNABLE = "R"
 
 
 @dataclass(frozen=True, slots=True)
 class Silence:
     since_us: int
+    asks: str
+    """What the driver was asked."""
     state: str
     """Of the process: D, S, R ..., "?" where it cannot be read."""
     place: str | None
@@ -43,14 +45,16 @@ class Silence:
 
 class GpuReaderProcess(PipedProcess):
     PEAK_AT_END: ClassVar = False
+    MEMORY_BYTES: ClassVar = 1024 * MEGABYTE
 
     def __init__(self, library: str | None = None, module: str = MODULE, lock_file: Path | None = None) -> None:
         """`lock_file` is locked for as long as a reader lives, also one that a recorder before this one left behind."""
-        super().__init__()
+        super().__init__(NAME)
         self._lock_file = lock_file
         self._arguments = _python.module(module, *([library] if library else []))
         self._restarts = Restarts(FIRST_WAIT_US, MOST_WAIT_US)
-        self._heard_us = 0
+        self._asks: tuple[str, int] | None = None
+        """What it is asking the driver, and since when."""
         self.messages = 0
 
     # --- starting -----------------------------------------------------------------------------------------------------
@@ -72,7 +76,6 @@ class GpuReaderProcess(PipedProcess):
         finally:
             if locked is not None:
                 os.close(locked)
-        self._heard_us = now_us
         return True
 
     def _locked(self) -> int | None:
@@ -98,32 +101,54 @@ class GpuReaderProcess(PipedProcess):
         if self._pid is None:
             return []
         self._hear(MOST_READ_BYTES)
-        messages = [message for line in self._lines() if (message := _message(line)) is not None]
-        if messages:
-            self._heard_us = now_us
-            self._restarts.worked()
-        self.messages += len(messages)
+        said = [message for line in self._lines() if (message := self._message(line)) is not None]
+        messages = [message for message in said if not self._notes_question(message, now_us)]
         for message in messages:
-            self._cpu_us = _number(message, "cpu_us", self._cpu_us)
-            self.peak_rss_bytes = max(self.peak_rss_bytes, _number(message, "rss_bytes", 0))
+            self._take(message)
         return messages
 
-    def silence(self, now_us: int) -> Silence | None:
-        """If it has been silent for too long. A clock that was set backwards starts the time anew."""
-        self._heard_us = min(self._heard_us, now_us)
-        if self._pid is None or now_us - self._heard_us < SILENT_US:
+    def _notes_question(self, message: dict[str, Any], now_us: int) -> bool:
+        self._asks = (str(message["asks"])[:40], now_us) if "asks" in message else None
+        return self._asks is not None
+
+    def _take(self, message: dict[str, Any]) -> None:
+        self.messages += 1
+        self._restarts.worked()
+        self._cpu_us = _number(message, "cpu_us", self._cpu_us)
+        self.peak_rss_bytes = max(self.peak_rss_bytes, _number(message, "rss_bytes", 0))
+        if "fault" in message:
+            self._is_asked_to_end = True
+            self.pulse.is_off(f"the driver cannot be asked: {message.get('why') or message['fault']}"[:200])
+        else:
+            self._worked()
+
+    def _beats(self, said: dict[str, Any]) -> None:
+        super()._beats(said)
+        self._asks = None
+
+    def silence(self) -> Silence | None:
+        """If a call of the driver's library has not returned for too long."""
+        if self._pid is None or self._asks is None or self.clock() - self._heard_s < UNRESPONSIVE_S:
             return None
-        found = process.read_stat(self._pid)
-        silent = Silence(self._heard_us, found.state if found else "?", _waits_in(self._pid))
-        if now_us - self._heard_us >= KILL_US and silent.state != "D":
-            self._signal(signal.SIGKILL)
-        return silent
+        found = process_vitals.read(self._pid)
+        if found is None or found.is_stopped or self._is_starved(found, self.clock()):
+            return None
+        return Silence(self._asks[1], self._asks[0], found.state, process_vitals.waits_in(self._pid))
+
+    def _doing(self, silent_s: float) -> str:
+        if self._asks is None:
+            return super()._doing(silent_s)
+        return f"has been in a call of the GPU driver ({self._asks[0]}) for {silent_s:.0f} s"
 
     def ended(self) -> str | None:
         """Why it ended, once, if it has."""
         return None if self._pid is None else self._reaped()
 
     # --- its end ------------------------------------------------------------------------------------------------------
+
+    def _forget(self, cpu_us: int) -> None:
+        super()._forget(cpu_us)
+        self._asks = None
 
     def stop(self) -> None:
         """Ends it. One that hangs in the kernel is left to whoever reaps orphans."""
@@ -144,20 +169,6 @@ def environment() -> dict[str, str]:
     return made | ({"LD_LIBRARY_PATH": os.pathsep.join(places)} if places else {})
 
 
-def _message(line: bytes) -> dict[str, Any] | None:
-    try:
-        said = _json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return said if isinstance(said, dict) else None
-
-
 def _number(message: dict[str, Any], name: str, otherwise: int) -> int:
     found = message.get(name)
     return found if isinstance(found, int) else otherwise
-
-
-def _waits_in(pid: int) -> str | None:
-    """/proc/PID/wchan of our own child; "0" where it does not wait, or may not be known."""
-    found = (read_file(f"/proc/{pid}/wchan") or b"").decode("ascii", "replace").strip()
-    return None if found in ("", "0") else found[:100]

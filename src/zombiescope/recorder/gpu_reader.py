@@ -4,8 +4,10 @@ A call of the driver may hang for ever, so this is the only process that makes o
 a line of JSON after each round:
 
     {"tables": {"gpu_seconds": [..], "gpus": [..], "gpu_processes": [..]}, "lacks": [..], "first": true or false,
-     "cpu_us": .., "rss_bytes": ..}
+     "slowdown_c": {"0": 87}, "cpu_us": .., "rss_bytes": ..}
     {"fault": CODE, "why": ..}                            once, before it ends, where there is nothing to ask
+    {"asks": KIND}                                        before each kind of question: a call that hangs is known by it
+    {"beat": true}                                        every two seconds without a round
 
 and ends when the recorder closes its standard input, however that ends. Rows of `gpus` and `gpu_processes` are those
 that changed. LIBRARY is a stand-in, for tests.
@@ -22,13 +24,13 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
-from zombiescope import _confinement
+from zombiescope import _confinement, _helper
 from zombiescope.kernel.nvml import MOST_GPUS, Library, NvmlError
 from zombiescope.recorder.clock import WallClock
 from zombiescope.recorder.gpu_device import LOST, RESET_REQUIRED, WatchedGpu
 from zombiescope.recorder.gpu_pace import COUNTERS, FIGURES, SAMPLES, Pace
 from zombiescope.recorder.gpu_tenants import Tenants
-from zombiescope.recorder.reader_pipe import rss_bytes, say
+from zombiescope.recorder.reader_pipe import BEAT, rss_bytes, say
 from zombiescope.recording import schema
 
 NO_LIBRARY = -1
@@ -61,6 +63,7 @@ class GpuReader:
         left: list[tuple[Any, ...]] = []
         for kind in self.pace.due(now_s):
             before_s = time.process_time()
+            say({"asks": kind})
             left += self._ask(kind)
             self.pace.asked(kind, now_s, time.process_time() - before_s)
         for gpu in self.gpus:
@@ -109,6 +112,7 @@ class GpuReader:
         first, self._is_first = self._is_first, False
         return {
             "tables": tables, "lacks": self._newly_lacks(), "first": first, "cpu_us": cpu_us,
+            "slowdown_c": {str(gpu.index): gpu.slowdown_c for gpu in self.gpus if gpu.slowdown_c is not None},
             "rss_bytes": rss_bytes(),
         }  # fmt: skip
 
@@ -142,12 +146,16 @@ def run(reader: GpuReader) -> None:
     asked.register(0, select.POLLIN)
     while True:
         say(reader.turn(time.monotonic()))
-        if asked.poll(reader.pace.wait_s(time.monotonic()) * 1000) and not os.read(0, 4096):
-            return
+        while (wait_s := reader.pace.wait_s(time.monotonic())) > 0:
+            if asked.poll(min(wait_s, _helper.BEAT_S) * 1000) and not os.read(0, 4096):
+                return
+            if wait_s > _helper.BEAT_S:
+                say(BEAT)
 
 
 def main(arguments: Iterable[str]) -> int:
     _confinement.confine(programs=True)
+    say({"asks": "start"})
     try:
         library = Library(next(iter(arguments), None))
         library.start()
@@ -161,4 +169,5 @@ def main(arguments: Iterable[str]) -> int:
 
 
 if __name__ == "__main__":
+    _helper.begin()
     sys.exit(main(sys.argv[1:]))

@@ -10,19 +10,20 @@ Every segment says the GPUs and the living processes on them again.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 from zombiescope.kernel import gpu_driver
 from zombiescope.kernel import nvml_codes as codes
-from zombiescope.recorder.gpu_process import RUNNABLE, GpuReaderProcess, Silence
+from zombiescope.recorder.gpu_process import GpuReaderProcess, Silence
 from zombiescope.recorder.gpu_throttling import Throttling
 from zombiescope.recorder.sources import Sources
 from zombiescope.recording import schema
 from zombiescope.recording.batch import Batch
 from zombiescope.recording.event import Event
+from zombiescope.recording.gpu_clocks import SLOWDOWN_GAUGE
 
 SOURCE = "gpu"
 LOOK_US = 60_000_000
@@ -31,6 +32,7 @@ OLDEST_US = 35_000_000
 """A row that is older than this is not found by readers, who look 40 s further."""
 MOST_ROWS = 64 * 64
 """Of one table in one message."""
+MOST_LIMITS = 64
 _GRANTS = {
     codes.VERSION_MISMATCH: "reboot, or unload and load the nvidia modules: the driver was upgraded under them",
     codes.NO_PERMISSION: "access to /dev/nvidiactl and /dev/nvidia*",
@@ -52,6 +54,7 @@ class GpuTracker:
         root: str = "/",
         library: str | None = None,
         lock_file: Path | None = None,
+        gauge: Callable[[int, str, str, str | None, int], None] | None = None,
     ) -> None:
         self.process = GpuReaderProcess(library, lock_file=lock_file)
         self.driver = "stand-in" if library else gpu_driver.read(root)
@@ -64,6 +67,8 @@ class GpuTracker:
         self._silence: Silence | None = None
         self._has_stand_in = library is not None
         self._throttling = Throttling()
+        self._gauge = gauge
+        self._slowdown_c: dict[int, int] = {}
 
     # --- once a second ------------------------------------------------------------------------------------------------
 
@@ -84,29 +89,23 @@ class GpuTracker:
             self.driver = gpu_driver.read()
             if self.driver is None:
                 self._sources.has(SOURCE, now_us)
+                self.process.pulse.is_off("no GPU driver is loaded")
         return self.driver is not None
 
     def _watch(self, now_us: int) -> Iterator[Event]:
-        why = self.process.ended()
-        if why is not None and SOURCE not in {one.source for one in self._sources.missing}:
-            text = f"the reader of the GPUs ended: {why}; it is started again"
-            self._sources.lacks(SOURCE, text, "nothing: it is started again", now_us)
-            yield Event(now_us, "helper_failed", "recorder", "warning", text)
-        silent = self.process.silence(now_us)
+        """Of a reader that ended or hangs the heartbeats tell; of a driver that does not answer it, this."""
+        self.process.ended()
+        silent = self.process.silence()
         if silent is not None:
             yield from self._hangs(silent, now_us)
 
     def _hangs(self, silent: Silence, now_us: int) -> Iterator[Event]:
-        starved = silent.state == RUNNABLE
         where = f" (it waits in {silent.place})" if silent.place else ""
-        what = "the reader of the GPUs got no CPU" if starved else f"the GPU driver has not answered{where}"
-        why = f"{what} since {_clock(silent.since_us)} UTC"
-        grant = (
-            "nothing: it ends with the starvation" if starved else "a driver that answers; often only a reboot helps"
-        )
-        self._sources.lacks(SOURCE, why, grant, silent.since_us)
-        if starved or self._silence is not None:
+        why = f"the GPU driver has not answered ({silent.asks}) since {_clock(silent.since_us)} UTC{where}"
+        if self._silence is not None:
             return
+        grant = "often only a reboot helps" if silent.state == "D" else "`nvidia-smi` says whether it answers others"
+        self._sources.lacks(SOURCE, why, f"a driver that answers; {grant}", silent.since_us)
         self._silence = silent
         fields = {"since_us": silent.since_us, "state": silent.state, "waits_in": silent.place}
         yield Event(now_us, "gpu_driver_unresponsive", SOURCE, "critical", why, fields)
@@ -128,6 +127,7 @@ class GpuTracker:
             yield Event(now_us, "gpu_not_supported", SOURCE, "info", f"not recorded, as the driver has none: {what}")
         tables = message.get("tables") or {}
         gpus = _rows(tables, schema.GPUS)
+        self._limits(message.get("slowdown_c"), now_us)
         if message.get("first"):
             gpus += self._vanished(gpus, now_us)
             self._end_those_gone(_rows(tables, schema.GPU_PROCESSES), now_us)
@@ -163,10 +163,25 @@ class GpuTracker:
         if not now_us - OLDEST_US <= row[0] <= now_us + LOOK_US:
             return
         self._batch.add(schema.GPU_SECONDS, row)
-        found = self._throttling.second(dict(zip(schema.GPU_SECONDS.names, row, strict=True)))
+        known = dict(zip(schema.GPU_SECONDS.names, row, strict=True))
+        most_mhz = (self._gpus.get(known["gpu"]) or {}).get("clock_sm_max_mhz")
+        found = self._throttling.second(known, self._slowdown_c.get(known["gpu"]), most_mhz)
         if found is not None:
             text = f"{self._label(found.gpu)} {found.text}"
-            yield Event(row[0], "gpu_throttled", SOURCE, "warning", text, found.fields)
+            yield Event(row[0], "gpu_throttled", SOURCE, found.severity, text, found.fields)
+
+    def _limits(self, said: object, now_us: int) -> None:
+        limits = said.items() if isinstance(said, dict) else ()
+        found = {int(gpu): limit for gpu, limit in limits if str(gpu).isdigit() and isinstance(limit, int)}
+        if found and found != self._slowdown_c:
+            self._slowdown_c = dict(list(found.items())[:MOST_LIMITS])
+            self._write_limits(now_us)
+
+    def _write_limits(self, now_us: int) -> None:
+        if self._gauge is None:
+            return
+        for gpu, limit in self._slowdown_c.items():
+            self._gauge(now_us, *SLOWDOWN_GAUGE, str(gpu), limit)
 
     def _vanished(self, found: list[tuple[Any, ...]], now_us: int) -> list[tuple[Any, ...]]:
         """A reader that was started anew has new numbers: GPUs that it does not know are lost, under a free one."""
@@ -205,6 +220,7 @@ class GpuTracker:
             self._batch.add(schema.GPUS, (now_us, *(gpu[name] for name in schema.GPUS.names[1:])))
         for row in self._tenants.values():
             self._batch.add(schema.GPU_PROCESSES, (now_us, *row[1:]))
+        self._write_limits(now_us)
 
     @property
     def pids(self) -> list[int]:

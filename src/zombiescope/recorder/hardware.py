@@ -41,21 +41,11 @@ class Hardware:
         self._suspects: list[str] = []
 
     def tick(self, wall_us: int, now_s: float) -> None:
-        failed = self.process.failed
         for said in self.process.turn(now_s):
             self._take(said, wall_us)
-        if self.process.failed != failed:
-            self._note_failure(wall_us)
         hanging = self.process.stuck(now_s)
         if hanging is not None:
             self._hangs(*hanging, wall_us)
-
-    def _note_failure(self, wall_us: int) -> None:
-        if self.process.failed:
-            grant = "nothing: this is a fault of zombiescope, please report it; it is started again"
-            self._sources.lacks(READER, "the helper that reads them ended by itself", grant, wall_us)
-        else:
-            self._sources.has(READER, wall_us)
 
     def _take(self, said: dict[str, Any], wall_us: int) -> None:
         of, figures = str(said.get("of")), said.get("figures") or ()

@@ -3,7 +3,7 @@ for.
 
 One that has said what it asks and then says nothing for STUCK_S hangs in that driver. It is killed, which may do
 nothing for as long as the driver hangs; no second one is started before it is gone, and the next one leaves that port
-alone.
+alone. What else may happen to it is told by its pulse (piped_process.py).
 """
 
 from __future__ import annotations
@@ -11,15 +11,16 @@ from __future__ import annotations
 import os
 import signal
 from contextlib import suppress
-from typing import Any
+from typing import Any, ClassVar
 
-from zombiescope import _json, _python
+from zombiescope import _python
 from zombiescope.kernel import edac, infiniband, thermal_throttle
 from zombiescope.kernel.procfile import at, names_in
-from zombiescope.recorder.hardware_reader import EVERY_S, OFF_WORD
-from zombiescope.recorder.piped_process import PipedProcess, Restarts
+from zombiescope.recorder.hardware_reader import EVERY_S, MACHINE, OFF_WORD
+from zombiescope.recorder.piped_process import MEGABYTE, PipedProcess, Restarts
 
 MODULE = "zombiescope.recorder.hardware_reader"
+NAME = "hardware reader"
 STUCK_S = 30.0
 LOOK_EVERY_S = 60.0
 FIRST_WAIT_S, MOST_WAIT_S = 1, 600
@@ -28,17 +29,17 @@ END_S = 0.5
 
 
 class HardwareProcess(PipedProcess):
-    def __init__(self, root: str = "/", every_s: float = EVERY_S) -> None:
-        super().__init__()
+    MEMORY_BYTES: ClassVar = 256 * MEGABYTE
+
+    def __init__(self, root: str = "/", every_s: float = EVERY_S, module: str = MODULE) -> None:
+        super().__init__(NAME)
+        self._module = module
         self._root = root
         self._every_s = every_s
         self._restarts = Restarts(FIRST_WAIT_S, MOST_WAIT_S)
         self._asks: str | None = None
-        self._heard_s = 0.0
-        self._is_killed = False
+        self._told_s = 0.0
         self.off: set[str] = set()
-        self.failed = False
-        """It ended by itself, and has not come to the end of a round since."""
 
     def turn(self, now_s: float) -> list[dict[str, Any]]:
         """What it told since the last turn; started when there is something to read. Raises OSError."""
@@ -47,18 +48,17 @@ class HardwareProcess(PipedProcess):
             return []
         told = self._take(now_s)
         if self._reaped():
-            self.failed = not self._is_killed
             self._restarts.hold(now_s)
         return told
 
     def stuck(self, now_s: float) -> tuple[str, float] | None:
         """What it asks, and for how long, once, when that is too long. It is killed then."""
-        if self._pid is None or self._asks is None or self._is_killed or now_s - self._heard_s < STUCK_S:
+        if self._pid is None or self._asks is None or self._is_killed or now_s - self._told_s < STUCK_S:
             return None
-        self._is_killed = True
         self.off.add(self._asks)
-        self._signal(signal.SIGKILL)
-        return self._asks, now_s - self._heard_s
+        self._hangs(self._doing(now_s - self._told_s))
+        self._kill()
+        return self._asks, now_s - self._told_s
 
     def switch_off(self, card: str) -> bool:
         """A card, by its address, that is not asked any more. False when that is no news."""
@@ -77,31 +77,35 @@ class HardwareProcess(PipedProcess):
             return
         self._restarts.next = now_s + LOOK_EVERY_S
         if not has_hardware(self._root):
+            self.pulse.is_off("this machine has no hardware that it reads")
             return
-        self._spawn(_python.module(MODULE, self._root, str(self._every_s), *sorted(self.off)))
-        self._asks, self._heard_s, self._is_killed = None, now_s, False
+        self._spawn(_python.module(self._module, self._root, str(self._every_s), *sorted(self.off)))
+        self._asks, self._told_s = None, now_s
 
     def _take(self, now_s: float) -> list[dict[str, Any]]:
         if self._hear(MOST_LINE):
-            self._heard_s = now_s
+            self._told_s = now_s
         return [said for line in self._lines() if (said := self._understood(line)) is not None]
 
     def _understood(self, line: bytes) -> dict[str, Any] | None:
-        with suppress(ValueError):
-            said = _json.loads(line)
-            if isinstance(said, dict):
-                return self._noted(said)
-        return None
+        said = self._message(line)
+        return None if said is None else self._noted(said)
 
     def _noted(self, said: dict[str, Any]) -> dict[str, Any] | None:
         if "asks" in said:
             self._asks = str(said["asks"])
             return None
         if "cpu_us" in said:  # the end of a round
-            self._cpu_us, self._asks, self.failed = int(said["cpu_us"]), None, False
+            self._cpu_us, self._asks = int(said["cpu_us"]), None
             self._restarts.worked()
+            self._worked()
             return None
         return said
+
+    def _doing(self, silent_s: float) -> str:
+        if self._asks is None or self._asks == MACHINE:
+            return super()._doing(silent_s)
+        return f"has been waiting for the driver of {self._asks} for {silent_s:.0f} s"
 
     def _forget(self, cpu_us: int) -> None:
         super()._forget(cpu_us)

@@ -7,6 +7,7 @@ by lines of JSON on its standard output:
     {"asks": "mlx5_0/1"}                                     before each port: whoever hangs has said where
     {"of": "mlx5_0/1", "figures": [[source, name, key, value, is_gauge], ..], "full": [..], "off": why or null}
     {"cpu_us": .., "rss_bytes": ..}                          at the end of a round
+    {"beat": true}                                           every two seconds between rounds
 
 It reads lines too: `off 0000:18:00.0` for a card whose driver logged that it refuses. What has failed once is never
 asked again. Counters of 32 bits that began again at 0 go on counting here. It ends when its standard input is closed.
@@ -19,11 +20,13 @@ import os
 import resource
 import select
 import sys
+import time
 
+from zombiescope import _helper
 from zombiescope._confinement import confine
 from zombiescope.kernel import edac, infiniband, thermal_throttle
 from zombiescope.kernel.infiniband import Port, Reading
-from zombiescope.recorder.reader_pipe import say
+from zombiescope.recorder.reader_pipe import BEAT, say
 
 EVERY_S = 10.0
 OFF_WORD = "off"
@@ -125,7 +128,11 @@ def main(arguments: list[str]) -> int:
     waits.register(0, select.POLLIN)
     while True:
         reader.round()
-        while waits.poll(float(every_s) * 1000):
+        next_s = time.monotonic() + float(every_s)
+        while (left_s := next_s - time.monotonic()) > 0:
+            if not waits.poll(min(left_s, _helper.BEAT_S) * 1000):
+                say(BEAT)
+                continue
             asked = os.read(0, 4096)
             if not asked:
                 return 0
@@ -134,6 +141,7 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    _helper.begin()
     try:
         sys.exit(main(sys.argv[1:]))
     except (BrokenPipeError, KeyboardInterrupt):

@@ -27,6 +27,9 @@ class NicStatistics:
         self._wake = threading.Event()
         self._failure: Exception | None = None
         self._stopped = False
+        self.readings = 0
+        self.read_at: float | None = None
+        """Unix time."""
         threading.Thread(target=self._work, name="nic", daemon=True).start()
 
     def ask(self, cards: tuple[str, ...]) -> None:
@@ -70,6 +73,8 @@ class NicStatistics:
                 read = {card: self._ethtool.statistics(card) for card in self._wanted}
                 self._answer = {card: figures for card, figures in read.items() if figures}
                 self._failure = None
+                self.readings += 1
+                self.read_at = time.time()
             except Exception as error:  # noqa: BLE001 - raised again where the loop takes the answer
                 self._failure = error
             self._asked_s = None

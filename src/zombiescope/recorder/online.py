@@ -22,7 +22,8 @@ class OnlineCpus:
             return []
         came, went = sorted(set(online) - set(self.cpus)), sorted(set(self.cpus) - set(online))
         self.cpus = online
-        return [_event(now_us, cpus, what) for cpus, what in ((came, "online"), (went, "offline")) if cpus]
+        changed = ((came, "cpu_online", "online"), (went, "cpu_offline", "offline"))
+        return [_event(now_us, cpus, kind, what) for cpus, kind, what in changed if cpus]
 
     def close(self) -> None:
         self._file.close()
@@ -41,6 +42,6 @@ def _counted(root: str) -> tuple[int, ...]:
     return tuple(sorted(stat.parse(data).cpus)) if data is not None else ()
 
 
-def _event(now_us: int, cpus: list[int], what: str) -> Event:
+def _event(now_us: int, cpus: list[int], kind: str, what: str) -> Event:
     text = f"cpu {', '.join(map(str, cpus))} went {what}"
-    return Event(now_us, f"cpu_{what}", "sysfs", "info", text, {"cpus": cpus})
+    return Event(now_us, kind, "sysfs", "info", text, {"cpus": cpus})

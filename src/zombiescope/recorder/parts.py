@@ -16,7 +16,7 @@ from zombiescope._errors import UserError
 from zombiescope.kernel import cpu
 from zombiescope.kernel.host import Host
 from zombiescope.kernel.perf_event import Clock, monotonic_ns
-from zombiescope.recorder import node, rings, state
+from zombiescope.recorder import members, node, rings, state
 from zombiescope.recorder.alarm_feed import AlarmFeed
 from zombiescope.recorder.cgroups import CgroupTracker
 from zombiescope.recorder.clock import WallClock
@@ -33,6 +33,7 @@ from zombiescope.recorder.doctor import Doctor
 from zombiescope.recorder.feed import FeedSocket
 from zombiescope.recorder.gpus import GpuTracker
 from zombiescope.recorder.hardware import REFUSAL
+from zombiescope.recorder.heartbeats import Heartbeats
 from zombiescope.recorder.housekeeping import Housekeeping, StateFile
 from zombiescope.recorder.intake import MARKS, EventIntake
 from zombiescope.recorder.kernel_log import CONSOLE, KernelLog
@@ -40,8 +41,10 @@ from zombiescope.recorder.lookup import Lookup
 from zombiescope.recorder.marks import MarkSocket
 from zombiescope.recorder.nic import TX_TIMEOUT
 from zombiescope.recorder.online import OnlineCpus, left_out
+from zombiescope.recorder.page import PageProcess, PageSettings
 from zombiescope.recorder.pythons import SOURCE as PYTHON
 from zombiescope.recorder.pythons import PythonTracker
+from zombiescope.recorder.quiet_processes import QuietProcesses
 from zombiescope.recorder.rollup import Rollup
 from zombiescope.recorder.sample_writer import SampleWriter
 from zombiescope.recorder.segments import Segments
@@ -53,6 +56,7 @@ from zombiescope.recorder.whole_stacks import SOURCE as WHOLE
 from zombiescope.recorder.whole_stacks import WholeStacks
 from zombiescope.recording import node_directory, schema
 from zombiescope.recording.batch import Batch
+from zombiescope.recording.health import LIVE_DIAGNOSIS
 from zombiescope.recording.lock import Lock
 from zombiescope.recording.loss import SAMPLES
 from zombiescope.recording.segment_writer import SegmentWriter
@@ -95,6 +99,9 @@ class Parts:
         self._open_writers(here, root)
         self._connect(now)
         self._open_housekeeping(here, possible, now, root)
+        self.page: PageProcess | None = None
+        self.heartbeats = Heartbeats(self.sources, self.intake.put)
+        members.register(self)
 
     # --- the start ----------------------------------------------------------------------------------------------------
 
@@ -145,9 +152,11 @@ class Parts:
         start.step("ksoftirqd run delay", lambda: self.cores.follow(self.online.cpus, now_us), None)
         self.counters = start.part("counters", lambda at: Counters(self.batch, self.sources, start, at), root)
         held, library = self.node_dir / "gpu.lock", self.config.gpu_library or None
-        self.gpus = start.part("gpu", lambda at: GpuTracker(self.batch, self.sources, at, library, held), root)
+        gauge = self.counters.gauge
+        self.gpus = start.part("gpu", lambda at: GpuTracker(self.batch, self.sources, at, library, held, gauge), root)
         self.disks = start.part("disks", lambda at: Disks(self.batch, self.sources, at), root)
         self.waits = start.part("waiting tasks", self._new_waits, root)
+        self.quiet = start.part("quiet processes", lambda at: QuietProcesses(self.batch, at), root)
         self.python = start.part(PYTHON, self._new_python, root)
         self.whole_stacks = start.part(WHOLE, self._new_whole_stacks, root)
 
@@ -176,21 +185,19 @@ class Parts:
     def _connect(self, now_us: int) -> None:
         """Who tells whom: events go to the intake, and from there to whoever listens."""
         start, config = self.barrier, self.config
-        self.doctor = start.step("doctor", lambda: Doctor(self.node_dir), None) if config.diagnose else None
+        self.doctor = start.step(LIVE_DIAGNOSIS, lambda: Doctor(self.node_dir), None) if config.diagnose else None
         self.alarm = AlarmFeed(self.doctor.alarm, self.counters, config.hz, now_us) if self.doctor else None
         self.intake = EventIntake(self.batch, self.rollup, self.alarm, self.barrier, self.clock, self.kernel_log)
         self.feed: FeedSocket | None = None
         self.counters.hardware.tell = self.counters.peers.tell = self.intake.put
         self.intake.listeners[REFUSAL] = self.counters.hardware.refused
-        self.waits.tell = self.python.tell = self.intake.put
+        self.waits.tell = self.quiet.tell = self.python.tell = self.intake.put
         if self.alarm is not None:
-            self.waits.suspect = self.alarm.waiting
-        if self.doctor is not None:
-            self.doctor.tell = self.intake.put
+            self.waits.suspect = self.quiet.suspect = self.alarm.waiting
 
     def _open_housekeeping(self, here: Host, possible: int, now_us: int, root: str) -> None:
         start, config, disk = self.barrier, self.config, self.disk
-        systemd = SystemdWatcher(None, self.intake.unit_events.append)
+        systemd = self.systemd = SystemdWatcher(None, self.intake.unit_events.append)
         if root == "/":
             start.step("systemd", systemd.start, None)
         put, certain_us = self.intake.put, self.clock.certain_us
@@ -221,6 +228,11 @@ class Parts:
             "recorder_started_us": self.started_us,
         }  # fmt: skip
 
+    def show_page(self, given: PageSettings) -> None:
+        """From now on, and again whenever it ends."""
+        self.page = PageProcess(given, self.node_dir.parent, self.name)
+        self.heartbeats.add_process(self.page, "the page cannot be reached")
+
     def open_marks(self, path: Path | None) -> None:
         """Listens for marks; without the socket everything else works. None: no place is left for one."""
         if path is None:
@@ -242,6 +254,8 @@ class Parts:
 
     def _closing_steps(self) -> Iterator[Callable[[], object]]:
         """Once the last frame is written: every process, thread and descriptor."""
+        if self.page is not None:
+            yield self.page.stop
         yield self.compactor.process.stop
         if self.doctor is not None:
             yield partial(self.doctor.stop, self.clock.now_us())
@@ -256,6 +270,7 @@ class Parts:
             yield self.feed.close
         yield self.waits.close
         yield self.disks.close
+        yield self.heartbeats.close
         for part in (self.intake, self.kernel_log, self.online, self.cores, self.counters, self.cgroups, self.rings):
             yield part.close
         yield self._lock.release

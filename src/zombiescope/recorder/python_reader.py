@@ -23,6 +23,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from zombiescope import _helper
 from zombiescope._confinement import confine
 from zombiescope.kernel.process import printable
 from zombiescope.recorder import reader_pipe
@@ -203,4 +204,5 @@ def main(_: Iterable[str] = ()) -> int:
 
 
 if __name__ == "__main__":
+    _helper.begin()
     sys.exit(main())

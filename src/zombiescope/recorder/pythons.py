@@ -58,6 +58,8 @@ class PythonTracker:
         self._sampler = sampler
         self._wall_us = wall_us
         self._enabled = enabled
+        if not enabled:
+            self.process.pulse.is_off("switched off (--no-python)")
         self._reasons: dict[int, int] = {}
         """Process -> when there was last a reason to look at it."""
         self._heat: dict[tuple[int, int], int] = {}
@@ -100,11 +102,8 @@ class PythonTracker:
         """Listens, and says whom to look at next. Raises OSError."""
         if not self._enabled:
             return
-        for said in self.process.listen(now_us):
+        for said in self.process.listen():
             self._understand(said, now_us)
-        if self.process.is_silent:
-            why = "the reader has not answered for 20 s: the memory map of a process is locked by somebody"
-            self._sources.lacks(SOURCE, why, "nothing: it is started again", now_us)
         whom = self._whom(now_us, waiting, on_gpu)
         if whom["pids"]:
             self._used_us = now_us

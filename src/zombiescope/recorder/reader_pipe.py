@@ -2,7 +2,7 @@
 directions.
 
 What is read may be cut anywhere: a line without an end waits for the rest of it, up to MOST_INPUT bytes, and one that
-is no JSON is passed over. A reader ends when its input does.
+is no JSON is passed over. A reader ends when its input does, and sends a beat when it has nothing to say.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from zombiescope import _json
+from zombiescope._helper import BEAT_S
 from zombiescope.kernel.procfile import read_file
 
 MOST_INPUT = 1 << 16
+BEAT = {"beat": True}
 
 
 class Reader(Protocol):
@@ -33,13 +35,16 @@ class Reader(Protocol):
 
 def run(reader: Reader) -> None:
     """Until nobody listens any more."""
-    told, buffer = select.poll(), b""
+    told, buffer, beat_s = select.poll(), b"", 0.0
     told.register(0, select.POLLIN)
     while True:
         message = reader.turn(time.monotonic())
+        if message is None and time.monotonic() >= beat_s:
+            message = BEAT
         if message is not None:
             say(message)
-        if told.poll(reader.wait_s(time.monotonic()) * 1000):
+            beat_s = time.monotonic() + BEAT_S
+        if told.poll(min(reader.wait_s(time.monotonic()), BEAT_S) * 1000):
             piece = os.read(0, MOST_INPUT)
             if not piece:
                 return

@@ -22,6 +22,7 @@ from zombiescope.recorder.tick import Tick
 from zombiescope.recorder.whole_stacks import SOURCE as WHOLE
 from zombiescope.recording import schema
 from zombiescope.recording.event import Event
+from zombiescope.recording.health import LIVE_DIAGNOSIS
 from zombiescope.recording.loss import SAMPLES, loss
 
 UNSCHEDULED_US = 1_000_000
@@ -77,6 +78,7 @@ class Recorder(Parts):
             Stage(FEED, self._take_feed),
             Stage(CONTAINERS, self._write_containers),
             Stage("gpu (reader)", self._write_gpus),
+            Stage("quiet processes (reader)", self._write_quiet),
             Stage(f"{PYTHON} (reader)", self._write_python),
             Stage(f"{WHOLE} (reader)", lambda tick: self.whole_stacks.second(tick.wall_us)),
             Stage("gaps", self._write_gaps, vital=True),
@@ -85,7 +87,9 @@ class Recorder(Parts):
             Stage("frames", self._write_frame, vital=True),
             Stage("disk (reader)", self._note_disk),
             Stage("housekeeping", self.housekeeping.tick),
-            Stage("doctor", self._call_doctor),
+            Stage(LIVE_DIAGNOSIS, self._call_doctor),
+            Stage("page (reader)", self._show_page),
+            Stage("heartbeats (reader)", lambda tick: self.heartbeats.second(tick.wall_us)),
         ]
 
     def _stages_of_a_segment(self) -> tuple[list[Stage], list[Stage]]:
@@ -235,6 +239,7 @@ class Recorder(Parts):
         for share in shares:
             self.cgroups.used(share)
         self.python.hot(shares, tick.wall_us)
+        self.quiet.hot(shares, tick.wall_us)
         self.whole_stacks.hot(shares)
         if self.alarm is not None:
             self.alarm.shares(tick.wall_us, shares, len(tick.online))
@@ -250,13 +255,18 @@ class Recorder(Parts):
         for event in self.containers.second(tick.wall_us, self.container_lookup.take()):
             self.intake.put(event)
         if self.container_lookup.newly_stuck() is not None:
-            text = "the files of a container have not answered for 5 s: the disk they are on hangs"
+            place = self.container_lookup.waits_in
+            why = f"the disk that they are on hangs (in {place})" if place else "the reader itself takes so long"
+            text = f"the files of a container have not answered for 5 s: {why}"
             self.intake.put(Event(tick.wall_us, "lookup_stuck", "recorder", "warning", text))
         self.container_lookup.raise_failure()
 
     def _write_gpus(self, tick: Tick) -> None:
         for event in self.gpus.second(tick.wall_us):
             self.intake.put(event)
+
+    def _write_quiet(self, tick: Tick) -> None:
+        self.quiet.second(tick.wall_us, self.gpus.pids)
 
     def _write_python(self, tick: Tick) -> None:
         self.python.second(tick.wall_us, self.waits.pids, self.gpus.pids)
@@ -269,7 +279,9 @@ class Recorder(Parts):
     def _watch_lookup(self, tick: Tick) -> None:
         stuck = self.lookup.newly_stuck()
         if stuck is not None:
-            text = f"/proc/{stuck.pid} has not answered for 5 s: its memory map is locked by somebody"
+            place = self.lookup.waits_in
+            why = f"the kernel keeps its reader waiting (in {place})" if place else "the reader itself takes so long"
+            text = f"/proc/{stuck.pid} has not answered for 5 s: {why}"
             self.intake.put(Event(tick.wall_us, "lookup_stuck", "recorder", "warning", text, {"pid": stuck.pid}))
         self.lookup.raise_failure()
 
@@ -288,6 +300,10 @@ class Recorder(Parts):
     def _call_doctor(self, tick: Tick) -> None:
         if self.doctor is not None:
             self.doctor.second(tick.wall_us)
+
+    def _show_page(self, tick: Tick) -> None:
+        if self.page is not None:
+            self.page.second(tick.wall_us)
 
     def _note_disk(self, tick: Tick) -> None:
         if self.writer.failing is not None:
@@ -313,4 +329,5 @@ class Recorder(Parts):
         yield lambda: self.rollup.close(self.clock.now_us())
         yield lambda: self.disk.settle(LAST_WRITE_S)
         yield lambda: self._note_disk(self._moment())
+        yield lambda: self.heartbeats.judge(self.clock.now_us())
         yield from self._closing_steps()

@@ -40,6 +40,10 @@ class RecorderResult:
     python_reader_max_rss_bytes: int = 0
     python_walks: int = 0
     python_torn: int = 0
+    unwritten_seconds: int = 0
+    """Frames that the disk did not take; there is one a second."""
+    disk: str | None = None
+    """Why it did not."""
 
 
 def tree_bytes(directory: Path) -> int:
@@ -74,4 +78,6 @@ def summary(recorder: Recorder, startup_cpu_s: float, cpu_s: float) -> RecorderR
         python_reader_max_rss_bytes=recorder.python.process.peak_rss_bytes,
         python_walks=recorder.python.walks,
         python_torn=recorder.python.torn,
+        unwritten_seconds=recorder.writer.unwritten,
+        disk=recorder.writer.failing,
     )

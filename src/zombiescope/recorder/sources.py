@@ -35,6 +35,11 @@ class Sources:
         self._ended.append((self._since_us.pop(source), now_us, source, gone.why))
         return True
 
+    def why(self, source: str) -> str | None:
+        """Why it is missing; None while it is there."""
+        missing = self._missing.get(source)
+        return None if missing is None else missing.why
+
     @property
     def missing(self) -> list[Missing]:
         return sorted(self._missing.values(), key=lambda one: one.source)

@@ -21,6 +21,7 @@ import time
 from contextlib import suppress
 from typing import Any
 
+from zombiescope import _helper
 from zombiescope._confinement import confine
 from zombiescope._native import StackCopies
 from zombiescope.recorder import reader_pipe
@@ -197,4 +198,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    _helper.begin()
     main()

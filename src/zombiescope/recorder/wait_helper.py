@@ -4,6 +4,7 @@
 
     it reads   {"tasks": true}      look, with the tasks or at the mounts alone
     it writes  {"tasks": [...], "groups": ..., "mounts": [...], ...}      what it found, one line
+               {"beat": true}       every two seconds while it has nothing to do, and between the steps of a look
 
 It keeps what it saw at the look before, because only two looks tell who does not move. It ends when its input does.
 It opens nothing on a disk once it runs, and nothing below a mount point ever; it has no powers but those for looking.
@@ -11,19 +12,21 @@ It opens nothing on a disk once it runs, and nothing below a mount point ever; i
 
 from __future__ import annotations
 
-import json
 import os
 import resource
 import sys
 import time
-from collections import Counter
+from collections import Counter, deque
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
-from zombiescope import _json
+from zombiescope import _helper
 from zombiescope._confinement import confine
 from zombiescope.kernel import blocked_task, process
 from zombiescope.kernel.blocked_task import Frame
 from zombiescope.kernel.mountinfo import Mount
+from zombiescope.recorder import reader_pipe
 from zombiescope.recorder.fuse_daemon import FuseDaemons
 from zombiescope.recorder.wait_kinds import kind_of
 from zombiescope.recorder.wait_resources import Resource, Resources
@@ -40,8 +43,10 @@ Group = tuple[str | None, str | None]
 
 
 class WaitHelper:
-    def __init__(self, root: str = "/") -> None:
+    def __init__(self, root: str = "/", beat: Callable[[], None] = lambda: None) -> None:
+        """`beat`: called between steps, each of which may hang."""
         self._root = root
+        self._beat = beat
         self._scan = TaskScan(root)
         self._resources = Resources(root)
         self._daemons = FuseDaemons(root)
@@ -50,7 +55,9 @@ class WaitHelper:
         resources = self._resources
         resources.refresh()
         is_silent = resources.fuse_is_silent
+        self._beat()
         found = self._scan.look(now_s, fuse=is_silent) if tasks else None
+        self._beat()
         used = resource.getrusage(resource.RUSAGE_SELF)
         return {
             **({} if found is None else self._waiting(found)),
@@ -85,6 +92,7 @@ class WaitHelper:
         }
 
     def _row(self, suspect: Suspect, *, is_throttled: bool) -> Row:
+        self._beat()
         frames = blocked_task.stack(self._scan.place(suspect.pid, suspect.tid))
         kind = "writeback" if is_throttled else kind_of(frames, suspect.wchan)
         found = self._resources.of(suspect.pid, suspect.tid, kind)
@@ -133,6 +141,33 @@ class WaitHelper:
         }
 
 
+class Answering:
+    """Each question is answered once."""
+
+    def __init__(self) -> None:
+        self._helper = WaitHelper(beat=self._beat)
+        self._asked: deque[dict[str, Any]] = deque(maxlen=1)
+        self._beat_s = 0.0
+
+    def follow(self, said: Any) -> None:
+        if isinstance(said, dict):
+            self._asked.append(said)
+
+    def turn(self, now_s: float) -> dict[str, Any] | None:
+        if not self._asked:
+            return None
+        return self._helper.look(now_s, tasks=bool(self._asked.popleft().get("tasks")))
+
+    def wait_s(self, _: float) -> float:
+        return _helper.BEAT_S
+
+    def _beat(self) -> None:
+        now_s = time.monotonic()
+        if now_s >= self._beat_s:
+            self._beat_s = now_s + _helper.BEAT_S
+            reader_pipe.say(reader_pipe.BEAT)
+
+
 def _name_the_only_one(rows: list[Row]) -> None:
     """Who waits for a thing that cannot be told (a thread of the kernel that works for a loop device) waits for the one
     that all others of its kind wait for, if that is one."""
@@ -168,14 +203,11 @@ def _some_of_each(rows: list[Row]) -> list[Row]:
 def main() -> int:
     os.nice(5)
     confine(keep=(_CAP_DAC_READ_SEARCH, _CAP_SYS_PTRACE, _CAP_SYS_ADMIN))
-    helper = WaitHelper()
-    for line in sys.stdin:
-        asked = _json.loads(line)
-        answer = helper.look(time.monotonic(), tasks=bool(asked.get("tasks")))
-        sys.stdout.write(json.dumps(answer, separators=(",", ":")) + "\n")
-        sys.stdout.flush()
+    with suppress(BrokenPipeError, KeyboardInterrupt):
+        reader_pipe.run(Answering())
     return 0
 
 
 if __name__ == "__main__":
+    _helper.begin()
     sys.exit(main())

@@ -1,41 +1,39 @@
 """The helper that looks at waiting tasks, as the recorder sees it: asked by a line, answering by a line, expendable.
 
-It reads what may hang, so it may hang itself, and then it cannot even be killed. It is never waited for. One that has
-not answered in DEADLINE_US is sent SIGKILL and stays what it is, a gap, until the kernel lets go of it; there is never
-a second one beside it. One that ended is started again after a second, then 2, 4, ... at most 60 s.
+It reads what may hang, so it may hang itself, and then it cannot even be killed. It is never waited for. One that is
+silent, or has not answered in DEADLINE_US, is sent SIGKILL and stays what it is, a gap, until the kernel lets go of it;
+there is never a second one beside it. One that ended is started again after a second, then 2, 4, ... at most 60 s.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import signal
 from contextlib import suppress
-from typing import Any
+from typing import Any, ClassVar
 
-from zombiescope import _json, _python
-from zombiescope.recorder.piped_process import PipedProcess, Restarts
+from zombiescope import _python
+from zombiescope.recorder.piped_process import MEGABYTE, PipedProcess, Restarts
 
 MODULE = "zombiescope.recorder.wait_helper"
-DEADLINE_US = 10_000_000
+NAME = "task-wait reader"
+DEADLINE_US = 30_000_000
+KILL_S = 12.0
 FIRST_WAIT_US, MOST_WAIT_US = 1_000_000, 60_000_000
 MOST_ANSWER_BYTES = 1 << 20
 STOP_S = 0.5
 
 
 class WaitProcess(PipedProcess):
+    MEMORY_BYTES: ClassVar = 256 * MEGABYTE
+
     def __init__(self, module: str = MODULE) -> None:
-        super().__init__()
+        super().__init__(NAME)
         self._arguments = _python.module(module)
         self._restarts = Restarts(FIRST_WAIT_US, MOST_WAIT_US)
+        self.kill_s = KILL_S
         self._asked_us: int | None = None
-        self._killed = self._leaving = False
-
-    def silent_s(self, now_us: int) -> float | None:
-        """For how long it has owed an answer beyond its time; None where it owes none."""
-        if self._asked_us is None or now_us - self._asked_us <= DEADLINE_US:
-            return None
-        return (now_us - self._asked_us) / 1e6
+        self._leaving = False
 
     def ask(self, now_us: int, question: dict[str, Any]) -> bool:
         """False where it cannot be asked: it owes an answer, or it is too soon to start it again. Raises OSError."""
@@ -45,8 +43,7 @@ class WaitProcess(PipedProcess):
         if self._pid is None:
             self._restarts.hold(now_us)
             self._spawn(self._arguments)
-            self._killed = False
-        with suppress(BrokenPipeError):  # it has just ended: no answer will come, and it is reaped
+        with suppress(BrokenPipeError, BlockingIOError):  # it has just ended, or hears nothing: no answer will come
             os.write(self._to, json.dumps(question).encode() + b"\n")
         self._asked_us = now_us
         return True
@@ -56,24 +53,24 @@ class WaitProcess(PipedProcess):
         if self._pid is None:
             return None
         answer = self._take()
-        if self.silent_s(now_us) is not None and not self._killed:
+        if self._asked_us is not None and now_us - self._asked_us > DEADLINE_US and not self._is_killed:
+            self._hangs("has not finished a look in 30 s")
             self._kill()
         self._reaped()
         return answer
 
     def _take(self) -> dict[str, Any] | None:
         self._hear(MOST_ANSWER_BYTES)
-        line = self._line()
-        if line is None:
-            return None
+        while (line := self._line()) is not None:
+            answer = self._message(line)
+            if answer is not None:
+                return self._taken(answer)
+        return None
+
+    def _taken(self, answer: dict[str, Any]) -> dict[str, Any]:
         self._asked_us = None
         self._restarts.worked()
-        try:
-            answer = _json.loads(line)
-        except ValueError:
-            return None
-        if not isinstance(answer, dict):
-            return None
+        self._worked()
         self._cpu_us = int(answer.get("total_cpu_us") or self._cpu_us)
         self.peak_rss_bytes = max(self.peak_rss_bytes, int(answer.get("rss_bytes") or 0))
         return answer
@@ -91,10 +88,6 @@ class WaitProcess(PipedProcess):
         self._kill()
         self._gone_within(STOP_S)
         self._close()
-
-    def _kill(self) -> None:
-        self._killed = True
-        self._signal(signal.SIGKILL)
 
     def _forget(self, cpu_us: int) -> None:
         super()._forget(cpu_us)

@@ -86,9 +86,6 @@ class Waits:
         if answer is not None:
             self._sources.has(SOURCE, now_us)
             self._understand(now_us, answer)
-        elif (silent_s := self.process.silent_s(now_us)) is not None:
-            why = f"the helper has not answered for {silent_s:.0f} s: what it looks at hangs, and it with that"
-            self._sources.lacks(SOURCE, why, "nothing: it comes back when the kernel lets go of it", now_us)
         self._follow_reasons(tick)
         self._say(now_us)
         if self._is_live:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from zombiescope._native import UNWOUND, Sampler
-from zombiescope.recorder.python_process import PythonProcess
+from zombiescope.recorder.python_process import WHOLE_STACKS, PythonProcess
 from zombiescope.recorder.sample_writer import TaskShare
 from zombiescope.recorder.sources import Sources
 from zombiescope.recorder.stack_numbers import MOST_REMEMBERED, packed
@@ -46,12 +46,14 @@ class WholeStacks:
     def __init__(
         self, batch: Batch, sources: Sources, sampler: Sampler, wall_us: Callable[[int], int], *, enabled: bool = True
     ) -> None:
-        self.process = PythonProcess(MODULE)
+        self.process = PythonProcess(MODULE, WHOLE_STACKS)
         self._batch = batch
         self._sources = sources
         self._sampler = sampler
         self._wall_us = wall_us
         self._enabled = enabled and os.uname().machine == MACHINE
+        if not self._enabled:
+            self.process.pulse.is_off(f"switched off (--no-whole-stacks), or the machine is not {MACHINE}")
         self._hot: dict[tuple[int, int], int] = {}
         """Thread -> for how many seconds it is still followed, the hottest first."""
         self._functions: list[tuple[str, str, str]] = []
@@ -74,11 +76,8 @@ class WholeStacks:
         """Listens, and says whom to follow next. Raises OSError."""
         if not self._enabled:
             return
-        for said in self.process.listen(now_us):
+        for said in self.process.listen():
             self._understand(said, now_us)
-        if self.process.is_silent:
-            why = "the reader has not answered for 20 s"
-            self._sources.lacks(SOURCE, why, "nothing: it is started again", now_us)
         if self._hot:
             self._used_us = now_us
             self.process.tell(now_us, {"threads": list(self._hot)})

@@ -18,6 +18,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from zombiescope.kernel import process_vitals
+
 STUCK_S = 5.0
 MAX_STUCK = 4
 
@@ -30,6 +32,7 @@ class _Busy(Generic[Q]):
     since_s: float
     question: Q
     number: int
+    tid: int
 
 
 class Worker(Generic[Q, A]):
@@ -51,6 +54,10 @@ class Worker(Generic[Q, A]):
         self._thread: threading.Thread | None = None
         self._left: set[int] = set()
         self._stuck_known = False
+        self._waits_in: str | None = None
+        self.answered = 0
+        self.answered_at: float | None = None
+        """Unix time."""
 
     def ask(self, question: Q) -> bool:
         """False: too many wait already. The first question starts the thread."""
@@ -88,11 +95,26 @@ class Worker(Generic[Q, A]):
         busy = self._busy
         if busy is None or time.monotonic() - busy.since_s < STUCK_S:
             return None
+        self._waits_in = process_vitals.uninterruptible(busy.tid)
         if len(self._left) < MAX_STUCK:
             self._left.add(busy.number)
             self._busy = None
             self._start()
         return busy.question
+
+    @property
+    def waits_in(self) -> str | None:
+        """Where in the kernel the thread waits that was given up last; None unless no signal ends that."""
+        return self._waits_in
+
+    @property
+    def hangs_s(self) -> float | None:
+        """How long nobody answers, since every thread that may be there hangs."""
+        busy = self._busy
+        if busy is None or len(self._left) < MAX_STUCK:
+            return None
+        lasted_s = time.monotonic() - busy.since_s
+        return lasted_s if lasted_s >= STUCK_S else None
 
     def raise_failure(self) -> None:
         """Raises what could not be answered, if there was something since the last call."""
@@ -124,10 +146,12 @@ class Worker(Generic[Q, A]):
                 self._wake.wait()
                 self._wake.clear()
                 continue
-            self._busy = _Busy(time.monotonic(), question, number)
+            self._busy = _Busy(time.monotonic(), question, number, threading.get_native_id())
             try:
                 answer = answer or self._answering()
                 self._answers.append(answer(question))
+                self.answered += 1
+                self.answered_at = time.time()
             except Exception as error:  # noqa: BLE001 - raised again where the loop looks after us
                 self._failure = error
             except BaseException as error:  # noqa: BLE001 - a panic of a library

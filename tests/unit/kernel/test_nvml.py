@@ -89,6 +89,38 @@ def test_the_library_is_never_taken_from_the_current_directory(
         Library()
 
 
+@pytest.mark.parametrize("slowdown", [87, 0])
+def test_the_temperature_limit_is_fixed_or_a_margin(driver: StandIn, library: Library, slowdown: int) -> None:
+    driver.script(f"slowdown 0 {slowdown}", "temperature 0 37")
+    assert library.device(0).slowdown_temperature() == (slowdown or 92)
+
+
+def test_a_limit_that_cannot_be_read_is_an_error(driver: StandIn, library: Library) -> None:
+    driver.script("slowdown 0 0", "fail nvmlDeviceGetMarginTemperature 0 3")
+    with pytest.raises(NvmlError) as refused:
+        library.device(0).slowdown_temperature()
+    assert refused.value.code == nvml_codes.NOT_SUPPORTED
+
+
+@pytest.mark.parametrize(
+    ("name", "bit"),
+    [
+        ("IDLE", 0x1),  # nvmlClocksEventReasonGpuIdle
+        ("APPLICATION_CLOCKS", 0x2),  # ...ApplicationsClocksSetting, once UserDefinedClocks
+        ("POWER_CAP", 0x4),  # SwPowerCap
+        ("HW_SLOWDOWN", 0x8),
+        ("SYNC_BOOST", 0x10),
+        ("SW_THERMAL", 0x20),
+        ("HW_THERMAL", 0x40),
+        ("POWER_BRAKE", 0x80),
+        ("DISPLAY", 0x100),
+    ],
+)
+def test_bits_are_those_of_nvml_h(name: str, bit: int) -> None:
+    assert getattr(nvml_codes, name) == bit
+    assert len(nvml_codes.reasons(bit)) == 1
+
+
 def test_reasons_in_words() -> None:
     assert nvml_codes.reasons(0x44) == ["power cap", "heat (hardware)"]
     assert nvml_codes.reasons(1 << 40) == ["0x10000000000"]

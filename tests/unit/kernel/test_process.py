@@ -114,3 +114,10 @@ def test_a_number_that_was_reused_while_it_was_read_is_none(monkeypatch: pytest.
 
     # THEN what was read belongs to nobody
     assert process.read(4242, root) is None
+
+
+def test_the_process_group_and_the_terminal() -> None:
+    known = process.read_stat(os.getpid())
+    assert known is not None
+    assert known.process_group == os.getpgrp()
+    assert isinstance(known.terminal, int)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -12,9 +13,12 @@ from pathlib import Path
 import pytest
 
 from zombiescope._python import STEADY
-from zombiescope.recorder.doctor import BEFORE_US, MOST_US, Doctor
-from zombiescope.recorder.doctor_process import ANSWER_US, ENVIRONMENT, DoctorProcess
+from zombiescope.recorder.doctor import BEFORE_US, FIRST_RETRY_US, MOST_US, Doctor
+from zombiescope.recorder.doctor_process import ANSWER_S, ENVIRONMENT, DoctorProcess
+from zombiescope.recorder.heartbeats import Heartbeats
 from zombiescope.recorder.look_schedule import FIRST_LOOK_US, LOOKS_US
+from zombiescope.recorder.piped_process import KILL_S, SILENT_S
+from zombiescope.recorder.sources import Sources
 from zombiescope.recording.event import Event
 
 MODULE = "zombiescope_doctor_of_a_test"
@@ -42,10 +46,26 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder / f"{MODULE}.py"
 
 
+class Watched(Doctor):
+    """With heartbeats that are judged every second, and a clock that can be moved on."""
+
+    def __init__(self, node_dir: Path) -> None:
+        super().__init__(node_dir)
+        self.process = DoctorProcess(node_dir, MODULE)
+        self.ahead_s = 0.0
+        self.process.clock = lambda: time.monotonic() + self.ahead_s
+        self.sources, self.told = Sources(), list[Event]()
+        self._beats = Heartbeats(self.sources, self.told.append)
+        self._beats.add_process(self.process, "incidents are not detected", source="live diagnosis")
+
+    def second(self, now_us: int) -> None:
+        super().second(now_us)
+        self._beats.judge(now_us)
+
+
 @pytest.fixture
-def doctor(tmp_path: Path) -> Iterator[Doctor]:
-    made = Doctor(tmp_path)
-    made.process = DoctorProcess(tmp_path, MODULE)
+def doctor(tmp_path: Path) -> Iterator[Watched]:
+    made = Watched(tmp_path)
     yield made
     made.process.stop()
 
@@ -63,22 +83,20 @@ def has_looked(doctor: Doctor, times: int) -> bool:
     return doctor.process.looks >= times and doctor.process.free
 
 
-def has_more(told: list[Event], number: int) -> bool:
-    return len(told) > number
+def has_failed(doctor: Watched, times: int) -> bool:
+    return doctor.process.pulse.failures >= times and not doctor.process.running
 
 
-def suspicious(doctor: Doctor, at_s: int) -> None:
+def suspicious(doctor: Watched, at_s: int) -> None:
     doctor.alarm.event(at_s * SECOND_US, "oom_kill", "critical")
 
 
-def events(doctor: Doctor) -> list[Event]:
-    told: list[Event] = []
-    doctor.tell = told.append
-    return told
+def events(doctor: Watched) -> list[Event]:
+    return doctor.told
 
 
 def test_the_recorders_heap_is_not_the_doctors(
-    program: Path, doctor: Doctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    program: Path, doctor: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The recorder gives every large block back at once. A look that did so would spend a third of its time on it."""
     for name, value in STEADY.items():
@@ -92,7 +110,7 @@ def test_the_recorders_heap_is_not_the_doctors(
 
 
 def test_it_is_started_once_and_asked_when_something_is_suspicious(
-    program: Path, doctor: Doctor, tmp_path: Path
+    program: Path, doctor: Watched, tmp_path: Path
 ) -> None:
     program.write_text(ANSWERS)
     turns(doctor, 100, lambda: doctor.process.free)
@@ -107,7 +125,7 @@ def test_it_is_started_once_and_asked_when_something_is_suspicious(
     assert (doctor.process.cpu_us, doctor.process.peak_rss_bytes) == (5000, 7)
 
 
-def test_what_lasts_for_hours_is_not_looked_at_for_hours(program: Path, doctor: Doctor, tmp_path: Path) -> None:
+def test_what_lasts_for_hours_is_not_looked_at_for_hours(program: Path, doctor: Watched, tmp_path: Path) -> None:
     program.write_text(ANSWERS)
     turns(doctor, 1, lambda: doctor.process.free)
     for second in range(2, 1000):
@@ -119,7 +137,7 @@ def test_what_lasts_for_hours_is_not_looked_at_for_hours(program: Path, doctor: 
     assert (tmp_path / "asked").read_text().split() == [str(1000 * SECOND_US - MOST_US)]
 
 
-def test_its_answer_reaches_the_alarm(program: Path, doctor: Doctor) -> None:
+def test_its_answer_reaches_the_alarm(program: Path, doctor: Watched) -> None:
     program.write_text(ANSWERS)
     turns(doctor, 100, lambda: doctor.process.free)
     suspicious(doctor, 101)
@@ -128,7 +146,7 @@ def test_its_answer_reaches_the_alarm(program: Path, doctor: Doctor) -> None:
     assert (doctor.alarm.schedule._open, doctor.alarm.schedule._serious) == (2, 1)
 
 
-def test_while_it_looks_the_next_look_waits(program: Path, doctor: Doctor) -> None:
+def test_while_it_looks_the_next_look_waits(program: Path, doctor: Watched) -> None:
     program.write_text(HANGS_WHEN_ASKED)
     turns(doctor, 100, lambda: doctor.process.free)
     suspicious(doctor, 101)
@@ -139,7 +157,7 @@ def test_while_it_looks_the_next_look_waits(program: Path, doctor: Doctor) -> No
     assert doctor.process.looks == 1
 
 
-def test_one_that_is_killed_is_said_started_again_and_asked_again(program: Path, doctor: Doctor) -> None:
+def test_one_that_is_killed_is_said_started_again_and_asked_again(program: Path, doctor: Watched) -> None:
     program.write_text(DIES_WHEN_ASKED)
     told = events(doctor)
     turns(doctor, 100, lambda: doctor.process.free)
@@ -152,28 +170,36 @@ def test_one_that_is_killed_is_said_started_again_and_asked_again(program: Path,
     assert len(told) == 1
 
 
-def test_one_that_always_dies_is_not_started_all_the_time(program: Path, doctor: Doctor) -> None:
+def test_one_that_always_dies_is_not_started_all_the_time(program: Path, doctor: Watched) -> None:
     program.write_text("raise SystemExit(3)")
     told = events(doctor)
-    for number, now_s in enumerate((100, 101, 103, 107)):
-        turns(doctor, now_s, partial(has_more, told, number))
+    for number, now_s in enumerate((100, 101, 103, 107), 1):
+        turns(doctor, now_s, partial(has_failed, doctor, number))
         doctor.second(now_s * SECOND_US + 1)
         assert doctor.process._pid is None, "again only after a second, two, four ..."
-    assert "it ended with 3" in told[0].text
+    (event,) = told
+    assert "exit code 3" in event.text
+    (missing,) = doctor.sources.missing
+    assert (missing.source, missing.why) == ("live diagnosis", event.text)
 
 
-def test_one_that_hangs_is_killed_and_replaced(program: Path, doctor: Doctor) -> None:
+def test_one_that_hangs_is_killed_and_replaced(program: Path, doctor: Watched) -> None:
     program.write_text(HANGS_WHEN_ASKED)
     told = events(doctor)
     turns(doctor, 100, lambda: doctor.process.free)
     suspicious(doctor, 101)
     turns(doctor, 104, lambda: doctor.process.looks == 1)
     program.write_text(ANSWERS)
-    turns(doctor, 105 + ANSWER_US // SECOND_US, lambda: doctor.process.looks == 2 and doctor.process.free)
-    assert len(told) == 1
+    doctor.ahead_s = SILENT_S + 1
+    turns(doctor, 105, lambda: bool(told))
+    assert told[0].fields["state"] == "hung"
+    assert "has not got on in a diagnosis pass" in told[0].text
+    doctor.ahead_s = ANSWER_S + 1
+    turns(doctor, 106, lambda: doctor.process.looks == 2 and doctor.process.free)
+    assert (len(told), doctor.sources.missing) == (1, [])
 
 
-def test_a_look_that_failed_is_said_and_tried_at_its_next_time(program: Path, doctor: Doctor) -> None:
+def test_a_look_that_failed_is_said_and_tried_at_its_next_time(program: Path, doctor: Watched) -> None:
     program.write_text(FAILS)
     told = events(doctor)
     turns(doctor, 100, lambda: doctor.process.free)
@@ -185,7 +211,7 @@ def test_a_look_that_failed_is_said_and_tried_at_its_next_time(program: Path, do
 
 
 def test_a_doctor_that_cannot_be_started_is_an_error_and_the_look_is_not_lost(
-    program: Path, doctor: Doctor, monkeypatch: pytest.MonkeyPatch
+    program: Path, doctor: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program.write_text(ANSWERS)
 
@@ -200,7 +226,7 @@ def test_a_doctor_that_cannot_be_started_is_an_error_and_the_look_is_not_lost(
     turns(doctor, 106, lambda: doctor.process.looks == 1)
 
 
-def test_at_the_end_what_nobody_has_seen_is_looked_at(program: Path, doctor: Doctor, tmp_path: Path) -> None:
+def test_at_the_end_what_nobody_has_seen_is_looked_at(program: Path, doctor: Watched, tmp_path: Path) -> None:
     program.write_text(ANSWERS)
     turns(doctor, 100, lambda: doctor.process.free)
     suspicious(doctor, 101)
@@ -209,17 +235,55 @@ def test_at_the_end_what_nobody_has_seen_is_looked_at(program: Path, doctor: Doc
     assert (tmp_path / "asked").read_text().split() == [str(101 * SECOND_US - BEFORE_US)]
 
 
-def test_at_the_end_of_a_quiet_run_nobody_is_asked(program: Path, doctor: Doctor, tmp_path: Path) -> None:
+def test_at_the_end_of_a_quiet_run_nobody_is_asked(program: Path, doctor: Watched, tmp_path: Path) -> None:
     program.write_text(ANSWERS)
     turns(doctor, 100, lambda: doctor.process.free)
     doctor.stop(102 * SECOND_US)
     assert not (tmp_path / "asked").exists()
 
 
-def test_it_ends_with_whoever_started_it(program: Path, doctor: Doctor) -> None:
+def test_it_ends_with_whoever_started_it(program: Path, doctor: Watched) -> None:
     program.write_text(ANSWERS)
     turns(doctor, 100, lambda: doctor.process.free)
     os.close(doctor.process._to)
     told = events(doctor)
     turns(doctor, 101, lambda: bool(told))
-    assert "it ended with 0" in told[0].text
+    assert "ended by itself with exit code 0" in told[0].text
+
+
+SELFTEST = READY.replace("{'ready': True}", "{'ready': True, 'selftest': {'ok': False, 'why': 'wrong'}}")
+
+
+def test_a_failed_self_test_is_reported_and_passes_are_tried_all_the_same(program: Path, doctor: Watched) -> None:
+    program.write_text(SELFTEST + ANSWERS.removeprefix(READY))
+    turns(doctor, 100, lambda: doctor.process.free)
+    assert doctor.process.part().state == "failed"
+    assert doctor.process.part().why == "failed: self-test: wrong"
+    assert [event.text for event in doctor.told] == ["the live diagnosis failed: self-test: wrong"]
+    suspicious(doctor, 101)
+    turns(doctor, 104, partial(has_looked, doctor, 1))
+    assert doctor.process.part().state == "failed", "one pass that gives an answer proves nothing"
+
+
+def test_a_pass_that_failed_is_tried_again_though_nothing_new_is_suspicious(program: Path, doctor: Watched) -> None:
+    program.write_text(FAILS)
+    turns(doctor, 100, lambda: doctor.process.free)
+    suspicious(doctor, 101)
+    turns(doctor, 104, lambda: doctor.process.part().state == "failed")
+    assert doctor.process.part().why == "failed in a diagnosis pass: no room"
+    turns(doctor, 120, lambda: True)
+    before = doctor.process.looks
+    turns(doctor, 104 + FIRST_RETRY_US // SECOND_US, partial(has_looked, doctor, before + 1))
+
+
+def test_a_load_that_hangs_is_reported_and_one_that_gets_on_is_not(program: Path, doctor: Watched) -> None:
+    step = "print(json.dumps({'beat': number, 'stage': 'pyarrow'}), flush=True)"
+    program.write_text(f"import json, time\nfor number in range(20): {step}; time.sleep(0.02)\ntime.sleep(600)")
+    turns(doctor, 100, lambda: doctor.process._step == (19, "pyarrow"))
+    doctor.ahead_s = SILENT_S + 1
+    turns(doctor, 101, lambda: bool(doctor.told))
+    assert re.search(r"has been loading for \d+ s without getting on \(pyarrow\)", doctor.told[0].text)
+    doctor.ahead_s = KILL_S + 5
+    turns(doctor, 101, lambda: doctor.process.runs == 2)
+    assert doctor.process.part().state == "hung", "until it works"
+    assert doctor.process.part().why.endswith("it was killed")

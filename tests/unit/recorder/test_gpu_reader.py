@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 from tests.helpers.nvml_stand_in import StandIn
@@ -107,6 +107,11 @@ def test_counters_of_lost_clocks_are_differences_and_a_fall_is_not_one(driver: S
     assert [row["hw_thermal_ns"] for row in found] == [None, 2_500, None, 300]
     assert [row["power_cap_ns"] for row in found] == [None] * 4, "not supported"
     assert {row["clock_sm_mhz"] for row in found} == {1980}
+
+
+def test_the_temperature_limit_is_said(driver: StandIn) -> None:
+    driver.script("gpus 2", "slowdown 1 0", "temperature 1 40")
+    assert GpuReader(library(driver), WallClock()).turn(0.0)["slowdown_c"] == {"0": 87, "1": 92}
 
 
 def test_what_is_not_supported_is_asked_once_and_said_once(driver: StandIn) -> None:
@@ -274,11 +279,18 @@ def start(driver: StandIn) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 
+def first_round(lines: IO[Any]) -> dict[str, Any]:
+    """What is said before it is what is asked."""
+    while "asks" in (said := json.loads(lines.readline())):
+        pass
+    return dict(said)
+
+
 def test_it_ends_when_nobody_listens(driver: StandIn) -> None:
     with start(driver) as process:
         assert process.stdout is not None
         assert process.stdin is not None
-        said = json.loads(process.stdout.readline())
+        said = first_round(process.stdout)
         assert said["first"] is True
         assert said["cpu_us"] > 0
         process.stdin.close()
@@ -290,10 +302,10 @@ def test_a_driver_that_cannot_be_asked_is_said(driver: StandIn, code: int) -> No
     driver.script(f"fail nvmlInitWithFlags -1 {code}")
     with start(driver) as process:
         out, _ = process.communicate(timeout=20)
-    assert json.loads(out)["fault"] == code
+    assert json.loads(out.splitlines()[-1])["fault"] == code
 
 
 def test_no_library(tmp_path: Path) -> None:
     command = [sys.executable, "-P", "-m", "zombiescope.recorder.gpu_reader", str(tmp_path / "none.so")]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=20, env=dict(os.environ))
-    assert json.loads(done.stdout)["fault"] == gpu_reader.NO_LIBRARY
+    assert json.loads(done.stdout.splitlines()[-1])["fault"] == gpu_reader.NO_LIBRARY

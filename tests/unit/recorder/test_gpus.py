@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from zombiescope._safe_files import UnsafePlaceError
-from zombiescope.kernel import process
+from zombiescope.kernel import process_vitals
+from zombiescope.kernel.process_vitals import Vitals
 from zombiescope.recorder.gpu_process import GpuReaderProcess, environment
 from zombiescope.recorder.gpus import FAULT_REST_US, GpuTracker
 from zombiescope.recorder.sources import Sources
@@ -24,7 +25,8 @@ NOW_US = 1_760_000_000_000_000
 SECOND_US = 1_000_000
 MODULE = "zombiescope_gpu_reader_of_a_test"
 TALKS = "import json, sys, time\ndef say(**said): print(json.dumps(said), flush=True)\n"
-HANGS = TALKS + "say(tables={}, cpu_us=7000, rss_bytes=9)\ntime.sleep(600)\n"
+HANGS = TALKS + "say(tables={}, cpu_us=7000, rss_bytes=9)\nsay(asks='figures')\ntime.sleep(600)\n"
+HANGS_ITSELF = TALKS + "say(tables={})\ntime.sleep(600)\n"
 DEAF = TALKS + "import signal\nsay(tables={})\nwhile True: time.sleep(600)\n"
 DIES = "raise SystemExit(3)\n"
 
@@ -44,11 +46,27 @@ class Node:
     def __init__(self) -> None:
         self.batch, self.sources = Kept(), Sources()
         self.tracker = GpuTracker(self.batch, self.sources, library="/stand-in")
-        self.tracker.process = GpuReaderProcess(module=MODULE)
+        self.now_s = 0.0
+        self.use(GpuReaderProcess(module=MODULE))
         self.events: list[Event] = []
 
+    def use(self, process: GpuReaderProcess) -> None:
+        """With the test's clock."""
+        process.clock = lambda: self.now_s
+        self.tracker.process = process
+
     def second(self, now_us: int) -> None:
+        self.now_s = now_us / 1e6
         self.events += self.tracker.second(now_us)
+        self.tracker.process.watch()
+
+    def asked(self, now_us: int) -> None:
+        """Until it has said what it asks."""
+        end = time.monotonic() + 20
+        while self.tracker.process._asks is None:
+            assert time.monotonic() < end
+            self.second(now_us)
+            time.sleep(0.01)
 
     def hear(self, now_us: int) -> None:
         """Seconds, all of them the same one, until it has said something."""
@@ -112,11 +130,12 @@ def test_a_replay_asks_nobody() -> None:
 def test_a_driver_that_hangs_is_a_gap_and_an_event_and_never_a_second_process(program: Path, node: Node) -> None:
     program.write_text(HANGS)
     node.second(NOW_US)
-    node.hear(NOW_US)
+    node.asked(NOW_US)
     pid = node.tracker.process.pid
     for number in range(1, 15):
         node.second(NOW_US + number * SECOND_US)
     assert (node.kinds(), node.sources.missing) == ([], [])
+    assert "in a call of the GPU driver (figures) for" in node.tracker.process.pulse.why
     for number in range(15, 50):
         node.second(NOW_US + number * SECOND_US)
     assert node.kinds() == ["gpu_driver_unresponsive"]
@@ -132,7 +151,8 @@ def test_a_driver_that_hangs_is_a_gap_and_an_event_and_never_a_second_process(pr
 def test_one_that_hangs_where_it_can_be_ended_is_ended_and_only_then_replaced(program: Path, node: Node) -> None:
     program.write_text(HANGS)
     node.second(NOW_US)
-    node.hear(NOW_US)
+    node.asked(NOW_US)
+    node.second(NOW_US + 16 * SECOND_US)
     first = node.tracker.process.pid
     program.write_text(TALKS + "say(tables={})\nsys.stdin.read()\n")
     later_us = NOW_US + 61 * SECOND_US
@@ -152,14 +172,10 @@ def test_one_in_the_kernel_is_left_alone(program: Path, node: Node, monkeypatch:
     """A task in D cannot be made by an ordinary user: its state is said to be that."""
     program.write_text(HANGS)
     node.second(NOW_US)
-    node.hear(NOW_US)
-    real = process.read_stat
-
-    class InKernel:
-        state = "D"
-
-    monkeypatch.setattr(process, "read_stat", lambda pid: InKernel() if real(pid) else None)
-    for number in range(15, 600):
+    node.asked(NOW_US)
+    real = process_vitals.read
+    monkeypatch.setattr(process_vitals, "read", lambda pid: Vitals("D", 0.0, 0) if real(pid) else None)
+    for number in range(15, 120):
         node.second(NOW_US + number * SECOND_US)
     assert node.tracker.process.runs == 1
     assert node.tracker.process.ended() is None, "alive"
@@ -169,15 +185,25 @@ def test_one_in_the_kernel_is_left_alone(program: Path, node: Node, monkeypatch:
 def test_one_that_got_no_cpu_blames_nobody(program: Path, node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     program.write_text(HANGS)
     node.second(NOW_US)
-    node.hear(NOW_US)
-
-    class Runnable:
-        state = "R"
-
-    monkeypatch.setattr(process, "read_stat", lambda _: Runnable())
+    node.asked(NOW_US)
+    monkeypatch.setattr(process_vitals, "read", lambda _: Vitals("R", 0.0, 0))
+    node.second(NOW_US + SECOND_US)
     node.second(NOW_US + 20 * SECOND_US)
-    assert node.kinds() == []
-    assert "got no CPU" in node.sources.missing[0].why
+    assert node.tracker.process.part().state == "ok"
+    node.second(NOW_US + 90 * SECOND_US)
+    assert (node.kinds(), node.sources.missing) == ([], [])
+    starved = node.tracker.process.part()
+    assert starved.state == "hung"
+    assert "it got no CPU" in starved.why
+
+
+def test_a_reader_that_hangs_between_two_calls_does_not_blame_the_driver(program: Path, node: Node) -> None:
+    program.write_text(HANGS_ITSELF)
+    node.second(NOW_US)
+    node.hear(NOW_US)
+    node.second(NOW_US + 30 * SECOND_US)
+    assert (node.kinds(), node.sources.missing) == ([], [])
+    assert node.tracker.process.pulse.why.startswith("does not answer for 30 s: it waits")
 
 
 def test_one_that_dies_is_said_once_and_started_ever_more_rarely(program: Path, node: Node) -> None:
@@ -191,7 +217,8 @@ def test_one_that_dies_is_said_once_and_started_ever_more_rarely(program: Path, 
             pid = node.tracker.process.pid
             assert pid is not None
             os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)  # it has ended by the next second
-    assert node.kinds() == ["helper_failed"]
+    assert node.tracker.process.pulse.failures == len(starts)
+    assert node.tracker.process.pulse.why == "ended by itself with exit code 3"
     gaps = [later - earlier for earlier, later in pairwise(starts)]
     assert gaps == sorted(gaps)
     assert len(starts) <= 8
@@ -259,6 +286,56 @@ def test_heat_and_power_brake_are_events_a_power_cap_at_full_load_is_none(node: 
     assert node.events[0].fields == {"gpu": 0, "reason": "hw_thermal", "held_ms": 4000}
 
 
+def throttled(node: Node, slowdown_c: int | None = 87, **values: Any) -> list[Event]:
+    """A GPU of 1,980 MHz at most, which the driver counts as held down by heat."""
+    said = {} if slowdown_c is None else {"slowdown_c": {"0": slowdown_c}}
+    row = gpu(NOW_US, 0)
+    row[schema.GPUS.names.index("clock_sm_max_mhz")] = 1980
+    node.take(NOW_US, tables={"gpus": [row], "gpu_seconds": [second(NOW_US, sw_thermal_ns=0)]}, **said)
+    at_us = NOW_US + 10 * SECOND_US
+    node.take(at_us, tables={"gpu_seconds": [second(at_us, sw_thermal_ns=9_900_000_000, **values)]})
+    return [event for event in node.events if event.kind == "gpu_throttled"]
+
+
+def test_locked_clocks_are_not_called_heat(node: Node) -> None:
+    (event,) = throttled(node, temperature_c=37, clock_sm_mhz=345)
+    assert (event.severity, event.fields["locked"]) == ("info", 1)
+    assert event.text == (
+        "GPU 0 (NVIDIA H200) ran with lowered clocks for 9.9 of 10 s: the driver counts it as heat, but it is at 37 °C "
+        "(limit 87 °C) and at 345 of 1,980 MHz: its clocks are locked, as it seems; nvidia-smi -i 0 -rgc resets that"
+    )
+
+
+@pytest.mark.parametrize(
+    ("slowdown_c", "figures", "severity"),
+    [
+        (87, {"temperature_c": 86}, "warning"),
+        (87, {"temperature_c": 77}, "warning"),  # a driver begins before the hardware does
+        (87, {"temperature_c": 60, "memory_temperature_c": 95}, "warning"),  # heat of its memory
+        (87, {"temperature_c": 76, "memory_temperature_c": 70}, "info"),
+        (None, {"temperature_c": 75}, "warning"),  # who knows
+        (None, {"temperature_c": 59}, "info"),
+        (87, {}, "warning"),
+    ],
+)
+def test_heat_is_checked_against_the_temperature_and_its_limit(
+    slowdown_c: int | None, figures: dict[str, int], severity: str, node: Node
+) -> None:
+    (event,) = throttled(node, slowdown_c, clock_sm_mhz=1500, **figures)
+    assert event.severity == severity
+    assert ("it is too hot" in event.text) == (severity == "warning")
+    assert "locked" not in event.text
+
+
+def test_the_limit_is_recorded_when_it_is_known_and_in_each_segment() -> None:
+    kept: list[tuple[Any, ...]] = []
+    tracker = GpuTracker(Kept(), Sources(), library="/stand-in", gauge=lambda *row: kept.append(row))
+    for _ in range(2):
+        list(tracker._take({"slowdown_c": {"0": 87, "x": 3, "1": "hot"}}, NOW_US))
+    tracker.restart(NOW_US + SECOND_US)
+    assert kept == [(NOW_US, "gpu", "slowdown_c", "0", 87), (NOW_US + SECOND_US, "gpu", "slowdown_c", "0", 87)]
+
+
 def test_rows_of_another_time_are_not_written(node: Node) -> None:
     rows = [second(NOW_US - 3600 * SECOND_US), second(NOW_US), second(NOW_US + 3600 * SECOND_US)]
     node.take(NOW_US, tables={"gpu_seconds": rows})
@@ -280,7 +357,7 @@ def test_never_a_second_one_while_that_of_an_earlier_recorder_hangs(program: Pat
     held = tmp_path / "gpu.lock"
     earlier = GpuReaderProcess(module=MODULE, lock_file=held)
     assert earlier.start(NOW_US)
-    node.tracker.process = GpuReaderProcess(module=MODULE, lock_file=held)
+    node.use(GpuReaderProcess(module=MODULE, lock_file=held))
     for number in range(30):
         node.second(NOW_US + number * SECOND_US)
     assert node.tracker.process.runs == 0

@@ -15,6 +15,7 @@ from zombiescope.kernel.infiniband_counters import FULL
 from zombiescope.recorder.hardware import READER, REFUSAL, REFUSED, Hardware
 from zombiescope.recorder.hardware_process import STUCK_S, HardwareProcess, has_hardware
 from zombiescope.recorder.hardware_reader import HardwareReader, PortCounters
+from zombiescope.recorder.heartbeats import Heartbeats
 from zombiescope.recorder.sources import Sources
 from zombiescope.recording.event import Event
 
@@ -198,12 +199,17 @@ def test_an_error_counter_that_stood_still_and_rises_is_worth_a_look(bench: Benc
 
 def test_a_reader_that_ends_by_itself_is_a_gap_until_it_reads_again(bench: Bench, tmp_path: Path) -> None:
     rdma_tree.mlx5_ib(tmp_path, symbol_error=1)
+    beats = Heartbeats(bench.sources, bench.events.append)
+    beats.add_process(bench.hardware.process, "figures are missing", source=READER)
     bench.until(lambda: bool(bench.figures))
     pid = bench.hardware.process._pid
     assert pid is not None
     os.kill(pid, 9)
     bench.until(lambda: not bench.hardware.process.running)
-    assert "ended by itself" in bench.why(READER)
+    beats.judge(1)
+    assert "was killed (SIGKILL)" in bench.why(READER)
     bench.now_s += 5
-    bench.until(lambda: not bench.sources.missing)
+    bench.until(lambda: bench.hardware.process.pulse.state == "ok")
+    beats.judge(2)
     assert [gap[2] for gap in bench.sources.take_ended()] == [READER]
+    assert [event.kind for event in bench.events] == ["helper_failed"]

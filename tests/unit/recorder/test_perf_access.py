@@ -87,7 +87,9 @@ def test_the_drop_in_replaces_one_capability_and_is_shipped() -> None:
     assert {Path(name).name for name in shipped} == {
         path.name
         for path in (ROOT / "packaging").iterdir()
-        if not path.name.startswith("deb-") and path.name != "copyright"  # of the Debian package alone
+        if path.is_file()
+        and not path.name.startswith("deb-")
+        and path.name != "copyright"  # of the Debian package alone
     }
     parsed = configparser.ConfigParser(strict=False)
     parsed.read_string((ROOT / "packaging" / DROP_IN).read_text())

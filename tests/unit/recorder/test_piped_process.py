@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from zombiescope.kernel import process_vitals
 from zombiescope.recorder.piped_process import PipedProcess, Restarts
 
 ECHO = "import sys\nfor line in sys.stdin: print('heard', line, end='', flush=True)"
@@ -91,6 +93,34 @@ def test_one_that_somebody_else_reaped_is_gone(child: Child) -> None:
     os.waitpid(child.pid, 0)
     assert child._reaped() == "it is gone"
     assert not child.running
+
+
+class Bounded(Child):
+    MEMORY_BYTES = 300 << 20
+
+
+def test_its_memory_has_a_limit_and_one_that_exceeds_it_says_so() -> None:
+    child = Bounded("a reader")
+    child.start("import sys; sys.stdin.readline(); bytearray(1 << 30)")
+    child.tell(b"go\n")
+    until(lambda: child._reaped() is not None)
+    assert (child.part().state, child.part().why) == ("failed", "exceeded its memory limit of 300 MB")
+
+
+def test_it_ends_with_the_one_that_started_it() -> None:
+    """Also where that is killed, and where it reads nothing."""
+    sleeps = "from zombiescope import _helper; import time; _helper.begin(); print('{}', flush=True); time.sleep(600)"
+    starts = (
+        "import os, sys, time\nfrom zombiescope.recorder.piped_process import PipedProcess\nmade = PipedProcess('x')\n"
+        f"made._spawn([sys.executable, '-c', {sleeps!r}])\n"
+        "while not made._hear(99): time.sleep(0.01)\nprint(made.pid, flush=True)\ntime.sleep(600)"
+    )
+    with subprocess.Popen([sys.executable, "-c", starts], stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        pid = int(parent.stdout.readline())
+        assert process_vitals.read(pid) is not None
+        parent.kill()
+    until(lambda: process_vitals.read(pid) is None)
 
 
 def test_it_is_started_again_after_longer_and_longer() -> None:

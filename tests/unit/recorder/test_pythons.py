@@ -152,7 +152,7 @@ def test_the_real_reader_reads_a_real_program(spinning: int) -> None:
         while not any(said["rows"] for said in found) and time.monotonic() < end_s:
             process.tell(0, {"pids": [spinning, os.getpid()], "fast": [[spinning, spinning]]})
             time.sleep(0.3)
-            found += process.listen(0)
+            found += process.listen()
         status = Path(f"/proc/{process.pid}/status").read_text()
     finally:
         process.stop()

@@ -119,7 +119,7 @@ BREAKS: tuple[tuple[str, Any, str], ...] = (
     ("NIC drivers (start)", Counters, "drivers"),
     ("node (start)", kconfig, "read"),
     ("node (start)", hypervisor, "read"),
-    ("doctor (start)", parts, "Doctor"),
+    ("live diagnosis (start)", parts, "Doctor"),
 )
 
 

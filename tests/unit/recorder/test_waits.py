@@ -22,7 +22,7 @@ from zombiescope.recorder.wait_helper import WaitHelper
 from zombiescope.recorder.wait_process import WaitProcess
 from zombiescope.recorder.wait_scan import TaskScan
 from zombiescope.recorder.wait_suspicion import WaitSuspicion
-from zombiescope.recorder.waits import SOURCE, Waits
+from zombiescope.recorder.waits import Waits
 from zombiescope.recording import schema
 from zombiescope.recording.batch import Batch
 
@@ -405,12 +405,16 @@ def silent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[WaitProc
 def test_a_helper_that_hangs_is_a_gap_and_there_is_never_a_second(tmp_path: Path, silent: WaitProcess) -> None:
     bench = Bench(tmp_path)
     bench.waits.process = silent
+    now_s = [0.0]
+    silent.clock = lambda: now_s[0]
     # WHEN it is asked, does not answer, and the kernel does not let go of it
-    silent._kill = lambda: setattr(silent, "_killed", True)  # type: ignore[method-assign]
+    silent._kill = lambda: setattr(silent, "_is_killed", True)  # type: ignore[method-assign]
     bench.run(range(100, 125))
-    # THEN that is said, and it is alone
-    (gap,) = [one for one in bench.sources.missing if one.source == SOURCE]
-    assert "has not answered for" in gap.why
+    now_s[0] = 40.0
+    silent.watch()
+    # THEN that is reported, and it is alone
+    assert silent.pulse.state == "hung"
+    assert silent.pulse.why.startswith("does not answer for 40 s")
     assert silent.runs == 1
     del silent._kill
     # AND once it is gone, another one takes over
