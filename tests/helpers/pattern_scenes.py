@@ -159,6 +159,34 @@ def trainer(scene: Scene, usual: int = 90, now: int = 10, from_s: int = 12, **fi
     return scene
 
 
+def locked_clocks(scene: Scene) -> Scene:
+    """Cool, in use, and at a sixth of its clock all the time."""
+    return trainer(scene, now=90, from_s=0, clock_sm_mhz=345, temperature_c=37, reasons=0, sw_thermal_ns=900_000_000)
+
+
+def training(scene: Scene) -> Scene:
+    """A trainer and two workers, from half a minute before the scene on, that do nothing from second 4 on."""
+    scene.made.gpu(START_US - 30 * SECOND)
+    scene.made.gpu_process(START_US - 30 * SECOND, 0, 800, "train", start_ticks=1)
+    for second in range(-30, 20):
+        scene.made.gpu_second(START_US + (second + 1) * SECOND, 0, 90 if second < 4 else 0)
+    for pid in (800, 811, 812):
+        scene.hog("", "agent", pid=pid, ppid=1 if pid == 800 else 800, cpu=pid % 4, from_s=-20, to_s=4, share=0.5)
+    stack = [scene.made.frame(name, "python", file) for name, file in (("step", "train.py"), ("get", "<queue>"))]
+    for from_s, to_s in ((1, 3), (7, 18)):
+        at_us, until_us = START_US + from_s * SECOND, START_US + to_s * SECOND
+        scene.made.python(at_us, until_us=until_us, task_tid=800, frames=stack, lines=(1, 2), state="S", looks=9)
+    return scene
+
+
+def stopped_workers(scene: Scene) -> Scene:
+    for second in range(6, 19):
+        for pid in (811, 812):
+            at_us, since_us = START_US + second * SECOND, START_US + 4 * SECOND
+            scene.made.wait(at_us, since_us, "agent", pid, kind="stopped", resource="agent:800", state="T")
+    return training(scene)
+
+
 def shared_core(scene: Scene, ppid: int = 1) -> Scene:
     """A trainer that had 60% of a core, and loops that have most of it from second 12 on."""
     trainer(scene).hog("", "train", pid=800, from_s=0, to_s=12, share=0.6)

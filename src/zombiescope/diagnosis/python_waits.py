@@ -13,6 +13,7 @@ from dataclasses import replace
 from zombiescope.diagnosis import held_up
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Cause, Link
+from zombiescope.recording.hangs import NEVER
 from zombiescope.views.python import PythonThread, own
 
 MOST_TOLD = 3
@@ -46,7 +47,8 @@ def _held_up(case: Case, seen: dict[int, PythonThread]) -> list[int]:
     """Of the processes that were looked at, those that suffered, the surest first."""
     facts, span = case.facts, (case.from_us, case.to_us)
     hog = case.hog.pid
-    waits = {one.pid for one in facts.waiting if one.pid is not None and one.since_us < span[1] and one.at_us > span[0]}
+    found = (one for one in facts.waiting if one.pid is not None and one.kind not in NEVER)
+    waits = {one.pid for one in found if one.since_us < span[1] and one.at_us > span[0]}
     tenants = {one.pid for one in facts.gpu_tenants if one.overlaps(*span)}
     sure = [pid for pid in seen if pid in waits and pid != hog]
     cores = sorted(case.cpus)

@@ -33,6 +33,7 @@ from zombiescope.diagnosis.parts import larger_than
 from zombiescope.diagnosis.pattern import FALLBACK, Evidence, Measurement, Pattern, Signature
 from zombiescope.diagnosis.symptom import Symptom
 from zombiescope.plans.step import note
+from zombiescope.recording import steps
 
 UNCONFIRMED_MOST = 0.5
 CONFIRMED_LEAST = 0.51
@@ -76,6 +77,7 @@ def rank(case: Case, patterns: list[Pattern]) -> tuple[tuple[Cause, ...], tuple[
     for pattern in patterns:
         if not pattern.considers(case):
             continue
+        steps.step(f"pattern {pattern.id}")
         share, signature = pattern.share(case)
         verdict = judge(case, pattern, share, signature)
         if isinstance(verdict, Assessment):

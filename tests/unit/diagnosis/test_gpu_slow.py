@@ -134,3 +134,68 @@ def test_an_evaluation_has_workers_of_its_own(tmp_path: Path) -> None:
 def test_workers_with_time_to_spare_are_not_the_limit(tmp_path: Path) -> None:
     found = fed(16, 0.5).use(0, 20).diagnose(tmp_path)
     assert (found.incidents, found.noted) == ((), ())
+
+
+# --- clocks that somebody locked --------------------------------------------------------------------------------------
+
+
+def locked(mhz: int = 345, reasons: int = 0, celsius: int = 37, limit: int | None = 87, used: int = 97) -> Training:
+    """As nvidia-smi -lgc 345,345 leaves it from second 20 on: read every ten seconds, and counted as thermal."""
+    node = Training(usual=used)
+    for second in range(0, 60, 10):
+        low = second >= 20
+        node.slowed(0, second, second + 1, clock_sm_mhz=mhz if low else 1980, temperature_c=celsius, reasons=reasons,
+                    sw_thermal_ns=9_900_000_000 if low else 0, hw_thermal_ns=0, power_brake_ns=0)  # fmt: skip
+    if limit is not None:
+        node.node.count(START_US + SECOND, node.node.series("gpu", "slowdown_c", "0", "gauge"), limit)
+    return node
+
+
+@pytest.mark.parametrize("limit", [87, None])
+@pytest.mark.parametrize("reasons", [0, 0x2, 0x20, 0x40])
+def test_locked_clocks_are_named_and_not_called_heat(reasons: int, limit: int | None, tmp_path: Path) -> None:
+    incident = only(locked(reasons=reasons, limit=limit).diagnose(tmp_path))
+    cause = incident.causes[0]
+    how, reset = ("application clocks are set", "-rac") if reasons == 0x2 else ("clocks are locked", "-rgc")
+    known = "limit 87 °C" if limit else "its limit is not known"
+    assert (cause.pattern, incident.severity, cause.culprit) == ("gpu-clocks-locked", "warning", None)
+    assert cause.summary == (
+        f"GPU 0 runs at 345 of 1,980 MHz while it is used, at 37 °C ({known}), and no power limit is active: "
+        f"its {how} to 345 MHz"
+    )
+    assert any(reset in step.command for step in cause.fix.steps if step.command)
+    assert {"gpu-slow", "unknown-kernel-hog"}.isdisjoint(one.pattern for one in incident.causes)
+
+
+@pytest.mark.parametrize(
+    "figures",
+    [
+        {"reasons": 0x4},  # a power limit
+        {"reasons": 0x1},  # idle, by its own account
+        {"used": 1},
+        {"mhz": 1410},  # locked, and not low
+        {"mhz": 1905},
+    ],
+)
+def test_clocks_that_something_else_explains_are_not_locked(figures: dict[str, int], tmp_path: Path) -> None:
+    assert locked(**figures).diagnose(tmp_path).incidents == ()
+
+
+def test_a_hot_gpu_is_slow_for_heat_whatever_its_clock(tmp_path: Path) -> None:
+    node = locked(celsius=86, reasons=0x40).slowed(0, 20, 60, hw_thermal_ns=900_000_000)
+    incident = only(node.diagnose(tmp_path))
+    assert incident.causes[0].pattern == "gpu-slow"
+    assert "too hot, at 86 °C" in incident.causes[0].summary
+
+
+def test_what_the_driver_counts_as_heat_of_a_cool_gpu_is_no_incident(tmp_path: Path) -> None:
+    node = read_every(Training(), 5, hw_thermal_ns=900_000_000).slowed(0, 0, 60, temperature_c=37)
+    assert node.diagnose(tmp_path).incidents == ()
+
+
+def test_an_event_of_throttling_is_no_incident_of_its_own(tmp_path: Path) -> None:
+    """Recordings made so far hold it as a warning; what was measured decides."""
+    node = Training()
+    text = "GPU 0 ran with lowered clocks for 9.9 of 10 s: it is too hot (hardware slowdown), 37 °C"
+    node.node.happen(START_US + 41 * SECOND, "gpu_throttled", "gpu", "warning", text, gpu=0, reason="hw_thermal")
+    assert node.diagnose(tmp_path).incidents == ()

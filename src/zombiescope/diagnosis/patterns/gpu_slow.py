@@ -22,8 +22,12 @@ _TO_DO = {
 }
 
 
+LOCKED = "locked"
+"""That trouble is a setting, and has a pattern of its own (gpu_clocks_locked.py)."""
+
+
 def examine(case: Case) -> Evidence:
-    found = case.of_kind("gpu_slow")
+    found = [one for one in case.of_kind("gpu_slow") if one.facts["trouble"] != LOCKED]
     if not found:
         return Evidence(())
     worst = max(found, key=lambda one: (one.severity == "critical", one.seconds))

@@ -12,6 +12,7 @@ from pkgutil import iter_modules
 
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.symptom import Detector, Symptom
+from zombiescope.recording import steps
 
 
 @cache
@@ -29,5 +30,8 @@ def by_kind(kind: str) -> Detector:
 def find(facts: Facts) -> list[Symptom]:
     """Every symptom in the window, in the order of time; not what was over in the part of the first second that was not
     asked for."""
-    found = [symptom for detector in every() for symptom in detector.find(facts) if symptom.to_us >= facts.asked_us]
+    found = []
+    for detector in every():
+        steps.step(f"symptom {detector.kind}")
+        found += [symptom for symptom in detector.find(facts) if symptom.to_us >= facts.asked_us]
     return sorted(found, key=lambda symptom: (symptom.from_us, symptom.kind, symptom.cpu or -1, symptom.group or ""))

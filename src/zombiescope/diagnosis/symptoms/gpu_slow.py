@@ -4,12 +4,15 @@ It holds its clocks down for heat or for a power brake, by the driver's own coun
 between two readings; its memory has errors that could not be corrected; or its driver lost it. A power cap is what
 full load looks like and is no symptom, and neither are clocks that are low because nothing runs. Heat that the driver
 regulates is one only where the clock fell against this GPU's own past.
+
+What the driver counts as heat is believed only where the GPU is not certainly cool (recording/gpu_clocks.py). A clock
+that stands still far below its maximum while the GPU is used, cool and within its power limit, is locked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any
 
 import numpy as np
@@ -19,14 +22,21 @@ from zombiescope.diagnosis import xid
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.spans import runs
 from zombiescope.diagnosis.symptom import Detector, Symptom
+from zombiescope.kernel import nvml_codes as codes
+from zombiescope.recording.gpu_clocks import SLOWDOWN_GAUGE, clock_text, is_cool, is_low, temperature_text
 from zombiescope.views.gpu_use import Floats, GpuSeries, fall
 
 SLOWED_RATIO = 0.2
 LEAST_S = 3
 BRIDGE_S = 10
-HW_SLOWDOWN = 0x8 | 0x40 | 0x80
-"""Bits of the reasons for low clocks: hardware slowdown, heat, power brake."""
 CLOCK_FELL = 0.1
+HEAT = frozenset({"hw_thermal_ns", "sw_thermal_ns"})
+LOCKED_READINGS = 2
+"""Of the clock, which is read every ten seconds."""
+LOCKED_USED = 5.0
+"""Percent: one that is hardly used lowers its clock by itself."""
+EXPLAINED = codes.IDLE | codes.POWER_CAP | codes.POWER_BRAKE | codes.SYNC_BOOST | codes.DISPLAY
+"""Reasons for a low clock that are not somebody's setting. Heat is asked of the thermometer."""
 
 WHY = {
     "hw_thermal_ns": ("heat", "its hardware is too hot"),
@@ -40,7 +50,10 @@ STATES = {"lost": "its driver does not reach it any more", "reset_required": "it
 
 def find(facts: Facts) -> Iterator[Symptom]:
     for series in facts.gpus.values():
-        yield from _held_down(facts, series)
+        locked = list(_locked(facts, series))
+        yield from locked
+        if not locked:
+            yield from _held_down(facts, series)
     for number in sorted({row["gpu"] for row in facts.gpu_rows}):
         yield from _changed(facts, [row for row in facts.gpu_rows if row["gpu"] == number])
 
@@ -52,6 +65,8 @@ def _held_down(facts: Facts, series: GpuSeries) -> Iterator[Symptom]:
         for first, last in runs(ratio >= SLOWED_RATIO, least=LEAST_S, bridge=BRIDGE_S):
             from_us, to_us = max(series.at_us(first), facts.start_us), min(series.at_us(last), facts.end_us)
             if to_us <= from_us or (name == "sw_thermal_ns" and not _clock_fell(series, first, last)):
+                continue
+            if name in HEAT and _was_cool(facts, series, first, last):
                 continue
             trouble, why = WHY[name]
             seconds = float(np.nansum(np.minimum(ratio[first:last], 1.0)))
@@ -75,7 +90,7 @@ def _bits(reasons: Floats) -> Floats:
     ratio, last = np.zeros(len(reasons)), 0.0
     for second, bits in enumerate(reasons.tolist()):
         if not np.isnan(bits):
-            last = float(bool(int(bits) & HW_SLOWDOWN))
+            last = float(bool(int(bits) & codes.HARDWARE))
         ratio[second] = last
     return ratio
 
@@ -90,6 +105,71 @@ def _clock_fell(series: GpuSeries, first: int, last: int) -> bool:
 def _hot(series: GpuSeries, first: int, last: int) -> str:
     part = series.figures["temperature_c"][first:last]
     return "" if np.isnan(part).all() else f", at {np.nanmax(part):.0f} °C"
+
+
+def _hottest(series: GpuSeries, name: str, first: int, last: int) -> float | None:
+    part = series.figures[name][first:last]
+    return None if np.isnan(part).all() else float(np.nanmax(part))
+
+
+def _limit_c(facts: Facts, series: GpuSeries) -> int | None:
+    return facts.gauges(*SLOWDOWN_GAUGE, facts.end_us).get(str(series.gpu))
+
+
+def _was_cool(facts: Facts, series: GpuSeries, first: int, last: int) -> bool:
+    hottest = (_hottest(series, name, first, last) for name in ("temperature_c", "memory_temperature_c"))
+    temperature_c, memory_c = hottest
+    return is_cool(temperature_c, _limit_c(facts, series), memory_c)
+
+
+# --- locked clocks ---------------------------------------------------------------------------------------------------
+
+
+def _locked(facts: Facts, series: GpuSeries) -> Iterator[Symptom]:
+    """Readings in a row, of a GPU in use, at which the clock was the same and low."""
+    clock, used = series.figures["clock_sm_mhz"], series.figures["utilisation"]
+    most_mhz = _most_mhz(facts, series.gpu)
+    known = np.flatnonzero(~np.isnan(clock) & (used >= LOCKED_USED)).tolist()
+    readings = [at for at in known if facts.start_us <= series.at_us(at) < facts.end_us]
+    for mhz, same in groupby(readings, key=lambda at: float(clock[at])):
+        seconds = list(same)
+        span = seconds[0], seconds[-1] + 1
+        if len(seconds) < LOCKED_READINGS or not is_low(mhz, most_mhz):
+            continue
+        if not _is_explained(series, seconds) and _was_cool(facts, series, *span):
+            yield _locked_symptom(facts, series, span, mhz, most_mhz)
+
+
+def _is_explained(series: GpuSeries, seconds: list[int]) -> bool:
+    """The driver names a reason that is no setting at one of these readings, or was never asked for reasons."""
+    bits = series.figures["reasons"][seconds]
+    return bool(np.isnan(bits).all()) or any(int(one) & EXPLAINED for one in bits.tolist() if not np.isnan(one))
+
+
+def _most_mhz(facts: Facts, gpu: int) -> int | None:
+    rows = (row["clock_sm_max_mhz"] for row in reversed(facts.gpu_rows) if row["gpu"] == gpu)
+    return next((most for most in rows if most), None)
+
+
+def _locked_symptom(
+    facts: Facts, series: GpuSeries, span: tuple[int, int], mhz: float, most_mhz: int | None
+) -> Symptom:
+    temperature_c, limit_c = _hottest(series, "temperature_c", *span) or 0.0, _limit_c(facts, series)
+    bits = series.figures["reasons"][slice(*span)]
+    is_applied = any(int(one) & codes.APPLICATION_CLOCKS for one in bits.tolist() if not np.isnan(one))
+    how = "its application clocks are set" if is_applied else "its clocks are locked"
+    text = (
+        f"GPU {series.gpu} runs at {clock_text(mhz, most_mhz)} while it is used, at "
+        f"{temperature_text(temperature_c, limit_c)}, and no power limit is active: {how} to {mhz:,.0f} MHz"
+    )
+    times = (max(series.at_us(span[0]), facts.start_us), min(series.at_us(span[1]), facts.end_us))
+    return _symptom(facts, series.gpu, times, text, "warning", {
+        "trouble": "locked", "clock_mhz": round(mhz), "clock_max_mhz": most_mhz, "applied": is_applied,
+        "temperature_c": round(temperature_c), "limit_c": limit_c,
+    })  # fmt: skip
+
+
+# --- what else is wrong with one --------------------------------------------------------------------------------------
 
 
 def _changed(facts: Facts, rows: list[dict[str, Any]]) -> Iterator[Symptom]:
@@ -133,8 +213,9 @@ def _symptom(
 DETECTOR = Detector(
     kind="gpu_slow",
     title="a GPU is slow by itself",
-    reported_when="a GPU held its clocks down for heat or a power brake for 20% of three seconds or more, had memory "
-    "errors that could not be corrected, or was lost by its driver",
+    reported_when="a GPU held its clocks down for heat or a power brake for 20% of three seconds or more, ran at half "
+    "of its clock or less though it was used and cool, had memory errors that could not be corrected, or was lost by "
+    "its driver",
     find=find,
     source="gpu_seconds",
     role="victim",

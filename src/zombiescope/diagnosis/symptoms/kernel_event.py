@@ -29,7 +29,7 @@ _POLLED_THERE = "napi CPU"
 _HARMLESS = frozenset(
     {
         "mark", "cgroup_churn", "unit_restart", "container_restart", "clock_step", "lookup_stuck", "helper_failed",
-        "frozen_given_up", "kernel_log_gap", "tasks_wait",
+        "frozen_given_up", "gpu_throttled", "kernel_log_gap", "tasks_stopped", "tasks_wait",
     }
 )  # fmt: skip
 """What the recorder says about itself, and what other detectors report."""

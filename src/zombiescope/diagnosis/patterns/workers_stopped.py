@@ -1,0 +1,80 @@
+"""Processes that others wait for were stopped by a signal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from zombiescope.diagnosis.case import Case
+from zombiescope.diagnosis.incident import Actor, Fix
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured
+from zombiescope.diagnosis.plan import shell
+from zombiescope.diagnosis.symptom import Symptom
+from zombiescope.plans.step import change, command, note
+
+MOST_PIDS = 64
+
+
+def examine(case: Case) -> Evidence:
+    found = [one for one in case.of_kind("workers_stopped", "gpu_idle") if _stopped(one)]
+    if not found:
+        return Evidence(())
+    worst = max(found, key=lambda one: (one.kind == "gpu_idle", one.seconds))
+    pids = _stopped(worst)
+    seen = measured(f"{len(pids)} processes were in state T (stopped)", len(pids), "processes", "waiting", True,
+                    at_us=worst.from_us)  # fmt: skip
+    return Evidence((seen, *_waits(worst)), Actor(comm=worst.facts.get("comm"), pid=pids[0]), worst.text, _fix(pids))
+
+
+def _waits(symptom: Symptom) -> Iterator[Measurement]:
+    """What the parent did; of a GPU the symptom says it."""
+    if symptom.kind == "workers_stopped":
+        before = symptom.facts["parent_before"]
+        text = f"{symptom.facts['parent_comm']} used {before:.2f} of a core before, and none while it waited"
+        yield measured(text, before, "cores", "samples", True, at_us=symptom.from_us)
+
+
+def _stopped(symptom: Symptom) -> list[int]:
+    return list(symptom.facts["pids"] if symptom.kind == "workers_stopped" else symptom.facts["stopped"])
+
+
+def _fix(pids: list[int]) -> Fix:
+    shown = [str(pid) for pid in pids[:MOST_PIDS]]
+    look = shell("ps", "-o", "pid,ppid,stat,etime,args", "-p", ",".join(shown))
+    return Fix(
+        "find out who stopped them, and let them go on",
+        (
+            command(look, "whether they are the same and still stopped (T)"),
+            change(
+                shell("kill", "-CONT", *shown),
+                "they go on where they were",
+                touches=f"{len(shown)} processes run again",
+                risk="whoever stopped them may have had a reason: a debugger, a limit of CPU, a suspended job",
+                undo=shell("kill", "-STOP", *shown),
+                verify=look,
+                part="stop-gap",
+            ),
+            note("who sent the signal is not recorded: a debugger, cpulimit, a batch system that suspends jobs, or a "
+                 "person"),
+        ),
+    )  # fmt: skip
+
+
+PATTERN = Pattern(
+    id="workers-stopped",
+    title="Workers are stopped by a signal",
+    proof="kernel",
+    seen_on=("6.18",),
+    looks_like="Training makes no step and the GPU is idle, no core is short of anything, and nothing waits for a disk "
+    "or a server. In ps the workers are in state T.",
+    confirmed_by="Processes that were busy until a moment and were in state T from then on, while the process that "
+    "started them, which used the CPU before, used none.",
+    refuted_by="Nothing: it is measured where it happens. A job that is suspended in a terminal stops as a whole, with "
+    "only the shell above it, and is not counted.",
+    remedy="Find out what sends the signal, and change that.",
+    stop_gap="kill -CONT lets them go on at once; nothing is lost",
+    examine=examine,
+    symptoms=frozenset({"workers_stopped", "gpu_idle"}),
+    hog="Nobody: who is stopped uses no CPU.",
+    culprit="The stopped processes; who stopped them is not recorded.",
+    known_from="eight DataLoader workers of a job on an H200, stopped for 12 s with SIGSTOP",
+)
