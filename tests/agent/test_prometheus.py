@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -23,6 +24,7 @@ import pytest
 import yaml
 from tests.conftest import Needs
 from tests.helpers.agent_process import AgentProcess, free_port, running_agent, until
+from tests.helpers.publisher import heartbeat_of
 
 pytestmark = [pytest.mark.agent, pytest.mark.timeout(420)]
 
@@ -236,6 +238,34 @@ def test_an_incident_goes_all_the_way_to_the_pager_and_back(tmp_path: Path) -> N
             assert value(base, 'zombiescope_webhook_alerts_total{result="accepted"}') == 2
             targets = get(f"{base}/targets")["data"]["activeTargets"]
             assert [one["lastError"] for one in targets] == [""]
+
+
+def test_a_recorder_that_is_stopped_goes_to_the_pager_and_is_over_when_it_runs_again(tmp_path: Path) -> None:
+    alert = "ZombiescopePartDown"
+    with received() as hook, alertmanager(tmp_path, hook.url) as alerts_to:
+        webhook = {"url": f"http://127.0.0.1:{alerts_to}/api/v2/alerts", "format": "alertmanager", "every": "1s"}
+        with (
+            running_agent(tmp_path, recorder={"diagnose": False, "hz": 20}, webhook=webhook) as agent,
+            heartbeat_of(agent) as publishers,
+            prometheus(tmp_path, agent, alerts_to) as base,
+        ):
+            until("a scrape", lambda: value(base, 'zombiescope_part_up{part="recorder"}') == 1)
+            for pid in publishers:
+                os.kill(pid, signal.SIGSTOP)
+            until("it fires", lambda: (alert, "") in firing(base))
+            both = {"prometheus: recorder", "webhook: part: recorder"}
+            until("both report it", lambda: both <= of_parts(hook, "firing"))
+            for pid in publishers:
+                os.kill(pid, signal.SIGCONT)
+            until("it is over", lambda: (alert, "") not in firing(base))
+            until("both report that", lambda: both <= of_parts(hook, "resolved"), 120)
+
+
+def of_parts(hook: Received, status: str) -> set[str]:
+    """Who reported which part: the rules of Prometheus, or our own webhook."""
+    labels = [one["labels"] for message in hook.messages for one in message["alerts"] if one["status"] == status]
+    rules = {f"prometheus: {one['part']}" for one in labels if "part" in one}
+    return rules | {f"webhook: {one['incident']}" for one in labels if one.get("cause") == "part-down"}
 
 
 def told(hook: Received) -> set[tuple[str, str]]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +19,13 @@ from zombiescope._feed import Feed
 from zombiescope.agent import kubernetes, parts
 from zombiescope.agent.health import Health
 from zombiescope.agent.kubernetes import KubernetesSection, KubernetesService
+from zombiescope.agent.part_watch import PartWatch
 from zombiescope.agent.service import Context
 from zombiescope.agent.tally import Tally
 from zombiescope.recorder.feed import FedPod, FeedSocket
-from zombiescope.recording import incident_file, locate
+from zombiescope.recording import health, incident_file, locate
 from zombiescope.recording.event import Event
+from zombiescope.recording.health import LIVE_DIAGNOSIS, RECORDER, Part
 
 pytestmark = pytest.mark.cluster
 NOW = 1_800_000_000_000_000
@@ -72,6 +76,7 @@ def rights(plane: ControlPlane, namespace: str) -> Iterator[Path]:
 
 @pytest.fixture
 def agent(rights: Path, own_node: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Agent]:
+    monkeypatch.setenv("ZOMBIESCOPE_RUNTIME_DIR", str(tmp_path))
     monkeypatch.setattr(kubernetes, "LOOK_S", 0.2)
     monkeypatch.setattr(kubernetes, "FEED_S", 0.1)
     monkeypatch.setattr(locate, "is_locked", lambda _: True)
@@ -110,6 +115,37 @@ def test_a_server_that_is_away_is_on_the_axis(plane: ControlPlane, agent: Agent)
     plane.start_server()
     until(lambda: any(isinstance(one, Event) and one.kind == "kubernetes_back" for one in agent.take()), 60)
     until(lambda: agent.state == "ok")
+
+
+def test_a_dead_live_diagnosis_is_an_event_of_the_node(
+    plane: ControlPlane, agent: Agent, own_node: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when it fails while the server is away."""
+    monkeypatch.setattr(PartWatch, "quiet_s", 1.0)
+
+    def events() -> dict[str, dict[str, Any]]:
+        listed = plane.items(f"/api/v1/namespaces/default/events?fieldSelector=involvedObject.name={own_node}")
+        return {one["reason"]: one for one in listed if LIVE_DIAGNOSIS in one["message"]}
+
+    path = health.path_of(agent.node_dir, os.getpid())
+    until(lambda: agent.state == "ok")
+    plane.stop_server(at_once=True)
+    dead = Part(LIVE_DIAGNOSIS, "failed", 100.0, why="failed: self-test: it died of SIGSEGV", failures=1)
+    health.publish(path, RECORDER, agent.node_dir, [dead])
+    plane.start_server()
+
+    def reported() -> dict[str, dict[str, Any]]:
+        # A stand-in for the recorder: it has to beat while the server comes back.
+        health.publish(path, RECORDER, agent.node_dir, [dead])
+        return events()
+
+    until(lambda: "ZombiescopePartFailed" in reported(), 90)
+    event = events()["ZombiescopePartFailed"]
+    assert event["message"] == "zombiescope: live diagnosis failed: self-test: it died of SIGSEGV"
+    assert (event["type"], event["involvedObject"]["kind"]) == ("Warning", "Node")
+    dead = replace(dead, state="ok")
+    until(lambda: "ZombiescopePartRecovered" in reported(), 60)
+    assert events()["ZombiescopePartRecovered"]["type"] == "Normal"
 
 
 def test_an_incident_is_told_and_conditions_are_unknown_when_the_agent_ends(

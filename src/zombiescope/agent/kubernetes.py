@@ -11,25 +11,30 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from zombiescope._feed import Feed
+from zombiescope.agent import node_parts
 from zombiescope.agent.config.setting import setting
+from zombiescope.agent.part_watch import PartChange, PartWatch
 from zombiescope.agent.service import Context, Service
 from zombiescope.cluster import access
 from zombiescope.cluster.access import Access
 from zombiescope.cluster.backoff import Backoff, Outage
 from zombiescope.cluster.changes import PodEvent
-from zombiescope.cluster.incident_news import News, news
+from zombiescope.cluster.incident_news import News, bounded, news
 from zombiescope.cluster.node_conditions import NodeConditions
 from zombiescope.cluster.node_events import NodeEvents
 from zombiescope.cluster.pod import Pod
 from zombiescope.cluster.pod_watch import PodWatch
 from zombiescope.cluster.ray_watch import RayWatch
 from zombiescope.recording import incident_file, locate
+from zombiescope.recording.health import LIVE_DIAGNOSIS, RECORDER
 
 if TYPE_CHECKING:
     from lightkube import AsyncClient
@@ -40,6 +45,8 @@ AGAIN_S = 60.0
 LOOK_S = 5.0
 STOP_LOOK_S = 1.0
 LAST_WORD_S = 3.0
+MOST_PART_NEWS = 100
+PART_FAILED, PART_RECOVERED = "ZombiescopePartFailed", "ZombiescopePartRecovered"
 SOURCE = "kubernetes"
 AWAY, BACK = "kubernetes_away", "kubernetes_back"
 BLIND = "no recorder runs on this node"
@@ -57,7 +64,9 @@ class KubernetesSection:
     node: str | None = setting(
         None, "This node's name in Kubernetes. Default: $NODE_NAME, else the host's name.", pattern=r"[a-z0-9.-]{1,253}"
     )
-    events: bool = setting(True, "An Event on the Node for every incident.")
+    events: bool = setting(
+        True, "An Event on the Node for every incident, and for every part of zombiescope that fails."
+    )
     conditions: bool = setting(
         False, "Node conditions CoreStarvation, CgroupLeak and UnitCrashLoop. Some tools replace a node for them."
     )
@@ -91,6 +100,10 @@ class _Session:
         node = self._access.node_name()
         self._watch = PodWatch(node, on_pod=self._pod, on_gone=lambda _: None, on_event=self._event, say=self._say)
         self._events = NodeEvents(node) if section.events else None
+        self._part_events = NodeEvents(node) if section.events else None
+        self._down = PartWatch(partial(node_parts.news, context.node_dir, context.health))
+        self._part_news: deque[News] = deque(maxlen=MOST_PART_NEWS)
+        """Not yet told: the API server may be away."""
         self._conditions = NodeConditions(node) if section.conditions else None
         self._ray = RayWatch(self._access.async_client, self._event, self._notes.append) if section.ray else None
         self._telling = Outage(self._say)
@@ -101,6 +114,7 @@ class _Session:
         tasks = [asyncio.create_task(part) for part in parts]
         try:
             while not stop.is_set() and not any(task.done() for task in tasks):
+                self._context.beat(2 * STOP_LOOK_S)
                 await asyncio.sleep(STOP_LOOK_S)
             for task in tasks:
                 if task.done():
@@ -151,6 +165,7 @@ class _Session:
 
     def _healthy(self) -> None:
         if self._telling.lasts_s is None:
+            self._context.worked()
             more = [f"{self._watch.refused} more do not fit"] if self._watch.refused else []
             self._context.say("ok", "; ".join([f"follows the pods of {self._watch.node}", *more, *self._notes]))
 
@@ -181,9 +196,24 @@ class _Session:
         for one in known if self._events is not None else ():
             assert self._events is not None
             await self._events.tell(client, one)
+        if self._part_events is not None:
+            await self._tell_of_parts(client, self._part_events)
         if self._conditions is not None:
-            blind = None if locate.is_locked(self._context.node_dir) else BLIND
-            await self._conditions.settle(client, known, blind)
+            await self._conditions.settle(client, known, self._blind())
+
+    def _blind(self) -> str | None:
+        """Why nobody knows of incidents: no condition is False because nobody looks."""
+        if not locate.is_locked(self._context.node_dir):
+            return BLIND
+        parts = node_parts.read(self._context.node_dir, self._context.health)
+        dead = (part for part in parts if part.name in (RECORDER, LIVE_DIAGNOSIS) and part.state in node_parts.BAD)
+        return next(map(node_parts.brief, dead), None)
+
+    async def _tell_of_parts(self, client: AsyncClient, events: NodeEvents) -> None:
+        self._part_news.extend(part_news(change) for change in self._down.poll())
+        while self._part_news:
+            await events.tell(client, self._part_news[0])
+            self._part_news.popleft()
 
     def _incidents(self) -> list[News]:
         found = (news(entry) for entry in incident_file.read(self._context.node_dir))
@@ -200,6 +230,16 @@ class _Session:
                     await self._conditions.settle(client, (), OVER)
                 finally:
                     await client.close()
+
+
+def part_news(change: PartChange) -> News:
+    """What a part that fails, or works again, is to the cluster."""
+    failed = change.kind == "failed"
+    said = node_parts.brief(change.part) if failed else f"{change.part.name} works again"
+    return News(
+        change.identity[:80], PART_FAILED, bounded(f"zombiescope: {said}"), failed, failed, frozenset(),
+        change.part.since, subject=change.part.name[:80], over_reason=PART_RECOVERED,
+    )  # fmt: skip
 
 
 def _fed(pod: Pod) -> dict[str, Any]:

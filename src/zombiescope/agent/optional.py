@@ -5,11 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from zombiescope._errors import UserError
-
-
-class MissingPackageError(UserError):
-    """An extra of ours is not installed."""
+from zombiescope._packages import MissingPackageError
 
 
 def package(name: str, extra: str) -> Any:

@@ -2,8 +2,11 @@
 
 A service is anything with a name and run(): it works until `stop` is set, and then returns within a few seconds. It may
 raise: it is started again after a while, and that is said once. What it asks may hang; it gives its own time limits,
-because a thread cannot be ended from outside. Imports of optional packages belong into run(), never to the top of its
-module: `--check-config` reads all sections on a machine that has none of them (optional.py says what is missing).
+because a thread cannot be ended from outside. Before each wait it says how long that may take (`context.beat`): a
+service that is silent for longer is reported as hung.
+
+Imports of optional packages belong into run(), never to the top of its module: `--check-config` reads all sections on a
+machine that has none of them (optional.py says what is missing).
 """
 
 from __future__ import annotations
@@ -42,6 +45,14 @@ class Context:
     def say(self, state: State, text: str = "") -> None:
         """How this service is. Said once, however often it is called with the same words."""
         self.health.say(self.name, state, text)
+
+    def beat(self, within_s: float) -> None:
+        """This service lives, and beats again within this time; one that does not is reported as hung."""
+        self.health.beat(self.name, within_s)
+
+    def worked(self, times: int = 1) -> None:
+        """This service did what it is for."""
+        self.health.worked(self.name, times)
 
     def count(self, name: str, amount: float = 1.0, *labels: str) -> None:
         self.tally.add(name, amount, *labels)

@@ -1,8 +1,8 @@
 """The services' own process: `python -m zombiescope.agent.services '<json>'`, started by the supervisor.
 
-It has none of the recorder's capabilities. It reads the configuration, starts a thread for each service, says every few
-seconds that it lives, and ends when the supervisor has ended. On SIGHUP it reads the configuration again: services
-whose section changed are started anew, the others are left alone.
+It has none of the recorder's capabilities. It reads the configuration, starts a thread for each service, publishes
+every two seconds how each of them is (heartbeat.py), and ends when the supervisor has ended. On SIGHUP it reads the
+configuration again: services whose section changed are started again, the others are left alone.
 """
 
 from __future__ import annotations
@@ -21,16 +21,19 @@ from typing import Any
 from zombiescope import _json
 from zombiescope._confinement import confine
 from zombiescope._text import printable
-from zombiescope.agent import parts
+from zombiescope.agent import node_parts, parts
 from zombiescope.agent.config.load import ConfigurationError, Loaded, load, needs_restart
-from zombiescope.agent.health import Health
+from zombiescope.agent.health import MARGIN_S, Health
+from zombiescope.agent.heartbeat import Heartbeat
 from zombiescope.agent.own_families import RECORDER_STARTS, SERVICES_STARTS
 from zombiescope.agent.service import Context, Progress
 from zombiescope.agent.tally import Tally
 from zombiescope.agent.threads import ServiceThreads
+from zombiescope.recording import health
 
-BEAT_S = 5.0
 STOP_S = 6.0
+SUPERVISOR_S = health.SILENT_S - MARGIN_S
+"""The supervisor is heard every two seconds."""
 
 
 def say(line: str) -> None:
@@ -61,6 +64,8 @@ class Services:
         self._tally.add(SERVICES_STARTS, settings.starts + 1)
         self._health = Health(say)
         self._progress = Progress(settings.counted_us)
+        self._heartbeat = Heartbeat(Path(settings.node_dir), self._health, say)
+        self._health.say(node_parts.SUPERVISOR, "ok")
         self._threads = ServiceThreads(self._context)
         self._signals: set[int] = set()
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -75,15 +80,18 @@ class Services:
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, lambda number, _: self._signals.add(number))
+        self._heartbeat.begin()
         for part in parts.PARTS:
             self._start(part)
         gc.collect()
         gc.freeze()
         self._beat(b"alive\n")
+        self._health.beat(node_parts.SUPERVISOR, SUPERVISOR_S)
         while not self._signals & {signal.SIGINT, signal.SIGTERM} and self._turn():
             if signal.SIGHUP in self._signals:
                 self._signals.discard(signal.SIGHUP)
                 self._reload()
+        self._heartbeat.end()
         self._threads.stop_all(STOP_S)
 
     # --- services ----------------------------------------------------------------------------------------------------
@@ -119,7 +127,8 @@ class Services:
 
     def _turn(self) -> bool:
         """False when the supervisor has ended."""
-        ready, _, _ = select.select([self._wake_read, 0], [], [], BEAT_S)
+        self._heartbeat.publish()
+        ready, _, _ = select.select([self._wake_read, 0], [], [], self._heartbeat.wait_s)
         if self._wake_read in ready:
             with suppress(BlockingIOError):
                 os.read(self._wake_read, 512)
@@ -134,6 +143,10 @@ class Services:
     def _understand(self, line: bytes) -> None:
         with suppress(ValueError, TypeError):
             said = _json.loads(line)
+            self._health.beat(node_parts.SUPERVISOR, SUPERVISOR_S)
+            self._health.worked(node_parts.SUPERVISOR)
+            self._health.recorder_down = str(said["recorder_down"]) if said.get("recorder_down") else None
+            self._health.recorder_restarts = max(0, int(said["recorder_starts"]) - 1)
             self._tally.set(RECORDER_STARTS, float(said["recorder_starts"]))
 
     def _beat(self, line: bytes) -> bool:

@@ -4,7 +4,8 @@ It holds the capabilities that the recorder needs, so it opens no socket but sys
 recording, and imports nothing but the standard library. The services' process has none of them (services.py).
 
     recorder   that cannot start at all ends us: it has said why. Later it is started again, and that is said
-    services   that are silent for SILENT_S are killed and started again; the recorder does not notice
+    services   that are silent for REPORT_S are reported, for SILENT_S killed and started again; the recorder does not
+               notice
     SIGHUP     is handed to the services, which read the configuration again
     SIGTERM    ends both; the recorder writes its last frame first
 """
@@ -29,7 +30,8 @@ from zombiescope.agent.notify import Notifier
 from zombiescope.recording import locate
 
 SILENT_S = 60.0
-TURN_S = 5.0
+REPORT_S = 8.0
+TURN_S = 2.0
 START_TURN_S = 0.1
 RECORDER_STOP_S, SERVICES_STOP_S = 15.0, 8.0
 _SERVICES = "zombiescope.agent.services"
@@ -50,7 +52,9 @@ class Supervisor:
         self._recorder = Child("the recorder", self._start_recorder)
         self._services = Child("the services", self._start_services)
         self._beats = -1
-        self._heard_s = 0.0
+        self._heard_s = self._told_s = 0.0
+        self._silence_reported = False
+        self._recorder_down: str | None = None
         self._counted_us: int | None = None
         """How far the services had counted the recording when they last said so."""
         self._ready = self._services_up = False
@@ -106,8 +110,9 @@ class Supervisor:
     def _start_what_is_due(self) -> None:
         now_s = time.monotonic()
         if self._recorder.start_if_due(now_s) and self._recorder.starts > 1:
+            self._recorder_down = None
             self._tell_services()
-        if self._services.start_if_due(now_s):
+        if self._services.start_if_due(now_s) or now_s - self._told_s >= TURN_S:
             self._tell_services()
 
     def _reap(self) -> int | None:
@@ -117,7 +122,10 @@ class Supervisor:
         if code is not None:
             if not self._ready:
                 return code or 1
-            say(f"the recorder {exit_text(code)}; it is started again in {self._recorder.next_start_s - now_s:.0f} s")
+            wait_s = self._recorder.next_start_s - now_s
+            self._recorder_down = f"{exit_text(code)}; it is started again in {wait_s:.0f} s"
+            say(f"the recorder {exit_text(code)}; it is started again in {wait_s:.0f} s")
+            self._tell_services()
         code = self._services.ended(now_s)
         if code is not None:
             if code == 2:  # a configuration that cannot be used; it has said so
@@ -125,11 +133,19 @@ class Supervisor:
             say(
                 f"the services {exit_text(code)}; they are started again in {self._services.next_start_s - now_s:.0f} s"
             )
-        elif self._services.running and now_s - self._heard_s > SILENT_S:
+        elif self._services.running:
+            self._judge_silence(now_s - self._heard_s)
+        return None
+
+    def _judge_silence(self, silent_s: float) -> None:
+        """`status` and /readyz show it by the age of their heartbeat file; this is for the log."""
+        if silent_s > SILENT_S:
             say(f"the services have been silent for {SILENT_S:.0f} s and are ended")
             self._services.signal(signal.SIGKILL)
-            self._heard_s = now_s
-        return None
+            self._heard_s = time.monotonic()
+        elif silent_s > REPORT_S and self._services_up and not self._silence_reported:
+            self._silence_reported = True
+            say(f"the services have been silent for {silent_s:.0f} s; they are ended after {SILENT_S:.0f} s")
 
     def _become_ready(self) -> None:
         if self._ready or not self._services_up or not locate.is_locked(self._node_dir):
@@ -158,7 +174,7 @@ class Supervisor:
             if not said:  # it has ended; SIGCHLD follows
                 time.sleep(0.01)
                 return
-            self._heard_s, self._services_up = time.monotonic(), True
+            self._heard_s, self._services_up, self._silence_reported = time.monotonic(), True, False
             counted = [line[8:] for line in said.split(b"\n") if line.startswith(b"counted ")]
             if counted and counted[-1].isdigit() and int(counted[-1]):
                 self._counted_us = int(counted[-1])
@@ -168,12 +184,17 @@ class Supervisor:
     # --- talking to them ---------------------------------------------------------------------------------------------
 
     def _tell_services(self) -> None:
-        """What only we know, a JSON object a line. A service process that does not read is no reason to wait."""
+        """What only we know, a JSON object a line, every two seconds: that we live too. A service process that does not
+        read is no reason to wait."""
+        self._told_s = time.monotonic()
         process = self._services.process
         if process is None or process.stdin is None:
             return
         recorder = self._recorder.process
-        line = {"recorder_starts": self._recorder.starts, "recorder_pid": recorder.pid if recorder else None}
+        line = {
+            "recorder_starts": self._recorder.starts, "recorder_pid": recorder.pid if recorder else None,
+            "recorder_down": self._recorder_down,
+        }  # fmt: skip
         with suppress(OSError):
             os.set_blocking(process.stdin.fileno(), False)
             os.write(process.stdin.fileno(), json.dumps(line).encode() + b"\n")

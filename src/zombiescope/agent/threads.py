@@ -17,6 +17,8 @@ FIRST_WAIT_S, MOST_WAIT_S = 1.0, 60.0
 RAN_WELL_S = 120.0
 """Whoever worked for this long starts with the first wait again."""
 STOP_S = 5.0
+START_S = 30.0
+"""Until its first beat a service may take so long: it imports what it needs."""
 RESTARTS = "zombiescope_agent_service_restarts_total"
 
 
@@ -49,12 +51,13 @@ class ServiceThread:
         wait_s = self._first_wait_s
         while not self._stop.is_set():
             began_s = time.monotonic()
+            self._context.beat(START_S)
             try:
                 self.service.run(self._context, self._stop)
                 if not self._stop.is_set():
                     self._context.say("off", "it has nothing more to do")
                 return
-            except Exception as error:  # noqa: BLE001  a service may raise anything; the others go on
+            except (Exception, SystemExit) as error:  # noqa: BLE001  a service may raise anything; the others go on
                 self._context.say("failed", _why(error))
                 self._context.count(RESTARTS, 1, self.service.name)
             if time.monotonic() - began_s > RAN_WELL_S:
@@ -63,7 +66,7 @@ class ServiceThread:
             wait_s = min(2 * wait_s, MOST_WAIT_S)
 
 
-def _why(error: Exception) -> str:
+def _why(error: BaseException) -> str:
     if isinstance(error, UserError):
         return str(error)
     text = " ".join(str(error).split())[:300]

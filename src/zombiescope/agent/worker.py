@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from zombiescope import _json, _python
@@ -22,7 +23,10 @@ from zombiescope._errors import UserError
 from zombiescope.agent.child import exit_text
 
 TERM_S = 3.0
+LIMIT_S = 10.0
+"""To start it and to end it, beside the time for which it may be silent."""
 LINE_BYTES = 1 << 20
+STOPPED_S = 5.0
 _POLL_S = 0.5
 
 
@@ -45,7 +49,7 @@ def run(
     )  # fmt: skip
     try:
         _hand_over(process, document)
-        silent = _listen(process, said, stop, silence_s)
+        silent = _listen(process, said, stop, silence_s, module)
         if silent:
             raise WorkerError(f"{module} said nothing for {silence_s:g} s and was ended", "it is started again")
         if not stop.is_set() and (code := process.wait(TERM_S)) != 0:
@@ -61,15 +65,23 @@ def _hand_over(process: subprocess.Popen[bytes], document: Mapping[str, Any]) ->
 
 
 def _listen(
-    process: subprocess.Popen[bytes], said: Callable[[dict[str, Any]], None], stop: threading.Event, silence_s: float
+    process: subprocess.Popen[bytes],
+    said: Callable[[dict[str, Any]], None],
+    stop: threading.Event,
+    silence_s: float,
+    module: str,
 ) -> bool:
-    """Whether it fell silent; False: it closed its output, or we were told to stop."""
+    """Whether it fell silent; False: it closed its output, or we were told to stop. Raises WorkerError where it is
+    stopped: that need not be waited out."""
     assert process.stdout is not None
     descriptor, rest, heard_s = process.stdout.fileno(), b"", time.monotonic()
     while not stop.is_set():
         if not select.select([descriptor], [], [], _POLL_S)[0]:
-            if time.monotonic() - heard_s > silence_s:
+            silent_s = time.monotonic() - heard_s
+            if silent_s > silence_s:
                 return True
+            if silent_s > STOPPED_S and _is_stopped(process.pid):
+                raise WorkerError(f"{module} (process {process.pid}) is stopped and was ended", "it is started again")
             continue
         data = os.read(descriptor, 65536)
         if not data:
@@ -82,6 +94,13 @@ def _listen(
                 if isinstance(document, dict):
                     said(document)
     return False
+
+
+def _is_stopped(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0] in ("T", "t")
+    except (OSError, IndexError):
+        return False
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -34,6 +34,10 @@ class News:
     is_warning: bool
     conditions: frozenset[str]
     from_s: float
+    subject: str = ""
+    """Reports with the same reason and subject are one Event."""
+    over_reason: str | None = None
+    """None: the reason, with "Over" behind it."""
 
 
 def news(incident: Mapping[str, Any]) -> News | None:

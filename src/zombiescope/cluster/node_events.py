@@ -1,4 +1,4 @@
-"""Events on our Node, one for each incident: `kubectl describe node` shows them.
+"""Events on our Node, for incidents and for parts of zombiescope that fail: `kubectl describe node` shows them.
 
 The same cause again within an hour is the same Event with a higher count, as kubelet does it. The name of an Event is
 made from the incident, so an agent that was restarted does not tell twice. At most BURST at once and one a minute after
@@ -44,7 +44,8 @@ class NodeEvents:
         self._clock = clock
         self._told: OrderedDict[tuple[str, bool], None] = OrderedDict()
         """(incident, whether it was open): those of which the cluster knows."""
-        self._same: dict[str, _Told] = {}
+        self._same: dict[tuple[str, str], _Told] = {}
+        """(reason, subject) -> the Event that counts it."""
         self._allowance, self._filled_s = float(BURST), clock()
         self.held_back = 0
 
@@ -77,15 +78,16 @@ class NodeEvents:
             self._told.popitem(last=False)
 
     async def _write(self, client: AsyncClient, news: News) -> None:
-        reason = news.reason if news.is_open else f"{news.reason}Over"
-        before, now_s = self._same.get(reason), self._clock()
+        reason = news.reason if news.is_open else news.over_reason or f"{news.reason}Over"
+        same = (reason, news.subject)
+        before, now_s = self._same.get(same), self._clock()
         if before is not None and now_s - before.at_s < SAME_S and await self._repeat(client, before, news):
             before.count, before.at_s = before.count + 1, now_s
             return
         name = f"{self._node[:200]}.{_digest(self._node, news.id, reason)}"
         await self._create(client, name, reason, news)
         self._same = {key: told for key, told in self._same.items() if now_s - told.at_s < SAME_S}
-        self._same[reason] = _Told(name, 1, now_s)
+        self._same[same] = _Told(name, 1, now_s)
 
     async def _create(self, client: AsyncClient, name: str, reason: str, news: News) -> None:
         from lightkube.resources.core_v1 import Event
@@ -124,8 +126,8 @@ class NodeEvents:
         return True
 
     def _message(self, news: News) -> str:
-        more = f" ({self.held_back} more incidents were not reported: too many)" if self.held_back else ""
-        text = news.message if news.is_open else f"over: {news.message}"
+        more = f" ({self.held_back} more were not reported: too many)" if self.held_back else ""
+        text = news.message if news.is_open or news.over_reason is not None else f"over: {news.message}"
         return bounded(text)[: 1000 - len(more)] + more
 
 

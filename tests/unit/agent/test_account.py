@@ -13,6 +13,7 @@ from zombiescope.agent import parts
 from zombiescope.agent.health import Health
 from zombiescope.agent.metrics import families
 from zombiescope.agent.metrics.account import Books
+from zombiescope.agent.metrics.missing_sources import MissingSources
 from zombiescope.agent.service import Context
 from zombiescope.agent.tally import OTHER, Tally
 from zombiescope.recording.tail import Tail
@@ -167,6 +168,61 @@ def test_our_own_cost_and_blindness(tmp_path: Path) -> None:
     assert value(tally, families.GAPS, "ticks") == pytest.approx(6.0)
     lateness = tally.values(families.LATENESS)
     assert (lateness[("0.01",)], lateness[("0.5",)], lateness[("1",)]) == (9, 9, 10)
+
+
+def rewrite_missing(node_dir: Path, *sources: str) -> None:
+    """As the recorder does when a source fails or works again."""
+    node = json.loads((node_dir / "node.json").read_text())
+    node["missing"] = [{"source": source, "why": "it hangs", "grant": "restart it"} for source in sources]
+    (node_dir / "new").write_text(json.dumps(node))
+    (node_dir / "new").rename(node_dir / "node.json")
+
+
+def followed_in_steps(node: Node, place: Path, steps: dict[int, tuple[str, ...]]) -> tuple[Tally, list[set[str]]]:
+    """Each frame as it comes, and what is missing from some of them on."""
+    node_dir = write_segment(place, node.tables).parents[1]
+    given = context(node_dir)
+    books, seen = Books(given, 0), []
+    with Tail(node_dir) as tail:
+        for number, frame in enumerate(tail.poll()):
+            if number in steps:
+                rewrite_missing(node_dir, *steps[number])
+            books.take(frame, tail.header)
+            books.publish()
+            seen.append({source for (source,) in given.tally.values(families.MISSING)})
+    return given.tally, seen
+
+
+def test_a_source_that_fails_later_is_missing_from_then_on_and_no_longer_when_it_works_again(tmp_path: Path) -> None:
+    node = Node()
+    for second in range(1, 31):
+        node.core(at(second), 0, system=10)
+    _, seen = followed_in_steps(node, tmp_path, {0: ("systemd",), 10: ("GPU", "systemd"), 20: ("systemd",)})
+    assert seen[9] == {"systemd"}
+    assert seen[10] == seen[19] == {"GPU", "systemd"}
+    assert seen[20] == seen[29] == {"systemd"}
+
+
+def test_blind_seconds_of_a_source_that_failed_later_count_while_it_fails_and_once(tmp_path: Path) -> None:
+    """The recorder reports the gap only when it is over, or with its segment."""
+    node = Node()
+    for second in range(1, 31):
+        node.core(at(second), 0, system=10)
+    node.add("gaps", time=at(10), end=at(30), source="GPU", why="it hangs")
+    live, _ = followed_in_steps(without_gaps(node), tmp_path / "live", {0: (), 12: ("GPU",)})
+    assert value(live, families.GAPS, "GPU") == pytest.approx(17.0)
+    both, _ = followed_in_steps(node, tmp_path / "both", {0: (), 12: ("GPU",)})
+    assert value(both, families.GAPS, "GPU") == pytest.approx(20.0)
+
+
+def without_gaps(node: Node) -> Node:
+    return Node({name: rows for name, rows in node.tables.items() if name != "gaps"})
+
+
+@pytest.mark.parametrize("damage", [b"", b"[]", b"{", b'{"missing": 3}', b'{"missing": [7, null]}'])
+def test_a_damaged_node_file_is_no_missing_source(tmp_path: Path, damage: bytes) -> None:
+    (tmp_path / "node.json").write_bytes(damage)
+    assert MissingSources(tmp_path).read() == ()
 
 
 def test_whoever_is_started_again_goes_on_where_the_other_stopped(tmp_path: Path) -> None:

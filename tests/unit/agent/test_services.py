@@ -10,7 +10,7 @@ from pathlib import Path
 
 from zombiescope.agent import parts, threads
 from zombiescope.agent.child import Child, exit_text
-from zombiescope.agent.health import Health
+from zombiescope.agent.health import MARGIN_S, Health
 from zombiescope.agent.notify import Notifier
 from zombiescope.agent.service import Context
 from zombiescope.agent.tally import Tally
@@ -66,6 +66,31 @@ def test_a_service_that_raises_is_started_again_and_said_once() -> None:
     assert stage.said == ["bad: no luck (ValueError)"]
     assert stage.tally.values(threads.RESTARTS)[("bad",)] >= 4
     assert stage.health.conditions()["bad"].state == "failed"
+
+
+def test_a_service_that_exits_has_failed_and_is_started_again() -> None:
+    """SystemExit would end its thread without a word."""
+    stage = Stage()
+
+    def leave(_: threading.Event) -> None:
+        raise SystemExit(3)
+
+    thread = ServiceThread(Scripted("bad", leave), stage.context("bad"), first_wait_s=0.001)
+    thread.start()
+    until(lambda: stage.tally.values(threads.RESTARTS).get(("bad",), 0) >= 2)
+    assert stage.health.conditions()["bad"].state == "failed"
+    thread.tell_to_stop()
+    assert thread.join(time.monotonic() + 10)
+
+
+def test_a_service_that_never_beats_after_its_start_hangs() -> None:
+    stage, hangs = Stage(), threading.Event()
+    thread = ServiceThread(Scripted("stuck", lambda _: waits(hangs)), stage.context("stuck"))
+    thread.start()
+    until(lambda: stage.health.conditions()["stuck"].due_s is not None)
+    stage.health.excuse(-threads.START_S - 2 * MARGIN_S)
+    assert [part.state for part in stage.health.parts()] == ["hung"]
+    hangs.set()
 
 
 def test_one_that_works_again_says_so() -> None:

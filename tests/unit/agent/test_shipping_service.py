@@ -77,6 +77,16 @@ def test_a_process_that_says_nothing_is_ended(tmp_path: Path) -> None:
             worker.run("mute", [], {}, _nothing, threading.Event(), 0.6)
 
 
+def test_a_process_that_is_stopped_is_ended_long_before_its_silence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "still.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)\n")
+    monkeypatch.setattr(worker, "STOPPED_S", 0.2)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with pytest.raises(worker.WorkerError, match=r"still \(process \d+\) is stopped and was ended"):
+        worker.run("still", [], {}, _nothing, threading.Event(), 200)
+
+
 def test_a_process_that_fails_says_so(tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text("import sys\nprint('[1]')\nprint('{\"a\": 1}')\nprint('junk')\nsys.exit(3)\n")
     heard: list[dict[str, Any]] = []

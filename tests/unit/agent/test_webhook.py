@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -24,6 +25,8 @@ from zombiescope.agent.webhook.alert import of_incident
 from zombiescope.agent.webhook.messages import FORMATS, NEVER
 from zombiescope.agent.webhook.outbox import MOST, TOGETHER, Outbox
 from zombiescope.agent.webhook.part import SENT, WebhookSection, WebhookService
+from zombiescope.recording import health
+from zombiescope.recording.health import LIVE_DIAGNOSIS, RECORDER, Part
 
 SECRET_PATH = "/services/T000/B000/verysecret"
 
@@ -201,6 +204,30 @@ def test_a_receiver_that_is_away_gets_it_later_and_that_is_said_once(
         until(lambda: len(receiver.got) == 1)
     assert said == ["webhook: http://127.0.0.1:1: Connection refused; it is tried again", "webhook: works again"]
     assert SECRET_PATH not in "".join(said)
+
+
+def test_a_dead_live_diagnosis_is_a_warning_and_its_end_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also its end, when the services were started again meanwhile."""
+    monkeypatch.setenv("ZOMBIESCOPE_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setattr("zombiescope.agent.part_watch.PartWatch.quiet_s", 0.05)
+    path = health.path_of(tmp_path, os.getpid())
+    dead = Part(LIVE_DIAGNOSIS, "failed", 100.0, why="failed: self-test: it died of SIGSEGV", failures=1)
+    health.publish(path, RECORDER, tmp_path, [dead])
+    receiver, said = Receiver(), list[str]()
+    with running(tmp_path, receiver, said):
+        until(lambda: len(receiver.got) == 1)
+    with running(tmp_path, receiver, said):
+        health.publish(path, RECORDER, tmp_path, [Part(LIVE_DIAGNOSIS, "ok", 200.0)])
+        until(lambda: len(receiver.got) == 2)
+    (first,), (second,) = (message["alerts"] for message in receiver.got)
+    assert first["labels"]["alertname"] == "ZombiescopePartDown"
+    assert (first["status"], first["labels"]["severity"]) == ("firing", "warning")
+    assert first["annotations"]["summary"] == "live diagnosis failed: self-test: it died of SIGSEGV"
+    assert second["status"] == "resolved"
+    assert (first["fingerprint"], first["labels"]) == (second["fingerprint"], second["labels"])
+    assert (Path(__file__).parents[3] / first["annotations"]["runbook_url"]).exists()
 
 
 def test_what_is_refused_for_good_is_not_sent_again(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from tests.helpers.api_client import Api
 
 from zombiescope.cluster import incident_news
 from zombiescope.cluster.incident_news import News, news
@@ -78,25 +79,6 @@ def test_a_hostile_name_is_escaped_and_bounded() -> None:
     assert one.reason.isalnum()
 
 
-class Api:
-    """In the place of a client; the real server is asked in tests/cluster."""
-
-    def __init__(self) -> None:
-        self.created: list[dict[str, Any]] = []
-        self.patched: list[dict[str, Any]] = []
-        self.conditions: list[dict[str, Any]] = []
-
-    async def create(self, event: Any, **_: Any) -> None:
-        self.created.append(event.to_dict())
-
-    async def patch(self, _kind: Any, _name: str, patch: dict[str, Any], **_more: Any) -> None:
-        self.patched.append(patch)
-
-    async def get(self, *_: Any) -> Any:
-        found = {"status": {"conditions": self.conditions}}
-        return type("Node", (), {"to_dict": lambda _self: found})()
-
-
 class Clock:
     def __init__(self) -> None:
         self.now = 1_800_000_000.0
@@ -144,7 +126,7 @@ def test_a_storm_is_cut_and_counted() -> None:
     assert len(api.created) == BURST
     clock.now += 61
     tell(events, api, told(id="late"))
-    assert "40 more incidents were not reported" in api.created[-1]["message"]
+    assert "40 more were not reported" in api.created[-1]["message"]
 
 
 def settle(conditions: NodeConditions, api: Api, incidents: list[News], blind: str | None = None) -> bool:

@@ -10,6 +10,17 @@ from zombiescope._text import printable
 
 MOST_BYTES = 1 << 20
 MOST_NODES = 20_000
+DEEPEST = 32
+"""Levels of [] and {}. PyYAML's scanner takes the square of this depth, and no setting needs more than three."""
+
+
+class Loader(yaml.SafeLoader):
+    """Reads plain YAML and refuses deep nesting before the scanner pays for it."""
+
+    def fetch_flow_collection_start(self, TokenClass: type) -> None:  # noqa: N803, the base class calls it that
+        if self.flow_level >= DEEPEST:
+            raise yaml.scanner.ScannerError(None, None, f"more than {DEEPEST} levels of [] and {{}}", self.get_mark())
+        super().fetch_flow_collection_start(TokenClass)  # type: ignore[no-untyped-call]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +53,7 @@ def compose(text: str, name: str) -> yaml.Node | None:
         raise NotYamlError(Mistake(name, "", f"is larger than {MOST_BYTES >> 20} MB"))
     try:
         _refuse_aliases(text, name)
-        root: yaml.Node | None = yaml.compose(text, yaml.SafeLoader)
+        root: yaml.Node | None = yaml.compose(text, Loader)
         return root
     except NotYamlError:
         raise
@@ -56,7 +67,7 @@ def compose(text: str, name: str) -> yaml.Node | None:
 
 def _refuse_aliases(text: str, name: str) -> None:
     """A page of aliases of aliases is a gigabyte when it is read, and no configuration needs one."""
-    for count, event in enumerate(yaml.parse(text, yaml.SafeLoader)):
+    for count, event in enumerate(yaml.parse(text, Loader)):
         if isinstance(event, yaml.AliasEvent):
             line = event.start_mark.line + 1 if event.start_mark else 1
             raise NotYamlError(Mistake(f"{name}:{line}", "", "aliases (*name) are not read here"))

@@ -13,7 +13,7 @@ import yaml
 
 from zombiescope._errors import QuestionError
 from zombiescope._text import printable
-from zombiescope.agent.config.document import Mistake, line_of
+from zombiescope.agent.config.document import Loader, Mistake, line_of
 from zombiescope.agent.config.setting import Declared, Duration, Rule, Size, declared
 from zombiescope.questions.duration import duration_s
 from zombiescope.questions.size import size_bytes
@@ -178,7 +178,7 @@ def _from_environment(override: Override, kind: Any) -> yaml.Node:
         return yaml.ScalarNode(tag, override.text)
     node: yaml.Node | None
     try:
-        node = yaml.compose(override.text, yaml.SafeLoader)
+        node = yaml.compose(override.text, Loader)
     except (yaml.YAMLError, ValueError, RecursionError):
         node = None
     if node is None:

@@ -11,10 +11,9 @@ from __future__ import annotations
 import importlib.metadata
 import threading
 import time
-from contextlib import suppress
 from typing import Any
 
-from zombiescope import _json
+from zombiescope._missing import Missing
 from zombiescope.agent.metrics import families
 from zombiescope.agent.metrics.cgroups_account import CgroupsAccount
 from zombiescope.agent.metrics.cores_account import CoresAccount
@@ -22,10 +21,10 @@ from zombiescope.agent.metrics.cost_account import CostAccount
 from zombiescope.agent.metrics.events_account import EventsAccount
 from zombiescope.agent.metrics.gpus_account import GpusAccount
 from zombiescope.agent.metrics.incident_account import IncidentAccount
+from zombiescope.agent.metrics.missing_sources import MissingSources
 from zombiescope.agent.service import Context
 from zombiescope.agent.tally import Tally
 from zombiescope.recording import schema
-from zombiescope.recording.layout import NODE_FILE
 from zombiescope.recording.log import LogFrame
 from zombiescope.recording.tail import Tail
 
@@ -40,6 +39,8 @@ class NodeAccount:
 
     def __init__(self) -> None:
         self._newest_us: int | None = None
+        self.missing: tuple[Missing, ...] = ()
+        """Sources that cannot be read now, as the recorder reports them."""
 
     def newest_s(self) -> float | None:
         return None if self._newest_us is None else self._newest_us / 1e6
@@ -49,14 +50,19 @@ class NodeAccount:
         counted_us = context.progress.counted_us
         since_us = counted_us if counted_us is not None else int(time.time() * 1e6)
         books = Books(context, since_us)
+        context.beat(POLL_S)
         with Tail(context.node_dir) as tail:
             while not stop.wait(POLL_S):
                 for frame in tail.poll():
+                    context.beat(POLL_S)
+                    context.worked()
                     books.take(frame, tail.header)
                     self._newest_us = frame.wall_us
                     context.progress.counted_us = max(frame.wall_us, context.progress.counted_us or 0)
                 books.publish()
+                self.missing = books.missing.read()
                 context.say("ok")
+                context.beat(POLL_S)
 
 
 class Books:
@@ -65,13 +71,13 @@ class Books:
     def __init__(self, context: Context, since_us: int) -> None:
         tally = context.tally
         self._tally: Tally = tally
-        self._node_file = context.node_dir / NODE_FILE
+        self.missing = MissingSources(context.node_dir)
         self._since_us = since_us
         self._run: object = None
         self._newest_us = 0
         self.cores = CoresAccount(tally)
         self.cgroups = CgroupsAccount(tally)
-        self.events = EventsAccount(tally)
+        self.events = EventsAccount(tally, since_us)
         self.gpus = GpusAccount(tally)
         self.cost = CostAccount(tally, context.node_dir)
         self.incidents = IncidentAccount(tally, context.node_dir, since_us / 1e6)
@@ -101,13 +107,18 @@ class Books:
         self.cgroups.begin_run()
         if isinstance(self._run, int):
             self._tally.set(families.STARTED, self._run / 1e6)
-        with suppress(OSError, ValueError):
-            node = _json.loads(self._node_file.read_bytes())
-            self.cgroups.kernel = node.get("kernel")
-            missing = {str(one.get("source")) for one in node.get("missing") or () if isinstance(one, dict)}
-            self._tally.replace(families.MISSING, (((source,), 1.0) for source in sorted(missing)))
+        self._take_missing()
+
+    def _take_missing(self) -> None:
+        """A source that fails later is missing from then on: the recorder replaces node.json when one does."""
+        sources = sorted({one.source for one in self.missing.read()})
+        self.cgroups.kernel = self.missing.kernel
+        self._tally.replace(families.MISSING, (((source,), 1.0) for source in sources))
+        if self._newest_us > self._since_us:
+            self.events.miss(sources, self._newest_us)
 
     def publish(self) -> None:
+        self._take_missing()
         for account in (self.cores, self.cgroups, self.cost):
             account.publish()
         self.gpus.publish(self._newest_us)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from zombiescope.agent.metrics import families
@@ -20,15 +21,18 @@ Prometheus does not know that it rose."""
 
 
 class EventsAccount:
-    def __init__(self, tally: Tally) -> None:
-        self._tally = tally
+    def __init__(self, tally: Tally, since_us: int = 0) -> None:
+        """What was before `since_us` was counted by another process, or before the agent began."""
+        self._tally, self._since_us = tally, since_us
         for kind in sorted(SERIOUS):
             tally.add(families.KERNEL_EVENTS, 0, kind)
         self._runs: dict[str, int] = {}
         self._latest: dict[str, str] = {}
         """Container as a person names it -> the id that it had last."""
-        self._blind_us: dict[tuple[str, str], int] = {}
-        """(source, why) of a gap that goes on -> up to when it is counted: each segment tells it again."""
+        self._blind_us: dict[str, tuple[int, int]] = {}
+        """Source -> the span of its newest gap that is counted: each segment reports a gap that goes on again."""
+        self._missing_us: dict[str, int] = {}
+        """Source that is missing now -> since when."""
 
     def update(self, frame: LogFrame, counted: bool) -> None:
         for block in frame.blocks:
@@ -72,18 +76,33 @@ class EventsAccount:
         self._runs[identity] = max(runs, self._runs.get(identity, 0))
         self._latest[shown] = identity
 
+    def miss(self, sources: Iterable[str], now_us: int) -> None:
+        """They are missing now. The recorder reports a gap when it is over, or with the segment: that is minutes."""
+        missing = set(sources)
+        for source in missing:
+            since_us = self._missing_us.setdefault(source, now_us)
+            self._tally.add(families.GAPS, self._uncounted_s(source, since_us, now_us), source)
+        self._missing_us = {source: at_us for source, at_us in self._missing_us.items() if source in missing}
+
     def _take_gaps(self, block: Block, counted: bool) -> None:
-        names = ("time", "end", "source", "why")
-        for from_us, to_us, source, why in zip(*(block.column(one) for one in names), strict=True):
+        for from_us, to_us, source in zip(*(block.column(one) for one in ("time", "end", "source")), strict=True):
             if from_us is None or to_us is None:
                 continue
-            key = (source or "?", why or "")
-            new_us = to_us - max(from_us, self._blind_us.get(key, 0))
-            if len(self._blind_us) > families.SOURCES:
-                self._blind_us.pop(next(iter(self._blind_us)))
-            self._blind_us[key] = max(to_us, self._blind_us.get(key, 0))
-            if counted and new_us > 0:
-                self._tally.add(families.GAPS, new_us / 1e6, source or "?")
+            seconds = self._uncounted_s(source or "?", from_us, to_us)
+            if counted and seconds > 0:
+                self._tally.add(families.GAPS, seconds, source or "?")
+
+    def _uncounted_s(self, source: str, from_us: int, to_us: int) -> float:
+        """How much of this span is not counted yet."""
+        from_us, to_us = max(from_us, self._since_us), max(to_us, self._since_us)
+        low_us, high_us = self._blind_us.pop(source, (from_us, from_us))
+        if from_us > high_us:
+            low_us = high_us = from_us
+        new_us = max(0, low_us - from_us) + max(0, to_us - high_us)
+        while len(self._blind_us) > families.SOURCES:
+            self._blind_us.pop(next(iter(self._blind_us)))
+        self._blind_us[source] = (min(low_us, from_us), max(high_us, to_us))
+        return new_us / 1e6
 
 
 def _container(identity: str, name: Any, namespace: Any, pod: Any) -> str:

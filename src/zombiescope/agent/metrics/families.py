@@ -8,6 +8,7 @@ from __future__ import annotations
 from zombiescope.agent.tally import Family
 
 CORES, UNITS, LEAKERS, KINDS, CAUSES, SOURCES, GPUS = 1024, 50, 20, 128, 64, 64, 64
+PARTS_SHOWN = 32
 GPUS_SHOWN = 16
 """With figures of their own: as many as a machine has. Of more only what they lost is told."""
 
@@ -41,6 +42,10 @@ LATENESS = "zombiescope_recorder_tick_lateness_seconds"
 STORE = "zombiescope_store_bytes"
 GAPS = "zombiescope_gap_seconds_total"
 MISSING = "zombiescope_source_missing"
+PART_UP = "zombiescope_part_up"
+PART_SUCCESS = "zombiescope_part_last_success_timestamp_seconds"
+PART_FAILURES = "zombiescope_part_failures_total"
+PART_WORK = "zombiescope_part_work_total"
 LOOKS = "zombiescope_doctor_looks_total"
 NEWEST = "zombiescope_newest_record_timestamp_seconds"
 STARTED = "zombiescope_recorder_start_time_seconds"
@@ -99,8 +104,17 @@ FAMILIES = (
     Family(LATENESS, "histogram", "How late the recorder's ticks were.", buckets=LATENESS_S),
     Family(STORE, "gauge", "What the recording takes on disk."),
     Family(GAPS, "counter", "Seconds in which a source was blind.", ("source",), SOURCES, "one for each source"),
-    Family(MISSING, "gauge", "1 for each source that cannot be read on this node at all.", ("source",), SOURCES,
+    Family(MISSING, "gauge", "1 for each source that cannot be read now.", ("source",), SOURCES,
            "one for each source that is missing"),
+    Family(PART_UP, "gauge",
+           "1 while a part of zombiescope works, 0 when it has failed or hangs; one that is switched off has no line.",
+           ("part",), PARTS_SHOWN, "one for each part"),
+    Family(PART_SUCCESS, "gauge", "When a part last did what it is for.", ("part",), PARTS_SHOWN,
+           "one for each part"),
+    Family(PART_FAILURES, "counter", "How often a part failed or hung.", ("part",), PARTS_SHOWN,
+           "one for each part"),
+    Family(PART_WORK, "counter", "How often a part did what it is for.", ("part",), PARTS_SHOWN,
+           "one for each part"),
     Family(LOOKS, "counter", "Looks of the doctor."),
     Family(NEWEST, "gauge", "When the newest record was written; one that stands still is a recorder that does."),
     Family(STARTED, "gauge", "When the recorder began."),

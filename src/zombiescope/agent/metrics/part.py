@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from zombiescope.agent.metrics.door import Access
 
 PORT = 9321
+TURN_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ class MetricsDoor:
         from zombiescope.agent.metrics.pages import Pages
 
         registered = registry(context.tally)
-        pages = Pages(registered, context.health, context.node_dir, self.account.newest_s)
+        pages = Pages(registered, context, self.account)
         where = listen_address.parse(self.section.listen, PORT)
         door = Door(pages.answer, self._access(where))
         try:
@@ -81,7 +82,13 @@ class MetricsDoor:
                 f"{self.section.listen} cannot be listened on: {error.strerror}", "set metrics.listen"
             ) from error
         context.say("ok", f"http://{where.shown}:{listen_address.port_of(made)}/metrics")
-        asyncio.run(door.serve(made, stop.is_set))
+        asyncio.run(door.serve(made, lambda: self._turns(context, stop)))
+
+    @staticmethod
+    def _turns(context: Context, stop: threading.Event) -> bool:
+        """Asked by the door's loop every second: one that hangs asks nothing, and beats no more."""
+        context.beat(TURN_S)
+        return stop.is_set()
 
     def _access(self, where: listen_address.ListenAddress) -> Access:
         from zombiescope.agent.metrics.door import Access

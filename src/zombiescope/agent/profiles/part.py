@@ -78,21 +78,26 @@ class ProfilesService:
         while not stop.is_set():
             if context.node_dir.is_dir():
                 self._send(context, stop)
-            stop.wait(min(self.section.every * 2 ** min(self._failures, 8), max(MOST_WAIT_S, self.section.every)))
+            wait_s = min(self.section.every * 2 ** min(self._failures, 8), max(MOST_WAIT_S, self.section.every))
+            context.beat(wait_s)
+            stop.wait(wait_s)
 
     def _send(self, context: Context, stop: threading.Event) -> None:
         folder = context.node_dir / "agent"
         _safe_files.make_directory(folder)
         failed: list[str] = []
+        context.beat(worker.LIMIT_S + SILENCE_S)
         worker.run(
             MODULE, [str(context.node_dir), str(folder / "profiles.json")], self.section.policy(),
             lambda said: self._said(context, said, failed), stop, SILENCE_S,
         )  # fmt: skip
         self._failures = self._failures + 1 if failed else 0
         context.say(*(("degraded", failed[0]) if failed else ("ok", "")))
+        context.worked(not failed)
 
     @staticmethod
     def _said(context: Context, said: dict[str, Any], failed: list[str]) -> None:
+        context.beat(worker.LIMIT_S + SILENCE_S)
         if "failure" in said:
             failed.append(str(said["failure"]))
             context.count(FAILURES)

@@ -94,6 +94,7 @@ class RayService:
         watch, feed = Watch(self.section.addresses), self.make_feed()
         asker = _Asker(self.section, context, stop)
         context.say("ok", "")
+        context.beat(NOBODY_LOOK_S)
         try:
             while not stop.is_set():
                 now_us = time.time_ns() // 1000
@@ -106,7 +107,10 @@ class RayService:
                     context.count(EVENTS, 1, report.kind)
                     feed.event(as_event(report))
                 feed.flush()
-                stop.wait(self.look_s if watch.raylets else max(self.look_s, NOBODY_LOOK_S))
+                wait_s = self.look_s if watch.raylets else max(self.look_s, NOBODY_LOOK_S)
+                context.worked()
+                context.beat(wait_s)
+                stop.wait(wait_s)
         finally:
             watch.close()
 

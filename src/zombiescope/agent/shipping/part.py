@@ -102,21 +102,26 @@ class ShippingService:
 
     def run(self, context: Context, stop: threading.Event) -> None:
         context.say("ok", "")
+        context.beat(self.look_s)
         while not stop.is_set():
             if context.node_dir.is_dir() and (self._failures or self._state(context.node_dir) != self._sent):
                 self._failed = False
                 self._ship(context, stop)
                 self._failures = self._failures + 1 if self._failed else 0
-            stop.wait(backoff_s(4 + self._failures) if self._failures else self.look_s)
+            wait_s = backoff_s(4 + self._failures) if self._failures else self.look_s
+            context.beat(wait_s)
+            stop.wait(wait_s)
 
     def _ship(self, context: Context, stop: threading.Event) -> None:
         state = context.node_dir.parent / "shipping"
+        context.beat(worker.LIMIT_S + SILENCE_S)
         worker.run(
             MODULE, [str(context.node_dir), str(state)], self.policy.to_dict(), lambda said: self._said(context, said),
             stop, SILENCE_S,
         )  # fmt: skip
 
     def _said(self, context: Context, said: dict[str, Any]) -> None:
+        context.beat(worker.LIMIT_S + SILENCE_S)
         if "failure" in said:
             self._failed = True
             context.count(FAILURES)
@@ -124,6 +129,7 @@ class ShippingService:
             context.say("degraded", str(said["failure"]))
             return
         self._failed = False
+        context.worked()
         self._sent, self._listed = self._listed, self._state(context.node_dir)
         context.count(SENT, int(said.get("bytes", 0)))
         context.count(LOST, int(said.get("dropped_bytes", 0)))

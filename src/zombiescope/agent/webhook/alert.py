@@ -1,8 +1,9 @@
-"""An incident as an alert. Everything that somebody else chose is masked, made printable and cut."""
+"""An incident, or a part that is down, as an alert. Text of others is masked, made printable and cut."""
 
 from __future__ import annotations
 
 import hashlib
+import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -10,10 +11,15 @@ from typing import Any, Literal
 from zombiescope._secrets import mask_text
 from zombiescope._text import printable
 from zombiescope.agent.incidents import cause_of, entries, headline_of, number
+from zombiescope.agent.node_parts import brief
+from zombiescope.agent.part_watch import PartChange
 
 RUNBOOKS = "docs/patterns"
 """In this project; `make docs` makes pages of them for a server of your own."""
+PARTS_RUNBOOK = "docs/reliability.md"
 MOST_TEXT, MOST_LABEL = 800, 128
+PART = "part: "
+PART_SEVERITY = "warning"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +73,34 @@ def of_incident(incident: dict[str, Any], node: str, runbooks: str = RUNBOOKS) -
         ends_s=None if is_open else number(incident.get("to")),
         runbook=_runbook(runbooks.rstrip("/"), cause) if known else "",
     )
+
+
+def of_part(change: PartChange, node: str) -> Alert:
+    """A part of zombiescope that failed or hangs. Whatever it measures or reports is missing until it works again."""
+    part, failed = change.part, change.kind == "failed"
+    return Alert(
+        status="firing" if failed else "resolved",
+        name="ZombiescopePartDown",
+        incident=incident_of(part.name),
+        node=_safe(node, MOST_LABEL),
+        severity=PART_SEVERITY,
+        cause="part-down",
+        summary=_safe(brief(part) if failed else f"{part.name} works again", MOST_TEXT),
+        description="",
+        starts_s=part.since,
+        ends_s=None if failed else time.time(),
+        runbook=PARTS_RUNBOOK,
+    )
+
+
+def incident_of(part: str) -> str:
+    """The same for every failure of a part: the next one is the same alert, firing again."""
+    return _safe(f"{PART}{part}", MOST_LABEL)
+
+
+def part_of(incident: str) -> str | None:
+    """The part that an alert was about; None where it was an incident."""
+    return incident.removeprefix(PART) if incident.startswith(PART) else None
 
 
 def _runbook(runbooks: str, cause: str) -> str:

@@ -1,4 +1,4 @@
-"""The section `webhook` and its service: follows the incidents and tells the receiver, at a bounded rate."""
+"""The section `webhook` and its service: reports incidents and parts that fail to a receiver, at a bounded rate."""
 
 from __future__ import annotations
 
@@ -6,21 +6,26 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from zombiescope._errors import UserError
 from zombiescope._severity import rank
+from zombiescope.agent import node_parts
 from zombiescope.agent.config.setting import Duration, setting
 from zombiescope.agent.incidents import IncidentWatch
+from zombiescope.agent.part_watch import PartChange, PartWatch
 from zombiescope.agent.post import Outcome, is_address, post
 from zombiescope.agent.service import Context, Service
 from zombiescope.agent.tally import Family
-from zombiescope.agent.webhook.alert import RUNBOOKS, of_incident
+from zombiescope.agent.webhook.alert import PART_SEVERITY, RUNBOOKS, of_incident, of_part, part_of
 from zombiescope.agent.webhook.messages import FORMATS, HOLDS_S
 from zombiescope.agent.webhook.outbox import Outbox
 
 POLL_S = 2.0
 FIRST_WAIT_S, MOST_WAIT_S = 2.0, 300.0
+ANSWER_TIMES = 2.0
+"""To connect and to answer: each may take the whole time limit."""
 SENT = "zombiescope_webhook_alerts_total"
 WAITING = "zombiescope_webhook_alerts_waiting"
 FAMILIES = (
@@ -71,19 +76,26 @@ class WebhookService:
     send: Callable[[str, bytes, str, float], Outcome] = post
     poll_s: float = POLL_S
     _repeat_s: float = 0.0
+    _repeat_parts_s: float = 0.0
 
     def run(self, context: Context, stop: threading.Event) -> None:
         url = self._url()
         watch = IncidentWatch(context.node_dir)
         outbox = Outbox(context.node_dir / "agent" / "webhook.json")
+        reported = (part_of(identity) for identity in outbox.open_ones)
+        down = PartWatch(partial(node_parts.news, context.node_dir, context.health), filter(None, reported))
         wait_s, next_s = FIRST_WAIT_S, 0.0
         context.say("ok")
+        context.beat(self.poll_s)
         while not stop.wait(self.poll_s):
+            context.beat(self.poll_s)
             self._collect(watch, outbox, context)
+            self._collect_parts(down, outbox, context)
             context.tally.set(WAITING, len(outbox))
             alerts = outbox.next()
             if not alerts or time.monotonic() < next_s:
                 continue
+            context.beat(ANSWER_TIMES * self.section.timeout + self.poll_s)
             outcome = self.send(url, FORMATS[self.section.format](alerts), "application/json", self.section.timeout)
             if outcome.kind == "later":
                 context.say("degraded", f"{outcome.why}; it is tried again")
@@ -93,6 +105,7 @@ class WebhookService:
             outbox.sent(alerts)
             context.count(SENT, len(alerts), outcome.kind)
             context.say(*(("ok", "") if outcome.kind == "accepted" else ("degraded", outcome.why)))
+            context.worked(outcome.kind == "accepted")
             wait_s, next_s = FIRST_WAIT_S, time.monotonic() + self.section.every
 
     def _collect(self, watch: IncidentWatch, outbox: Outbox, context: Context) -> None:
@@ -111,6 +124,16 @@ class WebhookService:
                     outbox.put_again(of_incident(incident, context.node, self.section.runbooks))
         if outbox.dropped > dropped:
             context.count(SENT, outbox.dropped - dropped, "dropped")
+
+    def _collect_parts(self, down: PartWatch, outbox: Outbox, context: Context) -> None:
+        if rank(PART_SEVERITY) < rank(self.section.least):
+            return
+        for change in down.poll():
+            outbox.put(of_part(change, context.node))
+        if self.section.format == "alertmanager" and time.monotonic() >= self._repeat_parts_s:
+            self._repeat_parts_s = time.monotonic() + HOLDS_S / 3
+            for part in down.failed.values():
+                outbox.put_again(of_part(PartChange("failed", part, ""), context.node))
 
     def _put(self, incident: dict[str, object], outbox: Outbox, context: Context) -> None:
         if rank(str(incident.get("severity"))) >= rank(self.section.least):
