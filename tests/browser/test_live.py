@@ -134,6 +134,12 @@ def test_another_address_asks_for_the_token_that_was_shown_once(fenced: tuple[Se
     visit.page.reload()
     visit.drawn()
     visit.leave()
+    # a wrong one is not taken for a missing one
+    guess = Visit(browser.new_context(viewport=WINDOW), server.origin)
+    guess.forgive("401")
+    guess.page.goto(f"{server.origin}/#token=wrong")
+    expect(guess.page.locator("main")).to_contain_text("The token was refused")
+    guess.leave()
     # without it there is a page that says how to get in, and no data
     stranger = Visit(browser.new_context(viewport=WINDOW), server.origin)
     stranger.forgive("401")

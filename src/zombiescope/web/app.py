@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 
 from zombiescope._errors import QuestionError, UserError
 from zombiescope.web import guard, refusal
-from zombiescope.web.endpoints import axis, export, fleet, incidents, live, node, profile, tables
+from zombiescope.web.endpoints import axis, export, fleet, health, incidents, live, node, profile, tables
 from zombiescope.web.guard import Access, Guard
 from zombiescope.web.page import NOT_HERE, Page
 from zombiescope.web.recordings import Recordings
@@ -54,7 +54,7 @@ def _app(recordings: Recordings, access: Access, page: Page) -> FastAPI:
         lifespan=lifespan,
     )
     responder = Responder(recordings)
-    for endpoints in (node, axis, profile, tables, export, incidents, live, fleet):
+    for endpoints in (node, axis, profile, tables, export, incidents, live, health, fleet):
         app.include_router(endpoints.routes(responder), prefix=PREFIX)
     app.include_router(_session(access), prefix=PREFIX)
     app.include_router(_pages(page))

@@ -192,13 +192,16 @@ class Guard:
             return Refusal(403, "another site's page may not ask this server", "open the page of this server")
         if method not in ("GET", "HEAD") and not (method == "POST" and path == SESSION):
             return _read_only(method)
-        if not allowed.knows(headers):
-            return Refusal(
-                401,
-                "this server asks for a token",
-                "open the address that it printed at its start, or send Authorization: Bearer TOKEN",
-            )
-        return None
+        return None if allowed.knows(headers) else _unknown(headers, allowed)
+
+
+def _unknown(headers: Headers, allowed: Access) -> Refusal:
+    """A wrong token reads differently from a missing one, and all wrong ones read the same."""
+    how = "open the address that it printed at its start, or send Authorization: Bearer TOKEN"
+    if "authorization" in headers or f"{allowed.cookie}=" in headers.get("cookie", ""):
+        what = "the token was refused: it is of another server, or of an earlier start of this one"
+        return Refusal(401, what, how)
+    return Refusal(401, "this server asks for a token", how)
 
 
 def _read_only(method: str) -> Refusal:

@@ -40,6 +40,9 @@ class HeldRecording:
         self._seen: tuple[object, ...] = ()
         self._incidents = (0, 0)
         self._stacks = _StackCache()
+        self._home = self._home_now()
+        self._emptied = False
+        """Its directory is still there, and the files in it are not."""
         self.generation = 0
 
     @contextmanager
@@ -51,10 +54,12 @@ class HeldRecording:
     @contextmanager
     def apart(self) -> Iterator[Recording]:
         """The same recording opened once more, for work that takes long. Raises Refusal."""
+        self.refuse_gone()
         with self._opened() as recording:
             yield recording
 
     def _current(self, until_us: int | None) -> Recording:
+        self.refuse_gone()
         if self._recording is None:
             self._seen, self._incidents = self._state(), self._incidents_written()
             self._recording = self._opened()
@@ -63,10 +68,41 @@ class HeldRecording:
         elif self._is_due() and not self.settled(until_us):
             self._looked, self._incidents = time.monotonic(), self._incidents_written()
             if (state := self._state()) != self._seen:
-                self._recording.refresh()
+                self._refresh(self._recording)
                 self._seen = state
                 self.generation += 1
+        if self._emptied:
+            raise self._deleted()
         return self._recording
+
+    def _refresh(self, recording: Recording) -> None:
+        held_any = bool(recording.parts) or self._emptied
+        recording.refresh()
+        self._emptied = held_any and not recording.parts and not self.live
+
+    # --- deleted -----------------------------------------------------------------------------------------------------
+
+    @property
+    def gone(self) -> bool:
+        """Whether it was on disk once and is not there now. What lies in an object store is never looked for."""
+        self._home = self._home or self._home_now()
+        return self._home is not None and not self._home.exists()
+
+    def _home_now(self) -> Path | None:
+        """The node's directory, or the pack; None where there is neither yet."""
+        if isinstance(self.place, str):
+            return None
+        return self.node_dir if self.place.is_dir() else self.place if self.place.exists() else None
+
+    def refuse_gone(self) -> None:
+        """Raises Refusal when it was deleted or moved: an empty answer would read as if nothing had happened then."""
+        if self.gone:
+            raise self._deleted()
+
+    def _deleted(self) -> Refusal:
+        where = self.place if self._home is None or not Path(self.place).exists() else self._home
+        fix = "put it back and the page shows it again, or serve another recording"
+        return Refusal(410, f"this recording was deleted or moved: {Path(where).absolute()}", fix)
 
     def _is_due(self) -> bool:
         """Once a second; and at once for an incident, of which the page has just been told."""

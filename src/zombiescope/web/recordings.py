@@ -79,7 +79,7 @@ def _named(places: Sequence[Place]) -> Iterator[HeldRecording]:
 
 def _described(one: HeldRecording) -> dict[str, Any]:
     known: dict[str, Any] = {"key": one.key, "title": None, "node": one.node, "from": None, "to": None}
-    known |= {"live": one.live, "note": one.note}
+    known |= {"live": one.live, "note": one.note, "place": str(one.place), "gone": one.gone}
     try:
         with one.reading() as recording:
             times = {"from": recording.start_us / 1e6, "to": recording.end_us / 1e6}
@@ -112,7 +112,7 @@ class _FoundingCase:
 
     def described(self) -> dict[str, Any]:
         if self._held is not None:
-            return _described(self._held) | {"title": "the founding case"}
+            return _described(self._held) | {"title": "the founding case", "place": None}
         return {
             "key": FOUNDING_CASE,
             "title": "the founding case",
@@ -121,6 +121,8 @@ class _FoundingCase:
             "to": None,
             "live": False,
             "note": _REPLAY,
+            "place": None,
+            "gone": False,
         }
 
     def _remove(self) -> None:

@@ -46,6 +46,7 @@ def says(twin: str, *, binary: bool = False) -> dict[str, Any]:
 _ERROR = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
 ERRORS: dict[int | str, dict[str, Any]] = {
     "4XX": {"description": "What is wrong with the request, and how to fix it.", "content": _ERROR},
+    410: {"description": "The recording was deleted or moved since it was served.", "content": _ERROR},
     503: {"description": "Nothing is recorded yet, or it cannot be read.", "content": _ERROR},
 }
 

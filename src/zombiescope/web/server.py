@@ -13,14 +13,16 @@ import socket
 import tempfile
 import threading
 import webbrowser
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import uvicorn
 
+from zombiescope.recording.locate import is_alive
 from zombiescope.views.strip import strip
 from zombiescope.web.app import application
 from zombiescope.web.connection import KEEP_ALIVE_S, Connection
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from zombiescope.web.fleet import FleetRoot
 
 LET_GO_S = 1
+_LOOK_S = 1.0
 _USUAL_COLUMNS = 1_200
 
 
@@ -47,6 +50,8 @@ class ServerConfig:
     """Ends with this process."""
     open_url: str | None = None
     """Shown in a browser once it answers."""
+    beat: Callable[[], None] | None = None
+    """Called every two seconds by the loop that answers requests."""
     fleet: str | None = None
     """A directory or the address of an object store with many nodes."""
 
@@ -70,6 +75,8 @@ def serve(made: socket.socket, config: ServerConfig) -> None:
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=LET_GO_S,
         h11_max_incomplete_event_size=64 * 1024,
+        callback_notify=None if config.beat is None else partial(_beat, config.beat),
+        timeout_notify=1,  # looked at once a second: at least every two
         proxy_headers=False,
     )
     server = _Server(settings, recordings)
@@ -81,6 +88,10 @@ def serve(made: socket.socket, config: ServerConfig) -> None:
     gc.freeze()
     with suppress(KeyboardInterrupt):  # uvicorn raises the signal again when it has stopped
         asyncio.run(server.serve(sockets=[made]))
+
+
+async def _beat(beat: Callable[[], None]) -> None:
+    beat()
 
 
 class _Server(uvicorn.Server):
@@ -113,11 +124,17 @@ def _end_with(pid: int, server: uvicorn.Server) -> None:
     """A page whose recorder has ended has nobody to end it."""
     try:
         watched = os.pidfd_open(pid)
-    except OSError:
+    except ProcessLookupError:
+        server.should_exit = True
         return
+    except OSError:  # a kernel before 5.3, or a filter that does not know the call
+        watched = None
 
     def wait() -> None:
-        select.select([watched], [], [])
+        if watched is not None:
+            select.select([watched], [], [])
+        while watched is None and is_alive(pid):
+            threading.Event().wait(_LOOK_S)
         server.should_exit = True
 
     threading.Thread(target=wait, daemon=True).start()

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from tests.helpers.cli import Cli
 from tests.helpers.page_server import PageServer
-from tests.helpers.recordings import START_US, Written
+from tests.helpers.recordings import BOOT, SECOND, START_US, Written, write_recording
 
+from zombiescope.recording.reader import open_recording
+from zombiescope.web.endpoints.node import _elsewhere
 from zombiescope.web.page import FOLDER
 
 START = START_US / 1e6
@@ -215,6 +219,49 @@ def test_another_machine_is_not_audited(server: PageServer) -> None:
     found = server.api("audit").document
     assert found["available"] is False
     assert "another machine" in found["why"]
+
+
+@pytest.mark.parametrize(
+    ("name", "boot", "why"),
+    [
+        ("this", "this", None),
+        ("another", "this", None),
+        ("this", "another", "may be of another machine with the same name"),
+        ("this", "", "may be of another machine with the same name"),
+        ("another", "another", "is another machine than the one that this server runs on"),
+    ],
+)
+def test_an_audit_belongs_to_a_boot_and_not_to_a_name(tmp_path: Path, name: str, boot: str, why: str | None) -> None:
+    """Cloud images and containers share names: vm, localhost, ip-10-0-0-1."""
+    here = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    node = os.uname().nodename if name == "this" else "somewhere-else"
+    write_recording(tmp_path, seconds=2, node=node, boot=here if boot == "this" else boot and BOOT)
+    with open_recording(tmp_path) as recording:
+        found = _elsewhere(recording)
+    assert found is None if why is None else why in (found or "")
+
+
+def test_a_recording_that_reaches_over_a_reboot_is_of_this_machine(tmp_path: Path) -> None:
+    here = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    made = write_recording(tmp_path, seconds=2, boot=here)
+    write_recording(tmp_path, seconds=2, start_us=made.end_us + 60 * SECOND, boot=BOOT, first_seq=5)
+    with open_recording(tmp_path) as recording:
+        assert recording.node["boot"] == BOOT
+        assert _elsewhere(recording) is None
+
+
+@pytest.mark.parametrize(("start", "end"), [("1.000", "2.000"), ("-5.500", "-1.000"), ("@1", "@2")])
+def test_a_window_outside_of_the_recording_is_empty_and_no_mistake(server: PageServer, start: str, end: str) -> None:
+    for endpoint in ("lanes", "who"):
+        assert server.api(endpoint, from_=start, to=end).status == 200
+    header, _ = server.api("flamegraph", from_=start, to=end).columns
+    assert header["total"] == 0
+
+
+def test_a_number_that_may_be_a_day_says_how_to_write_a_second(server: PageServer) -> None:
+    refused = server.api("lanes", from_="1", to="2")
+    assert (refused.status, refused.error["what"]) == (400, "to: '2' is not a time")
+    assert "@1775038996" in refused.error["fix"]
 
 
 def test_the_founding_case_is_a_recording_of_its_own(server: PageServer) -> None:

@@ -161,3 +161,13 @@ def test_a_wrong_token_tells_nothing(server: PageServer) -> None:
     wrong = [server.token[:-1], f"{server.token}x", server.token[::-1], "", "x" * 60_000]
     answers = {server.ask("/api/v1/info", Authorization=f"Bearer {each}").body for each in wrong}
     assert len(answers) == 1
+    # a missing one reads differently: one has to know whether to look for the token or for another one
+    refused = server.ask("/api/v1/info", Authorization="Bearer wrong").error["what"]
+    server.anonymous = True
+    try:
+        assert server.ask("/api/v1/info").error["what"] == "this server asks for a token"
+        stale = server.ask("/api/v1/info", Cookie=f"zombiescope-session-{server.port}=of.before").error["what"]
+    finally:
+        server.anonymous = False
+    assert refused == stale
+    assert refused.startswith("the token was refused: it is of another server, or of an earlier start of this one")

@@ -194,7 +194,10 @@ def test_a_window_to_compare_with_comes_with_the_file(written: Written, browser:
 
 def test_no_sample_at_all_is_a_page_that_says_so(tmp_path: Path, browser: Browser) -> None:
     idle = write_recording(tmp_path / "idle", seconds=3, busy=0.0, incident=False)
-    assert "No sample in this range" in browser(page(idle), "")[0].text
+    shown = browser(page(idle), "")[0].text
+    assert re.search(r"No samples \d\d:\d\d:\d\d – \d\d:\d\d:\d\d: the node was idle, its cores [\d.]+% busy", shown), (
+        shown
+    )
 
 
 # --- more than fits ------------------------------------------------------------------------------------------------

@@ -185,6 +185,8 @@ def test_each_node_and_each_directory_has_a_key(tmp_path: Path) -> None:
         assert [(one["key"], one["node"]) for one in listed] == [
             ("here", "a"), ("b", "b"), ("other", "a"), ("founding-case", None),
         ]  # fmt: skip
+        # two of one node differ in where they lie, so that a person can choose
+        assert [one["place"] for one in listed] == ["fleet", "fleet", "other", None]
         assert server.api("info", rec="b").document["node"] == "b"
 
 

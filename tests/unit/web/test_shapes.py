@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC
@@ -40,7 +41,7 @@ from zombiescope.fleet.statistics import IncidentFigures, NodeFigures
 from zombiescope.fleet.units import UnitShare
 from zombiescope.questions.views import AuditQuestion, ContainersQuestion, CoresQuestion, PythonQuestion
 from zombiescope.questions.window import Window
-from zombiescope.recording import incident_file
+from zombiescope.recording import health, incident_file
 from zombiescope.recording.gaps import Gap
 from zombiescope.recording.locate import RunningRecorder
 from zombiescope.recording.part import Damage
@@ -158,7 +159,7 @@ def of_running_recorder(written: Written, home: Path) -> Iterator[Answer]:
         noted = [incident(each) for each in incident_documents.diagnosed(recording, window).found.incidents]
         incident_file.write(written.node_dir, [{**each, "state": "open"} for each in noted], written.end_us)
         recorder = RunningRecorder(1, written.dir, "lab", written.start_us, None)
-        running = status_documents._running(recorder) | status_documents._measured(recorder, recording)
+        running = status_documents._running(recorder, []) | status_documents._measured(recorder, recording, [])
     yield "status", schema_of("status"), {"schema": "zombiescope.status/1", **running, "recorders": [running]}
     with (written.node_dir / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -175,6 +176,23 @@ def of_running_recorder(written: Written, home: Path) -> Iterator[Answer]:
                 yield kind, schema_of("live")[kind], data
             fcntl.flock(lock, fcntl.LOCK_UN)
             yield "recorder", schema_of("live")["recorder"], next(data for kind, data in events if kind == "recorder")
+
+
+def of_failed_parts(directory: Path) -> Iterator[Answer]:
+    """A part that failed while something was recorded, and one that fails now."""
+    node = Node()
+    node.core(START_US + SECOND, 0, user=5)
+    node.happen(START_US + SECOND, "helper_failed", "recorder", "warning", "live diagnosis failed: SIGSEGV")
+    write_segment(directory / "flight", node.tables)
+    with open_recording(directory / "flight") as recording:
+        noted = incident_documents.noted(recording, Window(recording.start_us, recording.end_us + 1, UTC))
+    yield "incidents", schema_of("incidents"), {"schema": "zombiescope.diagnose/1", **noted}
+    (directory / "run").mkdir(mode=0o700)
+    part = health.Part(health.LIVE_DIAGNOSIS, "failed", 1.5, None, 3, "SIGSEGV", "zombiescope selftest", 2, 7, 8)
+    path = health.path_of(directory / "run", os.getpid())
+    health.publish(path, health.RECORDER, directory / "flight/node=lab", [part])
+    with page_server("flight", home=directory) as server:
+        yield "health", schema_of("health"), server.api("health").document
 
 
 def of_unsound_recording(written: Written) -> Iterator[Answer]:
@@ -304,6 +322,7 @@ def answers(server: PageServer, written: Written, tmp_path_factory: pytest.TempP
         *of_recording(server, "founding-case"),
         *of_running_recorder(growing, home),
         *of_unsound_recording(written),
+        *of_failed_parts(tmp_path_factory.mktemp("failed")),
         *of_containers(home / "boxes"),
         *of_gpus(home / "gpus"),
         *of_python(home / "python"),

@@ -268,7 +268,7 @@ export interface Damage {
   what: string;
 }
 
-/** `noted` is missing where the doctor of a running recorder answers instead of a diagnosis. */
+/** `noted` is missing where the live diagnosis of a running recorder answers instead of a diagnosis made now. `live_diagnosis` is there when it failed in the window. */
 export interface Diagnosis {
   schema: string;
   node: string;
@@ -276,6 +276,7 @@ export interface Diagnosis {
   incidents: Incident[];
   noted?: string[];
   not_checked: string[];
+  live_diagnosis?: LiveDiagnosisOutage;
 }
 
 export interface Difference {
@@ -661,6 +662,13 @@ export interface GpuSeries {
   power_w: (number | null)[];
 }
 
+/** `live`: a recorder writes this recording now. No parts: none reports for it on the server's machine. */
+export interface Health {
+  schema: string;
+  live: boolean;
+  parts: PartHealth[];
+}
+
 /** u32 values (columns*rows, column by column), mostly f32 spread (the same by exact time), with `paint` u32 painted. */
 export interface HeatmapHeader {
   schema: string;
@@ -798,6 +806,14 @@ export interface Lanes {
 
 export type Level = "owner" | "unit" | "pod" | "container" | "image" | "process" | "thread" | "comm";
 
+/** The live diagnosis failed while this was recorded: how often, from the first time to the last, and why last. */
+export interface LiveDiagnosisOutage {
+  from: number;
+  to: number;
+  failures: number;
+  why: string;
+}
+
 export interface MemoryCgroups {
   hierarchy: string | null;
   total: number | null;
@@ -888,7 +904,7 @@ export interface OneIncident {
   window: Span;
 }
 
-/** A recorder that runs on this machine. */
+/** A recorder that runs on this machine, or that was killed (`died`: when) and not started again. */
 export interface OneRecorder {
   running: boolean;
   pid: number | null;
@@ -899,10 +915,12 @@ export interface OneRecorder {
   until: number | null;
   cost: RecorderCost | null;
   bytes: number | null;
+  died: number | null;
   gaps: Gap[];
   missing: Missing[];
   left_out: number[];
   incidents: NotedIncident[];
+  parts: PartHealth[];
 }
 
 export interface Others {
@@ -915,6 +933,21 @@ export interface Pair {
   a: number | null;
   b: number | null;
   delta: number | null;
+}
+
+/** `since`: in this state; `last_success` is null for a part that never did its work yet; `work`: how often it did. `why`: what is wrong, or the reason of the last failure; `fix`: the command or setting for it, or empty. `obscured_by`: the part whose silence hides the state of this one. */
+export interface PartHealth {
+  name: string;
+  state: "ok" | "failed" | "hung" | "off";
+  since: number;
+  last_success: number | null;
+  work: number;
+  why: string;
+  fix: string;
+  failures: number;
+  pid: number | null;
+  rss_bytes: number | null;
+  obscured_by: string | null;
 }
 
 export interface Pressure {
@@ -994,6 +1027,7 @@ export interface RecorderCost {
   rss_bytes: number | null;
   bytes_per_hour: number | null;
   lost: number;
+  helpers_rss_bytes: number | null;
 }
 
 export interface RecorderState {
@@ -1008,6 +1042,8 @@ export interface RecordingEntry {
   to: number | null;
   live: boolean;
   note: string | null;
+  place: string | null;
+  gone: boolean;
 }
 
 /** `fleet`: this server shows a fleet, too. */
@@ -1082,10 +1118,12 @@ export interface Status {
   until: number | null;
   cost: RecorderCost | null;
   bytes: number | null;
+  died: number | null;
   gaps: Gap[];
   missing: Missing[];
   left_out: number[];
   incidents: NotedIncident[];
+  parts: PartHealth[];
   recorders: OneRecorder[];
 }
 
@@ -1277,6 +1315,7 @@ export interface Documents {
   incidents: Diagnosis;
   [path: `incidents/${string}`]: OneIncident;
   [path: `fixes/${string}`]: Fixes;
+  health: Health;
   fleet: FleetAnswer;
 }
 

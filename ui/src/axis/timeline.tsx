@@ -9,7 +9,7 @@ import { clock, compact, count, day, percent, zoneName } from "../format";
 import { CHART_PX, Chart, gpuLines, pressureLines, zombieLines } from "../lanes/charts";
 import { Events } from "../lanes/events";
 import { IncidentSpans } from "../lanes/incidents";
-import { lanes, useLanes } from "../lanes/load";
+import { areLoaded, lanes, useLanes } from "../lanes/load";
 import { PythonLanes, pythonThreads, THREAD_PX } from "../lanes/python";
 import { TRACK_PX, TrackCanvas, TrackLabel, tracksTitle, useTracks } from "../lanes/tracks";
 import { info, view, zoneOffset } from "../state";
@@ -289,7 +289,11 @@ function ReadOnce() {
 function NotMeasured({ at, missing }: { at: number[]; missing: RegExp }) {
   if (!lanes.value || at.length) return null;
   const why = info.value?.missing.find((one) => missing.test(one.source));
-  return <span class="lane-note">{why ? `not recorded: ${why.why}` : "not measured in view"}</span>;
+  return (
+    <span class="lane-note">
+      {why ? `not recorded: ${why.why}` : areLoaded() ? "not measured in view" : "not loaded"}
+    </span>
+  );
 }
 
 /** Where nothing was recorded is hatched, in the lanes that it concerns. The strip needs none: its cells say it themselves. */

@@ -2,7 +2,9 @@
 
 import { useEffect } from "preact/hooks";
 import { AuditPage, CgroupsPage, FleetPage, HomePage, IncidentPage, IncidentsPage } from "../pages";
-import { info, lost, page, refresh, trouble } from "../state";
+import { foreign, gone, info, lost, page, recordings, refresh, trouble } from "../state";
+import { Banners } from "./banner";
+import { openRecording } from "./commands";
 import { FilterBar } from "./filters";
 import { Header } from "./header";
 import { Help } from "./help";
@@ -48,6 +50,7 @@ export function App() {
         Skip to the page
       </a>
       <Header />
+      <Banners />
       {FILTERED.has(here) && !lost.value && <FilterBar />}
       <main id="main" tabIndex={-1} aria-label={lost.value ? "No such page" : TITLES[here]}>
         <Content />
@@ -87,9 +90,28 @@ function Lost({ name }: { name: string }) {
   );
 }
 
+/** A link says of which node it is: never another node's data under it. */
+function NotServed({ node }: { node: string }) {
+  return (
+    <Empty title={`This link is of ${node}, which is not served here`}>
+      <p>Serve its recording, or open one that this server has:</p>
+      <div class="button-row">
+        {recordings.value.map(({ key, title }) => (
+          <button key={key} type="button" class="button" onClick={() => openRecording(key)}>
+            {title}
+          </button>
+        ))}
+      </div>
+    </Empty>
+  );
+}
+
 function Content() {
   const Page = PAGES[page.value];
   if (lost.value) return <Lost name={lost.value} />;
+  const missing = gone.value;
+  if (foreign.value || missing)
+    return <div class="centred">{missing ? <Problem error={missing} /> : <NotServed node={foreign.value} />}</div>;
   if (trouble.value?.status === 401)
     return (
       <div class="centred">

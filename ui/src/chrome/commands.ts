@@ -41,6 +41,7 @@ import {
   type Page,
   page,
   recordings,
+  refresh,
   replace,
   sampleParams,
   selection,
@@ -325,6 +326,7 @@ export function openRecording(key: string): void {
   strip.value = null;
   navigate({
     rec: key,
+    node: "",
     view: null,
     selection: null,
     compare: null,
@@ -332,6 +334,7 @@ export function openRecording(key: string): void {
     incidentId: "",
     page: page.value === "incident" ? "incidents" : page.value,
   });
+  refresh();
 }
 
 function nextIncident(direction: 1 | -1): void {

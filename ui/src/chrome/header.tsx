@@ -2,7 +2,8 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { source } from "../api/source";
-import { clock, duration } from "../format";
+import type { RecordingEntry } from "../api/types";
+import { clock, duration, moment } from "../format";
 import {
   connection,
   hasFleet,
@@ -105,12 +106,25 @@ function Chooser() {
       >
         {all.map((one) => (
           <option key={one.key} value={one.key} title={one.note ?? ""}>
-            {one.title === one.node || !one.node ? one.title : `${one.title} · ${one.node}`}
+            {named(one, all)}
           </option>
         ))}
       </select>
     </label>
   );
+}
+
+/** Recordings of one node differ in where they lie and when they were made. */
+function named(one: RecordingEntry, all: readonly RecordingEntry[]): string {
+  const { title, node, place, from, gone } = one;
+  const words = [title === node || !node ? title : `${title} · ${node}`];
+  if (all.some((other) => other !== one && other.title === title))
+    words.push(
+      place?.replace(/\/+$/, "").replace(/^.*\//, "") ?? "",
+      from ? moment(from, zoneOffset.value).slice(0, -3) : "",
+    );
+  if (gone) words.push("deleted or moved");
+  return words.filter(Boolean).join(" · ");
 }
 
 /** The live stream in words; a lost one counts how long ago it was heard. */
@@ -151,7 +165,7 @@ function Connection() {
     );
   if (state === "denied")
     return (
-      <span class="connection lost" role="alert" title={`${why}: it was started again, and has a new one`}>
+      <span class="connection lost" role="alert" title={why}>
         <i />
         sign in again: open the address that zombiescope up prints
       </span>

@@ -47,8 +47,8 @@ export interface FlamePanelProps {
   readonly onSwap?: () => void;
   /** The table of who ran. */
   readonly who?: ComponentChildren;
-  /** Why there may be no samples here, where that is known better than by the panel. */
-  readonly absent?: string | null;
+  /** Why there are no samples here: the host knows what was recorded, and what is filtered. */
+  readonly absent?: ComponentChildren;
   /** More buttons, such as links to other exports. */
   readonly tools?: ComponentChildren;
 }
@@ -162,12 +162,7 @@ export function FlamePanel(props: FlamePanelProps) {
       />
       <Chips transforms={look.transforms} onRemove={remove} onClear={() => onLook({ transforms: [] })} />
       {empty ? (
-        <Empty
-          pattern={look.search}
-          transforms={look.transforms.length}
-          absent={props.absent ?? null}
-          onLook={onLook}
-        />
+        <Empty pattern={look.search} transforms={look.transforms.length} absent={props.absent} onLook={onLook} />
       ) : (
         <>
           {look.view === "flame" && flame(height)}
@@ -236,7 +231,7 @@ function Empty({
 }: {
   pattern: Search;
   transforms: number;
-  absent: string | null;
+  absent: ComponentChildren;
   onLook: FlamePanelProps["onLook"];
 }) {
   const isFiltered = pattern.mode === "filter" && pattern.text !== "";
@@ -257,7 +252,7 @@ function Empty({
           </button>
         </>
       ) : (
-        (absent ?? "No sample in this range with these filters. The node was idle, or was not recorded then.")
+        (absent ?? "No samples in this range.")
       )}
     </div>
   );

@@ -9,7 +9,7 @@ import { hideTip, showTip, tipAt } from "../chrome/tip";
 import { clock, count, duration } from "../format";
 import { view, zoneOffset } from "../state";
 import { iconOf, kindWords, leader } from "./kinds";
-import { lanes } from "./load";
+import { areLoaded, lanes } from "./load";
 
 const APART_PX = 20;
 const SAID = 6;
@@ -29,7 +29,9 @@ export function Events() {
           {count(lanes.value.events_left_off)} minor or earlier events are not shown: zoom in
         </span>
       )}
-      {lanes.value !== null && found.length === 0 && <span class="lane-note">no events in view</span>}
+      {lanes.value !== null && found.length === 0 && (
+        <span class="lane-note">{areLoaded() ? "no events in view" : "not loaded"}</span>
+      )}
     </div>
   );
 }

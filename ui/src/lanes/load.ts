@@ -5,9 +5,19 @@ import { useEffect } from "preact/hooks";
 import { source } from "../api/source";
 import type { Lanes, Tick, TimelineEvent } from "../api/types";
 import { plotWidth } from "../axis/moves";
-import { type Answer, extent, following, info, lastEvent, lastTick, rec, tail, useAnswer, view } from "../state";
+import { type Answer, away, extent, following, info, lastEvent, lastTick, rec, tail, useAnswer, view } from "../state";
 
 export const lanes = signal<Lanes | null>(null);
+
+/** Whether what is in view was loaded: where it was not, that nothing is there would be a guess. */
+export function areLoaded(): boolean {
+  const known = lanes.value;
+  const { from, to } = view.value;
+  const all = extent.value;
+  return (
+    !!known && (away.value === null || (known.from <= Math.max(from, all.from) && Math.min(to, all.to) <= known.to))
+  );
+}
 
 /** Pressure and GPUs are not in the live stream. */
 const REFRESH_S = 15;

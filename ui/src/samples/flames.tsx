@@ -7,6 +7,7 @@ import type { Span } from "../api/types";
 import { length } from "../axis/axis";
 import { plotWidth, select, swap } from "../axis/moves";
 import { selectWorst } from "../axis/worst";
+import { Current } from "../chrome/current";
 import { Icon } from "../chrome/icons";
 import { Empty, Loading, NoPermission, Problem } from "../chrome/states";
 import { chartFrom, type FlameLook, FlamePanel, FlameTree, readTransforms, writtenTransforms } from "../flame";
@@ -38,6 +39,7 @@ import {
 import { format, formatSpan, START } from "../state/place";
 import { worstIn } from "../strip/cells";
 import { strip } from "../strip/load";
+import { NoSamples } from "./none";
 import { settled } from "./span";
 import { Who } from "./who";
 
@@ -86,8 +88,15 @@ export function Flames({ height }: { height: number }) {
   if (!tree) return <Loading title="Folding stacks" />;
   const blind = (info.value?.missing ?? []).filter((one) => /stack|sample/.test(one.source));
   if (!tree.total && blind.length) return <NoPermission missing={blind} />;
+  // A page in a file folds at once, and does not say of what time.
+  const { frozen } = source();
+  const drawn = frozen ? span : answer.data!.header;
   return (
-    <div class={`samples-flames${answer.loading && !following.value ? " stale" : ""}`}>
+    <Current
+      class="samples-flames"
+      answer={look.value === "chart" ? chart.answer : look.value === "who" ? null : answer}
+      of={frozen ? null : (look.value === "chart" ? chart.answer.data : answer.data)?.header}
+    >
       <FlamePanel
         tree={tree}
         invertedTree={invertedTree}
@@ -106,16 +115,16 @@ export function Flames({ height }: { height: number }) {
             <Empty small title="Nothing was recorded here" />
           )
         }
-        title={`${info.value?.node ?? ""} ${clock(span.from, offset)}, ${duration(length(span))}`}
+        title={`${info.value?.node ?? ""} ${clock(drawn.from, offset)}, ${duration(length(drawn))}`}
         clock={(at, digits) => clock(at, offset, digits)}
         who={<Who height={height} />}
-        absent={absent}
+        absent={absent ?? <NoSamples span={drawn} />}
         onSelectTime={(from, to) => select({ from, to })}
         {...(other ? { onSwap: swap } : {})}
         {...htmlExport(span)}
         tools={<Exports span={span} />}
       />
-    </div>
+    </Current>
   );
 }
 
@@ -187,7 +196,7 @@ function useChart(span: Span) {
     patient: following.value,
   });
   const data = useMemo(() => (answer.data ? chartFrom(answer.data) : null), [answer.data]);
-  return { data, error: answer.problem, of: one };
+  return { data, error: answer.problem, of: one, answer };
 }
 
 function ChartTitle({ of }: { of: { cpu?: string; tid?: string } | null }) {

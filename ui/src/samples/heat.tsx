@@ -4,10 +4,11 @@ import { useMemo, useRef } from "preact/hooks";
 import type { Span } from "../api/types";
 import { length } from "../axis/axis";
 import { compareWith, plotWidth, select } from "../axis/moves";
+import { Current } from "../chrome/current";
 import { Loading, Problem } from "../chrome/states";
 import { patternOf } from "../flame";
 import { clock } from "../format";
-import { HeatMap, heatFrom } from "../heatmap";
+import { type HeatData, HeatMap, heatFrom } from "../heatmap";
 import {
   by,
   compare,
@@ -66,7 +67,7 @@ export function Heat({ height }: { height: number }) {
   if (answer.problem) return <Problem small error={answer.problem} again={answer.again} />;
   if (!data) return <Loading small title="Counting samples" />;
   return (
-    <div class={`samples-heat${answer.loading && !following.value ? " stale" : ""}`}>
+    <Current class="samples-heat" answer={answer} of={spanOf(data)}>
       <HeatMap
         data={data}
         view={following.value ? view.value : shown}
@@ -88,9 +89,11 @@ export function Heat({ height }: { height: number }) {
           All cores
         </button>
       )}
-    </div>
+    </Current>
   );
 }
+
+const spanOf = ({ start, columnS, columns }: HeatData): Span => ({ from: start, to: start + columnS * columns });
 
 /** Lower-case text ignores case on the page; the server has to be asked for that. */
 const spelled = (text: string): string => (/[A-Z]/.test(text) ? text : `(?i)${text}`);

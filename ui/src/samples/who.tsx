@@ -2,11 +2,13 @@
 
 import type { Group } from "../api/groups";
 import type { Level, WhoRow } from "../api/types";
+import { Current } from "../chrome/current";
 import { Icon } from "../chrome/icons";
-import { Empty, Loading, Problem } from "../chrome/states";
+import { Loading, Problem } from "../chrome/states";
 import { GROUP_NAMES } from "../flame";
 import { compact, count, percent } from "../format";
 import { filters, group, type ListFilter, navigate, sampleParams, setFilter, useDocument } from "../state";
+import { NoSamples } from "./none";
 import { settled } from "./span";
 
 const TOP = 200;
@@ -33,54 +35,60 @@ export function Who({ height }: { height: number }) {
   if (answer.problem) return <Problem error={answer.problem} again={answer.again} />;
   if (!answer.data) return <Loading title="Counting who ran" />;
   const { who, others, total } = answer.data;
-  if (!who.length) return <Empty title="Nobody was sampled in this range with these filters" />;
   return (
-    <div class="who" style={{ maxHeight: `${height}px` }}>
-      <table>
-        <caption class="hidden-text">Who ran, by {GROUP_NAMES[by]}</caption>
-        <thead>
-          <tr>
-            <th scope="col">
-              <span class="who-by" role="group" aria-label="Who is counted">
-                {(["owner", "process", "thread"] as const).map((level) => (
-                  <button
-                    key={level}
-                    type="button"
-                    aria-pressed={by === level}
-                    onClick={() => navigate({ group: level, zoom: [] })}
-                  >
-                    {GROUP_NAMES[level]}
-                  </button>
-                ))}
-              </span>
-            </th>
-            <th scope="col" class="number" title="cores in the mean of this time">
-              cores
-            </th>
-            <th scope="col" class="number">
-              share
-            </th>
-            <th scope="col" class="who-bar-head">
-              <i class="swatch mode-system" /> kernel <i class="swatch mode-user" /> user
-            </th>
-            <th scope="col" class="number">
-              samples
-            </th>
-            <th scope="col">of</th>
-          </tr>
-        </thead>
-        <tbody>
-          {who.map((row) => (
-            <Row key={row.name} row={row} by={by} most={who[0]!.ratio} />
-          ))}
-        </tbody>
-      </table>
+    <Current class="who" style={{ maxHeight: `${height}px` }} answer={answer} of={answer.data}>
+      {!who.length && (
+        <p class="zs-empty">
+          <NoSamples span={answer.data} />
+        </p>
+      )}
+      {who.length > 0 && (
+        <table>
+          <caption class="hidden-text">Who ran, by {GROUP_NAMES[by]}</caption>
+          <thead>
+            <tr>
+              <th scope="col">
+                <span class="who-by" role="group" aria-label="Who is counted">
+                  {(["owner", "process", "thread"] as const).map((level) => (
+                    <button
+                      key={level}
+                      type="button"
+                      aria-pressed={by === level}
+                      onClick={() => navigate({ group: level, zoom: [] })}
+                    >
+                      {GROUP_NAMES[level]}
+                    </button>
+                  ))}
+                </span>
+              </th>
+              <th scope="col" class="number" title="cores in the mean of this time">
+                cores
+              </th>
+              <th scope="col" class="number">
+                share
+              </th>
+              <th scope="col" class="who-bar-head">
+                <i class="swatch mode-system" /> kernel <i class="swatch mode-user" /> user
+              </th>
+              <th scope="col" class="number">
+                samples
+              </th>
+              <th scope="col">of</th>
+            </tr>
+          </thead>
+          <tbody>
+            {who.map((row) => (
+              <Row key={row.name} row={row} by={by} most={who[0]!.ratio} />
+            ))}
+          </tbody>
+        </table>
+      )}
       {others.groups > 0 && (
         <p class="faint">
           and {count(others.groups)} more with {compact(others.samples)} of {compact(total)} samples
         </p>
       )}
-    </div>
+    </Current>
   );
 }
 

@@ -8,6 +8,7 @@ import type { Columns } from "../api/columns";
 import { AnswerError, type ColumnPath, type DocumentPath, type Params, question, silent, source } from "../api/source";
 import type { ColumnHeaders, Documents } from "../api/types";
 import { fresh } from "./recording";
+import { asking, away, heard } from "./server";
 
 export interface Answer<T> {
   data: T | null;
@@ -16,6 +17,8 @@ export interface Answer<T> {
   /** The same where it must be shown: not while it is tried again, nor over a picture while the server is away. */
   problem: AnswerError | null;
   loading: boolean;
+  /** `data` answers an earlier question than the one that is asked now: whoever draws it says of what it is. */
+  stale: boolean;
   again(): void;
 }
 
@@ -32,12 +35,14 @@ interface Asking {
 
 interface Kept<T> {
   key: string | null;
+  /** The question that `data` answers. */
+  of: string | null;
   data: T | null;
   error: AnswerError | null;
   loading: boolean;
 }
 
-const NOTHING = { key: null, data: null, error: null, loading: false };
+const NOTHING = { key: null, of: null, data: null, error: null, loading: false };
 
 /** Asks whenever `key` changes (null: nothing to ask). A question that is overtaken by the next is called off, unless patient. */
 export function useAnswer<T>(
@@ -59,14 +64,20 @@ export function useAnswer<T>(
     running.current = stop;
     const timer = setTimeout(() => {
       const asked = latest.current;
+      const answered = asking();
+      stop.signal.addEventListener("abort", answered, { once: true });
       const done = (data: T | null, error: AnswerError | null): void => {
         if (stop.signal.aborted) return;
+        stop.signal.removeEventListener("abort", answered);
+        answered();
+        heard(error);
         running.current = null;
         const more = overdue.current;
         overdue.current = false;
         keep((before) => ({
           key: asked.key,
-          data: data ?? (lasting || before.key === asked.key ? before.data : null),
+          of: data === null ? before.of : asked.key,
+          data: data ?? (lasting || before.of === asked.key ? before.data : null),
           error,
           loading: more,
         }));
@@ -81,7 +92,7 @@ export function useAnswer<T>(
   };
 
   useEffect(() => {
-    if (patient && running.current && key !== null) {
+    if (patient && running.current && key !== null && away.peek() === null) {
       overdue.current = true;
       return;
     }
@@ -103,7 +114,8 @@ export function useAnswer<T>(
   const { data, error } = own ? kept : NOTHING;
   // By its key, not by what an effect noted: effects run after the picture is drawn, which is the old one until then.
   const loading = key !== null && (kept.loading || kept.key !== key);
-  return { data, error, problem: loading || (data && error && silent(error)) ? null : error, loading, again };
+  const stale = data !== null && kept.of !== key;
+  return { data, error, stale, problem: loading || (data && error && silent(error)) ? null : error, loading, again };
 }
 
 /** A document of the server; null as path: nothing is asked yet. */

@@ -1,4 +1,5 @@
 export * from "./answer";
 export * from "./recording";
+export * from "./server";
 export * from "./state";
 export * from "./theme";

@@ -48,6 +48,8 @@ export interface Place {
   lost: string;
   /** Empty: the first recording that the server has. */
   rec: string;
+  /** Whose recording the link is of: another server may have another one under the same key. Empty: not known. */
+  node: string;
   /** What the time axis shows. null: all of the recording, or the last minutes of a live one. */
   view: Span | null;
   selection: Span | null;
@@ -81,6 +83,7 @@ export const START: Place = {
   page: "home",
   lost: "",
   rec: "",
+  node: "",
   view: null,
   selection: null,
   compare: null,
@@ -112,7 +115,7 @@ export interface Target extends Partial<Omit<Place, "filters" | "search">> {
  * seen; the recording stays unless another is named, and so does how graphs are drawn.
  */
 export function leading({ filters, search = "", ...rest }: Target): Partial<Place> {
-  const { rec: _rec, colour: _colour, icicle: _icicle, group: _group, tracks: _tracks, ...start } = START;
+  const { rec: _rec, node: _node, colour: _colour, icicle: _icicle, group: _group, tracks: _tracks, ...start } = START;
   return { ...start, ...rest, filters: { ...NO_FILTERS, ...filters }, search: { text: search, mode: "highlight" } };
 }
 
@@ -136,6 +139,7 @@ export function parse(text: string): Place {
     lost: named && !(PAGES as readonly string[]).includes(named) ? named.slice(0, 60) : "",
     page: one("page", PAGES, given.has("id") ? "incident" : given.has("from") || given.has("sel") ? "node" : "home"),
     rec: given.get("rec") ?? "",
+    node: given.get("node") ?? "",
     view: from < to ? { from, to } : null,
     selection: parseSpan(given.get("sel")),
     compare: parseSpan(given.get("cmp")),
@@ -165,6 +169,7 @@ export function format(place: Place): string {
   say("page", place.lost || place.page);
   say("id", place.page === "incident" ? place.incidentId : "");
   say("rec", place.rec);
+  say("node", place.node);
   if (place.view) {
     say("from", seconds(place.view.from));
     say("to", seconds(place.view.to));

@@ -5,12 +5,15 @@ import { AnswerError, source } from "../api/source";
 import type { Incident, IncidentNote, Tick, TimelineEvent } from "../api/types";
 import { outdated } from "../lanes/incident-spans";
 import { after, type Connection, refused } from "./connection";
-import { catchUp, current, following, hasFleet, info, newest, rec, recordings, tail } from "./state";
+import { heard, watchServer } from "./server";
+import { catchUp, current, following, hasFleet, info, linked, newest, rec, recordings, replace, tail } from "./state";
 
 export const incidents = signal<Incident[] | null>(null);
 export const incidentsTrouble = signal<AnswerError | null>(null);
 /** Why the recording cannot be shown, if so. */
 export const trouble = signal<AnswerError | null>(null);
+/** The node that the link is of, where this server has no recording of it. */
+export const foreign = signal("");
 export const connection = signal<Connection>({ state: "none", why: "", since: 0 });
 export const lastTick = signal<Tick | null>(null);
 export const lastEvent = signal<TimelineEvent | null>(null);
@@ -29,6 +32,7 @@ export function refresh(): void {
 
 /** Keeps `info`, `incidents` and the live stream those of the recording in the address. */
 export function watchRecording(): void {
+  watchServer(refresh);
   effect(() => {
     const key = rec.value;
     fresh.value;
@@ -42,14 +46,28 @@ export function watchRecording(): void {
 async function load(key: string, stop: AbortController): Promise<void> {
   const { signal: stopped } = stop;
   try {
-    const [known, found] = await Promise.all([
-      source().json("recordings", {}, stopped),
-      source().json("info", { rec: key }, stopped),
-    ]);
+    const wanted = source().json("info", { rec: key }, stopped).catch(AnswerError.of);
+    const known = await source().json("recordings", {}, stopped);
+    const found = await wanted;
     if (stopped.aborted) return;
     batch(() => {
       recordings.value = known.recordings;
       hasFleet.value = known.fleet ?? false;
+    });
+    const node = linked.value;
+    const isAnother = found instanceof AnswerError ? found.status === 404 : found.node !== node;
+    foreign.value = "";
+    if (node && isAnother) {
+      const at = current().selection ?? current().view;
+      const same = known.recordings.filter((one) => one.node === node && one.key !== key);
+      const best = same.find((one) => at && one.from! < at.to && at.from < one.to!) ?? same[0];
+      if (best) replace({ rec: best.key, node });
+      else foreign.value = node;
+      return;
+    }
+    if (found instanceof AnswerError) throw found;
+    batch(() => {
+      if (!source().frozen) replace({ node: found.node });
       if (info.value?.node !== found.node || info.value?.from !== found.from) tail.value = newest.value = 0;
       const place = current();
       if (info.value === null && found.live && !place.view && !place.selection) following.value = true;
@@ -65,8 +83,9 @@ async function load(key: string, stop: AbortController): Promise<void> {
   } catch (error) {
     if (stopped.aborted) return;
     trouble.value = AnswerError.of(error);
-    if (trouble.value.status === 0 || trouble.value.status >= 502)
-      setTimeout(() => stopped.aborted || refresh(), RETRY_MS);
+    heard(trouble.value);
+    if (connection.value.state !== "none") connection.value = refused(connection.value, trouble.value, Date.now());
+    if (trouble.value.status >= 502) setTimeout(() => stopped.aborted || refresh(), RETRY_MS);
   }
 }
 

@@ -31,6 +31,8 @@ export const TAIL_S = 300;
 
 export const page = computed(() => place.value.page);
 export const rec = computed(() => place.value.rec);
+/** The node that the address is of. */
+export const linked = computed(() => place.value.node);
 export const selection = computed(() => place.value.selection);
 export const compare = computed(() => place.value.compare);
 export const filters = computed(() => place.value.filters);
@@ -106,15 +108,21 @@ export function replace(change: Change): void {
 
 /** The address of a place that differs from this one, for links. */
 export function linkTo(change: Change): string {
-  return written_as(kept(place.value, { ...place.value, ...(change.page ? { lost: "" } : {}), ...change }));
+  return written_as(changed(change));
 }
 
 export function setFilter<K extends keyof Filters>(name: K, value: Filters[K]): void {
   navigate({ filters: { ...filters.value, [name]: value } });
 }
 
+/** Another recording may be of another node. */
+function changed(change: Change): Place {
+  const node = change.rec === undefined || change.rec === place.value.rec ? {} : { node: "" };
+  return kept(place.value, { ...place.value, ...(change.page ? { lost: "" } : {}), ...node, ...change });
+}
+
 function move(change: Change): boolean {
-  const next = kept(place.value, { ...place.value, ...(change.page ? { lost: "" } : {}), ...change });
+  const next = changed(change);
   const same = format(next) === format(place.value);
   batch(() => {
     if (change.view || change.selection) following.value = false;

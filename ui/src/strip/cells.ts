@@ -121,6 +121,15 @@ export function averageIn(strip: Strip, span: Span): { busy: number; kernel: num
   return count ? { busy: busy / count, kernel: kernel / count } : null;
 }
 
+/** How busy the cores were in the mean; null unless that was measured in all of the span. */
+export function busyThroughout(strip: Strip, span: Span): number | null {
+  const first = Math.floor((span.from - strip.from) / strip.column_s);
+  const last = Math.ceil((span.to - strip.from) / strip.column_s);
+  const known = strip.average_busy.subarray(Math.max(0, first), last);
+  if (first < 0 || known.length < last - first || known.some(Number.isNaN)) return null;
+  return known.reduce((sum, one) => sum + one, 0) / known.length;
+}
+
 /** Pixels that a core gets: whole ones while they fit, so that rows do not differ; less than one for very many cores. */
 export function rowHeight(cpus: number, most: number, tallest = 24): number {
   if (cpus <= 0) return tallest;

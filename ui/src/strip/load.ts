@@ -64,7 +64,9 @@ export function useStrip(): Answer<Strip> {
   const answer = useAnswer(
     key,
     async (signal) => {
-      const found = stripOf(await source().columns("strip", { rec: rec.value, from, to, columns }, signal));
+      const found = stripOf(
+        await source().columns("strip", { rec: rec.value, from: from.toFixed(3), to: to.toFixed(3), columns }, signal),
+      );
       strip.value = following.value ? recent.reduce(moved, found) : found;
       openOn(found);
       return found;

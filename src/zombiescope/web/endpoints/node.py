@@ -105,12 +105,15 @@ def routes(responder: Responder) -> APIRouter:
 
 def _elsewhere(recording: Recording) -> str | None:
     """Why an audit of this machine says nothing about the node; None when it is this machine."""
-    boot, here = recording.node.get("boot"), _boot_id()
-    if boot is not None and boot == here:
+    here = _boot_id()
+    if here is not None and here in {recording.node.get("boot"), *(part.boot for part in recording.parts)}:
         return None
-    if recording.name == os.uname().nodename and "imported" not in recording.node:
-        return None  # recorded here, before a reboot
-    return f"{recording.name} is another machine than the one that this server runs on"
+    if recording.name != os.uname().nodename:
+        return f"{recording.name} is another machine than the one that this server runs on"
+    return (
+        f"this server's machine is called {recording.name} too, but nothing in the recording is of its present boot: "
+        "the recording may be of another machine with the same name"
+    )
 
 
 def _boot_id() -> str | None:

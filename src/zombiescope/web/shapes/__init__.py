@@ -18,6 +18,7 @@ DOCUMENTS: dict[str, Any] = {
     "recordings": node.RecordingList,
     "info": node.Info,
     "status": node.Status,
+    "health": node.Health,
     "worst": node.Worst,
     "cgroups": cgroups.Cgroups,
     "containers": containers.Containers,

@@ -221,11 +221,20 @@ class Fixes(Document):
     log: list[ActionLogLine]
 
 
+class LiveDiagnosisOutage(Span):
+    """The live diagnosis failed while this was recorded: how often, from the first time to the last, and why last."""
+
+    failures: int
+    why: str
+
+
 class Diagnosis(Document):
-    """`noted` is missing where the doctor of a running recorder answers instead of a diagnosis."""
+    """`noted` is missing where the live diagnosis of a running recorder answers instead of a diagnosis made now.
+    `live_diagnosis` is there when it failed in the window."""
 
     node: str
     window: Span
     incidents: list[Incident]
     noted: NotRequired[list[str]]
     not_checked: list[str]
+    live_diagnosis: NotRequired[LiveDiagnosisOutage]

@@ -31,9 +31,12 @@ RecordingEntry = TypedDict(
         "to": float | None,
         "live": bool,
         "note": str | None,
+        "place": str | None,
+        "gone": bool,
     },
 )
-"""`node` and the times are null until it is built or read."""
+"""`node` and the times are null until it is built or read. `place`: its directory, pack or address; null where it is
+built. `gone`: it was deleted or moved since it was served."""
 
 
 class RecordingList(Document):
@@ -80,10 +83,29 @@ class RecorderCost(TypedDict):
     rss_bytes: int | None
     bytes_per_hour: float | None
     lost: int
+    helpers_rss_bytes: int | None
+
+
+class PartHealth(TypedDict):
+    """`since`: in this state; `last_success` is null for a part that never did its work yet; `work`: how often it did.
+    `why`: what is wrong, or the reason of the last failure; `fix`: the command or setting for it, or empty.
+    `obscured_by`: the part whose silence hides the state of this one."""
+
+    name: str
+    state: Literal["ok", "failed", "hung", "off"]
+    since: float
+    last_success: float | None
+    work: int
+    why: str
+    fix: str
+    failures: int
+    pid: int | None
+    rss_bytes: int | None
+    obscured_by: str | None
 
 
 class OneRecorder(TypedDict):
-    """A recorder that runs on this machine."""
+    """A recorder that runs on this machine, or that was killed (`died`: when) and not started again."""
 
     running: bool
     pid: int | None
@@ -94,10 +116,12 @@ class OneRecorder(TypedDict):
     until: float | None
     cost: RecorderCost | None
     bytes: int | None
+    died: float | None
     gaps: list[Gap]
     missing: list[Missing]
     left_out: list[int]
     incidents: list[NotedIncident]
+    parts: list[PartHealth]
 
 
 class Status(Document):
@@ -112,11 +136,20 @@ class Status(Document):
     until: float | None
     cost: RecorderCost | None
     bytes: int | None
+    died: float | None
     gaps: list[Gap]
     missing: list[Missing]
     left_out: list[int]
     incidents: list[NotedIncident]
+    parts: list[PartHealth]
     recorders: list[OneRecorder]
+
+
+class Health(Document):
+    """`live`: a recorder writes this recording now. No parts: none reports for it on the server's machine."""
+
+    live: bool
+    parts: list[PartHealth]
 
 
 class WorstSecond(TypedDict):

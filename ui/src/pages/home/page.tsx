@@ -12,6 +12,7 @@ import { type Answer, info, rec, recordings, useDocument, zoneOffset } from "../
 import { bySeverity, tally } from "../audit/grouping";
 import { growthWords, milestones, verdict } from "../cgroups/forecast";
 import { sorted } from "../incident/list";
+import { Outage } from "../parts/outage";
 import { Frames, Loaded, Page, Panel, Tag } from "../parts/parts";
 import { hiddenWords } from "./hidden";
 
@@ -27,6 +28,7 @@ export function HomePage() {
   const audit = useDocument("audit", params);
   return (
     <Page title={about ? about.node : "This machine"} lead={<Lead />}>
+      {incidents.data && <Outage of={incidents.data} />}
       <div class="pg-home">
         <WorstSecond answer={worst} />
         <Hidden answer={worst} />
@@ -197,9 +199,9 @@ function Incidents({ answer }: { answer: Answer<Diagnosis> }) {
   return (
     <Panel title="Incidents" aside={<Go place={{ page: "incidents" }}>all</Go>}>
       <Loaded answer={answer} what="diagnosing">
-        {({ incidents }) => {
+        {({ incidents, live_diagnosis: failed }) => {
           const open = incidents.filter((each) => each.state === "open").length;
-          if (!incidents.length) return <Empty good title="None detected in what was recorded" />;
+          if (!incidents.length) return <Empty good={!failed} title="None detected in what was recorded" />;
           return (
             <>
               <p>

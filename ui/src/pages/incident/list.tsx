@@ -7,6 +7,7 @@ import { Empty } from "../../chrome/states";
 import { clock, day, duration, percent, plural, sentence, span, zoneName } from "../../format";
 import { info, rec, useDocument, zoneOffset } from "../../state";
 import { tally } from "../audit/grouping";
+import { Outage } from "../parts/outage";
 import { Loaded, Page, Tag } from "../parts/parts";
 import { actorName } from "./actors";
 import { lostCore } from "./chain";
@@ -26,6 +27,7 @@ export function IncidentsPage() {
     );
   return (
     <Page title="Incidents" lead={lead ?? "What went wrong, who did it, and how we know."}>
+      {data && <Outage of={data} />}
       <Loaded answer={found} what="diagnosing the recording" lines={5}>
         {(diagnosis) =>
           diagnosis.incidents.length ? <Rows incidents={sorted(diagnosis.incidents)} /> : <None diagnosis={diagnosis} />
