@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from zombiescope import _interrupt, _python
+from zombiescope.agent.optional import package
 from zombiescope.commands.failure import Failure
 from zombiescope.commands.output import Json, examples, note, print_document
 from zombiescope.commands.record import writable_dir
@@ -62,6 +63,7 @@ def command(
     One YAML file configures it; ZOMBIESCOPE_SECTION__KEY in the environment stands over it. SIGHUP reads both again.
     What fails beside the recorder is said and started again, and never stops the recorder.
     """
+    package("yaml", "agent")  # before any module of the configuration, all of which read YAML
     _set_overrides(directory, listen)
     loaded = _loaded(config)
     if check:
@@ -85,9 +87,6 @@ def _set_overrides(directory: str | None, listen: str | None) -> None:
 
 
 def _loaded(config: Path | None) -> Loaded:
-    from zombiescope.agent.optional import package
-
-    package("yaml", "agent")
     from zombiescope.agent.config.load import load
     from zombiescope.agent.parts import sections
 

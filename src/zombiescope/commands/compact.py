@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zombiescope.commands import progress
-from zombiescope.commands.output import Json, console, examples, print_document
+from zombiescope.commands.output import Json, console, examples, note, print_document
 from zombiescope.commands.quantities import human_bytes, human_count
 from zombiescope.commands.recording_argument import Dir, Node, node_dir
 
@@ -27,9 +27,17 @@ def command(directory: Dir = None, node: Node = None, json_: Json = False) -> No
     size = sum(facts.bytes for part in done.parts for facts in part.tables.values())
     if json_:
         names = [part.name for part in done.parts]
-        print_document("compact", {"segments": done.segments, "parts": names, "rows": rows, "bytes": size})
+        left = [{"segment": entry.file, "why": entry.what} for entry in done.left]
+        document = {"segments": done.segments, "parts": names, "rows": rows, "bytes": size, "left": left}
+        print_document("compact", document)
     elif done.segments:
         made = f"{human_count(rows)} rows, {human_bytes(size)} of Parquet"
-        console().print(f"{done.segments} segments became {len(done.parts)} parts: {made}")
-    else:
+        console().print(f"{_counted(done.segments, 'segment')} became {_counted(len(done.parts), 'part')}: {made}")
+    elif not done.left:
         console().print("nothing to do: every closed segment is Parquet already")
+    for entry in done.left:
+        note(f"left as it is: {entry.file} {entry.what}; update zombiescope, and compact again")
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -50,6 +50,8 @@ def command(
         other = None if place is None else stack.enter_context(opened(place, node))
         found = answer(recording, question, other=other)
         if output and kind:
+            if not found.tree.width[0]:
+                picture.refuse_empty(output, found.selection.filters, directory)
             _write(output, kind, found)
         if json_:
             print_document("flamegraph", found.document())

@@ -43,6 +43,8 @@ def command(
 
         found = answer(recording, question)
         if output and kind:
+            if not found.drawn.total:
+                picture.refuse_empty(output, found.selection.filters, directory)
             _write(output, kind, found)
         if json_:
             print_document("heatmap", found.document())

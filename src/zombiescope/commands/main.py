@@ -18,7 +18,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from zombiescope import _interrupt, _python
+from zombiescope import _interrupt, _packages, _python
 from zombiescope._errors import QuestionError, UserError
 from zombiescope.commands import (
     agent,
@@ -47,6 +47,7 @@ from zombiescope.commands import (
     push,
     python,
     record,
+    selftest,
     serve,
     ship,
     stacks,
@@ -60,7 +61,7 @@ from zombiescope.commands.options import expanded
 from zombiescope.commands.output import note, paragraphs
 
 _COMMANDS: tuple[tuple[str, tuple[ModuleType, ...]], ...] = (
-    ("Record", (up, record, agent, status, mark)),
+    ("Record", (up, record, agent, status, selftest, mark)),
     (
         "Look",
         (
@@ -192,6 +193,7 @@ def _could_not_run(error: Exception) -> int:
         import traceback
 
         traceback.print_exception(error)
+    error = _packages.explained(error)
     expected = isinstance(error, (UserError, OSError))
     report = "" if expected else f" ({type(error).__name__}; this is a defect: ZOMBIESCOPE_DEBUG=1 shows where)"
     note(f"zombiescope: {one_line(error)}{report}")

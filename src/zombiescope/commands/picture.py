@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -95,11 +95,21 @@ def text_width() -> int:
 
 def say_empty(filters: Filters, directory: str | None) -> None:
     """Why there is nothing to see."""
+    what, fix = _why_empty(filters, directory)
+    note(f"zombiescope: {what}{fix}")
+
+
+def refuse_empty(output: Path, filters: Filters, directory: str | None) -> NoReturn:
+    """A picture of nothing is not written."""
+    what, fix = _why_empty(filters, directory)
+    raise Failure(f"{output} was not written: {what}", fix.lstrip(" ;:"))
+
+
+def _why_empty(filters: Filters, directory: str | None) -> tuple[str, str]:
     from zombiescope.questions.filters import words
 
-    why = f"with {said}" if (said := words(filters)) else "in this window"
     if refused := why_no_stacks():
-        note(f"zombiescope: stacks were not recorded: {refused}")
-        return
+        return "stacks were not recorded", f": {refused}"
+    why = f"with {said}" if (said := words(filters)) else "in this window"
     look = command_line("info", directory)
-    note(f"zombiescope: no samples {why}; recorded is {recorded_range()}; '{look}' shows what there is")
+    return f"no samples {why}", f"; recorded is {recorded_range()}; '{look}' shows what there is"

@@ -23,10 +23,13 @@ from zombiescope import _interrupt, _python
 from zombiescope.commands import progress
 from zombiescope.commands.failure import Failure
 from zombiescope.commands.record import configuration, recorder_arguments
+from zombiescope.kernel import process as kernel_process
 from zombiescope.recording import locate
 
 _MAX_BYTES = 64 * 10**6
 _START_S = 60.0
+_LIVE_DIAGNOSIS = "zombiescope.diagnosis.standby"
+_IDLE_CHECK_S = 1.0
 _STOP_S = 10.0
 _SHM = "/dev/shm"  # noqa: S108  a private directory is made in it
 _LOOK = "'zombiescope record --for 10s' says more"
@@ -51,6 +54,19 @@ class PrivateRecorder:
             raise Failure(f"the recorder ended early: {self.last_words()}", _LOOK)
         return code is not None
 
+    def wait_for_live_diagnosis(self, limit_s: float) -> bool:
+        """Until its live diagnosis has loaded and waits for work: that takes a second, and most of a minute on an
+        emulated machine. False if it has not within the limit, or the recorder has none."""
+        deadline, before_ns = time.monotonic() + limit_s, None
+        while time.monotonic() < deadline and not self.ended():
+            pid = _child_running(self.process.pid, _LIVE_DIAGNOSIS)
+            used_ns = None if pid is None else _cpu_ns_of_sleeper(pid)
+            if used_ns is not None and used_ns == before_ns:
+                return True
+            before_ns = used_ns
+            time.sleep(_IDLE_CHECK_S)
+        return False
+
     def last_words(self) -> str:
         said = (self.home / "stderr").read_text(errors="replace").strip().splitlines()
         return said[-1] if said else f"exit {self.process.returncode}"
@@ -67,6 +83,28 @@ def private_recorder(name: str, **changes: Any) -> Iterator[PrivateRecorder]:
             yield recorder
     finally:
         shutil.rmtree(home, ignore_errors=True)
+
+
+def _child_running(parent: int, module: str) -> int | None:
+    """The pid of the child process that runs this Python module."""
+    for pid in (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()):
+        stat = kernel_process.read_stat(pid)
+        if stat is not None and stat.ppid == parent:
+            found = kernel_process.read(pid)
+            if found is not None and module in (found.cmdline or "").split():
+                return pid
+    return None
+
+
+def _cpu_ns_of_sleeper(pid: int) -> int | None:
+    """CPU time of a process that sleeps; None for one that runs, waits for a disk, or is gone."""
+    stat = kernel_process.read_stat(pid)
+    if stat is None or stat.state != "S":
+        return None
+    try:
+        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0])
+    except (OSError, ValueError, IndexError):
+        return None
 
 
 def _memory() -> str | None:

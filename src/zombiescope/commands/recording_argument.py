@@ -125,9 +125,9 @@ def _report_damage(recording: Recording) -> None:
 def node_dir(directory: str | None, node: str | None = None) -> Iterator[Path]:
     """The directory of the node, for a command that changes files there."""
     place = place_of(directory)
-    if place.is_file():
-        raise Failure(f"{place} is a pack, and a pack is never changed", "name a recording directory")
     with opened(directory, node) as recording:
+        if place.is_file():
+            raise Failure(f"{place} is a pack, and a pack is never changed", "name a recording directory")
         path = place / recording.prefix
         try:
             yield path

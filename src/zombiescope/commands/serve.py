@@ -10,7 +10,7 @@ import typer
 
 from zombiescope.commands.failure import Failure
 from zombiescope.commands.output import examples, note
-from zombiescope.commands.recording_argument import Dirs, Node, node_of, place_of
+from zombiescope.commands.recording_argument import READ_FIX, Dirs, Node, node_of, place_of
 from zombiescope.web import listen_address
 from zombiescope.web.listen_address import ListenAddress
 
@@ -88,9 +88,8 @@ def command(
     if fleet is not None and "://" not in fleet and not Path(fleet).is_dir():
         raise Failure(f"{fleet} is not a directory", "name the directory that holds node=NAME directories")
     places = [(place_of(each), node_of(each, node)) for each in chosen]
-    for place, _ in places:
-        if not place.exists():
-            raise Failure(f"there is no recording at {place}", "'zombiescope up' starts one")
+    for place, name in places:
+        refuse_unreadable(place, name)
     where = listen or listen_address.DEFAULT
     refuse_open_address(where, token)
     made = bind(where, exact=listen is not None)
@@ -106,6 +105,18 @@ def command(
     shown = url if open_ and may_show(url) else None
     opened = tuple(Place(Path(place), name) for place, name in places)
     serve(made, ServerConfig(opened, where, tuple(names or ()), secret, open_url=shown, fleet=fleet))
+
+
+def refuse_unreadable(place: Path, node: str | None) -> None:
+    """Now, not as an answer to every question that the page asks."""
+    from zombiescope.recording.reader import check
+
+    if not place.exists():
+        raise Failure(f"there is no recording at {place}", "'zombiescope up' starts one")
+    try:
+        check(place, node)
+    except PermissionError as error:
+        raise Failure(f"{error.filename or place} may not be read by this user", READ_FIX) from error
 
 
 def bind(where: ListenAddress, *, exact: bool) -> socket.socket:
@@ -137,19 +148,26 @@ def token_for(where: ListenAddress, token: bool) -> str | None:
 
 
 def say_token(where: ListenAddress, token: str | None) -> None:
+    note(token_note(where, token))
+
+
+def token_note(where: ListenAddress, token: str | None) -> str:
     if token is None:
-        note("Every user of this machine may read it (--no-token).")
-        return
+        return "Every user of this machine may read it (--no-token)."
     who = "Whoever reaches this address" if not where.loopback else "Whoever is on this machine"
-    note(f"{who} needs the token after #; it is shown here once, and a new one is made at the next start.")
+    return f"{who} needs the token after #; it is shown here once, and a new one is made at the next start."
 
 
 def may_show(url: str) -> bool:
     """Whether there is a display; says where to look where there is none."""
     if has_display():
         return True
-    note(f"there is no display here; open {url} yourself")
+    note(display_note(url))
     return False
+
+
+def display_note(url: str) -> str:
+    return f"there is no display here; open {url} yourself"
 
 
 def has_display() -> bool:

@@ -26,8 +26,10 @@ def main() -> None:
     plain = plain_import(sys.argv[1:])
     if plain is not None:
         _leave(_import(*plain))
-    from zombiescope.commands import main as commands
-
+    try:
+        from zombiescope.commands import main as commands
+    except ModuleNotFoundError as error:  # installed without its requirements (pip install --no-deps)
+        _leave(_could_not_run(error))
     commands.main()
 
 
@@ -57,13 +59,10 @@ def plain_import(arguments: Sequence[str]) -> tuple[list[str], dict[str, list[st
 
 
 def _import(places: list[str], options: dict[str, list[str]]) -> int:
-    import os
     import signal
 
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     from zombiescope import _python
-    from zombiescope._text import printable
-    from zombiescope.commands.failure import one_line
 
     _python.leave_threads_of_numpy_out()
     interrupts = _interrupt.Interrupts()
@@ -72,18 +71,29 @@ def _import(places: list[str], options: dict[str, list[str]]) -> int:
             _perform(places, options)
     except KeyboardInterrupt:
         return _interrupt.INTERRUPTED
-    except Exception as error:
-        from zombiescope._errors import UserError
-
+    except Exception as error:  # noqa: BLE001  a person sees one line, never a traceback
         if interrupts.seen:
             return _interrupt.INTERRUPTED
-        if os.environ.get("ZOMBIESCOPE_DEBUG"):
-            raise
-        expected = isinstance(error, (UserError, OSError))
-        report = "" if expected else f" ({type(error).__name__}; this is a defect: ZOMBIESCOPE_DEBUG=1 shows where)"
-        sys.stderr.write(printable(f"zombiescope: {one_line(error)}{report}") + "\n")
-        return 1
+        return _could_not_run(error)
     return 0
+
+
+def _could_not_run(error: Exception) -> int:
+    """As commands.main, which cannot be imported without typer."""
+    import os
+
+    from zombiescope import _packages
+    from zombiescope._errors import UserError
+    from zombiescope._text import printable
+    from zombiescope.commands.failure import one_line
+
+    if os.environ.get("ZOMBIESCOPE_DEBUG"):
+        raise error
+    error = _packages.explained(error)
+    expected = isinstance(error, (UserError, OSError))
+    report = "" if expected else f" ({type(error).__name__}; this is a defect: ZOMBIESCOPE_DEBUG=1 shows where)"
+    sys.stderr.write(printable(f"zombiescope: {one_line(error)}{report}") + "\n")
+    return 1
 
 
 def _perform(places: list[str], options: dict[str, list[str]]) -> None:

@@ -62,5 +62,5 @@ def command(
     note(f"and the past:              {called_elsewhere()} cores --last 5m")
     note("Ctrl-C stops it.")
     if page:
-        page_process.start(config["dir"], listen, open_=open_, token=token)
+        config["page"] = page_process.prepared(listen, open_=open_, token=token)
     record.become_recorder(config)

@@ -12,6 +12,7 @@ from zombiescope.diagnosis.incident_ids import with_known_ids
 from zombiescope.diagnosis.order import worst_first
 from zombiescope.diagnosis.report.document import document
 from zombiescope.diagnosis.report.document import together as documents_together
+from zombiescope.documents.live_diagnosis import Outage, not_checked, outage
 from zombiescope.questions.views import DiagnoseQuestion
 from zombiescope.questions.window import Window
 from zombiescope.recording.reader import Recording
@@ -28,9 +29,11 @@ class DiagnosisAnswer:
     found: Diagnosis
     window: Window
     heading: str
+    outage: Outage | None = None
+    """When the live diagnosis failed in the window."""
 
     def document(self) -> dict[str, Any]:
-        return document(self.found)
+        return document(self.found) | _failed(self.outage)
 
     def at_least(self, severity: str) -> bool:
         """Whether any incident is at least this severe."""
@@ -93,16 +96,29 @@ def diagnosed(
     """Under the ids that the doctor gave them, where it saw them too."""
     found = diagnose(recording, window.start_us, window.end_us, live=live, progress=progress)
     heading = f"{recording.name}  {window.heading()}"
-    return DiagnosisAnswer(with_known_ids(found, incidents(recording)), window, heading)
+    known = with_known_ids(found, incidents(recording))
+    failed = outage(recording, window)
+    known = replace(known, not_checked=not_checked(failed, known.not_checked, window))
+    return DiagnosisAnswer(known, window, heading, failed)
+
+
+def _failed(found: Outage | None) -> dict[str, Any]:
+    return {} if found is None else {"live_diagnosis": found.document()}
 
 
 def noted(recording: Recording, window: Window) -> dict[str, Any]:
-    """What the doctor noted in the window, the worst first; `not_checked` is for a diagnosis to say."""
+    """What the live diagnosis noted in the window, the worst first, and when it failed."""
     start, end = window.start_us / 1e6, window.end_us / 1e6
     known = [
         {"node": recording.name, "recurrences": [], **entry}
         for entry in incidents(recording)
         if float(entry.get("to") or 0) >= start and float(entry.get("from") or 0) < end
     ]
-    span = {"from": start, "to": end}
-    return {"node": recording.name, "window": span, "incidents": worst_first(known), "not_checked": []}
+    failed = outage(recording, window)
+    return {
+        "node": recording.name,
+        "window": {"from": start, "to": end},
+        "incidents": worst_first(known),
+        "not_checked": list(not_checked(failed, (), window)),
+        **_failed(failed),
+    }

@@ -1,18 +1,24 @@
-"""Which recorders run here, and how they are doing."""
+"""Which recorders run here, how they are doing, and whether every part of them is alive.
+
+A recorder that was killed is in the list too: it died, and nobody started it again. What hangs or fails now is blind
+now: the recording itself says so only when its segment ends."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from zombiescope.recording import incident_file, locate
+from zombiescope.recording import health, incident_file, locate
 from zombiescope.recording.core_lists import LEFT_OUT, listed
+from zombiescope.recording.health import Part
 from zombiescope.recording.reader import Recording, open_recording
 from zombiescope.recording.store import NotARecordingError
 from zombiescope.views.cost import recorder_cost
 
 _COST_SPAN_US = 600 * 1_000_000
+_WELL = ("ok", "off")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +26,12 @@ class Status:
     document: dict[str, Any]
     unread: tuple[tuple[str, Exception], ...] = ()
     """The recordings of which only the recorder's own word is known, and why."""
+
+    @property
+    def is_well(self) -> bool:
+        """Whether no part of any recorder is known to have failed, or to hang."""
+        parts = [part for recorder in self.document["recorders"] for part in recorder["parts"]]
+        return all(part["state"] in _WELL for part in parts)
 
 
 def answer(directory: Path | None = None) -> Status:
@@ -30,13 +42,17 @@ def answer(directory: Path | None = None) -> Status:
     for recorder in locate.running_recorders():
         if directory is not None and not _same(recorder.recording, directory):
             continue
-        known = _running(recorder)
+        parts = health.parts_of(recorder.node_dir)
+        known = _running(recorder, parts)
         try:
             with open_recording(recorder.recording, recorder.node) as recording:
-                known |= _measured(recorder, recording)
+                known |= _measured(recorder, recording, parts)
         except (NotARecordingError, OSError) as error:
             unread.append((str(recorder.recording), error))
         recorders.append(known)
+    alive = {recorder["recording"] + recorder["node"] for recorder in recorders}
+    dead = [_died(*death) for death in health.deaths() if directory is None or _same(death[0].parent, directory)]
+    recorders += [one for one in dead if one["recording"] + one["node"] not in alive]
     first = recorders[0] if recorders else _not_running()
     return Status({**first, "recorders": recorders}, tuple(unread))
 
@@ -49,11 +65,23 @@ def _same(one: Path, other: Path) -> bool:
 
 
 def _not_running() -> dict[str, Any]:
-    absent = ("pid", "recording", "node", "timezone", "since", "until", "cost", "bytes")
-    return {"running": False, **dict.fromkeys(absent), "gaps": [], "missing": [], "left_out": [], "incidents": []}
+    absent = ("pid", "recording", "node", "timezone", "since", "until", "cost", "bytes", "died")
+    lists: dict[str, list[Any]] = {name: [] for name in ("gaps", "missing", "left_out", "incidents", "parts")}
+    return {"running": False, **dict.fromkeys(absent), **lists}
 
 
-def _running(recorder: locate.RunningRecorder) -> dict[str, Any]:
+def _died(node_dir: Path, recorder: Part) -> dict[str, Any]:
+    """One that was killed, and that nobody started again."""
+    return _not_running() | {
+        "pid": recorder.pid,
+        "recording": str(node_dir.parent),
+        "node": node_dir.name.removeprefix("node="),
+        "died": recorder.since,
+        "parts": [asdict(part) for part in health.parts_of(node_dir)],
+    }
+
+
+def _running(recorder: locate.RunningRecorder, parts: list[Part]) -> dict[str, Any]:
     """What it says of itself; the rest is in what it wrote."""
     return _not_running() | {
         "running": True,
@@ -61,10 +89,18 @@ def _running(recorder: locate.RunningRecorder) -> dict[str, Any]:
         "recording": str(recorder.recording),
         "node": recorder.node,
         "since": recorder.started_us / 1e6,
+        "gaps": _gaps_now(parts),
+        "parts": [asdict(part) for part in parts],
     }
 
 
-def _measured(recorder: locate.RunningRecorder, recording: Recording) -> dict[str, Any]:
+def _gaps_now(parts: list[Part]) -> list[dict[str, Any]]:
+    now = time.time()
+    bad = [part for part in parts if part.state not in _WELL]
+    return [{"from": part.since, "to": now, "source": part.name, "why": part.why} for part in bad]
+
+
+def _measured(recorder: locate.RunningRecorder, recording: Recording, parts: list[Part]) -> dict[str, Any]:
     end_us = recording.end_us
     cost = recorder_cost(recording, max(end_us - _COST_SPAN_US, recorder.started_us), end_us + 1)
     gaps = recording.gaps(recorder.started_us)
@@ -72,14 +108,19 @@ def _measured(recorder: locate.RunningRecorder, recording: Recording) -> dict[st
         "timezone": recording.node.get("timezone"),
         "until": end_us / 1e6 if end_us else None,
         "bytes": recording.size_bytes,
-        "cost": None if cost is None else asdict(cost),
+        "cost": None if cost is None else {**asdict(cost), "helpers_rss_bytes": _helpers_bytes(parts)},
         "gaps": [
-            {"from": gap.from_us / 1e6, "to": gap.to_us / 1e6, "source": gap.source, "why": gap.why} for gap in gaps
+            *({"from": gap.from_us / 1e6, "to": gap.to_us / 1e6, "source": gap.source, "why": gap.why} for gap in gaps),
+            *_gaps_now(parts),
         ],
         "missing": recording.node.get("missing") or [],
         "left_out": sorted(listed(recording.node, LEFT_OUT)),
         "incidents": _incidents(recorder, recording),
     }
+
+
+def _helpers_bytes(parts: list[Part]) -> int:
+    return sum(part.rss_bytes or 0 for part in parts if part.name != health.RECORDER)
 
 
 def _incidents(recorder: locate.RunningRecorder, recording: Recording) -> list[dict[str, Any]]:

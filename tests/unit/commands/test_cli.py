@@ -19,7 +19,7 @@ COMMANDS = (
     "up", "record", "status", "mark", "serve", "check", "top", "cores", "heatmap", "flamegraph", "stacks", "python",
     "diff",
     "events", "cgroups", "containers", "history", "info", "diagnose", "audit", "demo", "import", "freeze", "pack",
-    "compact", "lab", "export", "push",
+    "compact", "lab", "export", "push", "selftest",
 )  # fmt: skip
 READERS = (
     "cores",
