@@ -4,12 +4,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 NATIVE := $(wildcard src/zombiescope/*.pyx src/zombiescope/native/*.pxi)
 PYTEST := $(BIN)/python -m pytest
+LANES := $(BIN)/python -m tests.lanes
 TWO_OF_THREE := $(BIN)/python -m tests.two_of_three
 PAGE := src/zombiescope/web/page/index.html
 PAGE_SOURCES := $(shell find ui -name node_modules -prune -o -type f ! -name '*.test.ts' -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup shell run demo man test test-browser test-node test-containers test-agent test-cluster test-ray test-engines test-gpu test-long test-fast test-packages lint format bench bench-soak soak-fuzz soak-churn soak-starvation soak-network soak-death score docs lock deploy sbom image-steps wheel wheels deb archive test-newcomer clean
+.PHONY: help setup shell run demo man selftest-recording test test-browser test-node test-containers test-agent test-cluster test-ray test-engines test-gpu test-long test-fast test-oldest test-newest test-range test-packages golden golden-accept lint format bench bench-soak soak-fuzz soak-churn soak-starvation soak-network soak-death score docs lock deploy sbom image-steps wheel wheels deb archive test-newcomer clean
 
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,17 +61,32 @@ run: setup ## record this machine until Ctrl-C, diagnose it, and show it at the 
 demo: setup ## replay the founding case on this machine, without root; with a display, also on the page
 	@$(BIN)/zombiescope demo --open
 
+selftest-recording: setup ## make the built-in recording of `zombiescope selftest` from the founding case
+	@$(BIN)/python scripts/selftest_recording.py
+
 test-packages: ## install the Debian packages that tests compare with (perf, sysstat, ...)
 	@scripts/need-tests
 
 # Unit tests share nothing and run on all cores; what measures the kernel runs alone. What fails is tried twice more, by
-# itself (docs/design/0067). Exit code 5: ARGS chose none of them.
+# itself (docs/design/0067). Exit code 5: ARGS chose none of them. Without ARGS, the built wheel is tried with the oldest
+# packages that it allows (tests/lanes).
 test: setup .venv/.browser .venv/.fuzz .venv/.cluster .venv/.docs test-packages ## run every test but those of make test-long
 	scripts/page test
 	$(TWO_OF_THREE) --numprocesses auto --dist loadfile tests/unit $(ARGS) || test $$? -eq 5
 	$(TWO_OF_THREE) tests/fuzz $(ARGS) || test $$? -eq 5
 	$(TWO_OF_THREE) -m "not long" tests/kernel tests/node $(ARGS) || test $$? -eq 5
 	$(TWO_OF_THREE) tests/browser $(ARGS) || test $$? -eq 5
+	$(if $(ARGS),,$(LANES) oldest --short)
+
+test-oldest: setup ## the wheel with the minimum of every requirement: acceptance list on every Python here, unit tests on the oldest
+	$(LANES) oldest $(ARGS)
+	$(LANES) job
+
+test-newest: setup ## the wheel with the newest of every requirement, whatever is locked: the same
+	$(LANES) newest $(ARGS)
+
+test-range: setup ## the wheel with every major version of pyarrow from the minimum on: the short acceptance list
+	$(LANES) range pyarrow $(ARGS)
 
 test-browser: setup .venv/.browser test-packages ## the page in a real browser; PICTURES=DIR keeps what it looked like
 	$(if $(PICTURES),ZOMBIESCOPE_PICTURES=$(abspath $(PICTURES))) $(PYTEST) tests/browser $(ARGS)
@@ -118,6 +134,12 @@ test-long: setup test-packages ## what takes minutes or a quiet machine: real fa
 test-fast: setup ## run the tests that need no privileges and take no time
 	$(PYTEST) --numprocesses auto --dist loadfile -m "not kernel and not node and not containers and not agent and not cluster and not ray and not engines and not slow" \
 	  --ignore tests/browser $(ARGS)
+
+golden: setup ## compare what every command answers about recordings that do not change with what it answered before
+	$(BIN)/python -m tests.golden $(ARGS)
+
+golden-accept: setup ## show how these answers differ, and keep the new ones
+	$(BIN)/python -m tests.golden --accept $(ARGS)
 
 lint: setup .venv/.browser .venv/.cluster ## ruff (lint and format) and mypy in strict mode; the page's types, lint and format
 	$(BIN)/ruff check src tests benchmarks requirements setup.py
@@ -183,8 +205,9 @@ sbom: setup ## write dist/zombiescope.cdx.json: all that is shipped, with versio
 image-steps: setup ## the steps of the container image, run in an empty directory and tried; prints the size
 	deploy/image/steps.sh
 
-wheel: setup ## build dist/*.whl for this machine
+wheel: setup ## build dist/*.whl: zombiescope for this machine, and zombiescope-mark for the environment of a job
 	$(BIN)/python -m pip wheel --quiet --no-build-isolation --no-deps --wheel-dir dist .
+	$(BIN)/python -m pip wheel --quiet --no-build-isolation --no-deps --wheel-dir dist packaging/mark
 
 wheels: setup ## the sdist, and a manylinux wheel for every Python on PATH, each tried; SUITES="bookworm noble forky": theirs, as root
 	scripts/wheels $(SUITES)
