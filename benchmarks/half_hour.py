@@ -94,8 +94,8 @@ class _Load:
         self.known: dict[str, dict[int, Row]] = {}
         for table in schema.TABLES:
             rows = [tuple(row.values()) for row in columns.records(recording.table(table.name))]
-            if (kind := columns.DICTIONARIES.get(table.name)) is not None:
-                self.known[kind] = {row[0]: row for row in rows}
+            if table.explains is not None:
+                self.known[table.explains] = {row[0]: row for row in rows}
             elif table.name not in _LEFT_OUT:
                 for row in rows:
                     self._seconds[max(0, (row[0] - self._start_us - 1) // SECOND_US)][table.name].append(row)
@@ -113,15 +113,14 @@ class _Ids:
     """Numbers of one segment for what rows of the loads point to; what is new is written before it is used."""
 
     def __init__(self) -> None:
-        self._numbers: dict[str, dict[tuple[object, ...], int]] = {kind: {} for kind in columns.DICTIONARIES.values()}
+        self._numbers: dict[str, dict[tuple[object, ...], int]] = {kind: {} for kind in schema.ID_KINDS}
 
     def own(self, table: schema.Table, row: Row, load: _Load, turn: int, batch: Batch) -> Row:
-        kinds = columns.ID_KINDS.get(table.name, ())
         values = list(row)
-        for kind in kinds:
-            at = table.names.index(kind)
+        for column in table.id_columns:
+            at = table.names.index(column.name)
             if values[at] is not None:
-                values[at] = self._number(kind, values[at], load, turn, batch)
+                values[at] = self._number(str(column.ids), values[at], load, turn, batch)
         return tuple(values)
 
     def _number(self, kind: str, number: int, load: _Load, turn: int, batch: Batch) -> int:
@@ -142,4 +141,4 @@ class _Ids:
         return (number, *row[1:])
 
 
-_DICTIONARY = {kind: schema.BY_NAME[name] for name, kind in columns.DICTIONARIES.items()}
+_DICTIONARY = {str(table.explains): table for table in schema.DICTIONARIES}

@@ -255,7 +255,7 @@ class _Reader:
             self.listen()
 
     def listen(self) -> None:
-        for said in self._process.listen(time.time_ns() // 1000):
+        for said in self._process.listen():
             self.last = said
             if said["new"]:
                 self._names, self._stacks = [], []

@@ -21,21 +21,18 @@ PIECES = (
 WITHIN = (b"[", b"{", b"(", b"a=", b"a ", b"1-", b"\\\n", b"\n", b"\0", b"J", b"I", b",", b"@a-")
 """Put into the middle of what the format looks like."""
 MOST_SEEDS = 4
-OWN = {"agent-configuration": 2 << 10}
-"""Written by whoever starts the program; YAML's own reader needs the square of what is nested."""
 
 
 def inputs(target: Target) -> Iterator[bytes]:
-    length = OWN.get(target.name, LONG)
     for piece in (*PIECES, *target.words):
-        yield (piece * length)[:length]
+        yield (piece * LONG)[:LONG]
     for seed in list(target.seeds())[:MOST_SEEDS]:
         middle = len(seed) // 2
-        yield (seed * length)[:length]
+        yield (seed * LONG)[:LONG]
         for line in seed.splitlines(keepends=True)[:MOST_SEEDS]:
-            yield seed + (line * length)[:length]
+            yield seed + (line * LONG)[:LONG]
         for piece in WITHIN:
-            yield seed[:middle] + (piece * length)[:length] + seed[middle:]
+            yield seed[:middle] + (piece * LONG)[:LONG] + seed[middle:]
 
 
 @pytest.mark.parametrize("name", TARGETS)

@@ -18,6 +18,8 @@ Recordings and nodes that never existed
     crash_points      a recorder that is killed at each step of the disk, and what is left
     healthy           nodes of any width that train, compile, serve pods or read files, as scenes
     replay            a documented case, replayed into the real recorder as its kernel would have shown it
+    every_table       rows of every table of the schema, drawn from it, and what they say once ids are read
+    newer             a recording as a later version will write it, with a table that this one does not know
     truth             what a recording holds, read without the code under test
 
 Files as drivers show them
@@ -54,8 +56,10 @@ Programs that run beside a test
 
 Machines and privileges
     chart             the Helm chart, rendered
+    api_client        what is sent to an API server, kept by a stand-in
     api_server        a real Kubernetes control plane on loopback, with RBAC and controllers
     pod_follower      our watch of a node's pods in a thread, and what it said
+    publisher         a stand-in for a recorder that publishes the parts it is given
     cutting_proxy     between a client and a server: cuts, swallows, refuses
     booted_node       a node under QEMU with the recorder as its service
     container_node    a real Docker or kubelet, and what it says itself about its containers

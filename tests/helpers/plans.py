@@ -23,7 +23,7 @@ _VERBS = {
 _OPTIONS = {
     "ethtool": r"-[LKGCAXUNEsPr]|--set-\S+|--reset|--config-\S+",
     "auditctl": r"-[DdaAeWwbfR]",
-    "nvidia-smi": r"-pm|-pl|-r|-c|-e|-mig|-lgc|-rgc|--gpu-reset|--persistence-mode.*|--power-limit.*",
+    "nvidia-smi": r"-pm|-pl|-r|-c|-e|-mig|-lgc|-rgc|-ac|-rac|--gpu-reset|--persistence-mode.*|--power-limit.*",
     "conntrack": r"-[DFUI]",
     "sysctl": r"-w|-p|--system|--write|\S+=.*",
     "iptables": r"-[ADIFXPR]",

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 import urllib.request
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -86,9 +87,20 @@ TOKEN = "the-token-of-these-tests"
 class Server:
     """`zombiescope serve`, as a person starts it."""
 
-    def __init__(self, directory: Path, *, listen: str | None = None, prefix: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        more: Sequence[Path] = (),
+        listen: str | None = None,
+        prefix: tuple[str, ...] = (),
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """`more`: further recordings that it shows."""
         self.listen = listen or f"127.0.0.1:{free_port()}"
-        self._command = [*prefix, *COMMAND, "serve", str(directory), "--listen", self.listen]
+        shown = [str(place) for place in (directory, *more)]
+        self._command = [*prefix, *COMMAND, "serve", *shown, "--listen", self.listen]
+        self._environment = dict(environment or {})
         self._process: subprocess.Popen[str] | None = None
         self.said: list[str] = []
         self.token = TOKEN
@@ -96,7 +108,7 @@ class Server:
         self.start()
 
     def start(self) -> None:
-        environment = os.environ | {"ZOMBIESCOPE_TOKEN": self.token}
+        environment = os.environ | {"ZOMBIESCOPE_TOKEN": self.token} | self._environment
         self._process = subprocess.Popen(
             self._command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
         )
@@ -129,6 +141,15 @@ class Server:
             if self._process.stdout is not None:
                 self._process.stdout.close()
             self._process = None
+
+    def pause(self) -> None:
+        """It accepts connections still, and answers nothing."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
 
     def _wait(self) -> None:
         """It says that Ctrl-C stops it once its socket is open."""

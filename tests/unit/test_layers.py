@@ -11,7 +11,7 @@ import pytest
 
 EVERYWHERE = {
     "_native", "_python", "_time", "_severity", "_errors", "_json", "_missing", "_text", "_safe_files", "_secrets",
-    "_confinement", "_feed", "_interrupt",
+    "_confinement", "_feed", "_helper", "_interrupt", "_packages",
 }  # fmt: skip
 
 ROOMS = {

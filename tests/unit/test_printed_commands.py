@@ -41,7 +41,8 @@ ELSEWHERE = ("~", "/", "--live", "--follow", "--ray-job", "--incident", "./caugh
 PROGRAMS = {
     "auditctl", "awk", "bpftool", "cat", "chmod", "chrt", "conntrack", "crictl", "dcgm-exporter", "dmesg", "docker",
     "echo", "ethtool", "find", "findmnt", "grep", "grubby", "head", "install", "ip", "ipmitool", "iptables-save",
-    "ipvsadm", "journalctl", "kubectl", "ln", "loginctl", "ls", "lsns", "lsof", "lspci", "mkdir", "modinfo", "mount",
+    "ipvsadm", "journalctl", "kill", "kubectl", "ln", "loginctl", "ls", "lsns", "lsof", "lspci", "mkdir", "modinfo",
+    "mount",
     "mv", "nft", "numactl", "numastat", "nvidia-smi", "perf", "printf", "ps", "renice", "rm", "sed", "sleep",
     "slabtop", "smartctl", "sort", "ss", "strace", "sudo", "sysctl", "systemctl", "systemd-cgtop", "taskset", "tee",
     "tr", "umount", "uniq", "update-grub", "wc", "xargs", "zombiescope",
@@ -84,6 +85,10 @@ def with_files(place: Path, at_home: Path) -> Path:
     return at_home
 
 
+HERE = {"39": "1"}
+"""The core that examples look at, and one that this recording has."""
+
+
 def runs(arguments: list[str]) -> bool:
     """Whether a recording is all that it needs."""
     foreign = any(word.startswith(ELSEWHERE) for word in arguments[1:])
@@ -114,7 +119,8 @@ def test_an_example_runs_on_a_recording(line: str, with_files: Path, capsys: pyt
     for arguments in filter(runs, printed.ours(line)):
         if "-o" in arguments:
             (with_files / arguments[arguments.index("-o") + 1]).unlink(missing_ok=True)
-        assert run(arguments) in (0, 3), capsys.readouterr().err
+        there = [HERE.get(word, word) for word in arguments]
+        assert run(there) in (0, 3), capsys.readouterr().err
 
 
 def test_documents_name_targets_that_the_makefile_has() -> None:

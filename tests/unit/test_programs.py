@@ -12,7 +12,8 @@ import pytest
 SOURCE = Path(__file__).parents[2] / "src" / "zombiescope"
 
 BY_PEOPLE = (
-    "agent.config.json_schema", "agent.metrics.reference", "commands.lab.calibration", "commands.manual",
+    "agent.config.json_schema", "agent.metrics.reference", "commands.lab.calibration", "commands.lab.unseen",
+    "commands.manual",
     "diagnosis.patterns", "web.description",
 )  # fmt: skip
 """They make what is in docs and in packages."""

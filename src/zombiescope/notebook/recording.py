@@ -98,7 +98,8 @@ class Recording(reader.Recording):
         if table not in schema.BY_NAME:
             raise KeyError(f"there is no table {table}; there are {', '.join(schema.BY_NAME)}")
         root = Path(str(self.store.place)) / self.prefix
-        return [str(root / each.file(table)) for each in self.manifests if table in each.tables]
+        right = [each for each in self.manifests if each.revision >= schema.BY_NAME[table].parquet_since]
+        return [str(root / each.file(table)) for each in right if table in each.tables]
 
     def __repr__(self) -> str:
         return f"<Recording of {', '.join(f'{value}' for _, value in self._facts())}>"

@@ -20,7 +20,8 @@ from zombiescope.questions.duration import duration_s
 from zombiescope.questions.parameter import Question, parameter
 
 _CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?")
-_UNIX = re.compile(r"@?(\d{9,11}(?:\.\d+)?)")
+_UNIX = re.compile(r"@?\d{9,11}(?:\.\d+)?|@-?\d{1,11}(?:\.\d+)?|-?\d{1,11}\.\d+")
+"""Short whole numbers need the @: 20260401 is a day."""
 _OFFSET = re.compile(r"([+-])(\d{2}):?(\d{2})")
 
 
@@ -166,7 +167,7 @@ def moment(text: str, recording: RecordedSpan, zone: tzinfo, option: str) -> int
     except ValueError:
         raise QuestionError(
             f"{text!r} is not a time",
-            "write 12:03:22, 2026-04-01T12:03:22, Unix seconds, or +30s from the start",
+            "write 12:03:22, 2026-04-01T12:03:22, +30s from the start, or Unix seconds: 1775038996.5 or @1775038996",
             option=option,
         ) from None
     return _us(parsed if parsed.tzinfo else parsed.replace(tzinfo=zone))

@@ -77,6 +77,10 @@ class SystemdWatcher:
     def start(self) -> None:
         self._thread.start()
 
+    @property
+    def is_alive(self) -> bool:
+        return self._thread.is_alive()
+
     def stop(self, timeout_s: float = 3.0) -> None:
         """Ends the thread; gives up waiting after `timeout_s` (it is a daemon thread, it cannot keep us
         alive)."""

@@ -127,7 +127,7 @@ def test_a_table_of_a_newer_version_is_damage_and_no_crash(root: Path, tmp_path:
         encoder.preamble + encoder.frame(START_US, 1, [b"\xfe\x01"])
     )
     found = reported(root, tmp_path / "results")
-    assert "not known to this version" in found.damage[0][2]
+    assert "written by a newer version" in found.damage[0][2]
 
 
 def test_a_clock_that_is_a_year_ahead_moves_nobody_elses_window(root: Path, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 from tests.helpers.made import START_US, Node, write_segment
 
 from zombiescope.profile.selection import Filters, Selection
+from zombiescope.recording.compact import compact
 from zombiescope.recording.reader import open_recording
 
 TRAINER, OTHER = 31, 32
@@ -116,3 +117,23 @@ def test_looks_and_copies_without_a_stack_are_nobody_s(tmp_path: Path, node: Nod
     node.add("python", time=START_US + 90_000, until=START_US + 90_000, looks=1, pid=TRAINER, tid=TRAINER)
     node.add("whole_stacks", time=START_US + 90_000, pid=TRAINER, tid=TRAINER, ended="finished")
     assert shown(tmp_path, node) == ["gemm"]
+
+
+@pytest.mark.parametrize("compacted", [False, True], ids=["log", "parquet"])
+def test_callers_are_of_the_same_process_in_every_segment(compacted: bool, tmp_path: Path, node: Node) -> None:
+    """Each segment numbers its stacks again: the number of the trainer's copy is another process's in the first one."""
+    for number, text in enumerate(("a", "b", "c", "evil;gemm")):
+        sample(node, 100_000 + number, text, OTHER)
+    write_segment(tmp_path, node.take())
+    later = Node()
+    for number in range(2):
+        later.stack([later.frame(f"unused {number}", "user")])
+    sample(later, 130_000_000, "gemm")
+    copy(later, 130_050_000, "main;train;matmul;gemm")
+    path = write_segment(tmp_path, later.take(), start_us=START_US + 120_000_000, seq=1)
+    if compacted:
+        compact(path.parents[1])
+    with open_recording(tmp_path) as recording:
+        selection = Selection(recording, START_US + 120_000_000, START_US + 140_000_000, Filters())
+        found = [selection.stacks.of(row) for row, count in enumerate(selection.counts().tolist()) if count]
+    assert [";".join(function.name for function in each) for each in found] == ["main;train;matmul;gemm"]

@@ -152,8 +152,7 @@ def _segment(store: ItemStore, name: str, day: _Day, rows: Rows, damage: list[st
         return
     finally:
         day.fold()
-    if reader.damage:
-        damage.append(f"{name}: {reader.damage}")
+    damage += [f"{name}: {what}" for what in (reader.left_out, reader.damage) if what]
     header = reader.header
     if day.last_us:
         known = (text(header.get("boot")), text(header.get("kernel")), labels_text(header.get("labels")))
